@@ -11,14 +11,16 @@ from objstore.codec import MAX_DEPTH, WORTH_AT_ONCE, Base, BlobHeader, encode_bl
 from objstore.errors import UNREADABLE, BlobMissing
 from objstore.frames import FrameKind
 from objstore.ids import BlobId, RecordId, blob_id, record_id
+from objstore.indexfile import malformed
 from objstore.indexrows import Chained
 from objstore.lines import Affixes
 from objstore.recordcodec import encode_record
-from objstore.records import Record
+from objstore.records import Decision, Edit, Record
 from objstore.segments import Group
 from objstore.sources import Source
 from objstore.standins import MAX_BLOB, is_stand_in, stand_in, stood_for
 from objstore.store import Store
+from objstore.terms import FileState
 
 __all__ = ["Batch", "now"]
 
@@ -91,7 +93,15 @@ class Batch:
         return name
 
     def record(self, record: Record) -> RecordId:
-        """Add a record behind the last one, and return its id."""
+        """Add a record behind the last one, and return its id.
+
+        What files held before is in this batch, or the index knows of it, if only that it is lost. Raises what SQLite
+        raises of a damaged file where it does not: then the index says of a file what never was.
+        """
+        for state in _states_before(record):
+            blob = state.blob
+            if blob not in self._blobs and blob not in self._large and not self._store.knows_of(blob):
+                raise malformed(f"a file is to have held {blob.hex()}, of which it knows nothing")
         encoded = encode_record(record, self._previous)
         name = record_id(encoded)
         self._payloads.append((FrameKind.RECORD, encoded))
@@ -156,3 +166,15 @@ class Batch:
             return Base(id=name, content=self._store.blob(name), depth=found.depth)
         except UNREADABLE:
             return None  # it only saves space
+
+
+def _states_before(record: Record) -> list[FileState]:
+    """Return what the files were, by the index, that a record changes."""
+    match record:
+        case Edit():
+            states = [record.before]
+        case Decision():
+            states = [written.before for written in record.written]
+        case _:
+            states = []
+    return [state for state in states if state is not None]

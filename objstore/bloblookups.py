@@ -44,10 +44,17 @@ class BlobLookups:
         ).fetchone()
         if row is None:
             return None
-        if row[4] is None:
-            return BlobPlace(Place(row[0], row[1]), row[2], row[3])
-        place = self._moved(Place(row[0], row[1]), row[4])
-        return None if place is None else BlobPlace(place, row[2], self._depth(place))
+        segment, offset, size, depth, generation = row
+        if not type(segment) is type(offset) is type(size) is type(depth) is int:
+            raise unusable(f"no blob is at {row!r}")
+        if generation is None:
+            return BlobPlace(Place(segment, offset), size, depth)
+        place = self._moved(Place(segment, offset), generation)
+        return None if place is None else BlobPlace(place, size, self._depth(place))
+
+    def knows_of(self, blob: BlobId) -> bool:
+        """Return whether the blob is stored, or something mentions it."""
+        return self._db.execute("SELECT 1 FROM blobs WHERE id = ?", (blob,)).fetchone() is not None
 
     def blob_places(self, blobs: Sequence[BlobId]) -> dict[BlobId, Place]:
         """Return where each of the blobs lies, as far as they are in this store.

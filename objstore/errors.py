@@ -25,6 +25,7 @@ __all__ = [
     "FormatTooNew",
     "HistoryBroken",
     "IndexDamaged",
+    "IndexUnusable",
     "NamesShared",
     "NoSuchName",
     "NoSuchSetting",
@@ -585,6 +586,10 @@ class DiskFailed(StoreError):
         self.path = path
         self.reason = reason
         super().__init__(f"{reason}: {path}")
+
+
+class IndexUnusable(DiskFailed):
+    """The index is damaged; it is derived, and made anew by whoever asks it next."""
 
 
 class Unacknowledged(StoreError):

@@ -31,8 +31,9 @@ from objstore.indexfile import (
     is_unwritable,
     prepare,
     remove_index,
+    was_emptied,
 )
-from objstore.indexrows import Chained, Row
+from objstore.indexrows import Chained, Newest, Row
 from objstore.lookups import Lookups
 from objstore.segments import Group, Log
 from objstore.standard import contextmanager, suppress
@@ -66,6 +67,7 @@ class Index(Lookups):
         self.end: Place = log.first
         self.last_record: RecordId | None = None
         self._last_place = Place(0, 0)
+        self._newest = Newest(0, 0, 0, 0)
         self._told = log.generations()
         self._checkpoints = Checkpoints(path)
         with IndexErrors(path):
@@ -342,7 +344,7 @@ class Index(Lookups):
         except SQLITE_ERRORS as error:
             if is_unwritable(error):
                 return self._followed(copy_in_memory(self._path))
-            if not is_broken(error):
+            if not is_broken(error) and not was_emptied(error, self._path):
                 raise
         remove_index(self._path)
         return self._connect_and_follow()
@@ -390,7 +392,8 @@ class Index(Lookups):
     def _create(self) -> None:
         for statement in (*SCHEMA.split(";"), *TRIGGERS):
             self._db.execute(statement)
-        self._db.execute("INSERT INTO position VALUES (?, ?, ?, NULL, 0, 0)", (self._log.store, *self._log.first))
+        begin = self._log.store, *self._log.first
+        self._db.execute("INSERT INTO position VALUES (?, ?, ?, NULL, 0, 0, 0, 0, 0, 0)", begin)
         self._db.executemany("INSERT INTO generations VALUES (?, ?)", self._log.generations().items())
         self._db.execute("INSERT INTO totals VALUES (0)")
         self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
@@ -407,7 +410,7 @@ class Index(Lookups):
 
     @contextmanager
     def _transaction(self, within: float | None = None) -> Iterator[None]:
-        known = self.end, self.last_record, self._last_place
+        known = self.end, self.last_record, self._last_place, self._newest
         try:
             begin_writing(self._db, within)
             yield
@@ -415,7 +418,7 @@ class Index(Lookups):
         except BaseException:
             if self._db.in_transaction:  # SQLite takes some back itself, as when the disk is full
                 self._db.execute("ROLLBACK")
-            self.end, self.last_record, self._last_place = known
+            self.end, self.last_record, self._last_place, self._newest = known
             raise
         self._checkpoints.after_change()
 
@@ -430,35 +433,38 @@ class Index(Lookups):
 
     def _load_position(self) -> None:
         row = self._db.execute(
-            "SELECT segment, offset, last_record, last_segment, last_offset FROM position"
+            "SELECT segment, offset, last_record, last_segment, last_offset, edits, decisions, snapshots, pins "
+            "FROM position"
         ).fetchone()
         self.end = Place(row[0], row[1])
         self.last_record = None if row[2] is None else RecordId(row[2])
         self._last_place = Place(row[3], row[4])
+        self._newest = Newest(*row[5:])
 
     def _save_position(self) -> None:
         self._db.execute(
-            "UPDATE position SET segment = ?, offset = ?, last_record = ?, last_segment = ?, last_offset = ?",
-            (*self.end, self.last_record, *self._last_place),
+            "UPDATE position SET segment = ?, offset = ?, last_record = ?, last_segment = ?, last_offset = ?, "
+            "edits = ?, decisions = ?, snapshots = ?, pins = ?",
+            (*self.end, self.last_record, *self._last_place, *self._newest),
         )
 
     def _take(self, groups: Iterable[tuple[Group, Iterable[Chained] | None]]) -> None:
         """Take in groups with their records (None: to be decoded), and note how far that is."""
         from objstore.intake import Intake, decoded
 
-        intake = Intake(self._db, self._log, self.blob_place, self.last_record, self._last_place)
+        intake = Intake(self._db, self._log, self.blob_place, self.newest(), self.last_record, self._last_place)
         for group, records in groups:
             if self.end < group.end:
                 intake.take(group, decoded(group) if records is None else records)
                 self.end = group.end
         intake.settle()
-        self.last_record, self._last_place = intake.last_record, intake.last_place
+        self.last_record, self._last_place, self._newest = intake.last_record, intake.last_place, intake.newest
         self._save_position()
 
 
-def _is_position(segment: object, offset: object, last_record: object, *last_place: object) -> bool:
+def _is_position(segment: object, offset: object, last_record: object, *others: object) -> bool:
     """Return whether what the database has for its position is of the schema's types: SQLite takes any."""
-    numbers = (segment, offset, *last_place)
+    numbers = (segment, offset, *others)
     return all(isinstance(number, int) for number in numbers) and isinstance(last_record, bytes | None)
 
 

@@ -7,13 +7,16 @@ import _sqlite3 as sqlite3  # `sqlite3` adds what turns dates into text, and `da
 import os
 import time
 
-from objstore.annotations import Final, TypeAlias
+from objstore.annotations import TYPE_CHECKING, Final, TypeAlias
 from objstore.checkpoints import CHECKPOINT_PAGES
-from objstore.errors import DiskFailed, DiskFull, StoreLocked
+from objstore.errors import DiskFailed, DiskFull, IndexUnusable, StoreLocked
 from objstore.premises import own_file, refuse_link
 from objstore.sqliteaddress import address_of
 from objstore.standard import closing, suppress
 from objstore.standins import MAX_BLOB
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = [
     "COMPARED",
@@ -28,17 +31,22 @@ __all__ = [
     "copy_in_memory",
     "is_broken",
     "is_unwritable",
+    "malformed",
     "prepare",
     "remove_index",
     "unusable",
+    "was_emptied",
 ]
 
 SqliteError: TypeAlias = sqlite3.DatabaseError | UnicodeDecodeError
 SQLITE_ERRORS: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What comes of a database that can't be opened: what SQLite says of a damaged schema may be no text."""
 
-SCHEMA_VERSION: Final = 21
+SCHEMA_VERSION: Final = 22
 _BUSY_SECONDS: Final = 10
+_EMPTY_SECONDS: Final = 1
+"""How long to wait for a file without a byte: who makes one needs some milliseconds."""
+
 _POLL_SECONDS: Final = 0.0005
 _PRIMARY: Final = 0xFF
 """Mask of an SQLite error's primary code."""
@@ -58,7 +66,8 @@ _NO_SHARED_MEMORY: Final = frozenset(
 
 SCHEMA: Final = f"""
 CREATE TABLE position (
-    store BLOB, segment INTEGER, offset INTEGER, last_record BLOB, last_segment INTEGER, last_offset INTEGER
+    store BLOB, segment INTEGER, offset INTEGER, last_record BLOB, last_segment INTEGER, last_offset INTEGER,
+    edits INTEGER, decisions INTEGER, snapshots INTEGER, pins INTEGER
 );
 CREATE TABLE generations (segment INTEGER PRIMARY KEY, generation INTEGER);
 CREATE TABLE moving (segment INTEGER PRIMARY KEY, generation INTEGER);
@@ -159,7 +168,15 @@ def connect(path: str) -> sqlite3.Connection:
         # SQLite gives a new one the mode that new files have, and what it keeps beside it the mode of that.
         with suppress(OSError):
             os.close(own_file(path, os.O_RDWR | os.O_CREAT))
-    return sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    seconds = _EMPTY_SECONDS if _is_empty(path) else _BUSY_SECONDS
+    return sqlite3.connect(path, timeout=seconds, isolation_level=None, check_same_thread=False)
+
+
+def _is_empty(path: str) -> bool:
+    try:
+        return os.stat(path).st_size == 0
+    except OSError:
+        return False  # in memory, or in a file without a name
 
 
 def prepare(db: sqlite3.Connection) -> None:
@@ -172,6 +189,7 @@ def prepare(db: sqlite3.Connection) -> None:
     # Its log is cut off when it is begun anew, so that its size says how much has not come to its place yet.
     db.execute("PRAGMA journal_size_limit = 0")
     db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+    db.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
 
 
 def begin_writing(db: sqlite3.Connection, within: float | None = None) -> None:
@@ -246,30 +264,54 @@ def is_broken(error: SqliteError) -> bool:
     return _code(error) in _BROKEN
 
 
+def malformed(why: str) -> sqlite3.DatabaseError:
+    """Return what SQLite raises of a damaged file, for damage that it can't see: its pages have no checksums."""
+    error = sqlite3.DatabaseError(why)
+    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    return error
+
+
+def was_emptied(error: SqliteError, path: str) -> bool:
+    """Return whether SQLite waits for who has a file open that somebody has emptied in its place.
+
+    An empty file is a new database, which can't be put in order while anybody uses what it was. They use that to the
+    end, unless its name goes.
+    """
+    return _code(error) == sqlite3.SQLITE_BUSY and _is_empty(path)
+
+
 def _code(error: SqliteError) -> int:
     # Text that is no UTF-8 is found by Python, which gives no code: in a row, or in what SQLite says of a schema.
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & _PRIMARY
 
 
-def unusable(why: object, path: str = "index.sqlite") -> DiskFailed:
+def unusable(why: object, path: str = "index.sqlite") -> IndexUnusable:
     """Return the refusal of an index that holds what it can't hold."""
-    return DiskFailed(path, f"The index can't be used ({why}); it may be deleted")
+    return IndexUnusable(path, _refusal(why))
+
+
+def _refusal(why: object) -> str:
+    return f"The index can't be used ({why}); it may be deleted"
 
 
 class IndexErrors:
-    """Turns what SQLite raises into StoreLocked, DiskFull or DiskFailed; a class for the reason that `disk` has."""
+    """Turns what SQLite raises into an error of ours; a class for the reason that `disk` has."""
 
-    __slots__ = ("_path",)
+    __slots__ = ("_doubt", "_path")
 
-    def __init__(self, path: str) -> None:
-        """Name the index."""
+    def __init__(self, path: str, doubt: "Callable[[], object] | None" = None) -> None:
+        """Name the index. `doubt`: is called where it is damaged (None: nothing is)."""
         self._path = path
+        self._doubt = doubt
 
     def __enter__(self) -> None:
         """Do nothing: what is asked inside may raise."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        """Turn the error, if it is one of SQLite's."""
+        """Turn the error, if it is one of SQLite's: into StoreLocked, DiskFull, IndexUnusable or DiskFailed."""
+        is_damaged = isinstance(error, IndexUnusable) or (isinstance(error, SQLITE_ERRORS) and is_broken(error))
+        if is_damaged and self._doubt is not None:
+            self._doubt()
         if not isinstance(error, sqlite3.DatabaseError):
             return
         match _code(error):
@@ -277,5 +319,7 @@ class IndexErrors:
                 raise StoreLocked(self._path, _BUSY_SECONDS) from error
             case sqlite3.SQLITE_FULL:
                 raise DiskFull(self._path) from error
-            case _:
+            case _ if is_broken(error):
                 raise unusable(error, self._path) from error
+            case _:
+                raise DiskFailed(self._path, _refusal(error)) from error

@@ -18,6 +18,7 @@ __all__ = [
     "ExpiryRow",
     "HoldRow",
     "Look",
+    "Newest",
     "Row",
     "StateTold",
     "Tip",
@@ -53,6 +54,15 @@ class Chained(NamedTuple):
     record: "Record"
     id: RecordId
     previous: RecordId | None  # None: it is the first
+
+
+class Newest(NamedTuple):
+    """The newest number of each kind of record that has numbers; 0: there is none."""
+
+    edits: int
+    decisions: int
+    snapshots: int
+    pins: int
 
 
 class EditRow(NamedTuple):

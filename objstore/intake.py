@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, assert_never
 
-from msgpack import packb, unpackb
+from msgpack import UnpackException, packb, unpackb
 
 from objstore.chains import read_chain, read_chunks
 from objstore.chunking import Chunk
@@ -16,7 +16,8 @@ from objstore.errors import RecordInvalid
 from objstore.frames import FrameKind
 from objstore.generations import Place
 from objstore.ids import BlobId, RecordId, record_id
-from objstore.indexrows import STATUS_LETTERS, BlobPlace, Chained
+from objstore.indexfile import unusable
+from objstore.indexrows import STATUS_LETTERS, BlobPlace, Chained, Newest
 from objstore.madefolders import MadeFolders
 from objstore.reasons import NO_REASONS, read_reasons, with_reasons
 from objstore.recordcodec import decode_record, written_by
@@ -27,11 +28,8 @@ from objstore.terms import Action, DocumentId, FileState, Seq
 
 __all__ = ["Intake", "decoded"]
 
-
-_NEWEST: Final = """
-SELECT (SELECT ifnull(max(seq), 0) FROM edits), (SELECT ifnull(max(number), 0) FROM decisions),
-    (SELECT ifnull(max(number), 0) FROM snapshots), (SELECT ifnull(max(number), 0) FROM pins)
-"""
+_BEFORE: Final = ([int, str, int, bytes], [int, str, bool, bytes])
+"""The types of what an edit had before a decision on it."""
 
 
 class Intake:
@@ -42,10 +40,11 @@ class Intake:
         db: sqlite3.Connection,
         log: Log,
         blob_place: Callable[[BlobId], BlobPlace | None],
+        newest: Newest,
         last_record: RecordId | None,
         last_place: Place,
     ) -> None:
-        """Go on behind `last_record` (None: at the beginning), which lies at `last_place`."""
+        """Go on behind `last_record` (None: at the beginning), which lies at `last_place`, and the `newest` numbers."""
 
         def place_of(name: BlobId) -> Place | None:
             found = blob_place(name)
@@ -64,7 +63,6 @@ class Intake:
         self._folders: Final = MadeFolders(db)
         self._tips: dict[DocumentId, tuple[bytes | None, FileState | None]] = {}  # path and state: not yet put in
         self._paths: set[tuple[bytes | None, DocumentId]] = set()  # the same
-        newest: tuple[int, ...] = db.execute(_NEWEST).fetchone()
         self._numbering: Final = Numbering(*newest)
         self.last_record = last_record
         self.last_place = last_place
@@ -83,6 +81,11 @@ class Intake:
                     raise place.damaged("the record has a number that another one has") from error
         if self._counts.are_many:
             self.settle()
+
+    @property
+    def newest(self) -> Newest:
+        """Return the newest number of each kind of record."""
+        return Newest(*self._numbering.newest())
 
     def settle(self) -> None:
         """Put in what the groups did to tips and counts: the next edit takes most of that back."""
@@ -190,7 +193,7 @@ class Intake:
     def _reasons_before(self, number: int) -> dict[int, tuple[str, ...]]:
         """Return the reasons that the units of each edit had before a decision on it; nothing where there is none."""
         row = self._db.execute("SELECT before FROM decisions WHERE number = ?", (number,)).fetchone()
-        rows = [] if row is None else unpackb(row[0])
+        rows = [] if row is None else _rows_before(row[0])
         return {seq: read_reasons(reasons, len(units)) for seq, units, _, reasons in rows}
 
     def _set_units(self, seq: int, units: str, *, whole: bool, reasons: bytes) -> None:
@@ -241,7 +244,7 @@ class Intake:
         self._folders.forget(decision=number)
         if not row[3]:
             self._counts.hold_record(decision, -1)
-        for seq, units, whole, reasons in unpackb(row[2]):
+        for seq, units, whole, reasons in _rows_before(row[2]):
             self._set_units(seq, units, whole=bool(whole), reasons=reasons)
         for written in decision.written:
             path = written.path_before if written.path_before is not None else written.path_after
@@ -314,6 +317,19 @@ class Intake:
             f"UPDATE {table} SET expired = ? WHERE number BETWEEN ? AND ? AND NOT expired",  # noqa: S608 - as above
             (number, first, last),
         )
+
+
+def _rows_before(packed: bytes) -> list[tuple[int, str, int, bytes]]:
+    """Return what the edits of a decision had before it: number, units, `whole` and reasons. Raises IndexUnusable."""
+    try:
+        rows = [tuple(row) for row in unpackb(packed)]
+    # The C decoder signals malformed input with several unrelated exception types, among them a bare ValueError.
+    except (ValueError, TypeError, OverflowError, RecursionError, UnpackException) as error:
+        raise unusable(error) from error
+    for row in rows:
+        if [*map(type, row)] not in _BEFORE:
+            raise unusable(f"no edit was {row!r} before a decision")
+    return rows
 
 
 def decoded(group: Group) -> Iterator[Chained]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import time
-from _sqlite3 import DatabaseError  # as in `indexfile`
 from _thread import RLock, allocate_lock, get_ident  # `threading` would bring nothing else that is needed
 from functools import cache
 
@@ -24,7 +23,7 @@ from objstore.errors import (
     Unacknowledged,
 )
 from objstore.files import Files
-from objstore.indexfile import IndexErrors, is_broken
+from objstore.indexfile import IndexErrors
 from objstore.mark import Mark
 from objstore.names import BESIDE, INDEX_NAME, STORE_NAME
 from objstore.premises import own_folder, refuse_links
@@ -130,7 +129,7 @@ class Journal:
 
         Where another one lies at its path by now, it is that. Raises NotAWorkspace where none does.
         """
-        with self.mutex, IndexErrors(self._index), self._using():
+        with self.mutex, self.asking(), self._using():
             self.store.catch_up()
             yield self.store
 
@@ -141,12 +140,15 @@ class Journal:
         That one is asked inside `reading` and `writing` alone: outside, another thread may close what it has open. This
         one is up to date with the log when it is given. Raises as opening the journal does.
         """
-        with IndexErrors(self._index), closing(self._opened()) as store:
+        with closing(self._opened()) as store, IndexErrors(self._index, store.doubt_index):
             yield store
 
     def asking(self) -> AbstractContextManager[None]:
-        """Return what says it as an error of ours where the index can't be asked, as `reading` and `writing` do."""
-        return IndexErrors(self._index)
+        """Return what says it as an error of ours where the index can't be asked, as `reading` and `writing` do.
+
+        If it is damaged, it is made anew before it is asked again.
+        """
+        return IndexErrors(self._index, self._doubt_index)
 
     def unfinished(self) -> bool:
         """Return whether files may not have followed the log, as far as the mark tells."""
@@ -199,7 +201,7 @@ class Journal:
         left = _CATCH_UPS
         with closing(self._turns(within, waiting)) as turns:
             for _ in turns:
-                with self.mutex, IndexErrors(self._index), self._using(), self._if_free() as is_ours:
+                with self.mutex, self.asking(), self._using(), self._if_free() as is_ours:
                     if not is_ours:
                         continue
                     is_as_left = self.store.is_as_left
@@ -377,7 +379,7 @@ class Journal:
 
     def finish_moves(self) -> None:
         """Have the index follow what a sweep moved. Only who is `sweeping` calls it. Raises StoreDamaged."""
-        with self.mutex, IndexErrors(self._index):
+        with self.mutex, self.asking():
             index, log = self.store.index, self.store.log
             segments = index.moving()
             if segments:
@@ -409,6 +411,9 @@ class Journal:
 
     # ---- inside
 
+    def _doubt_index(self) -> None:
+        self.store.doubt_index()  # of the store that is open by then
+
     @contextmanager
     def _using(self) -> Iterator[None]:
         """Use the store that lies at its path now: it is opened again where that is another one.
@@ -424,10 +429,6 @@ class Journal:
         before, self._holder = self._holder, get_ident()
         try:
             yield
-        except DatabaseError as error:
-            if is_broken(error):
-                self.store.doubt_index()
-            raise
         finally:
             self._holder = before
             self._users -= 1

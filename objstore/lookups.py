@@ -11,14 +11,21 @@ from objstore.annotations import Final
 from objstore.bloblookups import BlobLookups
 from objstore.generations import GENERATION, Place
 from objstore.ids import BlobId, RecordId
-from objstore.indexfile import unusable
-from objstore.indexrows import STATUS_LETTERS, Baseline, EditRow, ExpiryRow, HoldRow, Row, Tip
+from objstore.indexfile import malformed, unusable
+from objstore.indexrows import STATUS_LETTERS, Baseline, EditRow, ExpiryRow, HoldRow, Newest, Row, Tip
 from objstore.statlookups import StatLookups
 from objstore.terms import MAX_INT, DocumentId, FileState, Seq, Status
 
 __all__ = ["Lookups"]
 
 _STATUSES: Final = {letter: status for status, letter in STATUS_LETTERS.items()}
+
+_NEWEST: Final = """
+SELECT edits, decisions, snapshots, pins,
+    (SELECT ifnull(max(seq), 0) FROM edits), (SELECT ifnull(max(number), 0) FROM decisions),
+    (SELECT ifnull(max(number), 0) FROM snapshots), (SELECT ifnull(max(number), 0) FROM pins)
+FROM position
+"""
 
 
 class Lookups(BlobLookups, StatLookups):
@@ -321,11 +328,22 @@ class Lookups(BlobLookups, StatLookups):
 
     def next_seq(self) -> Seq:
         """Return the number of the next edit."""
-        return Seq(self._number("SELECT ifnull(max(seq), 0) + 1 FROM edits"))
+        return Seq(self.newest().edits + 1)
 
     def next_decision(self) -> int:
         """Return the number of the next decision."""
-        return self._number("SELECT ifnull(max(number), 0) + 1 FROM decisions")
+        return self.newest().decisions + 1
+
+    def newest(self) -> Newest:
+        """Return the newest number of each kind of record.
+
+        Whoever records goes by it, and a number that is given twice, or passed over, makes the log unreadable for good.
+        So two pages of the database have to say the same. Raises what SQLite raises of a damaged file.
+        """
+        row = self._db.execute(_NEWEST).fetchone()
+        if row is None or row[:4] != row[4:]:
+            raise malformed("what it has for the newest numbers are not those of its rows")
+        return Newest(*row[:4])
 
     def decision_places(self) -> list[tuple[RecordId, Place]]:
         """Return every decision's id and place, oldest first."""
@@ -484,7 +502,7 @@ class Lookups(BlobLookups, StatLookups):
 
     def next_snapshot(self) -> int:
         """Return the number of the next snapshot."""
-        return self._number("SELECT ifnull(max(number), 0) + 1 FROM snapshots")
+        return self.newest().snapshots + 1
 
     def pins(self) -> list[HoldRow]:
         """Return every pin, those that have expired included, oldest first."""
@@ -492,7 +510,7 @@ class Lookups(BlobLookups, StatLookups):
 
     def next_pin(self) -> int:
         """Return the number of the next pin."""
-        return self._number("SELECT ifnull(max(number), 0) + 1 FROM pins")
+        return self.newest().pins + 1
 
     def expiry(self, number: int) -> ExpiryRow | None:
         """Return what is known of the expiry, by its number in the order of the journal (None: there is none)."""

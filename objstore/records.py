@@ -174,6 +174,10 @@ class Numbering:
         """Go on behind the newest number of each kind (0: there is none)."""
         self._newest: dict[type[Record], int] = {Edit: edits, Decision: decisions, Snapshot: snapshots, Pin: pins}
 
+    def newest(self) -> tuple[int, int, int, int]:
+        """Return the newest number of each kind: of edits, decisions, snapshots and pins."""
+        return self._newest[Edit], self._newest[Decision], self._newest[Snapshot], self._newest[Pin]
+
     def take(self, record: Record) -> str:
         """Go on by one record, unless its numbers are wrong; return what is wrong with them ("": nothing)."""
         match record:

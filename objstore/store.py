@@ -23,7 +23,7 @@ from objstore.errors import (
 )
 from objstore.ids import BlobHasher, BlobId, RecordId, record_id
 from objstore.index import NAMELESS, Index
-from objstore.indexfile import is_unwritable
+from objstore.indexfile import is_unwritable, remove_index
 from objstore.names import INDEX_NAME, LOG_NAME
 from objstore.segments import Group, Log, create_log
 from objstore.standard import closing, contextmanager, suppress
@@ -146,8 +146,14 @@ class Store:
         self._in_memory_until = time.monotonic() + _IN_MEMORY_SECONDS
 
     def doubt_index(self) -> None:
-        """Open the index again before it is asked the next time: what is no index any more is then made anew."""
+        """Have the index made anew before it is asked the next time: it was found to be damaged, or none.
+
+        The file goes, as it may at any moment: else the next process would come to the same page.
+        """
         self._is_doubted = True
+        if self._index.is_there:  # and not one that another process has made since
+            with suppress(OSError):  # a store that may only be read
+                remove_index(self._index_path)
 
     def _open_index(self) -> None:
         opened = Index(self._index_path, self.log)
@@ -302,6 +308,10 @@ class Store:
             return all(self.blob_place(chunk.id) is not None for chunk in self.chunks(name))
         except (BlobDamaged, StoreDamaged):
             return True  # as any other that is stored and damaged
+
+    def knows_of(self, name: BlobId) -> bool:
+        """Return whether the blob is stored, or was: whatever mentions it keeps its row."""
+        return name in self._cache or name in self._ahead.blobs or self._index.knows_of(name)
 
     def blob(self, name: BlobId) -> bytes:
         """Return the blob's bytes, verified.

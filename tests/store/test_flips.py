@@ -3,12 +3,17 @@
 import os
 import random
 import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from objstore import CasError, Workspace, check_store
+from objstore import Action, CasError, Unit, Workspace, check_store
+from objstore.indexfile import COMPARED
+from objstore.terms import Seq
 from tests.store.golden import told
 from tests.store.scenes import Files, files, rejected, write
 
@@ -34,6 +39,17 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
     with Workspace.open(root) as workspace:
         return root, told(workspace), files(root)
 
+
+PAGE: Final = 4096
+
+WRITES: Final[list[Callable[[Workspace], object]]] = [
+    lambda workspace: write(workspace, "a.txt", b"new\nx\n"),
+    lambda workspace: write(workspace, "d/b.txt", b"more\n"),
+    lambda workspace: workspace.decide(Action.REJECT, [Unit(Seq(3), 1)], cascade=True),
+    lambda workspace: workspace.take_snapshot(who="somebody"),
+    lambda workspace: workspace.pin([Seq(3)], who="somebody"),
+    lambda workspace: workspace.undo(),
+]
 
 IN_THE_LOG: Final = ("records",)
 """What is told from the log itself, and not by way of the index."""
@@ -65,6 +81,52 @@ def test_a_flipped_bit_is_an_error_or_does_no_harm(
             assert found in (expected, None), f"{path.name}, byte {offset}"
             assert files(copy) == expected_files, f"{path.name}, byte {offset}"
             shutil.rmtree(copy)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a workspace with some of each record, whose index is all in its file."""
+    root = tmp_path_factory.mktemp("small")
+    with Workspace.init(root) as workspace:
+        for at in range(4):
+            write(workspace, "a.txt", b"line %d\nx\n" % at)
+            write(workspace, "d/b.txt", b"b %d\n" % at)
+        workspace.take_snapshot(who="somebody")
+        workspace.decide(Action.ACCEPT, [Unit(Seq(1), 0)])
+        workspace.decide(Action.REJECT, [Unit(Seq(7), 1)])
+        workspace.pin([Seq(2)], who="somebody")
+    with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    return root
+
+
+TABLES: Final = tuple(COMPARED)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_what_is_written_behind_a_flipped_bit_of_the_index_can_be_read(small: Path, table: str, tmp_path: Path) -> None:
+    """The index is derived, and may say what isn't so; what comes into the log is there for good."""
+    whole = (small / ".cas" / "index.sqlite").read_bytes()
+    with closing(sqlite3.connect(small / ".cas" / "index.sqlite")) as db:
+        page = db.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()[0]
+    start = (page - 1) * PAGE
+    cells = start + int.from_bytes(whole[start + 5 : start + 7], "big")
+    chance = random.Random(table)
+    for _ in range(FLIPS if cells < start + PAGE else 0):
+        copy = tmp_path / "copy"
+        shutil.copytree(small, copy)
+        spoilt = bytearray(whole)
+        at = chance.randrange(cells, start + PAGE)
+        spoilt[at] ^= 1 << chance.randrange(8)
+        (copy / ".cas" / "index.sqlite").write_bytes(spoilt)
+        with suppress(CasError), Workspace.open(copy) as workspace:
+            for act in WRITES:
+                with suppress(CasError):
+                    act(workspace)
+        (copy / ".cas" / "index.sqlite").unlink()
+        faults = [fault for fault in check_store(str(copy)).faults if "its depth is" not in fault.what]
+        assert faults == [], f"{table}, byte {at - start}"
+        shutil.rmtree(copy)
 
 
 def test_every_kind_of_file_is_there(whole: tuple[Path, dict[str, Any], Files]) -> None:

@@ -23,7 +23,6 @@ ACTS: Final[dict[str, tuple[str, Callable[[Workspace], object]]]] = {
     "expire": ("edits", lambda workspace: workspace.expire(RetentionLimits(older_than=0, max_size=None))),
     "repack": ("blobs", lambda workspace: workspace.repack()),
     "plan a repack": ("blobs", lambda workspace: workspace.plan_repack()),
-    "purge": ("edits", lambda workspace: workspace.purge([blob_id(b"first\n")], force=True)),
     "ask for a number": ("edits", lambda workspace: workspace.next_edit()),
     "status": ("edits", lambda workspace: workspace.status()),
 }
@@ -52,9 +51,71 @@ def test_a_damaged_page_is_said_in_a_sentence_wherever_it_is_met(
     damage(tmp_path, table)
     with Workspace.open(tmp_path, CountdownDisk(None)) as workspace, pytest.raises(DiskFailed, match="may be deleted"):
         act(workspace)
-    assert repair_store(check_store(str(tmp_path))).faults == ()
     with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
         act(workspace)
+    assert check_store(str(tmp_path)).faults == ()
+
+
+def test_who_is_refused_because_of_a_damaged_page_goes_on_with_another_index(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"first\n")
+    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace, Workspace.open(tmp_path) as other:
+        damage(tmp_path, "edits")
+        with pytest.raises(DiskFailed, match="may be deleted"):
+            write(workspace, "a.txt", b"refused\n")
+        write(workspace, "a.txt", b"taken\n")
+        write(other, "a.txt", b"taken too\n")
+        assert [edit.seq for edit in workspace.edits()] == [1, 2, 3]
+    assert check_store(str(tmp_path)).faults == ()
+
+
+def test_a_purge_that_meets_a_damaged_page_in_its_plan_is_done_with_another_index(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"first\n")
+        write(workspace, "a.txt", b"second\n")
+    damage(tmp_path, "edits")
+    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
+        assert workspace.purge([blob_id(b"first\n")], force=True).edits
+    assert check_store(str(tmp_path)).faults == ()
+
+
+RECORDS: Final[dict[str, tuple[str, Callable[[Workspace], object]]]] = {
+    "edits": ("seq", lambda workspace: write(workspace, "a.txt", b"third\n")),
+    "decisions": ("number", lambda workspace: workspace.decide(Action.ACCEPT, [Unit(Seq(1), 0)])),
+    "snapshots": ("number", lambda workspace: workspace.take_snapshot(who="somebody")),
+    "pins": ("number", lambda workspace: workspace.pin([Seq(2)], who="somebody")),
+}
+
+
+@pytest.mark.parametrize("where", ["row", "position"])
+@pytest.mark.parametrize("table", RECORDS)
+@pytest.mark.parametrize("change", [1, -1, 64])
+def test_a_wrong_number_in_the_index_comes_into_no_record(tmp_path: Path, table: str, change: int, where: str) -> None:
+    """SQLite's pages have no checksums: one bit may change the number of a row, and it says nothing."""
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"first\n")
+        write(workspace, "a.txt", b"second\n")
+        for _ in range(2):
+            workspace.decide(Action.REJECT, [Unit(Seq(2), 1)])
+            workspace.decide(Action.ACCEPT, [Unit(Seq(2), 1)])
+            workspace.take_snapshot(who="somebody")
+            workspace.pin([Seq(1)], who="somebody")
+    number, act = RECORDS[table]
+    with closing(sqlite3.connect(tmp_path / ".cas" / "index.sqlite")) as db:
+        if where == "position":
+            db.execute(f"UPDATE position SET {table} = {table} + {change}")  # noqa: S608 - names of the schema
+        else:
+            newest = f"(SELECT max({number}) FROM {table})"  # noqa: S608 - as above
+            if change < 0:
+                db.execute(f"DELETE FROM {table} WHERE {number} = {newest} - 1")  # noqa: S608 - as above
+            db.execute(f"UPDATE {table} SET {number} = {number} + {change} WHERE {number} = {newest}")  # noqa: S608 - as above
+        db.commit()
+    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
+        with pytest.raises(DiskFailed, match="may be deleted"):
+            act(workspace)
+        act(workspace)
+    (tmp_path / ".cas" / "index.sqlite").unlink()
+    assert check_store(str(tmp_path)).faults == ()
 
 
 def test_who_has_an_index_open_that_becomes_none_is_refused_once_and_goes_on_with_another(tmp_path: Path) -> None:
@@ -72,6 +133,48 @@ def test_who_has_an_index_open_that_becomes_none_is_refused_once_and_goes_on_wit
             write(workspace, "a.txt", b"taken\n")
         assert (tmp_path / "a.txt").read_bytes() == b"taken\n"
         assert len(workspace.edits()) == 4
+    assert check_store(str(tmp_path)).faults == ()
+
+
+def test_an_index_that_is_emptied_under_who_has_it_open_keeps_nobody_waiting(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"first\n")
+        workspace.edits()
+        with (tmp_path / ".cas" / "index.sqlite").open("r+b") as file:
+            file.truncate()
+        with Workspace.open(tmp_path) as other:
+            write(other, "a.txt", b"second\n")
+        write(workspace, "a.txt", b"third\n")
+        assert [edit.seq for edit in workspace.edits()] == [1, 2, 3]
+    assert check_store(str(tmp_path)).faults == ()
+
+
+def test_a_state_that_never_was_comes_into_no_record(tmp_path: Path) -> None:
+    """One bit of a file's last state in the index, and somebody else seemed to have changed the file."""
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"first\n")
+    never = bytes([blob_id(b"first\n")[0] ^ 1]) + blob_id(b"first\n")[1:]
+    with closing(sqlite3.connect(tmp_path / ".cas" / "index.sqlite")) as db:
+        db.execute("UPDATE documents SET blob = ?", (never,))
+        db.commit()
+    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
+        with pytest.raises(DiskFailed, match=f"{never.hex()}, of which it knows nothing.*may be deleted"):
+            write(workspace, "a.txt", b"second\n")
+        write(workspace, "a.txt", b"second\n")
+        assert len(workspace.edits()) == 2
+    assert check_store(str(tmp_path)).faults == ()
+
+
+@pytest.mark.parametrize("spelt", ["'text'", "x'c1'", "x'9195'", "x'91940102'", "x'9194a1000102a100'"])
+def test_what_was_before_a_decision_and_can_not_be_is_said(tmp_path: Path, spelt: str) -> None:
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"first\n")
+        workspace.decide(Action.ACCEPT, [Unit(Seq(1), 0)])
+    assert rewrite(tmp_path, "decisions", "before", spelt)
+    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
+        with pytest.raises(DiskFailed, match="may be deleted"):
+            workspace.undo()
+        workspace.undo()
     assert check_store(str(tmp_path)).faults == ()
 
 
@@ -161,6 +264,18 @@ def test_who_meets_a_value_that_can_not_be_says_so(reviewed: Path, table: str, c
     assert rewrite(reviewed, table, column, value)
     with Workspace.open(reviewed, CountdownDisk(None)) as workspace, pytest.raises(DiskFailed, match="may be deleted"):
         (workspace.edits if table == "edits" else workspace.files_at)()
+
+
+@pytest.mark.parametrize("column", ["offset", "size", "depth"])
+def test_who_changes_a_file_whose_state_is_nowhere_is_refused_once(tmp_path: Path, column: str) -> None:
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"first\n")
+    assert rewrite(tmp_path, "blobs", column, "NULL")
+    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
+        with pytest.raises(DiskFailed, match="may be deleted"):
+            write(workspace, "a.txt", b"second\n")
+        write(workspace, "a.txt", b"second\n")
+    assert check_store(str(tmp_path)).faults == ()
 
 
 def test_a_total_that_is_no_number_is_said(reviewed: Path) -> None:

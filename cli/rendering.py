@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from cli.terminal import Screen, shown_name, width_of_terminal
@@ -16,6 +17,7 @@ from objstore import (
     numbered_hunks,
     quoted_name,
     split_lines,
+    touching_hunks,
     unified_diff,
 )
 
@@ -123,34 +125,45 @@ def edit_diff(
             yield from diff_text(before, after, old_name, new_name, screen)
         return
     old, new = split_lines(before), split_lines(after)
-    hunks = numbered_hunks(old, new, edit.hunks, newline=edit.newline)
-    if wanted.isdisjoint(number for number, _ in hunks):
+    numbered = numbered_hunks(old, new, edit.hunks, newline=edit.newline)
+    if wanted.isdisjoint(number for number, _ in numbered):
         return
     yield screen.line(screen.paint(f"--- {_diff_name('a', old_name)}", bold=True))
     yield screen.line(screen.paint(f"+++ {_diff_name('b', new_name)}", bold=True))
+    runs = touching_hunks(numbered)
+    pieces = [list(piece) for run in runs for _, piece in groupby(run, lambda named: named[0] in wanted)]
     shown = 0
-    for at, (number, hunk) in enumerate(hunks):
-        following = hunks[at + 1][1].old_start if at + 1 < len(hunks) else len(old)
-        lead = min(CONTEXT, hunk.old_start - shown)
-        trail = min(CONTEXT, following - hunk.old_end)
-        shown = hunk.old_end
-        if number in wanted:
+    for piece, later in zip(pieces, [*pieces[1:], None], strict=True):
+        hunks = [hunk for _, hunk in piece]
+        following = len(old) if later is None else later[0][1].old_start
+        lead = min(CONTEXT, hunks[0].old_start - shown)
+        trail = min(CONTEXT, following - hunks[-1].old_end)
+        if not trail and later is not None and piece[-1][0]:
+            trail = 1  # what is not wanted begins with the last line, and changes no more of that than its newline
+        shown = hunks[-1].old_end
+        if piece[0][0] in wanted:
             shown += trail
-            yield _hunk_head(hunk, lead, trail, _label(view, number, screen), screen)
-            yield from _hunk_body(old, new, hunk, lead, trail, screen)
+            label = ", ".join(_label(view, number, screen) for number, _ in piece)
+            yield _hunk_head(hunks, lead, trail, label, screen)
+            yield from _hunk_body(old, new, hunks, lead, trail, screen)
 
 
 def _hunk_body(
-    old: Sequence[bytes], new: Sequence[bytes], hunk: Hunk, lead: int, trail: int, screen: Screen
+    old: Sequence[bytes], new: Sequence[bytes], hunks: Sequence[Hunk], lead: int, trail: int, screen: Screen
 ) -> Iterator[bytes]:
+    """Yield hunks that touch, with `lead` lines above them and `trail` below."""
+    first, last = hunks[0], hunks[-1]
     if screen.columns:
         from cli.columns import hunk_rows
 
-        yield from hunk_rows(old, new, hunk, lead, trail, screen)
+        for hunk in hunks:
+            above, below = lead if hunk is first else 0, trail if hunk is last else 0
+            yield from hunk_rows(old, new, hunk, above, below, screen)
         return
-    yield from _side(b" ", old[hunk.old_start - lead : hunk.old_start], screen)
-    yield from _sides(old[hunk.old_start : hunk.old_end], new[hunk.new_start : hunk.new_end], screen)
-    yield from _side(b" ", old[hunk.old_end : hunk.old_end + trail], screen)
+    yield from _side(b" ", old[first.old_start - lead : first.old_start], screen)
+    for hunk in hunks:
+        yield from _sides(old[hunk.old_start : hunk.old_end], new[hunk.new_start : hunk.new_end], screen)
+    yield from _side(b" ", old[last.old_end : last.old_end + trail], screen)
 
 
 def shown_move(source: bytes | None, path: bytes) -> str:
@@ -202,9 +215,10 @@ def _whole_changes(edit: "Edit") -> Iterator[str]:
         yield "final newline came or went"
 
 
-def _hunk_head(hunk: Hunk, lead: int, trail: int, label: str, screen: Screen) -> bytes:
-    old = _span(hunk.old_start - lead, lead + hunk.old_count + trail)
-    new = _span(hunk.new_start - lead, lead + hunk.new_count + trail)
+def _hunk_head(hunks: Sequence[Hunk], lead: int, trail: int, label: str, screen: Screen) -> bytes:
+    first, last = hunks[0], hunks[-1]
+    old = _span(first.old_start - lead, lead + last.old_end - first.old_start + trail)
+    new = _span(first.new_start - lead, lead + last.new_end - first.new_start + trail)
     return screen.line(f"{screen.paint(f'@@ -{old} +{new} @@', 'cyan')} {label}".rstrip())
 
 
@@ -306,8 +320,8 @@ def _diff_columns(before: bytes, after: bytes, screen: Screen) -> Iterator[bytes
     shown = 0
     for hunk, following in zip(hunks, [*(later.old_start for later in hunks[1:]), len(old)], strict=True):
         lead, trail = min(CONTEXT, hunk.old_start - shown), min(CONTEXT, following - hunk.old_end)
-        yield _hunk_head(hunk, lead, trail, "", screen)
-        yield from _hunk_body(old, new, hunk, lead, trail, screen)
+        yield _hunk_head([hunk], lead, trail, "", screen)
+        yield from _hunk_body(old, new, [hunk], lead, trail, screen)
         shown = hunk.old_end + trail
 
 

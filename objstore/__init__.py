@@ -188,6 +188,7 @@ if TYPE_CHECKING:
         numbered_diff as numbered_diff,
         numbered_hunks as numbered_hunks,
         quoted_name as quoted_name,
+        touching_hunks as touching_hunks,
         unified_diff as unified_diff,
     )
     from objstore.values import value as value
@@ -335,6 +336,7 @@ _HOMES: Final = {
         "numbered_diff",
         "numbered_hunks",
         "quoted_name",
+        "touching_hunks",
         "unified_diff",
     ),
     "opencalls": ("AgentCall",),

@@ -11,7 +11,15 @@ from typing import Final
 from objstore.hunks import Hunk
 from objstore.lines import is_closed, lines_end, split_lines
 
-__all__ = ["is_binary", "is_either_binary", "numbered_diff", "numbered_hunks", "quoted_name", "unified_diff"]
+__all__ = [
+    "is_binary",
+    "is_either_binary",
+    "numbered_diff",
+    "numbered_hunks",
+    "quoted_name",
+    "touching_hunks",
+    "unified_diff",
+]
 
 _CHECKED: Final = 8192
 _TEXT: Final = bytes(range(0x20, 0x7F)) + b"\n\r\t\b\f"
@@ -117,19 +125,21 @@ def numbered_diff(
     """Return the diff that an edit made of a text, each hunk under a header of its own, with a label behind it.
 
     `newline`: as in `numbered_hunks`. `label`: says of a hunk, by its number, what stands there. Nothing stands twice
-    as context, so that a program which reads diffs takes this one, too. Names are as in `unified_diff`.
+    as context, and hunks that touch stand under one header, with a label for each, so that a program which reads diffs
+    takes this one, too. Names are as in `unified_diff`.
     """
     old, new = _Lines(before, at_once=True), _Lines(after, at_once=True)
     lines = old.between(0, old.count)
     numbered = numbered_hunks(lines, new.between(0, new.count), hunks, newline=newline)
     parts = [b"--- %b\n+++ %b\n" % (quoted_name(path_before), quoted_name(path_after))]
     shown = 0
-    for (number, hunk), following in zip(
-        numbered, [*(later.old_start for _, later in numbered[1:]), len(lines)], strict=True
-    ):
-        lead, trail = min(context, hunk.old_start - shown), min(context, following - hunk.old_end)
-        parts += _rendered(old, new, [hunk], lead, trail, b" %b" % label(number).encode())
-        shown = hunk.old_end + trail
+    runs = touching_hunks(numbered)
+    for run, following in zip(runs, [*(later[0][1].old_start for later in runs[1:]), len(lines)], strict=True):
+        group = [hunk for _, hunk in run]
+        lead, trail = min(context, group[0].old_start - shown), min(context, following - group[-1].old_end)
+        labels = ", ".join(label(number) for number, _ in run)
+        parts += _rendered(old, new, group, lead, trail, b" %b" % labels.encode())
+        shown = group[-1].old_end + trail
     return b"".join(parts)
 
 
@@ -150,6 +160,21 @@ def numbered_hunks(
     # What followed the last line went with its newline. Where nothing is left, there is no line to show it on.
     above = [(0, Hunk(last.old_start - 1, 1, last.new_start - 1, 1))] if last.old_start and last.new_start else []
     return [*numbered[:-1], *above, *numbered[-1:]]
+
+
+def touching_hunks(numbered: Sequence[tuple[int, Hunk]]) -> list[list[tuple[int, Hunk]]]:
+    """Return the hunks as they stand under headers: those between which no line stands are together.
+
+    Only the last line's newline is shown right beside other hunks. git takes a hunk with no line below it for the end
+    of the file, and refuses it anywhere else.
+    """
+    runs: list[list[tuple[int, Hunk]]] = []
+    for number, hunk in numbered:
+        if runs and runs[-1][-1][1].old_end == hunk.old_start:
+            runs[-1].append((number, hunk))
+        else:
+            runs.append([(number, hunk)])
+    return runs
 
 
 def _with_last_line(old: Sequence[bytes], new: Sequence[bytes], hunks: Sequence[Hunk]) -> list[Hunk]:

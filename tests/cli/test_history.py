@@ -398,15 +398,34 @@ def test_neighbouring_hunks_share_their_context_between_them(desk: Desk) -> None
         (b"1", b"1\n2"),
         (b"1\n2\n3\n", b"1\n2\n3"),
         (b"1\nlast", b"one\nlast\n"),
+        (b"last", b"first\nlast\n"),
+        (b"1\nlast\n", b"last"),
+        (b"1\n2\n", b"1"),
+        (b"1\n2", b"1\n"),
+        (b"1\n2", b"one\n2\n3"),
+        (b"1\n2\n3\n4\n5\nlast\n", b"1\n2\n3\n4\nfive\nlast"),
+        (b"1\n2\n3\n4\n5\nlast", b"one\n2\n3\n4\n5\nmore\nlast\n"),
+        (b"1\n2\n3\n4\n5\nlast\n", b"1\n2\n3\nfour\n5\nlast"),
     ],
 )
 def test_what_show_prints_is_a_patch(desk: Desk, tmp_path: Path, before: bytes, after: bytes) -> None:
     desk.write("a", before)
     desk.write("a", after)
-    (tmp_path / "a").write_bytes(before)
     patch = desk.cas("show", "2").out
-    subprocess.run(["patch", "--binary", "-p1"], cwd=tmp_path, input=patch, check=True, capture_output=True)
-    assert (tmp_path / "a").read_bytes() == after
+    for command in (["patch", "--binary", "-p1"], ["git", "apply"]):
+        (tmp_path / "a").write_bytes(before)
+        subprocess.run(command, cwd=tmp_path, input=patch, check=True, capture_output=True)
+        assert (tmp_path / "a").read_bytes() == after
+
+
+def test_one_hunk_beside_the_last_line_is_a_patch_as_well_and_leaves_the_newline(desk: Desk, tmp_path: Path) -> None:
+    desk.write("a", b"1\n2\nlast")
+    desk.write("a", b"1\ntwo\nlast\n")
+    for unit, result in (("2:1", b"1\ntwo\nlast"), ("2:0", b"1\n2\nlast\n")):
+        (tmp_path / "a").write_bytes(b"1\n2\nlast")
+        patch = desk.cas("show", unit).out
+        subprocess.run(["git", "apply"], cwd=tmp_path, input=patch, check=True, capture_output=True)
+        assert (tmp_path / "a").read_bytes() == result
 
 
 def test_show_says_what_no_hunk_can_say(desk: Desk) -> None:
@@ -473,9 +492,14 @@ def test_show_a_last_line_that_went_with_the_newline_above_it_shows_each_line_on
     desk.write("f", b"a\nb\nc\n")
     desk.write("f", b"a\nb")
     text = desk.cas("show", "2").text
-    assert text.endswith(
-        "@@ -1,2 +1,2 @@ 2:0 pending\n a\n-b\n+b\n\\ No newline at end of file\n@@ -3,1 +2,0 @@ 2:1 pending\n-c\n"
-    )
+    assert text.endswith("@@ -1,3 +1,2 @@ 2:0 pending, 2:1 pending\n a\n-b\n+b\n\\ No newline at end of file\n-c\n")
+    rows = desk.cas("show", "2", "--side-by-side").text.split("2:1 pending\n")[1].splitlines()
+    assert [row.split() for row in rows] == [
+        ["1", "a", "1", "a"],
+        ["2", "b", "|", "2", "b"],
+        ["\\", "No", "newline", "at", "end", "of", "file"],
+        ["3", "c", "<"],
+    ]
     desk.write("f", b"")
     assert desk.cas("show", "3").text.endswith(
         "\n\n3:0 pending  final newline came or went\n--- a/f\n+++ b/f\n"

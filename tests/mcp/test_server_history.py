@@ -1,12 +1,16 @@
 """What a model can learn of its edits: status, diff, and the reviewer's reason."""
 
 import json
+import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import assume, given, settings, strategies as st
 from mcp.types import TextResourceContents
 
+from mcptools.history import edit_diff
 from objstore import Action, CallInfo, EditFilter, Workspace
 from tests.mcp.agent import Agent, connected
 from tests.store.countdown import UnsyncedDisk
@@ -40,6 +44,34 @@ def test_edits_are_listed_with_what_the_reviewer_said(agent: Agent, folder: Path
     assert shown.structured["diff"] == f"--- {name}\n+++ {name}\n@@ -1 +1 @@ {own}\n-one\n+two\n"
     assert shown.structured["edit"]["reason"] == "not two, three"
     assert shown.structured["hunk_statuses"] == ["rejected"]
+
+
+lines = st.sampled_from(["a", "b", "", " x", "-x", "+x", "\ttab", "é", "--- a", "@@", "c", "d"])
+changes = st.tuples(st.integers(0, 12), st.integers(0, 2), st.lists(lines, max_size=2))
+ends = st.sampled_from(["\n", ""])
+
+
+@settings(max_examples=30)
+@given(st.lists(lines, min_size=1, max_size=12), st.lists(changes, max_size=2), ends, ends)
+def test_git_takes_what_is_shown_of_an_edit(
+    old: list[str], edits: list[tuple[int, int, list[str]]], old_end: str, new_end: str
+) -> None:
+    new = old.copy()
+    for at, gone, come in edits:
+        new[at : at + gone] = come
+    before, after = (("\n".join(text) + end * bool(text)).encode() for text, end in ((old, old_end), (new, new_end)))
+    assume(before != after)
+    with tempfile.TemporaryDirectory() as place:
+        with Workspace.init(Path(place), UnsyncedDisk()) as workspace:
+            for content in (before, after):
+                with workspace.call(CallInfo(tool="test")) as call:
+                    call.write("f", content)
+                    call.commit()
+            patch = edit_diff(workspace, workspace.edit(2))
+        Path(place, "f").write_bytes(before)
+        command = ["git", "apply", "--whitespace=nowarn", "-p0"]
+        ran = subprocess.run(command, cwd=place, input=patch, capture_output=True, check=False)
+        assert (ran.returncode, Path(place, "f").read_bytes()) == (0, after), (ran.stderr.decode(), patch.decode())
 
 
 def test_of_each_hunk_of_an_edit_it_is_shown_what_the_reviewer_said(tmp_path: Path) -> None:

@@ -519,7 +519,9 @@ def test_applying_a_diff_that_names_each_hunk_gives_what_the_plain_one_gives(old
         label=lambda number: f"1:{number} pending",
         context=context,
     ).decode()
-    numbers = re.findall(r"^@@ -[0-9,]+ \+[0-9,]+ @@ 1:([0-9]+) pending$", named, re.MULTILINE)
+    labels = ", ".join(re.findall(r"^@@ -[0-9,]+ \+[0-9,]+ @@ (1:[0-9, pending:]+)$", named, re.MULTILINE))
+    numbers = re.findall(r"1:([0-9]+) pending", labels)
+    assert labels == ", ".join(f"1:{number} pending" for number in numbers)
     assert numbers == [str(number) for number in range(1, len(numbers) + 1)]
     assert len(hunks) <= len(numbers) <= len(hunks) + 1  # of one more, only the newline at the end differs
     outcome = apply_patch(before, parse_patch(named))

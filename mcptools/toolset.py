@@ -168,6 +168,7 @@ class Toolset:
         foresee: Callable[[], object] = lambda: None,
         takes_unread: bool = False,
         waiting: tuple[int, int | None] = (0, None),
+        dry_run: bool = False,
     ) -> Iterator[tuple[Workspace, Call]]:
         """Hold a tracked call on the workspace of `path`; what goes wrong in it is told as a failure.
 
@@ -178,6 +179,7 @@ class Toolset:
         `takes_unread`: for who refuses files that have to be read first together with whatever else does not fit, or
         changes none that is there.
         `waiting`: how much of how much is done by when it waits for its turn, for who has told of some already.
+        `dry_run`: for who commits nothing; a store that may only be read will do.
         """
         _refuse_reserved(conversation)
         with explaining(), telling(path, *more_paths):
@@ -189,7 +191,8 @@ class Toolset:
             notes = dict(self._session.client)
             info = CallInfo(tool=tool, conversation=conversation, notes=notes, within=within)
             progress(*waiting, "Waiting for its turn to write")
-            with workspace.call(info, (path, *more_paths), foresee, waiting=checkpoint) as call:
+            paths = (path, *more_paths)
+            with workspace.call(info, paths, foresee, waiting=checkpoint, dry_run=dry_run) as call:
                 if not takes_unread:
                     self._refuse_unread(workspace, call, path)
                 yield workspace, call
@@ -235,7 +238,8 @@ class Toolset:
             with suppress(Failure), telling(path):  # what goes wrong is told of the file as it is under the lock
                 tried()
         outcome = None
-        with self._changing(tool, path, conversation, foresee=tried) as (workspace, call):
+        changing = self._changing(tool, path, conversation, foresee=tried, dry_run=dry_run)
+        with changing as (workspace, call):
             before = call.read(path)
             if len(before.bytes) > self._limits.max_file_bytes:
                 raise FileTooLarge(path, len(before.bytes), self._limits.max_file_bytes)

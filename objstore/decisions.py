@@ -1,10 +1,9 @@
 """Decisions as requests and as history: what is asked becomes a plan, and the plan a record and a change on disk."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
 
 from objstore.batch import Batch
-from objstore.errors import DecidedMeanwhile, NoSuchName, PermissionRefused
+from objstore.errors import DecidedMeanwhile, NoSuchName
 from objstore.expired import refuse_expired
 from objstore.history import decisions, edit, statuses_before
 from objstore.ids import BlobId
@@ -48,7 +47,7 @@ def decide(journal: Journal, request: Request) -> tuple[DecisionOutcome, Callabl
 
     Raises NoSuchName, EditExpired, FileChanged, DecidedMeanwhile, HistoryBroken and what Journal.commit raises.
     """
-    with _session(journal, dry_run=request.dry_run) as (batch, is_writing):
+    with journal.session(dry_run=request.dry_run) as (batch, is_writing):
         if request.seen is not None:
             _refuse_decided_since(journal, request.seen)
         match request.action:
@@ -186,22 +185,6 @@ def _plan(planner: Planner, request: Request) -> Plan | Conflicted:
         expected=request.expected,
         is_new=not request.takes_back,
     )
-
-
-@contextmanager
-def _session(journal: Journal, *, dry_run: bool) -> Iterator[tuple[Batch, bool]]:
-    """Give what a decision is put together in, and whether it could be made; a dry run needs no more than to read."""
-    with ExitStack() as stack:
-        is_writing = True
-        try:
-            # A dry run takes the lock too: what a writer is about to change would look changed by a stranger.
-            batch = stack.enter_context(journal.writing())
-        except PermissionRefused:
-            if not dry_run:
-                raise
-            batch = Batch(stack.enter_context(journal.reading()))
-            is_writing = False
-        yield batch, is_writing
 
 
 def _refuse_decided(journal: Journal, request: Request) -> None:

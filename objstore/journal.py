@@ -219,6 +219,26 @@ class Journal:
                         self._is_writing = False
                     return
 
+    @contextmanager
+    def session(self, *, dry_run: bool, waiting: Callable[[], object] | None = None) -> Iterator[tuple[Batch, bool]]:
+        """Give what a change is put together in, and whether it could be made; a dry run needs no more than to read.
+
+        `waiting`: as of `writing`, whose errors are raised, too.
+        """
+        from contextlib import ExitStack
+
+        with ExitStack() as stack:
+            is_writing = True
+            try:
+                # A dry run takes the lock too: what a writer is about to change would look changed by a stranger.
+                batch = stack.enter_context(self.writing(waiting=waiting))
+            except PermissionRefused:
+                if not dry_run:
+                    raise
+                batch = _batch_type()(stack.enter_context(self.reading()))
+                is_writing = False
+            yield batch, is_writing
+
     def _turns(self, within: float | None, waiting: Callable[[], object] | None) -> Generator[None, None, None]:
         """Yield whenever the lock may have come free. Raises StoreLocked when the time is over.
 

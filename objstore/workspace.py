@@ -200,12 +200,14 @@ class Workspace:
         before_storing: Callable[[], object] = lambda: None,
         *,
         waiting: Callable[[], object] | None = None,
+        dry_run: bool = False,
     ) -> Iterator[Call]:
         """Hold the writer lock for one tracked call. Leaving without `commit` changes nothing.
 
         `paths`: of files that it will touch. Large ones are stored before the lock is taken, so that nobody waits.
         `before_storing`: called before that, if there are any, by who may still refuse the call. Raises what it raises.
         `waiting`: is called now and then while another process writes; what it raises ends the call.
+        `dry_run`: it is left without `commit`, and the store need not be one that may be written.
 
         Raises StoreLocked, and ConversationReserved for the conversation of edits that nobody recorded.
         """
@@ -221,6 +223,10 @@ class Workspace:
 
             before_storing()
             foresee(self._journal, large)
+        if dry_run:
+            with self._journal.session(dry_run=True, waiting=waiting) as (batch, _):
+                yield _call_type()(self._journal, batch, info)
+            return
         with self._journal.writing(waiting=waiting) as batch:
             yield _call_type()(self._journal, batch, info)
 

@@ -1,11 +1,16 @@
 """What is only tried, or refused, changes nothing on disk; and what is tried is refused where the call would be."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from objstore import CallInfo, Workspace
+from tests.cli.desk import ANYBODY
 from tests.mcp.agent import Agent, Result, connected
+from tests.mcp.raw import called, started
+from tests.store.countdown import UnsyncedDisk
 
 TEXT = "one\ntwo\n"
 PATCH = "--- f\n+++ f\n@@ -1,2 +1,2 @@\n-one\n+ONE\n two\n"
@@ -132,6 +137,32 @@ def test_a_dry_run_without_a_store_tells_what_the_call_does(root: Path) -> None:
         name: done[name] for name in done if name not in own
     }
     assert (root / "f").read_text() == "somebody's\nONE\ntwo\n"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("apply_patch", {"file_path": "f", "patch": PATCH}),
+        ("edit_file_diff", {"path": "f", "diff": PATCH}),
+        ("edit_file_diff", {"path": "f", "diff": PATCH, "rebase": True}),
+    ],
+)
+def test_in_a_store_that_may_only_be_read_a_patch_can_be_tried(
+    root: Path, tool: str, arguments: dict[str, Any]
+) -> None:
+    with Workspace.init(root, UnsyncedDisk()) as workspace, workspace.call(CallInfo(tool="test")) as call:
+        call.write("f", TEXT.encode())
+        call.commit()
+    said: list[dict[str, Any]] = []
+    for mode in (0o700, 0o500):
+        for path in (root / ".cas", *(root / ".cas").rglob("*")):
+            path.chmod(mode if path.is_dir() else mode & 0o666)
+        with started(root, command=[sys.executable, "-c", ANYBODY, sys.executable, "-m", "mcptools"]) as raw:
+            raw.send(called(1, tool, **arguments, dry_run=True))
+            said.append(raw.answer(1)["result"])
+    usual, sealed = said
+    assert (usual["isError"], sealed) == (False, usual)
+    assert (root / "f").read_text() == TEXT
 
 
 @pytest.mark.parametrize("strategy", ["try_revert", "atomic"])

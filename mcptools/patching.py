@@ -29,7 +29,7 @@ from mcptools.patchanswers import (
     RevertedChanges,
 )
 from mcptools.safety import Safeguarded, refusing
-from mcptools.toolset import ConversationArgument, absolute, nothing_to_change
+from mcptools.toolset import ConversationArgument, absolute, not_applied, nothing_to_change
 from mcptools.unifieddiff import (
     AmbiguousContext,
     Applied,
@@ -137,7 +137,7 @@ class Patching(Safeguarded):
         try:
             self._checked(path, write=True, space=True)
         except Failure as failure:
-            return (f"As things stand the patch would not be applied all the same: {failure}",)
+            return not_applied(str(failure))
         return ()
 
     def validate_patch(

@@ -217,7 +217,7 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
                 mcp_conversation_id=edited.conversation or mcp_conversation_id,
             ),
             text=nothing_to_change(edited.place) if edited.is_unchanged else said,
-            notes=(*moves_of(offsets), *edited.notes),
+            notes=(*moves_of(offsets), *edited.notes, *(self._unwritable(path) if dry_run else ())),
         )
 
     def multi_edit_text_file(

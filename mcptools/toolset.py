@@ -35,6 +35,7 @@ from objstore import (
     FileTooLarge,
     Hunk,
     Operation,
+    PermissionRefused,
     Rebased,
     Unit,
     Workspace,
@@ -61,6 +62,7 @@ __all__ = [
     "conversation_notes",
     "edit_number",
     "is_long",
+    "not_applied",
     "nothing_to_change",
     "sha256",
     "standing_at",
@@ -319,6 +321,13 @@ class Toolset:
                 raise refusals.unread(path, sha256(found.bytes))
             return files, found
 
+    def _unwritable(self, path: str) -> tuple[str, ...]:
+        """Return what has to be said of a file that only a dry run is of, where the call could not write it."""
+        with telling(path):
+            if self._directories.files_of(path).may_write(path):
+                return ()
+        return not_applied(str(failure_of(PermissionRefused(path), path)))
+
     def _foresee(self, path: str, *, stale: bool = True, replaces: bool = False) -> None:
         """Refuse what a call that takes a whole file will; that makes no store. Raises Failure, and as Files.read.
 
@@ -530,6 +539,11 @@ def edit_number(outcome: CallOutcome) -> int:
 def nothing_to_change(*places: str) -> str:
     """Return what is said in place of a success where files were as a call would have them."""
     return f"Nothing to change in {', '.join(places)}"
+
+
+def not_applied(why: str) -> tuple[str, ...]:
+    """Return what has to be said of a patch that was only tried, and would be refused."""
+    return (f"As things stand the patch would not be applied all the same: {why}",)
 
 
 def conversation_notes(outcome: CallOutcome) -> tuple[str, ...]:

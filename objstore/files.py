@@ -111,6 +111,11 @@ class Files:
             finally:
                 os.close(fd)
 
+    def may_write(self, path: str) -> bool:
+        """Return whether the system lets this process give the file at `path` other bytes. Raises what paths raise."""
+        with self.tree.locate(path, changing=True) as spot:
+            return _may_write(spot, "file")
+
     def set_times(self, path: str, *, accessed: int, modified: int) -> None:
         """Give a file its times, in nanoseconds since the epoch; never through a link. Raises what paths raise."""
         with self.tree.locate(path, changing=True) as spot:

@@ -1,5 +1,6 @@
 """What is only tried, or refused, changes nothing on disk; and what is tried is refused where the call would be."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,44 @@ def test_where_nothing_may_be_changed_it_is_not_said_that_a_patch_can_be(root: P
         refused = agent.call("apply_patch", file_path="read only", patch=PATCH)
         assert refused.text == "File is not writable: read only"
         assert tried.texts[1] == f"As things stand the patch would not be applied all the same: {refused.text}"
+
+
+@pytest.mark.parametrize(("place", "mode"), [("folder/f", 0o444), ("folder", 0o555)])
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_dry_run_says_where_the_file_may_not_be_written(root: Path, place: str, mode: int, *, stored: bool) -> None:
+    (root / "folder").mkdir()
+    (root / "folder" / "f").write_text(TEXT)
+    if stored:
+        Workspace.init(root, UnsyncedDisk()).close()
+    (root / place).chmod(mode)
+    with started(root, command=[sys.executable, "-c", ANYBODY, sys.executable, "-m", "mcptools"]) as raw:
+
+        def said(number: int, tool: str, **arguments: object) -> tuple[bool, list[str]]:
+            raw.send(called(number, tool, **arguments))
+            result = raw.answer(number)["result"]
+            return result["isError"], [content["text"] for content in result["content"]]
+
+        for number, (tool, arguments) in enumerate(
+            [
+                ("apply_patch", {"file_path": "folder/f", "patch": PATCH}),
+                ("edit_file_diff", {"path": "folder/f", "diff": PATCH}),
+            ]
+        ):
+            tried = said(2 * number, tool, **arguments, dry_run=True)
+            refused = said(2 * number + 1, tool, **arguments)
+            assert (tried[0], refused[0]) == (False, True)
+            why = f"As things stand the patch would not be applied all the same: {refused[1][0]}"
+            assert tried[1][1:] == [why]
+    (root / place).chmod(0o755)
+
+
+def test_a_dry_run_by_who_may_write_everything_hinders_nothing_that_the_call_does(root: Path) -> None:
+    if os.geteuid():
+        pytest.skip("only the superuser may write everything")
+    with connected(root) as agent:
+        tried = agent.done("edit_file_diff", path="read only", diff=PATCH, dry_run=True)
+        agent.done("edit_file_diff", path="read only", diff=PATCH)
+    assert len(tried.texts) == 1
 
 
 @pytest.mark.parametrize(

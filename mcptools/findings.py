@@ -164,6 +164,7 @@ class ReasonGiven:
     """What a reviewer said, and of what."""
 
     hunks: list[str]  # as the diff names them; 0 is the change of the file as a whole
+    more: int  # hunks of which it was said, too, and that are too many to be named
     reason: str
 
 
@@ -173,7 +174,8 @@ class EditShown:
 
     success: bool = True
     edit: EditListed
-    hunk_statuses: list[str]  # of each hunk, from hunk 1
+    hunks: int
+    hunk_statuses: list[str]  # of each hunk, from hunk 1, or of the first ones of too many
     reasons: list[ReasonGiven]  # each once
     diff: str
     next_offset: int  # lines of the diff

@@ -44,6 +44,9 @@ _LEAST_DIFF: Final = 8
 _LONGEST_REASON: Final = 500
 """Characters of a reason in the text of a list."""
 
+_MOST_HUNKS: Final = 1000
+"""Hunks of an edit that an answer names one by one: an edit may have many thousands."""
+
 
 class History(Toolset):
     """Edits as the person who reviews them sees them."""
@@ -97,7 +100,8 @@ class History(Toolset):
                 raise missing
             lines = edit_diff(workspace, view).decode("utf-8", "backslashreplace").splitlines(keepends=True)
         listed = edit_listed(workspace, view)
-        reasons = reasons_given(view)
+        statuses = [status.value for status in view.units[1:]]
+        reasons = reasons_given(view, _MOST_HUNKS)
         most = self._limits.max_answer
         said = len(listed.reason) + sum(len(given.reason) + sum(map(len, given.hunks)) for given in reasons)
         budget = max(most - said, most // _LEAST_DIFF)
@@ -106,13 +110,14 @@ class History(Toolset):
         return Answer(
             content=EditShown(
                 edit=listed,
-                hunk_statuses=[status.value for status in view.units[1:]],
+                hunks=len(statuses),
+                hunk_statuses=statuses[:_MOST_HUNKS],
                 reasons=reasons,
                 diff=diff,
                 next_offset=page.next_offset,
             ),
             text=f"{_line(listed, LONGEST_WORDS)}\n{diff}",
-            notes=(*shortened, *page.note("lines")),
+            notes=(*_unnamed(len(statuses)), *shortened, *page.note("lines")),
         )
 
     # ---- inside
@@ -214,9 +219,24 @@ def edit_listed(workspace: Workspace, view: EditView) -> EditListed:
     )
 
 
-def reasons_given(view: EditView) -> list[ReasonGiven]:
-    """Return what reviewers said of an edit's hunks as they are decided now."""
-    return [ReasonGiven(hunks=list(map(str, given.units)), reason=given.text) for given in view.given]
+def reasons_given(view: EditView, most: int = 0) -> list[ReasonGiven]:
+    """Return what reviewers said of an edit's hunks as they are decided now.
+
+    `most`: hunks that are named in all (0: any number), each reason with as many as any other, and one at least.
+    """
+    each = max(1, most // max(1, len(view.given))) if most else len(view.units)
+    return [
+        ReasonGiven(hunks=list(map(str, given.units[:each])), more=max(0, len(given.units) - each), reason=given.text)
+        for given in view.given
+    ]
+
+
+def _unnamed(hunks: int) -> tuple[str, ...]:
+    """Return what has to be said of an edit with more hunks than are named one by one."""
+    if hunks <= _MOST_HUNKS:
+        return ()
+    named = f"Of {hunks} hunks, hunk_statuses and reasons name {_MOST_HUNKS} each"
+    return (f"{named}; behind the header of each in the diff stands its status.",)
 
 
 def _size(edit: EditListed) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from objstore.errors import EditExpired
 from objstore.terms import Unit
@@ -25,6 +25,9 @@ __all__ = [
     "Rejection",
     "State",
 ]
+
+_NAMED: Final = 10
+"""Units that are named in a sentence with what was said of them: an edit may have thousands."""
 
 
 @value
@@ -62,7 +65,8 @@ class Reason:
     text: str  # never ""
 
     def __str__(self) -> str:
-        return f"{', '.join(map(str, self.units))}: {self.text}"
+        more = len(self.units) - _NAMED
+        return f"{', '.join(map(str, self.units[:_NAMED]))}{f' and {more} more' if more > 0 else ''}: {self.text}"
 
 
 @value

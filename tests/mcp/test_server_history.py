@@ -122,11 +122,14 @@ def test_what_the_reviewer_said_of_a_hunk_is_told_also_when_others_have_been_dec
 
         decide(Action.REJECT, "2:2", "keep 3")
         decide(Action.ACCEPT, "2:3")
-        assert told() == ("keep 3", [{"hunks": ["2:2"], "reason": "keep 3"}])
+        assert told() == ("keep 3", [{"hunks": ["2:2"], "more": 0, "reason": "keep 3"}])
         decide(Action.REJECT, "2:1", "1 is a name")
         assert told() == (
             "2:1: 1 is a name; 2:2: keep 3",
-            [{"hunks": ["2:1"], "reason": "1 is a name"}, {"hunks": ["2:2"], "reason": "keep 3"}],
+            [
+                {"hunks": ["2:1"], "more": 0, "reason": "1 is a name"},
+                {"hunks": ["2:2"], "more": 0, "reason": "keep 3"},
+            ],
         )
 
 
@@ -288,3 +291,37 @@ def test_a_line_longer_than_an_answer_is_cut_and_the_rest_of_the_edit_follows(ag
     assert f"The last line is cut: {len(line) + 2 - most} more characters do not fit." in removed.texts[-1]
     added = agent.done("show_edit", edit=number, offset=removed.structured["next_offset"])
     assert added.structured["diff"].startswith("+x=1;")
+
+
+def test_of_thousands_of_hunks_an_answer_names_the_first_and_says_how_many_there_are(tmp_path: Path) -> None:
+    count, most = 6000, 80_000
+    with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
+        for mark in (b"", b"!"):
+            with workspace.call(CallInfo(tool="test")) as call:
+                lines = (b"%d%b\n" % (number, mark * (number % 2)) for number in range(2 * count))
+                call.write("f", b"".join(lines))
+                call.commit()
+        for half, reason in ((1, "odd"), (2, "even")):
+            units = workspace.find_units("2")[1]
+            workspace.decide(Action.REJECT, [unit for unit in units if unit.hunk % 2 == half % 2], reason=reason)
+    with connected(tmp_path) as agent:
+        shown, listed = agent.done("show_edit", edit=2), agent.done("list_edits")
+        resource = agent.resource("cas://edit/2")
+    found = shown.structured
+    assert (found["hunks"], found["hunk_statuses"]) == (count, ["rejected"] * 1000)
+    named = [(given["reason"], len(given["hunks"]), given["hunks"][:2], given["more"]) for given in found["reasons"]]
+    assert named == [("odd", 500, ["2:1", "2:3"], 2500), ("even", 500, ["2:2", "2:4"], 2500)]
+    odd = ", ".join(f"2:{hunk}" for hunk in range(1, 20, 2))
+    even = ", ".join(f"2:{hunk}" for hunk in range(2, 21, 2))
+    reason = f"{odd} and 2990 more: odd; {even} and 2990 more: even"
+    assert (found["edit"]["reason"], listed.structured["edits"][0]["reason"]) == (reason, reason)
+    assert sum(len(json.dumps(value)) for name, value in found.items() if name != "diff") < most / 2
+    assert max(len(found["diff"]), len(shown.text)) < most + 1000
+    assert len(json.dumps(listed.structured)) < 2000
+    assert shown.texts[1].startswith(
+        "Of 6000 hunks, hunk_statuses and reasons name 1000 each; behind the header of each"
+    )
+    # Who asks for it all gets it all.
+    assert isinstance(resource, TextResourceContents)
+    whole = json.loads(resource.text)
+    assert (len(whole["hunk_statuses"]), [len(given["hunks"]) for given in whole["reasons"]]) == (count, [3000, 3000])

@@ -17,7 +17,7 @@ from cli.bookmark import Bookmark
 from cli.closeup import close_up
 from cli.denied import words_of
 from cli.editor import edited
-from cli.invocation import reviewer
+from cli.invocation import Invocation, reviewer
 from cli.keyboard import END, ENTER, Keyboard
 from cli.outcomes import conflict_text, decided_text, shown_units
 from cli.progress import DECIDING, followed
@@ -298,7 +298,8 @@ class Review:
 
     def _undone(self, _: Unit) -> Where:
         if not self._steps:
-            self._say("Nothing was done in this review. `cas undo` takes back an earlier decision.")
+            undoes = f"`{Invocation.current().program} undo` takes back an earlier decision"
+            self._say(f"Nothing was done in this review. {undoes}.")
             return _Same.STAY
         step = self._steps[-1]
         if step.amendment:
@@ -312,7 +313,7 @@ class Review:
             undo = partial(self._workspace.undo, step.decision, past=self._withdrawn, who=reviewer())
             outcome = self._carried_out(undo)
             if isinstance(outcome, NothingToDo):
-                self._say("Something else was decided since. `cas undo` takes that back.")
+                self._say(f"Something else was decided since. `{Invocation.current().program} undo` takes that back.")
                 return _Same.STAY
         if not isinstance(outcome, Decided):
             if isinstance(outcome, Conflicted):

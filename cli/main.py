@@ -331,7 +331,8 @@ def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
     if isinstance(error, NotAWorkspace) and asked is not None and asked.is_told_by_variable():
         return ["CAS_WORKSPACE says to look there."]
     if isinstance(error, StoreDamaged | BlobDamaged | BlobMissing | HistoryBroken | SnapshotUnreadable):
-        return ["`cas fsck` tells what is damaged, and what that means for which files."]
+        program = "cas" if asked is None else asked.program
+        return [f"`{program} fsck` tells what is damaged, and what that means for which files."]
     if isinstance(error, PathIsSymlink):
         from cli.denied import way_around
 

@@ -166,11 +166,12 @@ def _grouped(workspace: "Workspace", selection: Selection, *, anywhere: bool = F
 def _refuse_strangers(workspace: "Workspace", selection: Selection) -> None:
     """Raise click.ClickException where an agent edited the file, but in no call of the conversation."""
     if _by_agents(_grouped(workspace, selection, anywhere=True)):
+        from cli.invocation import Invocation
         from cli.quoting import typed
 
         file = shown_name(selection.file)
         conversation = shown_name(workspace.find_conversation(selection.conversation))
-        lists = f"`cas log --file {typed(selection.file)}` lists who did."
+        lists = f"`{Invocation.current().program} log --file {typed(selection.file)}` lists who did."
         raise click.ClickException(f"No agent edited {file} in {conversation}. {lists}")
 
 

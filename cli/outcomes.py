@@ -272,7 +272,7 @@ def ways_out(
             together = f"To {action.value} them together:  {program} {action.value} {named} {dead}{settled}"
             said += [together] if dead else []
         case _ if dead or live:
-            said.append(f"Decide on {' '.join(filter(None, (dead, live)))} first (`cas show EDIT`).")
+            said.append(f"Decide on {' '.join(filter(None, (dead, live)))} first (`{program} show EDIT`).")
         case _:
             pass
     return said
@@ -316,11 +316,11 @@ def _quoted(sign: bytes, text: bytes, screen: Screen) -> Iterator[bytes]:
         yield screen.line(f"      and {len(lines) - LINES_SHOWN} more lines")
 
 
-def external_refusal(changes: Sequence["ExternalChange"]) -> str:
-    """Return why a decision was not taken while files differ from what was recorded."""
+def external_refusal(changes: Sequence["ExternalChange"], program: str = "cas") -> str:
+    """Return why a decision was not taken while files differ from what was recorded. `program`: as in `ways_out`."""
     names = ", ".join(shown_name(change.path) for change in changes[:3])
     more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""  # noqa: PLR2004 -- three names fit a line
     return (
         f"refused, nothing was changed: {names}{more} changed outside since the last recorded state.\n"
-        "See `cas diff`. Say --on-external keep to record it and carry it through, or discard to drop it."
+        f"See `{program} diff`. Say --on-external keep to record it and carry it through, or discard to drop it."
     )

@@ -50,7 +50,8 @@ def _past(workspace: "Workspace", spelling: str) -> "tuple[str, tuple[Seq, bool]
         return spelling, None
     number = spelt[1].removesuffix("^")
     if not number.isdecimal():
-        raise click.UsageError("Of a past state, name the edit, as in PATH@12; `cas log PATH` lists them.")
+        lists = f"`{Invocation.current().program} log PATH` lists them"
+        raise click.UsageError(f"Of a past state, name the edit, as in PATH@12; {lists}.")
     return spelt[0], (Seq(int(number)), number != spelt[1])
 
 

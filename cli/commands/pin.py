@@ -34,7 +34,7 @@ def listing(*, as_json: bool) -> None:
         screen = invocation.screen()
         write(_row(view, screen) for view in views)
         if not views:
-            click.echo("There are no pins: `cas pin add EDIT` makes one.", err=True)
+            click.echo(f"There are no pins: `{invocation.program} pin add EDIT` makes one.", err=True)
 
 
 @pin.command("add")

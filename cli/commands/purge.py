@@ -55,9 +55,10 @@ def _plan(workspace: "Workspace", name: str) -> "PurgePlan":
     else:
         found = workspace.plan_purge(path=recorded_named(workspace, name))
         if not found.blobs and _stands(workspace, name):
+            records = f"`{Invocation.current().program} record`"
             raise click.ClickException(
                 f"{shown_name(name)} has no past state: all that is recorded of it stands in it now. Change the file, "
-                "and `cas record` the change; then what it held is history, and can be purged."
+                f"and {records} the change; then what it held is history, and can be purged."
             )
     if not found.blobs:
         raise NoSuchName(name, "file with a past state, and no state with bytes,")
@@ -70,10 +71,10 @@ def _refuse_guess(workspace: "Workspace", name: str) -> None:
     if spelt is not None and was_recorded(workspace, name):
         from cli.quoting import typed
 
-        shown = shown_name(name)
+        shown, lists = shown_name(name), f"`{Invocation.current().program} log {typed(name)}` lists its edits"
         raise click.ClickException(
             f"{shown} is a state of {shown_name(spelt[0])}, and was the name of a file. Name what is meant: the state "
-            f"by its hash, those of the file as {shown_name(f'{name}@12')} (`cas log {typed(name)}` lists its edits)."
+            f"by its hash, those of the file as {shown_name(f'{name}@12')} ({lists})."
         )
 
 
@@ -113,7 +114,8 @@ def _text(plan: "PurgePlan", screen: Screen, *, dry_run: bool) -> Iterator[bytes
         yield screen.line(f"First, change what holds the bytes now: {', '.join(map(shown_name, plan.files))}.")
     if plan.changed_outside:
         changed = ", ".join(map(shown_name, plan.changed_outside))
-        yield screen.line(f"First, `cas record` what was changed outside since: {changed}.")
+        records = f"`{Invocation.current().program} record`"
+        yield screen.line(f"First, {records} what was changed outside since: {changed}.")
 
 
 def _shape(plan: "PurgePlan", *, dry_run: bool) -> "dict[str, Json]":

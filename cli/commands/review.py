@@ -252,7 +252,7 @@ class Desk:
                     click.echo(line, err=True, nl=False)
                 click.get_current_context().exit(1)
             case ExternalChanges():
-                raise click.ClickException(external_refusal(outcome.changes))
+                raise click.ClickException(external_refusal(outcome.changes, self.invocation.program))
             case NothingToDo():
                 if selection is None:
                     said = f"No decision to {STEPS[action]}."
@@ -262,7 +262,8 @@ class Desk:
                     write([screen.line(f"Nothing to do: already {STANDING[action]}.")])
                     if reason:
                         # It must not look as if it had been heard: no agent will ever read it.
-                        write([screen.line("The reason was not recorded: `cas reset` them, and reject them with it.")])
+                        resets = f"`{self.invocation.program} reset` them, and reject them with it"
+                        write([screen.line(f"The reason was not recorded: {resets}.")])
             case _:
                 assert_never(outcome)
 

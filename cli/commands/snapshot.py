@@ -61,7 +61,7 @@ def listing(*, as_json: bool) -> None:
     else:
         write((_view_line(view, invocation.screen()) for view in views), paged=True)
         if not views:
-            click.echo("There are no snapshots: `cas snapshot` takes one.", err=True)
+            click.echo(f"There are no snapshots: `{invocation.program} snapshot` takes one.", err=True)
 
 
 @snapshot.command("show")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["doctor", "hook", "setup"]
 
-NEXT: Final = "It counts from the client's next start. `cas doctor {client}` checks that it works."
+NEXT: Final = "It counts from the client's next start. `{program} doctor {client}` checks that it works."
 BESIDES: Final = {"codex": "Codex runs new hooks once you have trusted them: type /hooks in it."}
 """What else a person has to do, which no settings file does."""
 
@@ -72,7 +72,8 @@ def setup(*, client: str, scope: str, dry_run: bool, remove: bool, resident: boo
         write([invocation.screen().line(_keep_helper(where, remove=remove, dry_run=dry_run))])
     if dry_run or remove:
         return
-    said = [NEXT.format(client=client), *filter(None, [BESIDES.get(client)])] if wanted else []
+    then = NEXT.format(program=invocation.program, client=client)
+    said = [then, *filter(None, [BESIDES.get(client)])] if wanted else []
     if where.project is None:
         said.append(EACH)
     write([invocation.screen().line(line) for line in said])

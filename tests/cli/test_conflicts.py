@@ -83,6 +83,34 @@ def test_what_else_a_person_is_told_to_type_is_of_the_workspace_that_was_named(d
     )
 
 
+def test_what_a_person_is_told_to_type_without_a_number_is_of_the_workspace_that_was_named(
+    desk: Desk, tmp_path: Path
+) -> None:
+    desk.write("a", b"one\n", conversation="conv_of_another")
+    desk.write("b", b"one\n", conversation="conv_mine")
+    desk.write("c@1", b"one\n")
+    desk.delete("c@1")
+    program = f"cas -C {desk.folder}"
+
+    def said(*words: str) -> str:
+        ran = cas("-C", str(desk.folder), *words, folder=tmp_path)
+        return ran.text + ran.said
+
+    assert f"`{program} log --file a` lists who did." in said("reject", "--conversation", "conv_mine", "--file", "a")
+    assert f"There are no pins: `{program} pin add EDIT` makes one." in said("pin")
+    assert f"There are no snapshots: `{program} snapshot` takes one." in said("snapshot", "list")
+    assert f"`{program} log PATH` lists them." in said("blame", "a@2h")
+    assert f"and `{program} record` the change;" in said("purge", "a")
+    assert f"(`{program} log c@1` lists its edits)." in said("purge", "c@1")
+    desk.done("reject", "3")
+    assert f"The reason was not recorded: `{program} reset` them" in said("reject", "3", "-m", "why")
+    (desk.folder / "b").write_bytes(b"mine\n")
+    assert f"See `{program} diff`." in said("reject", "2")
+    segment = desk.folder / ".cas" / "segments" / "00000001.seg"
+    segment.write_bytes(segment.read_bytes().replace(b"one", b"two"))
+    assert f"`{program} fsck` tells what is damaged" in said("cat", "a@1")
+
+
 @pytest.mark.parametrize("words", [["reject", "--cascade", "2"], ["reject", "2", "3"]])
 def test_each_way_out_of_a_reject_works(desk: Desk, words: list[str]) -> None:
     replaced_twice(desk)

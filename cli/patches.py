@@ -4,6 +4,7 @@ Source: git's diff format with extended headers (names, modes, binary literals),
 """
 
 import hashlib
+import re
 import zlib
 from base64 import b85encode
 from collections.abc import Iterator
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 __all__ = ["Patch", "is_told", "patches"]
 
 ADDRESS: Final = "cas@localhost"
+NAMELESS: Final = " .,:;()<>\"\\'"
+"""What git takes from both ends of an author's name. Of a name without more, it takes no mail."""
+
+CLOSED: Final = re.compile(r"[^()]*(\([^()\\]*\)[^()]*)*")
+"""A name of which all parentheses are closed as git reads them."""
+
 NOBODY: Final = "0" * 40
 LONGEST_SLUG: Final = 52
 EXECUTABLE: Final = 0o111
@@ -68,8 +75,7 @@ def _mail(step: "SeriesStep", title: str, number: int, count: int) -> Iterator[b
     last = step.views[-1]
     when = date_of(last.edit.time).strftime("%a, %d %b %Y %H:%M:%S +0000")
     head = {
-        # git takes what stands around the first @ for the address, in quotes or encoded as it may be.
-        "From": f"{_header(_author(last).replace('@', ' at ').strip())} <{ADDRESS}>",
+        "From": f"{_header(_author(last))} <{ADDRESS}>",
         "Date": when,
         "Subject": f"[PATCH {number}/{count}] {_header(title)}",
     }
@@ -93,14 +99,33 @@ def _mail(step: "SeriesStep", title: str, number: int, count: int) -> Iterator[b
 
 
 def _author(view: "EditView") -> str:
+    """Return who made an edit, by the first of the names for that which git takes for an author's."""
     notes = view.edit.notes
-    who = notes.get("agent") or notes.get("client") or view.edit.tool or "cas"
-    return who if view.edit.origin is Origin.AGENT else notes.get("who", "") or view.edit.origin.value
+    if view.edit.origin is Origin.AGENT:
+        names = [notes.get("agent", ""), notes.get("client", ""), view.edit.tool]
+    else:
+        names = [notes.get("who", ""), view.edit.origin.value]
+    return next(filter(None, map(_as_author, names)), "cas")
+
+
+def _as_author(name: str) -> str:
+    """Return a name as one that git takes for an author's; "" where it would refuse what it leaves of it."""
+    # git takes what stands around the first @ for the address, and reads beyond the end for a quote or a parenthesis
+    # that is not closed, in quotes or encoded as it may be.
+    said = _spelt(name.replace("@", " at ").replace('"', "'")).strip()
+    if not CLOSED.fullmatch(said):
+        said = said.replace("(", "[").replace(")", "]")
+    return said if said.strip(NAMELESS) else ""
 
 
 def _header(text: str) -> str:
-    safe = "".join(c for c in visible(text) if c not in "<>")
-    return safe if safe.isascii() else Header(safe, "utf-8", maxlinelen=10_000).encode()
+    safe = _spelt(text)
+    # What begins as a word that is encoded has to be one.
+    return safe if safe.isascii() and "=?" not in safe else Header(safe, "utf-8", maxlinelen=10_000).encode()
+
+
+def _spelt(text: str) -> str:
+    return "".join(c for c in visible(text) if c not in "<>")
 
 
 def _nothing() -> "StepState":

@@ -73,6 +73,14 @@ def every_kind(desk: Desk) -> None:
         ("@scope/agent", "at scope/agent"),
         ("größe@box", "größe at box"),
         ("a, b (c)", "a, b (c)"),
+        (".", "record"),
+        ("'", "record"),
+        ("<;>", "record"),
+        ("a (b", "a [b"),
+        ("a) (b", "a] [b"),
+        (r"a (b\)", r"a [b\]"),
+        ('say "hi', "say 'hi"),
+        ("=?utf-8?", "=?utf-8?"),
     ],
 )
 def test_the_author_that_git_takes_is_the_agent_whatever_it_is_called(
@@ -83,6 +91,13 @@ def test_the_author_that_git_takes_is_the_agent_whatever_it_is_called(
     desk.done("record", "--agent", agent)
     git(other, "am", "-q", stdin=desk.done("export", "--patch").out)
     assert git(other, "log", "-1", "--format=%an|%ae").decode() == f"{author}|cas@localhost\n"
+
+
+def test_a_file_may_be_called_like_what_begins_an_encoded_word(desk: Desk, other: Path) -> None:
+    desk.write("=?f?=", b"1\n")
+    git(other, "am", "-q", stdin=desk.done("export", "--patch").out)
+    assert files(other) == files(desk.folder)
+    assert git(other, "log", "-1", "--format=%s").decode() == "create =?f?= (edit 1)\n"
 
 
 def test_git_am_takes_the_series_and_comes_to_the_same_files(desk: Desk, other: Path, tmp_path: Path) -> None:

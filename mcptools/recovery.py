@@ -15,8 +15,9 @@ from typing import Annotated, ClassVar, Final, TypeAlias, TypedDict, assert_neve
 
 from mcptools.answers import Answer
 from mcptools.backups import keep_times, stage_backup
-from mcptools.display import shown
+from mcptools.display import LONGEST_WORDS, shown
 from mcptools.failures import Failure, Kind
+from mcptools.paging import page_of
 from mcptools.patchanswers import (
     FileBackedUp,
     PatchApplied,
@@ -201,7 +202,7 @@ class Recovery(Patching):
             except Failure as failure:
                 failures.append((op.file_path, failure))
         if failures:
-            raise _not_all_fit(failures, len(patches))
+            raise self._not_all_fit(failures, len(patches))
         if len(roots) > 1:
             message = "Files in several allowed directories can't be changed together"
             raise Failure(Kind.INVALID_REQUEST, message, hint="Make one call for each directory.")
@@ -228,7 +229,7 @@ class Recovery(Patching):
                     except Failure as failure:
                         failures.append((op.file_path, failure))
                 if failures:
-                    raise _not_all_fit(failures, len(patches))
+                    raise self._not_all_fit(failures, len(patches))
                 outcome = self._finish(staging)
         except Failure as failure:
             if failures:
@@ -294,6 +295,22 @@ class Recovery(Patching):
 
     # ---- inside
 
+    def _not_all_fit(self, failures: Sequence[tuple[str, Failure]], count: int) -> Failure:
+        """Return the failure of patches of which some can't be applied, with as many as an answer has room for."""
+        path, first = failures[0]
+        page = page_of(failures, _size, offset=0, limit=0, budget=self._limits.max_answer)
+        more = len(failures) - len(page.items)
+        untold = f"Of {more} more that do not fit, failures does not tell." if more else ""
+        return Failure(
+            first.kind,
+            f"Validation failed for {shown(path)}: {first}",
+            hint=" ".join(filter(None, (first.hint, untold))),
+            phase="validation",
+            validated=count,
+            failed=len(failures),
+            failures=[{"file": shown(path), "reason": str(failure)} for path, failure in page.items],
+        )
+
     def _unfit(self, op: _Patch, failure: Failure) -> Failure:
         """Return what validate_patch says of a patch that does not fit, or the failure, if it fits by now."""
         try:
@@ -319,7 +336,7 @@ class Recovery(Patching):
             except Failure as failure:
                 failures.append((op.file_path, failure))
         if failures:
-            raise _not_all_fit(failures, len(patches))
+            raise self._not_all_fit(failures, len(patches))
 
     def _unread(self, workspace: Workspace, call: Call, paths: Sequence[str]) -> dict[str, Failure]:
         """Return the refusals of files that have to be read first, asked while the call has made nothing of any."""
@@ -382,18 +399,10 @@ def _only(patches: Sequence[_Patch], strategy: Strategy) -> _Patch:
     return patches[0]
 
 
-def _not_all_fit(failures: Sequence[tuple[str, Failure]], count: int) -> Failure:
-    """Return the failure of patches of which some can't be applied."""
-    path, first = failures[0]
-    return Failure(
-        first.kind,
-        f"Validation failed for {shown(path)}: {first}",
-        hint=first.hint,
-        phase="validation",
-        validated=count,
-        failed=len(failures),
-        failures=[{"file": shown(path), "reason": str(failure)} for path, failure in failures],
-    )
+def _size(unfit: tuple[str, Failure]) -> int:
+    """Return how many characters what is told of a patch that does not fit takes in an answer."""
+    path, failure = unfit
+    return min(len(shown(path)), LONGEST_WORDS) + min(len(str(failure)), LONGEST_WORDS)
 
 
 def _told(staging: _Staging, said: str, backup: str | None = None) -> tuple[str, tuple[str, ...]]:

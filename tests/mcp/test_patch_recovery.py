@@ -223,6 +223,21 @@ def test_atomic_tells_every_patch_that_does_not_fit(agent: Agent, folder: Path) 
     assert (snapshot(folder), len(agent.history())) == (before, edits)
 
 
+def test_of_thousands_of_patches_that_do_not_fit_so_many_are_told_as_an_answer_has_room_for(
+    agent: Agent, file: Path
+) -> None:
+    count, most = 3000, 80_000
+    wrong = HEAD + f"@@ -3 +3 @@\n-{'drei' * 20}\n+3\n"
+    result = agent.call("apply_patches", strategy="atomic", patches=ops(file, *[wrong] * count))
+    told = result.structured["failures"]
+    assert (result.structured["validated"], result.structured["failed"]) == (count, count)
+    assert most * 0.9 < sum(len(one["file"]) + len(one["reason"]) for one in told) <= most
+    hint = f"Of {count - len(told)} more that do not fit, failures does not tell."
+    assert result.structured["hint"] == result.texts[1]
+    assert result.texts[1].endswith(f". {hint}")
+    assert file.read_text() == TEXT
+
+
 def test_atomic_refuses_unsafe_files_before_all_else(agent: Agent, folder: Path, file: Path) -> None:
     (folder / "link").symlink_to("f")
     patches = [*ops(file, FIRST), *ops(folder / "link", FIRST), *ops(folder / "missing", FIRST)]

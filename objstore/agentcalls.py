@@ -11,7 +11,8 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from objstore.claims import Claims
-from objstore.errors import BlobMissing, PathError, TreeInvalid
+from objstore.disk import reaching
+from objstore.errors import BlobMissing, DiskFailed, PathError, TreeInvalid
 from objstore.journal import Journal
 from objstore.names import LOOKS_NAME, STORE_NAME
 from objstore.opencalls import AgentCall, OpenCalls, now, recordable, recordable_name
@@ -310,7 +311,7 @@ class AgentCalls:
         try:
             for look in self._looks(paths, standing):
                 found += look.edits
-        except PathError:
+        except (PathError, DiskFailed):
             # A tool may name anything. What it named besides is looked at all the same, or a person's change of it
             # would count as the tool's.
             seen = list(filter(self._can_be_looked_at, paths or ()))
@@ -363,14 +364,18 @@ class AgentCalls:
 
     def _is_folder(self, path: str) -> bool:
         """Return whether a folder stands at a path of the workspace."""
-        with suppress(PathError), self._journal.tree.locate(path, changing=True) as spot:
+        with suppress(PathError), reaching(path), self._journal.tree.locate(path, changing=True) as spot:
             found = look_at(spot) if spot.path == path else None
             return found is not None and stat.S_ISDIR(found.st_mode)
         return False
 
     def _can_be_looked_at(self, path: str) -> bool:
         """Return whether it can be said what stands at a path of the workspace, and in it, where that is a folder."""
-        with suppress(PathError), self._journal.tree.locate(path, changing=True, is_vacated=lambda _: True) as spot:
+        with (
+            suppress(PathError),
+            reaching(path),
+            self._journal.tree.locate(path, changing=True, is_vacated=lambda _: True) as spot,
+        ):
             found = look_at(spot)
             if found is not None and stat.S_ISDIR(found.st_mode):
                 os.close(open_folder(spot.folder, spot.name, spot.path))
@@ -379,21 +384,24 @@ class AgentCalls:
 
     def _gone_below(self, path: str) -> list[str]:
         """Return the files that are known below a path at which no folder stands any more."""
-        with suppress(PathError), self._journal.tree.locate(path, changing=True) as spot:
-            found = look_at(spot)
-            if spot.path != path or (found is not None and stat.S_ISDIR(found.st_mode)):
+        try:
+            with reaching(path), self._journal.tree.locate(path, changing=True) as spot:
+                found = look_at(spot)
+                if spot.path != path or (found is not None and stat.S_ISDIR(found.st_mode)):
+                    return []
+        except PathError:
+            return []
+        with self._journal.reading() as store:
+            tip = store.index.tip_at(os.fsencode(path))
+            if found is not None and tip is not None and tip.state is not None:
                 return []
-            with self._journal.reading() as store:
-                tip = store.index.tip_at(os.fsencode(path))
-                if found is None or tip is None or tip.state is None:
-                    from objstore.known import Known
+            from objstore.known import Known
 
-                    try:
-                        below = Known(self._journal).below(os.fsencode(path))
-                    except (BlobMissing, TreeInvalid):
-                        below = set(store.index.paths_below(os.fsencode(path)))  # the look takes another baseline
-                    return sorted(map(os.fsdecode, below))
-        return []
+            try:
+                below = Known(self._journal).below(os.fsencode(path))
+            except (BlobMissing, TreeInvalid):
+                below = set(store.index.paths_below(os.fsencode(path)))  # the look takes another baseline
+            return sorted(map(os.fsdecode, below))
 
     def _let_go(self, paths: Iterable[str], standing: Mapping[str, AgentCall]) -> list[EditView]:
         """Record as nobody's what became of files that were left to a call, which then was not let run."""
@@ -468,7 +476,7 @@ class AgentCalls:
 
         `real`: what is behind it, if it is a link.
         """
-        with suppress(PathError, ValueError):
+        with suppress(PathError, ValueError), reaching(path):
             if real:
                 path = os.path.realpath(os.path.join(self._journal.tree.root, path))
             # A patch may make a folder of a file.

@@ -10,6 +10,7 @@ from typing import Final
 from objstore.batch import Batch
 from objstore.changes import Change, Recorder, Version, external_changes, new_conversation, version_of
 from objstore.comings import Comings
+from objstore.disk import reaching
 from objstore.errors import UNREADABLE, BlobMissing, PathError
 from objstore.external import EXTERNAL_CONVERSATION
 from objstore.ids import BlobId, blob_id
@@ -188,8 +189,9 @@ def _file_difference(
 ) -> Iterator[_Difference]:
     """Yield the file at a path if it is not in its known state."""
     try:
-        found = file_at(journal.tree, path)
-        version = version_of(found, journal.tree, path)
+        with reaching(os.fsdecode(path)):
+            found = file_at(journal.tree, path)
+            version = version_of(found, journal.tree, path)
         if version is not None:
             pieces.keep(ReadFile(path, version.content, version.state.blob, None, version.source))
     except PathError as error:

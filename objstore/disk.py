@@ -15,10 +15,20 @@ from operator import attrgetter
 
 from objstore.annotations import Final, TypeAlias
 from objstore.bootid import boot_id
-from objstore.errors import CasError, DiskFailed, DiskFull, PermissionRefused
+from objstore.errors import CasError, DiskFailed, DiskFull, PathUnreachable, PermissionRefused
 from objstore.standard import contextmanager, suppress
 
-__all__ = ["Disk", "Pieces", "failure", "is_absence", "is_same_file", "new_file_mode", "read_all", "syncing"]
+__all__ = [
+    "Disk",
+    "Pieces",
+    "failure",
+    "is_absence",
+    "is_same_file",
+    "new_file_mode",
+    "reaching",
+    "read_all",
+    "syncing",
+]
 
 Pieces: TypeAlias = bytes | Iterable[bytes]
 """The content of a file: in one piece, or in several, so that not all of it need be in memory."""
@@ -26,6 +36,9 @@ Pieces: TypeAlias = bytes | Iterable[bytes]
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _NO_PERMISSION: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _ABSENT: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
+_AWAY: Final = frozenset(
+    {errno.EIO, errno.ENODEV, errno.ENXIO, errno.ESTALE, errno.ENOTCONN, errno.ETIMEDOUT, errno.EHOSTDOWN}
+)
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS})
 _NO_FLUSH: Final = frozenset({errno.ENOTSUP, errno.EINVAL, errno.ENOTTY})
 _CHUNK: Final = 1 << 20
@@ -358,6 +371,17 @@ class Disk:
         except OSError:
             return False
         return True
+
+
+@contextmanager
+def reaching(path: str) -> Iterator[None]:
+    """Raise PathUnreachable where a look at `path` fails because the file system there does, and not this process."""
+    try:
+        yield
+    except DiskFailed as error:
+        if isinstance(error.__cause__, OSError) and error.__cause__.errno in _AWAY:
+            raise PathUnreachable(path, str(error)) from error
+        raise
 
 
 def read_all(fd: int, size_hint: int) -> bytes:

@@ -40,6 +40,7 @@ __all__ = [
     "PathNotRegular",
     "PathOutside",
     "PathReserved",
+    "PathUnreachable",
     "PermissionRefused",
     "PurgeRefused",
     "PurgeUnfinished",
@@ -302,6 +303,10 @@ class PermissionRefused(PathError):
 
     def __init__(self, path: str) -> None:
         super().__init__(path, f"Permission denied: {path}")
+
+
+class PathUnreachable(PathError):
+    """What stands at the path can't be told because its file system is away, as a mount whose server has gone."""
 
 
 class FileChanged(PathError):

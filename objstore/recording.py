@@ -16,6 +16,7 @@ import os
 import stat
 from typing import TYPE_CHECKING, Final
 
+from objstore.disk import reaching
 from objstore.errors import BlobMissing, PathError, TreeInvalid
 from objstore.ondisk import file_at
 from objstore.paths import look_at
@@ -197,7 +198,8 @@ def _is_as_recorded(journal: Journal, path: bytes) -> bool:
     """Return whether what stands at a path is the last state of the document there."""
     tip = journal.store.index.tip_at(path)
     try:
-        found = file_at(journal.tree, path)
+        with reaching(os.fsdecode(path)):
+            found = file_at(journal.tree, path)
     except PathError:
         return False  # it changes at this moment, or may not be read
     return tip is not None and tip.state == (None if found is None else found[0])

@@ -1,5 +1,6 @@
 """File systems of a test's own, where the machine lets one be mounted."""
 
+import ctypes
 import os
 import subprocess
 from collections.abc import Iterator
@@ -7,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from shutil import which
 
-__all__ = ["may_mount", "mounted_again", "small_disk"]
+__all__ = ["dead_mount", "may_be_dead", "may_mount", "mounted_again", "small_disk"]
 
 
 @contextmanager
@@ -28,6 +29,35 @@ def mounted_again(folder: Path, place: Path) -> Iterator[None]:
         yield
     finally:
         subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+@contextmanager
+def dead_mount(place: Path) -> Iterator[None]:
+    """Mount a file system at a folder whose server has gone: whatever looks there fails with ENOTCONN.
+
+    Raises OSError where that is not permitted, or there is no FUSE.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    server = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
+    try:
+        options = f"fd={server},rootmode=40000,user_id={os.geteuid()},group_id={os.getegid()}"
+        if libc.mount(b"gone", os.fsencode(place), b"fuse", 0, options.encode()):
+            raise OSError(ctypes.get_errno(), "mount")
+    finally:
+        os.close(server)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def may_be_dead(place: Path) -> bool:
+    """Return whether such a file system can be mounted here."""
+    try:
+        with dead_mount(place):
+            return True
+    except (AttributeError, OSError):
+        return False
 
 
 def may_mount(place: Path) -> bool:

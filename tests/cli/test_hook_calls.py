@@ -18,6 +18,7 @@ import pytest
 from objstore import AgentCall, EditFilter, Operation, Workspace
 from tests.cli.agents import ClaudeCode, Codex, Copilot, Cursor, Gemini, OpenCode, Session, VSCode, shell
 from tests.cli.desk import PATIENCE, PROGRAM, Desk, as_anybody, cas, environment, without_room
+from tests.mounts import dead_mount, may_be_dead
 
 WORKER = {"agent_id": "agent-7", "agent_type": "worker"}
 FORKED = {"agent_id": "agent-8", "agent_type": ""}
@@ -901,6 +902,28 @@ def test_a_patch_that_names_what_may_not_be_looked_at_leaves_a_persons_line_thei
         after = as_anybody("hook", session.client, folder=folder, stdin=json.dumps(ended).encode())
     finally:
         (folder / "src").chmod(0o755)
+    assert (before.status, after.status) == (0, 0)
+    assert whose(folder) == [("a.txt", "external"), ("a.txt", session.name)]
+    assert not list((folder / ".cas" / "agents").glob("open-*"))
+    assert not (folder / ".cas" / "hook.log").exists()
+
+
+@pytest.mark.parametrize("end", ["its own", "the turn's"])
+@pytest.mark.parametrize("named", ["src/b.py", "src/new.py", "src"])
+def test_a_patch_that_names_what_lies_on_a_mount_whose_server_has_gone_leaves_a_persons_line_theirs(
+    folder: Path, named: str, end: str
+) -> None:
+    if not may_be_dead(folder / "src"):
+        pytest.skip("no file system can be mounted here")
+    session = Codex(folder)
+    patch = f"*** Begin Patch\n*** Update File: {named}\n*** Update File: a.txt\n*** End Patch\n"
+    event = session.tool_event("apply_patch", {"command": patch}, before=True)
+    ended = event | {"hook_event_name": "PostToolUse"} if end == "its own" else session.stopped()
+    typed(folder)
+    with dead_mount(folder / "src"):
+        before = cas("hook", session.client, folder=folder, stdin=json.dumps(event).encode())
+        typed(folder)
+        after = cas("hook", session.client, folder=folder, stdin=json.dumps(ended).encode())
     assert (before.status, after.status) == (0, 0)
     assert whose(folder) == [("a.txt", "external"), ("a.txt", session.name)]
     assert not list((folder / ".cas" / "agents").glob("open-*"))

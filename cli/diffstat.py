@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from cli.overview import counted
 from cli.terminal import Screen, end_of, padded, shown_name, shown_width
-from objstore import diff_lines, is_binary, is_stand_in, value
+from objstore import diff_lines, is_either_binary, is_stand_in, value
 
 if TYPE_CHECKING:
     from objstore import BlobId, EditView
@@ -31,7 +31,7 @@ class FileChange:
 def file_change(name: str, before: bytes | None, after: bytes | None) -> FileChange:
     """Return how much changed between two states of a file (None: no file)."""
     old, new = before or b"", after or b""
-    if is_binary(old) or is_binary(new):
+    if is_either_binary(old, new):
         return FileChange(name=name, added=0, removed=0, binary=(_size(old), _size(new)))
     hunks = diff_lines(old, new)
     return FileChange(name=name, added=sum(h.new_count for h in hunks), removed=sum(h.old_count for h in hunks))
@@ -48,7 +48,7 @@ def edit_change(view: "EditView", blobs: "Callable[[BlobId], bytes]") -> FileCha
     if (edit.hunks and not is_whole) or view.expired is not None:
         return FileChange(name=name, added=edit.added, removed=edit.removed)
     before, after = (None if state is None else blobs(state.blob) for state in (edit.before, edit.after))
-    if before != after and (is_binary(before or b"") or is_binary(after or b"")):
+    if before != after and is_either_binary(before or b"", after or b""):
         return file_change(name, before, after)
     return FileChange(name=name, added=edit.added, removed=edit.removed)
 

@@ -36,7 +36,7 @@ from objstore import (
     Status,
     Unit,
     blob_id,
-    is_binary,
+    is_either_binary,
     split_lines,
 )
 
@@ -383,7 +383,7 @@ class Review:
         planned = self._workspace.decide(
             Action.REJECT, [unit], who=reviewer(), on_external=OnExternal.KEEP, dry_run=True
         )
-        if is_binary(old) or is_binary(new) or not isinstance(planned, Decided) or len(planned.files) != 1:
+        if is_either_binary(old, new) or not isinstance(planned, Decided) or len(planned.files) != 1:
             return None
         text, without = self._workspace.preview(planned.files[0])
         if text is None or without is None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from cli.diffstat import diffstat, file_change
 from cli.rendering import shown_move
 from cli.terminal import EXACT, visible
-from objstore import Origin, date_of, is_binary, quoted_name, unified_diff, value
+from objstore import Origin, date_of, is_either_binary, quoted_name, unified_diff, value
 
 if TYPE_CHECKING:
     from objstore import EditView, SeriesStep, StepState
@@ -152,7 +152,7 @@ def _diff(before: "StepState | None", after: "StepState | None") -> Iterator[byt
         return
     mode = f" {old_mode}" if before is not None and after is not None and old_mode == new_mode else ""
     yield f"index {_git_id(old)}..{_git_id(new)}{mode}\n".encode()
-    if is_binary(old or b"") or is_binary(new or b""):
+    if is_either_binary(old or b"", new or b""):
         yield b"GIT binary patch\n"
         yield from _literal(new or b"")
         yield from _literal(old or b"")

@@ -13,7 +13,7 @@ from objstore import (
     Status,
     Unit,
     date_of,
-    is_binary,
+    is_either_binary,
     numbered_hunks,
     quoted_name,
     split_lines,
@@ -115,11 +115,12 @@ def edit_diff(
         label = _label(view, 0, screen)
         for change in _whole_changes(edit):
             yield screen.line(f"{label}  {change}")
-    if before is None or after is None or is_binary(before) or is_binary(after) or not (edit.hunks or edit.newline):
+    has_parts = edit.hunks or edit.newline
+    if not has_parts or before is None or after is None or is_either_binary(before, after):
         # The bytes are the edit's only hunk, or where they came or went with the file, part of the whole.
         concerned = [hunk for hunk in sorted(wanted) if hunk or not edit.hunks]
         if concerned and before != after:
-            if any(map(is_binary, (before or b"", after or b""))):
+            if is_either_binary(before or b"", after or b""):
                 sizes = [_shown_size(workspace, state) for state in (edit.before, edit.after) if state is not None]
                 yield screen.line(f"{_label(view, concerned[0], screen)}  {' -> '.join(sizes)}")
             yield from diff_text(before, after, old_name, new_name, screen)
@@ -293,7 +294,7 @@ def diff_text(
         header += [f"rename from {_diff_name('', path_before)}", f"rename to {_diff_name('', path_after)}"]
     for line in header:
         yield screen.line(screen.paint(line, bold=True))
-    if screen.columns and not any(map(is_binary, (before or b"", after or b""))):
+    if screen.columns and not is_either_binary(before or b"", after or b""):
         yield from _diff_columns(before or b"", after or b"", screen)
         return
     diff = unified_diff(

@@ -23,7 +23,7 @@ from objstore import (
     Status,
     Workspace,
     date_of,
-    is_binary,
+    is_either_binary,
     numbered_diff,
     unified_diff,
 )
@@ -185,7 +185,7 @@ def edit_diff(workspace: Workspace, view: EditView, *, is_joined: bool = False) 
     after = None if edit.after is None else workspace.text(edit.after.blob)
     path_before, path_after = os.fsdecode(edit.source or edit.path), os.fsdecode(edit.path)
     has_parts = edit.hunks or edit.newline
-    if is_joined or not has_parts or before is None or after is None or is_binary(before) or is_binary(after):
+    if is_joined or not has_parts or before is None or after is None or is_either_binary(before, after):
         hunks = edit.hunks or None
         return unified_diff(before, after, path_before=path_before, path_after=path_after, hunks=hunks)
     return numbered_diff(

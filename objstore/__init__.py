@@ -185,6 +185,7 @@ if TYPE_CHECKING:
     from objstore.transfer import Imported as Imported, import_bundle as import_bundle
     from objstore.unified import (
         is_binary as is_binary,
+        is_either_binary as is_either_binary,
         numbered_diff as numbered_diff,
         numbered_hunks as numbered_hunks,
         quoted_name as quoted_name,
@@ -333,6 +334,7 @@ _HOMES: Final = {
     "transfer": ("Imported", "import_bundle"),
     "unified": (
         "is_binary",
+        "is_either_binary",
         "numbered_diff",
         "numbered_hunks",
         "quoted_name",

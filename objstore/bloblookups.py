@@ -202,6 +202,13 @@ class BlobLookups:
             (FRAME_HEADER_SIZE, segment),
         )
 
+    def dead_doubles(self) -> dict[BlobId, tuple[int, int]]:
+        """Return the blobs that nothing holds and that were stored twice: segment and bytes of the first frame."""
+        rows = self._db.execute(
+            "SELECT id, segment, length FROM doubled JOIN blobs USING (id) WHERE refs = 0 AND segment"
+        )
+        return {BlobId(name): (segment, length + FRAME_HEADER_SIZE) for name, segment, length in rows}
+
     def dead_bases(self) -> list[tuple[BlobId, int, int, int]]:
         """Return the blobs that nothing holds and that deltas in other segments are told against.
 

@@ -76,6 +76,7 @@ CREATE TABLE blobs (
     refs INTEGER, sha256 BLOB
 ) WITHOUT ROWID;
 CREATE INDEX large ON blobs (size) WHERE size > {MAX_BLOB};
+CREATE TABLE doubled (id BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE trees (id BLOB PRIMARY KEY, refs INTEGER, read INTEGER) WITHOUT ROWID;
 CREATE INDEX unread ON trees (id) WHERE read = 0;
 CREATE TABLE lists (id BLOB PRIMARY KEY) WITHOUT ROWID;
@@ -134,10 +135,16 @@ TRIGGERS: Final = (
     WHEN (new.segment IS NULL) IS NOT (old.segment IS NULL)
     BEGIN UPDATE totals SET blobs = blobs + iif(new.segment IS NULL, -1, 1); END
     """,
+    """
+    CREATE TRIGGER blob_doubled AFTER UPDATE OF segment ON blobs
+    WHEN old.segment IS NOT NULL AND new.segment IS NOT NULL
+    BEGIN INSERT INTO doubled SELECT new.id WHERE NOT EXISTS (SELECT 1 FROM doubled WHERE id = new.id); END
+    """,
 )
-"""What keeps the number of stored blobs, which else would have to be counted one by one.
+"""What keeps the number of stored blobs, which else would have to be counted one by one, and notes a second frame.
 
-Not where the rows of stored blobs go: that is in one place (`relocation`), which takes them off together.
+The number not where the rows of stored blobs go: that is in one place (`relocation`), which takes them off together. Of
+a blob that is noted as doubled, the other frame may have gone since.
 """
 
 COMPARED: Final = {

@@ -35,6 +35,7 @@ INSERT INTO blobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL) ON CONFLICT (id) DO UPDA
     depth = iif(segment IS NULL, excluded.depth, depth),
     base = iif(segment IS NULL, excluded.base, base)
 """
+_DOUBLED: Final = "INSERT OR IGNORE INTO doubled VALUES (?)"  # as a trigger does where the first frame has its row
 _HELD: Final = "INSERT INTO blobs (id, refs) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET refs = refs + excluded.refs"
 _GONE: Final = (
     "UPDATE blobs SET segment = NULL, offset = NULL, length = NULL, size = NULL, depth = NULL, base = NULL WHERE id = ?"
@@ -77,7 +78,10 @@ class RefCounts:
 
     def store(self, header: BlobHeader, place: Place, length: int) -> None:
         """Note that a blob's frame lies at `place`, with a payload of `length` bytes; of several, the first counts."""
-        self._stored.setdefault(header.id, (header, place, length))
+        if header.id in self._stored:
+            self._db.execute(_DOUBLED, (header.id,))
+            return
+        self._stored[header.id] = header, place, length
 
     def hold(self, blobs: Iterable[BlobId], by: int = 1) -> None:
         """Count each of the blobs `by` times more."""

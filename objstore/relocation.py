@@ -61,6 +61,7 @@ _MISSED: Final = (
     "UPDATE blobs SET segment = NULL, length = NULL, size = NULL, depth = NULL, base = NULL "  # noqa: S608 - as above
     f"WHERE offset IS NULL AND {_SOME}"
 )
+_SINGLE: Final = "DELETE FROM doubled WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.id = doubled.id)"
 
 
 def relocate(index: "Index", log: "Log") -> None:
@@ -107,6 +108,7 @@ def relocations(index: "Index", log: "Log", size: Callable[[], int]) -> Iterator
     for segment in segments:
         yield from _respelt(log, segment, size)
     yield from _blobs(index, size)
+    yield [(_SINGLE, [()])]
     for table in _RECORD_TABLES:
         yield from _records(index, table, size)
     last = index.last_place

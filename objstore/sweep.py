@@ -91,13 +91,19 @@ def plan_sweep(journal: Journal, *, all_segments: bool = False, is_sparing: bool
         if store.end.position == SEGMENT_HEADER_SIZE:
             del sizes[store.end.segment]  # begun and empty: nothing in it could go, and another one would be begun
         dead = store.index.dead_bytes()
-        bases = store.index.dead_bases()
+        bases, doubles = store.index.dead_bases(), store.index.dead_doubles()
         chosen = set(sizes)
         if is_sparing:
             chosen &= set(dead) | {other for *_, other in bases}
             if sizes.get(store.end.segment, 0) < _SHORT * sum(sizes.values()):
                 chosen.discard(store.end.segment)
-        needed = _needed(bases, chosen)
+
+        def kept() -> dict[BlobId, tuple[int, int]]:
+            # Where a blob's second frame lies, nobody knows: left behind, it would be the one that counts from then on.
+            staying = {} if chosen >= sizes.keys() else doubles
+            return _needed(bases, chosen) | {name: at for name, at in staying.items() if at[0] in chosen}
+
+        needed = kept()
         while not all_segments:
             waste = Counter(dead)
             for segment, length in needed.values():
@@ -107,11 +113,11 @@ def plan_sweep(journal: Journal, *, all_segments: bool = False, is_sparing: bool
                 break
             # What is not written anew may need what would have gone: look again.
             chosen = worthwhile
-            needed = _needed(bases, chosen)
+            needed = kept()
         dropped = _dropped(store, chosen, needed)
         while bereft := _bereft(store, dropped) - chosen:
             chosen |= bereft
-            needed = _needed(bases, chosen)
+            needed = kept()
             dropped = _dropped(store, chosen, needed)
         # What goes is gone: so the counts are held against what they count, as other parts of the database say it, and
         # the log.

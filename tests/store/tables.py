@@ -20,8 +20,8 @@ __all__ = ["Tables", "counted_refs", "rebuilt_tables", "records_of", "tables"]
 
 Tables: TypeAlias = dict[str, list[tuple[object, ...]]]
 
-# What is worked out when it is asked for, and so may be there or not.
-_REMEMBERED: Final = {"seen", "stood", "stood_until"}
+# What is worked out when it is asked for, and so may be there or not; and blobs whose second frame may have gone since.
+_REMEMBERED: Final = {"seen", "stood", "stood_until", "doubled"}
 _REMEMBERED_COLUMNS: Final = {"sha256"}
 
 

@@ -46,6 +46,7 @@ from objstore.errors import CasError
 from objstore.frames import FRAME_HEADER_SIZE, MARKER, SEGMENT_HEADER_SIZE, Frame, FrameKind
 from objstore.generations import Place
 from objstore.index import Index
+from objstore.indexfile import remove_index
 from objstore.journal import Journal
 from objstore.limits import RetentionLimits
 from objstore.ranges import ranges_of
@@ -272,6 +273,29 @@ def test_of_a_blob_that_was_stored_twice_one_frame_stays(root: Path) -> None:
     found = blobs_in_log(root)
     assert found.count(blob_id(b"held\n")) == 1
     assert set(found) == held(root)
+    assert_sound(root)
+
+
+@pytest.mark.parametrize("is_late", [True, False])
+def test_of_a_blob_that_was_stored_again_and_nothing_holds_all_frames_go_or_none(root: Path, *, is_late: bool) -> None:
+    seal(root)
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        header, payload = encode_blob(text(3))
+        for _ in range(2):
+            with journal.writing():
+                journal.store.append([(FrameKind.BLOB, payload)], [header], ())
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        write(workspace, "c.txt", random.Random(1).randbytes(10_000))  # so that little of the segment would go
+    if is_late:
+        # An index that reads both frames at once is told of the second one, too.
+        remove_index(str(root / ".cas" / "index.sqlite"))
+    outcome = swept(root)
+    assert (outcome.segments, outcome.is_done) == (1, True)
+    assert blobs_in_log(root).count(blob_id(text(3))) == 3
+    assert check_store(str(root)).faults == ()
+    assert_sound(root)
+    assert swept(root, all_segments=True).is_done
+    assert set(blobs_in_log(root)) == held(root)
     assert_sound(root)
 
 

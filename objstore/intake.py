@@ -4,7 +4,8 @@ Apart from the index itself, because most commands only ask, and then neither re
 """
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Final, assert_never
 
 from msgpack import UnpackException, packb, unpackb
@@ -19,7 +20,8 @@ from objstore.ids import BlobId, RecordId, record_id
 from objstore.indexfile import unusable
 from objstore.indexrows import STATUS_LETTERS, BlobPlace, Chained, Newest
 from objstore.madefolders import MadeFolders
-from objstore.reasons import NO_REASONS, read_reasons, with_reasons
+from objstore.ranges import ranges_of
+from objstore.reasons import NO_REASONS, read_reasons, spelt_reasons
 from objstore.recordcodec import decode_record, written_by
 from objstore.records import Decision, Edit, Expiry, Numbering, Pin, Snapshot, Void
 from objstore.refcounts import RefCounts, written_blobs
@@ -27,9 +29,6 @@ from objstore.segments import Group, Log
 from objstore.terms import Action, DocumentId, FileState, Seq
 
 __all__ = ["Intake", "decoded"]
-
-_BEFORE: Final = ([int, str, int, bytes], [int, str, bool, bytes])
-"""The types of what an edit had before a decision on it."""
 
 
 class Intake:
@@ -170,33 +169,46 @@ class Intake:
             self._folders.empty(left, decision)
 
     def _set_verdicts(self, decision: Decision) -> bytes:
-        """Give units their statuses and reasons; return what their edits had before, for a void or an undo of it."""
+        """Give units their statuses and reasons; return what both were of these before, for a void or a step back."""
         by_edit: dict[Seq, dict[int, str]] = {}
         for unit, status in decision.verdicts:
             by_edit.setdefault(unit.seq, {})[unit.hunk] = STATUS_LETTERS[status]
-        earlier = self._reasons_before(decision.takes_back) if decision.action is Action.UNDO else {}
-        before = []
-        for seq, letters in by_edit.items():
-            row = self._db.execute("SELECT units, whole, reasons FROM edits WHERE seq = ?", (seq,)).fetchone()
-            if row is None or max(letters) >= len(row[0]):
-                raise self.last_place.damaged(f"a decision names edit {seq}, which has no such hunk")
-            before.append([seq, *row])
-            units = "".join(letters.get(i, letter) for i, letter in enumerate(row[0]))
-            said = dict.fromkeys(letters, decision.reason)
-            if not decision.reason and seq in earlier:
-                # What is as it was before is so for the reason that it had then.
-                said = {unit: reason for unit, reason in enumerate(earlier[seq]) if unit in letters}
-            reasons = with_reasons(row[2], len(units), said)
-            self._set_units(seq, units, whole=bool(row[1]), reasons=reasons)
-        return bytes(packb(before))
+        said = {seq: dict.fromkeys(letters, decision.reason) for seq, letters in by_edit.items()}
+        if decision.action is Action.UNDO and not decision.reason:
+            # What is as it was before is so for the reason that it had then.
+            for seq, (_, reasons) in self._before(decision.takes_back).items():
+                named = said.get(seq, {})
+                named |= {unit: reason for unit, reason in reasons.items() if unit in named}
+        return bytes(packb([self._decide(seq, by_edit.get(seq, {}), said[seq]) for seq in said]))
 
-    def _reasons_before(self, number: int) -> dict[int, tuple[str, ...]]:
-        """Return the reasons that the units of each edit had before a decision on it; nothing where there is none."""
+    def _decide(self, seq: Seq, letters: Mapping[int, str], said: Mapping[int, str]) -> tuple[object, ...]:
+        """Give units of an edit statuses and reasons; return what both were of those of which something is said."""
+        row = self._db.execute("SELECT units, whole, reasons FROM edits WHERE seq = ?", (seq,)).fetchone()
+        if row is None or max(said) >= len(row[0]):
+            raise self.last_place.damaged(f"a decision names edit {seq}, which has no such hunk")
+        units, whole, spelt = row
+        reasons = read_reasons(spelt, len(units))
+        self._set_units(
+            seq,
+            "".join(letters.get(unit, letter) for unit, letter in enumerate(units)),
+            whole=bool(whole),
+            reasons=spelt_reasons([said.get(unit, reason) for unit, reason in enumerate(reasons)]),
+        )
+        # Of these alone: an edit of a thousand hunks may be decided hunk by hunk, each for a reason of its own.
+        own = sorted(said)
+        before = "".join(units[unit] for unit in own)
+        return seq, list(chain(*ranges_of(own))), before, spelt_reasons([reasons[unit] for unit in own])
+
+    def _before(self, number: int) -> dict[Seq, tuple[dict[int, str], dict[int, str]]]:
+        """Return the statuses and reasons before a decision of what it was on, by edit; nothing where there is none."""
         row = self._db.execute("SELECT before FROM decisions WHERE number = ?", (number,)).fetchone()
-        rows = [] if row is None else _rows_before(row[0])
-        return {seq: read_reasons(reasons, len(units)) for seq, units, _, reasons in rows}
+        found: dict[Seq, tuple[dict[int, str], dict[int, str]]] = {}
+        for seq, own, letters, spelt in [] if row is None else _rows_before(row[0]):
+            reasons = read_reasons(spelt, len(own))
+            found[seq] = dict(zip(own, letters, strict=True)), dict(zip(own, reasons, strict=True))
+        return found
 
-    def _set_units(self, seq: int, units: str, *, whole: bool, reasons: bytes) -> None:
+    def _set_units(self, seq: Seq, units: str, *, whole: bool, reasons: bytes) -> None:
         counted = units if whole or len(units) == 1 else units[1:]
         status = "p" if "p" in counted else "a" if "a" in counted else "r"
         self._db.execute(
@@ -234,7 +246,7 @@ class Intake:
         )
 
     def _void_decision(self, number: int) -> None:
-        query = "SELECT segment, offset, before, void OR expired FROM decisions WHERE number = ?"
+        query = "SELECT segment, offset, void OR expired FROM decisions WHERE number = ?"
         row = self._db.execute(query, (number,)).fetchone()
         if row is None:
             raise self.last_place.damaged(f"a void names decision {number}, which there is not")
@@ -242,10 +254,10 @@ class Intake:
         assert isinstance(decision, Decision)  # noqa: S101 - the row came from this very record
         self._db.execute("UPDATE decisions SET void = 1 WHERE number = ?", (number,))
         self._folders.forget(decision=number)
-        if not row[3]:
+        if not row[2]:
             self._counts.hold_record(decision, -1)
-        for seq, units, whole, reasons in _rows_before(row[2]):
-            self._set_units(seq, units, whole=bool(whole), reasons=reasons)
+        for seq, (letters, reasons) in self._before(number).items():
+            self._decide(seq, letters, reasons)
         for written in decision.written:
             path = written.path_before if written.path_before is not None else written.path_after
             self._set_tip(written.document, path, written.before)
@@ -319,17 +331,25 @@ class Intake:
         )
 
 
-def _rows_before(packed: bytes) -> list[tuple[int, str, int, bytes]]:
-    """Return what the edits of a decision had before it: number, units, `whole` and reasons. Raises IndexUnusable."""
+def _rows_before(packed: bytes) -> Iterator[tuple[Seq, list[int], str, bytes]]:
+    """Yield of each edit of a decision its units that it was on, with their letters and reasons before it.
+
+    Raises IndexUnusable.
+    """
     try:
         rows = [tuple(row) for row in unpackb(packed)]
     # The C decoder signals malformed input with several unrelated exception types, among them a bare ValueError.
     except (ValueError, TypeError, OverflowError, RecursionError, UnpackException) as error:
         raise unusable(error) from error
     for row in rows:
-        if [*map(type, row)] not in _BEFORE:
+        if [*map(type, row)] != [int, list, str, bytes] or not {int}.issuperset(map(type, row[1])) or len(row[1]) % 2:
             raise unusable(f"no edit was {row!r} before a decision")
-    return rows
+        seq, ends, letters, reasons = row
+        ranges = [(first, last) for first, last in zip(ends[::2], ends[1::2], strict=True) if 0 <= first <= last]
+        if sum(last + 1 - first for first, last in ranges) != len(letters):
+            raise unusable(f"{letters!r} are not the statuses of {ends!r}")
+        own = [unit for first, last in ranges for unit in range(first, last + 1)]
+        yield Seq(seq), own, letters, reasons
 
 
 def decoded(group: Group) -> Iterator[Chained]:

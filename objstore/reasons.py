@@ -1,6 +1,6 @@
 """Reasons: what was said of each unit of an edit, as the index has it: each text once, of however many units it is."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from typing import Final
 
@@ -9,7 +9,7 @@ from objstore.errors import RecordInvalid
 from objstore.indexfile import unusable
 from objstore.ranges import ranges_of
 
-__all__ = ["NO_REASONS", "read_reasons", "spelt_reasons", "with_reasons"]
+__all__ = ["NO_REASONS", "read_reasons", "spelt_reasons"]
 
 NO_REASONS: Final = b""
 """How it is spelt that no unit has one, as of most edits."""
@@ -43,11 +43,3 @@ def read_reasons(spelt: bytes, count: int) -> tuple[str, ...]:
         for first, last in zip(firsts, lasts, strict=True):
             reasons[first : last + 1] = [reason] * (last + 1 - first)
     return tuple(reasons)
-
-
-def with_reasons(spelt: bytes, count: int, said: Mapping[int, str]) -> bytes:
-    """Return the spelling with what was said since of some of the units ("": nothing). Raises as `read_reasons`."""
-    if spelt == NO_REASONS and not any(said.values()):
-        return NO_REASONS
-    reasons = read_reasons(spelt, count)
-    return spelt_reasons([said.get(unit, reason) for unit, reason in enumerate(reasons)])

@@ -24,6 +24,7 @@ from objstore import (
     BlobId,
     CallAborted,
     CallInfo,
+    Decided,
     OnExternal,
     StoreError,
     Unit,
@@ -589,6 +590,22 @@ def test_what_was_taken_back_is_let_go_of_once(forger: Forger, tmp_path: Path, c
     counted = recount(records, lambda _: None, lambda _: ())
     with closing(sqlite3.connect(tmp_path / "index")) as db:
         assert dict(db.execute("SELECT id, refs FROM blobs")) == counted
+
+
+def test_of_hunks_that_are_decided_one_by_one_the_index_has_of_each_decision_what_it_was_on(tmp_path: Path) -> None:
+    reasons = [f"{hunk}: " + "x" * 1000 for hunk in range(1, 41)]
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"".join(b"%d\n" % line for line in range(80)))
+        write(workspace, "a.txt", b"".join(b"%d%s\n" % (line, b"x" * (line % 2)) for line in range(80)))
+        for hunk, reason in enumerate(reasons, 1):
+            workspace.decide(Action.REJECT, [Unit(Seq(2), hunk)], reason=reason)
+        workspace.decide(Action.ACCEPT, [Unit(Seq(2), hunk) for hunk in range(1, 41)])
+        assert isinstance(workspace.undo(), Decided)
+        assert workspace.edit(2).reasons == ("", *reasons)
+    rows = tables(tmp_path / ".cas" / "index.sqlite")
+    decided = [column for row in rows["decisions"] for column in row if isinstance(column, bytes)]
+    # What was so before they were accepted together, and not before each decision on one of them.
+    assert [sum(reason.encode() in column for column in decided) for reason in reasons] == [1] * 40
 
 
 # Folders in folders, of which some are in several, and files of which one is in all.

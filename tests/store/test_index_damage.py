@@ -165,7 +165,9 @@ def test_a_state_that_never_was_comes_into_no_record(tmp_path: Path) -> None:
     assert check_store(str(tmp_path)).faults == ()
 
 
-@pytest.mark.parametrize("spelt", ["'text'", "x'c1'", "x'9195'", "x'91940102'", "x'9194a1000102a100'"])
+@pytest.mark.parametrize(
+    "spelt", ["'text'", "x'c1'", "x'9195'", "x'91940102'", "x'9194a1000102a100'", "x'919401920005a170c400'"]
+)
 def test_what_was_before_a_decision_and_can_not_be_is_said(tmp_path: Path, spelt: str) -> None:
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
         write(workspace, "a.txt", b"first\n")

@@ -174,11 +174,10 @@ class Intake:
         for unit, status in decision.verdicts:
             by_edit.setdefault(unit.seq, {})[unit.hunk] = STATUS_LETTERS[status]
         said = {seq: dict.fromkeys(letters, decision.reason) for seq, letters in by_edit.items()}
-        if decision.action is Action.UNDO and not decision.reason:
-            # What is as it was before is so for the reason that it had then.
+        if decision.action in {Action.UNDO, Action.REDO}:
+            # What is as it was before is so for the reason that it had then, whether the step back names it or not.
             for seq, (_, reasons) in self._before(decision.takes_back).items():
-                named = said.get(seq, {})
-                named |= {unit: reason for unit, reason in reasons.items() if unit in named}
+                said[seq] = said.get(seq, {}) | reasons
         return bytes(packb([self._decide(seq, by_edit.get(seq, {}), said[seq]) for seq in said]))
 
     def _decide(self, seq: Seq, letters: Mapping[int, str], said: Mapping[int, str]) -> tuple[object, ...]:

@@ -279,12 +279,12 @@ def _lies_in(hunk: Hunk, place: range) -> bool:
 
 
 def written_by(journal: Journal, decision: int) -> list[Unit]:
-    """Return the units of the edits that wrote the markers of a decision."""
+    """Return the units of the edits that wrote the markers of a decision, as far as they are live."""
     found = []
     for row in journal.store.index.markers():
         marks = _edit(journal, row.seq).marks
         if marks is not None and marks.decision == decision:
-            found += [Unit(row.seq, hunk) for hunk in range(len(row.units))]
+            found += [Unit(row.seq, hunk) for hunk, is_now in enumerate(row.units) if is_now is not Status.REJECTED]
     return found
 
 

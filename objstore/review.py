@@ -41,7 +41,7 @@ __all__ = ["Plan", "Planner"]
 class Plan:
     """A decision worked out and not yet made."""
 
-    verdicts: dict[Unit, Status]  # what changes, and what was decided anew on what markers are about
+    verdicts: dict[Unit, Status]  # what changes; what is decided anew on what markers are about, or taken back
     cascaded: tuple[Unit, ...]
     written: tuple[Written, ...]
     external: list[Edit]
@@ -158,7 +158,7 @@ class Planner:
             given[loaded.id] = named
             settled = self._settle(loaded, named, is_new=is_new)
             unmarked += settled.unmarked
-            anew |= named if settled.unmarked else {}
+            anew |= named if settled.unmarked or not is_new else {}
             returned += settled.returned
             cascaded += settled.amendments
             if cascade:

@@ -91,6 +91,16 @@ def test_deciding_anew_says_that_the_markers_go(marked: Desk) -> None:
     assert marked.bytes("a") == b"p\nB\nq\n"
 
 
+def test_undo_and_redo_name_what_was_decided_anew_and_stays_as_it_was(marked: Desk) -> None:
+    marked.done("reject", "2", "3", "-m", "neither")
+    assert marked.done("undo").text == "Took back the decision on edits 2 4 and hunk 3:1.\nRewrote a\n"
+    assert "neither" not in marked.done("log").text
+    assert marked.done("redo").text == (
+        "Took again the decision on edit 2 and hunk 3:1.\nTook out the conflict markers of edit 4.\nRewrote a\n"
+    )
+    assert marked.done("log").text.count("reason: neither") == len(["2", "3", "4"])
+
+
 def test_rejecting_what_was_set_aside_settles_the_conflict(marked: Desk) -> None:
     assert marked.done("reject", "3:1").text == (
         "Rejected hunk 3:1.\nTook out the conflict markers of edit 4.\nRewrote a\n"

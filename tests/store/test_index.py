@@ -26,6 +26,7 @@ from objstore import (
     CallInfo,
     Decided,
     OnExternal,
+    Status,
     StoreError,
     Unit,
     Workspace,
@@ -42,8 +43,9 @@ from objstore.intake import Intake
 from objstore.journal import Journal
 from objstore.limits import RetentionLimits
 from objstore.ranges import ranges_of
+from objstore.reasons import read_reasons
 from objstore.recordcodec import encode_record
-from objstore.records import Edit, Expiry, Record, Snapshot, Void
+from objstore.records import Decision, Edit, Expiry, Record, Snapshot, Void
 from objstore.refcounts import RefCounts, recount
 from objstore.segments import Group, Log, create_log
 from objstore.terms import DocumentId, FileState, Operation, Seq
@@ -606,6 +608,41 @@ def test_of_hunks_that_are_decided_one_by_one_the_index_has_of_each_decision_wha
     decided = [column for row in rows["decisions"] for column in row if isinstance(column, bytes)]
     # What was so before they were accepted together, and not before each decision on one of them.
     assert [sum(reason.encode() in column for column in decided) for reason in reasons] == [1] * 40
+
+
+def test_an_undo_and_a_redo_that_name_only_what_changed_give_back_every_reason(forger: Forger, tmp_path: Path) -> None:
+    # Older versions named nothing of what was decided anew while its status stayed.
+    one, two = (Unit(Seq(seq), 0) for seq in (1, 2))
+    first = _decision(1, Action.REJECT, {one: Status.REJECTED}, reason="first")
+    anew = _decision(2, Action.REJECT, {one: Status.REJECTED, two: Status.REJECTED}, reason="second")
+    undo = _decision(3, Action.UNDO, {two: Status.PENDING}, takes_back=2)
+    redo = _decision(4, Action.REDO, {two: Status.REJECTED}, reason="second", takes_back=3)
+    void = Void(time=1, edits=(), decision=4, reason="")
+    records: list[Record] = [create(1), create(2), first, anew, undo, redo, void]
+    found = []
+    for record in records:
+        forger.append(encode_record(record, forger.last))
+        forger.index(tmp_path)
+        with closing(sqlite3.connect(tmp_path / "index")) as db:
+            rows = db.execute("SELECT units, reasons FROM edits ORDER BY seq").fetchall()
+        found.append([read_reasons(reasons, len(units))[0] for units, reasons in rows])
+    back, again = ["first", ""], ["second", "second"]
+    assert found == [[""], ["", ""], back, again, back, again, back]
+
+
+def _decision(
+    number: int, action: Action, verdicts: dict[Unit, Status], *, reason: str = "", takes_back: int = 0
+) -> Decision:
+    return Decision(
+        number=number,
+        time=1,
+        action=action,
+        verdicts=tuple(verdicts.items()),
+        written=(),
+        who="",
+        reason=reason,
+        takes_back=takes_back,
+    )
 
 
 # Folders in folders, of which some are in several, and files of which one is in all.

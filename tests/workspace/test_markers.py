@@ -64,6 +64,12 @@ def units(scene: Scene) -> dict[str, Status]:
     }
 
 
+def reasons(scene: Scene) -> dict[str, str]:
+    return {
+        f"{view.seq}:{hunk}": reason for view in scene.workspace.edits() for hunk, reason in enumerate(view.reasons)
+    }
+
+
 @pytest.fixture
 def marked(scene: Scene) -> Scene:
     conflict(scene)
@@ -243,6 +249,40 @@ def test_undo_leaves_markers_alone_that_stood_before_the_decision(scene: Scene) 
         unmarked.append(scene.undo().unmarked)
         assert (scene.text("f"), units(scene)) == before
     assert unmarked == [(), (4,), ()]
+
+
+@pytest.mark.parametrize("since", ["second", ""])
+def test_undo_and_redo_give_each_hunk_the_reason_that_it_had(scene: Scene, since: str) -> None:
+    conflict(scene)
+    told = [reasons(scene)]
+    named = scene.units(2)
+    assert isinstance(scene.workspace.decide(Action.REJECT, named, markers=True, reason="first"), Decided)
+    told.append(reasons(scene))
+    scene.reject(2, "3:1", reason=since)
+    told.append(reasons(scene))
+    assert [(said["2:1"], said["3:1"], said["4:1"]) for said in told[1:]] == [("first", "first", ""), (since,) * 3]
+    for at in (1, 0):
+        # What was decided anew is named, too, whose status stays: who listens hears that its reason does not.
+        assert {*named} <= dict(scene.undo().verdicts).keys()
+        assert reasons(scene) == told[at] | {name: "" for name in reasons(scene) if name not in told[at]}
+    for at in (1, 2):
+        outcome = scene.workspace.redo()
+        assert isinstance(outcome, Decided)
+        assert {*named} <= dict(outcome.verdicts).keys()
+        assert reasons(scene) == told[at]
+    scene.undo()
+    assert reasons(scene) == told[1]
+    scene.forget_index()
+    assert reasons(scene) == told[1]
+
+
+def test_markers_that_were_rejected_for_a_reason_of_their_own_keep_it_when_their_decision_is_undone(
+    marked: Scene,
+) -> None:
+    marked.reject(4, reason="no markers here")
+    assert isinstance(marked.workspace.undo(1, past=[2]), Decided)
+    assert words(marked.text("f")) == "p A C q R"
+    assert marked.view(4).reason == "no markers here"
 
 
 def test_rejecting_what_is_set_aside_is_a_decision_on_it(marked: Scene) -> None:

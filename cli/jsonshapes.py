@@ -7,11 +7,11 @@ Text that is not UTF-8 has U+FFFD where it is not: `cas cat` gives exact bytes.
 import json
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 from cli.external import external_diff
 from cli.losses import Losses
-from cli.outcomes import Preview, effect_text
+from cli.outcomes import Preview, beginning, effect_text, is_of_binary
 from cli.overview import shown_external
 from cli.rendering import concerns, edit_diff, states_diff
 from cli.terminal import EXACT
@@ -46,6 +46,9 @@ __all__ = [
     "shown_edit_shape",
     "status_shape",
 ]
+
+BYTES_QUOTED: Final = 65_536
+"""Bytes of the lines that a hunk in conflict took out, and of those that it put in."""
 
 Json: TypeAlias = "bool | int | str | Sequence[Json] | dict[str, Json] | None"
 
@@ -324,17 +327,24 @@ def _effect_shape(workspace: "Workspace", effect: "FileEffect", preview: Preview
 
 
 def _conflict_shape(workspace: "Workspace", conflict: "Conflict") -> dict[str, Json]:
+    is_text = not is_of_binary(conflict)
     return {
         "kind": conflict.kind.value,
         "unit": str(conflict.unit),
         "needs": [str(unit) for unit in conflict.needs],
         "file_path": _path(workspace, conflict.path),
         "line": conflict.line or None,
-        "removed": conflict.removed.decode(errors="replace"),
-        "inserted": conflict.inserted.decode(errors="replace"),
+        "removed": _quoted(conflict.removed) if is_text else None,
+        "inserted": _quoted(conflict.inserted) if is_text else None,
+        "removed_bytes": len(conflict.removed),
+        "inserted_bytes": len(conflict.inserted),
         "outside": [str(unit) for unit in (conflict.unit, *conflict.needs) if unit.seq in conflict.outside],
         "message": _text(str(conflict)),
     }
+
+
+def _quoted(lines: bytes) -> str:
+    return beginning(lines, BYTES_QUOTED).decode(errors="replace")
 
 
 def _notice_shape(workspace: "Workspace", notice: "Notice") -> dict[str, Json]:

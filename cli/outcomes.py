@@ -7,23 +7,27 @@ from typing import TYPE_CHECKING, Final
 from cli.naming import Selection
 from cli.overview import shown_edits
 from cli.terminal import Screen, shown_name, visible
-from objstore import Action, ConflictKind, NoSuchName, OnExternal, Status, Unit
+from objstore import Action, ConflictKind, NoSuchName, OnExternal, Status, Unit, is_binary
 
 if TYPE_CHECKING:
-    from objstore import Conflicted, Decided, EditView, ExternalChange, FileEffect, Seq
+    from objstore import Conflict, Conflicted, Decided, EditView, ExternalChange, FileEffect, Seq
 
 __all__ = [
     "Preview",
+    "beginning",
     "conflict_text",
     "decided_text",
     "effect_line",
     "effect_text",
     "external_refusal",
+    "is_of_binary",
     "shown_units",
     "ways_out",
 ]
 
 LINES_SHOWN: Final = 8
+BYTES_SHOWN: Final = 500
+"""Bytes of each of these lines: that of a minified file may have millions."""
 NOTICES_SHOWN: Final = 5
 CONFLICTS_SHOWN: Final = 50
 FILES_SHOWN: Final = 5
@@ -211,8 +215,7 @@ def conflict_text(outcome: "Conflicted", advice: Sequence[str], screen: Screen) 
         yield screen.line(f"  {visible(str(conflict))}")
         lines = (conflict.unit, conflict.removed, conflict.inserted)
         if lines != quoted:  # a hunk may need several others: its lines are said once
-            yield from _quoted(b"-", conflict.removed, screen)
-            yield from _quoted(b"+", conflict.inserted, screen)
+            yield from _quoted_both(conflict, screen)
         quoted = lines
     if number > CONFLICTS_SHOWN:
         yield screen.line(f"  and {number - CONFLICTS_SHOWN} more, all of which --json has")
@@ -308,12 +311,37 @@ def _spelt_units(units: Iterable[Unit], edit: Callable[[int], "EditView"]) -> st
     return " ".join(words)
 
 
+def _quoted_both(conflict: "Conflict", screen: Screen) -> Iterator[bytes]:
+    if is_of_binary(conflict):
+        yield screen.line("    Binary files differ")
+        return
+    yield from _quoted(b"-", conflict.removed, screen)
+    yield from _quoted(b"+", conflict.inserted, screen)
+
+
 def _quoted(sign: bytes, text: bytes, screen: Screen) -> Iterator[bytes]:
     lines = text.removesuffix(b"\n").split(b"\n") if text else []
     for line in lines[:LINES_SHOWN]:
-        yield b"    " + sign + b" " + screen.content(line) + b"\n"
+        shown = beginning(line, BYTES_SHOWN)
+        yield b"    " + sign + b" " + screen.content(shown) + b"\n"
+        if shown != line:
+            more = len(line) - len(shown)
+            yield screen.line(f"      and {more} more byte{'' if more == 1 else 's'}")
     if len(lines) > LINES_SHOWN:
         yield screen.line(f"      and {len(lines) - LINES_SHOWN} more lines")
+
+
+def is_of_binary(conflict: "Conflict") -> bool:
+    """Return whether the lines of a conflict are none of a text."""
+    return is_binary(conflict.removed) or is_binary(conflict.inserted)
+
+
+def beginning(text: bytes, most: int) -> bytes:
+    """Return the first bytes of a text, `most` at most, without the part of a character at their end."""
+    end = most
+    while len(text) > most and end > most - 3 and text[end] & 0xC0 == 0x80:  # noqa: PLR2004 - as UTF-8 goes on
+        end -= 1
+    return text[:end]
 
 
 def external_refusal(changes: Sequence["ExternalChange"], program: str = "cas") -> str:

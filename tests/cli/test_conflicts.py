@@ -320,6 +320,8 @@ def test_json_of_a_conflict(desk: Desk) -> None:
         "line": 2,
         "removed": "2\n",
         "inserted": "II\n",
+        "removed_bytes": 2,
+        "inserted_bytes": 3,
         "outside": [],
         "message": "edit 3 hunk 1 needs edit 2 (a:2)",
     }
@@ -439,6 +441,30 @@ def test_long_lines_of_a_conflict_are_cut_short_and_harmless(desk: Desk) -> None
     said = desk.cas("reject", "2").said
     assert "    - \\x1b[31mline 7\n      and 12 more lines\n    + all new\n" in said
     assert "\x1b" not in said
+
+
+def test_of_a_line_of_megabytes_a_conflict_tells_the_beginning_and_how_much_there_is(desk: Desk) -> None:
+    # In columns of odd numbers, so that no bound falls between two characters.
+    desk.write("a", b"one\n")
+    desk.write("a", b"x" + "ä".encode() * 600_000 + b"\nshort\n")
+    desk.write("a", b"all new\n")
+    ran = desk.cas("reject", "2")
+    assert "\n    - x" + "ä" * 249 + "\n      and 1199502 more bytes\n    - short\n    + all new\n" in ran.said
+    (conflict,) = desk.cas("reject", "2", "--json").json()["conflicts"]
+    assert conflict["removed"] == "x" + "ä" * 32_767
+    assert (conflict["removed_bytes"], conflict["inserted"]) == (1_200_008, "all new\n")
+
+
+@pytest.mark.parametrize("others", [b"\x89PNG\0\xfe\n", b"some text\n"])
+def test_of_bytes_that_are_no_text_a_conflict_tells_only_that(desk: Desk, others: bytes) -> None:
+    desk.write("a", b"\0one\n")
+    desk.write("a", b"\x89PNG\0\xff\n")
+    desk.write("a", others)
+    ran = desk.cas("reject", "2")
+    assert "  edit 3 hunk 1 needs edit 2 (a:1)\n    Binary files differ\nTo reject" in ran.said
+    (conflict,) = desk.cas("reject", "2", "--json").json()["conflicts"]
+    assert (conflict["removed"], conflict["inserted"]) == (None, None)
+    assert (conflict["removed_bytes"], conflict["inserted_bytes"]) == (7, len(others))
 
 
 def test_of_thousands_of_conflicts_or_hunks_the_first_are_told_and_how_many_there_are(desk: Desk) -> None:

@@ -42,6 +42,9 @@ _TOO_LARGE: Final = "It is too large to be read here"
 _MAX_SHOWN: Final = 50
 """Lines that are shown of those that a change conflicts with."""
 
+_LONGEST_SHOWN: Final = 500
+"""Characters of each of these: of a refusal so much is told, and one line is not to take it all."""
+
 _SHOWN_SO: Final = (
     r"The file is shown so, but \xNN is there a byte that is not UTF-8, which no string can spell: leave it out of "
     "old_string."
@@ -203,7 +206,7 @@ def clash(refusal: Clash, path: str, file_hash: str, now: bytes) -> Failure:
     if refusal.read_count > 1:
         read = f"lines {refusal.read_start}-{refusal.read_start + refusal.read_count - 1} as you read it"
     shown_lines = [*range(refusal.start, last + 1)][:_MAX_SHOWN] or [refusal.start]
-    fresh = hashlines_around(split_lines(now), shown_lines)
+    fresh = hashlines_around(split_lines(now), shown_lines, longest=_LONGEST_SHOWN)
     return Failure(
         Kind.REBASE_CONFLICT,
         f"Part {refusal.hunk} of the change conflicts with what was done since you read {shown(path)}: {read} ({was})",

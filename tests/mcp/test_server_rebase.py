@@ -80,6 +80,17 @@ def test_a_conflict_is_refused_with_its_lines_and_changes_nothing(agent: Agent, 
     assert file.read_text() == now
 
 
+def test_the_lines_of_a_conflict_are_shown_beside_one_of_any_length(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text(long := READ.replace("two\n", "x" * 20_000 + "\n"))
+    read = tags(agent, file)
+    file.write_text(long.replace("four", "vier"))
+    error = by_tags(agent, file, read).error
+    assert [line.partition("|")[2] for line in error["content"].splitlines()] == [
+        *("x" * 500 + "… (20000 characters in all)", "three", "vier", "five"),
+    ]
+
+
 def test_what_is_no_longer_there_is_a_conflict_too(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text(READ)

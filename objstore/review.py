@@ -349,15 +349,17 @@ class Planner:
             standing[now_is.path] = document
             for folder in folders:
                 inside.setdefault(folder, []).append(document)
-            found += [self._taken(document, other, now_is.path, decided) for other in others]
+            found += [self._taken(document, other, decided) for other in others]
         return found
 
-    def _taken(self, document: DocumentId, other: DocumentId, path: bytes, decided: Collection[Unit]) -> Conflict:
+    def _taken(self, document: DocumentId, other: DocumentId, decided: Collection[Unit]) -> Conflict:
+        gone = self._back_without(document, decided)
+        if gone is None:
+            gone = self._back_without(other, decided)
+            # What is back is told of, and what stands there is in its way, whichever was named first.
+            document, other = (document, other) if gone is None else (other, document)
         loaded = self._document(document)
-        writer = loaded.path_writer()
-        # Where no live edit put it there, it stood there from the beginning: it is back without what is rejected.
-        gone = min((unit for unit in decided if not unit.hunk and loaded.is_rejected(unit)), default=None)
-        unit = writer or gone or Unit(Seq(document), 0)
+        unit = loaded.path_writer() or gone or Unit(Seq(document), 0)
         needs = self._document(other).path_writer() or Unit(Seq(other), 0)
         if needs in decided and unit not in decided:
             unit, needs = needs, unit
@@ -365,12 +367,22 @@ class Planner:
             kind=ConflictKind.PATH_TAKEN,
             unit=unit,
             needs=(needs,),
-            path=os.fsdecode(path),
+            path=os.fsdecode(loaded.standing().path),
             line=0,
             removed=b"",
             inserted=b"",
             is_without=unit == gone,
         )
+
+    def _back_without(self, document: DocumentId, decided: Collection[Unit]) -> Unit | None:
+        """Return without which of what is decided a file is back where it stood from the beginning.
+
+        None: it is not, for a live edit put it where it is, or nothing of it is decided.
+        """
+        loaded = self._document(document)
+        if loaded.path_writer() is not None:
+            return None
+        return min((unit for unit in decided if not unit.hunk and loaded.is_rejected(unit)), default=None)
 
     def _refused(
         self,

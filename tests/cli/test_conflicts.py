@@ -500,7 +500,40 @@ def test_of_two_files_for_one_path_the_one_that_is_not_decided_on_is_in_the_way(
     moved = desk.move("a", "b")
     decided += [f"{desk.write('b', bytes((0,)))}", f"{desk.delete('b')}"]
     ran = desk.cas("reject", *decided)
-    assert f"edit {decided[0]} puts a file where edit {moved} has put another (b)\n" in ran.said
+    assert f"without edit {decided[0]} the file is at b again, where edit {moved} has put another\n" in ran.said
     assert ran.said.endswith(f"To reject them together:  cas reject {' '.join(decided)} {moved}\n")
     desk.done("reject", *decided, str(moved))
     assert desk.bytes("b") == b"x\ny\n"
+
+
+@pytest.mark.parametrize("names", [["2", "4"], ["4", "2"]])
+def test_of_a_file_that_is_back_where_another_one_stands_the_same_is_said_in_any_order(
+    desk: Desk, names: list[str]
+) -> None:
+    (desk.folder / "a").write_bytes(b"1\n2\n3\n")
+    desk.edit("a", b"2", b"two")
+    desk.move("a", "b")
+    desk.write("a", b"new\n")
+    desk.edit("a", b"new", b"newer")
+    assert desk.cas("reject", *names).said == (
+        "cas: refused, nothing was changed: 1 conflict.\n"
+        "  without edit 2 the file is at a again, where edit 3 has put another\n"
+        f"To reject them together:  cas reject {' '.join(names)} 3\n"
+    )
+    desk.done("reject", *names, "3")
+    assert desk.bytes("a") == b"1\ntwo\n3\n"
+
+
+@pytest.mark.parametrize("names", [["1", "3"], ["3", "1"]])
+def test_of_a_file_that_is_back_where_a_folder_stands_the_same_is_said_in_any_order(
+    desk: Desk, names: list[str]
+) -> None:
+    (desk.folder / "a").write_bytes(b"1\n2\n3\n")
+    desk.move("a", "b")
+    desk.write("a/x", b"new\n")
+    desk.edit("a/x", b"new", b"newer")
+    assert desk.cas("reject", *names).said == (
+        "cas: refused, nothing was changed: 1 conflict.\n"
+        "  without edit 1 the file is at a again, where edit 2 has put another\n"
+        f"To reject them together:  cas reject {' '.join(names)} 2\n"
+    )

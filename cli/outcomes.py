@@ -76,8 +76,9 @@ def decided_text(
     said = f"Would {WANTED[outcome.action]}" if dry_run else DONE[outcome.action]
     yield screen.line(f"{said} {shown_units(named, _parted(outcome, edit))}{_of_files(files)}.")
     aside = {unit for markers in outcome.markers for unit in markers.aside}
-    if cascaded := [unit for unit in outcome.cascaded if unit not in aside]:
-        yield screen.line(f"Also {shown_units(cascaded)}, which can't stand without.")
+    cascaded = [unit for unit in outcome.cascaded if unit not in aside]
+    if also := list(_untold(cascaded, {unit.seq for unit in named}, edit)):
+        yield screen.line(f"Also {shown_units(also)}, which can't stand without.")
     yield from _markers_text(outcome, screen, dry_run=dry_run)
     for change in outcome.unrecorded:
         if change.seq in discarded:
@@ -98,6 +99,13 @@ def decided_text(
         yield screen.line(
             f"Note: and {len(outcome.notices) - NOTICES_SHOWN} more such neighbours (--json has them all)."
         )
+
+
+def _untold(units: Iterable[Unit], named: Container[int], edit: Callable[["Seq"], "EditView"]) -> Iterator[Unit]:
+    """Yield the units but for whole-file parts from which nothing follows, of edits that are `named` already."""
+    for unit in units:
+        if unit.hunk or unit.seq not in named or edit(unit.seq).whole:
+            yield unit
 
 
 def _of_files(files: Sequence[str]) -> str:

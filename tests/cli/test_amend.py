@@ -47,6 +47,25 @@ def test_an_amendment_from_a_file_is_bound_to_its_edit(edited: Desk, tmp_path: P
     assert edited.bytes("a") == b"one\ntwo\nthree\n"
 
 
+@pytest.mark.parametrize(
+    ("named", "also"),
+    [
+        (["3:1"], "Also hunk 3:2, which can't stand without.\n"),
+        (["3:1", "3:2"], ""),
+        (["3"], ""),
+        ([], "Also edit 3, which can't stand without.\n"),
+    ],
+)
+def test_of_an_amendment_only_what_was_not_named_is_said_to_go_along(
+    edited: Desk, tmp_path: Path, named: list[str], also: str
+) -> None:
+    new = tmp_path / "new"
+    new.write_bytes(b"one\nzwei\nthree\nfour\n")
+    edited.done("amend", "2", "--from", str(new))
+    said = edited.done("reject", "2:1", *named).text.splitlines(keepends=True)
+    assert "".join(said[1:-1]) == also
+
+
 def test_rejecting_the_amendment_gives_the_edits_text_back(edited: Desk, tmp_path: Path) -> None:
     new = tmp_path / "new"
     new.write_bytes(b"one\nzwei\nthree\n")

@@ -114,6 +114,8 @@ class AgentCalls:
                     # A formatter that the client runs beside this hook may still be at work on the files that it named.
                     ended=begun.ended if paths is None or not is_news else 0,
                 )
+            else:
+                self._note_done([known])  # its beginning may be told yet, and nothing would end it then
             if go_on is None or not self._is_soon_looked_at():
                 return self._settle_end(name, paths, standing)
             return self._settle_behind(go_on, name, paths, standing)

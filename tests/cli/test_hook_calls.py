@@ -1304,6 +1304,25 @@ def test_an_end_or_a_beginning_that_is_told_again_claims_nothing(
     assert [name for _, name in whose(folder)] == [session.name, "external", "external", "external"]
 
 
+@pytest.mark.parametrize("agent", [ClaudeCode, Codex, Cursor, OpenCode, VSCode])
+@pytest.mark.parametrize("is_shell", [False, True], ids=["write", "shell"])
+@pytest.mark.parametrize("is_over", [False, True], ids=["in the turn", "behind it"])
+def test_a_beginning_that_is_told_behind_its_end_claims_nothing(
+    agent: type[Session], folder: Path, *, is_shell: bool, is_over: bool
+) -> None:
+    session = agent(folder)
+    session.ask("go")
+    began, ended = session.another_call(is_shell=is_shell)
+    session.tell(ended)
+    if is_over:
+        session.stop()
+    session.tell(began)
+    typed(folder)
+    session.stop()
+    session.ask("and on")
+    assert whose(folder) == [("a.txt", "external")]
+
+
 @pytest.mark.parametrize("is_shell", [False, True], ids=["write", "shell"])
 def test_a_beginning_that_is_told_again_when_the_call_was_denied_claims_nothing(
     folder: Path, *, is_shell: bool

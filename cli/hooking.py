@@ -305,7 +305,11 @@ def _record(calls: "AgentCalls", event: Event, go_on: Callable[[], None] | None)
         case Moment.BEFORE:
             calls.begin(_call(calls, event), tells_of_agents=event.tells_of_agents)
         case Moment.AFTER:
-            calls.end(_call(calls, event), go_on)
+            try:
+                if event.joins:
+                    calls.join(event.conversation, event.joins, event.tool)
+            finally:
+                calls.end(_call(calls, event), go_on)
         case Moment.FAILED:
             calls.fail(_call(calls, event), go_on)
         case Moment.BEHIND:

@@ -19,7 +19,7 @@ from objstore.opencalls import AgentCall, OpenCalls, now, recordable, recordable
 from objstore.outcomes import NOBODY, CallInfo, Whose
 from objstore.paths import look_at, open_folder
 from objstore.values import replace
-from objstore.views import EditView, Untold
+from objstore.views import EditFilter, EditView, Untold
 from objstore.writerlock import WriterLock
 
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ _MOST_AGENTS: Final = 200
 _MOST_ELSEWHERE: Final = 20
 _MOST_ENDS: Final = 20
 """Ends of calls that are remembered of a conversation: more tools do not run at once."""
+
+_MOST_LOOKED_AT: Final = 20
+"""Edits of a conversation, the newest, among which that of a tool is looked for that is just over."""
 
 
 class AgentCalls:
@@ -253,18 +256,33 @@ class AgentCalls:
 
     # ---- what an agent is told
 
-    def rejected(self, conversation: str, most: int) -> Untold | None:
-        """Return what is rejected of a conversation's edits, and it was not told of (None: nothing).
+    def join(self, conversation: str, other: str, tool: str) -> None:
+        """Have a conversation be told of another one's rejections too: a tool of our server said that it works in it.
 
-        `most`: edits of which more is said than how many there are. Raises as reads do.
+        Only of one in which there is an edit by that tool, that is no session with hooks of its own, and that no other
+        has joined before. `tool`: its name, with what the client puts before it. Raises what reads and the disk raise.
         """
-        known = self._open.told(conversation)
+        if other in self._open.told(conversation)[1] or other == recordable_name(conversation) or self.knows(other):
+            return
+        from objstore.history import edits
+
+        with self._journal.reading():
+            made = edits(self._journal, EditFilter(conversation=other, newest_first=True, limit=_MOST_LOOKED_AT))
+        if any(tool.endswith(tuple(mark + view.edit.tool for mark in "_:-")) for view in made if view.edit.tool):
+            self._open.join(conversation, other)
+
+    def rejected(self, conversation: str, most: int) -> Untold | None:
+        """Return what is rejected of the edits of a conversation, and of those it has joined, and it was not told of.
+
+        None: nothing. `most`: edits of which more is said than how many there are. Raises as reads do.
+        """
+        known, joined = self._open.told(conversation)
         with self._journal.reading() as store:
-            rows = store.index.rejected_edits(recordable_name(conversation))
+            rows = store.index.rejected_edits([recordable_name(conversation), *joined])
             found = {str(unit): unit for row in rows for unit in row.rejected}
             if gone := known - found.keys():
                 # What was accepted again and then rejected once more is told again.
-                self._open.note_told(conversation, known - gone)
+                self._open.note_told(conversation, (), gone)
             untold = {name: unit for name, unit in found.items() if name not in known}
             if not untold:
                 return None
@@ -281,7 +299,7 @@ class AgentCalls:
 
         Called when they have been said, not before: of two evils, a rejection is heard twice rather than never.
         """
-        self._open.note_told(conversation, self._open.told(conversation) | untold.units)
+        self._open.note_told(conversation, untold.units)
 
     # ---- inside
 

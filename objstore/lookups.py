@@ -252,11 +252,11 @@ class Lookups(BlobLookups, StatLookups):
             values += (_asked(limit) or -1, _asked(skip))
         return self._edits(" AND ".join(conditions), tuple(values), order)
 
-    def rejected_edits(self, conversation: str) -> list[EditRow]:
-        """Return the edits of a conversation of which a part at least is rejected."""
-        if not _can_be_asked(conversation):
-            return []
-        return self._edits("conversation = ? AND instr(units, 'r') AND NOT void", (conversation,), "ORDER BY +seq")
+    def rejected_edits(self, conversations: Sequence[str]) -> list[EditRow]:
+        """Return the edits of conversations of which a part at least is rejected."""
+        asked = tuple(filter(_can_be_asked, conversations))
+        condition = f"conversation IN ({', '.join('?' * len(asked))}) AND instr(units, 'r') AND NOT void"
+        return self._edits(condition, asked, "ORDER BY +seq")
 
     def has_rejected(self, document: DocumentId) -> bool:
         """Return whether a part of any edit of the document is rejected."""

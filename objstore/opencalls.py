@@ -7,7 +7,7 @@ lost, changes are still found, and nobody is named for them.
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ _OVER: Final = "over-"
 _SESSION: Final = "session-"
 _DONE: Final = "done-"
 _TOLD: Final = "told-"
+_JOINED: Final = "joined"
 _LOCK: Final = "lock"
 _SESSIONS_LOCK: Final = "sessions"
 _FORGOTTEN_AFTER: Final = 24 * 3600 * 1_000_000
@@ -41,6 +42,12 @@ _LONGEST_TOLD: Final = 1 << 26
 
 _MOST_DONE: Final = 40
 """Calls of a conversation that are known to be done, each as it began and as it ended."""
+
+_MOST_JOINED: Final = 200
+"""Conversations that a session is told of besides its own: our server's tools begin one in each turn."""
+
+_MOST_JOINED_OF_ALL: Final = 1000
+"""Conversations of which it is known which session they belong to."""
 
 _PATIENCE: Final = 10.0
 """Seconds to wait for others who note something of a conversation: each takes milliseconds."""
@@ -190,14 +197,33 @@ class OpenCalls:
             if session != noted:
                 self._write(_session_name(conversation), noted)
 
-    def told(self, conversation: str) -> set[str]:
-        """Return the units that the conversation knows to be rejected, as they are spelt."""
-        told = self._read(_told_name(conversation), _LONGEST_TOLD).get("units")
-        return {unit for unit in told if isinstance(unit, str)} if isinstance(told, list) else set()
+    def told(self, conversation: str) -> tuple[set[str], list[str]]:
+        """Return the units that the conversation knows to be rejected, as they are spelt, and what it has joined."""
+        held = self._read(_told_name(conversation), _LONGEST_TOLD)
+        return set(_texts(held.get("units"))), _texts(held.get("joined"))
 
-    def note_told(self, conversation: str, units: Iterable[str]) -> None:
-        """Keep which units the conversation knows to be rejected. Raises what the disk raises."""
-        self._write(_told_name(conversation), {"units": sorted(units)})
+    def note_told(self, conversation: str, told: Collection[str], gone: Collection[str] = ()) -> None:
+        """Keep which units the conversation knows to be rejected now, and which no longer. Raises as `note`."""
+        with self._one_by_one():
+            units, joined = self.told(conversation)
+            self._keep_told(conversation, (units | set(told)) - set(gone), joined)
+
+    def join(self, conversation: str, other: str) -> None:
+        """Have a conversation be told of another one's rejections, if none is that came before. Raises as `note`.
+
+        So each is told once, and to nobody else, whoever says later that it is theirs.
+        """
+        with self._one_by_one():
+            units, joined = self.told(conversation)
+            held = self._read(_JOINED).get("joined")
+            owners = [
+                (name, owner) for name, owner in (held if isinstance(held, dict) else {}).items() if name != other
+            ]
+            own = _key(recordable_name(conversation))
+            if other in joined or (isinstance(held, dict) and held.get(other, own) != own):
+                return
+            self._write(_JOINED, {"joined": dict([*owners, (other, own)][-_MOST_JOINED_OF_ALL:])})
+            self._keep_told(conversation, units, [*joined, other][-_MOST_JOINED:])
 
     def forget_old_sessions(self) -> None:
         """Forget conversations of which nothing was heard for a month, and ends of calls that are long forgotten."""
@@ -208,6 +234,9 @@ class OpenCalls:
                     self.remove(name)
 
     # ---- inside
+
+    def _keep_told(self, conversation: str, units: Iterable[str], joined: list[str]) -> None:
+        self._write(_told_name(conversation), {"units": sorted(units), "joined": joined})
 
     @contextmanager
     def _one_by_one(self) -> Iterator[None]:

@@ -17,6 +17,7 @@ from cli.clients.event import (
     Payload,
     additional_context,
     context_in_copilot,
+    joined_by,
     map_of,
     notes_of,
     one_name,
@@ -88,6 +89,7 @@ def _own(payload: Payload) -> Event:
         call=call,
         given=payload.get("tool_input"),
         touched=touched_by(tool, named, reads=_READS, writes=_WRITES),
+        joins=joined_by(tool, given, payload),
         prompt=text(payload, "prompt"),
         notes=notes_of(
             "claude-code",

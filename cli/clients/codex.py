@@ -16,6 +16,7 @@ from cli.clients.event import (
     Payload,
     Touched,
     additional_context,
+    joined_by,
     map_of,
     notes_of,
     patched,
@@ -60,6 +61,7 @@ def read(payload: Payload) -> Event:
         call=text(payload, "tool_use_id"),
         given=payload.get("tool_input"),
         touched=_touched(tool, given),
+        joins=joined_by(tool, given, payload),
         prompt=text(payload, "prompt"),
         notes=notes_of(
             "codex",

@@ -6,7 +6,7 @@ server is told as `MCP:` and its name, and not whose it is: what is said of ours
 
 from typing import Final
 
-from cli.clients.event import Event, Moment, Payload, map_of, notes_of, text, touched_by
+from cli.clients.event import Event, Moment, Payload, joined_by, map_of, notes_of, text, touched_by
 
 __all__ = ["read", "reply"]
 
@@ -64,6 +64,7 @@ def read(payload: Payload) -> Event:
         call=text(payload, "tool_use_id"),
         given=payload.get("tool_input"),
         touched=touched_by(tool, [path] if path else [], reads=_READS, writes=_WRITES),
+        joins=joined_by(tool, given, payload),
         prompt=text(payload, "prompt"),
         notes=notes_of(
             "cursor",

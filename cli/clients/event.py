@@ -1,7 +1,9 @@
 """Events: what the hooks of any client say, in one shape."""
 
+import json
 import re
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
@@ -18,6 +20,7 @@ __all__ = [
     "additional_context",
     "context_in_copilot",
     "going_on",
+    "joined_by",
     "map_of",
     "notes_of",
     "one_name",
@@ -57,6 +60,17 @@ _COPILOTS: Final = {
     "task": "Agent",
 }
 """What Copilot's own program calls its tools, and what it says that Claude Code calls them."""
+
+_JOINED: Final = "mcp_conversation_id"
+_JOINS: Final = re.compile(r"New conversation\. Pass mcp_conversation_id=(\S+) with your further changes\.")
+"""What our server says last of a call that began a conversation, to whom its client shows the text alone."""
+
+_CONVERSATION: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
+_ANSWERS: Final = ("tool_response", "toolResponse", "tool_output", "tool_result", "result")
+_INSIDE: Final = ("structuredContent", "structured_content", "content", "llmContent", "text_result_for_llm", "text")
+"""Where in what a client tells of an answer the answer is."""
+
+_DEEPEST: Final = 4
 
 _LONGEST: Final = 2000
 """Characters of a prompt or a command that are kept with an edit."""
@@ -111,6 +125,7 @@ class Event(NamedTuple):
     others: tuple[str, ...] = ()  # further folders that an event without files concerns: the client has them all open
     of_copilot: bool = False  # whether VS Code or another program of Copilot's tells it, whose hooks it may be
     home: str = ""  # folder in which the session began; "": nobody says
+    joins: str = ""  # conversation in which a tool of our server said that it worked; "": none
 
 
 class Client(Protocol):
@@ -186,6 +201,33 @@ def touched_by(tool: str, named: Sequence[str], *, reads: frozenset[str], writes
     if tool in reads or "editledger" in tool:
         return NOWHERE  # our own server records what it does
     return tuple(named) if tool in writes and named else ANYWHERE
+
+
+def joined_by(tool: str, given: object, payload: Payload) -> str:
+    """Return the conversation in which a tool of our server works, by its input or its answer ("": none is named).
+
+    Only where the answer itself names it: a text may quote anything, and so may what is further in.
+    """
+    if "editledger" not in tool and not tool.startswith("MCP:"):
+        return ""
+    named = text(given, _JOINED) if isinstance(given, Mapping) else ""
+    for name in _ANSWERS:
+        named = named or _named_in(payload.get(name), _DEEPEST)
+    return named if _CONVERSATION.fullmatch(named) else ""
+
+
+def _named_in(answer: object, depth: int) -> str:
+    if isinstance(answer, str):
+        if answer.startswith("{") and _JOINED in answer and depth:
+            with suppress(ValueError, RecursionError):
+                return _named_in(json.loads(answer), depth - 1)
+        found = _JOINS.fullmatch(answer.rstrip().rpartition("\n")[2])
+        return found[1] if found else ""
+    if isinstance(answer, list):
+        return _named_in(answer[-1], depth - 1) if answer and depth else ""
+    if not isinstance(answer, Mapping) or not depth:
+        return ""
+    return text(answer, _JOINED) or next(filter(None, (_named_in(answer.get(name), depth - 1) for name in _INSIDE)), "")
 
 
 def patched(patch: str) -> tuple[str, ...]:

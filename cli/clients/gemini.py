@@ -10,6 +10,7 @@ from cli.clients.event import (
     Moment,
     Payload,
     additional_context,
+    joined_by,
     map_of,
     notes_of,
     text,
@@ -53,6 +54,7 @@ def read(payload: Payload) -> Event:
         call=text(payload, "tool_use_id", "call_id"),
         given=payload.get("tool_input"),
         touched=touched_by(tool, [path] if path else [], reads=_READS, writes=_WRITES),
+        joins=joined_by(tool, given, payload),
         prompt=text(payload, "prompt"),
         notes=notes_of("gemini", model=text(payload, "model"), command=text(given, "command")),
     )

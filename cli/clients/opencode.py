@@ -15,6 +15,7 @@ from cli.clients.event import (
     Moment,
     Payload,
     Touched,
+    joined_by,
     map_of,
     notes_of,
     patched,
@@ -63,6 +64,7 @@ def read(payload: Payload) -> Event:
         call=text(payload, "callID"),
         given=payload.get("args"),
         touched=_touched(tool, given) if tool else NOWHERE,
+        joins=joined_by(tool, given, payload),
         prompt=text(payload, "prompt"),
         notes=notes_of(
             "opencode",

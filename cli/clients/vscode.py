@@ -19,6 +19,7 @@ from cli.clients.event import (
     Touched,
     context_in_copilot,
     going_on,
+    joined_by,
     map_of,
     notes_of,
     one_name,
@@ -64,6 +65,7 @@ def read(payload: Payload) -> Event:
         call=call,
         given=given or payload.get("tool_input"),
         touched=_touched(tool, given, text(payload, "tool_input")),
+        joins=joined_by(tool, given, payload),
         prompt=text(payload, "prompt"),
         notes=notes_of("vscode", model=text(payload, "model"), command=text(given, "command")),
     )

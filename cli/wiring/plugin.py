@@ -51,6 +51,7 @@ function asked(event) {
 }
 
 const DEEPEST = 20 // sessions that send each other
+const LAST_WORDS = 1000 // characters of an answer
 
 // A session that another one has sent works for that one. `found` gives what the client knows of a session.
 function kinship(found) {
@@ -88,6 +89,12 @@ function questions() {
   }
 }
 
+// What our own server said last: it names the conversation that a call began.
+function lastWords(tool, content) {
+  const said = Array.isArray(content) ? content.at(-1)?.text : content
+  return tool?.includes("editledger") && typeof said === "string" ? said.slice(-LAST_WORDS) : undefined
+}
+
 // Events are not waited for, and are told one after the other nevertheless.
 function inTurn() {
   let last = Promise.resolve()
@@ -109,7 +116,9 @@ const server = async ({ client, directory }) => {
       await tell({ hook: "tool.execute.before", tool, ...(await who(sessionID)), callID, args, directory })
     },
     "tool.execute.after": async ({ tool, sessionID, callID, args }, output) => {
-      const said = await tell({ hook: "tool.execute.after", tool, ...(await who(sessionID)), callID, args, directory })
+      const result = lastWords(tool, output.output)
+      const by = await who(sessionID)
+      const said = await tell({ hook: "tool.execute.after", tool, ...by, callID, args, directory, result })
       if (said && typeof output.output === "string") output.output += `\\n\\n${said}`
     },
     event: async ({ event }) => {
@@ -133,9 +142,10 @@ async function setup(ctx) {
       return ctx.location?.directory
     }
   }
-  async function pass(hook, { sessionID, agent, tool, id, input }) {
+  async function pass(hook, { sessionID, agent, tool, id, input, result }) {
     const directory = await folder(sessionID)
-    return tell({ hook, ...(await who(sessionID)), agent, tool, callID: id, args: input, directory })
+    const said = lastWords(tool, result?.content)
+    return tell({ hook, ...(await who(sessionID)), agent, tool, callID: id, args: input, directory, result: said })
   }
   await ctx.session.hook("prompt", async ({ sessionID, prompt }) => {
     const directory = await folder(sessionID)

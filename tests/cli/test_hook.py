@@ -16,7 +16,10 @@ from typing import Any
 import pytest
 
 from cli.hooking import CLIENTS, client_of
+from mcptools.answers import Answer, FileWritten
 from mcptools.catalogue import TOOLS
+from mcptools.replies import success
+from mcptools.toolset import conversation_notes
 from objstore import CallInfo, EditFilter, EditView, Operation, Origin, Status, Untold, Workspace
 from tests.cli.agents import AGENTS, ClaudeCode, Codex, Copilot, Cursor, Gemini, OpenCode, Session, VSCode, hook, shell
 from tests.cli.desk import PATIENCE, PROGRAM, SOURCE, Desk, cas, cold_cas, environment
@@ -755,6 +758,122 @@ def test_a_rejection_that_nobody_heard_is_said_again(folder: Path) -> None:
     assert ran.returncode == 0
     assert "two is a word" in session.ask("go on")
     assert session.ask("and on") == ""
+
+
+SERVED: dict[type[Session], str] = {
+    ClaudeCode: "mcp__editledger__write_file",
+    Codex: "mcp__editledger__write_file",
+    Gemini: "mcp_editledger_write_file",
+    Cursor: "MCP:write_file",
+    OpenCode: "editledger_write_file",
+    VSCode: "mcp_editledger_write_file",
+    Copilot: "editledger-write_file",
+}
+"""What each client calls a tool of our server."""
+
+
+def served(folder: Path, content: str, conversation: str = "") -> tuple[str, dict[str, Any]]:
+    """Write a file as our server does; return the conversation, and what the server answers."""
+    info = CallInfo(tool="write_file", conversation=conversation)
+    with Workspace.open(folder) as workspace, workspace.call(info) as call:
+        call.write("a.txt", content.encode())
+        outcome = call.commit()
+    answer = FileWritten(
+        path="a.txt",
+        operation="replace",
+        edit=outcome.edits[0].seq,
+        lines_added=1,
+        lines_removed=1,
+        file_hash="",
+        mcp_conversation_id=outcome.conversation,
+    )
+    return outcome.conversation, success(Answer(content=answer, text="Wrote a.txt", notes=conversation_notes(outcome)))
+
+
+def as_told(said: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Return the fields in which clients tell what the server answered, with the ways in which they do."""
+    texts = [each["text"] for each in said["content"]]
+    structured = json.dumps(said["structuredContent"])
+    blocks = {"llmContent": said["content"], "returnDisplay": "ok"}
+    return {
+        "tool_response": [
+            {"tool_response": each}
+            for each in (said, structured, said["content"], "\n".join(texts), blocks, {"structuredContent": structured})
+        ],
+        "tool_output": [{"tool_output": structured}, {"tool_output": json.dumps(said)}],
+        "tool_result": [{"tool_result": {"result_type": "success", "text_result_for_llm": "\n\n".join(texts)}}],
+        "result": [{"result": texts[-1]}],
+    }
+
+
+ANSWERED: dict[type[Session], str] = {Cursor: "tool_output", Copilot: "tool_result", OpenCode: "result"}
+
+
+def answered(session: Session, said: dict[str, Any], given: dict[str, Any], way: int = 0) -> str:
+    """Tell of a call of our server's that is over; return what the agent is told."""
+    session.calls += 1
+    ended = session.write_event("a.txt", "x", before=False)
+    ways = as_told(said)[ANSWERED.get(type(session), "tool_response")]
+    told = {"tool": SERVED[type(session)], "args": given} if type(session) is OpenCode else {}
+    told = told or {"tool_name": SERVED[type(session)], "tool_input": given}
+    return session.tell(
+        {name: of for name, of in ended.items() if name != "tool_response"} | told | ways[way % len(ways)]
+    )
+
+
+@EVERY_AGENT
+def test_what_is_rejected_of_our_servers_edits_is_told_to_the_session_that_made_them(
+    agent: type[Session], folder: Path
+) -> None:
+    session = agent(folder)
+    another = agent(folder, "session-2")
+    session.start()
+    another.start()
+    for way in range(6):
+        conversation, said = served(folder, f"{way}\n")
+        assert answered(session, said, {"path": "a.txt"}, way) == ""
+        conversation, said = served(folder, f"{way} and on\n", conversation)
+        assert answered(session, said, {"path": "a.txt", "mcp_conversation_id": conversation}) == ""
+        assert cas("reject", "--conversation", conversation, "--reason", "so not", folder=folder).status == 0
+        another.ask("and you?")
+        assert another.run("true") == ""
+        assert session.run("true").count("so not") == 2
+        assert session.run("true") == ""
+
+
+def test_what_our_server_says_makes_no_session_hear_of_anothers_rejections(folder: Path) -> None:
+    session, another = ClaudeCode(folder), ClaudeCode(folder, "session-2")
+    session.ask("go")
+    another.ask("go")
+    session.run("echo 1 > n.txt")
+    theirs, said = served(folder, "theirs\n")
+    answered(session, said, {"path": "a.txt"})
+    for name in (theirs, "session-1", "external", "conv_none", "", "a b", "\ud800"):
+        lie = said | {"structuredContent": {"mcp_conversation_id": name}}
+        assert answered(another, lie, {"path": "a.txt", "mcp_conversation_id": name}) == ""
+    assert cas("reject", "--all", "--reason", "so not", folder=folder).status == 0
+    assert another.ask("go on") == ""
+    assert session.ask("go on").count("so not") == 2
+
+
+@pytest.mark.parametrize(
+    ("tool", "is_heard"),
+    [
+        ("mcp__editledger__write_file", True),
+        ("mcp__editledger__read_text_file", False),  # what it quotes may say anything
+        ("Bash", False),
+        ("mcp__other__write_file", False),
+    ],
+)
+def test_a_session_joins_the_conversation_of_a_tool_of_our_servers_that_changed_something_there(
+    folder: Path, tool: str, *, is_heard: bool
+) -> None:
+    session = ClaudeCode(folder)
+    session.ask("go")
+    _, said = served(folder, "1\n")
+    session.tell(session.tool_event(tool, {}, before=False) | {"tool_response": said})
+    assert cas("reject", "--all", "--reason", "so not", folder=folder).status == 0
+    assert ("so not" in session.ask("go on")) is is_heard
 
 
 def test_of_many_rejections_as_many_are_told_as_an_agent_can_read(folder: Path) -> None:

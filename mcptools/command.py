@@ -79,6 +79,8 @@ def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace, direc
         approve = chosen(arguments.approve) if arguments.approve else {}
     except KeyError as error:
         parser.error(f"neither a tool nor a set of tools: {error.args[0]} (sets: {', '.join(SETS)})")
+    if not offered:
+        parser.error("--read-only leaves none of the tools of --tools: each of them changes something")
     listener = None
     if arguments.http is not None:
         try:

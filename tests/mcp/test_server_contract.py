@@ -281,6 +281,13 @@ def test_a_choice_of_no_tools_is_refused_and_one_of_none_to_approve_is_taken(tmp
     assert editledger("--approve", names, str(tmp_path)).returncode == 0
 
 
+@pytest.mark.parametrize("names", ["write_file", "write_file,Undo"])
+def test_a_choice_of_which_read_only_leaves_no_tool_is_refused(tmp_path: Path, names: str) -> None:
+    done = editledger("--read-only", "--tools", names, str(tmp_path))
+    assert done.returncode == 2
+    assert "--read-only leaves none of the tools of --tools" in done.stderr
+
+
 def test_what_is_no_directory_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()

@@ -22,6 +22,17 @@ NumberT = TypeVar("NumberT", int, float)
 _MOST: Final = (1 << 63) - 1
 """Bytes that any file or disk has at most."""
 
+_OF_A_SERVER: Final = {
+    "http": "--http",
+    "token_file": "--token-file",
+    "no_token": "--no-token",
+    "tools": "--tools",
+    "read_only": "--read-only",
+    "require_read": "--require-read",
+    "approve": "--approve",
+}
+"""The options that say which tools there are, and for whom."""
+
 _TOKEN = "EDITLEDGER_TOKEN"  # noqa: S105 - the name of the variable that holds it
 
 
@@ -66,7 +77,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         if arguments.export_acp is None:
             _serve(parser, arguments, directories)
         else:
-            _export(directories, arguments.export_acp)
+            _refuse_what_is_of_a_server(parser, arguments)
+            _export(parser, directories, arguments.export_acp)
     except KeyboardInterrupt:
         sys.exit(130)  # as a shell tells of what was interrupted
     finally:
@@ -108,21 +120,43 @@ def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace, direc
             serve(server, listener, token, limits)
 
 
-def _export(directories: Directories, shape: str) -> None:
-    from mcptools.acp import Shape
-    from mcptools.export import exported_lines
+def _refuse_what_is_of_a_server(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+    for name, option in _OF_A_SERVER.items():
+        if getattr(arguments, name) != parser.get_default(name):
+            parser.error(f"{option} is for a server, and --export-acp starts none")
+    if not arguments.directories:
+        parser.error("--export-acp takes the directories whose history is to be printed")
 
-    recorded, refusals = directories.recorded()
-    if refusals:
-        raise refusals[0]
+
+def _export(parser: argparse.ArgumentParser, directories: Directories, shape: str) -> None:
+    """Print the history. What can't be read or printed is said in a line, behind what was printed by then."""
+    from mcptools.acp import Shape
+    from mcptools.display import one_line
+    from mcptools.export import exported_lines
+    from objstore import CasError
+
     try:
-        for workspace in recorded:
-            for line in exported_lines(workspace, Shape[shape.upper()]):
-                sys.stdout.write(f"{line}\n")
-        sys.stdout.flush()
+        recorded, refusals = directories.recorded()
+        if refusals:
+            raise refusals[0]
+        try:
+            for workspace in recorded:
+                for line in exported_lines(workspace, Shape[shape.upper()]):
+                    sys.stdout.write(f"{line}\n")
+        finally:
+            sys.stdout.flush()
     except BrokenPipeError:
-        # Who reads has seen enough; what is still buffered has nowhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _let_go_of_stdout()  # who reads has seen enough
+    except (CasError, OSError) as error:
+        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        named = f": {error.filename}" if isinstance(error, OSError) and error.filename else ""
+        _let_go_of_stdout()
+        parser.exit(1, f"{parser.prog}: {one_line(f'{said}{named}')}\n")
+
+
+def _let_go_of_stdout() -> None:
+    """Have what is still buffered go nowhere: or the end of this program would fail at it again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _add_choices(parser: argparse.ArgumentParser) -> None:

@@ -1,10 +1,11 @@
 """The history as notifications of the Agent Client Protocol, as `editledger --export-acp` prints it."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -118,3 +119,60 @@ def test_who_reads_may_stop_reading(root: Path) -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 0
+
+
+def exporting(*options: str, stdout: int | IO[bytes] = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end; return what it said."""
+    return subprocess.run(
+        [sys.executable, "-m", "mcptools", "--export-acp", "contract", *options],
+        cwd=REPOSITORY,
+        check=False,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_an_export_for_which_the_disk_has_no_room_says_so_in_a_line(root: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = exporting(str(root), stdout=full)
+    assert (done.returncode, done.stderr) == (1, "editledger: No space left on device\n")
+
+
+@pytest.mark.parametrize("is_journal", [False, True], ids=["a state", "a record"])
+def test_an_export_that_meets_damage_says_what_is_damaged_in_a_line(root: Path, *, is_journal: bool) -> None:
+    segment = root / ".cas" / "segments" / "00000001.seg"
+    content = bytearray(segment.read_bytes())
+    content[-40 if is_journal else content.index(b"one\n\xff\n") + 1] ^= 255
+    segment.write_bytes(content)
+    if is_journal:
+        for each in (root / ".cas").glob("index*"):
+            each.unlink()
+    done = exporting(str(root))
+    assert done.returncode == 1
+    assert re.fullmatch(r"editledger: Store damaged in segment 1 at byte \d+: .*\n", done.stderr)
+
+
+def test_an_export_is_of_named_directories() -> None:
+    done = exporting()
+    assert done.returncode == 2
+    assert "--export-acp takes the directories whose history is to be printed" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--http", "127.0.0.1:0"],
+        ["--tools", "read"],
+        ["--read-only"],
+        ["--require-read"],
+        ["--approve", ""],
+        ["--token-file", "token"],
+        ["--no-token"],
+    ],
+    ids=lambda options: options[0],
+)
+def test_an_export_takes_no_option_that_is_of_a_server(tmp_path: Path, options: list[str]) -> None:
+    done = exporting(*options, str(tmp_path))
+    assert done.returncode == 2
+    assert f"{options[0]} is for a server, and --export-acp starts none" in done.stderr

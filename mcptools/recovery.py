@@ -114,6 +114,9 @@ class Recovery(Patching):
         """Apply several patches together: if one does not fit, no file changes."""
         if not patches:
             raise Failure(Kind.INVALID_REQUEST, "Patches array cannot be empty")
+        if keep_backup and strategy in {Strategy.TRY_REVERT, Strategy.ATOMIC}:
+            hint = "Leave keep_backup out, or call backup_file for each file first."
+            raise Failure(Kind.INVALID_REQUEST, f"{strategy.value} keeps no backup", hint=hint)
         read = [_Patch(op) for op in patches]
         searches = Counter[str]()
         for op in read:

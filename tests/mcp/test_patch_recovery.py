@@ -142,6 +142,18 @@ def test_backup_restore_keeps_the_backup_if_asked_to(agent: Agent, folder: Path,
         assert [path.name for path in folder.iterdir()] == ["f"]
 
 
+@pytest.mark.parametrize("strategy", ["try_revert", "atomic"])
+def test_a_strategy_that_keeps_no_backup_is_asked_for_none(
+    agent: Agent, folder: Path, file: Path, strategy: str
+) -> None:
+    before = snapshot(folder)
+    result = agent.call("apply_patches", strategy=strategy, patches=ops(file, FIRST), keep_backup=True)
+    assert result.structured["error_type"] == "invalid_request"
+    assert result.text.startswith(f"{strategy} keeps no backup")
+    assert snapshot(folder) == before
+    agent.done("apply_patches", strategy=strategy, patches=ops(file, FIRST), keep_backup=False)
+
+
 @pytest.mark.parametrize("keep", [True, False])
 def test_error_recovery_backup_restore(agent: Agent, folder: Path, file: Path, *, keep: bool) -> None:
     before, edits = snapshot(folder), len(agent.history())

@@ -159,8 +159,10 @@ def _split(line: str) -> tuple[list[str], str]:
         except ValueError:
             continue
     else:
-        words = line.split()
-    at_new_word = not line or (line[-1].isspace() and not line.endswith("\\ "))
+        words, closing = line.split(), ""
+    # A space that is quoted belongs to the word.
+    escaping = len(line[:-1]) - len(line[:-1].rstrip("\\"))
+    at_new_word = not line or (line[-1].isspace() and not closing and not escaping % 2)
     word = "" if at_new_word or len(words) < 2 else words.pop()  # noqa: PLR2004 -- the program and one more
     return words[1:], word
 

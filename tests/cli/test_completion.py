@@ -123,6 +123,8 @@ TYPED = {
     'cas cat "my f': ["cat", "my file.txt"],
     "cas cat 'my f": ["cat", "my file.txt"],
     "cas blame it": ["blame", "it's.txt"],
+    "cas cat 'my ": ["cat", "my file.txt"],
+    'cas log --file "my ': ["log", "--file", "my file.txt"],
     "cas cat do": ["cat", "do$llar.txt"],
     "cas log st": ["log", "star*.txt"],
     "cas cat src/at@s": ["cat", "src/at@sign.txt"],
@@ -177,6 +179,8 @@ def test_at_a_terminal_what_bash_finds_in_common_is_quoted_and_goes_on(desk: Des
         assert become("cas pin add p") == ["cas", "pin", "add", "p$(touch pwned)"]
         assert become("cas cat \\$\\(") == ["cas", "cat", "$(touch pwned)f"]
     assert candidates(desk, "cas log --conversation q\\", "bash") == ["q\\$r", "q\\ r"]
+    assert candidates(desk, "cas log --conversation q\\ ", "bash") == ["q\\ r"]
+    assert candidates(desk, "cas accept q\\\\ ") == candidates(desk, "cas accept ") != []
     assert not (desk.folder / "pwned").exists()
 
 

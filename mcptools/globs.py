@@ -2,7 +2,7 @@
 
 `*`, `?` and `[…]` mean what they mean in a shell and never take in a slash; `**` stands for any number of folders, and
 `{a,b}` for `a` and for `b`, with whatever stands around it. A pattern without a slash is about names, at any depth; one
-with a slash about paths from where the search begins.
+with a slash about paths from where the search begins, to which `./` may lead, or the whole path to there.
 """
 
 import re
@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-__all__ = ["TooMany", "leads_into", "matches"]
+__all__ = ["TooMany", "from_start", "leads_into", "matches"]
 
 _SPECIAL: Final = frozenset("*?[")
 
@@ -28,6 +28,12 @@ class TooMany(Exception):
 
     def __init__(self) -> None:
         super().__init__(f"The glob stands for more than {_MOST} others")
+
+
+def from_start(pattern: str, start: str) -> str:
+    """Return a pattern with `./` in place of the absolute path where the search begins, if it begins with that."""
+    above = f"{start.rstrip('/')}/"
+    return f"./{pattern.removeprefix(above)}" if pattern.startswith(above) else pattern
 
 
 def matches(path: str, pattern: str) -> bool:
@@ -88,20 +94,26 @@ def _outermost(pattern: str) -> Sequence[int]:
 
 def _matches(path: str, pattern: str) -> bool:
     parts = path.split("/")
-    wanted = pattern.strip("/").split("/")
-    if len(wanted) == 1:
+    wanted, is_name = _wanted(pattern)
+    if is_name:
         return fnmatchcase(parts[-1], wanted[0])
     return _fits(parts, wanted)
 
 
 def _leads_into(folder: str, pattern: str) -> bool:
     parts = folder.split("/")
-    wanted = pattern.strip("/").split("/")
-    if len(wanted) == 1:
+    wanted, is_name = _wanted(pattern)
+    if is_name:
         return True
     # The folder has to fit a beginning of the pattern that leaves something for what is below; `**` always does.
     ends = range(1, len(wanted) + (wanted[-1] == "**"))
     return any(_fits(parts, wanted[:end]) for end in ends)
+
+
+def _wanted(pattern: str) -> tuple[Sequence[str], bool]:
+    """Return the components of a pattern without braces, and whether it is one of names, at any depth."""
+    wanted = [name for name in pattern.split("/") if name not in {"", "."}] or [""]
+    return wanted, len(wanted) == 1 and not pattern.startswith("./")
 
 
 def _fits(parts: Sequence[str], wanted: Sequence[str]) -> bool:

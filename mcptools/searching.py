@@ -8,7 +8,7 @@ from mcptools.answers import Answer
 from mcptools.display import one_line, shown, unnameable
 from mcptools.failures import Failure, Kind
 from mcptools.findings import FilesFound, LineFound, LinesFound, TreeEntry, TreeListed
-from mcptools.globs import TooMany, leads_into, matches
+from mcptools.globs import TooMany, from_start, leads_into, matches
 from mcptools.matching import LinesOf, TooSlow, matching, too_slow
 from mcptools.paging import page_of
 from mcptools.reading import OffsetArgument
@@ -75,14 +75,17 @@ class Searching(Toolset):
         if offset < 0:
             raise Failure(Kind.INVALID_REQUEST, "offset cannot be negative")
 
-        def is_left_in(found: Walked) -> bool:
-            return not any(matches(found.below, excluded) for excluded in exclude_patterns)
-
         with self._walking(path) as walk:
+            start = absolute(walk.files, walk.start)
+            wanted, left_out = from_start(pattern, start), [from_start(each, start) for each in exclude_patterns]
+
+            def is_left_in(found: Walked) -> bool:
+                return not any(matches(found.below, excluded) for excluded in left_out)
+
             paths = [
                 absolute(walk.files, found.path)
-                for found in walk.names(lambda folder: leads_into(folder.below, pattern) and is_left_in(folder))
-                if matches(found.below, pattern) and is_left_in(found)
+                for found in walk.names(lambda folder: leads_into(folder.below, wanted) and is_left_in(folder))
+                if matches(found.below, wanted) and is_left_in(found)
             ]
         page = page_of(paths, lambda found: len(found) + 4, offset=offset, limit=0, budget=self._limits.max_answer)
         return Answer(
@@ -159,8 +162,9 @@ class Searching(Toolset):
                 raise Failure(Kind.BINARY_FILE, f"Cannot search binary file: {place}", path=place)
             yield found.bytes, place
             return
-        for name in walk.names(lambda folder: leads_into(folder.below, include)):
-            if name.kind != "file" or (include and not matches(name.below, include)):
+        wanted = from_start(include, absolute(walk.files, walk.start))
+        for name in walk.names(lambda folder: leads_into(folder.below, wanted)):
+            if name.kind != "file" or (wanted and not matches(name.below, wanted)):
                 continue
             try:
                 content = walk.files.read(name.path, limit=self._limits.max_file_bytes).bytes

@@ -1,5 +1,6 @@
 """The limits of searches, and the pure parts: globs and pages."""
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -134,6 +135,13 @@ def test_text_and_its_escaped_expression_are_found_in_the_same_lines(
         ("a/b/C.py", "c.p*", False),
         ("a/b/c.py", "/a/b/c.py", True),
         ("abc/d", "b", False),
+        ("a/b/c.py", "./a/**/*.py", True),
+        ("a/b/c.py", "././a//b/./c.py", True),
+        ("a/c.py", "./{a,b}/*.py", True),
+        ("c.py", "./c.py", True),
+        ("a/c.py", "./c.py", False),
+        ("a/b", "b/", True),
+        ("a", "./", False),
         ("a/b.tsx", "*.{ts,tsx}", True),
         ("a/b.js", "*.{ts,tsx}", False),
         ("a/b/c.py", "{x,a/b}/*.py", True),
@@ -199,10 +207,30 @@ def test_a_glob_leads_to_every_folder_on_the_way_to_what_fits(parts: list[str], 
         ("a", "{a,b}/*.py", True),
         ("c", "{a,b}/*.py", False),
         ("c", "{a/b,*}.py", True),
+        ("a", "./a/*.py", True),
+        ("b", "./a/*.py", False),
+        ("a", "./*.py", False),
+        ("a/b", "./**", True),
     ],
 )
 def test_a_glob_leads_to_no_folder_below_which_nothing_fits(folder: str, pattern: str, *, leads: bool) -> None:
     assert leads_into(folder, pattern) is leads
+
+
+@pytest.mark.parametrize("start", [".", "src"])
+def test_a_glob_may_begin_with_the_place_that_is_searched(directories: Directories, tmp_path: Path, start: str) -> None:
+    (tmp_path / "src" / "p").mkdir(parents=True)
+    for name in ("src/p/hit.py", "src/hit.py"):
+        (tmp_path / name).write_text("needle\n")
+    tools = Tools(directories, Session(), Limits())
+    place = os.path.normpath(tmp_path / start)
+    for pattern in ("**/hit.py", "./**/hit.py", f"{place}/**/hit.py"):
+        assert len(tools.search_files(start, pattern).content.paths) == 2, pattern
+        assert len(tools.grep_files(start, "needle", pattern).content.matches) == 2, pattern
+        assert tools.search_files(start, "*.py", [pattern]).content.paths == [], pattern
+    for folder in (f"{place}/p/**", "./p/**"):
+        assert len(tools.search_files(start, "*.py", [folder]).content.paths) == (2 if start == "." else 1)
+    assert tools.search_files(start, f"{place}x/**").content.paths == []
 
 
 @pytest.mark.parametrize("pattern", ["{a,b}" * 10, "{a,b}" * 3000, f"{{{','.join(map(str, range(1001)))}}}"])

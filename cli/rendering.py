@@ -277,10 +277,12 @@ def diff_text(
     screen: Screen,
     *,
     modes: tuple[int, int] | None = None,
+    is_move: bool = True,
 ) -> Iterator[bytes]:
     """Yield the unified diff of a file, with the extended header lines of git for what no hunk can say.
 
-    None stands for no file. `modes` are the permission bits before and after.
+    None stands for no file. `modes` are the permission bits before and after. `is_move`: whether two paths are those
+    of one file that was moved, and not of two that are compared.
     """
     header = [f"diff --git {_diff_name('a', path_before)} {_diff_name('b', path_after)}"]
     mode_before, mode_after = modes or (0o644, 0o644)
@@ -290,7 +292,7 @@ def diff_text(
         header.append(f"deleted file mode 100{mode_before:03o}")
     elif mode_before != mode_after:
         header += [f"old mode 100{mode_before:03o}", f"new mode 100{mode_after:03o}"]
-    if before is not None and after is not None and path_before != path_after:
+    if is_move and before is not None and after is not None and path_before != path_after:
         header += [f"rename from {_diff_name('', path_before)}", f"rename to {_diff_name('', path_after)}"]
     for line in header:
         yield screen.line(screen.paint(line, bold=True))
@@ -365,6 +367,7 @@ def states_diff(workspace: "Workspace", before: "State", after: "State", screen:
         after.path or before.path or "after",
         screen,
         modes=(before.mode or after.mode, after.mode or before.mode),
+        is_move=False,
     )
 
 

@@ -170,6 +170,19 @@ def test_diff_of_two_states(desk: Desk) -> None:
     assert document["path_before"] == document["path_after"] == str(desk.folder / "a")
 
 
+@pytest.mark.parametrize("mode", [0o644, 0o755])
+def test_diff_of_two_files_says_of_none_that_it_was_moved(desk: Desk, mode: int) -> None:
+    desk.write("old", b"1\n")
+    desk.write("new", b"2\n")
+    if mode == 0o755:
+        (desk.folder / "new").chmod(mode)
+        assert desk.done("record", "new").status == 0
+    modes = b"old mode 100644\nnew mode 100755\n" if mode == 0o755 else b""
+    whole = b"diff --git a/old b/new\n" + modes + b"--- a/old\n+++ b/new\n@@ -1 +1 @@\n-1\n+2\n"
+    assert desk.done("diff", "old@1", "new").out == whole
+    assert desk.done("diff", "old@1", "new", "--json").json()["diff"] == whole.decode()
+
+
 def test_diff_of_blobs_by_hash(desk: Desk) -> None:
     desk.write("a", b"1\n")
     desk.write("b", b"2\n")

@@ -2,7 +2,7 @@
 
 import os
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
@@ -19,6 +19,7 @@ __all__ = [
     "covers",
     "edit_filter",
     "edits_named",
+    "from_here",
     "is_on_disk",
     "looks_like_state",
     "path_named",
@@ -33,6 +34,7 @@ __all__ = [
 EDIT: Final = re.compile(r"[0-9]+\^?")
 BLOB: Final = r"[0-9a-fA-F]{4,64}"
 EDITED: Final = "file that an agent edited"
+Found = TypeVar("Found")
 
 
 @value
@@ -66,24 +68,28 @@ def path_named(workspace: "Workspace", spelling: str, held_by: "Sequence[int]" =
     From outside the workspace (CAS_WORKSPACE), a relative path begins at its root, unless that leads out of it. A path
     may leave the workspace and come back. `held_by`: snapshots, as of Workspace.relative. Raises PathError.
     """
-    return _path_from_here(workspace, spelling, lambda path: workspace.relative(path, held_by))
+    return from_here(workspace, spelling, lambda path: workspace.relative(path, held_by))
 
 
 def recorded_named(workspace: "Workspace", spelling: str) -> str:
     """Return the path, as `path_named`, of a file whose history is asked for, by Workspace.recorded."""
-    return _path_from_here(workspace, spelling, workspace.recorded)
+    return from_here(workspace, spelling, workspace.recorded)
 
 
-def paths_named(workspace: "Workspace", spelling: str) -> list[str]:
-    """Return the path, as `path_named`, and where a link hides what was recorded there, that as well, or alone."""
-    recorded = recorded_named(workspace, spelling)
+def paths_named(workspace: "Workspace", spelling: str, *, unrecorded: bool = False) -> list[str]:
+    """Return the path, as `path_named`, and where a link hides what was recorded there, that as well, or alone.
+
+    `unrecorded`: also where nothing was, for what snapshots tell of.
+    """
+    hidden = from_here(workspace, spelling, workspace.spelt if unrecorded else workspace.recorded)
     try:
-        return list(dict.fromkeys([path_named(workspace, spelling), recorded]))
+        return list(dict.fromkeys([path_named(workspace, spelling), hidden]))
     except PathError:
-        return [recorded]
+        return [hidden]
 
 
-def _path_from_here(workspace: "Workspace", spelling: str, found: "Callable[[str], str]") -> str:
+def from_here(workspace: "Workspace", spelling: str, found: "Callable[[str], Found]") -> "Found":
+    """Return what `found` gives for a path that a person names from where they stand; it may raise PathError."""
     from pathlib import Path
 
     here = Path.cwd()
@@ -297,6 +303,7 @@ def state_named(workspace: "Workspace", spelling: str) -> "State":
         if spelt is None:
             return workspace.find_state(spelling)
         path, version = spelt
-        return workspace.find_state(f"{recorded_named(workspace, path)}@{version}")
+        # The links in it are for the core to follow, which knows what they hide.
+        return from_here(workspace, path, lambda one: workspace.find_state(f"{one}@{version}"))
     except NoSuchName as error:
         raise NoSuchName(spelling, error.kind) from None  # as it was typed

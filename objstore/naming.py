@@ -28,6 +28,7 @@ __all__ = [
     "linked_spelling",
     "recorded_path",
     "recorded_paths",
+    "told_paths",
 ]
 
 _MIN_PREFIX: Final = 4
@@ -79,15 +80,11 @@ def find_state(journal: Journal, spelling: str) -> State:
         with suppress(NoSuchName):
             return _state_at(journal, path, version, spelling)
         from objstore.moments import moment_of
-        from objstore.timeline import state_at_moment
 
         moment = moment_of(version, datetime.now().astimezone())
-        if moment is not None:
-            each = [state_at_moment(journal, one, moment) for one in recorded_paths(journal, path)]
-            told = [state for state in each if state is not None]
-            if told:
-                # Where no file stood then to which a link leads now, the one whose place that took may have.
-                return next((state for state in told if state.blob is not None), told[0])
+        told = None if moment is None else _state_at_moment(journal, path, moment)
+        if told is not None:
+            return told
     with suppress(NoSuchName):
         return last_state(journal, spelling)
     try:
@@ -132,6 +129,21 @@ def recorded_paths(journal: Journal, spelling: str) -> list[bytes]:
     """Return the path that `recorded_path` does, and behind it the one that a link hides. Raises as it."""
     hidden = hidden_path(journal, spelling)
     return list(dict.fromkeys([recorded_path(journal, spelling), *([] if hidden is None else [hidden])]))
+
+
+def told_paths(journal: Journal, spelling: str) -> list[bytes]:
+    """Return the paths that `recorded_paths` does, and the one that a link hides also where nothing was recorded there.
+
+    Snapshots may tell of it. Where the link leads to no path of the user's, it is the only one. Raises as it.
+    """
+    spelt = linked_spelling(journal, spelling)
+    try:
+        found = recorded_paths(journal, spelling)
+    except PathError:
+        if spelt is None:
+            raise
+        found = []
+    return list(dict.fromkeys([*found, *([] if spelt is None else [os.fsencode(spelt)])]))
 
 
 def hidden_path(journal: Journal, spelling: str) -> bytes | None:
@@ -186,6 +198,15 @@ def _state_at(journal: Journal, path: str, version: str, spelling: str) -> State
     where = edit.source if before and edit.source is not None else edit.path
     blob, mode = (None, 0) if state is None else (state.blob, state.mode)
     return State(path=os.fsdecode(where), blob=blob, mode=mode)
+
+
+def _state_at_moment(journal: Journal, path: str, moment: int) -> State | None:
+    from objstore.timeline import state_at_moment
+
+    each = [state_at_moment(journal, one, moment) for one in told_paths(journal, path)]
+    told = [state for state in each if state is not None]
+    # Where no file stood then to which a link leads now, the one whose place that took may have.
+    return next((state for state in told if state.blob is not None), told[0] if told else None)
 
 
 def _find_edit(journal: Journal, name: str) -> EditRow:

@@ -186,6 +186,16 @@ class Workspace:
             hidden = naming.hidden_path(self._journal, path)
         return self.relative(path) if hidden is None else os.fsdecode(hidden)
 
+    def spelt(self, path: str) -> str:
+        """Return the path as it is spelt, where it, or a folder of it, is a link by now, and else as `relative` does.
+
+        Snapshots may tell of it where nothing was recorded. Raises what Files.relative raises.
+        """
+        from objstore import naming
+
+        found = naming.linked_spelling(self._journal, path)
+        return self.relative(path) if found is None else found
+
     def read(self, path: str, *, limit: int = MAX_FILE) -> Content:
         """Return the file as it stands on disk. Raises what Files.read raises."""
         return self.files.read(path, limit=limit)
@@ -843,7 +853,7 @@ class Workspace:
     def plan_purge(self, *, blobs: Iterable[BlobId] = (), path: str = "") -> PurgePlan:
         """Return what would go with some blobs, or with every state of the file at `path` but what that holds now.
 
-        Where a link leads elsewhere by now, those of what was recorded at the path as it is spelt are among them.
+        Where a link leads elsewhere by now, those of what stood at the path as it is spelt are among them.
         Raises what paths raise, and StoreDamaged.
         """
         from objstore import naming, purge
@@ -851,7 +861,7 @@ class Workspace:
         with self._journal.reading():
             wanted = list(blobs)
             if path:
-                wanted += purge.blobs_of_paths(self._journal, naming.recorded_paths(self._journal, path))
+                wanted += purge.blobs_of_paths(self._journal, naming.told_paths(self._journal, path))
             return purge.plan_purge(self._journal, wanted)
 
     def purge(

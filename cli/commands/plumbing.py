@@ -161,7 +161,7 @@ def _files(workspace: "Workspace", name: str) -> "dict[str, FileState]":
         paths, version = ["."], name[1:]  # all files, wherever the person stands
     else:
         spelt, version = (looks_like_state(workspace, name) and state_parts(name)) or (name, "")
-        paths = paths_named(workspace, spelt)
+        paths = paths_named(workspace, spelt, unrecorded=True)
     found = _files_at(workspace, version)
     return {at: state for at, state in found.items() if any(covers(path, at) for path in paths)}
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.invocation import Invocation, command, json_option, reviewer
-from cli.naming import looks_like_state, recorded_named, state_named, state_parts, was_recorded
+from cli.naming import from_here, looks_like_state, state_named, state_parts, was_recorded
 from cli.progress import Progress
 from cli.terminal import Screen, shown_name, write
 
@@ -53,7 +53,7 @@ def _plan(workspace: "Workspace", name: str) -> "PurgePlan":
         state = state_named(workspace, name)
         found = workspace.plan_purge(blobs=[] if state.blob is None else [state.blob])
     else:
-        found = workspace.plan_purge(path=recorded_named(workspace, name))
+        found = from_here(workspace, name, lambda path: workspace.plan_purge(path=path))
         if not found.blobs and _stands(workspace, name):
             records = f"`{Invocation.current().program} record`"
             raise click.ClickException(

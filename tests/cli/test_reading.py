@@ -12,7 +12,7 @@ from cli.chart import chart
 from cli.moments import moment_named
 from cli.terminal import EXACT, shown_width
 from cli.words import emphasis, paired_lines
-from objstore import MAX_BLOB, Call
+from objstore import MAX_BLOB, Call, blob_id
 from tests.cli.desk import Desk
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
@@ -396,6 +396,41 @@ def test_a_state_before_a_folder_became_a_link_has_its_name_also_where_both_are_
     assert refused.said == "cas: The folder src is a symlink now, which is not followed: src/f\n"
     refused = linked.cas("cat", "real/f@1")
     assert refused.said.splitlines()[1] == "Edit 1 is of src/f: did you mean src/f@1?"
+
+
+@pytest.mark.parametrize("target", ["there", "../there"])
+def test_a_moment_before_a_folder_became_a_link_is_told_also_where_only_a_snapshot_tells(
+    desk: Desk, target: str
+) -> None:
+    (desk.folder / "src").mkdir()
+    (desk.folder / "src/f").write_bytes(b"one\n")
+    desk.done("snapshot")
+    moment = desk.done("snapshot", "list", "--json").lines()[-1]["timestamp"]
+    there = desk.folder / target
+    (desk.folder / "src").rename(there)
+    (desk.folder / "src").symlink_to(target)
+    (there / "f").write_bytes(b"two\n")
+    for name in ("src/f", str(desk.folder / "src/f")):
+        assert desk.done("cat", f"{name}@{moment}").out == b"one\n"
+        for words in ([], ["--dry-run"]):
+            refused = desk.cas("restore", f"{name}@{moment}", *words)
+            assert refused.said == "cas: The folder src is a symlink now, which is not followed: src/f\n"
+    assert (there / "f").read_bytes() == b"two\n"
+    for name in ("src", "src/f"):
+        assert [file["path"] for file in desk.done("ls", f"{name}@{moment}", "--json").lines()] == ["src/f"]
+    assert desk.done("purge", "src/f", "--dry-run", "--json").json()["blobs"] == [blob_id(b"one\n").hex()]
+
+
+def test_a_moment_at_which_a_link_stood_is_that_of_what_it_leads_to(desk: Desk) -> None:
+    (desk.folder / "real").mkdir()
+    (desk.folder / "real/f").write_bytes(b"one\n")
+    (desk.folder / "src").symlink_to("real")
+    desk.done("snapshot")
+    moment = desk.done("snapshot", "list", "--json").lines()[-1]["timestamp"]
+    (desk.folder / "real/f").write_bytes(b"two\n")
+    assert desk.done("cat", f"src/f@{moment}").out == b"one\n"
+    assert desk.done("restore", f"src/f@{moment}").text.startswith("Restored real/f as edit 1;")
+    assert desk.bytes("real/f") == b"one\n"
 
 
 @pytest.mark.parametrize("name", ["src/f", "src"])

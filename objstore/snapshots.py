@@ -15,6 +15,7 @@ from objstore.capture import Call
 from objstore.errors import (
     FileChanged,
     FileMissing,
+    NamesShared,
     NoSuchName,
     NotInSnapshot,
     PathError,
@@ -22,12 +23,14 @@ from objstore.errors import (
     SnapshotIncomplete,
     SnapshotsApart,
 )
+from objstore.hardlinks import FileId, file_id
 from objstore.ids import BlobId, RecordId
 from objstore.indexrows import Baseline, HoldRow
 from objstore.journal import Journal
 from objstore.keeping import Pieces, Trees
 from objstore.legibility import naming
 from objstore.looking import Looking, nothing_kept
+from objstore.looks import Looks
 from objstore.meanwhile import Meanwhile
 from objstore.names import is_reserved
 from objstore.naming import linked_spelling
@@ -280,7 +283,7 @@ def changes(
         with naming(journal.store, (number, view.root), (other, after.root)):
             roots = (_subtree(journal, view, after, inner.path), _subtree(journal, after, view, inner.path))
             return shown(tree_changes(*roots, load, _prefix(inner.path)), inner, *roots), ()
-    trees, passed = _now(journal, view.path, limits)
+    trees, passed, _ = _now(journal, view.path, limits)
     load = _loader(journal, trees)
     root = None if trees is None else trees.root
     with naming(journal.store, (number, view.root)):
@@ -291,18 +294,20 @@ def plan_restore(journal: Journal, number: int, paths: Sequence[str] = (), *, li
     """Return what bringing a snapshot back would do, of all of it or of what lies at or below `paths`.
 
     A part is brought back as it would be with the whole: what stands above it by now counts, asked for or not. Nothing
-    is changed. Raises what `changes` raises, and NotInSnapshot where nothing was or is at one of `paths`.
+    is changed. Raises what `changes` raises, NotInSnapshot where nothing was or is at one of `paths`, and NamesShared.
     """
     view = find(journal, number)
-    trees, passed = _now(journal, view.path, limits)
+    trees, passed, looks = _now(journal, view.path, limits)
     now_root, load = None if trees is None else trees.root, _loader(journal, trees)
     done: list[SnapshotChange] = []
     lost: list[SnapshotChange] = []
+    differing: list[str] = []
     above = _in_the_place_of(journal, view.path)
     with naming(journal.store, (number, view.root)):
         left = _not_held(view, now_root, load, paths)
         for change in tree_changes(now_root, view.root, load, _prefix(view.path)):
             shown = _change(change)
+            differing += [] if change.after is None else [shown.path]
             if paths and not any(_contains(path, shown.path) for path in paths):
                 above += [shown] if any(_contains(shown.path, path) for path in paths) else []
             elif not _may_change(change) or _is_blocked(journal, change):
@@ -311,10 +316,12 @@ def plan_restore(journal: Journal, number: int, paths: Sequence[str] = (), *, li
                 lost.append(shown)
             else:
                 done.append(shown)
+        clashing = _clashing([*done, *left, *lost, *above])
+        wanted = [change for change in done if change.path not in clashing]
+        _see_names(journal, view, wanted, differing, looks)
     left += lost
-    clashing = _clashing([*done, *left, *above])
     return Restored(
-        changes=tuple(change for change in done if change.path not in clashing),
+        changes=tuple(wanted),
         left=(*left, *(change for change in done if change.path in clashing)),
         above=tuple(change for change in above if change.path in clashing),
         lost=frozenset(change.path for change in lost),
@@ -389,21 +396,24 @@ def _newest(journal: Journal, scope: str) -> SnapshotView | None:
     return next((view for view in _views(journal, rows) if view.path == scope and view.who), None)
 
 
-def _now(journal: Journal, scope: str, limits: Limits | None) -> tuple[Trees | None, tuple[Passed, ...]]:
-    """Return the trees of what stands in a folder now (None: there is no such folder); nothing is stored."""
+def _now(journal: Journal, scope: str, limits: Limits | None) -> tuple[Trees | None, tuple[Passed, ...], Looks]:
+    """Return the trees of what stands in a folder now (None: there is no such folder), and the look; nothing is stored.
+
+    Between the two stands what was passed over.
+    """
     path = os.fsencode(scope)
     look = Looking(journal)
     survey = look.survey(nothing_kept, limits)
     try:
         survey.run(path)
     except FileMissing:
-        return None, ()
+        return None, (), look.looks
     _refuse_part(survey)
     trees = Trees(survey, path)
     if not _are_held(journal, trees.kept):
         look.looks.forget_trees()
         trees = Trees(survey, path)
-    return trees, tuple(survey.passed)
+    return trees, tuple(survey.passed), look.looks
 
 
 def _loader(journal: Journal, trees: Trees | None) -> Callable[[BlobId], bytes]:
@@ -437,8 +447,14 @@ def _held(journal: Journal, view: SnapshotView, path: str) -> bool:
     if not _contains(view.path, path):
         return False
     with naming(journal.store, (view.number, view.root)):
-        found = entry_at(view.root, os.fsencode(_inside(path, view.path)), journal.store.blob)
-    return isinstance(found, TreeEntry) and (found.is_folder or found.is_file)
+        found = _entry_in(journal, view, path)
+    return found is not None and (found.is_folder or found.is_file)
+
+
+def _entry_in(journal: Journal, view: SnapshotView, path: str) -> TreeEntry | None:
+    """Return what a snapshot holds at a path in its folder."""
+    found = entry_at(view.root, os.fsencode(_inside(path, view.path)), journal.store.blob)
+    return found if isinstance(found, TreeEntry) else None
 
 
 def _inside(path: str, scope: str) -> str:
@@ -510,6 +526,38 @@ def _in_the_place_of(journal: Journal, scope: str) -> list[SnapshotChange]:
                 found = PathState(kind=kind, mode=stat.S_IMODE(mode) if kind == "file" else 0, blob=None)
                 return [SnapshotChange(path=os.fsdecode(path), before=found, after=None)]
     return []
+
+
+def _see_names(
+    journal: Journal, view: SnapshotView, wanted: Sequence[SnapshotChange], differing: Sequence[str], looks: Looks
+) -> None:
+    """See that a file with several names is to be what the snapshot holds at each of them. Raises NamesShared.
+
+    It is written in place, and what one of them gets shows in all, also where nothing was to change. `differing`: where
+    something else stands than the snapshot holds; the look may have left it out.
+    """
+    shared: dict[FileId, SnapshotChange] = {}
+    for change in wanted:
+        found = None if change.before is None or change.after is None else _seen(journal.tree, change.path)
+        if found is not None and found.st_nlink > 1:
+            shared.setdefault(file_id(found), change)
+    if not shared:
+        return
+    names = map(os.fsdecode, looks.names_of({inode for _, inode in shared}))
+    for path in dict.fromkeys([*names, *differing]):
+        found = _seen(journal.tree, path)
+        one = None if found is None else shared.get(file_id(found))
+        held = None if one is None or not _contains(view.path, path) else _entry_in(journal, view, path)
+        if one is not None and held is not None and held.is_file and _state(held) != one.after:
+            raise NamesShared(one.path, path)
+
+
+def _seen(tree: Tree, path: str) -> os.stat_result | None:
+    """Return what the system says of what stands at a path, no link followed (None: nothing does)."""
+    try:
+        return os.lstat(path, dir_fd=tree.fd)
+    except OSError:
+        return None
 
 
 def _clashing(found: Sequence[SnapshotChange]) -> set[str]:

@@ -61,6 +61,54 @@ def test_a_snapshot_of_two_names_is_restored(linked: Scene) -> None:
     assert (linked.text("f"), linked.text("g"), is_one_file(linked)) == (b"old\n", b"old\n", True)
 
 
+@pytest.mark.parametrize("paths", [[], ["g"], ["f", "g"]])
+@pytest.mark.parametrize("bytes_now", [b"f\n", b"g\n", b"other\n"])
+def test_a_snapshot_of_two_files_that_are_one_by_now_is_refused(
+    scene: Scene, bytes_now: bytes, paths: list[str]
+) -> None:
+    scene.write("f", b"f\n")
+    scene.write("g", b"g\n")
+    number = scene.workspace.take_snapshot(who="person").view.number
+    (scene.root / "g").unlink()
+    (scene.root / "g").hardlink_to(scene.root / "f")
+    (scene.root / "f").write_bytes(bytes_now)
+    before = scene.everything()
+    for dry_run in (True, False):
+        if paths == ["g"] and bytes_now == b"g\n":
+            assert not scene.workspace.restore_snapshot(number, paths, dry_run=dry_run).changes
+            continue
+        with pytest.raises(NamesShared):
+            scene.workspace.restore_snapshot(number, paths, dry_run=dry_run)
+    assert scene.everything() == before
+
+
+def test_a_snapshot_is_not_written_through_a_name_that_is_ignored_by_now(scene: Scene) -> None:
+    scene.write("f", b"f\n")
+    scene.write("g", b"g\n")
+    number = scene.workspace.take_snapshot(who="person").view.number
+    (scene.root / ".casignore").write_bytes(b"f\n")
+    (scene.root / "g").unlink()
+    (scene.root / "g").hardlink_to(scene.root / "f")
+    with pytest.raises(NamesShared):
+        scene.workspace.restore_snapshot(number, ["g"])
+    assert (scene.text("f"), scene.text("g")) == (b"f\n", b"f\n")
+
+
+def test_a_name_that_came_since_goes_and_the_file_gets_back_what_the_snapshot_holds(scene: Scene) -> None:
+    scene.write("d/f", b"old\n")
+    scene.write("e", b"e\n")
+    number = scene.workspace.take_snapshot("d", who="person").view.number
+    (scene.root / "d/g").hardlink_to(scene.root / "d/f")
+    (scene.root / "d/f").write_bytes(b"new\n")
+    scene.workspace.restore_snapshot(number)
+    assert (scene.text("d/f"), scene.text("d/g")) == (b"old\n", None)
+    (scene.root / "e").unlink()
+    (scene.root / "e").hardlink_to(scene.root / "d/f")  # of which the folder's snapshot tells nothing
+    (scene.root / "d/f").write_bytes(b"new\n")
+    scene.workspace.restore_snapshot(number)
+    assert (scene.text("d/f"), scene.text("e")) == (b"old\n", b"old\n")
+
+
 def test_a_call_that_is_taken_back_leaves_nothing_under_a_name_outside(tmp_path: Path) -> None:
     class Busy(UnsyncedDisk):
         """Somebody writes to h in the moment before it is exchanged."""

@@ -131,7 +131,7 @@ def edit_diff(
         return
     yield screen.line(screen.paint(f"--- {_diff_name('a', old_name)}", bold=True))
     yield screen.line(screen.paint(f"+++ {_diff_name('b', new_name)}", bold=True))
-    runs = touching_hunks(numbered)
+    runs = touching_hunks(numbered, len(old))
     pieces = [list(piece) for run in runs for _, piece in groupby(run, lambda named: named[0] in wanted)]
     shown = 0
     for piece, later in zip(pieces, [*pieces[1:], None], strict=True):
@@ -152,17 +152,19 @@ def edit_diff(
 def _hunk_body(
     old: Sequence[bytes], new: Sequence[bytes], hunks: Sequence[Hunk], lead: int, trail: int, screen: Screen
 ) -> Iterator[bytes]:
-    """Yield hunks that touch, with `lead` lines above them and `trail` below."""
+    """Yield hunks under one header, with `lead` lines above them and `trail` below."""
     first, last = hunks[0], hunks[-1]
+    at = first.old_start - lead
     if screen.columns:
         from cli.columns import hunk_rows
 
         for hunk in hunks:
-            above, below = lead if hunk is first else 0, trail if hunk is last else 0
-            yield from hunk_rows(old, new, hunk, above, below, screen)
+            yield from hunk_rows(old, new, hunk, hunk.old_start - at, trail if hunk is last else 0, screen)
+            at = hunk.old_end
         return
-    yield from _side(b" ", old[first.old_start - lead : first.old_start], screen)
     for hunk in hunks:
+        yield from _side(b" ", old[at : hunk.old_start], screen)
+        at = hunk.old_end
         yield from _sides(old[hunk.old_start : hunk.old_end], new[hunk.new_start : hunk.new_end], screen)
     yield from _side(b" ", old[last.old_end : last.old_end + trail], screen)
 

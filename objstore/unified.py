@@ -133,7 +133,7 @@ def numbered_diff(
     numbered = numbered_hunks(lines, new.between(0, new.count), hunks, newline=newline)
     parts = [b"--- %b\n+++ %b\n" % (quoted_name(path_before), quoted_name(path_after))]
     shown = 0
-    runs = touching_hunks(numbered)
+    runs = touching_hunks(numbered, len(lines))
     for run, following in zip(runs, [*(later[0][1].old_start for later in runs[1:]), len(lines)], strict=True):
         group = [hunk for _, hunk in run]
         lead, trail = min(context, group[0].old_start - shown), min(context, following - group[-1].old_end)
@@ -162,15 +162,17 @@ def numbered_hunks(
     return [*numbered[:-1], *above, *numbered[-1:]]
 
 
-def touching_hunks(numbered: Sequence[tuple[int, Hunk]]) -> list[list[tuple[int, Hunk]]]:
-    """Return the hunks as they stand under headers: those between which no line stands are together.
+def touching_hunks(numbered: Sequence[tuple[int, Hunk]], count: int) -> list[list[tuple[int, Hunk]]]:
+    """Return the hunks of a text of `count` lines as they stand under headers: together where no line is between them.
 
     Only the last line's newline is shown right beside other hunks. git takes a hunk with no line below it for the end
-    of the file, and refuses it anywhere else.
+    of the file, and refuses it anywhere else; and one without any line of the file for its beginning, if it names the
+    first. So what is added around the only line is together, too.
     """
     runs: list[list[tuple[int, Hunk]]] = []
     for number, hunk in numbered:
-        if runs and runs[-1][-1][1].old_end == hunk.old_start:
+        is_below_the_only = hunk.old_start == count == 1 and not hunk.old_count
+        if runs and (runs[-1][-1][1].old_end == hunk.old_start or is_below_the_only):
             runs[-1].append((number, hunk))
         else:
             runs.append([(number, hunk)])

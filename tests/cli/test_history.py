@@ -399,6 +399,8 @@ def test_neighbouring_hunks_share_their_context_between_them(desk: Desk) -> None
         (b"1\n2\n3\n", b"1\n2\n3"),
         (b"1\nlast", b"one\nlast\n"),
         (b"last", b"first\nlast\n"),
+        (b"only\n", b"above\nonly\nbelow\n"),
+        (b"only", b"above\nonly\nbelow"),
         (b"1\nlast\n", b"last"),
         (b"1\n2\n", b"1"),
         (b"1\n2", b"1\n"),

@@ -47,6 +47,7 @@ def setup(*, client: str, scope: str, dry_run: bool, remove: bool, resident: boo
     from cli.wiring.files import changes, remarks
     from cli.wiring.plans import HOMES, plan
     from cli.wiring.switches import switched_off
+    from objstore import Workspace
 
     invocation = Invocation.current()
     where = _scope(invocation, scope)
@@ -61,13 +62,16 @@ def setup(*, client: str, scope: str, dry_run: bool, remove: bool, resident: boo
         switch = None if remove else switched_off(client, where.project, where.home)
     except ValueError as error:
         raise click.ClickException(str(error)) from error
+    begun = None if dry_run or remove else where.project
+    if begun is not None:
+        Workspace.init(begun).close()  # where none can be, nothing else is changed either
     if not dry_run:
         _carry_out(wanted, where.staying(client), invocation.screen(), remove=remove)
     write(_told(wanted, invocation.screen(), remove=remove, dry_run=dry_run))
     warned = [*remarked, *([] if switch is None else [f"{switch}."])]
     write([invocation.screen().line(visible(said)) for said in warned])
-    if where.project is not None and not dry_run and not remove:
-        write(_begun(where.project, invocation.screen()))
+    if begun is not None:
+        write(_begun(begun, invocation.screen()))
     if resident:
         write([invocation.screen().line(_keep_helper(where, remove=remove, dry_run=dry_run))])
     if dry_run or remove:
@@ -155,7 +159,7 @@ def _begun(project: Path, screen: Screen) -> Iterator[bytes]:
     from cli.progress import LOOKING, followed
     from objstore import CallInfo, Origin, Workspace
 
-    with Workspace.init(project) as workspace, followed(workspace, LOOKING):
+    with Workspace.open(project) as workspace, followed(workspace, LOOKING):
         found = workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
     if found.baseline is not None:
         yield screen.line(f"What stands in {shown_name(str(project))} now is kept: later changes can be told.")

@@ -607,6 +607,22 @@ def test_a_project_that_is_set_up_is_a_workspace_that_knows_what_stands_in_it(pr
     assert view["operation"] == "edit"
 
 
+@pytest.mark.parametrize("taken", ["file", "link", "folder"])
+def test_a_project_that_can_be_no_workspace_is_not_set_up(taken: str, project: Path, home: Path) -> None:
+    place = project / ".cas"
+    if taken == "file":
+        place.touch()
+    elif taken == "link":
+        place.symlink_to(home)
+    else:
+        put(place / "somebodys", "own\n")
+    before = files(project, home)
+    ran = run(project, home, "setup", "cursor")
+    assert (ran.status, ran.text) == (1, "")
+    assert str(place) in ran.said
+    assert files(project, home) == before
+
+
 def test_doctor_says_what_is_set_up_and_what_is_not(project: Path, home: Path) -> None:
     Desk(project)
     run(project, home, "setup", "cursor")

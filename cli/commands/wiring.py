@@ -32,12 +32,12 @@ CLIENTS: Final = ("claude-code", "codex", "gemini", "cursor", "vscode", "opencod
 
 @command("setup")
 @click.argument("client", type=click.Choice(CLIENTS))
-@click.option("--project", "scope", flag_value="project", default=True, help="For this project (the default).")
-@click.option("--user", "scope", flag_value="user", help="For all that you do with the client.")
+@click.option("--project", is_flag=True, help="For this project (the default).")
+@click.option("--user", is_flag=True, help="For all that you do with the client.")
 @click.option("-n", "--dry-run", is_flag=True, help="Show what would change, and change nothing.")
 @click.option("--remove", is_flag=True, help="Take it back.")
 @click.option("--resident", is_flag=True, help="Have a helper stay that answers hooks sooner (Linux).")
-def setup(*, client: str, scope: str, dry_run: bool, remove: bool, resident: bool) -> None:
+def setup(*, client: str, project: bool, user: bool, dry_run: bool, remove: bool, resident: bool) -> None:
     """Tell CLIENT of the recorder: it starts our server, and says before and after each of its own tools what it does.
 
     Only what is ours is changed in its settings; a copy of each file as it was before us is kept beside it. For a
@@ -50,7 +50,9 @@ def setup(*, client: str, scope: str, dry_run: bool, remove: bool, resident: boo
     from objstore import Workspace
 
     invocation = Invocation.current()
-    where = _scope(invocation, scope)
+    if project and user:
+        raise click.UsageError("Say --project or --user, and not both.")
+    where = _scope(invocation, is_users=user)
     told = where.told(client)
     if told is not None:
         place = f"{HOMES[client][0]} says where your settings of {client} are: {shown_name(str(told))}"
@@ -243,11 +245,11 @@ def _stay(idle: float) -> None:
             raise click.ClickException("another helper stays in this workspace already")
 
 
-def _scope(invocation: Invocation, scope: str) -> "Scope":
+def _scope(invocation: Invocation, *, is_users: bool) -> "Scope":
     from cli.wiring.plans import Scope
     from objstore import NotAWorkspace, Workspace
 
-    if scope == "user":
+    if is_users:
         return Scope(project=None, home=Path.home())
     start = invocation.start()
     try:

@@ -607,6 +607,17 @@ def test_a_project_that_is_set_up_is_a_workspace_that_knows_what_stands_in_it(pr
     assert view["operation"] == "edit"
 
 
+@pytest.mark.parametrize("words", [("--user", "--project"), ("--project", "--user")])
+def test_what_is_set_up_is_a_project_or_what_is_a_users_and_not_both(
+    words: tuple[str, str], project: Path, home: Path
+) -> None:
+    before = files(project, home)
+    ran = run(project, home, "setup", "cursor", *words)
+    assert (ran.status, ran.text) == (2, "")
+    assert ran.said.startswith("cas: Say --project or --user, and not both.")
+    assert files(project, home) == before
+
+
 @pytest.mark.parametrize("taken", ["file", "link", "folder"])
 def test_a_project_that_can_be_no_workspace_is_not_set_up(taken: str, project: Path, home: Path) -> None:
     place = project / ".cas"

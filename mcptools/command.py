@@ -106,6 +106,9 @@ def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace, direc
             "editledger: this is for the program of an agent, which starts it and talks to it over standard input and "
             "output; `cas setup` tells one. Ctrl-C ends it.\n"
         )
+    if listener is None:
+        _need(parser, "input", sys.stdin)
+        _need(parser, "output", sys.stdout)
     from mcptools.server import EditServer
 
     limits = _limits(arguments)
@@ -120,6 +123,12 @@ def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace, direc
             serve(server, listener, token, limits)
 
 
+def _need(parser: argparse.ArgumentParser, name: str, stream: object) -> None:
+    """End where a standard stream is closed: then there is none."""
+    if stream is None:
+        parser.exit(1, f"{parser.prog}: standard {name} is closed\n")
+
+
 def _refuse_what_is_of_a_server(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
     for name, option in _OF_A_SERVER.items():
         if getattr(arguments, name) != parser.get_default(name):
@@ -130,6 +139,7 @@ def _refuse_what_is_of_a_server(parser: argparse.ArgumentParser, arguments: argp
 
 def _export(parser: argparse.ArgumentParser, directories: Directories, shape: str) -> None:
     """Print the history. What can't be read or printed is said in a line, behind what was printed by then."""
+    _need(parser, "output", sys.stdout)
     from mcptools.acp import Shape
     from mcptools.display import one_line
     from mcptools.export import exported_lines

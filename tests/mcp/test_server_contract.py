@@ -1,6 +1,7 @@
 """What the server tells a client of its tools, and how it takes arguments that don't fit."""
 
 import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -295,6 +296,23 @@ def test_what_is_no_directory_is_refused(tmp_path: Path) -> None:
         done = editledger(str(name))
         assert done.returncode == 2
         assert f"not a directory: {name}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("closed", "options", "named"),
+    [("<&-", "", "input"), (">&-", "", "output"), ("<&- >&-", "", "input"), (">&-", "--export-acp contract", "output")],
+)
+def test_a_stream_that_is_closed_is_named_in_a_line(tmp_path: Path, closed: str, options: str, named: str) -> None:
+    command = f"exec {shlex.join([sys.executable, '-m', 'mcptools', str(tmp_path)])} {options} {closed}"
+    done = subprocess.run(
+        ["/bin/sh", "-c", command],
+        cwd=REPOSITORY,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (1, f"editledger: standard {named} is closed\n")
 
 
 def test_it_ends_in_order_when_its_input_does(tmp_path: Path) -> None:

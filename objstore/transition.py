@@ -111,6 +111,9 @@ class Transition:
         self._left = None if left is None else tuple(left)
         steps = tuple(steps)
         wanted = _movable(tree, [step for step in steps if step.before != step.after])
+        moved = {step.path: step.moved_from for step in steps}
+        # What comes as new although it was moved: what stands there now, with its list, is what it shall be like.
+        self._like: Final = {step.path: moved[step.path] or step.path for step in wanted if step.moved_from is None}
         # What goes away first, so that a folder may take a file's name and the other way round.
         self._steps = sorted(wanted, key=lambda step: (step.after is not None, step.path))
         self._moves: Final = {step.moved_from: step for step in self._steps if step.moved_from is not None}
@@ -281,11 +284,13 @@ class Transition:
 
     def _stage(self, step: Step, after: FileState, spot: Spot) -> None:
         folder = self._beside(spot)
-        like = self._looked.get(step.path)
+        model = self._like[step.path]
+        like = self._looked.get(model)
         name = self._disk.stage(folder, self._blobs.pieces(after.blob), like, after.mode, spot.path)
         self._staged[step.path] = (folder, name)
         if like is not None:
-            self._disk.carry_attributes(spot.folder, spot.name, folder, name, after.mode)
+            seen = self._spots.at(model)
+            self._disk.carry_attributes(seen.folder, seen.name, folder, name, after.mode)
 
     # ---- during
 

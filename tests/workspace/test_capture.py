@@ -35,7 +35,7 @@ from objstore import (
 )
 from objstore.journal import Journal
 from tests.store.countdown import UnsyncedDisk
-from tests.workspace.scene import TEN, Scene, deletes, writes
+from tests.workspace.scene import TEN, Scene, deletes, moves, writes
 
 NOBODY = 65534
 
@@ -458,6 +458,24 @@ def test_the_access_control_list_of_a_file_and_what_was_noted_of_it_are_kept(sce
     scene.reject(*steps)
     assert {name: os.getxattr(path, name) for name in os.listxattr(path) if name in given} == given
     assert (path.read_bytes(), scene.mode("f")) == (b"a\n", 0o660)
+
+
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="the system has no extended attributes that Python knows")
+def test_a_new_file_keeps_the_list_that_its_folder_gives_it(scene: Scene) -> None:
+    os.setxattr(
+        scene.root / ".cas/tmp", "system.posix_acl_default", ACL
+    )  # made with the store, it has that of its folder
+    scene.write("f", b"a\n", mode=0o660)
+    assert (os.getxattr(scene.root / "f", "system.posix_acl_access"), scene.mode("f")) == (ACL, 0o660)
+
+
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="the system has no extended attributes that Python knows")
+def test_a_file_that_gives_way_to_a_folder_of_its_name_takes_its_list_along(scene: Scene) -> None:
+    scene.write("f", b"a\n")
+    os.setxattr(scene.root / "f", "system.posix_acl_access", ACL)
+    scene.call(moves("f", "g"), writes("f/new", b"b\n"))
+    assert os.getxattr(scene.root / "g", "system.posix_acl_access") == ACL
+    assert (scene.mode("g"), scene.text("f/new")) == (0o660, b"b\n")
 
 
 def test_a_move_takes_the_very_file_along(scene: Scene) -> None:

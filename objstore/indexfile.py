@@ -42,7 +42,7 @@ SqliteError: TypeAlias = sqlite3.DatabaseError | UnicodeDecodeError
 SQLITE_ERRORS: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What comes of a database that can't be opened: what SQLite says of a damaged schema may be no text."""
 
-SCHEMA_VERSION: Final = 23
+SCHEMA_VERSION: Final = 24
 _BUSY_SECONDS: Final = 10
 _EMPTY_SECONDS: Final = 1
 """How long to wait for a file without a byte: who makes one needs some milliseconds."""

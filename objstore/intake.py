@@ -26,7 +26,7 @@ from objstore.recordcodec import decode_record, written_by
 from objstore.records import Decision, Edit, Expiry, Numbering, Pin, Snapshot, Void
 from objstore.refcounts import RefCounts, written_blobs
 from objstore.segments import Group, Log
-from objstore.terms import Action, DocumentId, FileState, Seq
+from objstore.terms import Action, DocumentId, FileState, Seq, Status
 
 __all__ = ["Intake", "decoded"]
 
@@ -171,9 +171,12 @@ class Intake:
     def _set_verdicts(self, decision: Decision) -> bytes:
         """Give units their statuses and reasons; return what both were of these before, for a void or a step back."""
         by_edit: dict[Seq, dict[int, str]] = {}
+        said: dict[Seq, dict[int, str]] = {}
         for unit, status in decision.verdicts:
             by_edit.setdefault(unit.seq, {})[unit.hunk] = STATUS_LETTERS[status]
-        said = {seq: dict.fromkeys(letters, decision.reason) for seq, letters in by_edit.items()}
+            # What a rejection gives another status was set aside, and comes back: the reason is none of that.
+            comes_back = decision.action is Action.REJECT and status is not Status.REJECTED
+            said.setdefault(unit.seq, {})[unit.hunk] = "" if comes_back else decision.reason
         if decision.action in {Action.UNDO, Action.REDO}:
             # What is as it was before is so for the reason that it had then, whether the step back names it or not.
             for seq, (_, reasons) in self._before(decision.takes_back).items():

@@ -276,6 +276,22 @@ def test_undo_and_redo_give_each_hunk_the_reason_that_it_had(scene: Scene, since
     assert reasons(scene) == told[1]
 
 
+def test_what_comes_back_because_of_a_rejection_is_not_so_for_its_reason(scene: Scene) -> None:
+    scene.write("f", lines("p x q"))
+    scene.edit("f", b"x\n", b"A\n")
+    scene.reject(2, reason="first")
+    scene.edit("f", b"x\n", b"B\n")
+    decide(scene, Action.ACCEPT, 2)
+    scene.reject(2, reason="after all")
+    assert words(scene.text("f")) == "p B q"
+    for _ in range(2):
+        assert [scene.view(seq).reason for seq in (2, 3, 4)] == ["after all", "", "after all"]
+        scene.undo()
+        assert [scene.view(seq).reason for seq in (2, 3, 4)] == ["", "", ""]
+        assert isinstance(scene.workspace.redo(), Decided)
+        scene.forget_index()
+
+
 def test_markers_that_were_rejected_for_a_reason_of_their_own_keep_it_when_their_decision_is_undone(
     marked: Scene,
 ) -> None:

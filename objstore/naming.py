@@ -206,7 +206,12 @@ def _state_at_moment(journal: Journal, path: str, moment: int) -> State | None:
     each = [state_at_moment(journal, one, moment) for one in told_paths(journal, path)]
     told = [state for state in each if state is not None]
     # Where no file stood then to which a link leads now, the one whose place that took may have.
-    return next((state for state in told if state.blob is not None), told[0] if told else None)
+    found = next((state for state in told if state.blob is not None), None)
+    if found is None and told:
+        # That none stood below what was a link then, too, says nothing of where it leads.
+        recorded = recorded_paths(journal, path)
+        found = next((state for state in told if os.fsencode(state.path) in recorded), None)
+    return found
 
 
 def _find_edit(journal: Journal, name: str) -> EditRow:

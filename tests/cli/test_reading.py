@@ -433,6 +433,12 @@ def test_a_moment_at_which_a_link_stood_is_that_of_what_it_leads_to(desk: Desk) 
     assert desk.bytes("real/f") == b"one\n"
 
 
+def test_a_moment_at_which_a_link_led_out_of_the_workspace_tells_of_no_file_below_it(desk: Desk) -> None:
+    (desk.folder / "out").symlink_to("..")
+    desk.done("snapshot")
+    assert desk.cas("cat", "out/f@0s").said == "cas: Path is outside the workspace: out/f\n"
+
+
 @pytest.mark.parametrize("name", ["src/f", "src"])
 def test_a_log_is_also_of_what_a_link_has_taken_the_place_of(linked: Desk, name: str) -> None:
     assert [edit["seq"] for edit in linked.done("log", name, "--json").lines()] == [4, 3, 2, 1]

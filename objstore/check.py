@@ -209,7 +209,9 @@ class _Checking:
                     "The log is damaged, so index, reference counts, documents and files were not looked at."
                 )
         except FileMissing:
-            self._fault(Part.SEGMENTS, "there is no segment", "All that was recorded is lost.")
+            instead = "Put them back; or put .cas aside (mv), and `cas init` makes a new store."
+            lost = f"All that was recorded is lost, unless the segments were moved away. {instead}"
+            self._fault(Part.SEGMENTS, "there is no segment", lost)
         except StoreUnknown as error:
             self._fault(Part.SEGMENTS, str(error), "Nothing can be read. `cas salvage` takes the store's id.")
         leftovers = self._leftovers()

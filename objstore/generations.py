@@ -104,7 +104,7 @@ class Generations:
         try:
             self._found: Final = os.lstat(folder)
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise NotAWorkspace(os.path.dirname(folder)) from error
+            raise NotAWorkspace(os.path.dirname(os.path.dirname(folder))) from error
         if stat.S_ISLNK(self._found.st_mode):
             raise StoreLinked(folder)
         self.store: Final[StoreId] = self._store()
@@ -326,7 +326,7 @@ class Generations:
         while True:
             numbers = sorted(self._look())
             if not numbers:
-                raise NotAWorkspace(os.path.dirname(self._folder))
+                raise StoreDamaged(1, 0, "there is no segment")
             for number, following in pairwise([0, *numbers]):
                 if following != number + 1:
                     raise StoreDamaged(number + 1, 0, "the segment is missing")

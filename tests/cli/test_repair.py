@@ -124,6 +124,18 @@ def test_salvage_names_the_snapshot_of_which_a_folder_is_lost_and_the_next_look_
     desk.done("fsck")
 
 
+def test_of_a_store_without_segments_it_is_said_that_they_are_gone_and_not_that_there_is_none(desk: Desk) -> None:
+    four_edits(desk)
+    for segment in (desk.folder / ".cas/segments").iterdir():
+        segment.unlink()
+    for words in (["status"], ["log"], ["record"], ["cat", "a"]):
+        ran = desk.cas(*words)
+        said, hint = ran.said.splitlines()
+        assert (ran.status, said) == (1, "cas: Store damaged in segment 1 at byte 0: there is no segment")
+        assert hint.startswith("`cas fsck` tells what is damaged")
+    assert "unless the segments were moved away" in desk.cas("fsck").text
+
+
 def test_what_holds_no_segments_cannot_be_salvaged_and_what_to_name_is_said(desk: Desk) -> None:
     (desk.folder / "empty").mkdir()
     ran = desk.cas("salvage", "empty", "--to", "new")

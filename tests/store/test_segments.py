@@ -510,9 +510,13 @@ def test_a_log_of_a_newer_format_says_so(folder: Path, monkeypatch: pytest.Monke
         Log(str(folder), Disk())
 
 
-def test_a_folder_without_segments_is_no_log(tmp_path: Path) -> None:
-    with pytest.raises(NotAWorkspace):
-        Log(str(tmp_path), Disk())
+def test_a_log_without_segments_is_damaged_and_without_their_folder_there_is_none(tmp_path: Path) -> None:
+    folder = tmp_path / ".cas" / "segments"
+    with pytest.raises(NotAWorkspace, match=f"No workspace at {tmp_path} or above it"):
+        Log(str(folder), Disk())
+    folder.mkdir(parents=True)
+    with pytest.raises(StoreDamaged, match="there is no segment"):
+        Log(str(folder), Disk())
 
 
 # ---- readers beside a writer

@@ -27,11 +27,11 @@ from objstore.indexfile import (
     begin_writing,
     connect,
     copy_in_memory,
+    is_beside_another,
     is_broken,
     is_unwritable,
     prepare,
     remove_index,
-    was_emptied,
 )
 from objstore.indexrows import Chained, Newest, Row
 from objstore.lookups import Lookups
@@ -49,6 +49,9 @@ _MOMENT_SECONDS: Final = 0.01
 
 _ROOMY_KIB: Final = 64 << 10
 """What SQLite may hold of the database in memory, in KiB, while all of the log is read: the rows of a million blobs."""
+
+_REMOVALS: Final = 3
+"""How often an index may go before it is opened: others, who come to it at the same moment, may be making one, too."""
 
 _CLOSED: Final = -1
 """In place of an inode's number: what is closed is no file's, even if no other could be opened."""
@@ -339,14 +342,15 @@ class Index(Lookups):
     def _opened(self) -> sqlite3.Connection:
         if self._path == NAMELESS:
             return self._connect_and_follow()
-        try:
-            return self._connect_and_follow()
-        except SQLITE_ERRORS as error:
-            if is_unwritable(error):
-                return self._followed(copy_in_memory(self._path))
-            if not is_broken(error) and not was_emptied(error, self._path):
-                raise
-        remove_index(self._path)
+        for _ in range(_REMOVALS):
+            try:
+                return self._connect_and_follow()
+            except SQLITE_ERRORS as error:
+                if is_unwritable(error):
+                    return self._followed(copy_in_memory(self._path))
+                if not is_broken(error) and not is_beside_another(error, self._path):
+                    raise
+            remove_index(self._path)
         return self._connect_and_follow()
 
     def _connect_and_follow(self) -> sqlite3.Connection:

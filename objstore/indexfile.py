@@ -29,13 +29,13 @@ __all__ = [
     "begin_writing",
     "connect",
     "copy_in_memory",
+    "is_beside_another",
     "is_broken",
     "is_unwritable",
     "malformed",
     "prepare",
     "remove_index",
     "unusable",
-    "was_emptied",
 ]
 
 SqliteError: TypeAlias = sqlite3.DatabaseError | UnicodeDecodeError
@@ -48,6 +48,7 @@ _EMPTY_SECONDS: Final = 1
 """How long to wait for a file without a byte: who makes one needs some milliseconds."""
 
 _POLL_SECONDS: Final = 0.0005
+_PAGE: Final = 4096
 _PRIMARY: Final = 0xFF
 """Mask of an SQLite error's primary code."""
 
@@ -175,15 +176,16 @@ def connect(path: str) -> sqlite3.Connection:
         # SQLite gives a new one the mode that new files have, and what it keeps beside it the mode of that.
         with suppress(OSError):
             os.close(own_file(path, os.O_RDWR | os.O_CREAT))
-    seconds = _EMPTY_SECONDS if _is_empty(path) else _BUSY_SECONDS
+    seconds = _BUSY_SECONDS if _size(path) else _EMPTY_SECONDS
     return sqlite3.connect(path, timeout=seconds, isolation_level=None, check_same_thread=False)
 
 
-def _is_empty(path: str) -> bool:
+def _size(path: str) -> int:
+    """Return how many bytes the file has; more than any that is empty where it can't be told, or has no name."""
     try:
-        return os.stat(path).st_size == 0
+        return os.stat(path).st_size
     except OSError:
-        return False  # in memory, or in a file without a name
+        return _PAGE + 1
 
 
 def prepare(db: sqlite3.Connection) -> None:
@@ -278,13 +280,16 @@ def malformed(why: str) -> sqlite3.DatabaseError:
     return error
 
 
-def was_emptied(error: SqliteError, path: str) -> bool:
-    """Return whether SQLite waits for who has a file open that somebody has emptied in its place.
+def is_beside_another(error: SqliteError, path: str) -> bool:
+    """Return whether SQLite can't put a new database in order because of one that was there, and that others have open.
 
-    An empty file is a new database, which can't be put in order while anybody uses what it was. They use that to the
-    end, unless its name goes.
+    It was emptied in its place, or only the file of that name was removed, and not what lies beside it. Whoever has it
+    open uses that to the end, unless its name goes.
     """
-    return _code(error) == sqlite3.SQLITE_BUSY and _is_empty(path)
+    if _code(error) == sqlite3.SQLITE_BUSY:
+        return _size(path) == 0
+    # It may have got its first page by then. One that is sound may have no more either, the others being in its log.
+    return _code(error) == sqlite3.SQLITE_IOERR and _size(path) <= _PAGE
 
 
 def _code(error: SqliteError) -> int:

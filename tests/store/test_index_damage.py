@@ -1,6 +1,8 @@
 """A damaged page of the index: whoever meets it says so, and what to do; nobody ends with SQLite's own error."""
 
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -26,6 +28,9 @@ ACTS: Final[dict[str, tuple[str, Callable[[Workspace], object]]]] = {
     "ask for a number": ("edits", lambda workspace: workspace.next_edit()),
     "status": ("edits", lambda workspace: workspace.status()),
 }
+
+
+READER: Final = "import sys; from objstore import Workspace; print(len(Workspace.open(sys.argv[1]).edits()))"
 
 
 def damage(root: Path, table: str) -> None:
@@ -146,6 +151,24 @@ def test_an_index_that_is_emptied_under_who_has_it_open_keeps_nobody_waiting(tmp
             write(other, "a.txt", b"second\n")
         write(workspace, "a.txt", b"third\n")
         assert [edit.seq for edit in workspace.edits()] == [1, 2, 3]
+    assert check_store(str(tmp_path)).faults == ()
+
+
+def test_an_index_of_which_the_file_alone_is_removed_under_others_is_made_anew(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace, Workspace.open(tmp_path) as other:
+        for version in range(3):
+            write(workspace, "a.txt", b"%d\n" % version)
+            write(other, "b.txt", b"%d\n" % version)
+        workspace.edits()
+        (tmp_path / ".cas" / "index.sqlite").unlink()
+        assert (tmp_path / ".cas" / "index.sqlite-shm").exists()
+        told = subprocess.run(
+            [sys.executable, "-c", READER, str(tmp_path)], capture_output=True, text=True, check=True
+        ).stdout
+        assert told == "6\n"
+        write(workspace, "a.txt", b"on\n")
+        write(other, "b.txt", b"on\n")
+        assert len(other.edits()) == 8
     assert check_store(str(tmp_path)).faults == ()
 
 

@@ -37,6 +37,7 @@ from objstore.codec import Base, encode_blob
 from objstore.disk import Disk
 from objstore.errors import StoreDamaged, StoreLocked
 from objstore.frames import FrameKind
+from objstore.hunks import Hunk
 from objstore.ids import RecordId, record_id
 from objstore.index import NAMELESS, Index
 from objstore.intake import Intake
@@ -552,6 +553,15 @@ def test_a_void_of_what_there_is_not_is_damage(forger: Forger, tmp_path: Path, v
         forger.index(tmp_path)
 
 
+@pytest.mark.parametrize("units", [[Unit(Seq(9), 0)], [Unit(Seq(1), 0), Unit(Seq(1), 1)]])
+def test_a_decision_on_what_there_is_not_is_damage(forger: Forger, tmp_path: Path, units: list[Unit]) -> None:
+    forger.append(encode_record(create(1), None))
+    decision = _decision(1, Action.REJECT, dict.fromkeys(units, Status.REJECTED))
+    forger.append(encode_record(decision, forger.last))
+    with pytest.raises(StoreDamaged, match=f"edit {units[0].seq}, which has no such hunk"):
+        forger.index(tmp_path)
+
+
 def test_a_void_of_a_file_that_came_and_moved_leaves_nothing_of_it(forger: Forger, tmp_path: Path) -> None:
     came = create(1)
     moved = replace(came, seq=Seq(2), operation=Operation.MOVE, source=came.path, path=b"b.txt", before=came.after)
@@ -628,6 +638,36 @@ def test_an_undo_and_a_redo_that_name_only_what_changed_give_back_every_reason(f
         found.append([read_reasons(reasons, len(units))[0] for units, reasons in rows])
     back, again = ["first", ""], ["second", "second"]
     assert found == [[""], ["", ""], back, again, back, again, back]
+
+
+def test_an_undo_of_a_decision_that_there_is_not_gives_what_it_names_its_status(forger: Forger, tmp_path: Path) -> None:
+    undo = _decision(1, Action.UNDO, {Unit(Seq(1), 0): Status.ACCEPTED}, reason="after all", takes_back=9)
+    forger.append(encode_record(create(1), None))
+    forger.append(encode_record(undo, forger.last))
+    forger.index(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "index")) as db:
+        ((units, reasons),) = db.execute("SELECT units, reasons FROM edits").fetchall()
+    assert (units, read_reasons(reasons, 1)) == ("a", ("after all",))
+
+
+def test_a_void_of_an_undo_gives_each_hunk_its_own_status_in_whatever_order_the_undo_came_by_them(
+    forger: Forger, tmp_path: Path
+) -> None:
+    before = create(1)
+    change = replace(before, seq=Seq(2), operation=Operation.EDIT, before=before.after, hunks=(Hunk(0, 0, 0, 1),))
+    whole, hunk = (Unit(Seq(2), number) for number in (0, 1))
+    accepted = _decision(1, Action.ACCEPT, {whole: Status.ACCEPTED})
+    aside = _decision(2, Action.ACCEPT, {whole: Status.ACCEPTED, hunk: Status.REJECTED}, reason="second")
+    undo = _decision(3, Action.UNDO, {hunk: Status.PENDING}, takes_back=2)  # older versions named no more
+    void = Void(time=1, edits=(), decision=3, reason="")
+    records: list[Record] = [before, change, accepted, aside, undo, void]
+    found = []
+    for record in records:
+        forger.append(encode_record(record, forger.last))
+        forger.index(tmp_path)
+        with closing(sqlite3.connect(tmp_path / "index")) as db:
+            found += db.execute("SELECT units FROM edits WHERE seq = 2").fetchall()
+    assert found == [("pp",), ("ap",), ("ar",), ("ap",), ("ar",)]
 
 
 def _decision(

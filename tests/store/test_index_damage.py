@@ -10,9 +10,21 @@ from typing import Final
 
 import pytest
 
-from objstore import Action, CallInfo, DiskFailed, Unit, Workspace, blob_id, check_store, repair_store
+from objstore import (
+    Action,
+    CallInfo,
+    DiskFailed,
+    DiskFull,
+    StoreLocked,
+    Unit,
+    Workspace,
+    blob_id,
+    check_store,
+    repair_store,
+)
 from objstore.check import Part
-from objstore.indexfile import COMPARED, SCHEMA
+from objstore.errors import IndexUnusable
+from objstore.indexfile import COMPARED, SCHEMA, IndexErrors
 from objstore.limits import RetentionLimits
 from objstore.terms import Seq
 from tests.store.countdown import CountdownDisk
@@ -123,6 +135,20 @@ def test_a_wrong_number_in_the_index_comes_into_no_record(tmp_path: Path, table:
     assert check_store(str(tmp_path)).faults == ()
 
 
+def test_an_index_that_has_lost_the_newest_numbers_gives_none(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"first\n")
+        workspace.edits()
+        with closing(sqlite3.connect(tmp_path / ".cas" / "index.sqlite")) as db:
+            db.execute("DELETE FROM position")
+            db.commit()
+        with pytest.raises(DiskFailed, match="may be deleted"):
+            write(workspace, "a.txt", b"second\n")
+        write(workspace, "a.txt", b"second\n")
+        assert [edit.seq for edit in workspace.edits()] == [1, 2]
+    assert check_store(str(tmp_path)).faults == ()
+
+
 def test_who_has_an_index_open_that_becomes_none_is_refused_once_and_goes_on_with_another(tmp_path: Path) -> None:
     Workspace.init(tmp_path, CountdownDisk(None)).close()
     with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
@@ -139,6 +165,24 @@ def test_who_has_an_index_open_that_becomes_none_is_refused_once_and_goes_on_wit
         assert (tmp_path / "a.txt").read_bytes() == b"taken\n"
         assert len(workspace.edits()) == 4
     assert check_store(str(tmp_path)).faults == ()
+
+
+def test_an_index_that_somebody_keeps_for_himself_is_waited_for_and_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("objstore.indexfile._BUSY_SECONDS", 0.1)
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"first\n")
+    index = tmp_path / ".cas" / "index.sqlite"
+    before = index.stat().st_ino
+    with closing(sqlite3.connect(index, isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(StoreLocked):
+            Workspace.open(tmp_path).close()
+    assert index.stat().st_ino == before
+    with Workspace.open(tmp_path) as workspace:
+        assert [edit.seq for edit in workspace.edits()] == [1]
 
 
 def test_an_index_that_is_emptied_under_who_has_it_open_keeps_nobody_waiting(tmp_path: Path) -> None:
@@ -188,8 +232,49 @@ def test_a_state_that_never_was_comes_into_no_record(tmp_path: Path) -> None:
     assert check_store(str(tmp_path)).faults == ()
 
 
+def test_a_state_that_is_too_long_to_be_kept_in_memory_is_known_to_the_next_edit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("objstore.store._CACHE_BYTES", 4 * len(b"0\n") - 1)
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        for version in range(3):
+            write(workspace, "a.txt", b"%d\n" % version)
+        assert [edit.seq for edit in workspace.edits()] == [1, 2, 3]
+    assert check_store(str(tmp_path)).faults == ()
+
+
+SAID: Final = [
+    ("CREATE TABLE more AS SELECT zeroblob(100000)", DiskFull),
+    ("INSERT INTO readonly.some VALUES (1)", DiskFailed),
+    ("SELECT * FROM nothing", IndexUnusable),
+]
+
+
+@pytest.mark.parametrize(("query", "raised"), SAID)
+def test_what_sqlite_says_of_an_index_is_an_error_of_ours(tmp_path: Path, query: str, raised: type[DiskFailed]) -> None:
+    path = tmp_path / "index.sqlite"
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("CREATE TABLE some (a)")
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA max_page_count = 2")
+        db.execute("ATTACH ? AS readonly", (f"file:{path}?mode=ro",))
+        with pytest.raises(raised) as caught, IndexErrors(str(path)):
+            db.execute(query)
+    assert type(caught.value) is raised
+
+
 @pytest.mark.parametrize(
-    "spelt", ["'text'", "x'c1'", "x'9195'", "x'91940102'", "x'9194a1000102a100'", "x'919401920005a170c400'"]
+    "spelt",
+    [
+        "'text'",
+        "x'c1'",
+        "x'9195'",
+        "x'91940102'",
+        "x'9194a1000102a100'",
+        "x'919401920005a170c400'",
+        "x'91940192a13000a170c400'",  # [[1, ["0", 0], "p", b""]]: a range begins with no number
+        "x'9194019100a170c400'",  # [[1, [0], "p", b""]]: a range without its end
+    ],
 )
 def test_what_was_before_a_decision_and_can_not_be_is_said(tmp_path: Path, spelt: str) -> None:
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:

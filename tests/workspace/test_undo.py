@@ -249,6 +249,16 @@ def test_a_reason_is_kept_and_the_newest_counts(scene: Scene) -> None:
     assert scene.view(edit).reason == ""
 
 
+def test_what_is_accepted_or_waits_again_for_a_reason_shows_it(scene: Scene) -> None:
+    scene.write("f", TEN)
+    edit = scene.edit("f", b"2\n", b"two\n")
+    for action, reason in ((Action.ACCEPT, "as agreed"), (Action.RESET, "to be looked at again")):
+        assert isinstance(scene.decide(action, edit, reason=reason), Decided)
+        assert scene.view(edit).reason == reason
+        scene.forget_index()
+        assert scene.view(edit).reason == reason
+
+
 def test_a_reason_is_of_the_hunks_that_it_was_given_for_until_they_are_decided_anew(scene: Scene) -> None:
     scene.write("f", TEN)
     edit = scene.write("f", TEN.replace(b"2\n", b"two\n").replace(b"5\n", b"five\n").replace(b"9\n", b"nine\n"))

@@ -27,6 +27,7 @@ from objstore.indexfile import (
     begin_writing,
     connect,
     copy_in_memory,
+    empty_in_memory,
     is_beside_another,
     is_broken,
     is_unwritable,
@@ -350,7 +351,10 @@ class Index(Lookups):
                     return self._followed(copy_in_memory(self._path))
                 if not is_broken(error) and not is_beside_another(error, self._path):
                     raise
-            remove_index(self._path)
+            try:
+                remove_index(self._path)
+            except OSError:
+                return self._followed(empty_in_memory())  # a store that may only be read
         return self._connect_and_follow()
 
     def _connect_and_follow(self) -> sqlite3.Connection:

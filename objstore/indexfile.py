@@ -29,6 +29,7 @@ __all__ = [
     "begin_writing",
     "connect",
     "copy_in_memory",
+    "empty_in_memory",
     "is_beside_another",
     "is_broken",
     "is_unwritable",
@@ -233,19 +234,28 @@ def remove_index(path: str) -> None:
 def copy_in_memory(path: str) -> sqlite3.Connection:
     """Return a copy of what the file holds, for a store that may only be read, or that has no room; empty if in doubt.
 
-    What is newer, or is not in it, is in the log.
+    What is newer, or is not in it, is in the log. A damaged page is looked for: nobody could remove the file, and who
+    met it in each query would be refused for ever.
     """
     # As SQLite reads it, with what has not come to its place. Where it can't, for want of the file that it shares with
     # others, the file alone: if all of it is in its place, and stays so meanwhile.
     for query, is_alone in (("mode=ro", False), ("mode=ro&immutable=1", True)):
-        db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        db = empty_in_memory()
         with suppress(*SQLITE_ERRORS), closing(sqlite3.connect(address_of(path, query), uri=True)) as kept:
             before = _at_rest(path)
             kept.backup(db)
             db.execute("SELECT count(*) FROM position").fetchone()
+            if db.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+                db.close()
+                break
             if not is_alone or (before is not None and _at_rest(path) == before):
                 return db
         db.close()
+    return empty_in_memory()
+
+
+def empty_in_memory() -> sqlite3.Connection:
+    """Return a new database in memory."""
     return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
 
 

@@ -2,7 +2,9 @@
 
 import os
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from pwd import getpwuid
 from typing import Final
@@ -31,6 +33,8 @@ READING: Final = (
     ("gc", "--repack", "--dry-run"),
 )
 """Every command that only reads."""
+
+PAGE: Final = 4096
 
 FEW: Final = (("log", "--json"), ("blame", "a"), ("fsck",))
 
@@ -123,6 +127,26 @@ def test_without_an_index_it_is_made_in_memory(written: Desk, request: pytest.Fi
     for words, ran in said.items():
         assert as_anybody(*words, folder=sealed.folder) == ran, words
     assert not list((sealed.folder / ".cas").glob("index.sqlite*"))
+
+
+@pytest.mark.parametrize("table", ["", "edits", "documents", "blobs"])
+def test_where_an_index_is_damaged_that_may_not_be_removed_another_is_made_in_memory(
+    written: Desk, request: pytest.FixtureRequest, table: str
+) -> None:
+    said = {words: as_anybody(*words, folder=written.folder) for words in READING if words[0] != "fsck"}
+    index = written.folder / ".cas" / "index.sqlite"
+    with closing(sqlite3.connect(index)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        query = "SELECT rootpage FROM sqlite_master WHERE name = ?"
+        page = db.execute(query, (table,)).fetchone()[0] if table else 1
+    with index.open("r+b") as file:
+        file.seek((page - 1) * PAGE)
+        file.write(b"\xa5" * PAGE)
+    sealed: Desk = request.getfixturevalue("sealed")
+    damaged = index.read_bytes()
+    for words, ran in said.items():
+        assert as_anybody(*words, folder=sealed.folder) == ran, words
+    assert index.read_bytes() == damaged
 
 
 def test_an_old_index_is_followed_in_memory(written: Desk, request: pytest.FixtureRequest) -> None:

@@ -23,7 +23,7 @@ from objstore.errors import (
 )
 from objstore.ids import BlobHasher, BlobId, RecordId, record_id
 from objstore.index import NAMELESS, Index
-from objstore.indexfile import is_unwritable, remove_index
+from objstore.indexfile import is_broken, is_unwritable, remove_index
 from objstore.names import INDEX_NAME, LOG_NAME
 from objstore.segments import Group, Log, create_log
 from objstore.standard import closing, contextmanager, suppress
@@ -228,6 +228,9 @@ class Store:
 
     def flush(self) -> None:
         """Put into the index what this process has appended since it last did; into one in memory if it has no room."""
+        if self._is_doubted and self._ahead.groups:
+            self._open_index()  # which reads them from the log
+            self._is_doubted = False
         try:
             self._put_in()
         except DatabaseError as error:
@@ -244,8 +247,11 @@ class Store:
 
     def _put_in_if_possible(self, within: float | None = None) -> None:
         # What is durable in the log is done, whatever becomes of the index: who next needs that, reads the log on.
-        with suppress(DatabaseError):
+        try:
             self._put_in(within)
+        except (DatabaseError, CasError) as error:
+            if not isinstance(error, DatabaseError) or is_broken(error):
+                self.doubt_index()  # the log took what the index can't have come to by itself
 
     # ---- what a write asks for; where all that is ahead is plain edits, the index need not be up to date
 

@@ -13,6 +13,7 @@ import pytest
 from objstore import (
     Action,
     CallInfo,
+    Decided,
     DiskFailed,
     DiskFull,
     StoreLocked,
@@ -276,15 +277,38 @@ def test_what_sqlite_says_of_an_index_is_an_error_of_ours(tmp_path: Path, query:
         "x'9194019100a170c400'",  # [[1, [0], "p", b""]]: a range without its end
     ],
 )
-def test_what_was_before_a_decision_and_can_not_be_is_said(tmp_path: Path, spelt: str) -> None:
+def test_what_can_not_have_been_before_a_decision_keeps_nobody_from_taking_it_back(tmp_path: Path, spelt: str) -> None:
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
         write(workspace, "a.txt", b"first\n")
         workspace.decide(Action.ACCEPT, [Unit(Seq(1), 0)])
     assert rewrite(tmp_path, "decisions", "before", spelt)
     with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
-        with pytest.raises(DiskFailed, match="may be deleted"):
-            workspace.undo()
-        workspace.undo()
+        assert isinstance(workspace.undo(), Decided)
+        assert [view.decision.action for view in workspace.decisions()] == [Action.ACCEPT, Action.UNDO]
+    assert check_store(str(tmp_path)).faults == ()
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "act"),
+    [
+        ("decisions", "before", Workspace.undo),
+        ("edits", "reasons", lambda workspace: workspace.decide(Action.ACCEPT, [Unit(Seq(2), 1)], reason="after all")),
+    ],
+)
+def test_a_decision_that_the_log_has_is_carried_out_though_the_index_can_not_take_it_in(
+    tmp_path: Path, table: str, column: str, act: Callable[[Workspace], object]
+) -> None:
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"first\n")
+        write(workspace, "a.txt", b"second\n")
+        workspace.decide(Action.REJECT, [Unit(Seq(2), 1)], reason="why")
+    assert (tmp_path / "a.txt").read_bytes() == b"first\n"
+    assert rewrite(tmp_path, table, column, "x'c1c1'")
+    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
+        assert isinstance(act(workspace), Decided)
+        assert (tmp_path / "a.txt").read_bytes() == b"second\n"
+        write(workspace, "b.txt", b"and on\n")
+        assert len(workspace.decisions()) == 2
     assert check_store(str(tmp_path)).faults == ()
 
 

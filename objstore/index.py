@@ -12,7 +12,7 @@ from itertools import chain, takewhile
 
 from objstore.annotations import Final
 from objstore.checkpoints import CHECKPOINT_PAGES, Checkpoints, checkpoint
-from objstore.errors import StoreDamaged
+from objstore.errors import IndexUnusable, StoreDamaged
 from objstore.frames import FrameKind
 from objstore.generations import Place
 from objstore.ids import BlobId, RecordId, record_id
@@ -346,6 +346,8 @@ class Index(Lookups):
         for _ in range(_REMOVALS):
             try:
                 return self._connect_and_follow()
+            except IndexUnusable:
+                pass  # it holds what can't be, as SQLite's own pages may
             except SQLITE_ERRORS as error:
                 if is_unwritable(error):
                     return self._followed(copy_in_memory(self._path))

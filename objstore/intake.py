@@ -26,7 +26,7 @@ from objstore.recordcodec import decode_record, written_by
 from objstore.records import Decision, Edit, Expiry, Numbering, Pin, Snapshot, Void
 from objstore.refcounts import RefCounts, written_blobs
 from objstore.segments import Group, Log
-from objstore.terms import Action, DocumentId, FileState, Seq, Status
+from objstore.terms import MAX_INT, Action, DocumentId, FileState, Seq, Status
 
 __all__ = ["Intake", "decoded"]
 
@@ -206,9 +206,17 @@ class Intake:
         row = self._db.execute("SELECT before FROM decisions WHERE number = ?", (number,)).fetchone()
         found: dict[Seq, tuple[dict[int, str], dict[int, str]]] = {}
         for seq, own, letters, spelt in [] if row is None else _rows_before(row[0]):
+            if max(own) >= self._count_of_units(seq):
+                raise unusable(f"edit {seq} had no hunk {max(own)} before a decision")
             reasons = read_reasons(spelt, len(own))
             found[seq] = dict(zip(own, letters, strict=True)), dict(zip(own, reasons, strict=True))
         return found
+
+    def _count_of_units(self, seq: Seq) -> int:
+        """Return how many units an edit has, 0 where there is none of this number."""
+        query = "SELECT ifnull(length(units), 0) FROM edits WHERE seq = ?"
+        row = self._db.execute(query, (min(seq, MAX_INT),)).fetchone()  # SQLite takes none that is higher
+        return 0 if row is None else row[0]
 
     def _set_units(self, seq: Seq, units: str, *, whole: bool, reasons: bytes) -> None:
         counted = units if whole or len(units) == 1 else units[1:]
@@ -348,7 +356,7 @@ def _rows_before(packed: bytes) -> Iterator[tuple[Seq, list[int], str, bytes]]:
             raise unusable(f"no edit was {row!r} before a decision")
         seq, ends, letters, reasons = row
         ranges = [(first, last) for first, last in zip(ends[::2], ends[1::2], strict=True) if 0 <= first <= last]
-        if sum(last + 1 - first for first, last in ranges) != len(letters):
+        if not ranges or sum(last + 1 - first for first, last in ranges) != len(letters):
             raise unusable(f"{letters!r} are not the statuses of {ends!r}")
         own = [unit for first, last in ranges for unit in range(first, last + 1)]
         yield Seq(seq), own, letters, reasons

@@ -16,6 +16,7 @@ from objstore import (
     Decided,
     DiskFailed,
     DiskFull,
+    Status,
     StoreLocked,
     Unit,
     Workspace,
@@ -264,28 +265,55 @@ def test_what_sqlite_says_of_an_index_is_an_error_of_ours(tmp_path: Path, query:
     assert type(caught.value) is raised
 
 
-@pytest.mark.parametrize(
-    "spelt",
-    [
-        "'text'",
-        "x'c1'",
-        "x'9195'",
-        "x'91940102'",
-        "x'9194a1000102a100'",
-        "x'919401920005a170c400'",
-        "x'91940192a13000a170c400'",  # [[1, ["0", 0], "p", b""]]: a range begins with no number
-        "x'9194019100a170c400'",  # [[1, [0], "p", b""]]: a range without its end
-    ],
-)
-def test_what_can_not_have_been_before_a_decision_keeps_nobody_from_taking_it_back(tmp_path: Path, spelt: str) -> None:
+NEVER_BEFORE: Final = [
+    "'text'",
+    "x'c1'",
+    "x'9195'",
+    "x'91940102'",
+    "x'9194a1000102a100'",
+    "x'919401920005a170c400'",
+    "x'91940192a13000a170c400'",  # [[1, ["0", 0], "p", b""]]: a range begins with no number
+    "x'9194019100a170c400'",  # [[1, [0], "p", b""]]: a range without its end
+    "x'91940190a0c400'",  # [[1, [], "", b""]]: no hunk at all
+    "x'919401920505a170c400'",  # [[1, [5, 5], "p", b""]]: the edit has no such hunk
+    "x'919407920000a170c400'",  # [[7, [0, 0], "p", b""]]: there is no such edit
+    "x'9194cfffffffffffffffff920000a170c400'",  # nor one of a number that SQLite could look for
+]
+
+
+@pytest.fixture
+def decided(tmp_path: Path) -> Path:
+    """Return a workspace with one edit that was rejected."""
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
         write(workspace, "a.txt", b"first\n")
-        workspace.decide(Action.ACCEPT, [Unit(Seq(1), 0)])
-    assert rewrite(tmp_path, "decisions", "before", spelt)
-    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
+        workspace.decide(Action.REJECT, [Unit(Seq(1), 0)], reason="not wanted")
+    return tmp_path
+
+
+@pytest.mark.parametrize("spelt", NEVER_BEFORE)
+def test_an_undo_is_done_though_what_was_before_the_decision_can_not_be(decided: Path, spelt: str) -> None:
+    """It is durable by the time at which the index is asked for that."""
+    assert rewrite(decided, "decisions", "before", spelt)
+    with Workspace.open(decided, CountdownDisk(None)) as workspace:
         assert isinstance(workspace.undo(), Decided)
-        assert [view.decision.action for view in workspace.decisions()] == [Action.ACCEPT, Action.UNDO]
-    assert check_store(str(tmp_path)).faults == ()
+        assert (decided / "a.txt").read_bytes() == b"first\n"
+        assert [(edit.status, edit.reason) for edit in workspace.edits()] == [(Status.PENDING, "")]
+        assert [view.decision.action for view in workspace.decisions()] == [Action.REJECT, Action.UNDO]
+    assert check_store(str(decided)).faults == ()
+
+
+@pytest.mark.parametrize("spelt", NEVER_BEFORE)
+def test_who_opens_an_index_that_holds_what_can_not_have_been_makes_it_anew(decided: Path, spelt: str) -> None:
+    index = decided / ".cas" / "index.sqlite"
+    older = index.read_bytes()
+    with Workspace.open(decided, CountdownDisk(None)) as workspace:
+        workspace.undo()
+        edits = workspace.edits()
+    index.write_bytes(older)  # the undo is still to be read from the log
+    assert rewrite(decided, "decisions", "before", spelt)
+    with Workspace.open(decided, CountdownDisk(None)) as workspace:
+        assert workspace.edits() == edits
+    assert check_store(str(decided)).faults == ()
 
 
 @pytest.mark.parametrize(

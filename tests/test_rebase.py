@@ -138,6 +138,8 @@ def test_later_steps_move_a_clash_or_take_it_in() -> None:
         pytest.param("a b x", "a x", ("a x", "a b x"), id="a deletion taken back"),
         pytest.param("a b x", "a x", ("a x", "a n b x"), id="a deletion taken back, and something put in"),
         pytest.param("a b x", "a x", ("a x", "A b x"), id="a deletion taken back, the line above changed"),
+        pytest.param("a b x", "a x", ("n a b x", "n a x", "n a b"), id="further down, a deletion taken back"),
+        pytest.param("a b x y", "a x y", ("b x y", "x y", "b y"), id="further up, a deletion taken back"),
     ],
 )
 def test_what_was_there_already_and_is_no_more_is_a_clash(base: str, made: str, later: tuple[str, ...]) -> None:
@@ -299,6 +301,17 @@ def test_what_a_step_made_alike_and_did_more_to_is_a_clash_as_it_is_in_two_steps
     line = 0 if more.old_start <= out.old_start else more.new_start
     then = Passage(hunks=(Hunk(line, 0, line, more.new_count),), after=text(now))
     assert isinstance(rebased(*change, [alone, then], is_compared=True), Clash)
+
+
+def test_what_a_step_did_directly_below_what_it_made_alike_is_no_clash_as_it_is_none_in_two_steps() -> None:
+    change = text("s s t"), text("s t"), [Hunk(0, 1, 0, 0)]
+    at_once = Passage(hunks=(Hunk(0, 1, 0, 0), Hunk(2, 1, 1, 1)), after=text("s u"))
+    alone = Passage(hunks=(Hunk(0, 1, 0, 0),), after=text("s t"))
+    then = Passage(hunks=(Hunk(1, 1, 1, 1),), after=text("s u"))
+    found = rebased(*change, [at_once], is_compared=True)
+    assert isinstance(found, Rebased)
+    assert found.content == text("s u")
+    assert rebased(*change, [alone, then], is_compared=True) == found
 
 
 def test_a_part_of_a_change_that_a_step_made_alike_leaves_the_other_to_be_done() -> None:

@@ -47,6 +47,9 @@ _LONGEST_REASON: Final = 500
 _MOST_HUNKS: Final = 1000
 """Hunks of an edit that an answer names one by one: an edit may have many thousands."""
 
+_REASON_SIZE: Final = 40
+"""Characters that a reason takes in an answer besides itself and the names of its hunks."""
+
 
 class History(Toolset):
     """Edits as the person who reviews them sees them."""
@@ -99,11 +102,11 @@ class History(Toolset):
             if not self._directories.shows(workspace, view):
                 raise missing
             lines = edit_diff(workspace, view).decode("utf-8", "backslashreplace").splitlines(keepends=True)
-        listed = edit_listed(workspace, view)
-        statuses = [status.value for status in view.units[1:]]
-        reasons = reasons_given(view, _MOST_HUNKS)
         most = self._limits.max_answer
-        said = len(listed.reason) + sum(len(given.reason) + sum(map(len, given.hunks)) for given in reasons)
+        listed = edit_listed(workspace, view, most // 2)
+        statuses = [status.value for status in view.units[1:]]
+        given = page_of(reasons_given(view, _MOST_HUNKS), _said, offset=0, limit=0, budget=most // 4)
+        said = len(listed.reason) + sum(map(_said, given.items))
         budget = max(most - said, most // _LEAST_DIFF)
         page = page_of(lines, len, offset=offset, limit=0, budget=budget)
         diff, shortened = fitted("".join(page.items), budget)
@@ -112,12 +115,12 @@ class History(Toolset):
                 edit=listed,
                 hunks=len(statuses),
                 hunk_statuses=statuses[:_MOST_HUNKS],
-                reasons=reasons,
+                reasons=list(given.items),
                 diff=diff,
                 next_offset=page.next_offset,
             ),
             text=f"{_line(listed, LONGEST_WORDS)}\n{diff}",
-            notes=(*_unnamed(len(statuses)), *shortened, *page.note("lines")),
+            notes=(*_unnamed(len(statuses)), *_unsaid(given), *shortened, *page.note("lines")),
         )
 
     # ---- inside
@@ -149,9 +152,11 @@ class History(Toolset):
             most = self._limits.max_answer // _LISTED_SIZE + 2
             views = workspace.edits(replace(wanted, skip=offset, limit=most))
             if views or not offset:
-                return self._listing([edit_listed(workspace, view) for view in views], 0).of_many(offset)
+                listed = [edit_listed(workspace, view, self._limits.max_answer // 2) for view in views]
+                return self._listing(listed, 0).of_many(offset)
         views = workspace.edits(replace(wanted, limit=_MAX_LISTED))
-        seen = [edit_listed(workspace, view) for view in views if self._directories.shows(workspace, view)]
+        shown = [view for view in views if self._directories.shows(workspace, view)]
+        seen = [edit_listed(workspace, view, self._limits.max_answer // 2) for view in shown]
         return self._listing(seen, offset)
 
     def _listing(self, edits: Sequence[EditListed], offset: int) -> Page[EditListed]:
@@ -199,14 +204,14 @@ def edit_diff(workspace: Workspace, view: EditView, *, is_joined: bool = False) 
     )
 
 
-def edit_listed(workspace: Workspace, view: EditView) -> EditListed:
-    """Return an edit as it is listed."""
+def edit_listed(workspace: Workspace, view: EditView, longest: int = 0) -> EditListed:
+    """Return an edit as it is listed. `longest`: characters of the reason that are told (0: all)."""
     edit = view.edit
     return EditListed(
         edit=view.seq,
         status=view.status.value,
         partly=view.partly,
-        reason=view.reason,
+        reason=cut(view.reason, longest) if longest else view.reason,
         operation=edit.operation.value,
         path=absolute(workspace, os.fsdecode(edit.path)),
         source_path="" if edit.source is None else absolute(workspace, os.fsdecode(edit.source)),
@@ -237,6 +242,18 @@ def _unnamed(hunks: int) -> tuple[str, ...]:
         return ()
     named = f"Of {hunks} hunks, hunk_statuses and reasons name {_MOST_HUNKS} each"
     return (f"{named}; behind the header of each in the diff stands its status.",)
+
+
+def _unsaid(given: Page[ReasonGiven]) -> tuple[str, ...]:
+    """Return what has to be said where not all reasons have room."""
+    if not given.next_offset:
+        return ()
+    return (f"Of {given.total} reasons, the first {given.next_offset} are here; cas://edit/{{id}} has all.",)
+
+
+def _said(given: ReasonGiven) -> int:
+    """Return how many characters a reason takes in an answer."""
+    return len(given.reason) + sum(map(len, given.hunks)) + _REASON_SIZE
 
 
 def _size(edit: EditListed) -> int:

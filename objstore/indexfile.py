@@ -334,6 +334,8 @@ class IndexErrors:
         is_damaged = isinstance(error, IndexUnusable) or (isinstance(error, SQLITE_ERRORS) and is_broken(error))
         if is_damaged and self._doubt is not None:
             self._doubt()
+        if isinstance(error, IndexUnusable) and error.path != self._path:
+            raise IndexUnusable(self._path, error.reason) from error  # who found it did not know which one it is
         if not isinstance(error, sqlite3.DatabaseError):
             return
         match _code(error):

@@ -350,7 +350,7 @@ def _rows_before(packed: bytes) -> Iterator[tuple[Seq, list[int], str, bytes]]:
         rows = [tuple(row) for row in unpackb(packed)]
     # The C decoder signals malformed input with several unrelated exception types, among them a bare ValueError.
     except (ValueError, TypeError, OverflowError, RecursionError, UnpackException) as error:
-        raise unusable(error) from error
+        raise unusable(repr(error)) from error
     for row in rows:
         if [*map(type, row)] != [int, list, str, bytes] or not {int}.issuperset(map(type, row[1])) or len(row[1]) % 2:
             raise unusable(f"no edit was {row!r} before a decision")

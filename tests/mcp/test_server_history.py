@@ -325,3 +325,26 @@ def test_of_thousands_of_hunks_an_answer_names_the_first_and_says_how_many_there
     assert isinstance(resource, TextResourceContents)
     whole = json.loads(resource.text)
     assert (len(whole["hunk_statuses"]), [len(given["hunks"]) for given in whole["reasons"]]) == (count, [3000, 3000])
+
+
+def test_of_many_long_reasons_an_answer_has_the_first_and_says_how_many_there_are(tmp_path: Path) -> None:
+    count, most = 149, 80_000
+    with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
+        for mark in (b"", b"!"):
+            with workspace.call(CallInfo(tool="test")) as call:
+                call.write("f", b"".join(b"%d%b\n" % (number, mark * (number % 2)) for number in range(2 * count)))
+                call.commit()
+        for unit in workspace.find_units("2")[1]:
+            if unit.hunk:
+                workspace.decide(Action.REJECT, [unit], reason=f"{unit.hunk} " + "no" * 500)
+    with connected(tmp_path) as agent:
+        shown, listed = agent.done("show_edit", edit=2), agent.done("list_edits")
+        resource = agent.resource("cas://edit/2")
+    reasons = [given["reason"].split()[0] for given in shown.structured["reasons"]]
+    assert reasons == [str(hunk) for hunk in range(1, len(reasons) + 1)]
+    assert 5 < len(reasons) < count
+    assert f"Of {count} reasons, the first {len(reasons)} are here" in shown.texts[1]
+    assert len(json.dumps(shown.structured)) < most
+    assert len(json.dumps(listed.structured)) < most
+    assert isinstance(resource, TextResourceContents)
+    assert len(json.loads(resource.text)["reasons"]) == count

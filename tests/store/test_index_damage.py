@@ -424,7 +424,8 @@ WRONG: Final = [
 @pytest.mark.parametrize(("table", "column", "value"), WRONG)
 def test_who_meets_a_value_that_can_not_be_says_so(reviewed: Path, table: str, column: str, value: str) -> None:
     assert rewrite(reviewed, table, column, value)
-    with Workspace.open(reviewed, CountdownDisk(None)) as workspace, pytest.raises(DiskFailed, match="may be deleted"):
+    said = rf"may be deleted: {reviewed}/\.cas/index\.sqlite$"
+    with Workspace.open(reviewed, CountdownDisk(None)) as workspace, pytest.raises(DiskFailed, match=said):
         (workspace.edits if table == "edits" else workspace.files_at)()
 
 

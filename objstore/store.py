@@ -17,6 +17,7 @@ from objstore.errors import (
     BlobMissing,
     BlobTooLarge,
     CasError,
+    IndexUnusable,
     NotAWorkspace,
     RecordInvalid,
     StoreDamaged,
@@ -249,9 +250,12 @@ class Store:
         # What is durable in the log is done, whatever becomes of the index: who next needs that, reads the log on.
         try:
             self._put_in(within)
-        except (DatabaseError, CasError) as error:
-            if not isinstance(error, DatabaseError) or is_broken(error):
-                self.doubt_index()  # the log took what the index can't have come to by itself
+        except DatabaseError as error:
+            if is_broken(error):
+                self.doubt_index()
+        except CasError as error:
+            if isinstance(error, IndexUnusable | RecordInvalid | StoreDamaged):
+                self.doubt_index()  # for what this process has appended is sound; all else shows again
 
     # ---- what a write asks for; where all that is ahead is plain edits, the index need not be up to date
 

@@ -241,6 +241,44 @@ def test_wherever_a_process_is_killed_a_file_with_two_names_is_whole(tmp_path: P
                 assert_whole(stage, root, f"{told(disk)}, torn at {torn}")
 
 
+def test_wherever_a_process_is_killed_a_file_with_two_names_has_its_bytes_and_its_mode(tmp_path: Path) -> None:
+    before, after = (b"one\n", 0o644), (b"two\n", 0o755)
+    for step in count():
+        root = tmp_path / str(step)
+        root.mkdir()
+        with Workspace.init(root, CountdownDisk(None)) as workspace:
+            write(workspace, "f", before[0], mode=before[1])
+        (root / "g").hardlink_to(root / "f")
+        disk = CountdownDisk(step)
+        with suppress(PowerCut), Workspace.open(root, disk) as workspace:
+            write(workspace, "f", after[0], mode=after[1])
+        with Workspace.open(root, CountdownDisk(None)) as workspace:
+            assert files(root) in [dict.fromkeys("fg", state) for state in (before, after)], told(disk)
+            assert workspace.status().external == (), told(disk)
+        if disk.failed is None:
+            break
+    assert step
+
+
+@pytest.mark.parametrize("content", [b"ONE\ntwo\nthree\n", b""], ids=["half of it", "nothing"])
+def test_what_a_person_made_of_a_file_after_a_kill_stays_though_it_begins_as_the_call_would_have_it(
+    tmp_path: Path, content: bytes
+) -> None:
+    """No file of one name is ever half written: it is exchanged as a whole."""
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "f", b"one\ntwo\nthree\n")
+    for step in count():
+        disk = CountdownDisk(step)
+        with suppress(PowerCut), Workspace.open(tmp_path, disk) as workspace:
+            write(workspace, "f", b"ONE\ntwo\nTHREE\n")
+        if disk.failed == "exchange":
+            break
+    (tmp_path / "f").write_bytes(content)
+    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
+        assert (tmp_path / "f").read_bytes() == content
+        assert [change.path for change in workspace.status().external] == ["f"]
+
+
 class Appending(CountdownDisk):
     """Somebody adds a line to a file that they have open once it has been moved; so many operations later comes a kill.
 
@@ -648,6 +686,31 @@ class TestAfterAPowerCut:
             write(later, "a.txt", b"two\n")
         assert settled(self.root) == ({"a.txt": (b"two\n", 0o644)}, ())
 
+    @pytest.mark.parametrize("is_expired", [False, True], ids=["all is kept", "expired"])
+    def test_what_is_no_beginning_of_any_state_is_left_and_reported_beside_one_that_is(
+        self,
+        workspace: Workspace,
+        is_expired: bool,  # noqa: FBT001 - a parameter of the test
+    ) -> None:
+        text = b"line\n" * 5000
+        workspace.status()
+        with ran_on(self.root) as later:
+            (self.root / "a.txt").write_bytes(text[:4096])
+            (self.root / "mine.txt").write_bytes(b"mine\n")
+            for path in ("a.txt", "mine.txt"):
+                for content in (text, b"two\n", b"three\n"):
+                    write(later, path, content)
+            if is_expired:
+                units = [Unit(view.seq, hunk) for view in later.edits() for hunk in range(len(view.units))]
+                later.decide(Action.ACCEPT, units)
+                later.collect(RetentionLimits(older_than=0), thorough=True)
+        found, reported = settled(self.root)
+        assert found["mine.txt"] == (b"mine\n", 0o644)
+        if is_expired:  # what it began is not known any more
+            assert (found["a.txt"], reported) == ((text[:4096], 0o644), ("a.txt", "mine.txt"))
+        else:
+            assert (found["a.txt"], reported) == ((b"three\n", 0o644), ("mine.txt",))
+
     @pytest.mark.parametrize("left", [b"", bytes(4)], ids=["empty", "zeros"])
     def test_a_deleted_file_whose_name_came_without_its_bytes_is_deleted(
         self, workspace: Workspace, left: bytes
@@ -739,6 +802,14 @@ class TestAfterAPowerCut:
         (self.root / "a.txt").write_bytes(b"mine\n")
         started_again(self.root)
         assert settled(self.root) == ({"a.txt": (b"mine\n", 0o644)}, ("a.txt",))
+
+    def test_a_file_that_ends_within_a_sector_was_cut_by_a_person_and_is_left_and_reported(
+        self, workspace: Workspace
+    ) -> None:
+        write(workspace, "a.txt", b"one\ntwo\n")
+        (self.root / "a.txt").write_bytes(b"one\n")
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
 
     def test_a_file_that_a_person_put_back_later_is_left_and_reported(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
@@ -508,20 +508,58 @@ def test_what_a_power_cut_left_of_a_large_file_is_rolled_forward(tmp_path: Path)
     started(root)
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         act(workspace)
-    for cut in (OTHER[: 4 * MEGABYTE], OTHER[: 4 * MEGABYTE] + bytes(len(OTHER) - 4 * MEGABYTE)):
+    beginning = OTHER[: 4 * MEGABYTE]
+    for cut in (beginning, beginning + bytes(len(OTHER) - len(beginning))):
         (root / "f").write_bytes(cut)
         started_again(root)
         assert found() == OTHER
-    # The name may be that of an earlier state, and its bytes not all there. Any other byte behind them is somebody's.
-    beginning = OTHER[: 4 * MEGABYTE]
-    for cut in (b"", beginning, beginning + bytes(MAX_BLOB), beginning + b"!"):
+    # The name may be that of an earlier state, and its bytes not all there. Any other byte behind them is somebody's,
+    # and so is an end within a sector.
+    cuts = b"", beginning, beginning + bytes(MAX_BLOB)
+    for cut in (*cuts, beginning + b"!", beginning[:-1]):
         with ran_on(root) as later:
             (root / "f").write_bytes(cut[: len(OTHER)])
             wrote(later, TEN)
-        is_somebodys = cut.endswith(b"!")
+        is_somebodys = cut not in cuts
         assert found(*["f"] * is_somebodys) == (cut if is_somebodys else TEN)
         with Workspace.open(root, CountdownDisk(None)) as workspace:
             wrote(workspace, OTHER)
+    for cut in (beginning + b"!" * 512, beginning[:-1]):
+        (root / "f").write_bytes(cut)
+        started_again(root)
+        assert found("f") == cut
+        with Workspace.open(root, CountdownDisk(None)) as workspace:
+            wrote(workspace, OTHER)
+
+
+class KilledAtTheFile(CountdownDisk):
+    """A disk of a process that is killed when its call is in the log and no file has followed."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    def _step(self, operation: str, name: str, tear: Callable[[float], None] | None = None) -> None:
+        if operation == "exchange":
+            raise PowerCut
+        super()._step(operation, name, tear)
+
+
+def test_what_a_person_left_of_a_large_file_after_a_kill_stays(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace, workspace.call(CallInfo(tool="t")) as call:
+        call.write("f", TEN)
+        call.commit()
+    killed = Workspace.open(tmp_path, KilledAtTheFile())
+    with suppress(PowerCut), killed as workspace, workspace.call(CallInfo(tool="t")) as call:
+        call.write("f", OTHER)
+        call.commit()
+    (tmp_path / "f").write_bytes(OTHER[:MEGABYTE])
+    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
+        assert [change.path for change in workspace.status().external] == ["f"]
+    assert (tmp_path / "f").read_bytes() == OTHER[:MEGABYTE]
+
+
+WANTED: Final = OTHER[::-1]
+"""What a file with several names is to hold."""
 
 
 class TornDisk(CountdownDisk):
@@ -541,13 +579,37 @@ def test_a_large_file_with_two_names_that_was_being_rewritten_is_finished(tmp_pa
     started(tmp_path)
     (tmp_path / "same").hardlink_to(tmp_path / path)
     with Workspace.open(tmp_path, TornDisk()) as workspace, workspace.call(CallInfo(tool="t")) as call:
-        call.write(path, OTHER[::-1])
+        call.write(path, WANTED)
         with pytest.raises(PowerCut):
             call.commit()
     torn = (tmp_path / path).read_bytes()
-    assert torn not in {LARGE, TEN, OTHER[::-1]}
+    assert torn not in {LARGE, TEN, WANTED}
     Workspace.open(tmp_path).close()
-    assert (tmp_path / "same").read_bytes() == OTHER[::-1]
+    assert (tmp_path / "same").read_bytes() == WANTED
+
+
+@pytest.mark.parametrize(
+    ("path", "left"),
+    [
+        pytest.param("f", WANTED[:MEGABYTE], id="cut off where new bytes end"),
+        pytest.param("f", WANTED[:MEGABYTE] + LARGE[MEGABYTE : 2 * MEGABYTE], id="cut off behind that"),
+        pytest.param("g", WANTED[:MEGABYTE] + b"!", id="something behind new bytes"),
+    ],
+)
+def test_what_a_rewrite_of_a_file_with_two_names_can_not_have_left_is_somebodys(
+    tmp_path: Path, path: str, left: bytes
+) -> None:
+    """What is in the way of the new bytes is written over, and what is too long for them goes last."""
+    started(tmp_path)
+    (tmp_path / "same").hardlink_to(tmp_path / path)
+    with Workspace.open(tmp_path, TornDisk()) as workspace, workspace.call(CallInfo(tool="t")) as call:
+        call.write(path, WANTED)
+        with pytest.raises(PowerCut):
+            call.commit()
+    (tmp_path / path).write_bytes(left)
+    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
+        assert [change.path for change in workspace.status().external] == [path]
+    assert (tmp_path / "same").read_bytes() == left
 
 
 @pytest.mark.parametrize("markers", [False, True])

@@ -34,6 +34,7 @@ from objstore import (
     is_binary,
     salvage_store,
 )
+from objstore.check import Part
 from objstore.chunking import CHUNK
 from objstore.disk import Disk, Pieces
 from objstore.journal import Journal
@@ -45,7 +46,7 @@ from objstore.sweep import plan_sweep, sweep
 from objstore.values import replace
 from tests.cli.desk import environment
 from tests.store.countdown import CountdownDisk, PowerCut, full_disk, power_cut
-from tests.store.losses import lose
+from tests.store.losses import damage, lose
 from tests.store.test_crash import ran_on, started_again
 from tests.workspace.scene import TEN, Scene
 
@@ -285,6 +286,18 @@ def test_a_flipped_byte_in_a_chunk_costs_the_states_that_have_it_and_no_other(sc
         assert b"".join(saved.pieces(kept)) == other[1:] + b"another"
         with pytest.raises(CasError):
             b"".join(saved.pieces(lost))
+
+
+def test_a_large_state_whose_list_is_damaged_is_let_go_of_and_work_goes_on(scene: Scene) -> None:
+    edit(scene, "f", LARGE)
+    edit(scene, "f", b"small again\n")
+    decide(scene, Action.ACCEPT, 1, 2)
+    damage(scene.root, blob_id(LARGE))
+    assert scene.workspace.expire(RetentionLimits(older_than=0))
+    edit(scene, "f", b"smaller\n")
+    assert (scene.root / "f").read_bytes() == b"smaller\n"
+    # What chunks it had is not known any more, so they are held on; the counts are sound.
+    assert {fault.part for fault in check_store(str(scene.root)).faults} == {Part.SEGMENTS}
 
 
 def test_a_large_file_of_which_a_chunk_is_lost_can_be_written_whatever_a_hand_made_of_it(scene: Scene) -> None:

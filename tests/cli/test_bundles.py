@@ -6,9 +6,10 @@ import random
 import re
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Final
 
 import pytest
 from blake3 import blake3
@@ -18,7 +19,7 @@ from objstore.bundle import Bundle, bundle_pieces
 from objstore.chunking import MAX_CHUNK, Chunk
 from objstore.codec import encode_blob, encode_chunks
 from objstore.disk import Disk
-from objstore.errors import CasError
+from objstore.errors import CasError, FileExists
 from objstore.frames import FrameKind, SegmentHeader
 from objstore.ids import BlobHasher, BlobId, blob_id
 from objstore.journal import Journal
@@ -546,25 +547,26 @@ def test_a_well_formed_bundle_cannot_write_where_it_must_not(
 
 
 @pytest.mark.parametrize("mode", [0o4755, 0o2755, 0o1777])
-@pytest.mark.parametrize("is_snapshot", [False, True])
+@pytest.mark.parametrize("where", ["snapshot", "once", "at first"])
 def test_no_mode_beyond_the_usual_bits_comes_in_by_way_of_history(
-    desk: Desk,
-    tmp_path: Path,
-    mode: int,
-    is_snapshot: bool,  # noqa: FBT001 - a parameter of the test
+    desk: Desk, tmp_path: Path, mode: int, where: str
 ) -> None:
     with closing(Journal(str(desk.folder), Disk())) as journal:
         with journal.writing() as batch:
             named = batch.blob(b"#!/bin/sh\n", None)
-            if is_snapshot:
-                inner = batch.blob(encode_tree([TreeEntry(b"tool", stat.S_IFREG | mode, named)]))
-                root = batch.blob(encode_tree([TreeEntry(b"bin", FOLDER, inner)]))
-                batch.record(Snapshot(number=1, time=1, root=root, path=None, who="x", title=""))
-            else:
-                before, after = (FileState(blob=named, mode=bits) for bits in (mode, 0o755))
-                made = creation(1, b"tool", mode, named)
-                batch.record(made)
-                batch.record(replace(made, seq=Seq(2), operation=Operation.REPLACE, before=before, after=after, call=1))
+            before, after = (FileState(blob=named, mode=bits) for bits in (mode, 0o755))
+            made = creation(1, b"tool", mode, named)
+            match where:
+                case "snapshot":
+                    inner = batch.blob(encode_tree([TreeEntry(b"tool", stat.S_IFREG | mode, named)]))
+                    root = batch.blob(encode_tree([TreeEntry(b"bin", FOLDER, inner)]))
+                    batch.record(Snapshot(number=1, time=1, root=root, path=None, who="x", title=""))
+                case "once":
+                    batch.record(made)
+                    edit = replace(made, seq=Seq(2), operation=Operation.REPLACE, before=before, after=after, call=1)
+                    batch.record(edit)
+                case _:
+                    batch.record(replace(made, operation=Operation.REPLACE, before=before, after=after))
             batch.commit()
         export_bundle(journal, str(tmp_path / "forged"))
     assert f"tool' would get the mode {mode:04o}" in refused(tmp_path / "forged", tmp_path)
@@ -660,6 +662,41 @@ def test_wherever_an_import_dies_there_is_no_history_without_its_files(
             stores += 1
             assert tree(there) == tree(desk.folder)
     assert stores > 0
+
+
+class Meanwhile(CountdownDisk):
+    """Somebody puts a file into the folder while the import is at it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(None)
+        self._path: Final = path
+
+    def _step(self, operation: str, name: str, tear: Callable[[float], None] | None = None) -> None:
+        if operation == "stage":
+            self._path.parent.mkdir(exist_ok=True)
+            self._path.write_bytes(b"mine\n")
+        super()._step(operation, name, tear)
+
+
+@pytest.mark.parametrize("mine", ["kept", "sub/mine"])
+def test_what_comes_into_the_folder_during_an_import_is_not_overwritten(
+    bundle: Path, tmp_path: Path, mine: str
+) -> None:
+    there = tmp_path / "there"
+    with pytest.raises(FileExists, match=f"there/{mine.partition('/')[0]}"):
+        import_bundle(str(bundle), str(there), disk=Meanwhile(there / mine))
+    assert [path for path in there.rglob("*") if path.is_file()] == [there / mine]
+    assert (there / mine).read_bytes() == b"mine\n"
+
+
+def test_what_an_import_has_moved_is_durable_before_the_store_is_and_before_it_is_told(
+    bundle: Path, tmp_path: Path
+) -> None:
+    disk = CountdownDisk(None)
+    import_bundle(str(bundle), str(tmp_path / "there"), disk=disk)
+    store = len(disk.done) - 1 - disk.done[::-1].index("move_store_folder")
+    assert disk.done[store - 1] == "sync_directory"
+    assert disk.done[-1] == "sync_directory"
 
 
 def test_where_an_import_fails_nothing_of_it_is_left(bundle: Path, tmp_path: Path) -> None:

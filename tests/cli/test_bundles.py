@@ -586,9 +586,25 @@ def test_a_tree_with_what_is_never_in_one_is_refused(desk: Desk, tmp_path: Path,
     assert f"tree {root.hex()}: a name is a store's" in desk.cas("fsck").text
 
 
-def test_two_files_cannot_stand_at_one_place(desk: Desk, tmp_path: Path) -> None:
-    forged(desk, [(b"a", 0o644), (b"a/b", 0o644)], tmp_path / "forged")
+@pytest.mark.parametrize("other", [b"a", b"a/b"])
+def test_two_files_cannot_stand_at_one_place(desk: Desk, tmp_path: Path, other: bytes) -> None:
+    forged(desk, [(b"a", 0o644), (other, 0o644)], tmp_path / "forged")
     assert "two files" in refused(tmp_path / "forged", tmp_path)
+
+
+def test_what_stands_where_another_file_is_gone_comes_with_the_history_of_both(desk: Desk, tmp_path: Path) -> None:
+    for path in ("a", "b/c"):
+        desk.write(path, b"goes\n")
+        desk.delete(path)
+    desk.write("moved", b"stays\n")
+    desk.move("moved", "a")
+    (desk.folder / "b").rmdir()
+    desk.write("b", b"stays too\n")
+    bundle = tmp_path / "bundle"
+    desk.done("export", "--bundle", str(bundle))
+    import_bundle(str(bundle), str(tmp_path / "there"), disk=CountdownDisk(None))
+    assert tree(tmp_path / "there") == tree(desk.folder)
+    assert tree(desk.folder).keys() == {"a", "b"}
 
 
 def test_a_record_of_bytes_that_are_not_there_is_refused(desk: Desk, tmp_path: Path) -> None:

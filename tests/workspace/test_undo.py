@@ -302,6 +302,20 @@ def test_what_is_rejected_again_by_an_undo_is_so_for_the_reason_that_it_was(scen
     assert scene.view(edit).reasons == ("", "keep 2", "")
 
 
+def test_undo_and_redo_of_hunks_that_are_apart_give_each_its_reason_and_leave_those_between(scene: Scene) -> None:
+    scene.write("f", TEN)
+    edit = scene.write("f", b"".join(b"%d\n" % line + b"more\n" * (line % 2) for line in range(1, 11)))
+    scene.reject(f"{edit}:3", reason="not this")
+    scene.reject(*(f"{edit}:{hunk}" for hunk in (1, 2, 4, 5)), reason="none of these")
+    told = ("", "none of these", "none of these", "not this", "none of these", "none of these")
+    assert scene.view(edit).reasons == told
+    scene.undo()
+    assert scene.view(edit).reasons == ("", "", "", "not this", "", "")
+    assert [status is Status.REJECTED for status in scene.view(edit).units] == [reason == "not this" for reason in told]
+    assert isinstance(scene.workspace.redo(), Decided)
+    assert scene.view(edit).reasons == told
+
+
 def test_a_dry_run_says_what_the_decision_then_does_and_changes_nothing(scene: Scene) -> None:
     scene.write("f", TEN)
     edit = scene.edit("f", b"2\n", b"two\n")

@@ -531,6 +531,16 @@ def test_only_the_paths_that_are_named_are_looked_at(known: Scene) -> None:
     assert told(known.workspace.record_changes(AGENT)) == []
 
 
+@pytest.mark.parametrize("changed", ["one", "other"])
+def test_of_two_folders_that_are_named_what_changed_in_either_is_told(scene: Scene, changed: str) -> None:
+    for folder in ("one", "other"):
+        put(scene, f"{folder}/f", b"as it was\n")
+    time.sleep(0.05)  # more than a tick, so that the look need not read the file again
+    scene.workspace.record_changes(NOBODY)
+    put(scene, f"{changed}/f", b"changed\n")
+    assert told(scene.workspace.record_changes(AGENT, ["one", "other"])) == [f"edit {changed}/f"]
+
+
 @pytest.mark.parametrize("named", [["a.txt", "empty"], ["a.txt", "src", "src/b.py"]])
 def test_of_what_is_named_each_file_that_was_looked_at_is_counted_once(known: Scene, named: list[str]) -> None:
     assert known.workspace.record_changes(AGENT, named).files == (2 if "empty" in named else 3)

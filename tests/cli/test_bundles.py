@@ -14,6 +14,7 @@ from typing import Final
 import pytest
 from blake3 import blake3
 
+from objstore import Workspace
 from objstore.batch import Batch
 from objstore.bundle import Bundle, bundle_pieces
 from objstore.chunking import MAX_CHUNK, Chunk
@@ -285,6 +286,17 @@ def test_what_has_gone_or_was_never_held_is_not_written_and_not_told_of(desk: De
     assert tree(there) == {name: was for name, was in written.items() if name not in {"ignored", "link"}}
     assert not (there / "link").is_symlink()
     assert cas("record", "--json", folder=there).json()["edits"] == []
+
+
+def test_where_nobody_has_looked_yet_a_snapshot_comes_too(desk: Desk, tmp_path: Path) -> None:
+    desk.write("a", b"a\n")
+    with Workspace.open(desk.folder) as workspace:
+        taken = workspace.take_snapshot(who="me").view
+        assert workspace.snapshots() == [taken]
+    desk.done("export", "--bundle", str(tmp_path / "bundle"))
+    import_bundle(str(tmp_path / "bundle"), str(tmp_path / "there"), disk=CountdownDisk(None))
+    with Workspace.open(tmp_path / "there") as workspace:
+        assert workspace.snapshots() == [taken]
 
 
 def test_where_an_edit_has_taken_the_place_of_what_the_first_look_found_the_edit_counts(

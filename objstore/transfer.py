@@ -98,10 +98,13 @@ def import_bundle(
     Raises FileExists, PathReserved, BundleRefused with nothing changed, and what the disk raises.
     """
     see_free(directory)
+    disk = disk or Disk()
     made: list[str] = []
     try:
         _make_folders(directory, made)
-        return _imported(path, directory, disk or Disk(), files=files, progress=progress)
+        for folder in made:
+            disk.sync_directory(os.path.dirname(os.path.abspath(folder)))  # or a power cut could take all of it
+        return _imported(path, directory, disk, files=files, progress=progress)
     except BaseException:
         with suppress(OSError):  # somebody has put something there
             for folder in reversed(made):

@@ -692,6 +692,25 @@ def test_wherever_an_import_dies_there_is_no_history_without_its_files(
     assert stores > 0
 
 
+class Named(CountdownDisk):
+    """Keeps which folders were synced before anything was put into one."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.synced: list[str] = []
+
+    def sync_directory(self, path: str) -> None:
+        super().sync_directory(path)
+        if "stage" not in self.done:
+            self.synced.append(path)
+
+
+def test_the_folders_that_an_import_makes_are_durable_before_anything_is_in_them(bundle: Path, tmp_path: Path) -> None:
+    disk = Named()
+    import_bundle(str(bundle), str(tmp_path / "new/deeper"), disk=disk)
+    assert disk.synced[:2] == [str(tmp_path), str(tmp_path / "new")]
+
+
 class Meanwhile(CountdownDisk):
     """Somebody puts a file into the folder while the import is at it."""
 

@@ -160,7 +160,7 @@ class Batch:
         if name in self._blobs:
             return self._blobs[name]
         found = self._store.blob_place(name)
-        if found is None or found.depth >= MAX_DEPTH or found.size > MAX_BLOB:
+        if found is None or found.depth >= MAX_DEPTH or found.size > MAX_BLOB or not self._store.is_above_base(name):
             return None
         try:
             return Base(id=name, content=self._store.blob(name), depth=found.depth)

@@ -52,6 +52,17 @@ class BlobLookups:
         place = self._moved(Place(segment, offset), generation)
         return None if place is None else BlobPlace(place, size, self._depth(place))
 
+    def is_above_base(self, blob: BlobId) -> bool:
+        """Return whether a blob lies deeper than its base, or is a keyframe, by its row and that of the base.
+
+        What is told against it goes by its depth, and would be refused by who rebuilds a store if that were too low.
+        """
+        query = (
+            "SELECT iif(z.base IS NULL, z.depth = 0, z.depth > b.depth) "
+            "FROM blobs z LEFT JOIN blobs b ON b.id = z.base WHERE z.id = ?"
+        )
+        return bool(self._number(query, blob))
+
     def knows_of(self, blob: BlobId) -> bool:
         """Return whether the blob is stored, or something mentions it."""
         return self._db.execute("SELECT 1 FROM blobs WHERE id = ?", (blob,)).fetchone() is not None

@@ -114,7 +114,7 @@ class _Intake:
         if piece.like is None:
             return None
         found = self._store.blob_place(piece.like.id)
-        if found is None or found.depth >= MAX_DEPTH:
+        if found is None or found.depth >= MAX_DEPTH or not self._store.is_above_base(piece.like.id):
             return None
         content = self._content(piece.like)
         return Base(id=piece.like.id, content=content, depth=found.depth) if content else None

@@ -319,6 +319,10 @@ class Store:
         except (BlobDamaged, StoreDamaged):
             return True  # as any other that is stored and damaged
 
+    def is_above_base(self, name: BlobId) -> bool:
+        """Return whether what is told of a blob's depth can be relied on: it lies deeper than its base."""
+        return name in self._ahead.blobs or self._index.is_above_base(name)
+
     def knows_of(self, name: BlobId) -> bool:
         """Return whether the blob is stored, or was: whatever mentions it keeps its row."""
         return name in self._cache or name in self._ahead.blobs or self._index.knows_of(name)

@@ -218,6 +218,21 @@ def test_an_index_of_which_the_file_alone_is_removed_under_others_is_made_anew(t
     assert check_store(str(tmp_path)).faults == ()
 
 
+def test_nothing_is_told_against_a_state_of_which_the_index_has_a_wrong_depth(tmp_path: Path) -> None:
+    """A delta is deeper than its base: else who rebuilds a store from its segments refuses it."""
+    lines = [b"%d and some words\n" % number for number in range(500)]
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        for version in range(5):
+            lines[version * 7] = b"version %d\n" % version
+            write(workspace, "a.txt", b"".join(lines))
+    assert rewrite(tmp_path, "blobs", "depth", "0")
+    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
+        lines[50] = b"and on\n"
+        write(workspace, "a.txt", b"".join(lines))
+    (tmp_path / ".cas" / "index.sqlite").unlink()
+    assert check_store(str(tmp_path)).faults == ()
+
+
 def test_a_state_that_never_was_comes_into_no_record(tmp_path: Path) -> None:
     """One bit of a file's last state in the index, and somebody else seemed to have changed the file."""
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:

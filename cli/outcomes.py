@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from cli.naming import Selection
 from cli.overview import shown_edits
 from cli.terminal import Screen, shown_name, visible
-from objstore import Action, ConflictKind, NoSuchName, OnExternal, Status, Unit, is_binary
+from objstore import Action, ConflictKind, NoSuchName, OnExternal, Status, Unit, is_either_binary
 
 if TYPE_CHECKING:
     from objstore import Conflict, Conflicted, Decided, EditView, ExternalChange, FileEffect, Seq
@@ -341,7 +341,7 @@ def _quoted(sign: bytes, text: bytes, screen: Screen) -> Iterator[bytes]:
 
 def is_of_binary(conflict: "Conflict") -> bool:
     """Return whether the lines of a conflict are none of a text."""
-    return is_binary(conflict.removed) or is_binary(conflict.inserted)
+    return is_either_binary(conflict.removed, conflict.inserted)
 
 
 def beginning(text: bytes, most: int) -> bytes:

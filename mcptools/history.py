@@ -103,7 +103,7 @@ class History(Toolset):
                 raise missing
             lines = edit_diff(workspace, view).decode("utf-8", "backslashreplace").splitlines(keepends=True)
         most = self._limits.max_answer
-        listed = edit_listed(workspace, view, most // 2)
+        (listed,) = self._listed(workspace, [view])
         statuses = [status.value for status in view.units[1:]]
         given = page_of(reasons_given(view, _MOST_HUNKS), _said, offset=0, limit=0, budget=most // 4)
         said = len(listed.reason) + sum(map(_said, given.items))
@@ -152,12 +152,14 @@ class History(Toolset):
             most = self._limits.max_answer // _LISTED_SIZE + 2
             views = workspace.edits(replace(wanted, skip=offset, limit=most))
             if views or not offset:
-                listed = [edit_listed(workspace, view, self._limits.max_answer // 2) for view in views]
-                return self._listing(listed, 0).of_many(offset)
+                return self._listing(self._listed(workspace, views), 0).of_many(offset)
         views = workspace.edits(replace(wanted, limit=_MAX_LISTED))
-        shown = [view for view in views if self._directories.shows(workspace, view)]
-        seen = [edit_listed(workspace, view, self._limits.max_answer // 2) for view in shown]
-        return self._listing(seen, offset)
+        seen = [view for view in views if self._directories.shows(workspace, view)]
+        return self._listing(self._listed(workspace, seen), offset)
+
+    def _listed(self, workspace: Workspace, views: Sequence[EditView]) -> list[EditListed]:
+        """Return edits as they are listed, each with no longer a reason than leaves room in an answer."""
+        return [edit_listed(workspace, view, self._limits.max_answer // 2) for view in views]
 
     def _listing(self, edits: Sequence[EditListed], offset: int) -> Page[EditListed]:
         return page_of(edits, _size, offset=offset, limit=0, budget=self._limits.max_answer)

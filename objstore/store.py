@@ -160,6 +160,7 @@ class Store:
         opened = Index(self._index_path, self.log)
         self._left.append(self._index)
         self._index, self._ahead = opened, Ahead()  # all of it is in the log
+        self._is_doubted = False
 
     def close_left(self) -> None:
         """Close the indexes in whose place came others. Call it when nobody asks one of them any more."""
@@ -171,7 +172,7 @@ class Store:
         is_over = self._in_memory_until is not None and time.monotonic() > self._in_memory_until
         if is_over or self._is_doubted or not self._index.is_there:
             self._open_index()
-            self._in_memory_until, self._is_doubted = None, False
+            self._in_memory_until = None
         if not self._index.knows_generations:
             self.index.follow_generations()
             self.forget()  # what went from the store may have been meant to go for good
@@ -231,7 +232,6 @@ class Store:
         """Put into the index what this process has appended since it last did; into one in memory if it has no room."""
         if self._is_doubted and self._ahead.groups:
             self._open_index()  # which reads them from the log
-            self._is_doubted = False
         try:
             self._put_in()
         except DatabaseError as error:

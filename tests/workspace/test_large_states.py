@@ -587,14 +587,19 @@ class TornDisk(CountdownDisk):
         super().rewrite(directory, name, content)
 
 
-@pytest.mark.parametrize("path", ["f", "g"], ids=["large before", "small before"])
-def test_a_large_file_with_two_names_that_was_being_rewritten_is_finished(tmp_path: Path, path: str) -> None:
-    started(tmp_path)
-    (tmp_path / "same").hardlink_to(tmp_path / path)
-    with Workspace.open(tmp_path, TornDisk()) as workspace, workspace.call(CallInfo(tool="t")) as call:
+def cut_off(root: Path, path: str) -> None:
+    """Leave a file with two names as a power cut does that comes while it is being rewritten."""
+    started(root)
+    (root / "same").hardlink_to(root / path)
+    with Workspace.open(root, TornDisk()) as workspace, workspace.call(CallInfo(tool="t")) as call:
         call.write(path, WANTED)
         with pytest.raises(PowerCut):
             call.commit()
+
+
+@pytest.mark.parametrize("path", ["f", "g"], ids=["large before", "small before"])
+def test_a_large_file_with_two_names_that_was_being_rewritten_is_finished(tmp_path: Path, path: str) -> None:
+    cut_off(tmp_path, path)
     torn = (tmp_path / path).read_bytes()
     assert torn not in {LARGE, TEN, WANTED}
     Workspace.open(tmp_path).close()
@@ -613,12 +618,7 @@ def test_what_a_rewrite_of_a_file_with_two_names_can_not_have_left_is_somebodys(
     tmp_path: Path, path: str, left: bytes
 ) -> None:
     """What is in the way of the new bytes is written over, and what is too long for them goes last."""
-    started(tmp_path)
-    (tmp_path / "same").hardlink_to(tmp_path / path)
-    with Workspace.open(tmp_path, TornDisk()) as workspace, workspace.call(CallInfo(tool="t")) as call:
-        call.write(path, WANTED)
-        with pytest.raises(PowerCut):
-            call.commit()
+    cut_off(tmp_path, path)
     (tmp_path / path).write_bytes(left)
     with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
         assert [change.path for change in workspace.status().external] == [path]

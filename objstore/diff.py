@@ -1,14 +1,17 @@
 """Diff: the hunks between two texts, found by patience.
 
-Lines that occur once on either side anchor the comparison (Bram Cohen's patience diff), gap by gap; a gap
-without such lines is matched by its longest common subsequence (Hunt and Szymanski) while that is cheap,
-and replaced as a whole when it is not. Time is O(n log n) for every input: the number of rounds and the
-number of candidate pairs are both limited.
+Lines that occur once on either side anchor the comparison (Bram Cohen's patience diff), gap by gap; where such
+lines cross, those that are unique in the whole texts come first, since a function's name says more than its
+`return`. A gap without such lines is matched by its longest common subsequence (Hunt and Szymanski) while that is
+cheap, and replaced as a whole when it is not. Pure insertions and deletions are then brought into one place that
+depends on the texts alone. Time is O(n log n) for every input: the number of rounds and the number of candidate
+pairs are both limited.
 """
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import count
 from typing import Final, NamedTuple
 
@@ -44,14 +47,22 @@ def diff_lines(before: bytes, after: bytes, affixes: Affixes | None = None) -> t
     replaced = old[head : len(old) - tail].split(b"\n")[:-1]
     replacing = new[head : len(new) - tail].split(b"\n")[:-1]
     line = old.count(b"\n", 0, head)
-    hunks = _between(_matches(replaced, replacing), len(replaced), len(replacing), line)
-    if any(not hunk.old_count or not hunk.new_count for hunk in hunks):
+    shared = partial(_shared_lines, old, head, tail)
+    hunks = _between(_matches(replaced, replacing, shared), len(replaced), len(replacing), line)
+    if any(map(_is_pure, hunks)):
         room = old[_back(old, head, _SLIDE) : head].split(b"\n")[:-1]
         above = line - len(room)
-        moved = (Hunk(h.old_start - above, h.old_count, h.new_start - above, h.new_count) for h in hunks)
-        slid = _slid(room + replaced, room + replacing, moved)
+        # A single pure hunk has sunk as far as it goes: no longer start is shared.
+        below = old[len(old) - tail :].split(b"\n")[:-1] if len(hunks) > 1 and _is_pure(hunks[-1]) else []
+        moved = [Hunk(h.old_start - above, h.old_count, h.new_start - above, h.new_count) for h in hunks]
+        slid = _slid(room + replaced + below, room + replacing + below, moved)
         hunks = [Hunk(h.old_start + above, h.old_count, h.new_start + above, h.new_count) for h in slid]
     return tuple(hunks)
+
+
+def _shared_lines(text: bytes, head: int, tail: int) -> set[bytes]:
+    """Return the lines above and below what two texts differ in."""
+    return {*text[:head].split(b"\n"), *text[len(text) - tail :].split(b"\n")}
 
 
 def _back(text: bytes, offset: int, lines: int) -> int:
@@ -80,8 +91,8 @@ class _Block(NamedTuple):
     size: int
 
 
-def _matches(old_lines: Sequence[bytes], new_lines: Sequence[bytes]) -> list[_Block]:
-    """Return the blocks of lines that stay, ascending."""
+def _matches(old_lines: Sequence[bytes], new_lines: Sequence[bytes], shared: Callable[[], set[bytes]]) -> list[_Block]:
+    """Return the blocks of lines that stay, ascending. `shared` returns the lines above and below these."""
     length = len(old_lines)
     if length == len(new_lines) > 0 and old_lines[1:-1] == new_lines[1:-1]:
         # The commonest of all: one line was changed, or two. What is nowhere in the other text can't be matched better.
@@ -94,12 +105,21 @@ def _matches(old_lines: Sequence[bytes], new_lines: Sequence[bytes]) -> list[_Bl
     new = [numbers[line] for line in new_lines]
     budget = _PAIRS + 10 * (len(old) + len(new))
     blocks: list[_Block] = []
+    unique: set[int] | None = None  # lines that occur once in either whole text; None: not looked for yet
     gaps = [_Gap(0, len(old), 0, len(new), _ROUNDS)]
     while gaps:
         gap = _trim(old, new, gaps.pop(), blocks)
         if set(old[gap.a : gap.b]).isdisjoint(new[gap.c : gap.d]):
             continue
-        if gap.rounds and (chain := _longest_chain(_unique_pairs(old, new, gap))):
+        pairs = _unique_pairs(old, new, gap) if gap.rounds else []
+        chain = _longest_chain(pairs)
+        if len(chain) < len(pairs):  # lines cross: trust those that are unique in the whole texts
+            if unique is None:
+                whole = _unique_pairs(old, new, _Gap(0, len(old), 0, len(new), 0))
+                around = shared() if whole else ()
+                unique = {old[place] for place, _ in whole if old_lines[place] not in around}
+            chain = _longest_chain(pair for pair in pairs if old[pair[0]] in unique) or chain
+        if chain:
             gaps.extend(_cut(gap, chain))
             blocks.extend(_Block(a, c, 1) for a, c in chain)
             continue
@@ -203,23 +223,61 @@ def _between(blocks: Iterable[_Block], old_count: int, new_count: int, line: int
     return hunks
 
 
-def _slid(old: Sequence[bytes], new: Sequence[bytes], hunks: Iterable[Hunk]) -> list[Hunk]:
-    """Move pure insertions and deletions up to where a person would have cut.
+def _slid(old: Sequence[bytes], new: Sequence[bytes], hunks: Sequence[Hunk]) -> list[Hunk]:
+    """Move pure insertions and deletions to where a person would have cut.
 
     A hunk of whole lines can often stand in several places with the same effect (`}` lines, comment
     openers). The best place follows a blank line or the start of the text; then the one whose first line
-    is indented least; then the lowest.
+    is indented least; then the lowest. The search begins at the lowest place, wherever matching left the
+    hunk, so an insertion and its removal name the same lines.
     """
     slid: list[Hunk] = []
-    for hunk in hunks:
-        place = hunk
-        if not hunk.old_count or not hunk.new_count:
-            lines, start, count = (new, *hunk[2:]) if hunk.new_count else (old, *hunk[:2])
+    for hunk in _sunk(old, new, hunks):
+        up = 0
+        if _is_pure(hunk):
             room = hunk.old_start - slid[-1].old_end - 1 if slid else hunk.old_start
-            up = _best_slide(lines, start, count, min(room, _SLIDE))
-            place = Hunk(hunk.old_start - up, hunk.old_count, hunk.new_start - up, hunk.new_count)
-        slid.append(place)
+            up = _best_slide(*_side(hunk, old, new), min(room, _SLIDE))
+        slid.append(_moved(hunk, -up))
     return slid
+
+
+def _sunk(old: Sequence[bytes], new: Sequence[bytes], hunks: Sequence[Hunk]) -> Iterator[Hunk]:
+    """Move each pure hunk down as far as it goes, and join it with the next one where both insert or both delete."""
+    sunk: list[Hunk] = []  # from the last to the first
+    for hunk in reversed(hunks):
+        place = hunk
+        while _is_pure(place):
+            lines, start, count = _side(place, old, new)
+            room = (sunk[-1].old_start if sunk else len(old)) - place.old_end
+            down = 0
+            while down < room and lines[start + down] == lines[start + count + down]:
+                down += 1
+            place = _moved(place, down)
+            if down < room or not sunk:
+                break
+            if not (_is_pure(sunk[-1]) and bool(place.old_count) is bool(sunk[-1].old_count)):
+                place = _moved(place, -1)  # hunks don't touch
+                break
+            below = sunk.pop()
+            place = place._replace(
+                old_count=place.old_count + below.old_count, new_count=place.new_count + below.new_count
+            )
+        sunk.append(place)
+    return reversed(sunk)
+
+
+def _is_pure(hunk: Hunk) -> bool:
+    """Return whether the hunk only inserts or only deletes."""
+    return not (hunk.old_count and hunk.new_count)
+
+
+def _side(hunk: Hunk, old: Sequence[bytes], new: Sequence[bytes]) -> tuple[Sequence[bytes], int, int]:
+    """Return the text that has the lines of a pure hunk, and where and how many they are."""
+    return (new, *hunk[2:]) if hunk.new_count else (old, *hunk[:2])
+
+
+def _moved(hunk: Hunk, lines: int) -> Hunk:
+    return Hunk(hunk.old_start + lines, hunk.old_count, hunk.new_start + lines, hunk.new_count)
 
 
 def _best_slide(lines: Sequence[bytes], start: int, count: int, room: int) -> int:

@@ -122,11 +122,16 @@ def note_moves(units: Sequence[Unit]) -> None:
             put_back.setdefault(line.strip(), set()).add(unit)
     put_back.pop(b"", None)
     for unit in deletions:
-        moved: dict[Unit, set[Unit]] = {}
+        taken: dict[Unit, list[bytes]] = {}  # author -> the lines of its text that are not blank
         for run in unit.deleted:
             if run.inserter.index != BASE:
-                for line in run.text.split(b"\n"):
-                    moved.setdefault(run.inserter, set()).update(put_back.get(line.strip(), ()))
+                lines = map(bytes.strip, run.text.split(b"\n"))
+                taken.setdefault(run.inserter, []).extend(filter(None, lines))
+        moved: dict[Unit, set[Unit]] = {}
+        for author, lines in taken.items():
+            back = [line for line in lines if line in put_back]
+            if back and 2 * len(back) > len(lines):
+                moved[author] = set().union(*(put_back[line] for line in back))
         unit.moved = moved
         for target in set().union(*moved.values()):
             target.readers += (unit,)

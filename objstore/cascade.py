@@ -6,7 +6,7 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from objstore.values import value
-from objstore.weave import BASE, UnitIndex
+from objstore.weave import UnitIndex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +43,8 @@ def cascade(weave: Weave, changes: Mapping[UnitIndex, bool]) -> Cascade:
     while True:
         latest = _latest_failing(weave, suspects, kept)
         if latest is None and (failing := weave.failing()):
-            needed = {unit for needs in failing.values() for unit in needs} - changed.keys() - kept - {BASE}
+            needed = {unit for needs in failing.values() for unit in needs} - changed.keys() - kept
+            needed = {unit for unit in needed if not weave.is_fixed(unit)}
             dead = {unit for unit in needed if not weave.is_live(unit)}
             if dead or not needed:
                 blocked = blocked or weave.conflicts()
@@ -77,6 +78,6 @@ def _flip(weave: Weave, changes: Mapping[UnitIndex, bool], suspects: list[int]) 
 def _latest_failing(weave: Weave, suspects: list[int], kept: set[UnitIndex]) -> UnitIndex | None:
     while suspects:
         unit = UnitIndex(-heappop(suspects))
-        if unit not in kept and weave.is_failing(unit):
+        if unit not in kept and weave.is_failing(unit) and not weave.is_fixed(unit):
             return unit
     return None

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from objstore.putback import taken_out
+from objstore.putback import other_forms, taken_out
 from objstore.runs import text_of
 from objstore.terms import ConflictKind
 from objstore.values import value
@@ -86,6 +86,26 @@ class Checked:
         self.missing = {author: needed for author in authors if (needed := _missing_target(unit, author)) is not None}
         self.rivals = _rivals(unit)
         self.returned = {run: needs for run in _region(unit, order) if (needs := _returned(unit, run))}
+        if unit.echoes:
+            self._count_forms(unit)
+
+    def _count_forms(self, unit: Unit) -> None:
+        """Take account of the other forms of what `unit` took out: each line has to be there once, in any of them.
+
+        Where another form of a line is there, what `unit` put in has its place only if it took out all that came
+        with the form that it saw.
+        """
+        taken = set(unit.deleted)
+        is_all_there = True
+        for run in unit.deleted:
+            there = _forms_below(unit, run)
+            has_place = run in there or not unit.inserted or taken.issuperset(run.inserter.inserted)
+            is_all_there = is_all_there and bool(there) and has_place
+            if len(there) > 1:
+                others = {form: needs for form in there if form is not run and (needs := _returned(unit, form))}
+                self.returned.update(others)
+        if is_all_there:
+            self.missing.clear()
 
     def follow(self, unit: Unit, about: About, order: RunOrder) -> None:
         """Take account of what has changed."""
@@ -93,7 +113,7 @@ class Checked:
             needed = _missing_target(unit, author)
             if needed is None:
                 self.missing.pop(author, None)
-            elif any(unit in run.deleters and run not in unit.echoes for run in author.inserted):
+            else:
                 self.missing[author] = needed
         for other in about.deleters:
             self.rivals.discard(other)
@@ -118,7 +138,7 @@ def findings(unit: Unit, order: RunOrder, about: About | None = None) -> list[Fi
         takers = taken_out(unit) if unit.live else None
         return [(ConflictKind.BOTH_CHANGED, frozenset(takers))] if takers else []
     checked = unit.checked
-    if checked is None or about is None or about.is_all:
+    if checked is None or about is None or about.is_all or unit.echoes:
         checked = Checked(unit, order)
         if unit.watches or len(unit.deleted) > _FEW_RUNS:
             unit.checked = checked
@@ -163,6 +183,17 @@ def unseen(runs: Iterable[Run]) -> tuple[Unit, set[Unit]] | None:
     newest = max((run.inserter for run in written), key=lambda unit: unit.since)
     strange = [run for run in written if run.inserter.since < newest.since and not newest.saw(run)]
     return (newest, {unit for run in strange for unit in _returned(newest, run)}) if strange else None
+
+
+def _forms_below(unit: Unit, run: Run) -> list[Run]:
+    """Return the forms of a line that `unit` took out which older units alone would show."""
+    return [
+        form
+        for form in (run, *other_forms(run, unit.since))
+        if form.inserter.live
+        and not form.inserter.hidden
+        and not any(taker.since < unit.since for taker in form.takers)
+    ]
 
 
 def _missing_target(unit: Unit, author: Unit) -> Unit | None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, Generic, NamedTuple, Self, TypeVar
 
 from objstore.cascade import Cascade, cascade
+from objstore.diff import diff_lines
 from objstore.errors import HistoryBroken
 from objstore.ids import BlobId
 from objstore.markers import Labels, MarkedText
@@ -21,7 +22,7 @@ from objstore.standins import is_stand_in, mixes_stand_ins
 from objstore.terms import DocumentId, Seq, Status, Unit
 from objstore.unified import is_binary
 from objstore.values import replace, value
-from objstore.weave import BASE, UnitIndex, Weave, WeaveConflict
+from objstore.weave import UnitIndex, Weave, WeaveConflict
 from objstore.weavestate import WeaveState
 
 __all__ = ["Document", "DocumentState", "Standing", "replayed"]
@@ -30,6 +31,9 @@ Value = TypeVar("Value")
 
 _LETTERS: Final = {Status.PENDING: b"p", Status.ACCEPTED: b"a", Status.REJECTED: b"r"}
 _STATUSES: Final = {letter[0]: status for status, letter in _LETTERS.items()}
+NO_EDIT: Final = Unit(Seq(0), 0)
+"""Stands for what is the work of no edit: what an older version wrote by a decision, beside what it meant."""
+
 _OPPOSITE: Final = {ord("a"): ord("r"), ord("r"): ord("a")}
 """What is the other way; a pending unit was decided neither way."""
 
@@ -55,6 +59,7 @@ class DocumentState(NamedTuple):
     mode: int  # before the first edit
     modes: list[tuple[int, int]]  # edit, permission bits that it wrote
     amendments: list[tuple[int, int]]  # edit, the one that it amends
+    corrections: list[tuple[int, int]]  # place among the edits, number of the decision that wrote something else
     is_large: bool  # whether any state of it is too large for the weave, and stood in for
 
 
@@ -93,6 +98,7 @@ class Document:
         self._paths = _Register(state.path, state.paths)
         self._modes = _Register(state.mode, state.modes)
         self._amendments = [(Seq(seq), Seq(amended)) for seq, amended in state.amendments]
+        self._corrections = dict(state.corrections)
         self._is_large = state.is_large
 
     @classmethod
@@ -115,6 +121,7 @@ class Document:
             mode=stands.mode,
             modes=[],
             amendments=[],
+            corrections=[],
             is_large=stands.content is not None and is_stand_in(stands.content),
         )
         return cls(state, Weave(stands.content))
@@ -138,6 +145,7 @@ class Document:
             mode=mode,
             modes=modes,
             amendments=list(self._amendments),
+            corrections=[*self._corrections.items()],
             is_large=self._is_large,
         )
         return state, self._weave.state()
@@ -178,6 +186,29 @@ class Document:
         shared = self._seqs if len(self._seqs) < len(decision.verdicts) else decision.verdicts
         shares = (decision.verdicts.get(seq, {}) for seq in shared)
         self.give({unit: status for share in shares for unit, status in share.items() if self.knows(unit)})
+
+    def correct(self, decision: PastDecision, content: bytes | None) -> None:
+        """Go on from what a decision wrote, where that is not the text under its verdicts.
+
+        Older versions made other texts of some verdicts. What they wrote is what later edits began from, so the
+        difference stays, and no decision takes it out. Raises HistoryBroken.
+        """
+        before = self._weave.text()
+        hunks = () if before is None or content is None else diff_lines(before, content)
+        try:
+            indexes = self._weave.record(content, hunks)
+        except ValueError as error:
+            raise HistoryBroken(self._name(), self.last, str(error)) from error
+        self._weave.fix(indexes)
+        self._corrections[len(self._seqs)] = decision.number
+        self._seqs.append(self.last)
+        self._firsts.append(indexes[0])
+        self._statuses += _LETTERS[Status.ACCEPTED] * len(indexes)
+
+    @property
+    def corrected(self) -> tuple[int, ...]:
+        """Return the numbers of the decisions that wrote something else than the text under their verdicts."""
+        return tuple(self._corrections.values())
 
     # ---- verdicts
 
@@ -263,7 +294,7 @@ class Document:
         gone = {unit: self._status(unit) for unit in map(self._unit, done.rejected)}
 
         def labelled(units: set[UnitIndex]) -> Labels:
-            here = set(map(self._unit, units - {BASE}))
+            here = {self._unit(index) for index in units if not self._weave.is_fixed(index)}
             return labels(
                 {unit: status for unit, status in decided.items() if unit in here},
                 [unit for unit in gone if unit in here],
@@ -319,8 +350,9 @@ class Document:
             goes = [self._index(unit) for unit in self.amendments({**verdicts, **went}) if unit not in stay]
             mixed = None if goes else self._mixed()
             if mixed is not None:
-                around = sorted({mixed.unit, *mixed.needs} - {BASE}, reverse=True)
-                goes = [index for index in around if self._weave.is_live(index) and index not in kept][:1]
+                around = (unit for unit in {mixed.unit, *mixed.needs} if not self._weave.is_fixed(unit))
+                goes = [unit for unit in sorted(around, reverse=True) if self._weave.is_live(unit) and unit not in kept]
+                goes = goes[:1]
             elif not goes:
                 break
             further = cascade(self._weave, {**kept, **dict.fromkeys(goes, False)})
@@ -368,7 +400,7 @@ class Document:
 
         None stands for lines that were there before the first edit.
         """
-        return [(self._unit(index) if index else None, lines) for index, lines in self._weave.blame()]
+        return [(None if self._weave.is_fixed(index) else self._unit(index), n) for index, n in self._weave.blame()]
 
     def path_writer(self) -> Unit | None:
         """Return the unit that put the file where it stands (None: it stood there from the beginning)."""
@@ -428,6 +460,8 @@ class Document:
 
     def _unit(self, index: int) -> Unit:
         at = bisect_right(self._firsts, index) - 1
+        if at in self._corrections:
+            return NO_EDIT
         return Unit(self._seqs[at], index - self._firsts[at])
 
     def _end(self, at: int) -> int:
@@ -473,17 +507,25 @@ def replayed(
     blob: Callable[[BlobId], bytes],
     after: Callable[[PastEdit, Document], bytes | Splice | None],
     since: Document | None = None,
+    *,
+    is_checked: bool = False,
 ) -> Document:
     """Return the document that `records`, in the order of the journal, make of what it was `since` (None: nothing).
 
     `blob`: the text of a state. `after`: the text after an edit (None: no file), or what that did to the one before,
-    which the document has. Raises HistoryBroken.
+    which the document has. `is_checked`: whether the text is compared with what each decision wrote, and corrected.
+    Raises HistoryBroken.
     """
     built = since
     for record in records:
         if isinstance(record, PastDecision):
             if built is not None:
                 built.replay(record)
+                if is_checked and document in record.written:
+                    name = record.written[document]
+                    written = None if name is None else blob(name)
+                    if written != built.text():
+                        built.correct(record, written)
             continue
         if built is None:
             built = Document.begun(record, None if record.before is None else blob(record.before.blob))

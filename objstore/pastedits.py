@@ -7,6 +7,7 @@ may be on thousands of files, each of which is replayed with its own share.
 from typing import Any, Final, NamedTuple
 
 from objstore.hunks import Hunk
+from objstore.ids import BlobId
 from objstore.terms import DocumentId, FileState, Seq, Status, Unit
 
 __all__ = ["PastDecision", "PastEdit", "past_decision", "past_edit"]
@@ -58,6 +59,7 @@ class PastDecision(NamedTuple):
     number: int
     size: int  # how many verdicts there are
     verdicts: dict[Seq, dict[Unit, Status]]  # by the edit
+    written: dict[DocumentId, BlobId | None]  # what became of each file that changed; None: it was removed
 
 
 def past_decision(fields: dict[str, Any]) -> PastDecision:
@@ -65,7 +67,8 @@ def past_decision(fields: dict[str, Any]) -> PastDecision:
     verdicts: dict[Seq, dict[Unit, Status]] = {}
     for seq, hunk, status in fields["verdicts"]:
         verdicts.setdefault(seq, {})[Unit(seq, hunk)] = _STATUSES[status]
-    return PastDecision(fields["number"], len(fields["verdicts"]), verdicts)
+    written = {one["document"]: one["after"][0] if "after" in one else None for one in fields.get("written", ())}
+    return PastDecision(fields["number"], len(fields["verdicts"]), verdicts, written)
 
 
 def _state(spelt: list[Any] | None, known: FileState | None) -> FileState | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from objstore.putback import hidden_alike, link_undone
+from objstore.putback import link_undone
 
 if TYPE_CHECKING:
     from objstore.runorder import RunOrder
     from objstore.runs import Run, Unit
 
-__all__ = ["alert_surrounding", "insert", "set_ending", "slot"]
+__all__ = ["alert_surrounding", "insert", "slot"]
 
 
 def insert(order: RunOrder, unit: Unit, line: int, text: bytes) -> None:
@@ -51,21 +51,6 @@ def alert_surrounding(order: RunOrder, unit: Unit) -> None:
             if other.gap is not None and other.gap[1] is removed:
                 other.gap = other.gap[0], unit.inserted[-1]
                 order.watch(other)
-
-
-def set_ending(last: Run, unit: Unit, *, missing: bool) -> bool:
-    """Let a unit say whether the last line, at the end of a run, lacks its newline; return whether that is news."""
-    said = False
-    lines = [last, *hidden_alike(last)]
-    original = last.original
-    while original is not None and original.is_open is not missing:  # else those above it are as it is
-        lines.append(original)
-        original = original.original
-    for run in lines:  # the same line, whichever of them comes back in this one's stead
-        if run.is_open is not missing:
-            run.endings += ((unit, missing),)
-            said = True
-    return said
 
 
 def slot(order: RunOrder, below: Run | None, above: Run | None) -> Run | None:

@@ -20,7 +20,9 @@ whom somebody *asks*: who took out their text, or undid them. So what was tried 
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
+from itertools import islice
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
 
 from objstore.runs import BASE, MOST_HIDDEN, text_of
 
@@ -34,14 +36,17 @@ __all__ = [
     "ask",
     "count_bare",
     "derive",
-    "hidden_alike",
     "link_undone",
     "lose",
     "note_moves",
+    "other_forms",
     "returned",
     "stand_back",
     "taken_out",
 ]
+
+
+_INDEX: Final = attrgetter("index")
 
 
 def link_undone(unit: Unit, order: RunOrder) -> None:
@@ -56,14 +61,20 @@ def link_undone(unit: Unit, order: RunOrder) -> None:
         first, last = unit.gap
         deletions = (taker for taker in last.takers if not taker.inserted)
         other = next((d for d in deletions if order.distance(first, d.deleted[0]) >= 0), None)
-    if other is None or any(restoring.live and restoring.undoes is other for restoring in other.shadowed):
-        return
+    if other is None or not _undo(unit, other, order):
+        _pair_with_earlier(unit, order)
+
+
+def _undo(unit: Unit, other: Unit, order: RunOrder) -> bool:
+    """Let `unit` undo `other` if it puts back, byte for byte, what that took out; return whether it does."""
+    if any(restoring.live and restoring.undoes is other for restoring in other.shadowed):
+        return False
     taken: Iterable[Run] = other.deleted
     if other.echoes and unit.gap is not None:
         taken = [run for run in order.runs(*unit.gap) if other in run.deleters]
     restored = [run for run in taken if run.hidden_only_by(other)]
     if not _same_lines(restored, unit.inserted) or any(len(run.copies) >= MOST_HIDDEN for run in restored):
-        return
+        return False
     _copy(restored, unit, order)
     if not other.is_asked:
         ask(other)
@@ -72,6 +83,35 @@ def link_undone(unit: Unit, order: RunOrder) -> None:
     for decisive in (other, *unit.restores):
         if decisive.index != BASE:  # which is always live
             decisive.shadowed += (unit,)
+    return True
+
+
+def _pair_with_earlier(unit: Unit, order: RunOrder) -> None:
+    """Pair what `unit` inserted with the newest earlier text of its place that has the same lines."""
+    for earlier in _earlier_texts(unit, order):
+        if _same_lines(earlier, unit.inserted) and all(len(run.copies) < MOST_HIDDEN for run in earlier):
+            _copy(earlier, unit, order)
+            return
+
+
+def _earlier_texts(unit: Unit, order: RunOrder) -> Iterator[Sequence[Run]]:
+    """Yield what was taken out, with all that replaced it, where `unit` put its text; the newest first."""
+    replacing = unit
+    for _ in range(MOST_HIDDEN):
+        if not replacing.deleted:
+            break
+        author = replacing.deleted[0].inserter
+        if author.inserted != replacing.deleted:
+            return
+        yield author.deleted
+        replacing = author
+    if replacing.deleted or replacing.gap is None:
+        return
+    hidden = dict.fromkeys(islice(order.runs(*replacing.gap), MOST_HIDDEN))
+    takers = {taker for run in hidden for taker in run.deleters if taker.since < replacing.since}
+    for taker in sorted(takers, key=_INDEX, reverse=True):
+        if hidden.keys() >= {*taker.deleted, *taker.inserted}:
+            yield taker.deleted
 
 
 def _copy(restored: Sequence[Run], unit: Unit, order: RunOrder) -> None:
@@ -90,25 +130,17 @@ def _copy(restored: Sequence[Run], unit: Unit, order: RunOrder) -> None:
             run.copies += (copy,)
 
 
-def hidden_alike(run: Run) -> list[Run]:
-    """Return the hidden runs with the very lines of `run`, other than those of which it is a copy.
-
-    These are its copies, which stand back for it or are rejected, and what puts the same text back as it does.
-    """
-    found: list[Run] = []
-    pending = list(run.copies)
-    below, above = run, run.original
+def other_forms(run: Run, since: UnitIndex) -> list[Run]:
+    """Return the runs of edits before `since` with the very lines of `run`: what it put back, and copies of that."""
+    first = run
     for _ in range(MOST_HIDDEN):
-        if above is None:
+        if first.original is None:
             break
-        pending += [copy for copy in above.copies if copy is not below]
-        below, above = above, above.original
-    while pending:
-        copy = pending.pop()
-        if not copy.shown:
-            found.append(copy)
-            pending += copy.copies
-    return found
+        first = first.original
+    forms = [first]
+    for form in forms:
+        forms += [copy for copy in form.copies if copy.inserter.since < since]
+    return [form for form in forms if form is not run]
 
 
 def note_moves(units: Sequence[Unit]) -> None:
@@ -125,8 +157,8 @@ def note_moves(units: Sequence[Unit]) -> None:
         taken: dict[Unit, list[bytes]] = {}  # author -> the lines of its text that are not blank
         for run in unit.deleted:
             if run.inserter.index != BASE:
-                lines = map(bytes.strip, run.text.split(b"\n"))
-                taken.setdefault(run.inserter, []).extend(filter(None, lines))
+                stripped = map(bytes.strip, run.text.split(b"\n"))
+                taken.setdefault(run.inserter, []).extend(filter(None, stripped))
         moved: dict[Unit, set[Unit]] = {}
         for author, lines in taken.items():
             back = [line for line in lines if line in put_back]

@@ -41,7 +41,7 @@ _MOST_OLD: Final = 200_000
 _called_old = 0
 """Objects that were made in replays since."""
 
-_MAGIC: Final = b"casweav8"
+_MAGIC: Final = b"casweav9"
 """Begins a kept state; the digit counts versions of its form."""
 
 _KEPT: Final = "weave-"
@@ -143,7 +143,8 @@ def _followed(
 ) -> Document:
     """Return the document after everything that the journal says behind `position`, where it was `since`.
 
-    `is_hashed`: whether each state is compared with its hash, and not only the last.
+    `is_hashed`: whether each state is compared with its hash, and not only the last, and what each decision wrote with
+    the text under its verdicts.
     """
     store = journal.store
     records: list[PastEdit | PastDecision] = []
@@ -161,7 +162,7 @@ def _followed(
     if since is None and store.index.oldest_edit(document) is None:
         since = _without_history(journal, document)
     states = States(store, {} if is_hashed else places)
-    loaded = replayed(records, document, store.text, states.after, since)
+    loaded = replayed(records, document, store.text, states.after, since, is_checked=is_hashed)
     _check(journal, loaded)
     if sum(map(_weight, records)) >= _KEEP_AFTER:
         _keep(journal, loaded, _Position(*edit, *decision))

@@ -46,6 +46,7 @@ class Unit:
     flips: tuple[int, ...] = ()  # how many units there were each time `live` changed
     above: Run | None = None  # for a pure insertion: the run whose last line stood above it, and
     below: Run | None = None  # the run whose first line stood below it; None: the end of all text
+    ending: tuple[Run, bool]  # of those that said whether the last line lacks its newline: the last run, what they said
     gap: tuple[Run, Run] | None = None  # first and last of the hidden runs among which it inserted, or took out a file
     checked: Checked | None = None  # what was found of a live unit with many lines; None: look again
     stands_on: Run | None = None  # first bound of the file that this one moves, or gives a mode
@@ -85,6 +86,11 @@ class Unit:
         if not self.deleted:
             raise ValueError("the unit has no region")
         return self.deleted[0], self.deleted[-1]
+
+    @property
+    def is_ender(self) -> bool:
+        """Whether the unit has an `ending`."""
+        return "ending" in self.__dict__
 
     def flip(self, units: int) -> None:
         """Turn live into dead or dead into live, at the moment when there are so many `units`."""
@@ -141,7 +147,7 @@ class Run:
         "block",
         "copies",
         "deleters",
-        "endings",
+        "enders",
         "inserter",
         "lines",
         "lost",
@@ -164,7 +170,7 @@ class Run:
         self.asked: tuple[Unit, ...] = ()  # those that are asked, in any order
         self.shown = True
         self.anchored: tuple[Unit, ...] = ()  # pure insertions made directly above or below
-        self.endings: tuple[tuple[Unit, bool], ...] = ()  # who left the last line without a newline, or gave it one
+        self.enders: tuple[Unit, ...] = ()  # units whose `ending` is about this run
         self.original: Run | None = None  # the same lines, which this run put back
         self.copies: tuple[Run, ...] = ()  # runs that put these lines back, in the order of recording
         self.lost: tuple[Unit, ...] = ()  # of a copy: the live units that take out what it stands for (see `putback`)
@@ -195,18 +201,15 @@ class Run:
             return False
         return all(other is unit for other in self.takers)
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the last line lacks its newline when it ends the file: the last live writer decides."""
-        return next((missing for unit, missing in reversed(self.endings) if unit.live), False)
-
     def cut(self, lines: int, at: int) -> Run:
         """Keep the first `lines` lines, of `at` bytes; return the rest as a run of its own, not yet in order."""
         rest = Run(self.inserter, self.start + lines, self.text[at:], self.lines - lines)
         self.text, self.lines = self.text[:at], lines
         rest.deleters, rest.takers, rest.asked = self.deleters, self.takers, self.asked
         rest.lost, rest.shown = self.lost, self.shown
-        rest.endings, self.endings = self.endings, ()
+        rest.enders, self.enders = self.enders, ()
+        for unit in rest.enders:
+            unit.ending = rest, unit.ending[1]
         pieces = self.inserter.inserted
         pieces.insert(bisect_left(pieces, rest.start, key=_START), rest)
         for unit in self.deleters:

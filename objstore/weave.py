@@ -6,8 +6,9 @@ whatever the order in which they were decided, and any unit can be dropped and t
 its own lines. (Weaves: SCCS; showing a text as an image of everything that ever was: the xi editor.)
 
 The start and the end of the file are bounds, runs of no lines that creation puts in and deletion takes
-out: an empty file still has them. Whether the last line lacks its newline is no part of the lines; each
-line remembers who last said so.
+out: an empty file still has them. Whether the last line lacks its newline is no part of the lines: of the
+live units that said so or otherwise the newest decides, whichever line is the last one now, except where lines
+that it didn't know of follow those that it saw.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from objstore.conflicts import About, WeaveConflict, described, findings, unseen
 from objstore.hunks import borders, inserted_texts
 from objstore.lines import NOTHING_SHARED, closed, is_closed
 from objstore.markers import marked
-from objstore.placement import alert_surrounding, insert, set_ending, slot
+from objstore.placement import alert_surrounding, insert, slot
 from objstore.putback import (
     ask,
     count_bare,
     derive,
-    hidden_alike,
     link_undone,
     lose,
     note_moves,
+    other_forms,
     returned,
     stand_back,
 )
@@ -38,7 +39,7 @@ from objstore.terms import ConflictKind
 from objstore.weavestate import order_and_units, state_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from objstore.conflicts import Finding
     from objstore.hunks import Hunk
@@ -61,7 +62,8 @@ class Weave:
         self._order = RunOrder()
         self._findings: dict[Unit, list[Finding]] = {}  # of the units in conflict
         self._holders: list[Unit] = []  # those that stand on a bound
-        self.has_endings = False  # whether any line was ever left without its newline
+        self._fixed = {BASE}  # units that are always live
+        self._enders: list[Unit] = []  # who left the last line without a newline, or gave it one
         self._text: bytes | None = None
         self._rendered = True  # whether `_text` is the text of the present state
         first = Unit(BASE, BASE)
@@ -84,7 +86,7 @@ class Weave:
         """Return everything that the weave knows. Raises ValueError while there are conflicts."""
         if self._findings:
             raise ValueError("a weave is kept only when it is clean")
-        return state_of(self._order, self._units)
+        return state_of(self._order, self._units, self._enders, self._fixed)
 
     @classmethod
     def from_state(cls, state: WeaveState) -> Self:
@@ -94,7 +96,8 @@ class Weave:
         derived = sorted({row[0] for row in (*state.flips, *state.undoes)})
         derive(unit for index in derived if (unit := weave._units[index]) is not None)
         weave._holders = [unit for index, _ in state.holders if (unit := weave._units[index]) is not None]
-        weave.has_endings = bool(state.endings)
+        weave._fixed = {UnitIndex(index) for index in state.fixed}
+        weave._enders = [unit for index, *_ in state.endings if (unit := weave._units[index]) is not None]
         weave._rendered = False
         return weave
 
@@ -178,8 +181,7 @@ class Weave:
 
     def byte_count(self) -> int:
         """Return how many bytes the text has."""
-        last = self._order.last_with_lines() if self.has_endings else None
-        return self._order.byte_count() - (last is not None and last.is_open)
+        return self._order.byte_count() - self._is_open()
 
     def passage(self, line: int, count: int) -> tuple[int, bytes]:
         """Return where line `line` of the text begins, from 0, and `count` lines from there on. Raises ValueError."""
@@ -207,6 +209,23 @@ class Weave:
             runs, list(zip(self.visibility(), base, theirs, strict=True)), labels, is_open=not is_closed(text)
         )
 
+    @property
+    def has_endings(self) -> bool:
+        """Return whether the last line ever lacked its newline."""
+        return bool(self._enders)
+
+    def _is_open(self) -> bool:
+        """Return whether there is a last line, and it lacks its newline."""
+        last = self._order.last_with_lines() if self._enders else None
+        if last is None:
+            return False
+        first = slot(self._order, last, None) or last
+        for unit in reversed(self._enders):
+            run, missing = unit.ending
+            if unit.live and (run is last or not self._order.precedes(run, first) or unit.knew(last.inserter)):
+                return missing
+        return False
+
     def _unit(self, index: UnitIndex) -> Unit:
         unit = self._units[index]
         if unit is None:
@@ -218,7 +237,7 @@ class Weave:
         last = self._order.last_with_lines()
         if last is None:
             return None if next(self._order.shown(), None) is None else b""
-        if self.has_endings and last.is_open:
+        if self._is_open():
             pieces[last.block.index] = pieces[last.block.index][:-1]
         return b"".join(pieces)
 
@@ -228,10 +247,10 @@ class Weave:
         """Make units live or dead; return those that this has left or brought in conflict.
 
         Units that were in conflict before and that this could not help are not among them. The state is changed in
-        either case: to refuse, flip them back. Raises ValueError for the base.
+        either case: to refuse, flip them back. Raises ValueError for a unit that is fixed, such as the base.
         """
-        if not changes.get(BASE, True):
-            raise ValueError("the text before the first edit can't be rejected")
+        if not all(live for unit, live in changes.items() if unit in self._fixed):
+            raise ValueError("what is live for good, as the text before the first edit, can't be rejected")
         units = {self._unit(index): live for index, live in changes.items()}
         flipped = [unit for unit, live in units.items() if unit.live is not live]
         had_file = not self._holders or self._order.has_file()
@@ -260,6 +279,14 @@ class Weave:
         if flipped:
             self._rendered = False
         return [unit.index for unit in concerned if unit in self._findings]
+
+    def fix(self, units: Iterable[UnitIndex]) -> None:
+        """Keep live units live for good: they are the work of none that could be rejected."""
+        self._fixed.update(units)
+
+    def is_fixed(self, unit: UnitIndex) -> bool:
+        """Return whether `unit` is live for good."""
+        return unit in self._fixed
 
     def is_failing(self, unit: UnitIndex) -> bool:
         """Return whether `unit` is in conflict."""
@@ -343,7 +370,7 @@ class Weave:
             self._delete(self._unit(units[0]))
         else:
             self._take_in(units, hunks, inserted, needs_file=needs_file)
-        if after is not None:
+        if after is not None and ender is not None:
             self._set_ending(units[ender], missing=not is_closed(after))
         self._text, self._rendered = after, True
         self._recheck_with(units)
@@ -377,16 +404,16 @@ class Weave:
         offset = self._order.offset if len(hunks) <= _FEW_HUNKS else None
         return inserted_texts(before, after, hunks, offset, shared)
 
-    def _ender(self, before: bytes | None, after: bytes | None, hunks: Sequence[Hunk]) -> int:
-        """Return which unit of an edit answers for the final newline.
+    def _ender(self, before: bytes | None, after: bytes | None, hunks: Sequence[Hunk]) -> int | None:
+        """Return which unit of an edit answers for the final newline; None: the edit says nothing of it.
 
-        That is the hunk that wrote the last line, or took out what followed it while the newline stayed as it
-        was; else the whole-file part.
+        That is the hunk that wrote the last line; else the whole-file part, where the newline came or went.
         """
-        if before is None or after is None or not hunks or hunks[-1].old_end < self._order.line_count():
-            return 0
-        kept = is_closed(before) is is_closed(after)
-        return len(hunks) if hunks[-1].new_count or kept else 0
+        if before is None or after is None:
+            return None if after is None else 0
+        if hunks and hunks[-1].new_count and hunks[-1].old_end >= self._order.line_count():
+            return len(hunks)
+        return None if is_closed(before) is is_closed(after) else 0
 
     def _new_units(self, hunks: Sequence[Hunk]) -> tuple[UnitIndex, ...]:
         """Return a unit for an edit's whole-file part, which is made when it is asked for, and one for each hunk."""
@@ -469,7 +496,8 @@ class Weave:
                 self._show(run, suspects, shown=False)
             run.deleters += (unit,)
             run.takers += (unit,)
-        echoes = dict.fromkeys(alike for run in runs for alike in hidden_alike(run) if unit not in alike.deleters)
+        forms = dict.fromkeys(form for run in runs for form in other_forms(run, unit.since))
+        echoes = [form for form in forms if not form.shown and unit not in form.deleters]
         for run in echoes:
             if not run.inserter.is_asked:
                 ask(run.inserter)
@@ -481,10 +509,13 @@ class Weave:
         returned(suspects)
 
     def _set_ending(self, index: UnitIndex, *, missing: bool) -> None:
-        """Let a unit say whether the last line lacks its newline, where that is not so already."""
-        last = self._order.last_with_lines() if missing or self.has_endings else None
-        if last is not None and set_ending(last, self._unit(index), missing=missing):
-            self.has_endings = True
+        """Let a unit say whether the last line lacks its newline; a text where none ever did keeps no account."""
+        last = self._order.last_with_lines() if missing or self._enders else None
+        if last is not None:
+            unit = self._unit(index)
+            unit.ending = last, missing
+            last.enders += (unit,)
+            self._enders.append(unit)
 
 
 def _about(concerned: dict[Unit, About], unit: Unit) -> About:
@@ -503,7 +534,7 @@ def _note_author(concerned: dict[Unit, About], run: Run, author: Unit) -> None:
 def _note_taker(concerned: dict[Unit, About], run: Run, taker: Unit) -> None:
     """Note that those that replace `run` may have a rival in `taker` now, or no longer."""
     for unit in run.takers:
-        if unit.inserted:
+        if unit.inserted or unit.echoes:
             _about(concerned, unit).deleters.add(taker)
 
 

@@ -46,16 +46,24 @@ class WeaveState(NamedTuple):
     more_deleters: Lists  # run, the other units that take it out
     echoes: Lists  # unit, the runs that it takes out because they are copies of those that it took out
     copies: Lists  # run, the runs that put its lines back
-    endings: Lists  # run, then unit and 0 or 1 (no newline) in turn
+    endings: Lists  # unit, the last run when it was recorded, 1 where that lacks its newline or 0; in that order
+    fixed: list[int]  # units that are always live
     text: bytes  # of all runs, one after the other
 
 
-def state_of(order: RunOrder, units: Sequence[Unit | None]) -> WeaveState:
-    """Return the state of the weave that has this order and these units. None stands for a unit that is idle."""
+def state_of(
+    order: RunOrder,
+    units: Sequence[Unit | None],
+    enders: Sequence[Unit],
+    fixed: Iterable[UnitIndex],
+) -> WeaveState:
+    """Return the state of the weave with this order and these units (None: one that is idle).
+
+    `enders`: those that said whether the last line lacks its newline, as they were recorded. `fixed`: those that are
+    always live.
+    """
     blocks = order.divided()
     runs = [run for block, _ in blocks for run in block]
-    ended = [(number, run.endings) for number, run in enumerate(runs) if run.endings]
-    enders = {unit for _, endings in ended for unit, _ in endings}
     # Few units have more to be known of than their runs.
     told = [unit for unit in units if unit is not None and unit.__dict__]
     numbers = {run: number for number, run in enumerate(runs)} if told else {}
@@ -65,7 +73,7 @@ def state_of(order: RunOrder, units: Sequence[Unit | None]) -> WeaveState:
 
     return WeaveState(
         since=_packed([index if unit is None else unit.since for index, unit in enumerate(units)]),
-        idle=bytes([unit is None or (_is_idle(unit) and unit not in enders) for unit in units]),
+        idle=bytes([unit is None or _is_idle(unit) for unit in units]),
         flips=[[unit.index, *unit.flips] for unit in told if unit.flips],
         anchors=[
             [unit.index, number_of(unit.above), number_of(unit.below)]
@@ -93,10 +101,8 @@ def state_of(order: RunOrder, units: Sequence[Unit | None]) -> WeaveState:
         more_deleters=[[n, *_indexes(run.deleters[1:])] for n, run in enumerate(runs) if len(run.deleters) > 1],
         echoes=[[unit.index, *(numbers[run] for run in unit.echoes)] for unit in told if unit.echoes],
         copies=[[n, *(numbers[copy] for copy in run.copies)] for n, run in enumerate(runs) if run.copies],
-        endings=[
-            [number, *(part for unit, missing in endings for part in (unit.index, int(missing)))]
-            for number, endings in ended
-        ],
+        endings=[[unit.index, numbers[unit.ending[0]], int(unit.ending[1])] for unit in enders],
+        fixed=sorted(fixed),
         text=b"".join([run.text for run in runs]),
     )
 
@@ -136,6 +142,9 @@ def _stand_among(state: WeaveState, runs: Sequence[Run], units: Sequence[Unit]) 
         units[index].gap = runs[first], runs[last]
     for index, bound in state.holders:
         units[index].stands_on = runs[bound]
+    for index, last, missing in state.endings:
+        units[index].ending = runs[last], bool(missing)
+        runs[last].enders += (units[index],)
 
 
 def _relate(state: WeaveState, units: Sequence[Unit]) -> None:
@@ -177,9 +186,6 @@ def _runs(state: WeaveState, units: Sequence[Unit]) -> list[Run]:
         runs[number].copies = tuple(runs[copy] for copy in copies)
         for copy in runs[number].copies:
             copy.original = runs[number]
-    for number, *endings in state.endings:
-        pairs = zip(endings[::2], endings[1::2], strict=True)
-        runs[number].endings = tuple((units[index], bool(missing)) for index, missing in pairs)
     return runs
 
 
@@ -215,7 +221,9 @@ def _order(state: WeaveState, runs: Sequence[Run], units: Sequence[Unit]) -> Run
 
 
 def _is_idle(unit: Unit) -> bool:
-    return unit.since == unit.index and not (unit.flips or unit.inserted or unit.deleted or unit.stands_on)
+    if unit.since != unit.index or unit.flips or unit.inserted or unit.deleted:
+        return False
+    return unit.stands_on is None and not unit.is_ender
 
 
 def _indexes(units: Iterable[Unit]) -> list[int]:

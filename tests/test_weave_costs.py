@@ -327,11 +327,10 @@ def test_what_is_remembered_of_a_move_is_looked_at_again_when_its_other_half_goe
     assert [(c.unit, c.needs) for c in set_live(weave, {there: True})] == [(here, (first,))]
 
 
-def test_what_is_remembered_of_text_put_back_is_looked_at_again_when_the_old_text_goes() -> None:
-    """A deletion of lines that were put back needs what had taken them out, while the old lines are there."""
-    weave = Weave(TEN_LINES)
-    _, out = weave.record(b"p\nq\n", [Hunk(1, 10, 1, 0)])
-    weave.record(TEN_LINES, [Hunk(1, 0, 1, 10)])
+def test_what_is_remembered_of_text_that_returns_is_looked_at_again_when_it_goes() -> None:
+    """A deletion of new lines needs what had put them in the place of old ones, while those are there."""
+    weave = Weave(TEN_LINES.replace(b"x", b"old"))
+    _, out = weave.record(TEN_LINES, [Hunk(1, 10, 1, 10)])
     inserted = cut_in_ten(weave)
     _, gone = weave.record(b"p\nq\n", [Hunk(1, 19, 1, 0)])
     assert set_live(weave, dict.fromkeys([gone, *inserted, out], False)) == ()

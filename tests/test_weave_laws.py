@@ -16,7 +16,7 @@ from objstore.diff import Hunk, diff_lines
 from objstore.lines import closed, split_lines
 from objstore.weave import BASE, UnitIndex, Weave
 from tests.pictures import history
-from tests.verdicts import set_live
+from tests.verdicts import set_live, units_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -347,10 +347,6 @@ def found_anew(weave: Weave) -> dict[Unit, list[Finding]]:
         found[unit] = findings(unit, weave._order)  # noqa: SLF001 - not shown otherwise
         unit.checked = checked
     return {unit: those for unit, those in found.items() if those}
-
-
-def units_of(weave: Weave) -> list[Unit]:
-    return [unit for unit in weave._units if unit is not None]  # noqa: SLF001 - not shown otherwise
 
 
 def stands_back(unit: Unit) -> bool:

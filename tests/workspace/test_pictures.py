@@ -189,14 +189,14 @@ FILES = [
     ("a=p; -a; a=q; -a; !2 3", "C: 4 needs 2"),
     ("a=p; -a; a=q; -a; !2 3 4", "a=p"),
     ("a=p; -a; a=q; -a; !!2 3", "a=p"),
-    ("a=p; -a; a=p; -a; !2 3", "C: 4 needs 2"),
+    ("a=p; -a; a=p; -a; !2 3", ""),
     ("a=p; !1; a=q; -a; !2; ^1", "C: 3 needs 1"),
     # what a live edit deleted does not come back from under it
     ("a=p q; a=P q; a=PP q; b: a=q; !3", "C: 4 needs 3"),
     ("a=p q; a=P q; a=PP q; b: a=q; !2 3", "C: 4 needs 3"),
     ("a=p q; a=P q; a=PP q; b: a=q; !!2", "a=p q"),
-    ("a=p q; a=q; a=p q; b: a=q; !2 3", "C: 4 needs 2"),
-    ("a=p q; a=P q; a=p q; b: a=q; !2 3", "C: 4 needs 3"),
+    ("a=p q; a=q; a=p q; b: a=q; !2 3", "a=q"),
+    ("a=p q; a=P q; a=p q; b: a=q; !2 3", "a=q"),
     # and what one put back does not go
     ("a=o v; a=o v m; a=o v w; b: a=o v m; !2 3", "C: 4 needs 3"),
     ("a=o v; a=o v m; a=o v; b: a=o v m; !2 3", "a=o v m"),

@@ -31,6 +31,7 @@ from objstore.generations import Place
 from objstore.ids import BlobId
 from objstore.index import Index
 from objstore.indexfile import COMPARED, remove_index
+from objstore.indexrows import Tip
 from objstore.journal import Journal
 from objstore.legibility import LostPart, lost_parts
 from objstore.mark import acknowledged
@@ -40,7 +41,7 @@ from objstore.premises import refuse_links
 from objstore.records import Decision, Edit, Numbering, Snapshot
 from objstore.refcounts import held_blobs, recount, unexpired
 from objstore.remains import MOST_LOST, FoundRecord, Remains, Spot
-from objstore.replay import forget_kept, kept_differs
+from objstore.replay import decided_otherwise, forget_kept, kept_differs
 from objstore.status import external_changes
 from objstore.store import Store
 from objstore.terms import Progress, silent
@@ -51,6 +52,7 @@ __all__ = ["CheckReport", "Fault", "Part", "check_store", "repair_store"]
 
 _NUMBERS_SHOWN: Final = 20
 _NAMES_SHOWN: Final = 3
+_HASH_SHOWN: Final = 12
 _TRIES: Final = 5
 
 
@@ -436,6 +438,7 @@ class _Checking:
                 try:
                     if kept_differs(journal, tip.document):
                         self._wrongly_kept(os.fsdecode(tip.path))
+                    self._note_decided_otherwise(journal, tip)
                 except StoreError as error:
                     path = os.fsdecode(tip.path)
                     self._fault(
@@ -445,6 +448,22 @@ class _Checking:
                         paths=(path,),
                     )
         self.report = replace(self.report, documents=len(tips))
+
+    def _note_decided_otherwise(self, journal: Journal, tip: Tip) -> None:
+        """Name the decisions that an older version carried out otherwise than this one would."""
+        for number in decided_otherwise(journal, tip.document):
+            place = journal.store.index.decision_place(number)
+            record = None if place is None else journal.store.record(place)[0]
+            if not isinstance(record, Decision):
+                continue
+            edits = _listed(tuple(sorted({int(unit.seq) for unit, _ in record.verdicts})))
+            written = next(written for written in record.written if written.document == tip.document)
+            states = [state.blob.hex()[:_HASH_SHOWN] for state in (written.before, written.after) if state is not None]
+            self._notes.append(
+                f"{os.fsdecode(tip.path)}: decision {number} ({record.action.value} of {edits}) wrote another text "
+                "than this version would. Older versions could take alike lines along, or lose a change of the final "
+                f"newline. See what it did: cas {'diff' if len(states) > 1 else 'cat'} {' '.join(states)}"
+            )
 
     def _wrongly_kept(self, path: str) -> None:
         self._fault(

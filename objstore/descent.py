@@ -9,7 +9,7 @@ from objstore.indexrows import Tip
 from objstore.journal import Journal
 from objstore.rebase import Passage, compared
 from objstore.records import Decision, Edit
-from objstore.terms import DocumentId, FileState, Operation, Origin
+from objstore.terms import DocumentId, FileState
 
 __all__ = ["passages_since"]
 
@@ -70,5 +70,4 @@ def _passage(step: Edit | Decision, document: DocumentId, text: Callable[[BlobId
     content = text(after.blob)
     if not isinstance(step, Edit):
         return Passage(hunks=diff_lines(text(before.blob), content), after=content, compared=True)
-    is_meant = step.origin is Origin.AGENT and step.operation is not Operation.REPLACE
-    return Passage(hunks=step.hunks, after=content, compared=not is_meant)
+    return Passage(hunks=step.hunks, after=content, compared=not step.is_meant)

@@ -187,13 +187,18 @@ class Document:
         shares = (decision.verdicts.get(seq, {}) for seq in shared)
         self.give({unit: status for share in shares for unit, status in share.items() if self.knows(unit)})
 
-    def correct(self, decision: PastDecision, content: bytes | None) -> None:
+    def hold_to(self, decision: PastDecision, blob: Callable[[BlobId], bytes]) -> None:
         """Go on from what a decision wrote, where that is not the text under its verdicts.
 
         Older versions made other texts of some verdicts. What they wrote is what later edits began from, so the
-        difference stays, and no decision takes it out. Raises HistoryBroken.
+        difference stays, and no decision takes it out. `blob`: the text of a state. Raises HistoryBroken.
         """
-        before = self._weave.text()
+        if self.id not in decision.written:
+            return
+        name, before = decision.written[self.id], self._weave.text()
+        content = None if name is None else blob(name)
+        if content == before:
+            return
         hunks = () if before is None or content is None else diff_lines(before, content)
         try:
             indexes = self._weave.record(content, hunks)
@@ -521,11 +526,8 @@ def replayed(
         if isinstance(record, PastDecision):
             if built is not None:
                 built.replay(record)
-                if is_checked and document in record.written:
-                    name = record.written[document]
-                    written = None if name is None else blob(name)
-                    if written != built.text():
-                        built.correct(record, written)
+                if is_checked:
+                    built.hold_to(record, blob)
             continue
         if built is None:
             built = Document.begun(record, None if record.before is None else blob(record.before.blob))

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from objstore.hunks import Hunk
 from objstore.ids import BlobId
-from objstore.terms import DocumentId, FileState, Seq, Status, Unit
+from objstore.terms import DocumentId, FileState, Operation, Seq, Status, Unit
 
 __all__ = ["PastDecision", "PastEdit", "past_decision", "past_edit"]
 
@@ -28,6 +28,7 @@ class PastEdit(NamedTuple):
     status: Status  # what it was recorded as
     amends: Seq | None  # None: it amends none
     changes_whole: bool  # whether unit 0 changes anything
+    is_meant: bool  # whether a tool may have said which lines it changed
 
 
 def past_edit(fields: dict[str, Any], known: FileState | None) -> PastEdit:
@@ -50,6 +51,7 @@ def past_edit(fields: dict[str, Any], known: FileState | None) -> PastEdit:
         _STATUSES[fields["status"]] if "status" in fields else Status.PENDING,
         get("amends"),
         not is_same or not flat or "newline" in fields,
+        "origin" not in fields and fields["operation"] != Operation.REPLACE,
     )
 
 

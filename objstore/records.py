@@ -64,6 +64,11 @@ class Edit:
     notes: Mapping[str, str] = field(default_factory=dict)  # agent, client, model, prompt, …: where known
 
     @property
+    def is_meant(self) -> bool:
+        """Return whether a tool may have said which lines it changed: else they were found by comparison."""
+        return self.origin is Origin.AGENT and self.operation is not Operation.REPLACE
+
+    @property
     def changes_whole(self) -> bool:
         """Return whether unit 0 changes anything: existence, path, mode, or the final newline."""
         if self.before is None or self.after is None or self.source is not None:

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from struct import error as StructError  # noqa: N812 - as classes are named
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from objstore.diff import diff_lines
 from objstore.document import Document, DocumentState, Standing, replayed
 from objstore.errors import CasError, HistoryBroken, StoreLinked, StoreNotRegular
 from objstore.ids import HASH_SIZE, RecordId, blob_id
@@ -23,14 +24,24 @@ from objstore.premises import own_bytes, own_folder, put_derived
 from objstore.records import Expiry
 from objstore.standins import blob_of_text
 from objstore.states import States, records_of
-from objstore.terms import DocumentId, FileState, Seq
+from objstore.terms import DocumentId, FileState, Seq, Unit
+from objstore.unified import is_either_binary
 from objstore.weave import Weave
 from objstore.weavestate import WeaveState
 
 if TYPE_CHECKING:
     from objstore.generations import Place
 
-__all__ = ["forget_all_kept", "forget_kept", "keep_documents", "kept_differs", "load_document", "load_past", "taken_up"]
+__all__ = [
+    "decided_otherwise",
+    "forget_all_kept",
+    "forget_kept",
+    "keep_documents",
+    "kept_differs",
+    "load_document",
+    "load_past",
+    "taken_up",
+]
 
 _FEW_OBJECTS: Final = 2_000
 """Objects that the garbage collector looks through in a moment."""
@@ -130,6 +141,41 @@ def kept_differs(journal: Journal, document: DocumentId) -> bool:
     except (HistoryBroken, *_MEANINGLESS):
         return True
     return (followed.statuses(), followed.blame()) != (replayed_anew.statuses(), replayed_anew.blame())
+
+
+def decided_otherwise(journal: Journal, document: DocumentId) -> tuple[int, ...]:
+    """Return the numbers of the decisions on a document that wrote another text than they would write now.
+
+    Older versions could take lines that read alike with a rejection. Here every change that was recorded by comparison
+    is compared again, as it would be today, and each decision is taken again. Raises HistoryBroken.
+    """
+    store, built = journal.store, None
+    records = [record for record, _, _ in records_of(store, document)]
+    if not any(isinstance(record, PastDecision) and document in record.written for record in records):
+        return ()
+    regrouped: dict[Seq, int] = {}  # edits that have another number of hunks now, and their units
+    for record in records:
+        if isinstance(record, PastEdit):
+            before, after = (
+                None if state is None else store.text(state.blob) for state in (record.before, record.after)
+            )
+            edit = record
+            if before is not None and after is not None and not (record.is_meant or is_either_binary(before, after)):
+                edit = record._replace(hunks=diff_lines(before, after))
+            if len(edit.hunks) != len(record.hunks):
+                regrouped[record.seq] = 1 + len(edit.hunks)
+            built = built or Document.begun(record, before)
+            built.add(edit, after)
+        elif built is not None:
+            verdicts = dict(record.verdicts)
+            for seq in regrouped.keys() & verdicts.keys():
+                said = set(verdicts[seq].values())
+                if len(said) > 1:
+                    return built.corrected  # hunks were decided one by one, and they are others now
+                verdicts[seq] = {Unit(seq, hunk): status for status in said for hunk in range(regrouped[seq])}
+            built.replay(record._replace(verdicts=verdicts))
+            built.hold_to(record, store.text)
+    return () if built is None else built.corrected
 
 
 def keep_documents(journal: Journal) -> None:

@@ -1,6 +1,7 @@
 """The golden stores: of this format version, with everything that a store may hold, to be read for ever.
 
-`python -m tests.store.golden FOLDER NAME` makes one: `1`, or `1-rest` with what that one lacks. What lies in
+`python -m tests.store.golden FOLDER NAME` makes one: `1`, `1-rest` with what that one lacks, or `1-decided` with
+decisions of which the version that made it wrote another text than later ones make of the same verdicts. What lies in
 `tests/store/stores/` was made so once and is never made again: a store that this version wrote must be read by every
 later one. A new format version gets folders beside them.
 """
@@ -58,9 +59,12 @@ def make(folder: Path, name: str) -> None:
                 _all_sorts(workspace, root)
                 _reviewed(workspace)
                 _external(workspace, root)
-            else:
+            elif name == "1-rest":
                 _deep(workspace)
                 _rest(workspace, root, disk)
+            else:
+                _deep(workspace)
+                _decided(workspace)
             folder.mkdir(parents=True)
             (folder / SEGMENTS).mkdir()
             for segment in sorted((root / ".cas" / SEGMENTS).iterdir()):
@@ -241,6 +245,22 @@ def _rest(workspace: Workspace, root: Path, disk: _Failing) -> None:
     (root / "link").symlink_to("end.txt")
     workspace.take_snapshot(who="golden", title="with a link")
     workspace.pin([], [workspace.find_state("end.txt").blob or BlobId(b"")], title="a state", who="golden")
+
+
+def _decided(workspace: Workspace) -> None:
+    """Reject edits below a change of the final newline, and beside alike lines; then go on from what that wrote."""
+    _write(workspace, ("end.txt", b"one\ntwo"))
+    (second,) = _write(workspace, ("end.txt", b"one\nTWO"))
+    _write(workspace, ("end.txt", b"one\nTWO\n"))
+    _decide(workspace, Action.REJECT, second)
+    _write(workspace, ("end.txt", b"zero\none\ntwo"))
+    one, two, three = (b"function %b() {\n  return 1;\n}\n\n" % name for name in (b"one", b"two", b"three"))
+    _write(workspace, ("alike.js", one + two))
+    (inserted,) = _write(workspace, ("alike.js", one + two + three))
+    _write(workspace, ("alike.js", one.replace(b"one", b"ONE") + two))
+    _decide(workspace, Action.REJECT, inserted)
+    text = workspace.text(workspace.find_state("alike.js").blob or BlobId(b""))
+    _write(workspace, ("alike.js", b"// first\n" + text))
 
 
 if __name__ == "__main__":

@@ -52,3 +52,26 @@ def test_a_golden_store_is_worked_on(golden: tuple[Path, dict[str, Any]]) -> Non
         pending = [view.seq for view in workspace.edits() if view.status is Status.PENDING]
         assert pending
     assert check_store(str(root)).faults == ()
+
+
+def test_decisions_that_an_older_version_carried_out_otherwise_are_named_and_the_history_is_worked_on(
+    tmp_path: Path,
+) -> None:
+    """One rejection lost lines that no edit touched, another the change of a final newline."""
+    (tmp_path / ".cas").mkdir(mode=0o700)
+    shutil.copytree(STORES / "1-decided" / SEGMENTS, tmp_path / ".cas" / SEGMENTS)
+    with Workspace.open(tmp_path) as workspace:
+        written = {path: workspace.text(workspace.files_at()[path].blob) for path in ("alike.js", "end.txt")}
+        for path, content in written.items():
+            (tmp_path / path).write_bytes(content)
+        assert written["alike.js"].endswith(b"function two() {\n")
+        assert not written["end.txt"].endswith(b"\n")
+    named = [note for note in check_store(str(tmp_path)).notes if "wrote another text" in note]
+    assert [note.split(":")[0] for note in named] == ["alike.js", "end.txt"]
+    assert ["decision 2 (reject of edit 46)" in named[0], "decision 1 (reject of edit 42)" in named[1]] == [True, True]
+    with Workspace.open(tmp_path) as workspace:
+        for seq, path in ((48, "alike.js"), (44, "end.txt")):
+            rejected(workspace, seq)
+            assert (tmp_path / path).read_bytes() == written[path].split(b"\n", 1)[1]
+            workspace.undo()
+            assert (tmp_path / path).read_bytes() == written[path]

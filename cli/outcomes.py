@@ -30,6 +30,7 @@ BYTES_SHOWN: Final = 500
 """Bytes of each of these lines: that of a minified file may have millions."""
 NOTICES_SHOWN: Final = 5
 CONFLICTS_SHOWN: Final = 50
+NAMES_SHOWN: Final = 10
 FILES_SHOWN: Final = 5
 MOST_HUNKS: Final = 12
 DONE: Final = {
@@ -265,6 +266,13 @@ def ways_out(
             + ("," if can_mark else "."),
             *(["or --markers to keep both in the file."] if can_mark else []),
         ]
+    if max(dead.count(" "), live.count(" ")) >= NAMES_SHOWN:
+        # Too many to type: a cascade finds those that go, and programs read the list.
+        for words, verb in ((dead, "accepted"), (live, "rejected")):
+            said += [f"Would have to be {verb} too: {_first_of(words)} (--json lists all)."] if words else []
+        if action is Action.REJECT and selection is not None and live:
+            said.append(f"To reject what depends on it too:  {program} reject --cascade {_spelt(selection)}{settled}")
+        return said
     named = "" if selection is None else _spelt(selection)
     if selection is not None and selection.everything:
         named = f"1..{newest}"  # the same, where nothing may stand beside --all
@@ -287,6 +295,13 @@ def ways_out(
         case _:
             pass
     return said
+
+
+def _first_of(words: str) -> str:
+    """Return the first few of some names, and how many more there are."""
+    names = words.split(" ")
+    more = len(names) - NAMES_SHOWN
+    return " ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _spelt(selection: Selection) -> str:

@@ -118,10 +118,11 @@ def test_insertions_under_a_deletion_cost_by_their_number(
 class Line:
     """A line that was rewritten over and over, and deleted in the end."""
 
-    def __init__(self, rewrites: int, *, is_changed_back: bool) -> None:
+    def __init__(self, rewrites: int, *, texts: int) -> None:
+        """Write so many texts in turn; 0: another each time."""
         self.weave = Weave(b"p\n0\nq\n")
-        texts = [b"%d\n" % (number % 2 if is_changed_back else number) for number in range(1, rewrites + 1)]
-        made = [self.weave.record(b"p\n" + text + b"q\n", [Hunk(1, 1, 1, 1)])[1] for text in texts]
+        lines = [b"%d\n" % (number % texts if texts else number) for number in range(1, rewrites + 1)]
+        made = [self.weave.record(b"p\n" + line + b"q\n", [Hunk(1, 1, 1, 1)])[1] for line in lines]
         self.rewrites, self.deletion = made, self.weave.record(b"p\nq\n", [Hunk(1, 1, 1, 0)])[1]
 
     def toggle_each(self) -> None:
@@ -141,22 +142,21 @@ class Line:
 
 
 @pytest.mark.parametrize(
-    ("is_changed_back", "act"),
+    ("texts", "act"),
     [
-        (False, Line.toggle_each),
-        (False, Line.toggle_each_while_the_others_are_rejected),
-        (False, Line.cascade),
-        (True, Line.toggle_each),
-        (True, Line.toggle_each_while_the_others_are_rejected),
+        (0, Line.toggle_each),
+        (0, Line.toggle_each_while_the_others_are_rejected),
+        (0, Line.cascade),
+        (2, Line.toggle_each),
+        (2, Line.toggle_each_while_the_others_are_rejected),
+        (3, Line.toggle_each),
+        (3, Line.cascade),
     ],
 )
-def test_a_line_rewritten_over_and_over_costs_by_what_is_decided(
-    act: Callable[[Line], None],
-    is_changed_back: bool,  # noqa: FBT001 - a parameter of the test
-) -> None:
+def test_a_line_rewritten_over_and_over_costs_by_what_is_decided(act: Callable[[Line], None], texts: int) -> None:
     costs = []
     for rewrites in (250, 500):
-        line = Line(rewrites, is_changed_back=is_changed_back)
+        line = Line(rewrites, texts=texts)
         costs.append(operations(lambda: act(line)))  # noqa: B023 - called at once
     assert costs[1] < 2.5 * costs[0], costs
 
@@ -164,7 +164,7 @@ def test_a_line_rewritten_over_and_over_costs_by_what_is_decided(
 def test_a_line_changed_and_changed_back_costs_by_what_is_decided_where_every_second_edit_goes_at_once() -> None:
     costs = []
     for rewrites in (250, 500):
-        line = Line(rewrites, is_changed_back=True)
+        line = Line(rewrites, texts=2)
         line.weave.flip({line.deletion: False})
 
         def act(line: Line = line) -> None:

@@ -1,5 +1,6 @@
 """A refused decision changes nothing and says which edit needs which, on which lines, and what can be done."""
 
+import json
 import os
 import shlex
 from collections.abc import Callable
@@ -44,6 +45,25 @@ def test_a_conflict_names_the_edits_the_lines_and_the_ways_out(desk: Desk) -> No
     )
     assert looks(desk.folder) == before
     assert set(desk.statuses().values()) == {PENDING}
+
+
+def test_a_refusal_names_the_first_few_of_many_and_how_many_more_there_are(desk: Desk) -> None:
+    desk.write("a", b"one\n0\nthree\n")
+    for number in range(30):
+        desk.edit("a", b"%d" % number, b"%d" % (number + 1))
+    ran = desk.cas("reject", "2")
+    assert (ran.status, ran.out) == (1, b"")
+    assert ran.said == (
+        "cas: refused, nothing was changed: 1 conflict.\n"
+        "  edit 3 hunk 1 needs edit 2 (a:2)\n"
+        "    - 1\n"
+        "    + 2\n"
+        "Would have to be rejected too: 3 4 5 6 7 8 9 10 11 12 and 19 more (--json lists all).\n"
+        "To reject what depends on it too:  cas reject --cascade 2\n"
+    )
+    assert json.loads(desk.cas("reject", "2", "--json").out)["reject_first"] == [f"{n}:1" for n in range(3, 32)]
+    desk.done("reject", "--cascade", "2")
+    assert desk.folder.joinpath("a").read_bytes() == b"one\n0\nthree\n"
 
 
 @pytest.mark.parametrize("line", [-2, -1], ids=["cascade", "together"])

@@ -314,7 +314,9 @@ def test_what_is_told_of_states_is_what_their_bytes_say(scene: Scene, seed: int)
 
 def test_an_edit_of_a_file_that_stands_elsewhere_breaks_the_history() -> None:
     state = FileState(blob=blob_id(TEN), mode=0o644)
-    created = PastEdit(Seq(1), DocumentId(1), b"a", None, None, state, (), Status.PENDING, None, changes_whole=True)
+    created = PastEdit(
+        Seq(1), DocumentId(1), b"a", None, None, state, (), Status.PENDING, None, changes_whole=True, is_meant=True
+    )
     document = Document.begun(created, None)
     document.add(created, TEN)
     for path, source in ((b"b", None), (b"c", b"b")):

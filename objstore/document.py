@@ -19,7 +19,7 @@ from objstore.pastedits import PastDecision, PastEdit
 from objstore.records import Edit
 from objstore.splices import Splice
 from objstore.standins import is_stand_in, mixes_stand_ins
-from objstore.terms import DocumentId, Seq, Status, Unit
+from objstore.terms import ConflictKind, DocumentId, Seq, Status, Unit
 from objstore.unified import is_binary
 from objstore.values import replace, value
 from objstore.weave import UnitIndex, Weave, WeaveConflict
@@ -234,6 +234,19 @@ class Document:
         at = bisect_left(self._seqs, unit.seq)
         return 0 <= unit.hunk < self._end(at) - self._firsts[at]
 
+    def has(self, seq: Seq) -> bool:
+        """Return whether the edit is one of this document's."""
+        return self._has(seq)
+
+    def first_flipped(self) -> Seq | None:
+        """Return the first edit of which anything is rejected, or ever was (None: there is none)."""
+        index = self._weave.first_flipped()
+        return None if index is None else self._unit(index).seq
+
+    def count_since(self, seq: Seq) -> int:
+        """Return how many edits there are from `seq` on."""
+        return len(self._seqs) - bisect_left(self._seqs, seq)
+
     def is_rejected(self, unit: Unit) -> bool:
         """Return whether the unit is one of this document's, and not live."""
         return self.knows(unit) and not self._is_live(unit)
@@ -416,6 +429,16 @@ class Document:
         found = self._weave.conflicts()
         mixed = None if found else self._mixed()
         return tuple(self._conflict(conflict) for conflict in found or ([] if mixed is None else [mixed]))
+
+    def doubt(self, unit: Unit, needs: tuple[Unit, ...]) -> Conflict:
+        """Return the conflict that a hunk's lines can't be told from others that read alike, and what it is about."""
+        found = self._weave.described(self._index(unit), ConflictKind.IN_DOUBT)
+        return replace(self._conflict(found), needs=needs)
+
+    def was_live(self, unit: Unit, statuses: bytes) -> bool:
+        """Return whether a unit was live at the time of `statuses`; one that has come since is live when it comes."""
+        index = self._index(unit)
+        return index >= len(statuses) or statuses[index] != _LETTERS[Status.REJECTED][0]
 
     def _mixed(self) -> WeaveConflict | None:
         """Return a conflict where states are told as one that are no text, and that nobody ever had together."""

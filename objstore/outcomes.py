@@ -130,6 +130,11 @@ class Conflict:
                 return f"{who} was made without text that {needs} decides on ({where})"
             case ConflictKind.SURROUNDINGS_GONE:
                 return f"{who} stands between lines that {needs} decides on ({where})"
+            case ConflictKind.IN_DOUBT:
+                return (
+                    f"{who} was recorded by comparing texts, and lines read alike: "
+                    f"which of them it means is not certain with this decision on {needs} ({where})"
+                )
             case ConflictKind.MISSING_TARGET:
                 return f"{who} needs {needs} ({where})"
 

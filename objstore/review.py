@@ -11,6 +11,7 @@ import os
 from typing import TYPE_CHECKING
 
 from objstore.batch import Batch, now
+from objstore.crosscheck import second_opinion
 from objstore.errors import FileChanged, FileTooLarge, NoSuchName
 from objstore.external import concerns_disk, external_view, found_changes
 from objstore.indexrows import Tip
@@ -169,6 +170,13 @@ class Planner:
                 loaded.give(settled.verdicts)
         conflicts = [conflict for document in documents for conflict in self._document(document).conflicts()]
         conflicts += self._taken_paths(documents, {unit for share in given.values() for unit in share})
+        # What is taken back was there before, so it is in no doubt.
+        for document in documents if is_new and not conflicts else ():
+            doubt = self._doubt(self._document(document), before[document])
+            while doubt is not None and cascade:
+                cascaded += self._reject_too(self._document(document), doubt)
+                doubt = self._doubt(self._document(document), before[document])
+            conflicts += [] if doubt is None else [doubt]
         if conflicts:
             return self._refused(conflicts, before, given, is_new=is_new)
         changes = {document: self._document(document).changed_since(before[document]) for document in documents}
@@ -328,6 +336,47 @@ class Planner:
             amendments=[*resolved, *amendments],
         )
 
+    def _doubt(self, loaded: Document, before: bytes) -> Conflict | None:
+        """Return why the text of a document is in doubt (None: it isn't). `before`: its statuses before the decision.
+
+        It is where plain replay of the live edits is clean and gives another text. Then the newest edit that was
+        recorded by comparison is named without which that is not so, or else the newest of them all.
+        """
+        flipped = [
+            unit
+            for unit, status in loaded.changed_since(before).items()
+            if loaded.was_live(unit, before) is (status is Status.REJECTED)
+        ]
+        compared = self._otherwise(loaded) if flipped else ()
+        if not compared:
+            return None
+        statuses, named = loaded.statuses(), compared[-1]
+        for seq in reversed(compared):
+            loaded.give(dict.fromkeys(self._live_units(loaded, seq), Status.REJECTED))
+            is_way_out = not loaded.conflicts() and not self._otherwise(loaded)
+            loaded.give_back(statuses)
+            if is_way_out:
+                named = seq
+                break
+        unit = self._live_units(loaded, named)[-1]
+        about = sorted(other for other in flipped if other.seq != named)
+        return loaded.doubt(unit, tuple([other for other in about if other.hunk] or about))
+
+    def _otherwise(self, loaded: Document) -> tuple[Seq, ...]:
+        """Return on which live edits plain replay of a document rests that gives another text (none: no doubt)."""
+        external = [edit for edit in self._external if edit.document == loaded.id]
+        opinion = second_opinion(self.journal.store, loaded, external, self.batch.text)
+        return () if opinion is None or opinion.text == loaded.text() else opinion.compared
+
+    @staticmethod
+    def _live_units(loaded: Document, seq: Seq) -> list[Unit]:
+        return [unit for unit in loaded.units(seq) if not loaded.is_rejected(unit)]
+
+    def _reject_too(self, loaded: Document, doubt: Conflict) -> list[Unit]:
+        """Reject the edit that a doubt is about, and what can't stand without it; return what was rejected."""
+        units = self._live_units(loaded, doubt.unit.seq)
+        return [*units, *loaded.give_with_dependents(dict.fromkeys(units, Status.REJECTED))]
+
     def _taken_paths(self, documents: Sequence[DocumentId], decided: Collection[Unit]) -> list[Conflict]:
         """Return a conflict for each document that now stands where another file does, or a folder for one.
 
@@ -394,6 +443,8 @@ class Planner:
     ) -> Conflicted:
         """Return the conflicts with their lines counted in the text as it stands, and what else would have to go."""
         accept_first, reject_first = self._advice(conflicts, before, given, is_new=is_new)
+        doubted = (conflict.unit for conflict in conflicts if conflict.kind is ConflictKind.IN_DOUBT)
+        reject_first += [other for unit in doubted for other in self._live_units(self._owner(unit), unit.seq)]
         for document, statuses in before.items():
             self._document(document).give_back(statuses)
         return Conflicted(
@@ -509,10 +560,12 @@ class Planner:
     def _as_it_stands(self, conflict: Conflict) -> Conflict:
         line = conflict.line
         if line:  # what is about a path alone may name an edit that has expired, which no document knows
-            owner = next(document for document in self._documents.values() if document.knows(conflict.unit))
-            line = owner.line(conflict.unit)
+            line = self._owner(conflict.unit).line(conflict.unit)
         named = {conflict.unit.seq, *(unit.seq for unit in conflict.needs)}
         return replace(conflict, line=line, outside=tuple(edit.seq for edit in self._external if edit.seq in named))
+
+    def _owner(self, unit: Unit) -> Document:
+        return next(document for document in self._documents.values() if document.knows(unit))
 
     def _notices(self, changes: Mapping[DocumentId, Iterable[Unit]]) -> Iterable[Notice]:
         for document, changed in changes.items():

@@ -101,6 +101,7 @@ class ConflictKind(StrEnum):
     BOTH_CHANGED = "both-changed"
     SURROUNDINGS_GONE = "surroundings-gone"
     TEXT_RETURNED = "text-returned-inside"
+    IN_DOUBT = "in-doubt"  # of no weave: plain replay of the live edits gives other lines, cleanly
     PATH_TAKEN = "path-taken"  # of no weave: two files stand at one path
 
 

@@ -114,6 +114,10 @@ class Weave:
         """Return whether `unit` is live."""
         return self._unit(unit).live
 
+    def first_flipped(self) -> UnitIndex | None:
+        """Return the first unit that is dead, or ever was (None: there is none)."""
+        return next((unit.index for unit in self._units if unit is not None and unit.flips), None)
+
     def is_idle(self, unit: UnitIndex) -> bool:
         """Return whether nothing comes of `unit`, live or dead, as of the whole-file part of most edits."""
         of = self._units[unit]
@@ -167,6 +171,10 @@ class Weave:
             for unit in sorted(self._findings, key=lambda unit: unit.index)
             for finding in self._findings[unit]
         )
+
+    def described(self, unit: UnitIndex, kind: ConflictKind) -> WeaveConflict:
+        """Return a conflict of `unit` that was found elsewhere, with its lines and its place."""
+        return described(self._unit(unit), (kind, frozenset()), self._order)
 
     def unseen(self) -> WeaveConflict | None:
         """Return what the newest unit with lines in the text would need if no line might stand beside any it never saw.

@@ -259,6 +259,8 @@ def _decided(workspace: Workspace) -> None:
     (inserted,) = _write(workspace, ("alike.js", one + two + three))
     _write(workspace, ("alike.js", one.replace(b"one", b"ONE") + two))
     _decide(workspace, Action.REJECT, inserted)
+    for content in (one + two, one + two + three, one.replace(b"one", b"ONE") + two):
+        _write(workspace, ("open.js", content))
     text = workspace.text(workspace.find_state("alike.js").blob or BlobId(b""))
     _write(workspace, ("alike.js", b"// first\n" + text))
 

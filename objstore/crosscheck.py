@@ -1,0 +1,139 @@
+"""Cross-check: a decision's text held against plain replay of the live edits by three-way merge.
+
+Hunks that were found by comparison may name the wrong ones of lines that read alike. The weave believes them; a merge
+of texts does not know them. Where the merge is clean and gives another text, the decision is in doubt.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from objstore.diff import diff_lines
+from objstore.errors import BlobMissing
+from objstore.lines import closed, is_closed, split_lines
+from objstore.merge import merged
+from objstore.pastedits import PastEdit
+from objstore.standins import is_stand_in
+from objstore.states import records_of
+from objstore.terms import FileState, Seq, Unit
+from objstore.unified import is_either_binary
+from objstore.values import value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from objstore.document import Document
+    from objstore.ids import BlobId
+    from objstore.records import Edit
+    from objstore.store import Store
+
+__all__ = ["Opinion", "second_opinion"]
+
+_MOST_EDITS: Final = 100
+"""Edits that are replayed; a longer history is left to the weave alone."""
+
+_MOST_TEXT: Final = 8 << 20
+"""Bytes of text that are merged; likewise."""
+
+_Edit: TypeAlias = "PastEdit | Edit"
+
+
+@value
+class Opinion:
+    """What plain replay makes of a document."""
+
+    text: bytes
+    compared: tuple[Seq, ...]  # the live edits that were recorded by comparison, ascending
+
+
+def second_opinion(
+    store: Store, loaded: Document, external: Sequence[Edit], text: Callable[[BlobId], bytes]
+) -> Opinion | None:
+    """Return what plain replay of the live edits makes of a document.
+
+    None: it has no answer, costs too much, or rests on no edit that was recorded by comparison. `external`: edits of
+    the document that are not in the log yet. `text`: the text of a state.
+    """
+    first = loaded.first_flipped()
+    if first is None or loaded.corrected or loaded.is_large or loaded.count_since(first) > _MOST_EDITS:
+        return None
+    found = records_of(store, loaded.id, after_edit=first - 1, after_decision=store.index.next_decision())
+    edits: list[_Edit] = [record for record, _, _ in found if isinstance(record, PastEdit) and loaded.has(record.seq)]
+    try:
+        return _Replay(loaded, text).opinion([*edits, *external])
+    except BlobMissing:
+        return None  # what has expired can't be replayed
+
+
+class _Replay:
+    def __init__(self, loaded: Document, text: Callable[[BlobId], bytes]) -> None:
+        self._loaded = loaded
+        self._load = text
+        self._left = _MOST_TEXT
+        self._compared: list[Seq] = []
+        self._is_guessed = False  # whether any edit, live or not, was recorded by comparison
+
+    def opinion(self, edits: Sequence[_Edit]) -> Opinion | None:
+        """Return what the live ones of the edits make of the state before the first."""
+        name = _name(edits[0].before) if edits else None  # of the text so far, where a blob has it; None: no file, or
+        text: bytes | None = None  # this is the text
+        for edit in edits:
+            before, after = _name(edit.before), _name(edit.after)
+            if before == after:
+                continue  # it moved the file, or gave it a mode
+            units = [unit for unit in self._loaded.units(edit.seq) if unit.hunk or edit.changes_whole]
+            live = [unit for unit in units if not self._loaded.is_rejected(unit)]
+            self._note(edit, is_live=bool(live))
+            if not live:
+                continue
+            if text is None and name == before and live == units:
+                name = after
+                continue
+            if before is None or after is None or (text is None and name is None):
+                return None
+            ours = self._load(name) if text is None and name is not None else text
+            text = self._merged(edit, live, ours or b"")
+            if text is None:
+                return None
+        if text is None and name is not None:
+            text = self._load(name)
+        return Opinion(text=text, compared=tuple(self._compared)) if text is not None and self._is_guessed else None
+
+    def _note(self, edit: _Edit, *, is_live: bool) -> None:
+        """Note whether the edit was recorded by comparison, as far as that can be told."""
+        if edit.before is None or edit.after is None:
+            return
+        is_compared = not edit.is_meant
+        if not is_compared and (is_live or not self._is_guessed):
+            # Hooks record what they find by comparison, and the record does not say so.
+            old, new = self._load(edit.before.blob), self._load(edit.after.blob)
+            is_compared = tuple(edit.hunks) == diff_lines(old, new)
+        if is_compared:
+            self._is_guessed = True
+            if is_live:
+                self._compared.append(edit.seq)
+
+    def _merged(self, edit: _Edit, live: Sequence[Unit], ours: bytes) -> bytes | None:
+        """Return a text with the live hunks of an edit; None: that is no merge, or costs too much."""
+        if edit.before is None or edit.after is None:
+            return None
+        base, theirs = self._load(edit.before.blob), self._load(edit.after.blob)
+        self._left -= len(base) + len(ours) + len(theirs)
+        if self._left < 0 or any(map(is_stand_in, (base, ours, theirs))) or is_either_binary(base, theirs):
+            return None
+        hunks = [hunk for number, hunk in enumerate(edit.hunks, 1) if Unit(edit.seq, number) in live]
+        if len(hunks) < len(edit.hunks):
+            if is_closed(base) is not is_closed(theirs):
+                return None  # whether the newline goes with the hunks that are rejected is for the weave to say
+            old, new = split_lines(closed(base)), split_lines(closed(theirs))
+            for hunk in reversed(hunks):
+                old[hunk.old_start : hunk.old_end] = new[hunk.new_start : hunk.new_end]
+            theirs = b"".join(old)
+            theirs = theirs if is_closed(base) else theirs.removesuffix(b"\n")
+            hunks = []
+        # Only what a tool said is believed: who placed the other hunks is what is in question.
+        return merged(base, ours, theirs, hunks if hunks and edit.is_meant else diff_lines(base, theirs))
+
+
+def _name(state: FileState | None) -> BlobId | None:
+    return None if state is None else state.blob

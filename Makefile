@@ -8,7 +8,7 @@ UV ?= $(shell command -v uv 2>/dev/null)
 SECONDS ?= 10
 LAWS := tests/test_weave_laws.py tests/test_rebase.py tests/test_diff.py tests/test_differential.py \
 	tests/mcp/test_exact.py tests/mcp/test_anchored.py tests/mcp/test_unifieddiff.py \
-	tests/workspace/test_pictures.py tests/workspace/test_state_machine.py
+	tests/workspace/test_pictures.py tests/workspace/test_state_machine.py tests/workspace/test_alike_lines.py
 CRASHES := tests/store/test_crash.py tests/store/test_crash_gc.py tests/store/test_sweep.py tests/store/test_restart.py \
 	tests/cli/test_bundles.py
 ARGS ?=

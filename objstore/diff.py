@@ -228,8 +228,8 @@ def _slid(old: Sequence[bytes], new: Sequence[bytes], hunks: Sequence[Hunk]) -> 
 
     A hunk of whole lines can often stand in several places with the same effect (`}` lines, comment
     openers). The best place follows a blank line or the start of the text; then the one whose first line
-    is indented least; then the lowest. The search begins at the lowest place, wherever matching left the
-    hunk, so an insertion and its removal name the same lines.
+    is indented least; then one below a line that is indented less; then the lowest. The search begins at
+    the lowest place, wherever matching left the hunk, so an insertion and its removal name the same lines.
     """
     slid: list[Hunk] = []
     for hunk in _sunk(old, new, hunks):
@@ -292,6 +292,11 @@ def _best_slide(lines: Sequence[bytes], start: int, count: int, room: int) -> in
     return best
 
 
-def _cost_of_cut(lines: Sequence[bytes], start: int) -> tuple[bool, int]:
-    follows_text = start > 0 and bool(lines[start - 1].strip())
-    return follows_text, len(lines[start]) - len(lines[start].lstrip())
+def _cost_of_cut(lines: Sequence[bytes], start: int) -> tuple[bool, int, bool]:
+    above = lines[start - 1] if start else b""
+    indent = _indent(lines[start])
+    return bool(above.strip()), indent, _indent(above) >= indent
+
+
+def _indent(line: bytes) -> int:
+    return len(line) - len(line.lstrip())

@@ -15,9 +15,7 @@ from objstore.merge import merged
 from objstore.pastedits import PastEdit
 from objstore.standins import is_stand_in
 from objstore.states import records_of
-from objstore.terms import FileState, Seq, Unit
 from objstore.unified import is_either_binary
-from objstore.values import value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
     from objstore.ids import BlobId
     from objstore.records import Edit
     from objstore.store import Store
+    from objstore.terms import FileState, Seq, Unit
 
 __all__ = ["Opinion", "second_opinion"]
 
@@ -36,23 +35,39 @@ _MOST_TEXT: Final = 8 << 20
 """Bytes of text that are merged; likewise."""
 
 _Edit: TypeAlias = "PastEdit | Edit"
+Load: TypeAlias = "Callable[[BlobId], bytes]"
 
 
-@value
 class Opinion:
     """What plain replay makes of a document."""
 
-    text: bytes
-    compared: tuple[Seq, ...]  # the live edits that were recorded by comparison, ascending
+    def __init__(self, text: bytes, edits: Sequence[_Edit], live: frozenset[Seq], load: Load) -> None:
+        self.text = text
+        self._edits = edits
+        self._live = live
+        self._load = load
+
+    def in_question(self) -> tuple[Seq, ...]:
+        """Return the live edits that were recorded by comparison, ascending; or all, where only rejected ones were.
+
+        None where all edits, live or not, are exact.
+        """
+        compared = {edit.seq for edit in self._edits if self._is_compared(edit)}
+        return tuple(sorted(self._live & compared or self._live)) if compared else ()
+
+    def _is_compared(self, edit: _Edit) -> bool:
+        if edit.before is None or edit.after is None or not edit.hunks:
+            return False
+        if not edit.is_meant:
+            return True
+        # Hooks record what they find by comparison, and the record does not say so.
+        return tuple(edit.hunks) == diff_lines(self._load(edit.before.blob), self._load(edit.after.blob))
 
 
-def second_opinion(
-    store: Store, loaded: Document, external: Sequence[Edit], text: Callable[[BlobId], bytes]
-) -> Opinion | None:
-    """Return what plain replay of the live edits makes of a document.
+def second_opinion(store: Store, loaded: Document, external: Sequence[Edit], load: Load) -> Opinion | None:
+    """Return what plain replay of the live edits makes of a document; None: it has no answer, or costs too much.
 
-    None: it has no answer, costs too much, or rests on no edit that was recorded by comparison. `external`: edits of
-    the document that are not in the log yet. `text`: the text of a state.
+    `external`: edits of the document that are not in the log yet. `load`: returns the text of a state.
     """
     first = loaded.first_flipped()
     if first is None or loaded.corrected or loaded.is_large or loaded.count_since(first) > _MOST_EDITS:
@@ -60,58 +75,43 @@ def second_opinion(
     found = records_of(store, loaded.id, after_edit=first - 1, after_decision=store.index.next_decision())
     edits: list[_Edit] = [record for record, _, _ in found if isinstance(record, PastEdit) and loaded.has(record.seq)]
     try:
-        return _Replay(loaded, text).opinion([*edits, *external])
+        return _Replay(loaded, load).opinion([*edits, *external])
     except BlobMissing:
         return None  # what has expired can't be replayed
 
 
 class _Replay:
-    def __init__(self, loaded: Document, text: Callable[[BlobId], bytes]) -> None:
+    def __init__(self, loaded: Document, load: Load) -> None:
         self._loaded = loaded
-        self._load = text
+        self._load = load
         self._left = _MOST_TEXT
-        self._compared: list[Seq] = []
-        self._is_guessed = False  # whether any edit, live or not, was recorded by comparison
 
     def opinion(self, edits: Sequence[_Edit]) -> Opinion | None:
         """Return what the live ones of the edits make of the state before the first."""
         name = _name(edits[0].before) if edits else None  # of the text so far, where a blob has it; None: no file, or
         text: bytes | None = None  # this is the text
+        live: set[Seq] = set()
         for edit in edits:
             before, after = _name(edit.before), _name(edit.after)
             if before == after:
                 continue  # it moved the file, or gave it a mode
             units = [unit for unit in self._loaded.units(edit.seq) if unit.hunk or edit.changes_whole]
-            live = [unit for unit in units if not self._loaded.is_rejected(unit)]
-            self._note(edit, is_live=bool(live))
-            if not live:
+            left = [unit for unit in units if not self._loaded.is_rejected(unit)]
+            if not left:
                 continue
-            if text is None and name == before and live == units:
+            live.add(edit.seq)
+            if text is None and name == before and left == units:
                 name = after
                 continue
             if before is None or after is None or (text is None and name is None):
                 return None
             ours = self._load(name) if text is None and name is not None else text
-            text = self._merged(edit, live, ours or b"")
+            text = self._merged(edit, left, ours or b"")
             if text is None:
                 return None
         if text is None and name is not None:
             text = self._load(name)
-        return Opinion(text=text, compared=tuple(self._compared)) if text is not None and self._is_guessed else None
-
-    def _note(self, edit: _Edit, *, is_live: bool) -> None:
-        """Note whether the edit was recorded by comparison, as far as that can be told."""
-        if edit.before is None or edit.after is None:
-            return
-        is_compared = not edit.is_meant
-        if not is_compared and (is_live or not self._is_guessed):
-            # Hooks record what they find by comparison, and the record does not say so.
-            old, new = self._load(edit.before.blob), self._load(edit.after.blob)
-            is_compared = tuple(edit.hunks) == diff_lines(old, new)
-        if is_compared:
-            self._is_guessed = True
-            if is_live:
-                self._compared.append(edit.seq)
+        return None if text is None else Opinion(text, edits, frozenset(live), self._load)
 
     def _merged(self, edit: _Edit, live: Sequence[Unit], ours: bytes) -> bytes | None:
         """Return a text with the live hunks of an edit; None: that is no merge, or costs too much."""
@@ -121,7 +121,8 @@ class _Replay:
         self._left -= len(base) + len(ours) + len(theirs)
         if self._left < 0 or any(map(is_stand_in, (base, ours, theirs))) or is_either_binary(base, theirs):
             return None
-        hunks = [hunk for number, hunk in enumerate(edit.hunks, 1) if Unit(edit.seq, number) in live]
+        numbers = {unit.hunk for unit in live}
+        hunks = [hunk for number, hunk in enumerate(edit.hunks, 1) if number in numbers]
         if len(hunks) < len(edit.hunks):
             if is_closed(base) is not is_closed(theirs):
                 return None  # whether the newline goes with the hunks that are rejected is for the weave to say

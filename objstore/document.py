@@ -549,7 +549,7 @@ def replayed(
         if isinstance(record, PastDecision):
             if built is not None:
                 built.replay(record)
-                if is_checked:
+                if is_checked and built.last:  # of edits that have expired, what came of a decision is known no more
                     built.hold_to(record, blob)
             continue
         if built is None:

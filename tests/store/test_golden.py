@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from objstore import Status, Workspace, check_store
+from objstore import Action, Conflicted, ConflictKind, Seq, Status, Unit, Workspace, check_store
 from tests.store.golden import SEGMENTS, TOLD, told
 from tests.store.scenes import rejected, write
 
@@ -70,8 +70,20 @@ def test_decisions_that_an_older_version_carried_out_otherwise_are_named_and_the
     assert [note.split(":")[0] for note in named] == ["alike.js", "end.txt"]
     assert ["decision 2 (reject of edit 46)" in named[0], "decision 1 (reject of edit 42)" in named[1]] == [True, True]
     with Workspace.open(tmp_path) as workspace:
-        for seq, path in ((48, "alike.js"), (44, "end.txt")):
+        for seq, path in ((51, "alike.js"), (44, "end.txt")):
             rejected(workspace, seq)
             assert (tmp_path / path).read_bytes() == written[path].split(b"\n", 1)[1]
             workspace.undo()
             assert (tmp_path / path).read_bytes() == written[path]
+
+
+def test_a_rejection_that_would_lose_alike_lines_by_what_an_older_version_recorded_is_refused(tmp_path: Path) -> None:
+    (tmp_path / ".cas").mkdir(mode=0o700)
+    shutil.copytree(STORES / "1-decided" / SEGMENTS, tmp_path / ".cas" / SEGMENTS)
+    with Workspace.open(tmp_path) as workspace:
+        (tmp_path / "open.js").write_bytes(workspace.text(workspace.files_at()["open.js"].blob))
+        outcome = workspace.decide(Action.REJECT, [Unit(Seq(49), 0), Unit(Seq(49), 1)])
+        assert isinstance(outcome, Conflicted)
+        assert [(conflict.kind, conflict.unit.seq) for conflict in outcome.conflicts] == [(ConflictKind.IN_DOUBT, 50)]
+        rejected(workspace, 49, 50)
+        assert (tmp_path / "open.js").read_bytes().count(b"return 1;\n}") == 2

@@ -352,6 +352,11 @@ class Planner:
         if not compared:
             return None
         statuses, named = loaded.statuses(), compared[-1]
+        loaded.give_back(before)
+        was_in_doubt = bool(self._otherwise(loaded))
+        loaded.give_back(statuses)
+        if was_in_doubt:
+            return None  # an earlier decision wrote what replay contradicts; this one does not
         for seq in reversed(compared):
             loaded.give(dict.fromkeys(self._live_units(loaded, seq), Status.REJECTED))
             is_way_out = not loaded.conflicts() and not self._otherwise(loaded)

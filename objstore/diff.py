@@ -188,6 +188,8 @@ def _longest_chain(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     links: list[_Link] = []
     for old_at, new_at in pairs:
         length = bisect_left(ends, new_at)
+        if length < len(ends) and ends[length] == new_at:
+            continue  # of equal old lines the first stays, so what goes is in one piece below it
         link = _Link(old_at, new_at, links[length - 1] if length else None)
         if length == len(ends):
             ends.append(new_at)

@@ -215,7 +215,7 @@ def test_a_change_of_the_final_newline_holds_or_the_decision_is_refused(scenes: 
             changes = is_closed(states[1]) is not is_closed(states[2])
             assert not changes or is_closed(found) is is_closed(states[2]), (states, found)
             kept += changes
-    assert kept > EXAMPLES / 2
+    assert kept > min(EXAMPLES, 1_000) / 2
 
 
 def replayed(states: Sequence[bytes], dead: Sequence[int]) -> bytes | None:

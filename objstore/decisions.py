@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from objstore.batch import Batch
-from objstore.errors import DecidedMeanwhile, NoSuchName
+from objstore.errors import DecidedMeanwhile, DiskFull, NoRoomToRecord, NoSuchName
 from objstore.expired import refuse_expired
 from objstore.history import decisions, edit, statuses_before
 from objstore.ids import BlobId
@@ -14,6 +14,7 @@ from objstore.outcomes import Conflicted, Decided, DecisionOutcome, ExternalChan
 from objstore.records import Decision
 from objstore.reports import ExternalChange
 from objstore.review import Plan, Planner
+from objstore.room import give_back
 from objstore.terms import Action, OnExternal, Origin, Seq, Status, Unit
 from objstore.values import field, replace, value
 from objstore.views import Seen
@@ -45,8 +46,17 @@ class Request:
 def decide(journal: Journal, request: Request) -> tuple[DecisionOutcome, Callable[[BlobId], bytes]]:
     """Do what is asked, or say why not; also return what reads texts of states, also those that a dry run would write.
 
+    A decision that changes no file may use the space reserve, so on a full disk history can be decided and let go.
     Raises NoSuchName, EditExpired, FileChanged, DecidedMeanwhile, HistoryBroken and what Journal.commit raises.
     """
+    try:
+        return _decided(journal, request)
+    except NoRoomToRecord:
+        give_back(journal)
+        return _decided(journal, request)
+
+
+def _decided(journal: Journal, request: Request) -> tuple[DecisionOutcome, Callable[[BlobId], bytes]]:
     with journal.session(dry_run=request.dry_run) as (batch, is_writing):
         if request.seen is not None:
             _refuse_decided_since(journal, request.seen)
@@ -157,7 +167,13 @@ def _outcome(journal: Journal, request: Request, batch: Batch, *, is_writing: bo
         decision, markers = planner.record(
             plan, request.action, who=request.who, reason=request.reason, takes_back=request.takes_back
         )
-        journal.commit(batch, plan.steps(), plan.looked, left=plan.left)
+        steps = plan.steps()
+        try:
+            journal.commit(batch, steps, plan.looked, left=plan.left)
+        except DiskFull as error:
+            if steps:
+                raise
+            raise NoRoomToRecord(error.path) from error
         number = decision.number
     elif is_writing:
         journal.rehearse(batch, plan.steps(), plan.looked)

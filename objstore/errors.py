@@ -617,10 +617,14 @@ class FileUnseen(DiskFailed):
 
 
 class DiskFull(DiskFailed):
-    """There is no room (or quota) for a write; nothing was changed."""
+    """There is no room (or quota) for a write. What was recorded before it holds: no claim is made about that."""
 
-    def __init__(self, path: str, reason: str = "No space left on the disk; nothing was changed") -> None:
+    def __init__(self, path: str, reason: str = "No space left on the disk") -> None:
         super().__init__(path, reason)
+
+
+class NoRoomToRecord(DiskFull):
+    """There is no room to record what changes no file; the space reserve of the store is for that."""
 
 
 class RoomNeeded(DiskFull):

@@ -9,6 +9,7 @@ from objstore.ids import BlobId, RecordId
 from objstore.indexrows import HoldRow
 from objstore.journal import Journal
 from objstore.records import Expiry, Pin
+from objstore.room import with_reserve
 from objstore.terms import Seq
 from objstore.values import value
 
@@ -58,6 +59,10 @@ def pin(journal: Journal, edits: Iterable[Seq], blobs: Iterable[BlobId], *, titl
 
 def unpin(journal: Journal, numbers: Iterable[int], *, who: str) -> list[PinView]:
     """Take pins out and return them. Raises NoSuchName, with none taken out, and what Journal.commit raises."""
+    return with_reserve(journal, lambda: _unpinned(journal, numbers, who=who))
+
+
+def _unpinned(journal: Journal, numbers: Iterable[int], *, who: str) -> list[PinView]:
     with journal.writing(makes_room=True) as batch:
         wanted = sorted(set(numbers))
         holding = {view.pin.number: view for view in pins(journal)}

@@ -29,6 +29,7 @@ from objstore.records import Expiry, Pin, Snapshot
 from objstore.refcounts import held_blobs
 from objstore.replay import forget_all_kept
 from objstore.retention import ordinal_of, touches
+from objstore.room import with_room
 from objstore.snapshots import find
 from objstore.store import Store
 from objstore.sweep import SweepOutcome, plan_sweep, sweep
@@ -135,7 +136,7 @@ def purge(
             journal.commit(batch, ())
     for _ in range(_TRIES):
         try:
-            if with_sound_index(journal, swept)[0].is_done:
+            if with_room(journal, lambda: with_sound_index(journal, swept))[0].is_done:
                 break
         except StoreLocked as error:
             raise PurgeUnfinished from error

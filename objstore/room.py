@@ -1,7 +1,7 @@
-"""Room: what a store can do without for a while, given back where the disk is full and a collection needs some.
+"""Space reserve: room that a store gives back when the disk is full.
 
-To let history go takes a record, and to write a segment anew takes room for what stays of it. So a store keeps a file
-with nothing in it while there is plenty, and gives that up when it is needed, with what else is derived and can be made
+Deciding on edits and expiring history takes a record, and rewriting a segment takes room for what remains of it. So a
+store keeps an empty file of up to 1 MiB, and gives it up when it is needed, together with the caches, which can be made
 again.
 """
 
@@ -19,14 +19,19 @@ if TYPE_CHECKING:
     from objstore.disk import Disk
     from objstore.journal import Journal
 
-__all__ = ["KEPT_BYTES", "ROOM", "give_back", "keep_room", "with_room"]
+__all__ = ["KEPT_BYTES", "ROOM", "give_back", "keep_room", "with_reserve", "with_room"]
 
 ROOM: Final = "room"
 """The file that keeps room; FORMAT.md has it in its list."""
 
 KEPT_BYTES: Final = 1 << 20
-_PLENTY: Final = 64 << 20
-"""Bytes that have to be free for some to be kept: who has made room is to have it."""
+"""The reserve on a disk with plenty of room."""
+
+_SHARE: Final = 16
+"""The reserve takes at most this part of what is free: whoever has made room shall have it."""
+
+_LEAST: Final = 64 << 10
+"""A smaller reserve is of no use."""
 
 _CACHE: Final = "cache"
 
@@ -34,11 +39,14 @@ Result = TypeVar("Result")
 
 
 def keep_room(root: str, disk: "Disk") -> None:
-    """Keep room in the store of `root` for a collection on a full disk, if there is plenty now."""
+    """Reserve room in the store of `root` for work on a full disk, in proportion to what is free."""
     path = os.path.join(root, STORE_NAME, ROOM)
     with suppress(FileExistsError, FileNotFoundError, DiskFailed, PermissionRefused):
-        if not os.path.lexists(path) and disk.free_bytes(os.path.dirname(path), path) > _PLENTY:
-            disk.reserve(path, KEPT_BYTES)
+        if os.path.lexists(path):
+            return
+        size = min(KEPT_BYTES, disk.free_bytes(os.path.dirname(path), path) // _SHARE)
+        if size >= _LEAST:
+            disk.reserve(path, size)
 
 
 def give_back(journal: "Journal") -> None:
@@ -57,17 +65,19 @@ def give_back(journal: "Journal") -> None:
         clear_away(journal)
 
 
-def with_room(journal: "Journal", act: "Callable[[], Result]") -> Result:
-    """Return what `act` returns; where there is no room for it, give back what there is, and let it try once more.
-
-    Raises RoomNeeded where that was not enough.
-    """
+def with_reserve(journal: "Journal", act: "Callable[[], Result]") -> Result:
+    """Return what `act` returns; if the disk is full, give back the reserve and try once more. Raises DiskFull."""
     try:
         return act()
     except DiskFull:
         give_back(journal)
+    return act()
+
+
+def with_room(journal: "Journal", act: "Callable[[], Result]") -> Result:
+    """Do as `with_reserve`, for a step of a collection. Raises RoomNeeded where the reserve was not enough."""
     try:
-        return act()
+        return with_reserve(journal, act)
     except RoomNeeded:
         raise
     except DiskFull as error:

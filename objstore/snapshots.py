@@ -39,6 +39,7 @@ from objstore.outcomes import CallOutcome
 from objstore.paths import Tree, look_at
 from objstore.recordedpaths import beginning, folders_of
 from objstore.records import Expiry, Snapshot
+from objstore.room import with_reserve
 from objstore.spots import link_on
 from objstore.suggestions import paths_near
 from objstore.survey import Limits, Passed, Survey
@@ -369,13 +370,17 @@ def delete(journal: Journal, numbers: Sequence[int], *, who: str) -> list[Snapsh
         from objstore.recording import renew_baseline
 
         renew_baseline(journal)
-    with journal.writing(makes_room=True) as batch:
-        gone = [find(journal, number) for number in sorted(set(numbers))]
-        batch.record(
-            Expiry(time=now(), snapshots=tuple(view.number for view in gone), reason="snapshot deleted", who=who)
-        )
-        journal.commit(batch, ())
-    return gone
+
+    def given_up() -> list[SnapshotView]:
+        with journal.writing(makes_room=True) as batch:
+            gone = [find(journal, number) for number in sorted(set(numbers))]
+            batch.record(
+                Expiry(time=now(), snapshots=tuple(view.number for view in gone), reason="snapshot deleted", who=who)
+            )
+            journal.commit(batch, ())
+        return gone
+
+    return with_reserve(journal, given_up)
 
 
 # ---- inside

@@ -101,7 +101,7 @@ def test_on_a_full_disk_what_only_reads_answers_as_ever_and_what_writes_says_why
         assert without_room(*words, folder=written.folder) == ran, words
     refused = without_room("reject", "2", folder=written.folder)
     assert refused.status == 1
-    assert refused.said == "cas: No space left on the disk; nothing was changed: a\n"
+    assert refused.said == "cas: No space left on the disk: a\n"
     assert bytes_of(written.folder / ".cas" / "segments") == before
     assert (written.folder / "a").read_bytes() == b"1\n2\n"
     written.done("reject", "2")

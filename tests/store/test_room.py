@@ -1,6 +1,7 @@
 """A full disk, and a call that a writer left unfinished: what makes room goes on, and the call comes after it."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -11,7 +12,19 @@ from typing import Final
 
 import pytest
 
-from objstore import Action, CallInfo, DiskFull, RoomNeeded, Unit, Workspace, blob_id, check_store
+from objstore import (
+    Action,
+    CallInfo,
+    CasError,
+    DiskFull,
+    RoomNeeded,
+    Seq,
+    Status,
+    Unit,
+    Workspace,
+    blob_id,
+    check_store,
+)
 from objstore.limits import RetentionLimits
 from objstore.room import KEPT_BYTES, ROOM
 from tests.store.countdown import CountdownDisk, PowerCut, TooFullDisk, broken_disk, full_disk, power_cut
@@ -276,10 +289,20 @@ def test_where_nothing_helps_the_collection_says_what_to_do_and_nothing_is_lost(
     assert check_store(str(root)).faults == ()
 
 
+@pytest.mark.parametrize(("free", "kept"), [(1 << 30, KEPT_BYTES), (8 << 20, 512 << 10), (1 << 20, 64 << 10)])
+def test_the_reserve_is_in_proportion_to_what_is_free(tmp_path: Path, free: int, kept: int) -> None:
+    class Small(CountdownDisk):
+        def free_bytes(self, _folder: str | int, _name: str) -> int:
+            return free
+
+    with Workspace.init(tmp_path, Small(None)):
+        assert (tmp_path / ".cas" / ROOM).stat().st_size == kept
+
+
 def test_no_room_is_kept_where_there_is_little(tmp_path: Path) -> None:
     class Nearly(CountdownDisk):
         def free_bytes(self, _folder: str | int, _name: str) -> int:
-            return 10 << 20
+            return 1_000_000
 
     with Workspace.init(tmp_path, Nearly(None)) as workspace:
         write(workspace, "a.txt", b"a\n")
@@ -360,3 +383,97 @@ def test_who_finds_no_room_for_a_segment_is_told_how_much_it_takes(
     assert 0 < caught.value.needed - index <= before * stays + 1_000
     act(root, CountdownDisk(None))
     assert check_store(str(root)).faults == ()
+
+
+def test_a_full_disk_with_everything_pending_has_a_way_out(small: Path) -> None:
+    """Pending edits are not let go of, so they have to be decided first, and that takes a record."""
+    root = small / "workspace"
+    root.mkdir()
+    with Workspace.init(root) as workspace:
+        for version in range(40):
+            write(workspace, "a.txt", os.urandom(200).hex().encode() + b"\nversion %d\n" % version)
+        fill(small / "ballast")
+        with pytest.raises(DiskFull):
+            write(workspace, "a.txt", text(99))
+        units = [Unit(view.seq, n) for view in workspace.edits() for n in range(len(view.units))]
+        workspace.decide(Action.ACCEPT, units, reason="more than the last page of the segment has room for " * 100)
+        assert not (root / ".cas" / ROOM).exists()
+        assert {view.status for view in workspace.edits()} == {Status.ACCEPTED}
+        collected = workspace.collect(EVERYTHING, thorough=True)
+        assert collected.is_done
+        assert collected.edits == 40
+        assert collected.bytes_after < collected.bytes_before
+        write(workspace, "a.txt", b"there is room again\n")
+    assert check_store(str(root)).faults == ()
+
+
+def test_a_rejection_that_writes_files_leaves_the_reserve_to_decisions_that_do_not(small: Path) -> None:
+    root = small / "workspace"
+    root.mkdir()
+    with Workspace.init(root) as workspace:
+        write(workspace, "a.txt", text(0))
+        write(workspace, "a.txt", text(1))
+        fill(small / "ballast")
+        with pytest.raises(DiskFull):
+            workspace.decide(Action.REJECT, [Unit(Seq(2), 1)])
+        assert (root / ".cas" / ROOM).exists()
+        assert workspace.edit(2).status is Status.PENDING
+
+
+Act = Callable[[Workspace], object]
+
+ACTS: Final[dict[str, Act]] = {
+    "write": lambda workspace: write(workspace, "b.txt", text(7)),
+    "accept": accept_all,
+    "reject": lambda workspace: workspace.decide(Action.REJECT, [Unit(Seq(VERSIONS + 1), 1)]),
+    "undo": lambda workspace: workspace.undo(),
+    "pin": lambda workspace: workspace.pin([Seq(VERSIONS)], who="me"),
+    "snapshot": lambda workspace: workspace.take_snapshot(who="me"),
+    "record": lambda workspace: workspace.record_changes(CallInfo(tool="")),
+    "gc": lambda workspace: workspace.collect(EVERYTHING, thorough=True),
+    "purge": lambda workspace: workspace.purge([blob_id(b"second\n")], force=True, who="me"),
+}
+
+
+@pytest.mark.parametrize("failure", [full_disk, broken_disk], ids=["full", "broken"])
+@pytest.mark.parametrize("act", ACTS.values(), ids=ACTS.keys())
+def test_an_error_says_that_nothing_was_changed_only_where_nothing_was(
+    tmp_path: Path, act: Act, failure: Callable[[str], BaseException]
+) -> None:
+    """Each operation of the disk fails in turn, and from then on all do."""
+    seen = 0
+    for step in (0, 1, 2, 3, 5, 8, 13, 21, 34, 55):
+        root = tmp_path / str(step)
+        root.mkdir()
+        with Workspace.init(root, CountdownDisk(None)) as workspace:
+            write(workspace, "b.txt", b"first\n")
+            for version in range(VERSIONS):
+                write(workspace, "a.txt", text(version))
+            write(workspace, "b.txt", b"second\n")
+            write(workspace, "b.txt", b"third\n")
+            if act in {ACTS["gc"], ACTS["undo"]}:
+                accept_all(workspace)
+        (root / "c.txt").write_bytes(b"a person's\n")
+        disk = CountdownDisk(step, failure)
+        workspace = Workspace.open(root, disk)
+        before = told(root)
+        said = ""
+        try:
+            act(workspace)
+        except CasError as error:
+            said = str(error)
+        finally:
+            workspace.close()
+        claims = re.search(r"nothing (was|is) (changed|recorded)", said) is not None
+        assert not claims or told(root) == before, (step, disk.failed, said)
+        if disk.failed is None:
+            break
+        seen += bool(said)
+    assert seen
+
+
+def told(root: Path) -> tuple[dict[str, bytes], list[bytes]]:
+    """Return what a person would call changed: their files, and the records of the log."""
+    files = {path.name: path.read_bytes() for path in root.iterdir() if path.is_file()}
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        return files, [view.id for view in workspace.records()]

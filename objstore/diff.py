@@ -284,20 +284,25 @@ def _moved(hunk: Hunk, lines: int) -> Hunk:
 
 def _best_slide(lines: Sequence[bytes], start: int, count: int, room: int) -> int:
     """Return by how many lines lines[start:start + count] had best move up, at most `room`."""
-    best, best_cost = 0, _cost_of_cut(lines, start)
+    best, best_cost = 0, (*_cost_of_cut(lines, start), not _opens(lines, start))
     up = 0
     while up < room and lines[start - up - 1] == lines[start + count - up - 1]:
         up += 1
-        cost = _cost_of_cut(lines, start - up)
+        # Beyond its own length it only trades places with equal lines, so where they begin tells nothing.
+        cost = (*_cost_of_cut(lines, start - up), up >= count or not _opens(lines, start - up))
         if cost < best_cost:
             best, best_cost = up, cost
     return best
 
 
-def _cost_of_cut(lines: Sequence[bytes], start: int) -> tuple[bool, int, bool]:
-    above = lines[start - 1] if start else b""
-    indent = _indent(lines[start])
-    return bool(above.strip()), indent, _indent(above) >= indent
+def _cost_of_cut(lines: Sequence[bytes], start: int) -> tuple[bool, int]:
+    follows_text = start > 0 and bool(lines[start - 1].strip())
+    return follows_text, _indent(lines[start])
+
+
+def _opens(lines: Sequence[bytes], start: int) -> bool:
+    """Return whether a line is indented more than the one above it."""
+    return start > 0 and _indent(lines[start - 1]) < _indent(lines[start])
 
 
 def _indent(line: bytes) -> int:

@@ -10,7 +10,7 @@ LAWS := tests/test_weave_laws.py tests/test_rebase.py tests/test_diff.py tests/t
 	tests/mcp/test_exact.py tests/mcp/test_anchored.py tests/mcp/test_unifieddiff.py \
 	tests/workspace/test_pictures.py tests/workspace/test_state_machine.py tests/workspace/test_alike_lines.py
 CRASHES := tests/store/test_crash.py tests/store/test_crash_gc.py tests/store/test_sweep.py tests/store/test_restart.py \
-	tests/cli/test_bundles.py
+	tests/store/test_index_flips.py tests/cli/test_bundles.py
 ARGS ?=
 
 # The first Python new enough, by its own path: a shim may point elsewhere tomorrow.
@@ -65,7 +65,7 @@ laws: setup ## hold the weave, what is carried over and the edit languages to th
 large: setup ## take a file of 2 GB through everything, in less than 100 MB of memory
 	CAS_LARGE_MB=2048 $(BIN)/python -m pytest tests/workspace/test_streaming.py $(ARGS)
 
-crash: setup ## kill -9 servers, reviewers and gc over and over for SECONDS, and fail calls and gc at every step of the disk
+crash: setup ## kill -9 servers, reviewers and gc over and over for SECONDS, and fail calls and gc at every step of the disk; flip bits of the index
 	CAS_CRASH_STEPS=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(CRASHES)
 	$(BIN)/python -m tests.store.crashes --seconds $(SECONDS) $(ARGS)
 

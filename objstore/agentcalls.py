@@ -471,9 +471,15 @@ class AgentCalls:
         besides: Collection[str] = (),
         ignored: bool = False,
     ) -> "Recorded":
+        from objstore.mending import going_on
         from objstore.recording import record_changes
 
-        return record_changes(self._journal, info, paths, are_canonical=are_canonical, besides=besides, ignored=ignored)
+        return going_on(
+            self._journal,
+            lambda: record_changes(
+                self._journal, info, paths, are_canonical=are_canonical, besides=besides, ignored=ignored
+            ),
+        )
 
     def _known(self, call: AgentCall) -> AgentCall:
         """Return the call in our own terms: paths of this workspace alone, for a tool may well name others."""

@@ -71,7 +71,9 @@ def changed_tips(journal: Journal, ahead: HeadStart | None = None) -> list[Tip]:
     changed = inspection.changed(list(looks))
     found = inspection.stood()
     news = [each for each in found if stood.get(each.folder) != each]
-    gone = (stood.keys() if is_all else suspects & stood.keys()) - {each.folder for each in found}
+    gone = (
+        None if not stood else (stood.keys() if is_all else suspects & stood.keys()) - {each.folder for each in found}
+    )
     if news or gone or recorded or kept is None:
         index.remember_stood(now, news, gone)
     return sorted(changed if is_all else tips + changed, key=lambda tip: (tip.path, tip.document))
@@ -137,7 +139,7 @@ class _Inspection:
                 if stands is not None and not is_young:
                     learnt.append((path, facts[3], facts[2], facts[1], facts[0], BlobId(stands)))
             if stands != blob or facts[4] & 0o7777 != mode:
-                changed.append(tip)
+                changed.append(self._journal.store.index.tip(tip.document))
             elif not is_young:
                 as_recorded.append(_Seen(others.pop(), facts))
         if learnt:

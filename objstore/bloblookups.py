@@ -11,15 +11,15 @@ from operator import itemgetter
 from objstore.annotations import TYPE_CHECKING, Final
 from objstore.frames import FRAME_HEADER_SIZE
 from objstore.generations import Place
-from objstore.ids import BlobId
-from objstore.indexfile import unusable
+from objstore.ids import HASH_SIZE, BlobId
+from objstore.indexfile import KNOWN_BY, checksum, unusable
 from objstore.indexrows import BlobPlace, StateTold
 from objstore.standins import MAX_BLOB
 
 if TYPE_CHECKING:
     import sqlite3
     from array import array
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
     from objstore.segments import Log
 
@@ -38,19 +38,38 @@ class BlobLookups:
     def blob_place(self, blob: BlobId) -> BlobPlace | None:
         """Return where the blob lies (None: not in this store)."""
         row = self._db.execute(
-            "SELECT segment, offset, size, depth, (SELECT generation FROM moving WHERE moving.segment = blobs.segment) "
-            "FROM blobs WHERE id = ? AND segment",
+            "SELECT segment, offset, size, depth, checksum, "
+            "(SELECT generation FROM moving WHERE moving.segment = blobs.segment) FROM blobs WHERE id = ?",
             (blob,),
         ).fetchone()
         if row is None:
+            self._see_unknown(blob)
             return None
-        segment, offset, size, depth, generation = row
-        if not type(segment) is type(offset) is type(size) is type(depth) is int:
-            raise unusable(f"no blob is at {row!r}")
+        segment, offset, size, depth, found, generation = row
+        if segment is found is None:
+            return None
+        if found != checksum("blobs", blob, segment, offset, size, depth):
+            raise unusable(f"no blob is at {row[:4]!r}")
         if generation is None:
             return BlobPlace(Place(segment, offset), size, depth)
         place = self._moved(Place(segment, offset), generation)
         return None if place is None else BlobPlace(place, size, self._depth(place))
+
+    def _see_unknown(self, blob: BlobId) -> None:
+        """See that a blob without a row is not among those that are known by the first bytes of their ids.
+
+        One that is stored once more would get a depth that its first frame does not have. Raises IndexUnusable.
+        """
+        start = blob[:KNOWN_BY]
+        if self._db.execute("SELECT 1 FROM known WHERE start = ?", (start,)).fetchone() is None:
+            return
+        # Two that begin with the same bytes can be made on purpose.
+        others = self._db.execute(
+            "SELECT id, segment, offset, size, depth, checksum FROM blobs WHERE id BETWEEN ? AND ?",
+            (start, start + b"\xff" * (HASH_SIZE - KNOWN_BY)),
+        ).fetchall()
+        if not others or any(row[-1] != checksum("blobs", *row[:-1]) for row in others if row[-1] is not row[1]):
+            raise unusable(f"it has no row of blob {blob.hex()}")
 
     def is_above_base(self, blob: BlobId) -> bool:
         """Return whether a blob lies deeper than its base, or is a keyframe, by its row and that of the base.
@@ -65,7 +84,10 @@ class BlobLookups:
 
     def knows_of(self, blob: BlobId) -> bool:
         """Return whether the blob is stored, or something mentions it."""
-        return self._db.execute("SELECT 1 FROM blobs WHERE id = ?", (blob,)).fetchone() is not None
+        if self._db.execute("SELECT 1 FROM blobs WHERE id = ?", (blob,)).fetchone() is not None:
+            return True
+        self._see_unknown(blob)
+        return False
 
     def blob_places(self, blobs: Sequence[BlobId]) -> dict[BlobId, Place]:
         """Return where each of the blobs lies, as far as they are in this store.
@@ -135,7 +157,7 @@ class BlobLookups:
         """Return how often the blob is held: by records, tips and trees."""
         return self._number("SELECT refs FROM blobs WHERE id = ?", blob)
 
-    def all_refs(self) -> Iterator[tuple[bytes, int]]:
+    def all_refs(self) -> Generator[tuple[BlobId, int], None, None]:
         """Yield every blob that is stored or held, with how often it is held."""
         yield from self._db.execute("SELECT id, refs FROM blobs")
 
@@ -169,7 +191,11 @@ class BlobLookups:
     def sha256(self, blob: BlobId) -> bytes | None:
         """Return the blob's SHA-256 if it was worked out before."""
         row = self._db.execute("SELECT sha256 FROM blobs WHERE id = ?", (blob,)).fetchone()
-        return None if row is None else row[0]
+        if row is None or not isinstance(row[0], bytes):
+            return None
+        # With its own checksum: nothing else says what it is.
+        digest, found = row[0][:HASH_SIZE], row[0][HASH_SIZE:]
+        return digest if found == checksum("sha256", blob, digest) else None
 
     def states_told(self, segment: int) -> dict[BlobId, StateTold]:
         """Return what the edits in the segment say of the states that they led to; of several, what the first says."""

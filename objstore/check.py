@@ -69,6 +69,9 @@ class Part(StrEnum):
     MARK = "mark"
 
 
+_OF_THE_LOG: Final = frozenset({Part.SEGMENTS, Part.RECORDS})
+
+
 @value
 class Fault:
     """One thing that is wrong."""
@@ -94,6 +97,11 @@ class CheckReport:
     leftovers: int  # files in .cas/tmp, or on other disks, of writes that were cut off or are going on
     notes: tuple[str, ...]  # worth knowing, and nothing wrong
 
+    @property
+    def is_log_sound(self) -> bool:
+        """Return whether all that is derived can be rebuilt from the log."""
+        return not any(fault.part in _OF_THE_LOG for fault in self.faults)
+
 
 def check_store(start: str, *, quick: bool = False, progress: Progress | None = None) -> CheckReport:
     """Check the store of the workspace at or above `start`.
@@ -107,14 +115,15 @@ def check_store(start: str, *, quick: bool = False, progress: Progress | None = 
 
 
 def repair_store(report: CheckReport) -> CheckReport:
-    """Make anew what is derived and was found wrong, clear leftovers away, and return what a new check finds.
+    """Rebuild what is derived, clear leftovers away, and return what a new check finds.
 
-    Raises StoreLocked, PermissionRefused and what else a write raises.
+    The index always, where the log is sound: a check can't prove that nothing of it is wrong. All else where it was
+    found wrong. Raises StoreLocked, PermissionRefused and what else a write raises.
     """
     parts = {fault.part for fault in report.faults if fault.repairable}
-    if parts or report.leftovers:
+    if parts or report.leftovers or report.is_log_sound:
         with closing(_openable(report.root, is_index_faulty=Part.INDEX in parts)) as journal:
-            journal.make_anew(index=bool(parts & {Part.INDEX, Part.REFCOUNTS}), mark=Part.MARK in parts)
+            journal.make_anew(index=report.is_log_sound, mark=Part.MARK in parts)
             if Part.WEAVES in parts:
                 for tip in journal.store.index.tips():
                     forget_kept(journal, tip.document)
@@ -199,7 +208,7 @@ class _Checking:
                         for blob in held_blobs(found.record):
                             self._edits_of.setdefault(blob, []).append(found.record)
                 self._check_chain(records, remains)
-                log_stands = not any(fault.part in {Part.SEGMENTS, Part.RECORDS} for fault in self._faults)
+                log_stands = not any(fault.part in _OF_THE_LOG for fault in self._faults)
                 self._check_blobs(remains, records, log_stands=log_stands)
                 self.report = replace(
                     self.report, segments=len(remains.segments), blobs=len(remains.blobs), records=len(records)
@@ -380,6 +389,7 @@ class _Checking:
 
     def _check_index(self, store: Store) -> None:
         differing: list[str] = []
+        unsound: list[str] = []
         damage: StoreDamaged | None = None
         fresh: Index | None = None
         with ExitStack() as opened:
@@ -391,27 +401,34 @@ class _Checking:
                     # Not the index alone: where it stands may have been written anew since.
                     store.catch_up()
                     kept = store.index
+                    # Before its rows are read: it may lead to others from each place.
+                    said = kept.sqlite_says()
+                    if said:
+                        self._wrong_index(f"SQLite finds the index damaged: {said}")
+                        return
                     if kept.moving():
                         self._notes.append("The index was not compared: a collection is going on, or was cut off.")
                         return
                     with kept.still():
                         fresh.catch_up(kept.end)
                         differing = list(_differing(kept, fresh))
+                        unsound = kept.unsound()
                 except StoreDamaged as error:
                     damage = error
                     continue
                 damage = None
                 if not differing:
-                    return
+                    break
             if damage is not None:
                 raise damage
         for table in differing:
-            self._fault(
-                Part.INDEX,
-                f"the index's table {table} is not what the log says",
-                "What commands show may be wrong; no file and no history is. `cas fsck --repair` makes it anew.",
-                repairable=True,
-            )
+            self._wrong_index(f"the index's table {table} is not what the log says")
+        for table in unsound:
+            self._wrong_index(f"the index's table {table} does not hold what was put into it")
+
+    def _wrong_index(self, what: str) -> None:
+        meaning = "What commands show may be wrong; no file and no history is. `cas fsck --repair` rebuilds it."
+        self._fault(Part.INDEX, what, meaning, repairable=True)
 
     def _check_refs(self, store: Store, records: list[FoundRecord]) -> None:
         index, last = store.index, records[-1].id if records else None
@@ -420,7 +437,9 @@ class _Checking:
         with index.still():
             if index.last_record != last:
                 return  # or has since then
-            wrong = sum(refs != self._counted.get(BlobId(name), 0) for name, refs in index.all_refs())
+            # Closed before the index is, as where tables are compared.
+            with closing(index.all_refs()) as counted:
+                wrong = sum(refs != self._counted.get(name, 0) for name, refs in counted)
         if wrong:
             self._fault(
                 Part.REFCOUNTS,
@@ -510,12 +529,18 @@ def _edits_before(records: list[FoundRecord]) -> int:
 
 
 def _differing(kept: Index, fresh: Index) -> Iterator[str]:
+    if kept.schema() != fresh.schema():
+        yield "sqlite_master"
+        return
     for table in COMPARED:
         # Closed before the index is, also where a row can't be read: an open cursor would complain of that later.
         with closing(kept.rows(table)) as kept_rows, closing(fresh.rows(table)) as fresh_rows:
             is_differing = any(a != b for a, b in zip_longest(kept_rows, fresh_rows))
         if is_differing:
             yield table
+    # A second frame may have gone since it was noted, but nothing is noted that is not in the log.
+    if not fresh.doubled() <= kept.doubled() or kept.strays():
+        yield "doubled"
 
 
 def _listed(numbers: tuple[int, ...]) -> str:

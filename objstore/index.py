@@ -21,10 +21,12 @@ from objstore.indexfile import (
     SCHEMA,
     SCHEMA_VERSION,
     SQLITE_ERRORS,
+    SUMS,
     TRIGGERS,
     UNHELD,
     IndexErrors,
     begin_writing,
+    checksum,
     connect,
     copy_in_memory,
     empty_in_memory,
@@ -253,6 +255,7 @@ class Index(Lookups):
             while (start := self._log.next_start(self.end)) is not None:
                 self.end = start
             self._db.execute(UNHELD)
+            self._db.execute("UPDATE position SET definitions = ?", (self._definitions(),))
             self._save_position()
         self._told = self._log.generations()
 
@@ -300,6 +303,35 @@ class Index(Lookups):
         """
         yield from self._db.execute(COMPARED[table])
 
+    def schema(self) -> list[Row]:
+        """Return what SQLite has for the definitions of all tables, indexes and triggers."""
+        return self._db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name").fetchall()
+
+    def doubled(self) -> set[bytes]:
+        """Return the blobs of which a second frame was noted."""
+        return {row[0] for row in self._db.execute("SELECT id FROM doubled")}
+
+    def sqlite_says(self) -> str:
+        """Return the first thing that SQLite finds wrong with the file ("": nothing): of its pages, or of an index.
+
+        It holds every index against its table, both ways.
+        """
+        said: str = self._db.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        return "" if said == "ok" else said
+
+    def strays(self) -> bool:
+        """Return whether a second frame is noted of a blob that is not stored."""
+        query = "SELECT 1 FROM doubled WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.id = doubled.id) LIMIT 1"
+        return self._db.execute(query).fetchone() is not None
+
+    def unsound(self) -> list[str]:
+        """Return the tables of what is known of files on disk that hold a row that was not put in so."""
+        return [
+            table
+            for table in ("seen", "stood", "stood_until")
+            if self._db.execute(f"SELECT 1 FROM {table} WHERE checksum IS NOT {SUMS[table]} LIMIT 1").fetchone()  # noqa: S608 - names of the schema
+        ] or ([] if self.has_all_stood() else ["stood"])
+
     @contextmanager
     def still(self) -> Iterator[None]:
         """Hold all that is asked to one moment, whatever other processes put in meanwhile. Nothing may be put in."""
@@ -319,24 +351,35 @@ class Index(Lookups):
 
     def remember_sha256(self, found: Iterable[tuple[BlobId, bytes]]) -> None:
         """Keep SHA-256 sums that were worked out."""
+        found_sums = [(digest + checksum("sha256", blob, digest), blob) for blob, digest in found]
         with self._remembering():
-            self._db.executemany("UPDATE blobs SET sha256 = ? WHERE id = ?", ((digest, blob) for blob, digest in found))
+            self._db.executemany("UPDATE blobs SET sha256 = ? WHERE id = ?", found_sums)
 
     def remember_seen(self, found: Iterable[tuple[bytes, int, int, int, int, BlobId]]) -> None:
         """Keep what was found of files that were read."""
         with self._remembering():
-            self._db.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?)", found)
+            self._db.executemany(
+                "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?, ?)",
+                ((*row, checksum("seen", *row)) for row in found),
+            )
 
-    def remember_stood(self, until: Moment, found: Iterable[Stood], gone: Iterable[bytes]) -> None:
+    def remember_stood(self, until: Moment, found: Iterable[Stood], gone: Iterable[bytes] | None) -> None:
         """Keep how the files in folders looked that were looked into, and forget folders without recorded files.
 
-        Of the other folders that are kept, nothing was recorded between when they were kept and `until`.
+        Of the other folders that are kept, nothing was recorded between when they were kept and `until`. `gone`: None:
+        all folders are forgotten that are not `found`.
         """
         with self._remembering():
-            self._db.executemany("INSERT OR REPLACE INTO stood VALUES (?, ?, ?, ?)", found)
-            self._db.executemany("DELETE FROM stood WHERE folder = ?", [(folder,) for folder in gone])
+            if gone is None:
+                self._db.execute("DELETE FROM stood")
+            self._db.executemany(
+                "INSERT OR REPLACE INTO stood VALUES (?, ?, ?, ?, ?)",
+                ((*each, checksum("stood", *each)) for each in found),
+            )
+            self._db.executemany("DELETE FROM stood WHERE folder = ?", [(folder,) for folder in gone or ()])
             self._db.execute("DELETE FROM stood_until")
-            self._db.execute("INSERT INTO stood_until VALUES (?, ?, ?, randomblob(16))", until)
+            row = (*until, self._number("SELECT count(*) FROM stood"), os.urandom(16))
+            self._db.execute("INSERT INTO stood_until VALUES (?, ?, ?, ?, ?, ?)", (*row, checksum("stood_until", *row)))
 
     # ---- inside: the database
 
@@ -386,8 +429,10 @@ class Index(Lookups):
         if self._number("PRAGMA user_version") != SCHEMA_VERSION:
             return False
         row = self._db.execute("SELECT * FROM position").fetchone()
-        if row is None or row[0] != self._log.store or not _is_position(*row[1:]):
+        if row is None or row[0] != self._log.store or not _is_position(*row[1:-1]):
             return False
+        if row[-1] != self._definitions():
+            return False  # one wrong letter, and a query finds no rows, or others
         if not self._has_generations() or any(self._log.moves(segment) is None for segment in self.moving()):
             return False
         self._load_position()
@@ -396,6 +441,10 @@ class Index(Lookups):
         except StoreDamaged:
             return False
 
+    def _definitions(self) -> bytes:
+        """Return a checksum over the definitions of all tables, indexes and triggers."""
+        return checksum(*chain.from_iterable(self.schema()))
+
     def _has_generations(self) -> bool:
         return dict(self._db.execute("SELECT segment, generation FROM generations")) == self._log.generations()
 
@@ -403,7 +452,7 @@ class Index(Lookups):
         for statement in (*SCHEMA.split(";"), *TRIGGERS):
             self._db.execute(statement)
         begin = self._log.store, *self._log.first
-        self._db.execute("INSERT INTO position VALUES (?, ?, ?, NULL, 0, 0, 0, 0, 0, 0)", begin)
+        self._db.execute("INSERT INTO position VALUES (?, ?, ?, NULL, 0, 0, 0, 0, 0, 0, 0, NULL)", begin)
         self._db.executemany("INSERT INTO generations VALUES (?, ?)", self._log.generations().items())
         self._db.execute("INSERT INTO totals VALUES (0)")
         self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")

@@ -4,8 +4,11 @@ Apart from the index itself, which asks and follows the log.
 """
 
 import _sqlite3 as sqlite3  # `sqlite3` adds what turns dates into text, and `datetime` for that
+import marshal
 import os
 import time
+
+from blake3 import blake3
 
 from objstore.annotations import TYPE_CHECKING, Final, TypeAlias
 from objstore.checkpoints import CHECKPOINT_PAGES
@@ -19,14 +22,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
+    "BASELINE_NOTED",
     "COMPARED",
+    "KNOWN_BY",
     "SCHEMA",
     "SCHEMA_VERSION",
     "SQLITE_ERRORS",
+    "SUMS",
     "TRIGGERS",
     "UNHELD",
     "IndexErrors",
     "begin_writing",
+    "checksum",
     "connect",
     "copy_in_memory",
     "empty_in_memory",
@@ -43,7 +50,7 @@ SqliteError: TypeAlias = sqlite3.DatabaseError | UnicodeDecodeError
 SQLITE_ERRORS: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What comes of a database that can't be opened: what SQLite says of a damaged schema may be no text."""
 
-SCHEMA_VERSION: Final = 24
+SCHEMA_VERSION: Final = 25
 _BUSY_SECONDS: Final = 10
 _EMPTY_SECONDS: Final = 1
 """How long to wait for a file without a byte: who makes one needs some milliseconds."""
@@ -69,14 +76,15 @@ _NO_SHARED_MEMORY: Final = frozenset(
 SCHEMA: Final = f"""
 CREATE TABLE position (
     store BLOB, segment INTEGER, offset INTEGER, last_record BLOB, last_segment INTEGER, last_offset INTEGER,
-    edits INTEGER, decisions INTEGER, snapshots INTEGER, pins INTEGER
+    edits INTEGER, decisions INTEGER, snapshots INTEGER, pins INTEGER, baseline INTEGER, definitions BLOB
 );
 CREATE TABLE generations (segment INTEGER PRIMARY KEY, generation INTEGER);
 CREATE TABLE moving (segment INTEGER PRIMARY KEY, generation INTEGER);
 CREATE TABLE blobs (
     id BLOB PRIMARY KEY, segment INTEGER, offset INTEGER, length INTEGER, size INTEGER, depth INTEGER, base BLOB,
-    refs INTEGER, sha256 BLOB
+    refs INTEGER, sha256 BLOB, checksum BLOB
 ) WITHOUT ROWID;
+CREATE TABLE known (start BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE INDEX large ON blobs (size) WHERE size > {MAX_BLOB};
 CREATE TABLE doubled (id BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE trees (id BLOB PRIMARY KEY, refs INTEGER, read INTEGER) WITHOUT ROWID;
@@ -86,7 +94,7 @@ CREATE TABLE edits (
     seq INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, document INTEGER, conversation TEXT,
     call INTEGER, status TEXT, units TEXT, whole INTEGER, reasons BLOB,
     added INTEGER, removed INTEGER, void INTEGER, marks INTEGER,
-    time INTEGER, before BLOB, after BLOB, expired INTEGER
+    time INTEGER, before BLOB, after BLOB, expired INTEGER, checksum BLOB
 );
 CREATE INDEX edits_by_document ON edits (document, seq);
 CREATE INDEX edits_by_conversation ON edits (conversation, call);
@@ -96,7 +104,11 @@ CREATE INDEX edits_by_age ON edits (time) WHERE NOT void AND NOT expired AND sta
 CREATE INDEX edits_taken_back ON edits (seq) WHERE void;
 CREATE INDEX edits_with_markers ON edits (document) WHERE marks > 0;
 CREATE TABLE paths (path BLOB, document INTEGER, PRIMARY KEY (path, document)) WITHOUT ROWID;
-CREATE TABLE documents (id INTEGER PRIMARY KEY, path BLOB, blob BLOB, mode INTEGER);
+CREATE TABLE paths_again (path BLOB, document INTEGER, PRIMARY KEY (path, document)) WITHOUT ROWID;
+CREATE TABLE calls (conversation TEXT PRIMARY KEY, newest INTEGER) WITHOUT ROWID;
+CREATE TABLE documents (
+    id INTEGER PRIMARY KEY, path BLOB, blob BLOB, mode INTEGER, edits INTEGER, decisions INTEGER, checksum BLOB
+);
 CREATE INDEX documents_by_path ON documents (path);
 CREATE INDEX documents_gone ON documents (path) WHERE blob IS NULL;
 CREATE TABLE folders (number INTEGER PRIMARY KEY, path BLOB, fate TEXT, edit INTEGER, decision INTEGER);
@@ -105,21 +117,47 @@ CREATE INDEX folders_by_record ON folders (edit, decision);
 CREATE INDEX folders_emptied ON folders (path) WHERE fate = 'e';
 CREATE TABLE decisions (
     number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, takes_back INTEGER, before BLOB, void INTEGER,
-    time INTEGER, expired INTEGER
+    time INTEGER, expired INTEGER, checksum BLOB
 );
 CREATE TABLE snapshots (
-    number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, root BLOB, baseline INTEGER, expired INTEGER
+    number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, root BLOB, baseline INTEGER, expired INTEGER,
+    checksum BLOB
 );
-CREATE TABLE pins (number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, expired INTEGER);
+CREATE TABLE pins (
+    number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, expired INTEGER, checksum BLOB
+);
 CREATE TABLE expiries (number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, time INTEGER, reason TEXT);
 CREATE TABLE decided (document INTEGER, number INTEGER, PRIMARY KEY (document, number)) WITHOUT ROWID;
 CREATE TABLE totals (blobs INTEGER);
 CREATE TABLE seen (
-    path BLOB PRIMARY KEY, inode INTEGER, size INTEGER, mtime INTEGER, ctime INTEGER, blob BLOB
+    path BLOB PRIMARY KEY, inode INTEGER, size INTEGER, mtime INTEGER, ctime INTEGER, blob BLOB, checksum BLOB
 ) WITHOUT ROWID;
-CREATE TABLE stood (folder BLOB PRIMARY KEY, names BLOB, digest BLOB, others BLOB) WITHOUT ROWID;
-CREATE TABLE stood_until (edit INTEGER, decision INTEGER, taken_back INTEGER, mark BLOB)
+CREATE TABLE stood (folder BLOB PRIMARY KEY, names BLOB, digest BLOB, others BLOB, checksum BLOB) WITHOUT ROWID;
+CREATE TABLE stood_until (edit INTEGER, decision INTEGER, taken_back INTEGER, folders INTEGER, mark BLOB, checksum BLOB)
 """
+
+SUMS: Final = {
+    "blobs": "row_checksum('blobs', id, segment, offset, size, depth)",
+    "edits": "row_checksum('edits', seq, id, segment, offset, document, conversation, call, status, units, whole, "
+    "reasons, added, removed, void, marks, time, before, after, expired)",
+    "documents": "row_checksum('documents', id, path, blob, mode, edits, decisions)",
+    "decisions": "row_checksum('decisions', number, id, segment, offset, takes_back, before, void, time, expired)",
+    "pins": "row_checksum('pins', number, id, segment, offset, expired)",
+    "snapshots": "row_checksum('snapshots', number, id, segment, offset, root, baseline, expired)",
+    "seen": "row_checksum('seen', path, inode, size, mtime, ctime, blob)",
+    "stood": "row_checksum('stood', folder, names, digest, others)",
+    "stood_until": "row_checksum('stood_until', edit, decision, taken_back, folders, mark)",
+}
+"""What the column `checksum` of a table holds. Of a blob that is not stored it is NULL."""
+
+BASELINE_NOTED: Final = (
+    "UPDATE position SET baseline = ifnull("
+    "(SELECT number FROM snapshots WHERE baseline AND NOT expired ORDER BY number LIMIT 1), 0)"
+)
+"""What is executed whenever the baseline may have become another: `position` says it besides, as the newest numbers."""
+
+KNOWN_BY: Final = 8
+"""Bytes of a blob's id that the table `known` has."""
 
 UNHELD: Final = "CREATE INDEX unheld ON blobs (segment, id, offset, length, refs) WHERE refs = 0"
 """Which blobs nothing holds. All that is asked of it is in it: else SQLite would look at each row of the table besides.
@@ -142,8 +180,29 @@ TRIGGERS: Final = (
     WHEN old.segment IS NOT NULL AND new.segment IS NOT NULL
     BEGIN INSERT INTO doubled SELECT new.id WHERE NOT EXISTS (SELECT 1 FROM doubled WHERE id = new.id); END
     """,
+    """
+    CREATE TRIGGER blob_known AFTER INSERT ON blobs
+    BEGIN INSERT OR IGNORE INTO known VALUES (substr(new.id, 1, 8)); END
+    """,
+    """
+    CREATE TRIGGER blob_forgotten AFTER DELETE ON blobs
+    BEGIN DELETE FROM known WHERE start = substr(old.id, 1, 8)
+        AND NOT EXISTS (SELECT 1 FROM blobs
+            WHERE id BETWEEN start AND CAST(start || x'ffffffffffffffffffffffffffffffffffffffffffffffff' AS BLOB)); END
+    """,
+    """
+    CREATE TRIGGER path_put_in AFTER INSERT ON paths
+    BEGIN INSERT OR IGNORE INTO paths_again VALUES (new.path, new.document); END
+    """,
+    """
+    CREATE TRIGGER path_forgotten AFTER DELETE ON paths
+    BEGIN DELETE FROM paths_again WHERE path = old.path AND document = old.document; END
+    """,
 )
 """What keeps the number of stored blobs, which else would have to be counted one by one, and notes a second frame.
+
+And what keeps in a second table which blobs there are, by the first bytes of their ids, and which documents stood at
+a path: a record may depend on it that there is none.
 
 The number not where the rows of stored blobs go: that is in one place (`relocation`), which takes them off together. Of
 a blob that is noted as doubled, the other frame may have gone since.
@@ -152,9 +211,12 @@ a blob that is noted as doubled, the other frame may have gone since.
 COMPARED: Final = {
     "position": "SELECT * FROM position",
     "generations": "SELECT * FROM generations ORDER BY segment",
-    "blobs": "SELECT id, segment, offset, length, size, depth, base, refs FROM blobs ORDER BY id",
+    "blobs": "SELECT id, segment, offset, length, size, depth, base, refs, checksum FROM blobs ORDER BY id",
+    "known": "SELECT * FROM known ORDER BY start",
     "edits": "SELECT * FROM edits ORDER BY seq",
     "paths": "SELECT * FROM paths ORDER BY path, document",
+    "paths_again": "SELECT * FROM paths_again ORDER BY path, document",
+    "calls": "SELECT * FROM calls ORDER BY conversation",
     "documents": "SELECT * FROM documents ORDER BY id",
     "folders": "SELECT * FROM folders ORDER BY number",
     "decisions": "SELECT * FROM decisions ORDER BY number",
@@ -189,8 +251,15 @@ def _size(path: str) -> int:
         return _PAGE + 1
 
 
+def checksum(*values: str | bytes | float | None) -> bytes:
+    """Return 8 bytes of BLAKE3 over the name of a table and the values of a row, as SUMS names them."""
+    # Version 0 is that of the first Python 3. If a later one wrote it otherwise, the index would be made anew once.
+    return blake3(marshal.dumps(values, 0)).digest(8)
+
+
 def prepare(db: sqlite3.Connection) -> None:
-    """Let readers and one writer work side by side."""
+    """Let readers and one writer work side by side, and let statements ask for a row's checksum."""
+    db.create_function("row_checksum", -1, checksum, deterministic=True)
     db.execute("PRAGMA journal_mode = WAL")
     # A power cut may then lose the newest rows, never mix them up; they are read from the log again.
     db.execute("PRAGMA synchronous = NORMAL")
@@ -336,7 +405,7 @@ class IndexErrors:
             self._doubt()
         if isinstance(error, IndexUnusable) and error.path != self._path:
             raise IndexUnusable(self._path, error.reason) from error  # who found it did not know which one it is
-        if not isinstance(error, sqlite3.DatabaseError):
+        if not isinstance(error, SQLITE_ERRORS):
             return
         match _code(error):
             case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:

@@ -17,7 +17,7 @@ from objstore.errors import RecordInvalid
 from objstore.frames import FrameKind
 from objstore.generations import Place
 from objstore.ids import BlobId, RecordId, record_id
-from objstore.indexfile import unusable
+from objstore.indexfile import BASELINE_NOTED, SUMS, checksum, unusable
 from objstore.indexrows import STATUS_LETTERS, BlobPlace, Chained, Newest
 from objstore.madefolders import MadeFolders
 from objstore.ranges import ranges_of
@@ -29,6 +29,10 @@ from objstore.segments import Group, Log
 from objstore.terms import MAX_INT, Action, DocumentId, FileState, Seq, Status
 
 __all__ = ["Intake", "decoded"]
+
+_CALLED: Final = (
+    "INSERT INTO calls VALUES (?, ?) ON CONFLICT (conversation) DO UPDATE SET newest = max(newest, excluded.newest)"
+)
 
 
 class Intake:
@@ -61,7 +65,9 @@ class Intake:
         self._counts: Final = RefCounts(db, place_of, read, chunks)
         self._folders: Final = MadeFolders(db)
         self._tips: dict[DocumentId, tuple[bytes | None, FileState | None]] = {}  # path and state: not yet put in
+        self._numbers: dict[DocumentId, tuple[int, int]] = {}  # sums of edits and decisions: the same
         self._paths: set[tuple[bytes | None, DocumentId]] = set()  # the same
+        self._calls: dict[str, int] = {}  # the newest of each conversation: the same
         self._numbering: Final = Numbering(*newest)
         self.last_record = last_record
         self.last_place = last_place
@@ -117,29 +123,30 @@ class Intake:
         self.last_place = place
 
     def _take_edit(self, edit: Edit, name: RecordId, place: Place) -> None:
-        units = STATUS_LETTERS[edit.status] * (1 + len(edit.hunks))
-        self._db.execute(
-            "INSERT INTO edits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, 0)",
-            (
-                edit.seq,
-                name,
-                place.segment,
-                place.offset,
-                edit.document,
-                edit.conversation,
-                edit.call,
-                STATUS_LETTERS[edit.status],
-                units,
-                edit.changes_whole,
-                NO_REASONS,
-                edit.added,
-                edit.removed,
-                0 if edit.marks is None else edit.marks.decision,
-                edit.time,
-                None if edit.before is None else edit.before.blob,
-                None if edit.after is None else edit.after.blob,
-            ),
+        self._insert(
+            "edits",
+            edit.seq,
+            name,
+            place.segment,
+            place.offset,
+            edit.document,
+            edit.conversation,
+            edit.call,
+            STATUS_LETTERS[edit.status],
+            STATUS_LETTERS[edit.status] * (1 + len(edit.hunks)),
+            int(edit.changes_whole),
+            NO_REASONS,
+            edit.added,
+            edit.removed,
+            0,
+            0 if edit.marks is None else edit.marks.decision,
+            edit.time,
+            None if edit.before is None else edit.before.blob,
+            None if edit.after is None else edit.after.blob,
+            0,
         )
+        self._count(edit.document, edit=edit.seq)
+        self._calls[edit.conversation] = max(edit.call, self._calls.get(edit.conversation, 0))
         self._folders.take_edit(edit)
         if edit.source is not None:
             self._db.execute("INSERT OR IGNORE INTO paths VALUES (?, ?)", (edit.source, edit.document))
@@ -147,10 +154,7 @@ class Intake:
 
     def _take_decision(self, decision: Decision, name: RecordId, place: Place) -> None:
         before = self._set_verdicts(decision)
-        self._db.execute(
-            "INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, 0, ?, 0)",
-            (decision.number, name, place.segment, place.offset, decision.takes_back, before, decision.time),
-        )
+        self._insert("decisions", decision.number, name, *place, decision.takes_back, before, 0, decision.time, 0)
         documents = {
             row[0]
             for seq in {unit.seq for unit, _ in decision.verdicts}
@@ -160,6 +164,8 @@ class Intake:
             "INSERT INTO decided VALUES (?, ?)",
             [(document, decision.number) for document in sorted(documents)],
         )
+        for document in documents:
+            self._count(document, decision=decision.number)
         for written in decision.written:
             self._set_tip(written.document, written.path, written.after)
         self._folders.take_arrivals(decision)
@@ -185,6 +191,7 @@ class Intake:
 
     def _decide(self, seq: Seq, letters: Mapping[int, str], said: Mapping[int, str]) -> tuple[object, ...]:
         """Give units of an edit statuses and reasons; return what both were of those of which something is said."""
+        self._see_sound("edits", "seq", seq, seq)
         row = self._db.execute("SELECT units, whole, reasons FROM edits WHERE seq = ?", (seq,)).fetchone()
         if row is None or max(said) >= len(row[0]):
             raise self.last_place.damaged(f"a decision names edit {seq}, which has no such hunk")
@@ -203,6 +210,7 @@ class Intake:
 
     def _before(self, number: int) -> dict[Seq, tuple[dict[int, str], dict[int, str]]]:
         """Return the statuses and reasons before a decision of what it was on, by edit; nothing where there is none."""
+        self._see_sound("decisions", "number", number, number)
         row = self._db.execute("SELECT before FROM decisions WHERE number = ?", (number,)).fetchone()
         found: dict[Seq, tuple[dict[int, str], dict[int, str]]] = {}
         for seq, own, letters, spelt in [] if row is None else _rows_before(row[0]):
@@ -224,6 +232,24 @@ class Intake:
         self._db.execute(
             "UPDATE edits SET units = ?, status = ?, reasons = ? WHERE seq = ?", (units, status, reasons, seq)
         )
+        self._sum_up("edits", "seq", seq, seq)
+
+    def _insert(self, table: str, *values: str | bytes | int | None) -> None:
+        """Put in a row, with its checksum over all its values."""
+        marks = "?, " * len(values)
+        self._db.execute(f"INSERT INTO {table} VALUES ({marks}?)", (*values, checksum(table, *values)))  # noqa: S608 - this module's own names
+
+    def _see_sound(self, table: str, number: str, first: int, last: int) -> None:
+        """See that rows are what was put in, before they get another checksum. Raises IndexUnusable."""
+        wrong = f"SELECT {number} FROM {table} WHERE {number} BETWEEN ? AND ? AND checksum IS NOT {SUMS[table]}"  # noqa: S608 - this module's own names
+        row = self._db.execute(wrong, (first, last)).fetchone()
+        if row is not None:
+            raise unusable(f"row {row[0]} of {table} is not what was put in")
+
+    def _sum_up(self, table: str, number: str, first: int, last: int) -> None:
+        """Give rows that were changed the checksums that fit."""
+        statement = f"UPDATE {table} SET checksum = {SUMS[table]} WHERE {number} BETWEEN ? AND ?"  # noqa: S608 - as above
+        self._db.execute(statement, (first, last))
 
     def _take_void(self, void: Void) -> None:
         paths: set[bytes] = set()
@@ -234,7 +260,9 @@ class Intake:
                 raise self.last_place.damaged(f"a void names edit {seq}, which there is not")
             edit, _ = decode_record(bytes(self._log.read(Place(row[0], row[1])).payload))
             assert isinstance(edit, Edit)  # noqa: S101 - the row came from this very record
+            self._see_sound("edits", "seq", seq, seq)
             self._db.execute("UPDATE edits SET void = 1 WHERE seq = ?", (seq,))
+            self._sum_up("edits", "seq", seq, seq)
             self._folders.forget(edit=seq)
             if not row[2]:
                 self._counts.hold_record(edit, -1)
@@ -249,7 +277,8 @@ class Intake:
     def _forget_document(self, document: DocumentId, paths: Iterable[bytes]) -> None:
         """Forget a document that was never made, at all paths where it would have stood."""
         self._put_in_tips()
-        self._let_go_of_tip(document)
+        row = self._document(document)
+        self._counts.hold([] if row is None or row[1] is None else [row[1]], -1)
         self._db.execute("DELETE FROM documents WHERE id = ?", (document,))
         self._db.executemany(
             "DELETE FROM paths WHERE path = ? AND document = ?", [(path, document) for path in sorted(paths)]
@@ -262,7 +291,9 @@ class Intake:
             raise self.last_place.damaged(f"a void names decision {number}, which there is not")
         decision, _ = decode_record(bytes(self._log.read(Place(row[0], row[1])).payload))
         assert isinstance(decision, Decision)  # noqa: S101 - the row came from this very record
+        self._see_sound("decisions", "number", number, number)
         self._db.execute("UPDATE decisions SET void = 1 WHERE number = ?", (number,))
+        self._sum_up("decisions", "number", number, number)
         self._folders.forget(decision=number)
         if not row[2]:
             self._counts.hold_record(decision, -1)
@@ -277,31 +308,45 @@ class Intake:
         self._paths.add((path, document))
 
     def _put_in_tips(self) -> None:
-        for document, (path, state) in self._tips.items():
-            self._let_go_of_tip(document)
-            blob, mode = (None, 0) if state is None else (state.blob, state.mode)
-            self._db.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?)", (document, path, blob, mode))
-            if blob is not None:
-                self._counts.hold([blob])
+        for document in {**self._tips, **self._numbers}:
+            path, blob, mode, edits, decisions = self._document(document) or (None, None, 0, 0, 0)
+            if document in self._tips:
+                self._counts.hold([] if blob is None else [blob], -1)
+                path, state = self._tips[document]
+                blob, mode = (None, 0) if state is None else (state.blob, state.mode)
+                self._counts.hold([] if blob is None else [blob])
+            more = self._numbers.get(document, (0, 0))
+            self._db.execute("DELETE FROM documents WHERE id = ?", (document,))
+            self._insert("documents", document, path, blob, mode, edits + more[0], decisions + more[1])
         self._db.executemany("INSERT OR IGNORE INTO paths VALUES (?, ?)", self._paths)
+        self._db.executemany(_CALLED, self._calls.items())
         self._tips.clear()
+        self._numbers.clear()
         self._paths.clear()
+        self._calls.clear()
 
-    def _let_go_of_tip(self, document: DocumentId) -> None:
-        row = self._db.execute("SELECT blob FROM documents WHERE id = ?", (document,)).fetchone()
-        if row is not None and row[0] is not None:
-            self._counts.hold([BlobId(row[0])], -1)
+    def _document(self, document: DocumentId) -> tuple[bytes | None, BlobId | None, int, int, int] | None:
+        """Return path, blob, mode and sums of numbers as a document's row has them (None: it has none yet)."""
+        self._see_sound("documents", "id", document, document)
+        query = "SELECT path, blob, mode, edits, decisions FROM documents WHERE id = ?"
+        found: tuple[bytes | None, BlobId | None, int, int, int] | None
+        found = self._db.execute(query, (document,)).fetchone()
+        return found
+
+    def _count(self, document: DocumentId, *, edit: int = 0, decision: int = 0) -> None:
+        """Note an edit of a document, or a decision on it: its row has the sums of their numbers."""
+        edits, decisions = self._numbers.get(document, (0, 0))
+        self._numbers[document] = edits + edit, decisions + decision
 
     # ---- what holds blobs apart from edits and decisions, and what lets go of them
 
     def _take_snapshot(self, snapshot: Snapshot, name: RecordId, place: Place) -> None:
         is_baseline = not snapshot.who and snapshot.path is None
-        row = (snapshot.number, name, place.segment, place.offset, snapshot.root, is_baseline)
-        self._db.execute("INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?, 0)", row)
+        self._insert("snapshots", snapshot.number, name, *place, snapshot.root, int(is_baseline), 0)
+        self._db.execute(BASELINE_NOTED)
 
     def _take_pin(self, pin: Pin, name: RecordId, place: Place) -> None:
-        row = (pin.number, name, place.segment, place.offset)
-        self._db.execute("INSERT INTO pins VALUES (?, ?, ?, ?, 0)", row)
+        self._insert("pins", pin.number, name, *place, 0)
 
     def _take_expiry(self, expiry: Expiry, name: RecordId, place: Place) -> None:
         row = (name, place.segment, place.offset, expiry.time, expiry.reason)
@@ -314,17 +359,22 @@ class Intake:
                 "SELECT before, after FROM edits WHERE seq BETWEEN ? AND ? AND NOT void AND NOT expired", (first, last)
             )
             self._counts.hold((BlobId(blob) for states in rows for blob in states if blob is not None), -1)
+            self._see_sound("edits", "seq", first, last)
             self._db.execute(
                 "UPDATE edits SET expired = ? WHERE seq BETWEEN ? AND ? AND NOT expired", (number, first, last)
             )
+            self._sum_up("edits", "seq", first, last)
         for first, last in expiry.decisions:
             self._expire("decisions", first, last, number)
         for one in expiry.snapshots:
             self._expire("snapshots", one, one, number)
+        if expiry.snapshots:
+            self._db.execute(BASELINE_NOTED)
         for one in expiry.pins:
             self._expire("pins", one, one, number)
 
     def _expire(self, table: str, first: int, last: int, number: int | None) -> None:
+        self._see_sound(table, "number", first, last)
         # The table is one of this module's own names.
         which = f"FROM {table} WHERE number BETWEEN ? AND ? AND NOT expired"
         if table == "decisions":
@@ -339,6 +389,7 @@ class Intake:
             f"UPDATE {table} SET expired = ? WHERE number BETWEEN ? AND ? AND NOT expired",  # noqa: S608 - as above
             (number, first, last),
         )
+        self._sum_up(table, "number", first, last)
 
 
 def _rows_before(packed: bytes) -> Iterator[tuple[Seq, list[int], str, bytes]]:

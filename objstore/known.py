@@ -76,7 +76,7 @@ class Known:
 
     def below(self, folder: bytes) -> set[bytes]:
         """Return every path below a folder where a file is known, or was."""
-        found = set(self._store.index.paths_below(folder))
+        found = set(self._store.paths_below(folder))
         waiting = [folder] if self._may_hold(folder) else []
         while waiting:
             above = waiting.pop()
@@ -91,7 +91,7 @@ class Known:
     def names(self, folder: bytes) -> tuple[set[bytes], set[bytes]]:
         """Return the names of files and of folders in a folder that are known, or were."""
         start = len(folder) + 1 if folder else 0
-        rest = [path[start:].split(b"/") for path in self._store.index.paths_below(folder)]
+        rest = [path[start:].split(b"/") for path in self._store.paths_below(folder)]
         held = [entry for entry in self.entries(folder).values() if isinstance(entry, TreeEntry)]
         return (
             {entry.name for entry in held if not entry.is_folder} | {parts[0] for parts in rest if len(parts) == 1},
@@ -111,8 +111,10 @@ class Known:
         """Return whether a folder that stands holds nothing that is known, or only what has gone with it before."""
         index, names = self._store.index, self.entries(folder)
         if not index.emptied_folder(folder):
-            return not names and not index.paths_below(folder)
-        return all(index.ever_at(path) or index.emptied_folder(path) for path in map(partial(joined, folder), names))
+            return not names and not self._store.paths_below(folder)
+        return all(
+            self._store.ever_at(path) or index.emptied_folder(path) for path in map(partial(joined, folder), names)
+        )
 
     def _may_hold(self, folder: bytes) -> bool:
         """Return whether the baseline may hold anything of a folder. For one this is faster than reading all above."""

@@ -7,11 +7,11 @@ order of places matters, it is asked where they are now.
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
-from objstore.annotations import Final
+from objstore.annotations import Any, Final
 from objstore.bloblookups import BlobLookups
 from objstore.generations import GENERATION, Place
 from objstore.ids import BlobId, RecordId
-from objstore.indexfile import malformed, unusable
+from objstore.indexfile import SUMS, checksum, malformed, unusable
 from objstore.indexrows import STATUS_LETTERS, Baseline, EditRow, ExpiryRow, HoldRow, Newest, Row, Tip
 from objstore.statlookups import StatLookups
 from objstore.terms import MAX_INT, DocumentId, FileState, Seq, Status
@@ -28,6 +28,9 @@ FROM position
 """
 
 
+_TIP: Final = "id, path, blob, mode, edits, decisions, checksum"
+
+
 class Lookups(BlobLookups, StatLookups):
     """The questions that one index answers."""
 
@@ -35,46 +38,72 @@ class Lookups(BlobLookups, StatLookups):
 
     def tip_at(self, path: bytes) -> Tip | None:
         """Return the document that stands at `path`, or else the one that was last deleted there (None: neither)."""
-        row = self._db.execute(
-            "SELECT id, path, blob, mode FROM documents WHERE path = ? ORDER BY blob IS NULL, id DESC LIMIT 1",
-            (path,),
-        ).fetchone()
-        return None if row is None else _tip(row)
+        found = self._tips_at("path = ?", (path,), "")
+        return min(found, key=lambda tip: (tip.state is None, -tip.document), default=None)
 
     def tip(self, document: DocumentId) -> Tip:
         """Return the document's tip."""
-        row = self._db.execute("SELECT id, path, blob, mode FROM documents WHERE id = ?", (document,)).fetchone()
-        return _tip(row)
+        return _tip(self._db.execute(f"SELECT {_TIP} FROM documents WHERE id = ?", (document,)).fetchone())  # noqa: S608 - names of the schema
 
     def tips(self) -> list[Tip]:
         """Return every document's tip, by path."""
-        return [_tip(row) for row in self._db.execute("SELECT id, path, blob, mode FROM documents ORDER BY path, id")]
+        rows = self._db.execute(f"SELECT {_TIP} FROM documents INDEXED BY documents_by_path ORDER BY path, id")  # noqa: S608 - names of the schema
+        tips = [_tip(row) for row in rows]
+        if len(tips) != self._number("SELECT count(*) FROM documents NOT INDEXED"):
+            raise unusable("it does not have each document by its path")
+        return tips
 
     def tips_in_the_way(self, path: bytes, folders: Sequence[bytes]) -> list[Tip]:
         """Return every existing document at `path`, at one of its folders, or below it as if it were a folder."""
-        marks = ",".join("?" * len(folders))
+        marks = ",".join("?" * (1 + len(folders)))
+        # Never IN (): SQLite would look at every row.
+        where = f"(path > ? AND path < ? OR path IN ({marks}))"
+        return self._tips_at(where, (path + b"/", path + b"0", path, *folders), "AND blob IS NOT NULL")
+
+    def _tips_at(self, where: str, values: tuple[bytes, ...], which: str) -> list[Tip]:
+        """Return every document at some paths, by number. Raises IndexUnusable.
+
+        By two ways that have no page in common but those of the rows, which have checksums: what one of them does not
+        lead to any more, the other does. `where`: which paths, `which`: which of the documents there.
+        """
+        # Each text is this module's own, and every value is bound.
         rows = self._db.execute(
-            "SELECT id, path, blob, mode FROM documents WHERE blob IS NOT NULL "  # noqa: S608 - nothing but question marks is put in
-            f"AND (path = ? OR path > ? AND path < ? OR path IN ({marks})) ORDER BY id",
-            (path, path + b"/", path + b"0", *folders),
-        )
+            f"SELECT {_TIP} FROM documents INDEXED BY documents_by_path WHERE {where} {which} ORDER BY id",  # noqa: S608 - see above
+            values,
+        ).fetchall()
+        others = self._db.execute(
+            "SELECT id FROM documents NOT INDEXED "  # noqa: S608 - see above
+            f"WHERE id IN (SELECT document FROM paths WHERE {where}) AND {where} {which} ORDER BY id",
+            values * 2,
+        ).fetchall()
+        if [row[:1] for row in rows] != others:
+            raise unusable(
+                f"it has documents {others!r} at {values!r}, and {[row[0] for row in rows]!r} by their paths"
+            )
         return [_tip(row) for row in rows]
 
     def documents_at(self, path: bytes) -> list[DocumentId]:
         """Return every document that ever stood at the path, ascending."""
-        rows = self._db.execute("SELECT document FROM paths WHERE path = ? ORDER BY document", (path,))
+        rows = self._twice("SELECT document FROM {} WHERE path = ? ORDER BY document", path)
         return [DocumentId(row[0]) for row in rows]
+
+    def _twice(self, query: str, *values: bytes) -> list[tuple[Any, ...]]:
+        """Return what two tables both say of paths. Raises IndexUnusable where they differ."""
+        rows, again = (self._db.execute(query.format(table), values).fetchall() for table in ("paths", "paths_again"))
+        if rows != again:
+            raise unusable(f"of {values!r} it says {rows!r}, and {again!r}")
+        return rows
 
     def ever_at(self, path: bytes) -> bool:
         """Return whether a document ever stood at the path."""
-        return bool(self._number("SELECT count(*) FROM paths WHERE path = ?", path))
+        return bool(self.documents_at(path))
 
     def paths_below(self, folder: bytes) -> list[bytes]:
         """Return every path below a folder (b"": anywhere) where a document ever stood, ascending."""
         if not folder:
-            return [row[0] for row in self._db.execute("SELECT DISTINCT path FROM paths ORDER BY path")]
-        query = "SELECT DISTINCT path FROM paths WHERE path > ? AND path < ? ORDER BY path"
-        return [row[0] for row in self._db.execute(query, (folder + b"/", folder + b"0"))]
+            return [row[0] for row in self._twice("SELECT DISTINCT path FROM {} ORDER BY path")]
+        query = "SELECT DISTINCT path FROM {} WHERE path > ? AND path < ? ORDER BY path"
+        return [row[0] for row in self._twice(query, folder + b"/", folder + b"0")]
 
     def made_folder(self, path: bytes) -> bool:
         """Return whether a recorded edit made the folder that stands there, if one does."""
@@ -102,7 +131,7 @@ class Lookups(BlobLookups, StatLookups):
                 "SELECT segment, offset FROM decisions WHERE NOT void ORDER BY number DESC LIMIT ?", (limit,)
             ),
         ]
-        return sorted(self._now(Place(*row) for row in rows), reverse=True)[:limit]
+        return sorted(self._now(_place(*row) for row in rows), reverse=True)[:limit]
 
     def _now(self, places: Iterable[Place]) -> list[Place]:
         """Return where records are now, so that they can be put into the order of the journal."""
@@ -122,7 +151,7 @@ class Lookups(BlobLookups, StatLookups):
             "WHERE document = ? AND NOT void AND NOT expired",
             (document, document),
         )
-        return sorted(self._now(Place(*row) for row in rows))
+        return sorted(self._now(_place(*row) for row in rows))
 
     def dated_history(self, document: DocumentId) -> list[tuple[Place, int]]:
         """Return what `history` returns, with what has expired, and when each was made (µs since 1970-01-01 UTC)."""
@@ -131,20 +160,20 @@ class Lookups(BlobLookups, StatLookups):
             "SELECT segment, offset, time FROM decisions JOIN decided USING (number) WHERE document = ? AND NOT void",
             (document, document),
         ).fetchall()
-        places = self._now(Place(row[0], row[1]) for row in rows)
+        places = self._now(_place(row[0], row[1]) for row in rows)
         return sorted((place, row[2]) for place, row in zip(places, rows, strict=True))
 
     def edits_until(self, moment: int) -> Iterator[Place]:
         """Yield where the edits lie now that are not later than a moment (µs since 1970-01-01 UTC), newest first."""
         query = "SELECT segment, offset FROM edits WHERE time <= ? AND NOT void ORDER BY seq DESC"
         for row in self._db.execute(query, (moment,)):
-            yield self._now([Place(*row)])[0]
+            yield self._now([_place(*row)])[0]
 
     def decisions_until(self, moment: int) -> Iterator[Place]:
         """Yield the same of decisions."""
         query = "SELECT segment, offset FROM decisions WHERE time <= ? AND NOT void ORDER BY number DESC"
         for row in self._db.execute(query, (moment,)):
-            yield self._now([Place(*row)])[0]
+            yield self._now([_place(*row)])[0]
 
     def long_documents(self, least: int) -> list[DocumentId]:
         """Return the documents with at least so many edits."""
@@ -160,24 +189,37 @@ class Lookups(BlobLookups, StatLookups):
 
         And, of an edit, where the blob lies that it led to (None: it led to none, or that is not stored).
         """
-        rows = [
+        found = [
             *self._db.execute(
-                "SELECT e.segment, e.offset, e.id, b.segment, b.offset FROM edits e "
-                "LEFT JOIN blobs b ON b.id = e.after "
-                "WHERE document = ? AND seq > ? AND NOT void AND NOT expired ORDER BY seq",
+                "SELECT e.segment, e.offset, e.id, b.segment, b.offset, void OR expired, is_sound FROM "  # noqa: S608 - as SUMS has it
+                f"(SELECT *, checksum IS {SUMS['edits']} AS is_sound FROM edits WHERE document = ? AND seq > ?) e "
+                "LEFT JOIN blobs b ON b.id = e.after ORDER BY seq",
                 (document, after_edit),
             ),
             *self._db.execute(
-                "SELECT segment, offset, id, NULL, NULL FROM decided JOIN decisions USING (number) "
-                "WHERE document = ? AND number > ? AND NOT void AND NOT expired ORDER BY number",
+                f"SELECT segment, offset, id, NULL, NULL, void OR expired, checksum IS {SUMS['decisions']} "  # noqa: S608 - the same
+                "FROM decided JOIN decisions USING (number) WHERE document = ? AND number > ? ORDER BY number",
                 (document, after_decision),
             ),
         ]
-        places = self._now(Place(row[0], row[1]) for row in rows)
+        if not all(row[-1] for row in found) or not self._has_all_of(document):
+            raise unusable(f"the edits of document {document}, or the decisions on it, are not those that were put in")
+        rows = [row[:5] for row in found if not row[5]]
+        places = self._now(_place(row[0], row[1]) for row in rows)
         return sorted(
-            (place, RecordId(name), Place(segment, offset) if segment else None)
+            (place, RecordId(name), _place(segment, offset) if segment else None)
             for place, (_, _, name, segment, offset) in zip(places, rows, strict=True)
         )
+
+    def _has_all_of(self, document: DocumentId) -> bool:
+        """Return whether there are as many edits of a document, and decisions on it, as its row says: by their sums."""
+        row = self._db.execute("SELECT edits, decisions FROM documents WHERE id = ?", (document,)).fetchone()
+        sums = self._db.execute(
+            "SELECT (SELECT ifnull(sum(seq), 0) FROM edits WHERE document = ?1), "
+            "(SELECT ifnull(sum(number), 0) FROM decided WHERE document = ?1)",
+            (document,),
+        ).fetchone()
+        return row is None or bool(row == sums)
 
     def oldest_edit(self, document: DocumentId) -> Seq | None:
         """Return the document's first edit that has not expired (None: none is left)."""
@@ -189,7 +231,7 @@ class Lookups(BlobLookups, StatLookups):
         """Return where the decision lies (None: there is none of this number)."""
         query = "SELECT segment, offset FROM decisions WHERE number = ? AND NOT void"
         row = self._db.execute(query, (number,)).fetchone()
-        return None if row is None else Place(row[0], row[1])
+        return None if row is None else _place(row[0], row[1])
 
     def decision_id(self, number: int) -> RecordId | None:
         """Return the id of the decision (None: there is none of this number)."""
@@ -202,7 +244,7 @@ class Lookups(BlobLookups, StatLookups):
         def place(seq: int) -> Place:
             query = "SELECT segment, offset FROM edits WHERE seq <= ? AND NOT void ORDER BY seq DESC LIMIT 1"
             row = self._db.execute(query, (seq,)).fetchone()
-            return Place(0, 0) if row is None else self._now([Place(*row)])[0]
+            return Place(0, 0) if row is None else self._now([_place(*row)])[0]
 
         decided = self._now([self.decision_place(number) or Place(0, 0)])[0]
         return Seq(bisect_left(range(1, self.next_seq()), decided, key=place))
@@ -213,7 +255,15 @@ class Lookups(BlobLookups, StatLookups):
         """Return what is known of the edit (None: there is none of this number)."""
         # A caller may ask for any number, and SQLite takes none that is higher.
         rows = self._edits("seq = ? AND NOT void", (seq,), "") if 0 < seq <= MAX_INT else []
+        if not rows:
+            self._see_none(seq)
         return rows[0] if rows else None
+
+    def _see_none(self, seq: int) -> None:
+        """See that there is no edit of a number, or that its row says that it was taken back. Raises IndexUnusable."""
+        query = f"SELECT checksum IS {SUMS['edits']} FROM edits WHERE seq = ?"  # noqa: S608 - as SUMS has it
+        if 0 < seq <= self.newest().edits and self._db.execute(query, (seq,)).fetchone() != (1,):
+            raise unusable(f"edit {seq} is not what was put in")
 
     def edits(
         self,
@@ -324,7 +374,14 @@ class Lookups(BlobLookups, StatLookups):
 
     def next_call(self, conversation: str) -> int:
         """Return the position that the conversation's next call has."""
-        return self._number("SELECT ifnull(max(call) + 1, 0) FROM edits WHERE conversation = ?", conversation)
+        newest, again = self._db.execute(
+            "SELECT (SELECT max(call) FROM edits WHERE conversation = ?1), "
+            "(SELECT newest FROM calls WHERE conversation = ?1)",
+            (conversation,),
+        ).fetchone()
+        if newest != again:
+            raise unusable(f"call {newest!r} is the newest of {conversation!r}, or {again!r} is")
+        return 0 if newest is None else newest + 1
 
     def next_seq(self) -> Seq:
         """Return the number of the next edit."""
@@ -347,8 +404,8 @@ class Lookups(BlobLookups, StatLookups):
 
     def decision_places(self) -> list[tuple[RecordId, Place]]:
         """Return every decision's id and place, oldest first."""
-        rows = self._db.execute("SELECT id, segment, offset FROM decisions WHERE NOT void ORDER BY number")
-        return [(RecordId(row[0]), Place(row[1], row[2])) for row in rows]
+        rows = self._all("decisions", "void, id, segment, offset", self.newest().decisions)
+        return [(RecordId(row[1]), _place(row[2], row[3])) for row in rows if not row[0]]
 
     def counts(self) -> dict[Status, int]:
         """Return the number of edits of each status."""
@@ -402,7 +459,7 @@ class Lookups(BlobLookups, StatLookups):
             "(SELECT document FROM edits WHERE marks > 0 AND status != 'r' AND NOT void AND NOT expired) "
             "FROM edits WHERE NOT void AND NOT expired ORDER BY document, seq"
         ):
-            place = Place(segment, offset)
+            place = _place(segment, offset)
             yield seq, document, moment, self._now([place])[0] if is_moving else place, bool(is_free)
 
     def decided_before(self, moment: int) -> int:
@@ -425,32 +482,34 @@ class Lookups(BlobLookups, StatLookups):
             "ORDER BY seq",
             (document,),
         ).fetchall()
-        places = self._now(Place(row[1], row[2]) for row in rows)
+        places = self._now(_place(row[1], row[2]) for row in rows)
         return [(Seq(row[0]), place, _status(row[3])) for row, place in zip(rows, places, strict=True)]
 
     def document_of(self, seq: int) -> DocumentId | None:
         """Return the document of an edit that has not expired and was not taken back (None: there is none such)."""
         query = "SELECT document FROM edits WHERE seq = ? AND NOT void AND NOT expired"
         row = self._db.execute(query, (seq,)).fetchone() if 0 < seq <= MAX_INT else None
+        if row is None:
+            self._see_none(seq)
         return None if row is None else DocumentId(row[0])
 
     def documents_of_path(self, path: bytes) -> list[DocumentId]:
         """Return every document that ever stood at the path."""
-        return [DocumentId(row[0]) for row in self._db.execute("SELECT document FROM paths WHERE path = ?", (path,))]
+        return self.documents_at(path)
 
     def all_decision_places(self) -> list[tuple[int, Place]]:
         """Return number and place of every decision that was neither taken back nor has expired."""
         rows = self._db.execute(
             "SELECT number, segment, offset FROM decisions WHERE NOT void AND NOT expired ORDER BY number"
         )
-        return [(row[0], Place(row[1], row[2])) for row in rows]
+        return [(row[0], _place(row[1], row[2])) for row in rows]
 
     def aged_decisions(self) -> list[tuple[int, int, Place]]:
         """Return number, time (µs) and place of every decision that has not expired, oldest first."""
         rows = self._db.execute(
             "SELECT number, time, segment, offset FROM decisions WHERE NOT void AND NOT expired ORDER BY number"
         ).fetchall()
-        places = self._now(Place(row[2], row[3]) for row in rows)
+        places = self._now(_place(row[2], row[3]) for row in rows)
         return [(row[0], row[1], place) for row, place in zip(rows, places, strict=True)]
 
     def mentions(self, first: int, last: int) -> list[BlobId]:
@@ -481,23 +540,27 @@ class Lookups(BlobLookups, StatLookups):
 
     def snapshots(self) -> list[HoldRow]:
         """Return every snapshot, those that have expired included, oldest first."""
-        return self._holds("SELECT number, id, segment, offset, expired FROM snapshots ORDER BY number")
+        return self._holds("snapshots", self.newest().snapshots)
 
     def baseline(self, *, newest: bool = False) -> Baseline | None:
         """Return the snapshot that the first look took by itself (None: there is none, or none any more).
 
         `newest`: where there are two, because one is to take the other's place, that one.
         """
-        row = self._db.execute(
-            "SELECT number, root FROM snapshots WHERE baseline AND NOT expired ORDER BY ? * number LIMIT 1",
-            (-1 if newest else 1,),
-        ).fetchone()
+        rows = self._db.execute(
+            f"SELECT number, root, checksum IS {SUMS['snapshots']} FROM snapshots "  # noqa: S608 - as SUMS has it
+            "WHERE baseline AND NOT expired ORDER BY number"
+        ).fetchall()
+        noted = self._number("SELECT baseline FROM position")
+        if noted != (rows[0][0] if rows else 0) or not all(row[2] for row in rows):
+            raise unusable(f"snapshot {noted} is the baseline, or one of {[row[0] for row in rows]!r}")
+        row = rows[-1 if newest else 0] if rows else None
         return None if row is None else Baseline(row[0], BlobId(row[1]))
 
     def snapshot_places(self) -> list[tuple[Place, bool, bool]]:
         """Return where each snapshot lies now, whether it is a baseline, and whether it has expired, oldest first."""
         rows = self._db.execute("SELECT segment, offset, baseline, expired FROM snapshots ORDER BY number").fetchall()
-        places = self._now(Place(row[0], row[1]) for row in rows)
+        places = self._now(_place(row[0], row[1]) for row in rows)
         return [(place, bool(row[2]), bool(row[3])) for place, row in zip(places, rows, strict=True)]
 
     def next_snapshot(self) -> int:
@@ -506,7 +569,7 @@ class Lookups(BlobLookups, StatLookups):
 
     def pins(self) -> list[HoldRow]:
         """Return every pin, those that have expired included, oldest first."""
-        return self._holds("SELECT number, id, segment, offset, expired FROM pins ORDER BY number")
+        return self._holds("pins", self.newest().pins)
 
     def next_pin(self) -> int:
         """Return the number of the next pin."""
@@ -516,17 +579,30 @@ class Lookups(BlobLookups, StatLookups):
         """Return what is known of the expiry, by its number in the order of the journal (None: there is none)."""
         query = "SELECT segment, offset, time, reason FROM expiries WHERE number = ?"
         row = self._db.execute(query, (number,)).fetchone()
-        return None if row is None else ExpiryRow(Place(row[0], row[1]), row[2], row[3])
+        return None if row is None else ExpiryRow(_place(row[0], row[1]), row[2], row[3])
 
-    def _holds(self, query: str) -> list[HoldRow]:
-        return [HoldRow(row[0], RecordId(row[1]), Place(row[2], row[3]), row[4]) for row in self._db.execute(query)]
+    def _holds(self, table: str, newest: int) -> list[HoldRow]:
+        rows = self._all(table, "number, id, segment, offset, expired", newest)
+        return [HoldRow(row[0], RecordId(row[1]), _place(row[2], row[3]), row[4]) for row in rows]
+
+    def _all(self, table: str, columns: str, newest: int) -> list[tuple[Any, ...]]:
+        """Return some columns of every row, by number. `newest`: the last one's. Raises IndexUnusable.
+
+        The numbers have no gap, so their count says whether one is missing.
+        """
+        query = f"SELECT {columns}, checksum IS {SUMS[table]} FROM {table} ORDER BY number"  # noqa: S608 - names of the schema
+        rows = self._db.execute(query).fetchall()
+        if len(rows) != newest or not all(row[-1] for row in rows):
+            raise unusable(f"not all {newest} rows of {table} are what was put in")
+        return [row[:-1] for row in rows]
 
     # ---- what was deleted
 
     def gone(self) -> list[Tip]:
         """Return the document that was deleted last at each path where none stands now, by path."""
         rows = self._db.execute(
-            "SELECT max(id), path, blob, mode FROM documents AS gone INDEXED BY documents_gone WHERE blob IS NULL "
+            "SELECT max(id), path, blob, mode, edits, decisions, checksum "
+            "FROM documents AS gone INDEXED BY documents_gone WHERE blob IS NULL "
             "AND NOT EXISTS (SELECT 1 FROM documents WHERE path = gone.path AND blob IS NOT NULL) "
             "GROUP BY path ORDER BY path"
         )
@@ -537,8 +613,8 @@ class Lookups(BlobLookups, StatLookups):
     def _edits(self, condition: str, values: tuple[int | str | bytes, ...], order: str) -> list[EditRow]:
         # The condition and the order are this module's own text; every value is bound.
         rows = self._db.execute(
-            "SELECT seq, id, segment, offset, status, units, whole, reasons, expired FROM edits "  # noqa: S608 - see above
-            f"WHERE {condition} {order}",
+            "SELECT seq, id, segment, offset, status, units, whole, reasons, expired, "  # noqa: S608 - see above
+            f"checksum IS {SUMS['edits']} FROM edits WHERE {condition} {order}",
             values,
         )
         return [_edit_row(row) for row in rows]
@@ -568,9 +644,17 @@ def _status(letter: object) -> Status:
 # SQLite lets a column hold any type, and a damaged page may: what is not of the schema's is not taken for it.
 
 
+def _place(segment: object, offset: object) -> Place:
+    if not isinstance(segment, int) or not isinstance(offset, int):
+        raise unusable(f"nothing is at {segment!r}, {offset!r}")
+    return Place(segment, offset)
+
+
 def _tip(row: Row | None) -> Tip:
     match row:
-        case int(document), bytes(path), bytes() | None as blob, int(mode):
+        case (int(document), bytes(path), bytes() | None as blob, int(mode), edits, decisions, bytes(found)) if (
+            found == checksum("documents", document, path, blob, mode, edits, decisions)
+        ):
             state = None if blob is None else FileState(blob=BlobId(blob), mode=mode)
             return Tip(DocumentId(document), path, state)
         case _:
@@ -579,8 +663,10 @@ def _tip(row: Row | None) -> Tip:
 
 def _edit_row(row: Row) -> EditRow:
     match row:
-        case int(seq), bytes(name), int(segment), int(offset), status, str(units), whole, bytes(reasons), int(expired):
-            place = Place(segment, offset)
+        case int(seq), bytes(name), int(segment), int(offset), status, str(units), whole, bytes(reasons), int(
+            expired
+        ), 1:
+            place = _place(segment, offset)
             statuses = tuple(map(_status, units))
             return EditRow(Seq(seq), RecordId(name), place, _status(status), statuses, bool(whole), reasons, expired)
         case _:

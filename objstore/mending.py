@@ -7,10 +7,10 @@ the only truth, and making the index anew takes nothing from it: a person need n
 from collections.abc import Callable
 from typing import TypeVar
 
-from objstore.errors import BlobMissing, IndexDamaged
+from objstore.errors import BlobMissing, IndexDamaged, IndexUnusable
 from objstore.journal import Journal
 
-__all__ = ["with_sound_index"]
+__all__ = ["going_on", "with_sound_index"]
 
 T = TypeVar("T")
 
@@ -29,3 +29,18 @@ def with_sound_index(journal: Journal, act: Callable[[], T]) -> tuple[T, str]:
         damage = f"blob {error.blob.hex()} is not in it"
     journal.make_anew(index=True, mark=False)
     return act(), damage
+
+
+def going_on(journal: Journal, act: Callable[[], T]) -> T:
+    """Return what `act` gives; where that finds the index damaged, act again, with one that is rebuilt from the log.
+
+    Only where nothing was recorded meanwhile: what is in the log is done. Raises what `act` raises.
+    """
+    end = journal.store.end
+    try:
+        return act()
+    except IndexUnusable:
+        with journal.reading() as store:
+            if store.end != end:
+                raise
+    return act()

@@ -80,7 +80,7 @@ def record_changes(
         return found()
     except (BlobMissing, TreeInvalid):
         with journal.reading() as store:
-            lost = store.index.baseline()
+            lost = store.baseline()
         kept = None if lost is None else _readable_baseline(journal, lost.root, limits)
         if lost is None or kept is None:
             raise
@@ -105,7 +105,7 @@ def _recorded(
 
         files = [os.fsencode(change.path) for change in external_changes(journal) if change.path not in besides]
     with journal.reading() as store:
-        is_first = store.index.baseline() is None
+        is_first = store.baseline() is None
         strange = [path for path in files if is_first or not _is_as_recorded(journal, path)]
         strange += [scope for scope in scopes if scope and _is_known(journal, scope)]  # it was a file
     taken = None
@@ -161,7 +161,7 @@ def renew_baseline(journal: Journal) -> None:
 
     _first_look(journal, None)
     with journal.reading() as store:
-        old = store.index.baseline()
+        old = store.baseline()
         is_known = old is not None and can_be_read(store, old.root)
     if is_known:
         record_changes(journal, CallInfo(tool="", origin=Origin.EXTERNAL))
@@ -196,7 +196,7 @@ def _readable_baseline(journal: Journal, lost: BlobId, limits: Limits | None) ->
 
 def _is_as_recorded(journal: Journal, path: bytes) -> bool:
     """Return whether what stands at a path is the last state of the document there."""
-    tip = journal.store.index.tip_at(path)
+    tip = journal.store.tip_at(path)
     try:
         with reaching(os.fsdecode(path)):
             found = file_at(journal.tree, path)
@@ -207,7 +207,7 @@ def _is_as_recorded(journal: Journal, path: bytes) -> bool:
 
 def _is_known(journal: Journal, path: bytes) -> bool:
     """Return whether a file is known at a path."""
-    tip = journal.store.index.tip_at(path)
+    tip = journal.store.tip_at(path)
     if tip is not None:
         return tip.state is not None
     from objstore.known import known_of_one
@@ -242,7 +242,7 @@ def _first_look(journal: Journal, limits: Limits | None) -> SnapshotTaken:
     taken, look = create(journal, "", title="baseline", who="", limits=limits)
     # What was recorded before is compared with the journal all the same.
     with journal.reading() as store:
-        recorded = {path.rpartition(b"/")[0] for path in store.index.paths_below(b"")}
+        recorded = {path.rpartition(b"/")[0] for path in store.paths_below(b"")}
     look.looks.settle(is_settled=True)
     for folder in recorded:
         # Where a folder is gone, what went with it is told by the innermost above it that stands.

@@ -17,6 +17,7 @@ from objstore.codec import BlobHeader
 from objstore.errors import UNREADABLE, TreeInvalid
 from objstore.generations import Place
 from objstore.ids import BlobId
+from objstore.indexfile import checksum
 from objstore.ranges import Ranges
 from objstore.records import Decision, Edit, Expiry, Pin, Record, Snapshot, TakenBack, Void, Written
 from objstore.standins import MAX_BLOB
@@ -26,19 +27,21 @@ from objstore.trees import decode_tree, named_blobs
 __all__ = ["RefCounts", "held_blobs", "recount", "unexpired", "written_blobs"]
 
 _STORED: Final = """
-INSERT INTO blobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL) ON CONFLICT (id) DO UPDATE SET
+INSERT INTO blobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, ?) ON CONFLICT (id) DO UPDATE SET
     refs = refs + excluded.refs,
     segment = iif(segment IS NULL, excluded.segment, segment),
     offset = iif(segment IS NULL, excluded.offset, offset),
     length = iif(segment IS NULL, excluded.length, length),
     size = iif(segment IS NULL, excluded.size, size),
     depth = iif(segment IS NULL, excluded.depth, depth),
-    base = iif(segment IS NULL, excluded.base, base)
+    base = iif(segment IS NULL, excluded.base, base),
+    checksum = iif(segment IS NULL, excluded.checksum, checksum)
 """
 _DOUBLED: Final = "INSERT OR IGNORE INTO doubled VALUES (?)"  # as a trigger does where the first frame has its row
 _HELD: Final = "INSERT INTO blobs (id, refs) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET refs = refs + excluded.refs"
 _GONE: Final = (
-    "UPDATE blobs SET segment = NULL, offset = NULL, length = NULL, size = NULL, depth = NULL, base = NULL WHERE id = ?"
+    "UPDATE blobs SET segment = NULL, offset = NULL, length = NULL, size = NULL, depth = NULL, base = NULL, "
+    "checksum = NULL WHERE id = ?"
 )
 _ANY_LARGE: Final = f"SELECT 1 FROM blobs WHERE size > {MAX_BLOB} LIMIT 1"  # noqa: S608 - a number of our own
 _FORGOTTEN: Final = "DELETE FROM blobs WHERE id = ? AND refs = 0 AND segment IS NULL"
@@ -108,7 +111,16 @@ class RefCounts:
         self._db.executemany(
             _STORED,
             [
-                (name, *place, length, header.size, header.depth, header.base, self._changes.pop(name, 0))
+                (
+                    name,
+                    *place,
+                    length,
+                    header.size,
+                    header.depth,
+                    header.base,
+                    self._changes.pop(name, 0),
+                    checksum("blobs", name, *place, header.size, header.depth),
+                )
                 for name, (header, place, length) in self._stored.items()
             ],
         )

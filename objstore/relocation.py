@@ -7,6 +7,7 @@ over all segments in the order of the table, those of the other blobs and of rec
 row has to be: somebody may have stored the blob anew meanwhile.
 """
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from objstore.codec import parse_blob_header
 from objstore.frames import FrameKind
 from objstore.generations import GENERATION, Place
+from objstore.indexfile import SUMS
 from objstore.readahead import ReadAhead
 
 if TYPE_CHECKING:
@@ -47,20 +49,32 @@ _SECONDS: Final = 0.008
 _PAUSE: Final = 0.0007
 """How long nobody changes the index then: who waits for it looks in that time."""
 
+
+def _sum_of(table: str, **now: str) -> str:
+    """Return what the checksum of a row becomes where columns change; one that is wrong stays so."""
+    changed = re.sub(r"\w+", lambda name: now.get(name[0], name[0]), SUMS[table])
+    return f"checksum = iif(checksum IS {SUMS[table]}, {changed}, checksum)"
+
+
 _LAST_MOVED: Final = "UPDATE position SET last_offset = ? WHERE last_segment = ? AND last_offset = ?"
 _RESPELT: Final = (
-    "UPDATE blobs SET offset = ?, length = ?, depth = ?, base = ? WHERE id = ? AND segment = ? AND offset < ?"
+    "UPDATE blobs SET offset = ?1, length = ?2, depth = ?3, base = ?4, "  # noqa: S608 - this module's own text
+    f"{_sum_of('blobs', offset='?1', depth='?3')} WHERE id = ?5 AND segment = ?6 AND offset < ?7"
 )
 
 # Of some rows in their order; `moved` is what Index.relocating lets the database ask for each of them.
 _SOME: Final = "id > ? AND id <= ? AND segment IN (SELECT segment FROM moving)"
 _GONE: Final = f"DELETE FROM blobs WHERE refs = 0 AND moved(segment, offset) IS NULL AND {_SOME}"  # noqa: S608 - this module's own text
 _COUNTED: Final = "UPDATE totals SET blobs = blobs - changes()"  # by those that are gone, behind _GONE
-_MOVED: Final = f"UPDATE blobs SET offset = moved(segment, offset) WHERE {_SOME}"  # noqa: S608 - as above
+_MOVED: Final = (
+    "UPDATE blobs SET offset = moved(segment, offset), "  # noqa: S608 - as above
+    f"{_sum_of('blobs', offset='moved(segment, offset)')} WHERE {_SOME}"
+)
 _MISSED: Final = (
-    "UPDATE blobs SET segment = NULL, length = NULL, size = NULL, depth = NULL, base = NULL "  # noqa: S608 - as above
+    "UPDATE blobs SET segment = NULL, length = NULL, size = NULL, depth = NULL, base = NULL, checksum = NULL "  # noqa: S608 - as above
     f"WHERE offset IS NULL AND {_SOME}"
 )
+_NOW: Final = "ifnull(moved(segment, offset), offset)"
 _SINGLE: Final = "DELETE FROM doubled WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.id = doubled.id)"
 
 
@@ -144,8 +158,9 @@ def _blobs(index: "Index", size: Callable[[], int]) -> Iterator[Changes]:
 
 def _records(index: "Index", table: str, size: Callable[[], int]) -> Iterator[Changes]:
     number = _RECORD_TABLES[table]
+    summed = "" if table not in SUMS else f", {_sum_of(table, offset=_NOW)}"
     statement = (
-        f"UPDATE {table} SET offset = ifnull(moved(segment, offset), offset) "  # noqa: S608 - this module's own names
+        f"UPDATE {table} SET offset = {_NOW}{summed} "  # noqa: S608 - this module's own names
         f"WHERE {number} > ? AND {number} <= ? AND segment IN (SELECT segment FROM moving)"
     )
     last: int | None = 0

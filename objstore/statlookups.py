@@ -10,6 +10,7 @@ from __future__ import annotations
 from objstore.annotations import TYPE_CHECKING, Final
 from objstore.facts import Glimpse
 from objstore.ids import blob_id
+from objstore.indexfile import checksum
 from objstore.values import NamedTuple
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from objstore.indexrows import Look
 
 __all__ = ["AllStood", "Moment", "StatLookups", "Stood", "all_stood", "digest", "folder_of", "glimpse_of"]
+
+_OF_ALL: Final = 6
+"""Columns that `all_stood` asks for of all folders together, before those of each."""
 
 _FOLDER_END: Final = ord("/") + 1
 
@@ -92,6 +96,10 @@ class StatLookups:
         """Return every folder with recorded files (None: nothing was ever kept)."""
         return all_stood(self._db)
 
+    def has_all_stood(self) -> bool:
+        """Return whether what is kept of folders is what was put in, all of it, or nothing is kept."""
+        return self.stood() is not None or not self._db.execute("SELECT count(*) FROM stood").fetchone()[0]
+
     def recorded_since(self, moment: Moment) -> list[Place]:
         """Return where the edits and decisions lie that were recorded after that moment, also those taken back."""
         from objstore.generations import Place  # a status need not wait for it before it looks at files
@@ -140,16 +148,25 @@ class StatLookups:
 
 
 def all_stood(db: sqlite3.Connection) -> AllStood | None:
-    """Return what an index has kept of every folder (None: nothing, ever). Raises what SQLite raises."""
+    """Return what an index has kept of every folder (None: nothing, or not what was put in).
+
+    All of it is believed or nothing: no folder that is missing would be looked into. Raises what SQLite raises.
+    """
     # One question, for while it is answered nothing changes.
     rows = db.execute(
-        "SELECT edit, decision, taken_back, mark, folder, names, digest, others "
-        "FROM stood_until LEFT JOIN stood ORDER BY folder"
+        "SELECT edit, decision, taken_back, folders, mark, stood_until.checksum, "
+        "folder, names, digest, others, stood.checksum FROM stood_until LEFT JOIN stood ORDER BY folder"
     ).fetchall()
     if not rows:
         return None
-    *until, mark = rows[0][:4]
-    return AllStood(Moment(*until), mark, [Stood(*row[4:]) for row in rows if row[4] is not None])
+    *until, count, mark, found = rows[0][:_OF_ALL]
+    kept = [row[_OF_ALL:] for row in rows if row[_OF_ALL] is not None]
+    is_sound = (
+        len(kept) == count
+        and found == checksum("stood_until", *until, count, mark)
+        and all(row[-1] == checksum("stood", *row[:-1]) for row in kept)
+    )
+    return AllStood(Moment(*until), mark, [Stood(*row[:-1]) for row in kept]) if is_sound else None
 
 
 def digest(facts: bytes) -> bytes:

@@ -24,14 +24,17 @@ from objstore.errors import (
 )
 from objstore.ids import BlobHasher, BlobId, RecordId, record_id
 from objstore.index import NAMELESS, Index
-from objstore.indexfile import is_broken, is_unwritable, remove_index
+from objstore.indexfile import SQLITE_ERRORS, is_broken, is_unwritable, remove_index
 from objstore.names import INDEX_NAME, LOG_NAME
 from objstore.segments import Group, Log, create_log
 from objstore.standard import closing, contextmanager, suppress
 from objstore.standins import MAX_BLOB, stand_in, text_of_state
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
     from objstore.chunking import Chunk
     from objstore.codec import BlobHeader
@@ -250,7 +253,7 @@ class Store:
         # What is durable in the log is done, whatever becomes of the index: who next needs that, reads the log on.
         try:
             self._put_in(within)
-        except DatabaseError as error:
+        except SQLITE_ERRORS as error:
             if is_broken(error):
                 self.doubt_index()
         except CasError as error:
@@ -259,40 +262,61 @@ class Store:
 
     # ---- what a write asks for; where all that is ahead is plain edits, the index need not be up to date
 
+    def _sound(self, ask: Callable[[Index], T]) -> T:
+        """Return what the index says; where that shows it to be damaged, what one says that is rebuilt from the log.
+
+        For what goes into a record: the call goes on. Raises what a rebuilt index raises.
+        """
+        try:
+            return ask(self._index)
+        except IndexUnusable:
+            pass
+        except SQLITE_ERRORS as error:
+            if not is_broken(error):
+                raise
+        self.doubt_index()
+        self._open_index()
+        return ask(self._index)
+
     def blob_place(self, name: BlobId) -> BlobPlace | None:
         """Return where the blob lies (None: not in this store)."""
-        return self._ahead.blobs.get(name) or self._index.blob_place(name)
+        return self._ahead.blobs.get(name) or self._sound(lambda index: index.blob_place(name))
 
     def tip_at(self, path: bytes) -> Tip | None:
         """Return the document that stands at `path`, or else the one that was last deleted there (None: neither)."""
-        return self._plainly_ahead.tips.get(path) or self._index.tip_at(path)
+        return self._plainly_ahead.tips.get(path) or self._sound(lambda index: index.tip_at(path))
 
     def tips_in_the_way(self, path: bytes, folders: Sequence[bytes]) -> list[Tip]:
         """Return every existing document at `path`, at one of its folders, or below it as if it were a folder."""
         ahead = self._plainly_ahead.tips
-        found = {tip.path: tip for tip in self._index.tips_in_the_way(path, folders)}
+        found = {tip.path: tip for tip in self._sound(lambda index: index.tips_in_the_way(path, folders))}
         places = {path, *folders}
         found |= {at: tip for at, tip in ahead.items() if at in places or at.startswith(path + b"/")}
         return [tip for tip in found.values() if tip.state is not None]
 
     def ever_at(self, path: bytes) -> bool:
         """Return whether a document ever stood at `path`."""
-        return path in self._plainly_ahead.tips or self._index.ever_at(path)
+        return path in self._plainly_ahead.tips or self._sound(lambda index: index.ever_at(path))
+
+    def paths_below(self, folder: bytes) -> list[bytes]:
+        """Return every path below a folder (b"": anywhere) where a document ever stood, ascending."""
+        self.flush()
+        return self._sound(lambda index: index.paths_below(folder))
 
     def baseline(self) -> Baseline | None:
         """Return the snapshot that the first look took by itself (None: there is none, or none any more)."""
         if not self._ahead.is_plain:
             self.flush()  # a snapshot may be among it
-        return self._index.baseline()
+        return self._sound(Index.baseline)
 
     def next_seq(self) -> Seq:
         """Return the number of the next edit."""
-        return self._plainly_ahead.seq or self._index.next_seq()
+        return self._plainly_ahead.seq or self._sound(Index.next_seq)
 
     def next_call(self, conversation: str) -> int:
         """Return the position that the conversation's next call has."""
         known = self._plainly_ahead.calls.get(conversation)
-        return self._index.next_call(conversation) if known is None else known
+        return self._sound(lambda index: index.next_call(conversation)) if known is None else known
 
     @property
     def _plainly_ahead(self) -> Ahead:
@@ -321,11 +345,11 @@ class Store:
 
     def is_above_base(self, name: BlobId) -> bool:
         """Return whether what is told of a blob's depth can be relied on: it lies deeper than its base."""
-        return name in self._ahead.blobs or self._index.is_above_base(name)
+        return name in self._ahead.blobs or self._sound(lambda index: index.is_above_base(name))
 
     def knows_of(self, name: BlobId) -> bool:
         """Return whether the blob is stored, or was: whatever mentions it keeps its row."""
-        return name in self._cache or name in self._ahead.blobs or self._index.knows_of(name)
+        return name in self._cache or name in self._ahead.blobs or self._sound(lambda index: index.knows_of(name))
 
     def blob(self, name: BlobId) -> bytes:
         """Return the blob's bytes, verified.

@@ -480,10 +480,13 @@ class Workspace:
         """
         if info.conversation == EXTERNAL_CONVERSATION and info.origin is not Origin.EXTERNAL:
             raise ConversationReserved(info.conversation)
-        from objstore import recording
+        from objstore import mending, recording
 
-        with self._journal.asking():
-            return recording.record_changes(self._journal, info, paths, ignored=ignored, limits=limits)
+        def recorded() -> Recorded:
+            with self._journal.asking():
+                return recording.record_changes(self._journal, info, paths, ignored=ignored, limits=limits)
+
+        return mending.going_on(self._journal, recorded)
 
     def agent_calls(self) -> AgentCalls:
         """Return what is known of the calls that agents' own programs carry out in the workspace."""
@@ -498,10 +501,13 @@ class Workspace:
 
         Raises SnapshotIncomplete, FileMissing, and what paths and Call.commit raise.
         """
-        from objstore import snapshots
+        from objstore import mending, snapshots
 
-        with self._journal.asking():
-            return snapshots.create(self._journal, path, title=title, who=who, limits=limits)[0]
+        def taken() -> SnapshotTaken:
+            with self._journal.asking():
+                return snapshots.create(self._journal, path, title=title, who=who, limits=limits)[0]
+
+        return mending.going_on(self._journal, taken)
 
     def snapshots(self) -> list[SnapshotView]:
         """Return every snapshot that has not been deleted, oldest first."""
@@ -769,15 +775,17 @@ class Workspace:
 
         Raises NoSuchName, EditExpired, BlobMissing, and what Call.commit raises.
         """
-        from objstore import pins
+        from objstore import mending, pins
 
-        return pins.pin(self._journal, edits, blobs, title=title, who=who)
+        wanted = tuple(edits), tuple(blobs)
+        return mending.going_on(self._journal, lambda: pins.pin(self._journal, *wanted, title=title, who=who))
 
     def unpin(self, numbers: Iterable[int], *, who: str = "") -> list[PinView]:
         """Take pins out and return them. Raises NoSuchName, with none taken out, and what Call.commit raises."""
-        from objstore import pins
+        from objstore import mending, pins
 
-        return pins.unpin(self._journal, numbers, who=who)
+        wanted = tuple(numbers)
+        return mending.going_on(self._journal, lambda: pins.unpin(self._journal, wanted, who=who))
 
     def retention_limits(self) -> RetentionLimits:
         """Return the limits that settings give this workspace. Raises what Configuration.all raises."""
@@ -891,7 +899,8 @@ class Workspace:
     # ---- inside
 
     def _outcome(self, request: Request) -> DecisionOutcome:
+        from objstore import mending
         from objstore.decisions import decide
 
-        outcome, self._preview = decide(self._journal, request)
+        outcome, self._preview = mending.going_on(self._journal, lambda: decide(self._journal, request))
         return outcome

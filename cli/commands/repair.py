@@ -22,7 +22,9 @@ STORE_ID_BYTES: Final = 16
 
 @command("fsck")
 @click.option("--quick", is_flag=True, help="Check frames, records and index, but neither decode blobs nor replay.")
-@click.option("--repair", is_flag=True, help="Make anew what is derived and wrong: the index, and how far files are.")
+@click.option(
+    "--repair", is_flag=True, help="Rebuild the index from the log, and mend all else that is derived and wrong."
+)
 @json_option
 def fsck(*, quick: bool, repair: bool, as_json: bool) -> None:
     """Check the store: every frame, blob and record, the index, each file's history, and the disk.
@@ -34,7 +36,10 @@ def fsck(*, quick: bool, repair: bool, as_json: bool) -> None:
     invocation = Invocation.current()
     with Progress({"blobs": "checking", "documents": "replaying"}) as progress:
         report = check_store(invocation.start(), quick=quick, progress=progress.tell)
-        repaired = repair and (report.leftovers > 0 or any(fault.repairable for fault in report.faults))
+        repaired = repair and (
+            report.is_log_sound or report.leftovers > 0 or any(fault.repairable for fault in report.faults)
+        )
+        rebuilt = repaired and report.is_log_sound
         if repaired:
             report = repair_store(report)
     if as_json:
@@ -42,7 +47,7 @@ def fsck(*, quick: bool, repair: bool, as_json: bool) -> None:
 
         write([json_line(check_shape(report, repaired=repaired))])
     else:
-        write(_check_text(report, invocation.screen(), repaired=repaired))
+        write(_check_text(report, invocation.screen(), repaired=repaired, rebuilt=rebuilt))
     if report.faults:
         click.get_current_context().exit(1)
 
@@ -101,14 +106,15 @@ def _store_id(spelt: str) -> bytes | None:
     return store
 
 
-def _check_text(report: "CheckReport", screen: Screen, *, repaired: bool) -> Iterator[bytes]:
+def _check_text(report: "CheckReport", screen: Screen, *, repaired: bool, rebuilt: bool) -> Iterator[bytes]:
     for fault in report.faults:
         yield screen.line(screen.paint(f"{fault.part.value}: {visible(fault.what)}", "red"))
         yield screen.line(f"  {visible(fault.meaning)}")
     for note in report.notes:
         yield screen.line(f"Note: {visible(note)}")
     if repaired:
-        yield screen.line("What was derived and wrong was made anew, and .cas/tmp was cleared.")
+        done = "Rebuilt the index from the log, r" if rebuilt else "R"
+        yield screen.line(f"{done}epaired what else is derived and was wrong, and cleared .cas/tmp.")
     looked = ", ".join(
         (counted(report.segments, "segment"), counted(report.blobs, "blob"), counted(report.records, "record"))
     )

@@ -2,12 +2,15 @@
 
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from cli.progress import progress_line
 from objstore import BlobId, blob_id
+from objstore.indexfile import checksum, prepare
 from tests.cli.desk import Desk, cas, with_progress
 from tests.store.losses import damage, lose
 
@@ -81,6 +84,30 @@ def test_repair_makes_the_index_anew(desk: Desk) -> None:
     report = desk.cas("fsck", "--repair", "--json")
     assert (report.status, report.json()["sound"]) == (0, True)
     assert desk.done("log", "--status", "rejected", "--json").lines()[0]["seq"] == 2
+
+
+def test_repair_always_rebuilds_the_index_and_says_so(desk: Desk) -> None:
+    four_edits(desk)
+    with closing(sqlite3.connect(desk.folder / ".cas" / "index.sqlite")) as db:
+        prepare(db)
+        values = b"gone.txt", 1, 2, 3, 4, b"\0" * 32
+        db.execute("INSERT INTO seen VALUES (?, ?, ?, ?, ?, ?, ?)", (*values, checksum("seen", *values)))
+        db.commit()  # what no check can know to be wrong
+        ran = desk.done("fsck", "--repair")
+        assert ran.text == (
+            "Rebuilt the index from the log, repaired what else is derived and was wrong, and cleared .cas/tmp.\n"
+            "1 segment, 4 blobs, 4 records, 2 files replayed: nothing is wrong.\n"
+        )
+        assert db.execute("SELECT * FROM seen WHERE path = ?", values[:1]).fetchall() == []
+    assert desk.done("fsck", "--repair", "--json").json()["repaired"]
+
+
+def test_repair_of_a_damaged_log_does_not_say_that_it_rebuilt_the_index(desk: Desk) -> None:
+    four_edits(desk)
+    break_record(desk, 2)
+    ran = desk.cas("fsck", "--repair")
+    assert ran.status == 1
+    assert "Rebuilt" not in ran.text
 
 
 def test_fsck_outside_a_workspace_says_so(tmp_path: Path) -> None:

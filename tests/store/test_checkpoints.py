@@ -92,7 +92,7 @@ def test_a_checkpoint_makes_no_index_where_somebody_has_removed_it(tmp_path: Pat
     index = tmp_path / ".cas" / "index.sqlite"
     with closing(Journal(str(tmp_path), Disk())) as journal:
         with journal.store.index.changing() as db:
-            db.execute("INSERT INTO seen VALUES (zeroblob(?), 0, 0, 0, 0, ?)", (8 * FEW_BYTES, BLOB))
+            db.execute("INSERT INTO seen VALUES (zeroblob(?), 0, 0, 0, 0, ?, NULL)", (8 * FEW_BYTES, BLOB))
             index.unlink()
         journal.store.index.finish_checkpoints()
         assert not index.exists()

@@ -46,7 +46,7 @@ from objstore.errors import CasError
 from objstore.frames import FRAME_HEADER_SIZE, MARKER, SEGMENT_HEADER_SIZE, Frame, FrameKind
 from objstore.generations import Place
 from objstore.index import Index
-from objstore.indexfile import remove_index
+from objstore.indexfile import SUMS, prepare, remove_index
 from objstore.journal import Journal
 from objstore.limits import RetentionLimits
 from objstore.ranges import ranges_of
@@ -110,7 +110,9 @@ def swept(root: Path, disk: Disk | None = None, *, all_segments: bool = False) -
 def test_damage_in_a_segment_that_was_written_anew_is_told_by_its_place_in_the_file(root: Path) -> None:
     swept(root)
     with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db:
+        prepare(db)
         db.execute("UPDATE edits SET offset = (SELECT offset FROM edits WHERE seq = 22) WHERE seq = 21")
+        db.execute(f"UPDATE edits SET checksum = {SUMS['edits']} WHERE seq = 21")  # noqa: S608 - names of the schema
         db.commit()
     size = max(path.stat().st_size for path in (root / ".cas" / "segments").iterdir())
     with Workspace.open(root, CountdownDisk(None)) as workspace, pytest.raises(StoreDamaged) as damage:

@@ -14,7 +14,6 @@ from mcptools.display import shown
 from mcptools.failures import Failure, Kind
 from mcptools.patchanswers import BackupRestored, FileBackedUp
 from mcptools.safety import Safeguarded, refusing
-from mcptools.session import Knowledge
 from mcptools.toolset import (
     UNCHANGED,
     ConversationArgument,
@@ -25,7 +24,7 @@ from mcptools.toolset import (
     nothing_to_change,
     standing_at,
 )
-from objstore import Call, CasError, Content, FileFacts, Operation, Workspace, blob_id
+from objstore import BlobId, Call, CasError, Content, FileFacts, Operation, Workspace, blob_id
 
 __all__ = ["Backups", "keep_times", "stage_backup"]
 
@@ -81,7 +80,7 @@ class Backups(Safeguarded):
     ) -> Answer[BackupRestored]:
         """Restore a file from backup.
 
-        Without force, refused if somebody else has modified the target.
+        Without force, refused if anybody but this session has modified the target since the backup.
         """
         with refusing(backup_file=shown(backup_file)):
             try:
@@ -96,7 +95,7 @@ class Backups(Safeguarded):
                 standing = standing_at(workspace, call, target)
                 changed = standing is not None and standing.blob != backup.blob
                 if standing is not None and changed and not force:
-                    self._refuse_if_not_ours(standing)
+                    self._refuse_if_not_ours(standing, backup.blob)
                 state = call.state(target)
                 mode = backup.mode if state is None else state.mode
                 if mode != backup.mode and not force:
@@ -126,13 +125,13 @@ class Backups(Safeguarded):
             ),
         )
 
-    def _refuse_if_not_ours(self, standing: Standing) -> None:
-        """Refuse to bury what this session neither made nor saw."""
-        if self._session.knows(standing.key, standing.blob) is not Knowledge.CURRENT:
+    def _refuse_if_not_ours(self, standing: Standing, backup: BlobId) -> None:
+        """Refuse to overwrite a change since the backup that is not this session's own, also one that it has read."""
+        if not self._session.has_made(standing.key, standing.blob, since=backup):
             raise Failure(
                 Kind.CONTEXT_MISMATCH,
                 f"Target has been modified since backup: {shown(standing.path)}",
-                hint="Read it, or pass force=true to overwrite it; what it holds now stays in the history.",
+                hint="Pass force=true to overwrite it; what it holds now stays in the history.",
                 path=shown(standing.path),
             )
 

@@ -1,6 +1,7 @@
 """The command `editledger`: which directories are served, with which tools, and to whom."""
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -109,6 +110,8 @@ def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace, direc
     if listener is None:
         _need(parser, "input", sys.stdin)
         _need(parser, "output", sys.stdout)
+    # Before the SDK does: its handler imports modules while it shows an error, which fails where no file can be opened.
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
     from mcptools.server import EditServer
 
     limits = _limits(arguments)
@@ -252,12 +255,16 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
     usual = Limits()
     limits = parser.add_argument_group("limits")
     size, space, share, seconds = _between(1, _MOST), _between(0, _MOST), _between(0.0, 1.0), _between(0.001, 86_400.0)
+    count, whole = _between(1, 1_000_000), _between(1, 86_400)
     for option, name, kind, words in (
         ("--max-file-size", "max_file_bytes", size, "bytes of a file that is read or edited"),
         ("--min-free-space", "min_free_space", space, "bytes to be free where a patch or a backup is written"),
         ("--binary-check-bytes", "binary_check_bytes", size, "bytes looked at to tell whether a file is binary"),
         ("--max-seconds", "max_seconds", seconds, "seconds that a search goes on for"),
         ("--non-text-threshold", "non_text_threshold", share, "part of them that may be no text in a text file"),
+        ("--max-connections", "max_connections", count, "connections over HTTP at once"),
+        ("--request-seconds", "request_seconds", whole, "seconds that a request over HTTP has to arrive whole"),
+        ("--idle-seconds", "idle_seconds", whole, "seconds that a connection stays open between two requests"),
     ):
         value = getattr(usual, name)
         limits.add_argument(
@@ -284,4 +291,7 @@ def _limits(arguments: argparse.Namespace) -> Limits:
         binary_check_bytes=arguments.binary_check_bytes,
         max_seconds=arguments.max_seconds,
         non_text_threshold=arguments.non_text_threshold,
+        max_connections=arguments.max_connections,
+        request_seconds=arguments.request_seconds,
+        idle_seconds=arguments.idle_seconds,
     )

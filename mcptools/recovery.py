@@ -183,9 +183,12 @@ class Recovery(Patching):
         ):
             staging = _Staging(workspace, call)
             # Without `keep` there is no need of a second copy on disk: the store holds what the file was.
-            backup = stage_backup(call, path, call.read(path)) if keep else None
+            before = call.read(path)
+            backup = stage_backup(call, path, before) if keep else None
             self._stage(staging, op)
             outcome = self._finish(staging)
+            if keep:
+                self._session.backed_up(workspace.root, before.path, before.blob, outcome.edits)
             untimely = () if backup is None else keep_times(workspace, backup, facts)
         said = "Patch applied successfully"
         backup_file = None if backup is None else shown(backup)
@@ -263,6 +266,7 @@ class Recovery(Patching):
                 backup = stage_backup(call, path, before)
                 step = "apply"
                 outcome = self._finish(staging)
+                self._session.backed_up(workspace.root, before.path, before.blob, outcome.edits)
                 untimely = keep_times(workspace, backup, facts)
         except Failure as failure:
             told = self._unfit(op, failure) if step == "validation" else failure

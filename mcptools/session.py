@@ -1,5 +1,6 @@
 """A session: which version of each file its model knows, what it changed last, and who the model's client is."""
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -33,6 +34,14 @@ class LastChange:
     edits: tuple[EditView, ...]  # at least one
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lineage:
+    """The versions of a file that hold a base and this session's own edits, and no change of anybody else."""
+
+    base: BlobId | None  # None: the session created the file
+    versions: set[BlobId]
+
+
 class Session:
     """What a server remembers of one client's model, for as long as it runs. Safe to use from several threads.
 
@@ -49,6 +58,7 @@ class Session:
         self._require_read = require_read
         self._known: dict[FileKey, BlobId | None] = {}  # None: the file was gone
         self._copied: dict[FileKey, BlobId] = {}  # the versions last copied; they count where none is known
+        self._lineages: dict[FileKey, _Lineage] = {}  # of files that it had copied or has created
         self._parts: dict[FileKey, tuple[BlobId, bytearray]] = {}
         """Of files that were shown in part: of which version, and for each line whether it was."""
         self._unchanged: set[FileKey] = set()
@@ -81,6 +91,21 @@ class Session:
         """Note that the model had the file copied, which is no reading: a file that is another by then has changed."""
         with self._lock:
             self._copied[file] = version
+            self._begin_lineage(file, version)
+
+    def backed_up(self, root: str, path: str, version: BlobId, edits: Iterable[EditView]) -> None:
+        """Note that a call of these edits has kept a backup of a file in a workspace, of the version before them."""
+        with self._lock:
+            self._begin_lineage((root, path), version)
+            self._extend_lineages(root, edits)
+
+    def has_made(self, file: FileKey, version: BlobId, since: BlobId) -> bool:
+        """Return whether all that `version` of a file changes of the version `since` is this session's own work."""
+        with self._lock:
+            lineage = self._lineages.get(file)
+            if lineage is None or version not in lineage.versions:
+                return False
+            return lineage.base is None or since in lineage.versions
 
     def saw(self, file: FileKey, version: BlobId | None, *, whole: bool = False) -> None:
         """Note that the model has made the file what it is (None: deleted it); the version is in the store.
@@ -164,6 +189,7 @@ class Session:
             _move(self._copied, source, destination)
             _move(self._known, source, destination)
             _move(self._parts, source, destination)
+            _move(self._lineages, source, destination)
             self._known[source] = None
             for noted in (self._to_read, self._unchanged):
                 noted.discard(destination)
@@ -178,6 +204,23 @@ class Session:
             with self._lock:
                 self._last = LastChange(root=root, edits=edits)
                 self._has_news = True
+                self._extend_lineages(root, edits)
+
+    def _begin_lineage(self, file: FileKey, version: BlobId) -> None:
+        """Begin the file's lineage at a version, unless it is in the one that there is."""
+        if file not in self._lineages or version not in self._lineages[file].versions:
+            self._lineages[file] = _Lineage(base=version, versions={version})
+
+    def _extend_lineages(self, root: str, edits: Iterable[EditView]) -> None:
+        """Add what each edit made to its file's lineage, if it was made of a version in it."""
+        for edit in (view.edit for view in edits):
+            if edit.after is None or edit.source is not None:
+                continue  # a deletion makes no version, and a move takes the lineage along
+            file = root, os.fsdecode(edit.path)
+            if edit.before is None:
+                self._lineages[file] = _Lineage(base=None, versions={edit.after.blob})
+            elif file in self._lineages and edit.before.blob in self._lineages[file].versions:
+                self._lineages[file].versions.add(edit.after.blob)
 
     def has_news(self) -> bool:
         """Return whether anything was recorded since this was last asked."""

@@ -5,13 +5,18 @@ machine. So whatever the SDK checks, each request is checked here first: that it
 name of its own, that no page of another origin sent it, and that it carries the token.
 """
 
+import asyncio
+import errno
 import functools
 import hmac
 import json
 import logging
+import os
 import re
+import resource
 import sys
 from collections.abc import Awaitable, Callable, Collection, MutableMapping, Sequence
+from contextlib import suppress
 from socket import socket
 from typing import Any, Final, TypeAlias
 
@@ -19,6 +24,8 @@ import anyio
 import uvicorn
 from mcp.server import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
 from mcptools.limits import Limits
 from mcptools.stdio import HALF_CHARACTER, half_character, is_unnumbered, unnumbered
@@ -41,6 +48,21 @@ _CHALLENGE: Final = ((b"www-authenticate", b"Bearer"),)
 
 _GRACE: Final = 1
 """Seconds that requests have which are not over when the server is to end."""
+
+_BACKLOG: Final = 128
+"""Connections that wait to be accepted at most."""
+
+_TOO_MANY: Final = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+_NO_DESCRIPTOR: Final = {errno.EMFILE, errno.ENFILE}
+
+_NO_MORE_FILES: Final = (
+    b"editledger: too many open files: no connection is accepted until some are closed. Raise the limit with "
+    b"`ulimit -n`, or lower --max-connections.\n"
+)
+
+_QUIET: Final = 60
+"""Seconds between two of these lines: the loop comes upon that over and over."""
 
 _HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 """What every escape of half a character begins with, and those of some whole ones."""
@@ -163,13 +185,114 @@ async def _answer(send: _Send, status: int, said: object, others: Sequence[tuple
     await send({"type": "http.response.body", "body": body})
 
 
+class _Config(uvicorn.Config):
+    """How connections are served, with the limits that uvicorn has none of."""
+
+    def __init__(self, app: Guard, limits: Limits) -> None:
+        super().__init__(
+            app,
+            http=_Connection,
+            ws="none",
+            backlog=_BACKLOG,
+            log_level="error",
+            server_header=False,
+            timeout_keep_alive=limits.idle_seconds,
+            timeout_graceful_shutdown=_GRACE,
+        )
+        self.request_seconds: Final = limits.request_seconds
+        # A call opens files of the store, so connections may not take all descriptors that this process may have.
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.max_connections: Final = (
+            limits.max_connections if soft == resource.RLIM_INFINITY else min(limits.max_connections, max(1, soft // 2))
+        )
+
+
+class _Connection(H11Protocol):
+    """A connection that is closed when a request takes too long to arrive, or when there are too many connections.
+
+    The time for a request runs from the connection, or from the first byte of a later request, until headers and body
+    are complete; bytes that arrive don't extend it. While an answer is made or streamed, it does not run. uvicorn
+    itself only limits the time between an answer and the next byte (timeout_keep_alive).
+    """
+
+    def __init__(
+        self,
+        config: _Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._request_seconds = config.request_seconds
+        self._max_connections = config.max_connections
+        self._deadline: asyncio.TimerHandle | None = None  # None: no request is arriving
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn itself
+        super().connection_made(transport)
+        if len(self.connections) > self._max_connections:
+            transport.write(_TOO_MANY)
+            transport.close()
+        else:
+            self._set_deadline()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        # uvicorn declares its cycle without the None that it is before the first request.
+        if self.cycle is None or self.cycle.response_complete or self.cycle.more_body:  # type: ignore[redundant-expr]  # see above
+            if self._deadline is None and not self.transport.is_closing():
+                self._set_deadline()
+        else:
+            self._clear_deadline()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._clear_deadline()
+        super().connection_lost(exc)
+
+    def _set_deadline(self) -> None:
+        self._deadline = self.loop.call_later(self._request_seconds, self._end)
+
+    def _clear_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = None
+
+    def _end(self) -> None:
+        """Close the connection, unless it waits for this server to take in what has arrived."""
+        if self.transport.is_reading():
+            self.transport.abort()
+        else:
+            self._set_deadline()
+
+
 class _Web(uvicorn.Server):
     """A server that waits for no client when it is to end, and tells of none that it left."""
+
+    async def startup(self, sockets: list[socket] | None = None) -> None:
+        """Begin to accept connections."""
+        asyncio.get_running_loop().set_exception_handler(_Complaints())
+        await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
         """End, with what is under way as far as it comes to an end by itself."""
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
         await super().shutdown(sockets)
+
+
+class _Complaints:
+    """The event loop's exception handler: of descriptors that have run out, one line instead of thousands."""
+
+    def __init__(self) -> None:
+        self._quiet_until = 0.0  # in the loop's time
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Say what went wrong. The loop goes on by itself: it accepts connections again a second later."""
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in _NO_DESCRIPTOR:
+            loop.default_exception_handler(context)
+        elif loop.time() >= self._quiet_until:
+            self._quiet_until = loop.time() + _QUIET
+            with suppress(OSError):
+                os.write(2, _NO_MORE_FILES)
 
 
 def _canonical(header: bytes) -> bytes:
@@ -209,6 +332,5 @@ def serve(server: MCPServer, listener: socket, token: str | None, limits: Limits
     guarded = application(server, host, port, token, limits)
     sys.stderr.write(f"editledger: serving at http://{_spelt(host)}:{port}{_PATH}\n")
     sys.stderr.flush()
-    config = uvicorn.Config(guarded, log_level="error", server_header=False, timeout_graceful_shutdown=_GRACE)
-    web = _Web(config)
+    web = _Web(_Config(guarded, limits))
     anyio.run(functools.partial(web.serve, sockets=[listener]))

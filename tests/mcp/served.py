@@ -123,6 +123,12 @@ class Talk:
         self._connection = connection
         self._asked = 1
 
+    @property
+    def session(self) -> str:
+        """Return the session's id."""
+        session: str = self._connection.headers["Mcp-Session-Id"]
+        return session
+
     def say(self, message: Mapping[str, object]) -> None:
         """Send what is no request."""
         assert self.post(message).status_code == 202

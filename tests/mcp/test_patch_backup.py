@@ -286,7 +286,7 @@ def test_a_name_that_tells_no_original_needs_a_target(agent: Agent, folder: Path
     assert (folder / "target").read_text() == "one\n"
 
 
-def test_another_session_needs_force_over_what_it_has_not_seen(tmp_path: Path) -> None:
+def test_another_session_needs_force_over_what_it_has_not_made(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
     file = root / "f"
@@ -297,5 +297,58 @@ def test_another_session_needs_force_over_what_it_has_not_seen(tmp_path: Path) -
     with connected(root) as agent:
         assert agent.call("restore_backup", backup_file=backup).structured["error_type"] == "context_mismatch"
         agent.done("read_file", path="f")
-        agent.done("restore_backup", backup_file=backup)
+        assert agent.call("restore_backup", backup_file=backup).structured["error_type"] == "context_mismatch"
+        assert file.read_text() == "two\n"
+        agent.done("restore_backup", backup_file=backup, force=True)
     assert file.read_text() == "one\n"
+
+
+def test_a_persons_change_since_the_backup_is_overwritten_with_force_only(agent: Agent, folder: Path) -> None:
+    file = folder / "f"
+    file.write_text("one\n")
+    backup = backed_up(agent, file)
+    file.write_text("a person's\n")
+    agent.done("read_file", path=str(file))  # to have read it gives no leave to overwrite it
+    assert agent.call("restore_backup", backup_file=backup).structured["error_type"] == "context_mismatch"
+    backed_up(agent, file)  # nor does a later backup, which holds it
+    assert agent.call("restore_backup", backup_file=backup).structured["error_type"] == "context_mismatch"
+    agent.done("write_file", path=str(file), content="a person's\nmine\n")  # nor to have built on it
+    assert agent.call("restore_backup", backup_file=backup).structured["error_type"] == "context_mismatch"
+    assert file.read_text() == "a person's\nmine\n"
+    agent.done("restore_backup", backup_file=backup, force=True)
+    assert file.read_text() == "one\n"
+
+
+def test_what_a_session_created_itself_is_restored_without_force(agent: Agent, folder: Path) -> None:
+    file = folder / "f"
+    agent.done("write_file", path=str(file), content="one\n")
+    backup = backed_up(agent, file)
+    agent.done("write_file", path=str(file), content="two\n")
+    agent.done("restore_backup", backup_file=backup)
+    assert file.read_text() == "one\n"
+    agent.done("apply_patch", file_path=str(file), patch=PATCH)
+    agent.done("restore_backup", backup_file=backup)
+    assert file.read_text() == "one\n"
+
+
+@pytest.mark.parametrize(("strategy", "options"), [("progressive", {}), ("backup_restore", {"keep_backup": True})])
+def test_a_backup_of_a_patch_is_restored_without_force(
+    agent: Agent, folder: Path, strategy: str, options: dict[str, bool]
+) -> None:
+    file = folder / "f"
+    file.write_text("one\n")
+    patches = [{"file_path": str(file), "patch": PATCH}]
+    backup = agent.done("apply_patches", strategy=strategy, patches=patches, **options).structured["backup_file"]
+    assert file.read_text() == "two\n"
+    agent.done("restore_backup", backup_file=backup)
+    assert file.read_text() == "one\n"
+
+
+def test_a_file_keeps_what_a_session_made_of_it_when_it_is_moved(agent: Agent, folder: Path) -> None:
+    file, moved = folder / "f", folder / "g"
+    file.write_text("one\n")
+    backup = backed_up(agent, file)
+    agent.done("apply_patch", file_path=str(file), patch=PATCH)
+    agent.done("move_file", source=str(file), destination=str(moved))
+    agent.done("restore_backup", backup_file=backup, target_file=str(moved))
+    assert moved.read_text() == "one\n"

@@ -1,10 +1,12 @@
 """The server over HTTP: whom it serves, whom it refuses, and that sessions keep apart."""
 
 import os
+import resource
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -330,6 +332,118 @@ def test_of_a_client_that_goes_before_it_has_sent_its_request_nothing_is_told(tm
                 line.sendall("".join(f"{part}\r\n" for part in ["POST /mcp HTTP/1.1", *headers, ""]).encode() + sent)
                 assert line.recv(64).startswith(b"HTTP/1.1 100 ")
             assert served.ask() == 200
+
+
+NO_MORE_FILES = (
+    "editledger: too many open files: no connection is accepted until some are closed. Raise the limit with "
+    "`ulimit -n`, or lower --max-connections.\n"
+)
+
+
+def connecting(served: Served) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", served.port), timeout=SECONDS_TO_ANSWER)
+
+
+def begun(served: Served, *headers: str) -> bytes:
+    """Return the beginning of a request, up to which nothing ends its headers."""
+    named = [f"Host: 127.0.0.1:{served.port}", *headers]
+    return "".join(f"{part}\r\n" for part in ["POST /mcp HTTP/1.1", *named]).encode()
+
+
+def read_out(line: socket.socket) -> None:
+    """Read until the server closes the connection."""
+    while line.recv(4096):
+        pass
+
+
+def drip(line: socket.socket) -> None:
+    """Send a byte now and then. Raises OSError when the server has closed the connection."""
+    for _ in range(int(SECONDS_TO_ANSWER * 20)):
+        line.sendall(b" ")
+        time.sleep(0.05)
+
+
+def test_a_server_without_a_free_descriptor_goes_on_when_connections_close(tmp_path: Path) -> None:
+    with cold_starts(), serving(tmp_path) as served:
+        process, said = served.process.pid, served.process.stderr
+        assert said is not None
+        used = len(list(Path(f"/proc/{process}/fd").iterdir()))
+        resource.prlimit(process, resource.RLIMIT_NOFILE, (used + 4, used + 4))
+        with ExitStack() as lines:
+            for _ in range(20):
+                lines.enter_context(connecting(served))
+            assert said.readline() == NO_MORE_FILES
+        assert served.ask() == 200
+        assert served.ask() == 200
+
+
+def test_connections_leave_half_of_the_descriptors_to_the_store(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))  # which a server started cold inherits
+    try:
+        with cold_starts(), serving(tmp_path) as served:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            with ExitStack() as lines:
+                for _ in range(32):
+                    lines.enter_context(connecting(served))
+                with connecting(served) as refused:
+                    assert refused.recv(4096).startswith(b"HTTP/1.1 503 ")
+            assert served.ask() == 200
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize("sent", ["", "POST /m", "headers", "body", "refused body"])
+def test_a_request_that_does_not_come_to_its_end_is_closed(tmp_path: Path, sent: str) -> None:
+    with serving(tmp_path, "--request-seconds", "1") as served, connecting(served) as line:
+        token = f"Authorization: Bearer {served.token}"
+        bodies = {"body": (token, "Content-Length: 9"), "refused body": ("Content-Length: 9",)}
+        if sent in bodies:
+            line.sendall(begun(served, *bodies[sent]) + b"\r\n{")
+        else:
+            line.sendall(begun(served, token) if sent == "headers" else sent.encode())
+        read_out(line)  # what is refused is answered first
+        assert served.ask() == 200
+
+
+@pytest.mark.parametrize("beginning", [b"", b"body"])
+def test_a_client_that_sends_byte_by_byte_gains_no_time(tmp_path: Path, beginning: bytes) -> None:
+    with serving(tmp_path, "--request-seconds", "1") as served, connecting(served) as line:
+        headers = begun(
+            served, f"Authorization: Bearer {served.token}", *(["Content-Length: 9999999"] * bool(beginning))
+        )
+        line.sendall(headers + (b"\r\n" if beginning else b"X-Slow: "))
+        with pytest.raises(OSError):  # noqa: PT011 -- reset or broken pipe, as the system has it
+            drip(line)
+
+
+def test_a_connection_that_asks_nothing_more_is_closed(tmp_path: Path) -> None:
+    with serving(tmp_path, "--idle-seconds", "1") as served, connecting(served) as line:
+        line.sendall(begun(served, "Content-Length: 0") + b"\r\n")
+        read_out(line)
+
+
+def test_a_stream_that_is_listened_to_stays_open(tmp_path: Path) -> None:
+    options = ("--idle-seconds", "1", "--request-seconds", "1")
+    with serving(tmp_path, *options) as served, served.talk({}) as talk, connecting(served) as line:
+        wanted = ("Accept: text/event-stream", f"Mcp-Session-Id: {talk.session}")
+        headers = begun(served, f"Authorization: Bearer {served.token}", *wanted)
+        line.sendall(headers.replace(b"POST", b"GET") + b"\r\n")
+        assert line.recv(4096).startswith(b"HTTP/1.1 200 ")
+        line.settimeout(2)
+        with pytest.raises(TimeoutError):
+            read_out(line)
+
+
+def test_connections_beyond_the_limit_are_refused_until_others_close(tmp_path: Path) -> None:
+    with serving(tmp_path, "--max-connections", "2") as served:
+        with connecting(served) as one, connecting(served) as two:
+            for line in (one, two):
+                line.sendall(begun(served, "Content-Length: 0") + b"\r\n")
+                assert line.recv(4096).startswith(b"HTTP/1.1 401 ")
+            with connecting(served) as three:
+                assert three.recv(4096).startswith(b"HTTP/1.1 503 ")
+        assert served.ask() == 200
 
 
 def test_an_interrupt_ends_it_quietly(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ The chunks of large blobs go before them, in groups of their own: all of them wo
 the list that names them is there, nothing does; if it never comes, they are garbage, or save the next try their work.
 """
 
-import time
 from collections.abc import Iterator
 
+from objstore.clock import now
 from objstore.codec import MAX_DEPTH, WORTH_AT_ONCE, Base, BlobHeader, encode_blob
 from objstore.errors import UNREADABLE, BlobMissing
 from objstore.frames import FrameKind
@@ -23,11 +23,6 @@ from objstore.store import Store
 from objstore.terms import FileState
 
 __all__ = ["Batch", "now"]
-
-
-def now() -> int:
-    """Return the time in microseconds since 1970-01-01 UTC."""
-    return time.time_ns() // 1000
 
 
 class Batch:

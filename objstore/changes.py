@@ -4,7 +4,6 @@ A change is what a call did to one file, or what was found on disk and nobody ha
 """
 
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 
 from objstore.batch import Batch, now
@@ -38,7 +37,7 @@ __all__ = [
 
 def new_conversation() -> str:
     """Return a fresh conversation id: `conv_{epoch_ms}_{rand_hex}`."""
-    return f"conv_{time.time_ns() // 1_000_000}_{os.urandom(4).hex()}"
+    return f"conv_{now() // 1000}_{os.urandom(4).hex()}"
 
 
 @variable

@@ -417,6 +417,19 @@ class StoreLinked(StoreError):
         )
 
 
+class StoreHardLinked(StoreLinked):
+    """A file of the store has a second name outside its folder; a write would change that file, too."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        StoreError.__init__(
+            self,
+            f"The store is not used, because one of its files has another name (a hard link), and a write would change "
+            f"that file, too: {path}. Give the store a file of its own: "
+            "`cp -p FILE FILE.copy && mv FILE.copy FILE`; what the other name holds was not touched.",
+        )
+
+
 class StorePlaceTaken(StoreError):
     """Where a store is to be made something else has its name, or what is left of a store without its segments."""
 

@@ -6,20 +6,34 @@ from contextlib import suppress
 
 from objstore.annotations import Final
 from objstore.disk import Disk, failure, is_absence
-from objstore.errors import StorePlaceTaken
+from objstore.errors import StoreLinked, StoreNotRegular, StorePlaceTaken
 from objstore.generations import is_segment
 from objstore.names import LOG_NAME, STORE_NAME
 from objstore.paths import see_free
-from objstore.premises import own_folder
+from objstore.premises import own_bytes, own_folder
 from objstore.store import create_store
 
-__all__ = ["create_workspace", "discard_making", "is_making", "making_name"]
+__all__ = [
+    "create_workspace",
+    "discard_left",
+    "discard_making",
+    "finish_making",
+    "is_making",
+    "making_name",
+    "prove_making",
+]
 
 _MAKING: Final = f"{STORE_NAME}."
 """How the name of a folder begins in which a store is being made; random digits follow."""
 
 _MAKING_DIGITS: Final = 16
 _HEX: Final = "0123456789abcdef"
+
+_PROOF: Final = "making"
+"""The name of the file that proves a folder to be one in which a store was made: it holds the folder's name."""
+
+_LONGEST_PROOF: Final = 256
+_OWN_MODE: Final = 0o700
 
 _IGNORES: Final = ".gitignore"
 _EVERYTHING: Final = b"*\n"
@@ -41,12 +55,15 @@ def create_workspace(root: str, disk: Disk, within: int | None = None) -> None:
     try:
         _see_vacant(final)
         disk.make_store_folder(making, within)  # nobody guesses its name, so the rest is made in it or nowhere
+        prove_making(making, making, disk)  # first, so that what a crash leaves is known
         disk.make_store_folder(os.path.join(making, "tmp"))
         disk.create(os.path.join(making, _IGNORES), _EVERYTHING)
         disk.create(os.path.join(making, "lock"), b"")
         create_store(making, disk)
         _see_vacant(final, clearing=disk)
         disk.move_store_folder(making, final)
+        if not is_making(os.path.basename(root)):
+            finish_making(root, disk)
     except (FileExistsError, FileNotFoundError, StorePlaceTaken):
         if not _holds_store(final):
             _see_vacant(final)
@@ -55,8 +72,14 @@ def create_workspace(root: str, disk: Disk, within: int | None = None) -> None:
     finally:
         discard_making(making, disk)
     for name in filter(is_making, os.listdir(root)):
-        discard_making(os.path.join(root, name), disk)
+        discard_left(os.path.join(root, name), disk)
     disk.sync_directory(root)
+
+
+def finish_making(root: str, disk: Disk) -> None:
+    """Remove the proof that the store in `root` came out of a folder in which it was made."""
+    with suppress(FileNotFoundError):
+        disk.remove_store_file(os.path.join(root, STORE_NAME, _PROOF))
 
 
 def making_name() -> str:
@@ -68,6 +91,45 @@ def is_making(name: str) -> bool:
     """Return whether a folder of this name is one in which a store is, or was, made."""
     digits = name.removeprefix(_MAKING)
     return name.startswith(_MAKING) and len(digits) == _MAKING_DIGITS and not set(digits) - set(_HEX)
+
+
+def discard_left(path: str, disk: Disk) -> bool:
+    """Remove what a process that was killed has left, with what is in it, and return whether it was that.
+
+    A folder with such a name may be a person's own: only one that is proven to be left over is removed, which is one of
+    this user that holds the proof written when it was made, or nothing yet.
+    """
+    try:
+        is_left = _is_left(path)
+    except OSError:
+        return False  # it can't be looked into, or another process has cleared it away
+    if is_left:
+        discard_making(path, disk)
+    return is_left
+
+
+def _is_left(path: str) -> bool:
+    found = os.lstat(path)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        return False
+    names = os.listdir(path)
+    if not names:
+        return stat.S_IMODE(found.st_mode) == _OWN_MODE
+    if os.path.basename(path) == STORE_NAME:
+        return False
+    name = os.path.basename(path).encode()
+    for proof in (os.path.join(path, _PROOF), os.path.join(path, STORE_NAME, _PROOF)):
+        with suppress(OSError, StoreLinked, StoreNotRegular):
+            if name in own_bytes(proof, _LONGEST_PROOF).splitlines():
+                return True
+    # Of an import or a salvage, in which the store itself was still being made.
+    return all((is_making(inner) or inner == STORE_NAME) and _is_left(os.path.join(path, inner)) for inner in names)
+
+
+def prove_making(store: str, making: str, disk: Disk) -> None:
+    """Write into the folder of a store what proves that `making`, and a folder that this is in, were made for it."""
+    names = [os.path.basename(path) for path in (making, os.path.dirname(making))]
+    disk.create(os.path.join(store, _PROOF), "".join(f"{name}\n" for name in filter(is_making, names)).encode())
 
 
 def discard_making(path: str, disk: Disk) -> None:

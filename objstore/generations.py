@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain, pairwise
 
 from objstore.annotations import TYPE_CHECKING, Final
+from objstore.clock import now
 from objstore.disk import Disk
 from objstore.errors import CasError, NotAWorkspace, StoreDamaged, StoreLinked, StoreNotRegular, StoreReplaced
 from objstore.frames import SEGMENT_HEADER_SIZE, FrameKey, SegmentHeader, StoreId, frame_key
@@ -306,7 +307,7 @@ class Generations:
         Raises DiskFull and DiskFailed with nothing left behind.
         """
         path = self._path(segment, self._generations[segment] + 1) + _PREPARED
-        header = SegmentHeader(store=self.store, number=segment, created=time.time_ns() // 1000)
+        header = SegmentHeader(store=self.store, number=segment, created=now())
         self._disk.create(path, chain([header.encode()], pieces))
         return path
 

@@ -215,9 +215,9 @@ class Lookups(BlobLookups, StatLookups):
         """Return whether there are as many edits of a document, and decisions on it, as its row says: by their sums."""
         row = self._db.execute("SELECT edits, decisions FROM documents WHERE id = ?", (document,)).fetchone()
         sums = self._db.execute(
-            "SELECT (SELECT ifnull(sum(seq), 0) FROM edits WHERE document = ?1), "
-            "(SELECT ifnull(sum(number), 0) FROM decided WHERE document = ?1)",
-            (document,),
+            "SELECT (SELECT ifnull(sum(seq), 0) FROM edits WHERE document = ?), "
+            "(SELECT ifnull(sum(number), 0) FROM decided WHERE document = ?)",
+            (document, document),
         ).fetchone()
         return row is None or bool(row == sums)
 
@@ -375,9 +375,9 @@ class Lookups(BlobLookups, StatLookups):
     def next_call(self, conversation: str) -> int:
         """Return the position that the conversation's next call has."""
         newest, again = self._db.execute(
-            "SELECT (SELECT max(call) FROM edits WHERE conversation = ?1), "
-            "(SELECT newest FROM calls WHERE conversation = ?1)",
-            (conversation,),
+            "SELECT (SELECT max(call) FROM edits WHERE conversation = ?), "
+            "(SELECT newest FROM calls WHERE conversation = ?)",
+            (conversation, conversation),
         ).fetchone()
         if newest != again:
             raise unusable(f"call {newest!r} is the newest of {conversation!r}, or {again!r} is")

@@ -7,11 +7,11 @@ the newest groups are looked at again, which costs a read and harms nothing.
 from __future__ import annotations
 
 import os
-import time
 from struct import Struct
 
 from objstore.annotations import TYPE_CHECKING, Final
 from objstore.bootid import UNKNOWN_BOOT
+from objstore.clock import now
 from objstore.disk import failure
 from objstore.errors import DiskFailed, PermissionRefused, StoreLinked, StoreNotRegular
 from objstore.generations import Place
@@ -78,7 +78,7 @@ class Mark:
                 self._disk.truncate(self._opened(), _MARK.size, MARK_NAME)
                 self._is_longer = False
             # By the clock that records have: that of files is too coarse to tell this from a call that comes at once.
-            self._disk.set_time(self._opened(), time.time_ns(), MARK_NAME)
+            self._disk.set_time(self._opened(), now() * 1000, MARK_NAME)
 
     def moment(self) -> int:
         """Return when it was last written, in microseconds since 1970-01-01 UTC; 0 where there is none."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
+from objstore.clock import now
 from objstore.errors import CasError, StoreLinked, StoreNotRegular
 from objstore.external import EXTERNAL_CONVERSATION
 from objstore.ids import blob_id
@@ -21,7 +22,7 @@ from objstore.premises import own_bytes, own_folder, put_derived, refuse_link
 from objstore.values import field, replace, value
 from objstore.writerlock import WriterLock
 
-__all__ = ["AgentCall", "OpenCalls", "now", "recordable", "recordable_name"]
+__all__ = ["AgentCall", "OpenCalls", "recordable", "recordable_name"]
 
 _FOLDER: Final = "agents"
 _OPEN: Final = "open-"
@@ -351,11 +352,6 @@ def recordable_name(conversation: str) -> str:
 def recordable(text: str) -> str:
     """Return a text as a record can hold it: not too long, and without half characters, as JSON may have them."""
     return text[:_LONGEST_NOTE].encode("utf-8", "replace").decode()
-
-
-def now() -> int:
-    """Return the microseconds since 1970-01-01 UTC."""
-    return time.time_ns() // 1000
 
 
 def _key(*parts: str) -> str:

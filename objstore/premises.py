@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 from objstore.annotations import Final
 from objstore.disk import Disk, read_all
-from objstore.errors import PermissionRefused, StoreLinked, StoreNotRegular
+from objstore.errors import PermissionRefused, StoreHardLinked, StoreLinked, StoreNotRegular
 from objstore.standard import contextmanager, suppress
 
-__all__ = ["own_bytes", "own_file", "own_folder", "put_derived", "refuse_link", "refuse_links"]
+__all__ = ["own_bytes", "own_file", "own_folder", "put_derived", "refuse_link", "refuse_links", "refuse_other_names"]
 
 _NO_FILE: Final = frozenset({errno.ENXIO, errno.EISDIR, errno.ENODEV})
 """How a socket, a pipe that nobody reads, a folder that is to be written to, or a device refuses to be opened."""
@@ -27,14 +27,19 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def refuse_links(store: str) -> None:
-    """See that no name in a store's folder is a symbolic link, nor what nobody can read to its end.
+    """See that no name in a store's folder is a link, symbolic or hard, nor what nobody can read to its end.
 
-    Raises StoreLinked, StoreNotRegular, PermissionRefused.
+    Raises StoreLinked, StoreHardLinked, StoreNotRegular, PermissionRefused.
     """
     # One listing says it of all names, at the price of looking at two or three of them.
     try:
         with os.scandir(store) as names:
-            others = [name for name in names if not name.is_file(follow_symlinks=False)]
+            others = []
+            for name in names:
+                if not name.is_file(follow_symlinks=False):
+                    others.append(name)
+                elif _has_other_names(name):
+                    refuse_other_names(name.path)
     except PermissionError as error:
         raise PermissionRefused(store) from error
     for name in others:
@@ -42,6 +47,32 @@ def refuse_links(store: str) -> None:
             raise StoreLinked(name.path)
         if not name.is_dir(follow_symlinks=False) and _is_endless(name):
             raise StoreNotRegular(name.path)
+
+
+def _has_other_names(name: os.DirEntry[str]) -> bool:
+    try:
+        return name.stat(follow_symlinks=False).st_nlink > 1
+    except FileNotFoundError:
+        return False
+
+
+def refuse_other_names(path: str) -> None:
+    """See that a file has no name outside its folder: who writes to it would write to that, too.
+
+    In the folder itself it may have two for a moment, as it is made. Raises StoreHardLinked.
+    """
+    folder = os.path.dirname(path)
+    for _ in range(_TRIES):
+        try:
+            found = os.lstat(path)
+            with os.scandir(folder) as names:
+                inodes = [name.inode() for name in names]
+            if os.lstat(path).st_nlink <= inodes.count(found.st_ino):
+                return
+        except FileNotFoundError:
+            continue  # names come and go; the next look has it right
+    if os.path.lexists(path):
+        raise StoreHardLinked(path)
 
 
 def _is_endless(name: os.DirEntry[str]) -> bool:
@@ -61,7 +92,7 @@ def refuse_link(path: str) -> None:
 def own_file(path: str, flags: int) -> int:
     """Return a file of the store's, opened with these flags. It never waits, as opening a pipe does.
 
-    Raises StoreLinked, StoreNotRegular, and OSError as open does.
+    Raises StoreLinked, StoreNotRegular, and OSError as open does; StoreHardLinked if it is to be written to.
     """
     try:
         fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
@@ -71,7 +102,14 @@ def own_file(path: str, flags: int) -> int:
         if error.errno in _NO_FILE:
             raise StoreNotRegular(path) from error
         raise
-    if stat.S_ISREG(os.fstat(fd).st_mode):
+    found = os.fstat(fd)
+    try:
+        if stat.S_ISREG(found.st_mode) and found.st_nlink > 1 and flags & (os.O_WRONLY | os.O_RDWR):
+            refuse_other_names(path)
+    except BaseException:
+        os.close(fd)
+        raise
+    if stat.S_ISREG(found.st_mode):
         return fd
     os.close(fd)
     raise StoreNotRegular(path)

@@ -58,8 +58,8 @@ def _sum_of(table: str, **now: str) -> str:
 
 _LAST_MOVED: Final = "UPDATE position SET last_offset = ? WHERE last_segment = ? AND last_offset = ?"
 _RESPELT: Final = (
-    "UPDATE blobs SET offset = ?1, length = ?2, depth = ?3, base = ?4, "  # noqa: S608 - this module's own text
-    f"{_sum_of('blobs', offset='?1', depth='?3')} WHERE id = ?5 AND segment = ?6 AND offset < ?7"
+    "UPDATE blobs SET offset = ?, length = ?, depth = ?, base = ?, "  # noqa: S608 - this module's own text
+    f"{_sum_of('blobs', offset='?', depth='?')} WHERE id = ? AND segment = ? AND offset < ?"
 )
 
 # Of some rows in their order; `moved` is what Index.relocating lets the database ask for each of them.
@@ -139,7 +139,8 @@ def _respelt(log: "Log", segment: int, size: Callable[[], int]) -> Iterator[Chan
     for position in () if moves is None else moves.respelt:
         payload = ahead.payload(Place(segment, start + position), FrameKind.BLOB)
         header = parse_blob_header(payload)
-        rows.append((start + position, len(payload), header.depth, header.base, header.id, segment, start))
+        now = start + position, header.depth
+        rows.append((now[0], len(payload), now[1], header.base, *now, header.id, segment, start))
         if len(rows) >= size():
             yield [(_RESPELT, rows)]
             rows = []

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from objstore.disk import Disk
 from objstore.errors import BlobDamaged, DiskFailed, FileExists
-from objstore.founding import create_workspace, discard_making, is_making, making_name
+from objstore.founding import create_workspace, discard_left, discard_making, finish_making, is_making, making_name
 from objstore.frames import FrameKind, StoreId
 from objstore.generations import Place, is_segment
 from objstore.ids import BlobId, RecordId
@@ -166,7 +166,7 @@ def rebuild(salvage: Salvage, remains: Remains, directory: str, disk: Disk) -> t
             raise FileExists(taken)
     os.makedirs(directory, exist_ok=True)
     for name in filter(is_making, os.listdir(directory)):
-        discard_making(os.path.join(directory, name), disk)  # of a salvage, or of an `init`, that was killed
+        discard_left(os.path.join(directory, name), disk)  # of a salvage, or of an `init`, that was killed
     making = os.path.join(directory, making_name())
     disk.make_store_folder(making)
     try:
@@ -174,6 +174,7 @@ def rebuild(salvage: Salvage, remains: Remains, directory: str, disk: Disk) -> t
         _fill(salvage, remains, os.path.join(making, STORE_NAME), disk)
         unwritten = _write_recovered(salvage, remains, os.path.join(making, RECOVERED), disk)
         _move_in(making, directory, disk)
+        finish_making(directory, disk)
     finally:
         discard_making(making, disk)
     disk.sync_directory(directory)

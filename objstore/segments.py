@@ -5,10 +5,10 @@ before it does, it cuts off what a crashed writer left unfinished at the end.
 """
 
 import os
-import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 
 from objstore.annotations import Final
+from objstore.clock import now
 from objstore.disk import Disk
 from objstore.errors import DiskFailed, StoreDamaged, StoreRefuses, StoreReplaced, Unacknowledged
 from objstore.frames import (
@@ -288,7 +288,7 @@ class Log(Generations):
         ]
 
     def _rotate(self, full: int) -> Place:
-        header = SegmentHeader(store=self.store, number=full + 1, created=time.time_ns() // 1000)
+        header = SegmentHeader(store=self.store, number=full + 1, created=now())
         try:
             self._disk.create(self._path(full + 1, 0), header.encode())
         except FileExistsError:
@@ -424,6 +424,6 @@ def _read(fd: int, size: int, offset: int, segment: int) -> bytes:
 
 def create_log(folder: str, disk: Disk) -> None:
     """Make the first segment of a new store in the existing, empty `folder`."""
-    header = SegmentHeader(store=StoreId(os.urandom(16)), number=1, created=time.time_ns() // 1000)
+    header = SegmentHeader(store=StoreId(os.urandom(16)), number=1, created=now())
     with suppress(FileExistsError):
         disk.create(os.path.join(folder, segment_name(1, 0)), header.encode())

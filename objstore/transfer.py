@@ -16,7 +16,7 @@ from objstore.bundle import bundle_pieces, unpack_bundle
 from objstore.check import check_store
 from objstore.disk import Disk
 from objstore.errors import BundleRefused, CasError, FileExists, NotBundled
-from objstore.founding import discard_making, is_making, making_name
+from objstore.founding import discard_left, discard_making, finish_making, is_making, making_name, prove_making
 from objstore.generations import Place
 from objstore.intake import decoded
 from objstore.journal import Journal
@@ -142,9 +142,8 @@ def _make_folders(directory: str, made: list[str]) -> None:
 def _imported(path: str, directory: str, disk: Disk, *, files: bool, progress: Progress | None) -> Imported:
     root = os.path.realpath(directory)
     for name in sorted(os.listdir(root)):
-        if is_making(name):
-            # Of an import, or of an `init`, that was killed.
-            discard_making(os.path.join(root, name), disk)
+        if is_making(name) and discard_left(os.path.join(root, name), disk):
+            pass  # of an import, or of an `init`, that was killed
         elif files or is_store(name):
             raise FileExists(os.path.join(root, name))
     making = os.path.join(root, making_name())
@@ -154,6 +153,7 @@ def _imported(path: str, directory: str, disk: Disk, *, files: bool, progress: P
         with closing(Journal(making, disk)) as journal, journal.writing():
             journal.carry_out(steps)
         _move_in(making, root, disk)
+        finish_making(root, disk)
     finally:
         discard_making(making, disk)
     disk.sync_directory(root)
@@ -201,7 +201,9 @@ def _checked(
 ) -> tuple[int, int, list[Step]]:
     """Make the store in `making` and check it; return how much is in it, and what has to be done for its files."""
     folder = os.path.join(making, STORE_NAME)
-    for made in (folder, os.path.join(folder, "tmp"), os.path.join(folder, "segments")):
+    disk.make_store_folder(folder)
+    prove_making(folder, making, disk)
+    for made in (os.path.join(folder, "tmp"), os.path.join(folder, "segments")):
         disk.make_store_folder(made)
     disk.create(os.path.join(folder, ".gitignore"), b"*\n")
     disk.create(os.path.join(folder, "lock"), b"")

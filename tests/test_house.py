@@ -219,7 +219,7 @@ def test_every_rule_that_is_off_has_its_reason_beside_it() -> None:
 
 def test_every_line_that_is_excused_has_its_reason_beside_it() -> None:
     excuse = re.compile(r"# (?:noqa|type: ignore)\b(.*)")
-    reasoned = re.compile(r"(?:: [A-Z0-9, ]+|\[[a-z, -]+\]) -{1,2} \S.*")
+    reasoned = re.compile(r"(?:: [A-Z0-9, ]+ -{1,2}|\[[a-z, -]+\] {2}#) \S.*")
     bare = []
     for path in (path for path in modules() if path != Path(__file__).resolve()):
         for number, line in enumerate(path.read_text().splitlines(), start=1):

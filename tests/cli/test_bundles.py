@@ -670,6 +670,7 @@ def test_what_a_killed_import_leaves_is_cleared_away(bundle: Path, tmp_path: Pat
     there = tmp_path / "there"
     (there / ".cas.0123456789abcdef/.cas/segments").mkdir(parents=True)
     (there / ".cas.0123456789abcdef/.cas/segments/00000001.seg").write_bytes(b"half")
+    (there / ".cas.0123456789abcdef/.cas/making").write_bytes(b".cas.0123456789abcdef\n")
     assert cas("import", str(bundle), str(there), folder=tmp_path).status == 0
     assert sorted(path.name for path in there.iterdir()) == [".cas", "b", "kept", "sub"]
 

@@ -19,6 +19,7 @@ from objstore import (
     Configuration,
     NotAWorkspace,
     Seq,
+    StoreHardLinked,
     StoreLinked,
     StoreNotRegular,
     Unit,
@@ -205,7 +206,64 @@ def test_what_a_broken_founding_left_is_not_cleared_away_behind_a_link(tmp_path:
     before = held(elsewhere)
     Workspace.init(root, UnsyncedDisk()).close()
     assert held(elsewhere) == before
-    assert [path.name for path in root.iterdir()] == [".cas"]
+
+
+@pytest.mark.parametrize("name", [*FILES, "segments/00000001.seg"])
+def test_a_file_of_the_store_with_a_name_outside_is_never_written_to(root: Path, tmp_path: Path, name: str) -> None:
+    with Workspace.open(root) as workspace:
+        write(workspace, "a.txt", b"one\n")
+    outside, path = tmp_path / "outside", root / ".cas" / name
+    if not path.exists():
+        path.write_bytes(b"")
+    os.link(path, outside)
+    before = outside.read_bytes()
+    with pytest.raises(StoreHardLinked, match=path.name):
+        use(root)
+    assert outside.read_bytes() == before
+    path.unlink()
+    path.write_bytes(before)  # as the message says
+    use(root)
+    assert outside.read_bytes() == before
+
+
+def test_a_file_that_a_crash_left_with_two_names_in_the_store_is_used(root: Path) -> None:
+    store = root / ".cas"
+    os.link(store / "applied", store / "applied.0123456789abcdef")  # between the two steps that make it
+    use(root)
+
+
+MAKING: Final = ".cas.0123456789abcdef"
+
+
+@pytest.mark.parametrize("holds", ["file", "store", "proof of another name", "nothing"])
+def test_a_persons_own_folder_is_not_taken_for_what_a_crash_left(root: Path, tmp_path: Path, holds: str) -> None:
+    new = tmp_path / "new"
+    own = new / MAKING
+    new.mkdir()
+    if holds == "store":
+        (root / ".cas").rename(own)
+    else:
+        own.mkdir(mode=0o755)
+    if holds == "file":
+        (own / "thesis.txt").write_bytes(PRECIOUS)
+    if holds == "proof of another name":
+        (own / "making").write_bytes(b".cas.fedcba9876543210\n")
+    before = held(own)
+    Workspace.init(new, UnsyncedDisk()).close()
+    assert own.is_dir()
+    assert held(own) == before
+
+
+@pytest.mark.parametrize("holds", [{}, {"making": b".cas.0123456789abcdef\n", "lock": b""}])
+def test_what_a_founding_that_was_killed_left_is_cleared_away(tmp_path: Path, holds: dict[str, bytes]) -> None:
+    left = tmp_path / "new" / MAKING
+    left.parent.mkdir()
+    left.mkdir(mode=0o700)
+    for name, content in holds.items():
+        (left / name).write_bytes(content)
+    Workspace.init(tmp_path / "new", UnsyncedDisk()).close()
+    assert not left.exists()
+    assert not (tmp_path / "new" / ".cas" / "making").exists()
 
 
 # ---- what is neither a file nor a folder, nor a link

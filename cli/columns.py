@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Final, NamedTuple
 
-from cli.terminal import Screen, shown_width, visible
+from cli.terminal import Screen, listed, shown_width, visible
 from cli.words import Span, emphasis, paired_lines
 from objstore import Hunk
 
@@ -39,30 +39,30 @@ def hunk_rows(
     """
     width = max(LEAST, (screen.columns - 3) // 2 - NUMBER - 1)
     for i in range(lead, 0, -1):
-        yield from _row(*_same(old, new, hunk.old_start - i, hunk.new_start - i, screen), width, screen)
+        yield from _row(*_same(old, new, hunk.old_start - i, hunk.new_start - i), width, screen)
     gone, come = old[hunk.old_start : hunk.old_end], new[hunk.new_start : hunk.new_end]
     at_old = at_new = 0
     for i, j in [*paired_lines(gone, come), (len(gone), len(come))]:
-        lefts = (_cell(old, hunk.old_start + k, screen) for k in range(at_old, i))
-        rights = (_cell(new, hunk.new_start + k, screen) for k in range(at_new, j))
+        lefts = (_cell(old, hunk.old_start + k) for k in range(at_old, i))
+        rights = (_cell(new, hunk.new_start + k) for k in range(at_new, j))
         for left, right in zip_longest(lefts, rights):
             yield from _row(left, right, width, screen)
         if i < len(gone):
             yield from _row(
-                *_differing(_cell(old, hunk.old_start + i, screen), _cell(new, hunk.new_start + j, screen)),
+                *_differing(_cell(old, hunk.old_start + i), _cell(new, hunk.new_start + j)),
                 width,
                 screen,
             )
         at_old, at_new = i + 1, j + 1
     for i in range(trail):
-        yield from _row(*_same(old, new, hunk.old_end + i, hunk.new_end + i, screen), width, screen)
+        yield from _row(*_same(old, new, hunk.old_end + i, hunk.new_end + i), width, screen)
 
 
 # ---- inside
 
 
-def _cell(lines: Sequence[bytes], at: int, screen: Screen) -> Cell:
-    text = screen.content(lines[at].removesuffix(b"\n")).decode("utf-8", "replace").expandtabs(TAB)
+def _cell(lines: Sequence[bytes], at: int) -> Cell:
+    text = listed(lines[at].removesuffix(b"\n")).decode().expandtabs(TAB)
     return Cell(str(at + 1), lines[at], text, ())
 
 
@@ -75,8 +75,8 @@ def _spelt_out(cell: Cell) -> Cell:
     return cell._replace(text=visible(cell.line.removesuffix(b"\n").decode("utf-8", "surrogateescape")))
 
 
-def _same(old: Sequence[bytes], new: Sequence[bytes], i: int, j: int, screen: Screen) -> tuple[Cell, Cell]:
-    return _cell(old, i, screen), _cell(new, j, screen)
+def _same(old: Sequence[bytes], new: Sequence[bytes], i: int, j: int) -> tuple[Cell, Cell]:
+    return _cell(old, i), _cell(new, j)
 
 
 def _differing(left: Cell, right: Cell) -> tuple[Cell, Cell]:

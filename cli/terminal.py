@@ -23,6 +23,7 @@ __all__ = [
     "end_of",
     "flush",
     "guarded",
+    "listed",
     "padded",
     "screen_for",
     "shown_name",
@@ -192,9 +193,12 @@ class Screen:
 
         They are the exact bytes, unless a person is looking.
         """
-        if not self.guarded:
-            return line
-        return visible(line.decode("utf-8", "surrogateescape"), keep="\t").encode()
+        return listed(line) if self.guarded else line
+
+
+def listed(line: bytes) -> bytes:
+    """Return a line out of a file for a view that only people read: control characters are escaped in a pipe, too."""
+    return visible(line.decode("utf-8", "surrogateescape"), keep="\t").encode()
 
 
 FOR_STDERR: Final = Screen(color=False, guarded=True)

@@ -8,7 +8,7 @@ import click
 from cli.invocation import Invocation, command, json_option
 from cli.mistyped import last_held
 from cli.naming import looks_like_state, recorded_named, state_named, state_parts
-from cli.terminal import Screen, padded, shown_name, shown_width, write
+from cli.terminal import listed, padded, shown_name, shown_width, write
 from objstore import NoSuchName
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def blame(*, path: str, as_json: bool) -> None:
 
         write(json_line(blame_shape(part)) for part in blamed)
     else:
-        write(_blame_text(content, blamed, invocation.screen()), paged=True)
+        write(_blame_text(content, blamed), paged=True)
 
 
 def _past(workspace: "Workspace", spelling: str) -> "tuple[str, tuple[Seq, bool] | None]":
@@ -113,7 +113,7 @@ def _restored_text(
         yield screen.line(f"{done} {name} as edit {seq}; `{invocation.program} reject {seq}` takes it back.")
 
 
-def _blame_text(content: bytes, blamed: "list[BlamedLines]", screen: Screen) -> Iterator[bytes]:
+def _blame_text(content: bytes, blamed: "list[BlamedLines]") -> Iterator[bytes]:
     from cli.rendering import moment
 
     lines = content.split(b"\n")
@@ -131,4 +131,4 @@ def _blame_text(content: bytes, blamed: "list[BlamedLines]", screen: Screen) -> 
     for part, head in zip(blamed, heads, strict=True):
         for number in range(part.start, part.start + part.count):
             yield f"{padded(head, width)}  {number + 1:5}  ".encode("utf-8", "backslashreplace")
-            yield screen.content(lines[number]) + b"\n"
+            yield listed(lines[number]) + b"\n"

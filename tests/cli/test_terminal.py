@@ -403,3 +403,16 @@ def test_ctrl_c_ends_the_server_where_it_waits_for_a_line(desk: Desk) -> None:
     assert "Traceback" not in shown
     assert desk.bytes("a") == b"one\n"
     assert not [*desk.folder.glob(".cas/**/*-wal")]  # who closes an index leaves none
+
+
+def test_views_that_only_people_read_escape_control_characters_in_a_pipe_too(desk: Desk) -> None:
+    desk.write("a", b"one\n\x1b[2Jwipe\n\xe2\x80\xae turned\n")
+    desk.write("a", b"one\n\x1b[2Jwiped\n\xe2\x80\xae turned\n")
+    for words in (("blame", "a"), ("show", "-y", "2"), ("diff", "-y", "a@1", "a@2"), ("log", "-p", "-y")):
+        ran = desk.cas(*words)
+        assert ran.status == 0, ran
+        assert b"\x1b" not in ran.out, words
+        assert "\u202e" not in ran.out.decode(), words
+    # What programs take stays exact.
+    assert b"\x1b[2Jwiped" in desk.cas("show", "2").out
+    assert desk.cas("cat", "a").out == (desk.folder / "a").read_bytes()

@@ -417,6 +417,19 @@ class StoreLinked(StoreError):
         )
 
 
+class StoreNotOwned(StoreError):
+    """A store belongs to another user, and nobody who may has allowed to open it."""
+
+    def __init__(self, root: str, owner: int, allowed: str) -> None:
+        self.root = root
+        self.owner = owner
+        super().__init__(
+            f"The store in {root} belongs to another user (uid {owner}), so it is not opened: its settings would hold "
+            f"for you. If you trust it, run the command with CAS_SAFE_DIRECTORY={root}, or add the folder as a line to "
+            f"{allowed}."
+        )
+
+
 class StoreHardLinked(StoreLinked):
     """A file of the store has a second name outside its folder; a write would change that file, too."""
 

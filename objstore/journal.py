@@ -26,6 +26,7 @@ from objstore.files import Files
 from objstore.indexfile import IndexErrors
 from objstore.mark import Mark
 from objstore.names import BESIDE, INDEX_NAME, STORE_NAME
+from objstore.ownership import refuse_others_store
 from objstore.premises import own_folder, refuse_links
 from objstore.standard import closing, contextmanager, nullcontext, suppress
 from objstore.store import Store
@@ -86,6 +87,7 @@ class Journal:
 
         Raises NotAWorkspace, PermissionRefused, StoreLinked, StoreDamaged, FormatTooNew, StoreReplaced, and as Tree.
         """
+        refuse_others_store(root)
         self.disk: Final = disk
         self.files: Final = Files(root, disk, is_real=is_real)
         self.tree: Final[Tree] = self.files.tree

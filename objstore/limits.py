@@ -21,13 +21,18 @@ class RetentionLimits(NamedTuple):
     max_size: int | None = 2_000_000_000  # bytes of all segments; None: nothing goes by its size
 
 
-def settings_files(root: str | None) -> tuple[str, ...]:
-    """Return the paths that settings of the workspace at `root` (None: of none) may be at, the first to count first."""
+def own_settings() -> str:
+    """Return the path of the user's own settings."""
     base = os.environ.get("XDG_CONFIG_HOME", "")
     # What is not absolute does not count, as the XDG base directory specification has it.
     if not os.path.isabs(base):
         base = os.path.join(os.path.expanduser("~"), ".config")
-    own = os.path.join(base, "editledger", _FILE)
+    return os.path.join(base, "editledger", _FILE)
+
+
+def settings_files(root: str | None) -> tuple[str, ...]:
+    """Return the paths that settings of the workspace at `root` (None: of none) may be at, the first to count first."""
+    own = own_settings()
     return (own,) if root is None else (os.path.join(root, STORE_NAME, _FILE), own)
 
 

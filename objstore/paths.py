@@ -40,6 +40,7 @@ from objstore.names import (
     other_form,
     spelling,
 )
+from objstore.ownership import refuse_others_store
 from objstore.values import value
 
 if TYPE_CHECKING:
@@ -387,7 +388,7 @@ def look_at(spot: Spot) -> os.stat_result | None:
 def find_root(start: str) -> str:
     """Return the nearest folder at or above `start` that holds a store.
 
-    Raises NotAWorkspace, and PermissionRefused for a store that may not be looked into.
+    Raises NotAWorkspace, StoreNotOwned, and PermissionRefused for a store that may not be looked into.
     """
     root = nearest_store(start)
     if root is None:
@@ -395,6 +396,7 @@ def find_root(start: str) -> str:
     store = os.path.join(root, STORE_NAME)
     if os.path.islink(store):
         raise NotAWorkspace(root)  # it is somebody's elsewhere
+    refuse_others_store(root)
     if not os.path.isdir(os.path.join(store, LOG_NAME)):
         raise PermissionRefused(store)
     return root

@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from pwd import getpwuid
 from typing import Final
 
 import pytest
@@ -190,10 +189,9 @@ def test_of_a_store_of_somebody_else_it_is_said_whose_it_is(desk: Desk) -> None:
     for path in (store, *store.rglob("*")):
         os.chown(path, 1, 1)
     for words in (["status"], ["log"], ["reject", "1"]):
-        first, second = as_anybody(*words, folder=desk.folder).said.splitlines()
-        assert first == f"cas: Permission denied: {store}"
-        owner = getpwuid(1).pw_name
-        assert second == f"{store} belongs to {owner}: run cas as {owner}, or ask for the right to write there."
+        assert as_anybody(*words, folder=desk.folder).said.startswith(
+            f"cas: The store in {desk.folder} belongs to another user (uid 1), so it is not opened"
+        )
 
 
 def test_a_store_alone_answers_as_ever(written: Desk, tmp_path: Path) -> None:

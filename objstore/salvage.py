@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby, islice
 from typing import Final, NamedTuple
 
+from objstore.clock import now
 from objstore.disk import Disk
 from objstore.errors import BlobDamaged, DiskFailed, FileExists
 from objstore.founding import create_workspace, discard_left, discard_making, finish_making, is_making, making_name
@@ -22,7 +23,9 @@ from objstore.legibility import lost_parts
 from objstore.mark import acknowledged, forget_followed
 from objstore.names import STORE_NAME
 from objstore.paths import see_free
-from objstore.records import Decision, Edit, Numbering, Pin, Record, TakenBack
+from objstore.ranges import Ranges, ranges_of
+from objstore.recordcodec import encode_record
+from objstore.records import Decision, Edit, Expiry, Numbering, Pin, Record, Snapshot, TakenBack
 from objstore.refcounts import held_blobs, unexpired
 from objstore.remains import MOST_LOST, Damage, FoundRecord, Remains, segment_folder
 from objstore.rescue import Rescue
@@ -378,3 +381,31 @@ def _groups(salvage: Salvage, remains: Remains) -> Iterator[list[tuple[FrameKind
         yield blobs
     for _, call in groupby(salvage.journal, key=lambda found: found.group):
         yield [(FrameKind.RECORD, remains.payload(found.spot)) for found in call]
+    expiry = _expired_beyond(salvage)
+    if expiry is not None:
+        yield [(FrameKind.RECORD, encode_record(expiry, salvage.journal[-1].id))]
+
+
+def _expired_beyond(salvage: Salvage) -> Expiry | None:
+    """Return what of the saved journal had expired by records behind a lost one (None: nothing had).
+
+    Its blobs were let go of by rule, so the new store has to say that again, or they would count as lost.
+    """
+    expiries = [found.record for found in salvage.beyond if isinstance(found.record, Expiry)]
+    saved = [found.record for found in salvage.journal]
+    edits = Ranges(one for expiry in expiries for one in expiry.edits)
+    decisions = Ranges(one for expiry in expiries for one in expiry.decisions)
+    snapshots = {number for expiry in expiries for number in expiry.snapshots}
+    pins = {number for expiry in expiries for number in expiry.pins}
+    again = Expiry(
+        time=now(),
+        edits=ranges_of(record.seq for record in saved if isinstance(record, Edit) and record.seq in edits),
+        decisions=ranges_of(
+            record.number for record in saved if isinstance(record, Decision) and record.number in decisions
+        ),
+        snapshots=tuple(r.number for r in saved if isinstance(r, Snapshot) and r.number in snapshots),
+        pins=tuple(r.number for r in saved if isinstance(r, Pin) and r.number in pins),
+        reason="expired before the salvage",
+        who="salvage",
+    )
+    return again if again.edits or again.decisions or again.snapshots or again.pins else None

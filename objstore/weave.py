@@ -225,8 +225,8 @@ class Weave:
     def _is_open(self) -> bool:
         """Return whether there is a last line, and it lacks its newline."""
         last = self._order.last_with_lines() if self._enders else None
-        if last is None:
-            return False
+        if last is None or last.text == b"\n" or last.text.endswith(b"\n\n"):
+            return False  # a line with nothing in it is there by its newline alone
         first = slot(self._order, last, None) or last
         for unit in reversed(self._enders):
             run, missing = unit.ending

@@ -13,6 +13,7 @@ about, as one stretch. So there are stretches of the change and stretches of a s
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 from objstore.diff import diff_lines
@@ -27,6 +28,9 @@ _MISSING: Final = 1  # the line lacks its newline wherever it is the last one
 _SAID: Final = 2  # that is by the change, so that no step says otherwise
 _PUT_IN: Final = 4  # a step put it in, or perhaps
 _GONE: Final = 8  # a step took lines out directly above, or perhaps
+
+_MOST_WORK: Final = 1 << 16
+"""Lines that are compared to see how far the parts of one hunk slide."""
 
 
 @value
@@ -231,7 +235,7 @@ def _stretches(before: bytes, after: bytes, hunks: Sequence[Hunk], *, is_compare
         if is_compared:
             low = hunks[number - 1].old_end if number else 0
             high = hunks[number + 1].old_start if number + 1 < len(hunks) else len(lines)
-            slides = [_slide(lines, hunk, moving, low, high) for moving in (lines[start:end], split_lines(text))]
+            slides = [_slides(lines, hunk, moving, low, high) for moving in (lines[start:end], split_lines(text))]
             start, end = start - max(up for up, _ in slides), end + max(down for _, down in slides)
         stretch = _Stretch(start=start, end=end, first=number, hunks=(hunk,), texts=(text,))
         if found and start < found[-1].end:
@@ -242,15 +246,33 @@ def _stretches(before: bytes, after: bytes, hunks: Sequence[Hunk], *, is_compare
     return found
 
 
-def _slide(lines: Sequence[bytes], hunk: Hunk, moving: Sequence[bytes], low: int, high: int) -> tuple[int, int]:
-    """Return how far what a hunk takes out, or what it puts in, slides up and down between two lines."""
+def _slides(lines: Sequence[bytes], hunk: Hunk, moving: Sequence[bytes], low: int, high: int) -> tuple[int, int]:
+    """Return how far what a hunk takes out, or what it puts in, slides up and down between two lines.
+
+    Where a hunk replaces lines, its first ones may slide up without the others, and its last ones down: a comparison
+    that takes those out or puts them in there is as short. If that takes long to find out, they slide all the way.
+    """
+    whole = len(moving)
+    fewest = 1 if hunk.old_count and hunk.new_count else whole
+    above, below, back = lines[low : hunk.old_start][::-1], lines[hunk.old_end : high], moving[::-1]
     up = down = 0
-    if moving:
-        while low < hunk.old_start - up and lines[hunk.old_start - up - 1] == moving[-1 - up % len(moving)]:
-            up += 1
-        while hunk.old_end + down < high and lines[hunk.old_end + down] == moving[down % len(moving)]:
-            down += 1
+    work = _MOST_WORK
+    for count in range(fewest, whole + 1) if whole else ():
+        up = max(up, _repeats(above, back, count, work))
+        down = max(down, _repeats(below, moving, count, work))
+        work -= up + down
+        if work < 0:
+            return len(above), len(below)
     return up, down
+
+
+def _repeats(lines: Sequence[bytes], text: Sequence[bytes], count: int, most: int) -> int:
+    """Return how many of the first lines repeat the last `count` of a text over and over; all, if it is over `most`."""
+    first = len(text) - count
+    for at, line in enumerate(islice(lines, most)):
+        if line != text[first + at % count]:
+            return at
+    return len(lines)
 
 
 @value

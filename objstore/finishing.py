@@ -16,6 +16,7 @@ from objstore.errors import (
     StoreNotRegular,
 )
 from objstore.mark import mark_bytes
+from objstore.names import IGNORE_NAME
 from objstore.recovery import Stop, due_steps, groups_since, without
 from objstore.settled import note_settled, settled_until
 from objstore.standard import suppress
@@ -127,7 +128,7 @@ class Finishing:
         """Return what tells, after another start of the machine, what can be lost."""
         # Nothing changes this file once it is made, and each copy of the store has one of its own.
         try:
-            came = os.lstat(os.path.join(self._folder, ".gitignore")).st_ctime_ns // 1000
+            came = os.lstat(os.path.join(self._folder, IGNORE_NAME)).st_ctime_ns // 1000
         except OSError:
             came = 0
         return Stop(

@@ -8,7 +8,7 @@ from objstore.annotations import Final
 from objstore.disk import Disk, failure, is_absence
 from objstore.errors import StoreLinked, StoreNotRegular, StorePlaceTaken
 from objstore.generations import is_segment
-from objstore.names import LOG_NAME, STORE_NAME
+from objstore.names import IGNORE_NAME, LOG_NAME, STORE_NAME
 from objstore.paths import see_free
 from objstore.premises import own_bytes, own_folder
 from objstore.store import create_store
@@ -35,7 +35,6 @@ _PROOF: Final = "making"
 _LONGEST_PROOF: Final = 256
 _OWN_MODE: Final = 0o700
 
-_IGNORES: Final = ".gitignore"
 _EVERYTHING: Final = b"*\n"
 
 
@@ -57,7 +56,7 @@ def create_workspace(root: str, disk: Disk, within: int | None = None) -> None:
         disk.make_store_folder(making, within)  # nobody guesses its name, so the rest is made in it or nowhere
         prove_making(making, making, disk)  # first, so that what a crash leaves is known
         disk.make_store_folder(os.path.join(making, "tmp"))
-        disk.create(os.path.join(making, _IGNORES), _EVERYTHING)
+        disk.create(os.path.join(making, IGNORE_NAME), _EVERYTHING)
         disk.create(os.path.join(making, "lock"), b"")
         create_store(making, disk)
         _see_vacant(final, clearing=disk)
@@ -97,7 +96,7 @@ def discard_left(path: str, disk: Disk) -> bool:
     """Remove what a process that was killed has left, with what is in it, and return whether it was that.
 
     A folder with such a name may be a person's own: only one that is proven to be left over is removed, which is one of
-    this user that holds the proof written when it was made, or nothing yet.
+    this user that holds the proof written when it was made, a part of that and nothing else, or nothing yet.
     """
     try:
         is_left = _is_left(path)
@@ -118,10 +117,17 @@ def _is_left(path: str) -> bool:
     if os.path.basename(path) == STORE_NAME:
         return False
     name = os.path.basename(path).encode()
-    for proof in (os.path.join(path, _PROOF), os.path.join(path, STORE_NAME, _PROOF)):
+    for store in (path, os.path.join(path, STORE_NAME)):
         with suppress(OSError, StoreLinked, StoreNotRegular):
-            if name in own_bytes(proof, _LONGEST_PROOF).splitlines():
+            if name in own_bytes(os.path.join(store, _PROOF), _LONGEST_PROOF).splitlines():
                 return True
+        with suppress(OSError, StoreLinked, StoreNotRegular):
+            # A proof that is being written has its name with digits behind it, and nothing else is there yet.
+            inner = os.listdir(store)
+            if len(names) == len(inner) == 1 and inner[0].startswith(f"{_PROOF}."):
+                part = own_bytes(os.path.join(store, inner[0]), _LONGEST_PROOF)
+                if name.startswith(part) or part.startswith(name + b"\n"):
+                    return True
     # Of an import or a salvage, in which the store itself was still being made.
     return all((is_making(inner) or inner == STORE_NAME) and _is_left(os.path.join(path, inner)) for inner in names)
 
@@ -167,7 +173,7 @@ def _see_vacant(final: str, clearing: Disk | None = None) -> None:
     try:
         with own_folder(final) as folder:
             names = os.listdir(folder)
-            if names and not (names == [_IGNORES] and _ignores_everything(folder)):
+            if names and not (names == [IGNORE_NAME] and _ignores_everything(folder)):
                 raise StorePlaceTaken(final)
             if clearing is not None:
                 for name in names:
@@ -183,7 +189,7 @@ def _see_vacant(final: str, clearing: Disk | None = None) -> None:
 def _ignores_everything(folder: int) -> bool:
     """Return whether the ignore file in an open folder is the one that each store has."""
     try:
-        fd = os.open(_IGNORES, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        fd = os.open(IGNORE_NAME, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     except OSError:
         return False
     try:

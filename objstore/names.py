@@ -10,6 +10,7 @@ from objstore.standard import suppress
 
 __all__ = [
     "BESIDE",
+    "IGNORE_NAME",
     "INDEX_NAME",
     "LOG_NAME",
     "LOOKS_NAME",
@@ -27,6 +28,8 @@ __all__ = [
 
 STORE_NAME: Final = ".cas"
 LOG_NAME: Final = "segments"
+IGNORE_NAME: Final = ".gitignore"
+"""The file in a store that makes git ignore all of it."""
 INDEX_NAME: Final = "index.sqlite"
 LOOKS_NAME: Final = "cache/looks"
 MARK_NAME: Final = "applied"

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from objstore.annotations import Final
 from objstore.disk import Disk, read_all
 from objstore.errors import PermissionRefused, StoreHardLinked, StoreLinked, StoreNotRegular
+from objstore.names import IGNORE_NAME
 from objstore.standard import contextmanager, suppress
 
 __all__ = ["own_bytes", "own_file", "own_folder", "put_derived", "refuse_link", "refuse_links", "refuse_other_names"]
@@ -29,6 +30,8 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 def refuse_links(store: str) -> None:
     """See that no name in a store's folder is a link, symbolic or hard, nor what nobody can read to its end.
 
+    The file that makes git ignore the store may have other names: it is never written to.
+
     Raises StoreLinked, StoreHardLinked, StoreNotRegular, PermissionRefused.
     """
     # One listing says it of all names, at the price of looking at two or three of them.
@@ -38,7 +41,7 @@ def refuse_links(store: str) -> None:
             for name in names:
                 if not name.is_file(follow_symlinks=False):
                     others.append(name)
-                elif _has_other_names(name):
+                elif name.name != IGNORE_NAME and _has_other_names(name):
                     refuse_other_names(name.path)
     except PermissionError as error:
         raise PermissionRefused(store) from error

@@ -22,7 +22,7 @@ from objstore.intake import decoded
 from objstore.journal import Journal
 from objstore.known import Known
 from objstore.mark import forget_followed
-from objstore.names import STORE_NAME, is_reserved, is_store
+from objstore.names import IGNORE_NAME, STORE_NAME, is_reserved, is_store
 from objstore.paths import MAX_PATH, see_free
 from objstore.recordedpaths import beginning, folders_of
 from objstore.records import Decision, Edit, Snapshot
@@ -205,7 +205,7 @@ def _checked(
     prove_making(folder, making, disk)
     for made in (os.path.join(folder, "tmp"), os.path.join(folder, "segments")):
         disk.make_store_folder(made)
-    disk.create(os.path.join(folder, ".gitignore"), b"*\n")
+    disk.create(os.path.join(folder, IGNORE_NAME), b"*\n")
     disk.create(os.path.join(folder, "lock"), b"")
     unpack_bundle(path, os.path.join(folder, "segments"), disk)
     report = check_store(making, progress=progress)

@@ -84,7 +84,9 @@ def test_wherever_making_a_store_is_cut_off_it_can_be_made_after_all(tmp_path: P
     Workspace.init(tmp_path / "whole", whole).close()
     assert {"make_store_folder", "create", "move_store_folder", "sync_directory"} <= set(whole.done)
     # The store has its name when all of it is durable, and is said to be there when its name is.
-    assert whole.done[whole.done.index("move_store_folder") :] == ["move_store_folder", "sync_directory", "reserve"]
+    moved = whole.done.index("move_store_folder")
+    assert whole.done[moved:] == ["move_store_folder", "remove_store_file", "sync_directory", "reserve"]
+    assert not (tmp_path / "whole" / ".cas" / "making").exists()
     assert (tmp_path / "whole" / ".cas" / ".gitignore").read_bytes() == b"*\n"
     steps = whole.done.index("reserve")  # a store is one without room that it keeps, too
     for step in range(steps):

@@ -105,6 +105,8 @@ def collect(
         if outcome.is_done:
             break
     keep_room(journal.tree.root, journal.disk)
+    with journal.reading() as store:
+        store.restore_index()
     return Collected(
         edits=edits,
         bytes_before=before,

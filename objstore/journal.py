@@ -142,7 +142,10 @@ class Journal:
         That one is asked inside `reading` and `writing` alone: outside, another thread may close what it has open. This
         one is up to date with the log when it is given. Raises as opening the journal does.
         """
-        with closing(self._opened()) as store, IndexErrors(self._index, store.doubt_index):
+        with (
+            closing(self._opened(releases_index=self.store.index_is_released)) as store,
+            IndexErrors(self._index, store.doubt_index),
+        ):
             yield store
 
     def asking(self) -> AbstractContextManager[None]:
@@ -457,14 +460,14 @@ class Journal:
             if not self._users:
                 self.store.close_left()
 
-    def _opened(self) -> Store:
+    def _opened(self, *, releases_index: bool = False) -> Store:
         if not os.path.isdir(self._folder) or os.path.islink(self._folder):
             raise NotAWorkspace(self.tree.root)
         if not os.access(self._folder, os.X_OK):
             raise PermissionRefused(self._folder)
         self.tree.see_there()  # the store is opened by its name
         refuse_links(self._folder)
-        opened = Store(self._folder, self.disk)
+        opened = Store(self._folder, self.disk, releases_index=releases_index)
         if not self.tree.is_there:
             opened.close()
             raise StoreReplaced(self.tree.root)

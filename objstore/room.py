@@ -50,10 +50,15 @@ def keep_room(root: str, disk: "Disk") -> None:
 
 
 def give_back(journal: "Journal") -> None:
-    """Remove what the store can do without: the room that it keeps, what is derived, and what a sweep left."""
+    """Remove what the store can do without: the room that it keeps, what is derived, and what a sweep left.
+
+    The index is kept in memory from then on: in its file each change takes room, and it is made from the log again.
+    """
     store = os.path.join(journal.tree.root, STORE_NAME)
     with suppress(FileNotFoundError, PermissionRefused, DiskFailed):
         journal.disk.remove_store_file(os.path.join(store, ROOM))
+    with journal.reading() as opened:
+        opened.release_index()
     with suppress(FileNotFoundError), own_folder(os.path.join(store, _CACHE)) as cache:
         for name in os.listdir(cache):
             with suppress(FileNotFoundError, PermissionRefused, DiskFailed):

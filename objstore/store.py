@@ -5,6 +5,7 @@ What decodes blobs and records is imported where they are read: a status reads n
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from _sqlite3 import DatabaseError  # as in `indexfile`
@@ -77,8 +78,11 @@ class Store:
     that. Whoever was asking it goes on with it, until `close_left`.
     """
 
-    def __init__(self, folder: str, disk: Disk) -> None:
-        """Open the store in `folder`. Raises NotAWorkspace, StoreDamaged or FormatTooNew."""
+    def __init__(self, folder: str, disk: Disk, *, releases_index: bool = False) -> None:
+        """Open the store in `folder`; `releases_index`: as if `release_index` had been called.
+
+        Raises NotAWorkspace, StoreDamaged or FormatTooNew.
+        """
         if not os.path.isdir(os.path.join(folder, LOG_NAME)):
             raise NotAWorkspace(os.path.dirname(folder))
         self._log_path: Final = os.path.join(folder, LOG_NAME)
@@ -86,11 +90,12 @@ class Store:
         self.log: Final = Log(self._log_path, disk)
         self._ahead = Ahead()
         self._is_doubted = False  # whether the index was found to be none
-        self._in_memory_until: float | None = None  # by the monotonic clock; None: the index is in its file
+        # By the monotonic clock; None: the index is in its file.
+        self._in_memory_until: float | None = math.inf if releases_index else None
         self._left: list[Index] = []  # indexes in whose place came others, while somebody may still ask them
         try:
             self._index_path: Final = os.path.join(folder, INDEX_NAME)
-            self._index = Index(self._index_path, self.log)
+            self._index = Index(NAMELESS if releases_index else self._index_path, self.log)
         except BaseException:
             self.log.close()
             raise
@@ -148,6 +153,25 @@ class Store:
             raise error
         self._open_index()
         self._in_memory_until = time.monotonic() + _IN_MEMORY_SECONDS
+
+    @property
+    def index_is_released(self) -> bool:
+        """Return whether the index is kept in memory because its room was needed."""
+        return self._in_memory_until == math.inf
+
+    def release_index(self) -> None:
+        """Remove the index files to make room, and follow the log in memory until `restore_index` is called."""
+        with suppress(OSError):
+            remove_index(self._index_path)
+        self._left.append(self._index)
+        self._index, self._ahead = Index(NAMELESS, self.log), Ahead()  # all of it is in the log
+        self._is_doubted = False
+        self._in_memory_until = math.inf
+
+    def restore_index(self) -> None:
+        """Let an index that is kept in memory go back to its file at the next look: the disk may have room again."""
+        if self._in_memory_until is not None:
+            self._in_memory_until = 0.0
 
     def doubt_index(self) -> None:
         """Have the index made anew before it is asked the next time: it was found to be damaged, or none.

@@ -143,13 +143,6 @@ if TYPE_CHECKING:
     )
     from objstore.remains import FoundRecord as FoundRecord
     from objstore.repack import Repacked as Repacked, RepackPlan as RepackPlan
-    from objstore.reports import (
-        ExternalChange as ExternalChange,
-        PendingGroup as PendingGroup,
-        Reclaimable as Reclaimable,
-        StandingMarkers as StandingMarkers,
-        StatusReport as StatusReport,
-    )
     from objstore.retention import ExpiryPlan as ExpiryPlan, Letting as Letting
     from objstore.salvage import Salvage as Salvage, salvage_store as salvage_store
     from objstore.series import SeriesStep as SeriesStep, StepState as StepState
@@ -202,10 +195,15 @@ if TYPE_CHECKING:
         EditFilter as EditFilter,
         EditView as EditView,
         Expiration as Expiration,
+        ExternalChange as ExternalChange,
         FileFacts as FileFacts,
+        PendingGroup as PendingGroup,
+        Reclaimable as Reclaimable,
         Rejection as Rejection,
         Seen as Seen,
+        StandingMarkers as StandingMarkers,
         State as State,
+        StatusReport as StatusReport,
         Untold as Untold,
     )
     from objstore.workspace import (
@@ -359,13 +357,6 @@ _HOMES: Final = {
         "NothingToDo",
         "Notice",
     ),
-    "reports": (
-        "ExternalChange",
-        "PendingGroup",
-        "Reclaimable",
-        "StandingMarkers",
-        "StatusReport",
-    ),
     "values": ("value",),
     "views": (
         "Content",
@@ -374,10 +365,15 @@ _HOMES: Final = {
         "EditFilter",
         "EditView",
         "Expiration",
+        "ExternalChange",
         "FileFacts",
+        "PendingGroup",
+        "Reclaimable",
         "Rejection",
         "Seen",
+        "StandingMarkers",
         "State",
+        "StatusReport",
         "Untold",
     ),
     "capture": ("Call",),

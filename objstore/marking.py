@@ -17,11 +17,11 @@ from objstore.markers import Labels, labels_in, regions_in
 from objstore.ondisk import file_at
 from objstore.outcomes import MarkersWritten
 from objstore.records import Decision, Edit, Marks, Written
-from objstore.reports import StandingMarkers
 from objstore.standins import MAX_BLOB
 from objstore.terms import DocumentId, FileState, Operation, Origin, Seq, Status, Unit
 from objstore.unified import is_binary
 from objstore.values import replace, variable
+from objstore.views import StandingMarkers
 
 # A decision that finds nothing on disk and marks nothing records no edit.
 if TYPE_CHECKING:

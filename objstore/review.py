@@ -22,11 +22,11 @@ from objstore.outcomes import Conflict, Conflicted, FileEffect, MarkersWritten, 
 from objstore.recordedpaths import folders_of
 from objstore.records import Decision, Edit, Written
 from objstore.replay import load_document
-from objstore.reports import ExternalChange
 from objstore.standins import MAX_BLOB
 from objstore.terms import Action, ConflictKind, DocumentId, FileState, OnExternal, Seq, Status, Unit
 from objstore.transition import Step
 from objstore.values import field, replace, value, variable
+from objstore.views import ExternalChange
 
 # What records edits is imported where a decision finds some on disk, or writes markers.
 if TYPE_CHECKING:

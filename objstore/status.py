@@ -10,9 +10,9 @@ from objstore.asrecorded import changed_tips
 from objstore.errors import CasError, DiskFailed, PathError, StoreDamaged
 from objstore.external import found_changes
 from objstore.limits import RetentionLimits, is_anything_set
-from objstore.reports import ExternalChange, PendingGroup, Reclaimable, StandingMarkers, StatusReport
 from objstore.standard import suppress
 from objstore.terms import Origin, Status
+from objstore.views import ExternalChange, PendingGroup, Reclaimable, StandingMarkers, StatusReport
 
 if TYPE_CHECKING:
     from objstore.generations import Place

@@ -37,14 +37,23 @@ if TYPE_CHECKING:
     from objstore.purge import PurgePlan
     from objstore.recording import Recorded
     from objstore.repack import Repacked, RepackPlan
-    from objstore.reports import ExternalChange, StandingMarkers, StatusReport
     from objstore.series import SeriesStep
     from objstore.snapshots import PathState, Restored, SnapshotChange, SnapshotTaken, SnapshotView
     from objstore.suggestions import NameFound, NameKind
     from objstore.survey import Limits, Passed
     from objstore.takeover import TakenOver
     from objstore.terms import Progress, Seq, Unit
-    from objstore.views import Content, DecisionView, EditFilter, EditView, Seen, State
+    from objstore.views import (
+        Content,
+        DecisionView,
+        EditFilter,
+        EditView,
+        ExternalChange,
+        Seen,
+        StandingMarkers,
+        State,
+        StatusReport,
+    )
 
 __all__ = ["Workspace"]
 

@@ -11,7 +11,7 @@ import _sqlite3 as sqlite3  # `sqlite3` adds what turns dates into text, and `da
 import os
 
 from objstore.annotations import TYPE_CHECKING, Final
-from objstore.sqliteaddress import address_of
+from objstore.indexfile import address_of
 from objstore.standard import closing, suppress
 
 if TYPE_CHECKING:

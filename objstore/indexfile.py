@@ -14,7 +14,6 @@ from objstore.annotations import TYPE_CHECKING, Final, TypeAlias
 from objstore.checkpoints import CHECKPOINT_PAGES
 from objstore.errors import DiskFailed, DiskFull, IndexUnusable, StoreLocked
 from objstore.premises import own_file, refuse_link
-from objstore.sqliteaddress import address_of
 from objstore.standard import closing, suppress
 from objstore.standins import MAX_BLOB
 
@@ -32,6 +31,7 @@ __all__ = [
     "TRIGGERS",
     "UNHELD",
     "IndexErrors",
+    "address_of",
     "begin_writing",
     "checksum",
     "connect",
@@ -416,3 +416,11 @@ class IndexErrors:
                 raise unusable(error, self._path) from error
             case _:
                 raise DiskFailed(self._path, _refusal(error)) from error
+
+
+def address_of(path: str, query: str) -> str:
+    """Return the URI of the database at `path`, to be opened as `query` says, such as `mode=ro`.
+
+    Only what would end the path is escaped: `urllib` can't spell a path that is not UTF-8, and takes longer to import.
+    """
+    return f"file:{path.replace('%', '%25').replace('?', '%3f').replace('#', '%23')}?{query}"

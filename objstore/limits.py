@@ -5,13 +5,11 @@ Apart from the settings themselves, because a status needs the limits, and where
 
 import os
 
-from objstore.annotations import Final
 from objstore.names import STORE_NAME
+from objstore.ownership import SETTINGS_FILE, own_settings
 from objstore.values import NamedTuple
 
 __all__ = ["RetentionLimits", "is_anything_set", "settings_files"]
-
-_FILE: Final = "config.toml"
 
 
 class RetentionLimits(NamedTuple):
@@ -21,19 +19,10 @@ class RetentionLimits(NamedTuple):
     max_size: int | None = 2_000_000_000  # bytes of all segments; None: nothing goes by its size
 
 
-def own_settings() -> str:
-    """Return the path of the user's own settings."""
-    base = os.environ.get("XDG_CONFIG_HOME", "")
-    # What is not absolute does not count, as the XDG base directory specification has it.
-    if not os.path.isabs(base):
-        base = os.path.join(os.path.expanduser("~"), ".config")
-    return os.path.join(base, "editledger", _FILE)
-
-
 def settings_files(root: str | None) -> tuple[str, ...]:
     """Return the paths that settings of the workspace at `root` (None: of none) may be at, the first to count first."""
     own = own_settings()
-    return (own,) if root is None else (os.path.join(root, STORE_NAME, _FILE), own)
+    return (own,) if root is None else (os.path.join(root, STORE_NAME, SETTINGS_FILE), own)
 
 
 def is_anything_set(root: str) -> bool:

@@ -101,7 +101,6 @@ if TYPE_CHECKING:
         SegmentView as SegmentView,
         StoreStats as StoreStats,
     )
-    from objstore.limits import RetentionLimits as RetentionLimits
     from objstore.lines import (
         is_closed as is_closed,
         split_lines as split_lines,
@@ -146,7 +145,12 @@ if TYPE_CHECKING:
     from objstore.retention import ExpiryPlan as ExpiryPlan, Letting as Letting
     from objstore.salvage import Salvage as Salvage, salvage_store as salvage_store
     from objstore.series import SeriesStep as SeriesStep, StepState as StepState
-    from objstore.settings import Kind as Kind, Setting as Setting, value_of as value_of
+    from objstore.settings import (
+        Kind as Kind,
+        RetentionLimits as RetentionLimits,
+        Setting as Setting,
+        value_of as value_of,
+    )
     from objstore.snapshots import (
         PathState as PathState,
         Restored as Restored,
@@ -291,7 +295,6 @@ _HOMES: Final = {
         "blob_id",
     ),
     "inspection": ("Activity", "BlamedLines", "RecordView", "SegmentView", "StoreStats"),
-    "limits": ("RetentionLimits",),
     "lines": (
         "is_closed",
         "split_lines",
@@ -315,7 +318,7 @@ _HOMES: Final = {
     "retention": ("ExpiryPlan", "Letting"),
     "salvage": ("Salvage", "salvage_store"),
     "series": ("SeriesStep", "StepState"),
-    "settings": ("Kind", "Setting", "value_of"),
+    "settings": ("Kind", "RetentionLimits", "Setting", "value_of"),
     "standins": ("MAX_BLOB", "is_stand_in", "stand_in"),
     "suggestions": ("NameFound", "NameKind"),
     "terms": (

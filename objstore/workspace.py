@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from objstore.hunks import Hunk
     from objstore.ids import BlobId
     from objstore.inspection import BlamedLines, RecordView, SegmentView, StoreStats
-    from objstore.limits import RetentionLimits
     from objstore.outcomes import CallInfo, CallOutcome, Conflicted, DecisionOutcome, FileEffect
     from objstore.pins import PinView
     from objstore.purge import PurgePlan
     from objstore.recording import Recorded
     from objstore.repack import Repacked, RepackPlan
     from objstore.series import SeriesStep
+    from objstore.settings import RetentionLimits
     from objstore.snapshots import PathState, Restored, SnapshotChange, SnapshotTaken, SnapshotView
     from objstore.suggestions import NameFound, NameKind
     from objstore.survey import Limits, Passed

@@ -8,6 +8,7 @@ from objstore.annotations import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from objstore.agentcalls import AgentCalls as AgentCalls
+    from objstore.canonical import MAX_TEXT as MAX_TEXT
     from objstore.capture import Call as Call
     from objstore.check import (
         CheckReport as CheckReport,
@@ -80,7 +81,6 @@ if TYPE_CHECKING:
         TreeInvalid as TreeInvalid,
         Unacknowledged as Unacknowledged,
     )
-    from objstore.fields import MAX_TEXT as MAX_TEXT
     from objstore.files import Files as Files
     from objstore.headstart import HeadStart as HeadStart
     from objstore.hunks import (
@@ -215,6 +215,7 @@ if TYPE_CHECKING:
     )
 
 _HOMES: Final = {
+    "canonical": ("MAX_TEXT",),
     "agentcalls": ("AgentCalls",),
     "check": ("CheckReport", "Fault", "check_store", "repair_store"),
     "collection": ("Collected", "CollectionPlan"),
@@ -280,7 +281,6 @@ _HOMES: Final = {
         "StoreUnknown",
         "TreeInvalid",
     ),
-    "fields": ("MAX_TEXT",),
     "files": ("Files",),
     "headstart": ("HeadStart",),
     "hunks": (

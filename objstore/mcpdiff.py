@@ -16,10 +16,7 @@ from objstore.lines import split_lines
 from objstore.terms import Operation, Status
 from objstore.values import value
 
-__all__ = ["TAKEN_OVER", "BadLine", "Entry", "Traces", "entries", "origins_of", "outcomes_of"]
-
-TAKEN_OVER: Final = "mcpdiff"
-"""The note of an edit that was taken over, which holds the id it had there; and who is said to have decided on it."""
+__all__ = ["BadLine", "Entry", "Traces", "entries", "origins_of", "outcomes_of"]
 
 _LONGEST_LINE: Final = 1 << 20
 _LONGEST_NAME: Final = 200

@@ -9,7 +9,7 @@ from objstore.history import decisions, edit, statuses_before
 from objstore.ids import BlobId
 from objstore.indexrows import EditRow
 from objstore.journal import Journal
-from objstore.marking import set_aside, written_by
+from objstore.marked_text import set_aside, written_by
 from objstore.outcomes import Conflicted, Decided, DecisionOutcome, ExternalChanges, NothingToDo
 from objstore.records import Decision
 from objstore.review import Plan, Planner

@@ -16,7 +16,8 @@ from objstore.errors import FileChanged, FileTooLarge, NoSuchName
 from objstore.external import concerns_disk, external_view, found_changes
 from objstore.indexrows import Tip
 from objstore.lines import closed
-from objstore.marking import Marker, put_back, taken_up
+from objstore.marked_text import put_back, taken_up
+from objstore.marking import Marker
 from objstore.ondisk import file_at
 from objstore.outcomes import Conflict, Conflicted, FileEffect, MarkersWritten, Notice
 from objstore.recordedpaths import folders_of

@@ -71,7 +71,7 @@ def standing_markers(journal: Journal) -> tuple[StandingMarkers, ...]:
     wrote = [row for row in journal.store.index.markers() if row.status is not Status.REJECTED]
     if not wrote:
         return ()
-    from objstore.marking import still_there
+    from objstore.marked_text import still_there
 
     found = (still_there(journal, row) for row in wrote)
     return tuple(markers for markers in found if markers is not None)

@@ -151,13 +151,10 @@ if TYPE_CHECKING:
         Setting as Setting,
         value_of as value_of,
     )
-    from objstore.snapshots import (
-        PathState as PathState,
-        Restored as Restored,
-        SnapshotChange as SnapshotChange,
-        SnapshotTaken as SnapshotTaken,
-        SnapshotView as SnapshotView,
-    )
+    from objstore.snapshot_create import SnapshotTaken as SnapshotTaken
+    from objstore.snapshot_diff import SnapshotChange as SnapshotChange
+    from objstore.snapshot_list import PathState as PathState, SnapshotView as SnapshotView
+    from objstore.snapshot_restore import Restored as Restored
     from objstore.standins import MAX_BLOB as MAX_BLOB, is_stand_in as is_stand_in, stand_in as stand_in
     from objstore.suggestions import NameFound as NameFound, NameKind as NameKind
     from objstore.survey import Limits as Limits, Passed as Passed
@@ -382,7 +379,10 @@ _HOMES: Final = {
     "capture": ("Call",),
     "moments": ("date_of", "is_moment", "moment_of"),
     "recording": ("Recorded",),
-    "snapshots": ("PathState", "Restored", "SnapshotChange", "SnapshotTaken", "SnapshotView"),
+    "snapshot_create": ("SnapshotTaken",),
+    "snapshot_diff": ("SnapshotChange",),
+    "snapshot_list": ("PathState", "SnapshotView"),
+    "snapshot_restore": ("Restored",),
     "survey": ("Limits", "Passed"),
     "workspace": ("Workspace",),
 }

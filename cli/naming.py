@@ -1,29 +1,46 @@
-"""What a person names on the command line, as the core knows it: files, edits, hunks, states."""
+"""Resolve what is named on the command line: files, folders, edits, hunks and recorded states."""
 
 import os
 import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
 from cli.terminal import shown_name
-from objstore import Action, EditFilter, NoSuchName, Origin, PathError, PathOutside, Status, Unit, real_path, value
+from objstore import (
+    Action,
+    EditFilter,
+    NameKind,
+    NoSuchName,
+    Origin,
+    PathError,
+    PathOutside,
+    Status,
+    Unit,
+    real_path,
+    value,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from objstore import EditView, State, Workspace
+    from objstore import Edit, EditView, State, Workspace
 
 __all__ = [
+    "Places",
     "Selection",
     "covers",
     "edit_filter",
+    "edits_meant",
     "edits_named",
     "from_here",
+    "happened_at",
     "is_on_disk",
     "looks_like_state",
+    "newest_first",
     "path_named",
     "paths_named",
+    "places_named",
     "recorded_named",
     "state_named",
     "state_parts",
@@ -34,6 +51,10 @@ __all__ = [
 EDIT: Final = re.compile(r"[0-9]+\^?")
 BLOB: Final = r"[0-9a-fA-F]{4,64}"
 EDITED: Final = "file that an agent edited"
+FIRST_READ: Final = 64
+MOST_READ: Final = 4_096
+"""Edits that are read at once: few for who leaves the pager early, many for who wants them all."""
+
 Found = TypeVar("Found")
 
 
@@ -88,7 +109,7 @@ def paths_named(workspace: "Workspace", spelling: str, *, unrecorded: bool = Fal
         return [hidden]
 
 
-def from_here(workspace: "Workspace", spelling: str, found: "Callable[[str], Found]") -> "Found":
+def from_here(workspace: "Workspace", spelling: str, found: Callable[[str], Found]) -> "Found":
     """Return what `found` gives for a path that a person names from where they stand; it may raise PathError."""
     from pathlib import Path
 
@@ -158,8 +179,6 @@ def units_named(workspace: "Workspace", action: Action, selection: Selection) ->
 
 def _grouped(workspace: "Workspace", selection: Selection, *, anywhere: bool = False) -> list["EditView"]:
     """Return the edits of all that a group stands for; with `anywhere`, those of other conversations, too."""
-    from cli.listing import edits_meant
-
     conversation = "" if anywhere else selection.conversation
     try:
         return edits_meant(workspace, conversation=conversation, file=selection.file)
@@ -307,3 +326,120 @@ def state_named(workspace: "Workspace", spelling: str) -> "State":
         return from_here(workspace, path, lambda one: workspace.find_state(f"{one}@{version}"))
     except NoSuchName as error:
         raise NoSuchName(spelling, error.kind) from None  # as it was typed
+
+
+@value
+class Places:
+    """Files and folders whose edits are asked for."""
+
+    file: str = ""  # the only place, where it is a file: the store can look it up
+    documents: frozenset[int] = frozenset()  # the lineages of files
+    folders: tuple[bytes, ...] = ()  # each with a slash behind it; b"": the workspace
+    patterns: tuple[str, ...] = ()  # of paths, as shells write them
+
+    @property
+    def is_filter(self) -> bool:
+        """Return whether the store looks up all that is asked for."""
+        return not self.documents and not self.folders and not self.patterns
+
+    def hold(self, edit: "Edit") -> bool:
+        """Return whether the edit happened there."""
+        if self.is_filter or edit.document in self.documents:
+            return True
+        paths = (edit.path,) if edit.source is None else (edit.path, edit.source)
+        return any(path.startswith(folder) for path in paths for folder in self.folders) or any(map(self._fits, paths))
+
+    def _fits(self, path: bytes) -> bool:
+        if not self.patterns:
+            return False
+        from fnmatch import fnmatchcase
+
+        return any(fnmatchcase(os.fsdecode(path), pattern) for pattern in self.patterns)
+
+
+def places_named(
+    workspace: "Workspace", spellings: Sequence[str], *, exactly: bool = False, hidden: bool = False
+) -> Places:
+    """Return the places that paths name: all files that ever stood there, and folders. Raises NoSuchName, PathError.
+
+    With `hidden` also those in whose place a link leads elsewhere by now. That is for looking: a decision on a file is
+    not to fail for what nothing can be written to.
+
+    Unless `exactly`, a path that was never a file's, with `*`, `?` or `[`, is a pattern, of which a star stands for
+    slashes, too.
+    """
+    files: list[str] = []
+    folders: list[bytes] = []
+    patterns: list[str] = []
+    named = [
+        (spelling, path)
+        for spelling in spellings
+        for path in (paths_named(workspace, spelling) if hidden else [path_named(workspace, spelling)])
+    ]
+    for spelling, path in named:
+        below = "" if path == "." else f"{path}/"
+        is_file = bool(below) and bool(workspace.edits(EditFilter(path=path, limit=1)))
+        if is_file:
+            files.append(path)
+        folder = os.fsencode(below)
+        if not below or workspace.names_like(NameKind.PATH, below, 1):
+            folders.append(folder)
+        elif not is_file:
+            # All that was ever in a folder may have gone from it.
+            held = Places(folders=(folder,), patterns=() if exactly else _pattern(workspace, spelling, path))
+            if not any(held.hold(view.edit) for view in newest_first(workspace, EditFilter(), None)):
+                raise NoSuchName(spelling, "recorded file")
+            folders += held.folders
+            patterns += held.patterns
+    if len(files) == 1 and not folders:
+        return Places(file=files[0])
+    views = (view for path in files for view in workspace.edits(EditFilter(path=path)))
+    documents = frozenset(view.edit.document for view in views)
+    return Places(documents=documents, folders=tuple(folders), patterns=tuple(patterns))
+
+
+def edits_meant(workspace: "Workspace", *, conversation: str, file: str) -> list["EditView"]:
+    """Return the edits of a conversation, of a place, or of a conversation at a place ("": any), oldest first.
+
+    Raises NoSuchName, AmbiguousName, PathError.
+    """
+    places = places_named(workspace, [file] if file else [])
+    wanted = edit_filter(workspace, conversation=conversation, status=None)
+    return [view for view in workspace.edits(replace(wanted, path=places.file)) if places.hold(view.edit)]
+
+
+def happened_at(workspace: "Workspace", file: str) -> Callable[["Edit"], bool]:
+    """Return what tells of an edit, also of one that is recorded later, whether it happened at a place ("": any).
+
+    Raises NoSuchName, PathError.
+    """
+    places = places_named(workspace, [file] if file else [])
+    if not places.file:
+        return places.hold
+    documents = {view.edit.document for view in workspace.edits(EditFilter(path=places.file))}
+    path = os.fsencode(places.file)
+    return lambda edit: edit.document in documents or path in {edit.path, edit.source}
+
+
+def _pattern(workspace: "Workspace", spelling: str, path: str) -> tuple[str, ...]:
+    """Return the pattern that a path is, spelt from where the person stands; nothing, if it is none."""
+    from glob import escape, has_magic
+
+    if not has_magic(spelling):
+        return ()
+    # The folder that the person stands in is not meant as one, whatever its name.
+    here = path_named(workspace, ".")
+    inside = path.startswith(f"{here}/")
+    return (escape(here) + path[len(here) :] if inside else path,)
+
+
+def newest_first(workspace: "Workspace", wanted: EditFilter, number: int | None) -> Iterator["EditView"]:
+    """Yield the edits that fit, newest first, at most `number` (None: all)."""
+    before, size = 0, number or FIRST_READ
+    while True:
+        size = min(size, MOST_READ)
+        views = workspace.edits(replace(wanted, before=before, newest_first=True, limit=size))
+        yield from views
+        if len(views) < size:
+            return
+        before, size = views[-1].seq, size * 4

@@ -8,6 +8,7 @@ from objstore.annotations import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from objstore.agentcalls import AgentCalls as AgentCalls
+    from objstore.canonical import MAX_TEXT as MAX_TEXT
     from objstore.capture import Call as Call
     from objstore.check import (
         CheckReport as CheckReport,
@@ -80,7 +81,6 @@ if TYPE_CHECKING:
         TreeInvalid as TreeInvalid,
         Unacknowledged as Unacknowledged,
     )
-    from objstore.fields import MAX_TEXT as MAX_TEXT
     from objstore.files import Files as Files
     from objstore.headstart import HeadStart as HeadStart
     from objstore.hunks import (
@@ -101,7 +101,6 @@ if TYPE_CHECKING:
         SegmentView as SegmentView,
         StoreStats as StoreStats,
     )
-    from objstore.limits import RetentionLimits as RetentionLimits
     from objstore.lines import (
         is_closed as is_closed,
         split_lines as split_lines,
@@ -143,24 +142,19 @@ if TYPE_CHECKING:
     )
     from objstore.remains import FoundRecord as FoundRecord
     from objstore.repack import Repacked as Repacked, RepackPlan as RepackPlan
-    from objstore.reports import (
-        ExternalChange as ExternalChange,
-        PendingGroup as PendingGroup,
-        Reclaimable as Reclaimable,
-        StandingMarkers as StandingMarkers,
-        StatusReport as StatusReport,
-    )
     from objstore.retention import ExpiryPlan as ExpiryPlan, Letting as Letting
     from objstore.salvage import Salvage as Salvage, salvage_store as salvage_store
     from objstore.series import SeriesStep as SeriesStep, StepState as StepState
-    from objstore.settings import Kind as Kind, Setting as Setting, value_of as value_of
-    from objstore.snapshots import (
-        PathState as PathState,
-        Restored as Restored,
-        SnapshotChange as SnapshotChange,
-        SnapshotTaken as SnapshotTaken,
-        SnapshotView as SnapshotView,
+    from objstore.settings import (
+        Kind as Kind,
+        RetentionLimits as RetentionLimits,
+        Setting as Setting,
+        value_of as value_of,
     )
+    from objstore.snapshot_create import SnapshotTaken as SnapshotTaken
+    from objstore.snapshot_diff import SnapshotChange as SnapshotChange
+    from objstore.snapshot_list import PathState as PathState, SnapshotView as SnapshotView
+    from objstore.snapshot_restore import Restored as Restored
     from objstore.standins import MAX_BLOB as MAX_BLOB, is_stand_in as is_stand_in, stand_in as stand_in
     from objstore.suggestions import NameFound as NameFound, NameKind as NameKind
     from objstore.survey import Limits as Limits, Passed as Passed
@@ -202,10 +196,15 @@ if TYPE_CHECKING:
         EditFilter as EditFilter,
         EditView as EditView,
         Expiration as Expiration,
+        ExternalChange as ExternalChange,
         FileFacts as FileFacts,
+        PendingGroup as PendingGroup,
+        Reclaimable as Reclaimable,
         Rejection as Rejection,
         Seen as Seen,
+        StandingMarkers as StandingMarkers,
         State as State,
+        StatusReport as StatusReport,
         Untold as Untold,
     )
     from objstore.workspace import (
@@ -213,6 +212,7 @@ if TYPE_CHECKING:
     )
 
 _HOMES: Final = {
+    "canonical": ("MAX_TEXT",),
     "agentcalls": ("AgentCalls",),
     "check": ("CheckReport", "Fault", "check_store", "repair_store"),
     "collection": ("Collected", "CollectionPlan"),
@@ -278,7 +278,6 @@ _HOMES: Final = {
         "StoreUnknown",
         "TreeInvalid",
     ),
-    "fields": ("MAX_TEXT",),
     "files": ("Files",),
     "headstart": ("HeadStart",),
     "hunks": (
@@ -293,7 +292,6 @@ _HOMES: Final = {
         "blob_id",
     ),
     "inspection": ("Activity", "BlamedLines", "RecordView", "SegmentView", "StoreStats"),
-    "limits": ("RetentionLimits",),
     "lines": (
         "is_closed",
         "split_lines",
@@ -317,7 +315,7 @@ _HOMES: Final = {
     "retention": ("ExpiryPlan", "Letting"),
     "salvage": ("Salvage", "salvage_store"),
     "series": ("SeriesStep", "StepState"),
-    "settings": ("Kind", "Setting", "value_of"),
+    "settings": ("Kind", "RetentionLimits", "Setting", "value_of"),
     "standins": ("MAX_BLOB", "is_stand_in", "stand_in"),
     "suggestions": ("NameFound", "NameKind"),
     "terms": (
@@ -359,13 +357,6 @@ _HOMES: Final = {
         "NothingToDo",
         "Notice",
     ),
-    "reports": (
-        "ExternalChange",
-        "PendingGroup",
-        "Reclaimable",
-        "StandingMarkers",
-        "StatusReport",
-    ),
     "values": ("value",),
     "views": (
         "Content",
@@ -374,16 +365,24 @@ _HOMES: Final = {
         "EditFilter",
         "EditView",
         "Expiration",
+        "ExternalChange",
         "FileFacts",
+        "PendingGroup",
+        "Reclaimable",
         "Rejection",
         "Seen",
+        "StandingMarkers",
         "State",
+        "StatusReport",
         "Untold",
     ),
     "capture": ("Call",),
     "moments": ("date_of", "is_moment", "moment_of"),
     "recording": ("Recorded",),
-    "snapshots": ("PathState", "Restored", "SnapshotChange", "SnapshotTaken", "SnapshotView"),
+    "snapshot_create": ("SnapshotTaken",),
+    "snapshot_diff": ("SnapshotChange",),
+    "snapshot_list": ("PathState", "SnapshotView"),
+    "snapshot_restore": ("Restored",),
     "survey": ("Limits", "Passed"),
     "workspace": ("Workspace",),
 }

@@ -10,13 +10,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-from objstore.claims import Claims
 from objstore.clock import now
 from objstore.disk import reaching
 from objstore.errors import BlobMissing, DiskFailed, PathError, TreeInvalid
 from objstore.journal import Journal
 from objstore.names import LOOKS_NAME, STORE_NAME
-from objstore.opencalls import AgentCall, OpenCalls, recordable, recordable_name
+from objstore.opencalls import AgentCall, Claims, OpenCalls, recordable, recordable_name
 from objstore.outcomes import NOBODY, CallInfo, Whose
 from objstore.paths import look_at, open_folder
 from objstore.values import replace

@@ -306,8 +306,7 @@ class Call:
         """
         if not self._external:
             return None
-        from objstore.claims import Claims
-        from objstore.opencalls import OpenCalls
+        from objstore.opencalls import Claims, OpenCalls
 
         claims = Claims(OpenCalls(self._journal).calls().values())
 

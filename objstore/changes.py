@@ -176,7 +176,7 @@ class Recorder:
             return change  # no markers are about that
         if not self._store.index.markers(change.document):
             return change
-        from objstore.marking import resolved
+        from objstore.marked_text import resolved
 
         hunks, _ = _hunks(change.before, change.after, None, None)
         return replace(change, amends=resolved(self._store, change.document, change.before.content, hunks))

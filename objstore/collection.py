@@ -7,10 +7,10 @@ holds any more are swept out of the segments, which changes nothing that can be 
 from typing import Final
 
 from objstore.journal import Journal
-from objstore.limits import RetentionLimits
 from objstore.mending import with_sound_index
 from objstore.retention import ExpiryPlan, expire, plan_expiry
 from objstore.room import keep_room, with_room
+from objstore.settings import RetentionLimits
 from objstore.sweep import SweepOutcome, plan_sweep, sweep
 from objstore.terms import Progress
 from objstore.values import value

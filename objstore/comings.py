@@ -18,7 +18,7 @@ from objstore.names import is_reserved
 from objstore.paths import look_at
 from objstore.recordedpaths import folders_above, folders_of, joined
 from objstore.records import Expiry, Snapshot
-from objstore.snapshots import find
+from objstore.snapshot_list import find
 from objstore.terms import FileState
 from objstore.trees import FOLDER, LeftOut, TreeEntry, encode_tree
 

@@ -14,8 +14,16 @@ from typing import Final, Self
 
 from objstore.disk import Disk, read_all
 from objstore.errors import NoSuchSetting, PermissionRefused, SettingInvalid, SettingsUnreadable
-from objstore.limits import RetentionLimits, is_anything_set, settings_files
-from objstore.settings import SETTINGS, Setting, SettingValue, literal_of, value_of
+from objstore.settings import (
+    SETTINGS,
+    RetentionLimits,
+    Setting,
+    SettingValue,
+    is_anything_set,
+    literal_of,
+    settings_files,
+    value_of,
+)
 from objstore.tomltext import Table, parsed, with_value, without_value
 from objstore.values import value
 

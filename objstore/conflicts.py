@@ -32,7 +32,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from objstore.putback import other_forms, taken_out
-from objstore.runs import text_of
+from objstore.runs import Needs, text_of
 from objstore.terms import ConflictKind
 from objstore.values import value
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from objstore.runorder import RunOrder
     from objstore.runs import Run, Unit, UnitIndex
 
-__all__ = ["About", "Checked", "Finding", "WeaveConflict", "described", "findings", "unseen"]
+__all__ = ["About", "Finding", "WeaveConflict", "described", "findings", "unseen"]
 
 _FEW_RUNS: Final = 8
 """Runs that a unit takes out and that are quicker looked at again than remembered."""
@@ -76,57 +76,6 @@ class About:
         self.is_all = False  # whether anything may have changed
 
 
-class Checked:
-    """What a unit with many lines needs, part by part, so that one change among them costs one look."""
-
-    __slots__ = ("missing", "returned", "rivals")
-
-    def __init__(self, unit: Unit, order: RunOrder) -> None:
-        authors = {run.inserter for run in unit.deleted}
-        self.missing = {author: needed for author in authors if (needed := _missing_target(unit, author)) is not None}
-        self.rivals = _rivals(unit)
-        self.returned = {run: needs for run in _region(unit, order) if (needs := _returned(unit, run))}
-        if unit.echoes:
-            self._count_forms(unit)
-
-    def _count_forms(self, unit: Unit) -> None:
-        """Take account of the other forms of what `unit` took out: each line has to be there once, in any of them.
-
-        Where another form of a line is there, what `unit` put in has its place only if it took out all that came
-        with the form that it saw.
-        """
-        taken = set(unit.deleted)
-        is_all_there = True
-        for run in unit.deleted:
-            there = _forms_below(unit, run)
-            has_place = run in there or not unit.inserted or taken.issuperset(run.inserter.inserted)
-            is_all_there = is_all_there and bool(there) and has_place
-            if len(there) > 1:
-                others = {form: needs for form in there if form is not run and (needs := _returned(unit, form))}
-                self.returned.update(others)
-        if is_all_there:
-            self.missing.clear()
-
-    def follow(self, unit: Unit, about: About, order: RunOrder) -> None:
-        """Take account of what has changed."""
-        for author in about.authors:
-            needed = _missing_target(unit, author)
-            if needed is None:
-                self.missing.pop(author, None)
-            else:
-                self.missing[author] = needed
-        for other in about.deleters:
-            self.rivals.discard(other)
-            if unit.inserted and other.live and not other.knew(unit) and _share(unit, other):
-                self.rivals.add(other)
-        for run in about.runs:
-            needs = _returned(unit, run) if run.shown and order.is_within(run, *unit.region) else None
-            if needs:
-                self.returned[run] = needs
-            else:
-                self.returned.pop(run, None)
-
-
 def findings(unit: Unit, order: RunOrder, about: About | None = None) -> list[Finding]:
     """Return the rules that `unit` breaks in the present state; none when it is dead.
 
@@ -139,11 +88,11 @@ def findings(unit: Unit, order: RunOrder, about: About | None = None) -> list[Fi
         return [(ConflictKind.BOTH_CHANGED, frozenset(takers))] if takers else []
     checked = unit.checked
     if checked is None or about is None or about.is_all or unit.echoes:
-        checked = Checked(unit, order)
+        checked = _needs(unit, order)
         if unit.watches or len(unit.deleted) > _FEW_RUNS:
             unit.checked = checked
     else:
-        checked.follow(unit, about, order)
+        _follow(unit, checked, about, order)
     missing, rivals = set(checked.missing.values()), set(checked.rivals)
     back = set().union(*checked.returned.values())
     if unit.stands_on is not None and not order.has_file():
@@ -183,6 +132,58 @@ def unseen(runs: Iterable[Run]) -> tuple[Unit, set[Unit]] | None:
     newest = max((run.inserter for run in written), key=lambda unit: unit.since)
     strange = [run for run in written if run.inserter.since < newest.since and not newest.saw(run)]
     return (newest, {unit for run in strange for unit in _returned(newest, run)}) if strange else None
+
+
+def _needs(unit: Unit, order: RunOrder) -> Needs:
+    """Return what `unit` needs in the present state."""
+    authors = {run.inserter for run in unit.deleted}
+    needs = Needs(
+        missing={author: needed for author in authors if (needed := _missing_target(unit, author)) is not None},
+        rivals=_rivals(unit),
+        returned={run: whom for run in _region(unit, order) if (whom := _returned(unit, run))},
+    )
+    if unit.echoes:
+        _count_forms(unit, needs)
+    return needs
+
+
+def _count_forms(unit: Unit, needs: Needs) -> None:
+    """Take account of the other forms of what `unit` took out: each line has to be there once, in any of them.
+
+    Where another form of a line is there, what `unit` put in has its place only if it took out all that came
+    with the form that it saw.
+    """
+    taken = set(unit.deleted)
+    is_all_there = True
+    for run in unit.deleted:
+        there = _forms_below(unit, run)
+        has_place = run in there or not unit.inserted or taken.issuperset(run.inserter.inserted)
+        is_all_there = is_all_there and bool(there) and has_place
+        if len(there) > 1:
+            others = {form: whom for form in there if form is not run and (whom := _returned(unit, form))}
+            needs.returned.update(others)
+    if is_all_there:
+        needs.missing.clear()
+
+
+def _follow(unit: Unit, needs: Needs, about: About, order: RunOrder) -> None:
+    """Bring what `unit` needs up to date with what has changed."""
+    for author in about.authors:
+        needed = _missing_target(unit, author)
+        if needed is None:
+            needs.missing.pop(author, None)
+        else:
+            needs.missing[author] = needed
+    for other in about.deleters:
+        needs.rivals.discard(other)
+        if unit.inserted and other.live and not other.knew(unit) and _share(unit, other):
+            needs.rivals.add(other)
+    for run in about.runs:
+        whom = _returned(unit, run) if run.shown and order.is_within(run, *unit.region) else None
+        if whom:
+            needs.returned[run] = whom
+        else:
+            needs.returned.pop(run, None)
 
 
 def _forms_below(unit: Unit, run: Run) -> list[Run]:

@@ -9,15 +9,14 @@ from objstore.history import decisions, edit, statuses_before
 from objstore.ids import BlobId
 from objstore.indexrows import EditRow
 from objstore.journal import Journal
-from objstore.marking import set_aside, written_by
+from objstore.marked_text import set_aside, written_by
 from objstore.outcomes import Conflicted, Decided, DecisionOutcome, ExternalChanges, NothingToDo
 from objstore.records import Decision
-from objstore.reports import ExternalChange
 from objstore.review import Plan, Planner
 from objstore.room import give_back
 from objstore.terms import Action, OnExternal, Origin, Seq, Status, Unit
 from objstore.values import field, replace, value
-from objstore.views import Seen
+from objstore.views import ExternalChange, Seen
 
 __all__ = ["Request", "decide"]
 

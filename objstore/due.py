@@ -8,10 +8,9 @@ import os
 from collections.abc import Mapping
 
 from objstore.annotations import Final, TypeAlias
-from objstore.canonical import Value, encode, unpack
+from objstore.canonical import Fields, Value, encode, state_value, unpack
 from objstore.disk import Disk
 from objstore.errors import DiskFailed, PermissionRefused, RecordInvalid, StoreLinked, StoreNotRegular
-from objstore.fields import Fields, state_value
 from objstore.ids import HASH_SIZE, blob_id
 from objstore.premises import own_bytes, own_folder
 from objstore.standard import suppress

@@ -8,8 +8,8 @@ from objstore.indexrows import Tip
 from objstore.journal import Journal
 from objstore.ondisk import file_at
 from objstore.paths import Found
-from objstore.reports import ExternalChange
 from objstore.terms import FileState
+from objstore.views import ExternalChange
 
 __all__ = ["EXTERNAL_CONVERSATION", "concerns_disk", "external_view", "found_changes"]
 

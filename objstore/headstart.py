@@ -14,9 +14,9 @@ from objstore.annotations import TYPE_CHECKING, Final, Self
 from objstore.errors import StoreLinked, StoreNotRegular
 from objstore.facts import FACTS_SIZE
 from objstore.glance import WORTH_TWO, GlanceBegun, Known
+from objstore.indexfile import address_of
 from objstore.names import INDEX_NAME, LOOKS_NAME, MARK_NAME, STORE_NAME, nearest_store
 from objstore.premises import own_bytes
-from objstore.sqliteaddress import address_of
 from objstore.standard import suppress
 from objstore.statlookups import all_stood, digest, glimpse_of
 from objstore.twofold import may_fork

@@ -4,10 +4,9 @@ from collections.abc import Iterable
 
 from objstore.errors import NoSuchName
 from objstore.expired import expiration, expiration_by
-from objstore.indexrows import EditRow
+from objstore.indexrows import EditRow, read_reasons
 from objstore.journal import Journal
 from objstore.naming import recorded_paths
-from objstore.reasons import read_reasons
 from objstore.records import Decision, Edit
 from objstore.terms import Status, Unit
 from objstore.views import DecisionView, EditFilter, EditView, Expiration, Rejection, Seen

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from objstore.frames import FrameKind
 from objstore.ids import BlobId
-from objstore.readahead import ReadAhead
 from objstore.recordcodec import written_by
 from objstore.records import Pin, Snapshot
 from objstore.refcounts import written_blobs
+from objstore.segments import ReadAhead
 from objstore.trees import names_of
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from collections.abc import Generator, Iterable, Iterator
 from itertools import chain, takewhile
 
 from objstore.annotations import Final
-from objstore.checkpoints import CHECKPOINT_PAGES, Checkpoints, checkpoint
 from objstore.errors import IndexUnusable, StoreDamaged
 from objstore.frames import FrameKind
 from objstore.generations import Place
 from objstore.ids import BlobId, RecordId, record_id
 from objstore.indexfile import (
+    CHECKPOINT_PAGES,
     COMPARED,
     SCHEMA,
     SCHEMA_VERSION,
@@ -24,8 +24,10 @@ from objstore.indexfile import (
     SUMS,
     TRIGGERS,
     UNHELD,
+    Checkpoints,
     IndexErrors,
     begin_writing,
+    checkpoint,
     checksum,
     connect,
     copy_in_memory,

@@ -3,6 +3,8 @@
 Apart from the index itself, which asks and follows the log.
 """
 
+from __future__ import annotations
+
 import _sqlite3 as sqlite3  # `sqlite3` adds what turns dates into text, and `datetime` for that
 import marshal
 import os
@@ -11,18 +13,18 @@ import time
 from blake3 import blake3
 
 from objstore.annotations import TYPE_CHECKING, Final, TypeAlias
-from objstore.checkpoints import CHECKPOINT_PAGES
 from objstore.errors import DiskFailed, DiskFull, IndexUnusable, StoreLocked
 from objstore.premises import own_file, refuse_link
-from objstore.sqliteaddress import address_of
 from objstore.standard import closing, suppress
 from objstore.standins import MAX_BLOB
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from threading import Thread
 
 __all__ = [
     "BASELINE_NOTED",
+    "CHECKPOINT_PAGES",
     "COMPARED",
     "KNOWN_BY",
     "SCHEMA",
@@ -31,8 +33,11 @@ __all__ = [
     "SUMS",
     "TRIGGERS",
     "UNHELD",
+    "Checkpoints",
     "IndexErrors",
+    "address_of",
     "begin_writing",
+    "checkpoint",
     "checksum",
     "connect",
     "copy_in_memory",
@@ -46,6 +51,13 @@ __all__ = [
     "unusable",
 ]
 
+CHECKPOINT_PAGES: Final = 16_000
+"""Pages in SQLite's log from which on SQLite checkpoints inside a commit after all."""
+
+_PAGE: Final = 4096
+_DUE_BYTES: Final = 1000 * _PAGE
+"""Bytes by which SQLite's log may grow before a checkpoint is due: SQLite's own default."""
+
 SqliteError: TypeAlias = sqlite3.DatabaseError | UnicodeDecodeError
 SQLITE_ERRORS: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What comes of a database that can't be opened: what SQLite says of a damaged schema may be no text."""
@@ -56,7 +68,6 @@ _EMPTY_SECONDS: Final = 1
 """How long to wait for a file without a byte: who makes one needs some milliseconds."""
 
 _POLL_SECONDS: Final = 0.0005
-_PAGE: Final = 4096
 _PRIMARY: Final = 0xFF
 """Mask of an SQLite error's primary code."""
 
@@ -390,7 +401,7 @@ class IndexErrors:
 
     __slots__ = ("_doubt", "_path")
 
-    def __init__(self, path: str, doubt: "Callable[[], object] | None" = None) -> None:
+    def __init__(self, path: str, doubt: Callable[[], object] | None = None) -> None:
         """Name the index. `doubt`: is called where it is damaged (None: nothing is)."""
         self._path = path
         self._doubt = doubt
@@ -416,3 +427,66 @@ class IndexErrors:
                 raise unusable(error, self._path) from error
             case _:
                 raise DiskFailed(self._path, _refusal(error)) from error
+
+
+def address_of(path: str, query: str) -> str:
+    """Return the URI of the database at `path`, to be opened as `query` says, such as `mode=ro`.
+
+    Only what would end the path is escaped: `urllib` can't spell a path that is not UTF-8, and takes longer to import.
+    """
+    return f"file:{path.replace('%', '%25').replace('?', '%3f').replace('#', '%23')}?{query}"
+
+
+class Checkpoints:
+    """Run the checkpoints of one index on a thread of this process, while no commit waits for them.
+
+    SQLite by itself runs one inside the commit of whoever's change is one too many, with two syncs, and a third one in
+    the next commit, which begins its log anew: 2 ms as a rule, and 200 where the disk is busy, as it is while a sweep
+    rewrites segments. That may be an edit. SQLite still does so where the thread can't keep up.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Name the database, which need not be there yet."""
+        self._path: Final = path
+        self._begun_at = 0  # bytes of SQLite's log when a checkpoint was last begun
+        self._thread: Thread | None = None  # that is at it, or has been
+
+    def after_change(self) -> None:
+        """Have the changes brought to their place if there are many. Call it after each commit; it waits for nothing.
+
+        It has to be seen to that SQLite's log becomes short again when it is begun anew (`prepare`).
+        """
+        try:
+            size = os.stat(self._path + "-wal").st_size
+        except OSError:
+            return  # an index in memory, or one that somebody has removed
+        self._begun_at = min(self._begun_at, size)
+        is_busy = self._thread is not None and self._thread.is_alive()
+        if size - self._begun_at >= _DUE_BYTES and not is_busy:
+            from threading import Thread  # a status changes little and starts none
+
+            self._begun_at = size
+            self._thread = Thread(target=checkpoint, args=(self._path,), name="checkpoint")
+            self._thread.start()
+
+    def finish(self) -> None:
+        """Wait until none is going on."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+
+def checkpoint(path: str) -> None:
+    """Bring the changes of the index at `path` to their place, as far as can be, and have SQLite's log begun anew."""
+    # Nothing is lost where it can't be done: the changes stay in SQLite's log, and the next one who looks does it.
+    # By a connection of its own, which makes no file where there is none: somebody may have removed the index.
+    with (
+        suppress(sqlite3.DatabaseError, UnicodeDecodeError),
+        closing(sqlite3.connect(address_of(path, "mode=rw"), uri=True, isolation_level=None)) as db,
+    ):
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("PRAGMA journal_size_limit = 0")
+        _, waiting, done = db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        if waiting == done:
+            # Any change that is none: it is the first in the log that it begins.
+            db.execute("UPDATE position SET segment = segment")

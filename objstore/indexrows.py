@@ -1,8 +1,15 @@
-"""Rows: what the index knows of things, as plain values."""
+"""Rows of the index as plain values, and the encoding of the reasons in one of their columns."""
 
+from collections.abc import Sequence
+from itertools import chain
+
+from objstore import canonical
 from objstore.annotations import TYPE_CHECKING, Final, TypeAlias
+from objstore.errors import RecordInvalid
 from objstore.generations import Place
 from objstore.ids import BlobId, RecordId
+from objstore.indexfile import unusable
+from objstore.ranges import ranges_of
 from objstore.terms import DocumentId, FileState, Seq, Status, Unit
 from objstore.values import NamedTuple
 
@@ -10,6 +17,7 @@ if TYPE_CHECKING:
     from objstore.records import Record
 
 __all__ = [
+    "NO_REASONS",
     "STATUS_LETTERS",
     "Baseline",
     "BlobPlace",
@@ -22,7 +30,12 @@ __all__ = [
     "Row",
     "StateTold",
     "Tip",
+    "read_reasons",
+    "spelt_reasons",
 ]
+
+NO_REASONS: Final = b""
+"""How it is spelt that no unit has one, as of most edits."""
 
 STATUS_LETTERS: Final = {Status.PENDING: "p", Status.ACCEPTED: "a", Status.REJECTED: "r"}
 
@@ -74,7 +87,7 @@ class EditRow(NamedTuple):
     status: Status
     units: tuple[Status, ...]
     whole: bool
-    reasons: bytes  # as `reasons` spells them
+    reasons: bytes  # as `spelt_reasons` returns them
     expired: int  # number of the expiry that took what it mentions; 0: none has
 
     @property
@@ -114,3 +127,33 @@ class HoldRow(NamedTuple):
     id: RecordId
     place: Place
     expired: int  # number of the expiry that took it; 0: none has
+
+
+def spelt_reasons(reasons: Sequence[str]) -> bytes:
+    """Return the spelling of the reasons of units 0, 1, … ("": none was given)."""
+    units: dict[str, list[int]] = {}
+    for unit, reason in enumerate(reasons):
+        if reason:
+            units.setdefault(reason, []).append(unit)
+    if not units:
+        return NO_REASONS
+    return canonical.encode({reason: list(chain(*ranges_of(numbers))) for reason, numbers in units.items()})
+
+
+def read_reasons(spelt: bytes, count: int) -> tuple[str, ...]:
+    """Return the reason of each of `count` units. Raises DiskFailed where it is none of them that is spelt."""
+    reasons = [""] * count
+    if spelt == NO_REASONS:
+        return tuple(reasons)
+    try:
+        found = canonical.unpack(spelt)
+    except RecordInvalid as error:
+        raise unusable(error) from error
+    for reason, told in found.items():
+        ends = [end for end in told if isinstance(end, int)] if isinstance(told, list) else []
+        firsts, lasts = ends[::2], ends[1::2]
+        if ends != told or len(firsts) != len(lasts) or not all(0 <= end < count for end in ends):
+            raise unusable(f"{told!r} are not some of {count} units")
+        for first, last in zip(firsts, lasts, strict=True):
+            reasons[first : last + 1] = [reason] * (last + 1 - first)
+    return tuple(reasons)

@@ -18,10 +18,9 @@ from objstore.frames import FrameKind
 from objstore.generations import Place
 from objstore.ids import BlobId, RecordId, record_id
 from objstore.indexfile import BASELINE_NOTED, SUMS, checksum, unusable
-from objstore.indexrows import STATUS_LETTERS, BlobPlace, Chained, Newest
+from objstore.indexrows import NO_REASONS, STATUS_LETTERS, BlobPlace, Chained, Newest, read_reasons, spelt_reasons
 from objstore.madefolders import MadeFolders
 from objstore.ranges import ranges_of
-from objstore.reasons import NO_REASONS, read_reasons, spelt_reasons
 from objstore.recordcodec import decode_record, written_by
 from objstore.records import Decision, Edit, Expiry, Numbering, Pin, Snapshot, Void
 from objstore.refcounts import RefCounts, written_blobs

@@ -6,8 +6,9 @@ taken only where every line that it keeps or takes away stands where it says. Th
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from hashlib import sha256
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -15,10 +16,7 @@ from objstore.lines import split_lines
 from objstore.terms import Operation, Status
 from objstore.values import value
 
-__all__ = ["TAKEN_OVER", "BadLine", "Entry", "entries", "origins_of", "outcomes_of"]
-
-TAKEN_OVER: Final = "mcpdiff"
-"""The note of an edit that was taken over, which holds the id it had there; and who is said to have decided on it."""
+__all__ = ["BadLine", "Entry", "Traces", "entries", "origins_of", "outcomes_of"]
 
 _LONGEST_LINE: Final = 1 << 20
 _LONGEST_NAME: Final = 200
@@ -292,3 +290,69 @@ def _before(line: bytes, diff: bytes, start: int, end: int, sign: bytes) -> int:
 
 def _count(spelt: bytes | None) -> int:
     return 1 if spelt is None else int(spelt)
+
+
+class Traces:
+    """The diffs of a history, by the states from which they lead, to find states that were not kept.
+
+    Each diff is taken back in turn. A step back counts only if the SHA-256 of what it gives is the recorded one.
+    """
+
+    def __init__(
+        self,
+        entries: Iterable[Entry],
+        held: Callable[[str | None], bytes | None],
+        diff: Callable[[Entry], bytes | None],
+    ) -> None:
+        """`held`: the bytes that have a SHA-256, where they are kept; `diff`: the diff of an entry, where it is."""
+        self._held: Final = held
+        self._diff: Final = diff
+        self._led_on: Final[dict[str | None, list[Entry]]] = {}
+        self._nowhere: Final[set[str | None]] = set()  # states since which none is held
+        for entry in entries:
+            if None not in {entry.before, entry.after}:
+                self._led_on.setdefault(entry.before, []).append(entry)
+
+    def content(self, digest: str) -> bytes | None:
+        """Return the bytes that have a SHA-256, told by what was made of them; None: no diffs lead back to them."""
+        while (way := self._way_from(digest)) is not None:
+            held, steps = way
+            for entry in steps:
+                before = self._before(entry, held)
+                if before is None:
+                    self._led_on[entry.before].remove(entry)  # and there may be another way
+                    break
+                held = before
+            else:
+                return held
+        return None
+
+    def _way_from(self, digest: str) -> tuple[bytes, list[Entry]] | None:
+        """Return the nearest state that is held of those since, and the entries that led there, the last one first."""
+        came: dict[str | None, Entry] = {}  # by the state that it led to
+        ahead: list[str | None] = [] if digest in self._nowhere else [digest]
+        for state in ahead:  # which grows
+            held = self._held(state)
+            if held is not None:
+                return held, _steps(digest, state, came)
+            for entry in self._led_on.get(state, ()):
+                if entry.after != digest and entry.after not in came and entry.after not in self._nowhere:
+                    came[entry.after] = entry
+                    ahead.append(entry.after)
+        self._nowhere.update(ahead)
+        return None
+
+    def _before(self, entry: Entry, after: bytes) -> bytes | None:
+        """Return what a file held before an entry that made it `after`; None: its diff does not say."""
+        diff = self._diff(entry)
+        origins = () if diff is None else origins_of(after, diff)
+        return next((made for made in origins if sha256(made).hexdigest() == entry.before), None)
+
+
+def _steps(first: str, last: str | None, came: dict[str | None, Entry]) -> list[Entry]:
+    """Return the entries that led from one state to another, the last one first."""
+    steps: list[Entry] = []
+    while last != first:
+        steps.append(came[last])
+        last = came[last].before
+    return steps

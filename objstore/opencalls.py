@@ -1,13 +1,18 @@
-"""Open calls: what one hook of an agent's program leaves for the next one, in small files beside the store.
+"""Keep the open calls of agents in small files, and attribute changes to them.
 
-Each hook is a process of its own, and the next comes from another. The files are no part of the history: if they are
-lost, changes are still found, and nobody is named for them.
+Each hook of an agent's program is a process of its own, so what one learns is left in a file for the next. The files
+are no part of the history: if they are lost, changes are still found, and no agent is named for them.
+
+A call that named a file made its change. Other changes are attributed only while calls of a single conversation are
+open that may touch any file; in all other cases they count as external. A call that a person was asked about may be
+waiting, or may never run, or run already: that is unknown until it is over. Until then nothing is attributed to it,
+what it alone has named is left to its end, and no other conversation gets what else is found meanwhile.
 """
 
 import json
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
@@ -17,12 +22,12 @@ from objstore.external import EXTERNAL_CONVERSATION
 from objstore.ids import blob_id
 from objstore.journal import Journal
 from objstore.names import STORE_NAME
-from objstore.outcomes import CallInfo
+from objstore.outcomes import NOBODY, CallInfo
 from objstore.premises import own_bytes, own_folder, put_derived, refuse_link
 from objstore.values import field, replace, value
 from objstore.writerlock import WriterLock
 
-__all__ = ["AgentCall", "OpenCalls", "recordable", "recordable_name"]
+__all__ = ["AgentCall", "Claims", "OpenCalls", "recordable", "recordable_name"]
 
 _FOLDER: Final = "agents"
 _OPEN: Final = "open-"
@@ -378,3 +383,43 @@ def _over(name: str) -> str:
 def _words(call: AgentCall) -> str:
     """Return what a call is known by, if its client gives one name to several."""
     return _key(call.id, call.tool, call.notes.get("command", ""), *(["*"] if call.paths is None else call.paths))
+
+
+class Claims:
+    """What some open calls may have done."""
+
+    def __init__(self, standing: Iterable[AgentCall]) -> None:
+        """Sort them out."""
+        calls = list(standing)
+        self._anywhere: Final = [call for call in calls if call.paths is None]
+        self._named: Final[dict[str, list[AgentCall]]] = {}
+        for call in calls:
+            for path in call.paths or ():
+                self._named.setdefault(path, []).append(call)
+
+    @property
+    def named(self) -> list[str]:
+        """Return every path that a call has named."""
+        return list(self._named)
+
+    def is_waited_for(self, path: str) -> bool:
+        """Return whether nobody has named the path but calls of which it isn't known that they run."""
+        return not any(call.may_claim for call in self._named.get(path, ()))
+
+    def of(self, path: str, moment: int, tick: int = 0) -> CallInfo:
+        """Return whose a change of the file is that was made at a moment (as `AgentCall.ran_at` has it)."""
+        callers = [call for call in self._named.get(path, ()) if call.ran_at(moment, tick)]
+        return _only(callers) if callers else self.of_others(NOBODY, moment, tick)
+
+    def of_others(self, otherwise: CallInfo, moment: int, tick: int = 0) -> CallInfo:
+        """Return whose a change is of a file that nobody has named; `otherwise`: where no call may have made it."""
+        callers = [call for call in self._anywhere if call.ran_at(moment, tick)]
+        return _only(callers) if callers else otherwise
+
+
+def _only(callers: Sequence[AgentCall]) -> CallInfo:
+    """Return whose a change is that any of the calls may have made: the newest's that runs, if all are of one agent."""
+    running = [call for call in callers if call.may_claim]
+    if not running or len({call.conversation for call in callers}) != 1:
+        return NOBODY
+    return max(running, key=lambda call: call.began).info

@@ -4,10 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from objstore.ids import BlobId
-from objstore.reports import ExternalChange
 from objstore.terms import Action, ConflictKind, DocumentId, Origin, Seq, Status, Unit
 from objstore.values import field, value
-from objstore.views import EditView
+from objstore.views import EditView, ExternalChange
 
 if TYPE_CHECKING:
     from objstore.records import Edit

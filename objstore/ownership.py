@@ -9,10 +9,12 @@ import os
 from contextlib import suppress
 
 from objstore.errors import StoreNotOwned
-from objstore.limits import own_settings
 from objstore.names import STORE_NAME
 
-__all__ = ["SAFE_DIRECTORIES", "refuse_others_store"]
+__all__ = ["SAFE_DIRECTORIES", "SETTINGS_FILE", "own_settings", "refuse_others_store"]
+
+SETTINGS_FILE = "config.toml"
+"""The name of a file of settings, the user's or a store's."""
 
 SAFE_DIRECTORIES = "safe-directories"
 """The name of the list, beside the user's settings: a folder on each line, or `*` for all."""
@@ -32,6 +34,15 @@ def refuse_others_store(root: str) -> None:
     real = os.path.realpath(root)
     if not any(safe == "*" or os.path.realpath(safe) == real for safe in _allowed()):
         raise StoreNotOwned(real, owner, _list())
+
+
+def own_settings() -> str:
+    """Return the path of the user's own settings."""
+    base = os.environ.get("XDG_CONFIG_HOME", "")
+    # What is not absolute does not count, as the XDG base directory specification has it.
+    if not os.path.isabs(base):
+        base = os.path.join(os.path.expanduser("~"), ".config")
+    return os.path.join(base, "editledger", SETTINGS_FILE)
 
 
 def _allowed() -> list[str]:

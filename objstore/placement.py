@@ -1,16 +1,26 @@
-"""Placement: where an edit puts its text among runs of which many are gone, and who has to watch for it since."""
+"""Place new text among runs of which many are hidden, and find the hunks next to a hunk.
+
+Two hunks adjoin when no shown line lies between what they inserted or deleted, except lines of their own. Hunks of
+which one is built on the other are layers, not neighbours, and an edit's whole-file part adjoins nothing.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 from objstore.putback import link_undone
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from objstore.runorder import RunOrder
     from objstore.runs import Run, Unit
 
-__all__ = ["alert_surrounding", "insert", "slot"]
+__all__ = ["adjoining", "alert_surrounding", "insert", "slot"]
+
+_LAYERS: Final = 64
+"""Hidden runs looked at on either side. What lies deeper was rewritten many times since, and is nobody's neighbour."""
 
 
 def insert(order: RunOrder, unit: Unit, line: int, text: bytes) -> None:
@@ -64,6 +74,46 @@ def slot(order: RunOrder, below: Run | None, above: Run | None) -> Run | None:
             break
         run = first
     return run
+
+
+def adjoining(unit: Unit, order: RunOrder) -> set[Unit]:
+    """Return the hunks that adjoin `unit`."""
+    if _is_whole(unit) or not (unit.deleted or unit.inserted):
+        return set()
+    first = (unit.deleted or unit.inserted)[0]
+    last = (unit.inserted or unit.deleted)[-1]
+    runs = [*_up_to_a_shown_one(order.above(first)), *_up_to_a_shown_one(order.below(last))]
+    others = {other for run in runs for other in (run.inserter, *run.deleters)} - {unit}
+    return {other for other in others if not (_is_whole(other) or _builds_on(unit, other) or _builds_on(other, unit))}
+
+
+def _up_to_a_shown_one(runs: Iterable[Run]) -> Iterator[Run]:
+    for run in islice(runs, _LAYERS):
+        yield run
+        if run.shown and run.lines:
+            return
+
+
+def _is_whole(unit: Unit) -> bool:
+    return unit.index == unit.since
+
+
+def _builds_on(upper: Unit, lower: Unit) -> bool:
+    """Return whether `upper` changed text of `lower`, or stands inside it, directly or through others."""
+    if upper.since <= lower.since:
+        return False
+    pending, seen = [upper], {upper}
+    while pending:
+        unit = pending.pop()
+        authors = {run.inserter for run in unit.deleted}
+        if unit.above is not None and unit.below is not None and unit.above.inserter is unit.below.inserter:
+            authors.add(unit.above.inserter)
+        if lower in authors:
+            return True
+        older = [author for author in authors if author.since > lower.since and author not in seen]
+        seen.update(older)
+        pending += older
+    return False
 
 
 # ---- inside

@@ -30,7 +30,7 @@ from objstore.refcounts import held_blobs
 from objstore.replay import forget_all_kept
 from objstore.retention import ordinal_of, touches
 from objstore.room import with_room
-from objstore.snapshots import find
+from objstore.snapshot_list import find
 from objstore.store import Store
 from objstore.sweep import SweepOutcome, plan_sweep, sweep
 from objstore.terms import Progress, Seq, Status

@@ -5,9 +5,20 @@ A record is spelt with the id of the record before it. FORMAT.md lists every fie
 
 from typing import Final, assert_never
 
-from objstore.canonical import Value, encode, ordered, spell, unpack
+from objstore.canonical import (
+    MAX_MODE,
+    MAX_TEXT,
+    Fields,
+    Value,
+    checked_path,
+    encode,
+    is_number,
+    ordered,
+    spell,
+    state_value,
+    unpack,
+)
 from objstore.errors import RecordInvalid
-from objstore.fields import MAX_MODE, MAX_TEXT, Fields, checked_path, is_number, state_value
 from objstore.hunks import Hunk
 from objstore.ids import HASH_SIZE, BlobId, RecordId
 from objstore.records import Decision, Edit, Expiry, Marks, Pin, Record, Snapshot, Void, Written

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from objstore.journal import Journal
     from objstore.looking import Looking
     from objstore.outcomes import CallInfo, Whose
-    from objstore.snapshots import SnapshotTaken, SnapshotView
+    from objstore.snapshot_create import SnapshotTaken
+    from objstore.snapshot_list import SnapshotView
     from objstore.survey import Limits, Passed
     from objstore.views import EditView
 
@@ -176,7 +177,7 @@ def _readable_baseline(journal: Journal, lost: BlobId, limits: Limits | None) ->
     from objstore.batch import now
     from objstore.legibility import can_be_read
     from objstore.records import Expiry
-    from objstore.snapshots import listed
+    from objstore.snapshot_list import listed
 
     with journal.reading() as store:
         if can_be_read(store, lost):
@@ -237,7 +238,7 @@ def _glance(
 
 def _first_look(journal: Journal, limits: Limits | None) -> SnapshotTaken:
     """Take the baseline: what stands anywhere now is known from here on."""
-    from objstore.snapshots import create
+    from objstore.snapshot_create import create
 
     taken, look = create(journal, "", title="baseline", who="", limits=limits)
     # What was recorded before is compared with the journal all the same.

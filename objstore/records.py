@@ -13,6 +13,7 @@ from objstore.terms import Action, DocumentId, FileState, Operation, Origin, Seq
 from objstore.values import field, value
 
 __all__ = [
+    "TAKEN_OVER",
     "Decision",
     "Edit",
     "Expiry",
@@ -25,6 +26,9 @@ __all__ = [
     "Void",
     "Written",
 ]
+
+TAKEN_OVER: Final = "mcpdiff"
+"""The note of an edit that was imported from mcpdiff, which holds its id there; also the author of such decisions."""
 
 
 @value

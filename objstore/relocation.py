@@ -16,7 +16,7 @@ from objstore.codec import parse_blob_header
 from objstore.frames import FrameKind
 from objstore.generations import GENERATION, Place
 from objstore.indexfile import SUMS
-from objstore.readahead import ReadAhead
+from objstore.segments import ReadAhead
 
 if TYPE_CHECKING:
     from objstore.index import Index

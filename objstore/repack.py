@@ -20,7 +20,8 @@ from objstore.journal import Journal
 from objstore.moves import Moves
 from objstore.respelling import Respelling
 from objstore.rewriting import see_blob
-from objstore.sweep import adopt, clear_away, discard, room_for
+from objstore.room import clear_away
+from objstore.sweep import adopt, discard, room_for
 from objstore.values import value
 
 if TYPE_CHECKING:

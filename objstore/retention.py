@@ -18,12 +18,12 @@ from objstore.footing import Footing, bears, footing_of
 from objstore.generations import GENERATION, Place
 from objstore.ids import BlobId
 from objstore.journal import Journal
-from objstore.limits import RetentionLimits
 from objstore.ranges import Range, ranges_of
 from objstore.records import Decision, Expiry, Pin
 from objstore.refcounts import held_blobs
 from objstore.replay import forget_kept
 from objstore.ripeness import GONE, AgedEdit, Moments, Ripe, Touch, between, ripeness
+from objstore.settings import RetentionLimits
 from objstore.store import Store
 from objstore.terms import MAX_INT, Progress, Status, Unit
 from objstore.values import value

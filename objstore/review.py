@@ -16,17 +16,18 @@ from objstore.errors import FileChanged, FileTooLarge, NoSuchName
 from objstore.external import concerns_disk, external_view, found_changes
 from objstore.indexrows import Tip
 from objstore.lines import closed
-from objstore.marking import Marker, put_back, taken_up
+from objstore.marked_text import put_back, taken_up
+from objstore.marking import Marker
 from objstore.ondisk import file_at
 from objstore.outcomes import Conflict, Conflicted, FileEffect, MarkersWritten, Notice
 from objstore.recordedpaths import folders_of
 from objstore.records import Decision, Edit, Written
 from objstore.replay import load_document
-from objstore.reports import ExternalChange
 from objstore.standins import MAX_BLOB
 from objstore.terms import Action, ConflictKind, DocumentId, FileState, OnExternal, Seq, Status, Unit
 from objstore.transition import Step
 from objstore.values import field, replace, value, variable
+from objstore.views import ExternalChange
 
 # What records edits is imported where a decision finds some on disk, or writes markers.
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from objstore.disk import Disk
     from objstore.journal import Journal
 
-__all__ = ["KEPT_BYTES", "ROOM", "give_back", "keep_room", "with_reserve", "with_room"]
+__all__ = ["KEPT_BYTES", "ROOM", "clear_away", "give_back", "keep_room", "with_reserve", "with_room"]
 
 ROOM: Final = "room"
 """The file that keeps room; FORMAT.md has it in its list."""
@@ -49,6 +49,16 @@ def keep_room(root: str, disk: "Disk") -> None:
             disk.reserve(path, size)
 
 
+def clear_away(journal: "Journal") -> None:
+    """Have the index follow what was moved, and remove what was left of segments that were being written anew."""
+    journal.finish_moves()
+    with journal.writing(makes_room=True):
+        # Under the lock nobody else makes a segment, so what looks like one that was never finished will never be.
+        left = journal.store.log.superseded()
+    for path in left:
+        journal.disk.remove_store_file(path)
+
+
 def give_back(journal: "Journal") -> None:
     """Remove what the store can do without: the room that it keeps, what is derived, and what a sweep left.
 
@@ -63,8 +73,6 @@ def give_back(journal: "Journal") -> None:
         for name in os.listdir(cache):
             with suppress(FileNotFoundError, PermissionRefused, DiskFailed):
                 journal.disk.unlink(cache, name)
-    from objstore.sweep import clear_away
-
     # Whoever is sweeping at this moment needs what there is.
     with suppress(StoreLocked, DiskFull), journal.sweeping():
         clear_away(journal)

@@ -10,40 +10,20 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from objstore.lines import lines_end
+from objstore.runs import Block
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from objstore.runs import Run, Unit
 
-__all__ = ["Block", "RunOrder"]
+__all__ = ["RunOrder"]
 
 _BLOCK_RUNS: Final = 32
 """Runs in a fresh block; one that doubles is divided."""
 
 _STRIDE_BLOCKS: Final = 32
 """Blocks in a stride."""
-
-
-class Block:
-    """Consecutive runs, with what is shown of them."""
-
-    __slots__ = ("index", "lines", "runs", "shown", "size", "watchers")
-
-    def __init__(self, index: int, runs: list[Run], watchers: Iterable[Unit] = ()) -> None:
-        self.index = index
-        self.runs = runs
-        self.watchers: set[Unit] = set(watchers)  # units with a watched region in this block
-        for run in runs:
-            run.block = self
-        shown = [run for run in runs if run.shown]
-        self.lines = sum([run.lines for run in shown])  # of the shown runs
-        self.size = sum([len(run.text) for run in shown])  # their bytes
-        self.shown = len(shown)
-
-    def text(self) -> bytes:
-        """Return the text of the shown runs."""
-        return b"".join([run.text for run in self.runs if run.shown])
 
 
 class _Stride:

@@ -1,8 +1,8 @@
-"""Units and runs: who wrote a text, and the stretches of lines that they wrote.
+"""Units, runs and blocks: who wrote a text, and the stretches of lines that they wrote.
 
 A *unit* is the smallest thing that can be decided: one hunk of an edit, or the edit's whole-file part.
 A *run* is a stretch of lines that one unit inserted together and that the same units delete. A run is cut
-in two when a later hunk lands inside it; runs are never moved, joined or forgotten.
+in two when a later hunk lands inside it; runs are never moved, joined or forgotten. A *block* is some runs in a row.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Final, NewType
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from objstore.conflicts import Checked
-    from objstore.runorder import Block
 
-__all__ = ["BASE", "MOST_HIDDEN", "Run", "Unit", "UnitIndex", "text_of"]
+__all__ = ["BASE", "MOST_HIDDEN", "Block", "Needs", "Run", "Unit", "UnitIndex", "text_of"]
 
 UnitIndex = NewType("UnitIndex", int)
 """A unit's position in the order of recording."""
@@ -48,7 +46,7 @@ class Unit:
     below: Run | None = None  # the run whose first line stood below it; None: the end of all text
     ending: tuple[Run, bool]  # of those that said whether the last line lacks its newline: the last run, what they said
     gap: tuple[Run, Run] | None = None  # first and last of the hidden runs among which it inserted, or took out a file
-    checked: Checked | None = None  # what was found of a live unit with many lines; None: look again
+    checked: Needs | None = None  # what was found of a live unit with many lines; None: look again
     stands_on: Run | None = None  # first bound of the file that this one moves, or gives a mode
     watches = False  # whether any text could show in `region` that this unit never saw
     undoes: Unit | None = None  # the unit whose deleted text this one puts back, byte for byte
@@ -230,6 +228,41 @@ class Run:
             if unit.gap is not None and unit.gap[1] is self:
                 unit.gap = unit.gap[0], rest
         return rest
+
+
+class Needs:
+    """What a live unit with many lines needs of others, part by part, as `conflicts` found it last.
+
+    It is kept so that one change among those lines costs one look.
+    """
+
+    __slots__ = ("missing", "returned", "rivals")
+
+    def __init__(self, missing: dict[Unit, Unit], rivals: set[Unit], returned: dict[Run, set[Unit]]) -> None:
+        self.missing = missing  # by author of text that the unit took out: whom that makes it need live
+        self.rivals = rivals  # who take out, too, what it replaced, and did not know it
+        self.returned = returned  # by run that is shown in the unit's region: whom that makes it need
+
+
+class Block:
+    """Consecutive runs, with what is shown of them."""
+
+    __slots__ = ("index", "lines", "runs", "shown", "size", "watchers")
+
+    def __init__(self, index: int, runs: list[Run], watchers: Iterable[Unit] = ()) -> None:
+        self.index = index
+        self.runs = runs
+        self.watchers: set[Unit] = set(watchers)  # units with a watched region in this block
+        for run in runs:
+            run.block = self
+        shown = [run for run in runs if run.shown]
+        self.lines = sum([run.lines for run in shown])  # of the shown runs
+        self.size = sum([len(run.text) for run in shown])  # their bytes
+        self.shown = len(shown)
+
+    def text(self) -> bytes:
+        """Return the text of the shown runs."""
+        return b"".join([run.text for run in self.runs if run.shown])
 
 
 def text_of(runs: Iterable[Run]) -> bytes:

@@ -1,7 +1,7 @@
 """The log: numbered append-only segments of frames. A group of frames is appended in one write and synced once.
 
 Readers take no lock: they read up to the last group that is whole. Only the holder of the writer lock appends, and
-before it does, it cuts off what a crashed writer left unfinished at the end.
+before it does, it cuts off what a crashed writer left unfinished at the end. ReadAhead is for who reads much of it.
 """
 
 import os
@@ -24,6 +24,7 @@ from objstore.frames import (
     declared_size,
     encode_frame,
     is_intact,
+    payload_at,
     raw_frames,
     read_frame,
     scan_windows,
@@ -34,12 +35,15 @@ from objstore.premises import own_file
 from objstore.standard import suppress
 from objstore.values import NamedTuple
 
-__all__ = ["Group", "Log", "create_log"]
+__all__ = ["Group", "Log", "ReadAhead", "create_log"]
 
 ROTATE_AT: Final = 64 << 20
 """Bytes after which a segment is full and the next one begins."""
 
 _PIECE: Final = 1 << 20
+
+_AHEAD_LEAST: Final = 1 << 12
+_AHEAD_MOST: Final = 1 << 20
 
 
 class Group(NamedTuple):
@@ -427,3 +431,41 @@ def create_log(folder: str, disk: Disk) -> None:
     header = SegmentHeader(store=StoreId(os.urandom(16)), number=1, created=now())
     with suppress(FileExistsError):
         disk.create(os.path.join(folder, segment_name(1, 0)), header.encode())
+
+
+class ReadAhead:
+    """Read frames in the order of the log, from pieces that double in size while the reads stay in order."""
+
+    def __init__(self, log: Log) -> None:
+        """Begin anywhere."""
+        self._log = log
+        self._segment = self._offset = 0  # where the piece begins
+        self._piece = b""
+
+    def payload(self, place: Place, kind: FrameKind) -> bytes:
+        """Return the payload of the frame at `place`, or where that is now. Raises StoreDamaged."""
+        log = self._log
+        if log.generations():
+            place = log.newest(place) or place
+        segment, offset = place
+        at = offset - self._offset
+        is_near = segment == self._segment and 0 <= at < len(self._piece)
+        found = payload_at(self._piece, log.key, at, kind) if is_near else None
+        if found is None:
+            self._move_to(place)
+            found = payload_at(self._piece, log.key, 0, kind)
+        if found is None:
+            # It is longer than the piece, or this says what is wrong with it.
+            frame = log.read(place)
+            if frame.kind is not kind:
+                raise place.damaged(f"a {frame.kind.name.lower()} lies where the index says another kind does")
+            found = bytes(frame.payload)
+        return found
+
+    def _move_to(self, place: Place) -> None:
+        """Read a piece that begins at `place`: twice as much as the last where that is not far behind it."""
+        behind = place.offset - self._offset - len(self._piece)
+        goes_on = place.segment == self._segment and -len(self._piece) < behind <= len(self._piece)
+        size = min(2 * max(_AHEAD_LEAST, len(self._piece)), _AHEAD_MOST) if goes_on else _AHEAD_LEAST
+        self._segment, self._offset = place
+        self._piece = self._log.piece(place, size)

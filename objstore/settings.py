@@ -1,14 +1,27 @@
-"""Settings: what can be set, in which units, and what holds where nobody has said anything."""
+"""Define the settings: their names, units and defaults, the files that may set them, and a store's retention limits."""
 
+import os
 import re
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+from objstore.names import STORE_NAME
+from objstore.ownership import SETTINGS_FILE, own_settings
 from objstore.terms import MAX_INT
-from objstore.values import value
+from objstore.values import NamedTuple, value
 
-__all__ = ["SETTINGS", "Kind", "Setting", "SettingValue", "literal_of", "value_of"]
+__all__ = [
+    "SETTINGS",
+    "Kind",
+    "RetentionLimits",
+    "Setting",
+    "SettingValue",
+    "is_anything_set",
+    "literal_of",
+    "settings_files",
+    "value_of",
+]
 
 SettingValue: TypeAlias = int | bool | None
 """Seconds of an age, bytes of a size, whether a switch is on. None: no limit."""
@@ -117,6 +130,25 @@ SETTINGS: Final = MappingProxyType(
     }
 )
 """Every setting by its name, in the order in which they are listed."""
+
+
+class RetentionLimits(NamedTuple):
+    """The age and the size from which on history expires."""
+
+    older_than: int | None = None  # seconds; None: nothing goes by its age
+    max_size: int | None = 2_000_000_000  # bytes of all segments; None: nothing goes by its size
+
+
+def settings_files(root: str | None) -> tuple[str, ...]:
+    """Return the paths that settings of the workspace at `root` (None: of none) may be at, the first to count first."""
+    own = own_settings()
+    return (own,) if root is None else (os.path.join(root, STORE_NAME, SETTINGS_FILE), own)
+
+
+def is_anything_set(root: str) -> bool:
+    """Return whether there is a file or a variable that may say something of the limits of the workspace at `root`."""
+    is_written = any(map(os.path.lexists, settings_files(root)))
+    return is_written or any(name.startswith("CAS_RETENTION_") for name in os.environ)
 
 
 def value_of(kind: Kind, given: object) -> SettingValue:

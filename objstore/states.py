@@ -24,7 +24,7 @@ from objstore.generations import Place
 from objstore.hunks import Hunk
 from objstore.ids import RecordId, record_id
 from objstore.pastedits import PastDecision, PastEdit, past_decision, past_edit
-from objstore.readahead import ReadAhead
+from objstore.segments import ReadAhead
 from objstore.splices import Splice
 from objstore.standins import MAX_BLOB, PREFIX, is_stand_in
 from objstore.store import Store

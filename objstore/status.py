@@ -9,10 +9,10 @@ from objstore.annotations import TYPE_CHECKING, Final
 from objstore.asrecorded import changed_tips
 from objstore.errors import CasError, DiskFailed, PathError, StoreDamaged
 from objstore.external import found_changes
-from objstore.limits import RetentionLimits, is_anything_set
-from objstore.reports import ExternalChange, PendingGroup, Reclaimable, StandingMarkers, StatusReport
+from objstore.settings import RetentionLimits, is_anything_set
 from objstore.standard import suppress
 from objstore.terms import Origin, Status
+from objstore.views import ExternalChange, PendingGroup, Reclaimable, StandingMarkers, StatusReport
 
 if TYPE_CHECKING:
     from objstore.generations import Place
@@ -71,7 +71,7 @@ def standing_markers(journal: Journal) -> tuple[StandingMarkers, ...]:
     wrote = [row for row in journal.store.index.markers() if row.status is not Status.REJECTED]
     if not wrote:
         return ()
-    from objstore.marking import still_there
+    from objstore.marked_text import still_there
 
     found = (still_there(journal, row) for row in wrote)
     return tuple(markers for markers in found if markers is not None)

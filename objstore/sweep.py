@@ -25,6 +25,7 @@ from objstore.recordcodec import decode_record
 from objstore.records import Snapshot
 from objstore.refcounts import held_blobs
 from objstore.rewriting import Rewriting
+from objstore.room import clear_away
 from objstore.standins import MAX_BLOB
 from objstore.values import value
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from objstore.index import Index
     from objstore.store import Store
 
-__all__ = ["SweepOutcome", "SweepPlan", "adopt", "clear_away", "discard", "plan_sweep", "room_for", "sweep"]
+__all__ = ["SweepOutcome", "SweepPlan", "adopt", "discard", "plan_sweep", "room_for", "sweep"]
 
 WORTHWHILE: Final = 0.2
 """Share of a segment's bytes that must go for it to be written anew."""
@@ -161,16 +162,6 @@ def sweep(journal: Journal, plan: SweepPlan, progress: Progress | None = None) -
                 freed=max(0, before - store.log.total_bytes()),
                 is_done=done == len(plan.segments),
             )
-
-
-def clear_away(journal: Journal) -> None:
-    """Have the index follow what was moved, and remove what was left of segments that were being written anew."""
-    journal.finish_moves()
-    with journal.writing(makes_room=True):
-        # Under the lock nobody else makes a segment, so what looks like one that was never finished will never be.
-        left = journal.store.log.superseded()
-    for path in left:
-        journal.disk.remove_store_file(path)
 
 
 def adopt(journal: Journal, prepared: str, segment: int) -> str | None:

@@ -20,15 +20,14 @@ from objstore.external import EXTERNAL_CONVERSATION
 from objstore.history import edits
 from objstore.ids import blob_id
 from objstore.journal import Journal
-from objstore.mcpdiff import TAKEN_OVER, BadLine, Entry, entries, outcomes_of
+from objstore.mcpdiff import BadLine, Entry, Traces, entries, outcomes_of
 from objstore.names import is_reserved
 from objstore.ondisk import file_at
 from objstore.paths import Tree
-from objstore.records import Decision, Written
+from objstore.records import TAKEN_OVER, Decision, Written
 from objstore.replay import load_document
 from objstore.standins import MAX_BLOB, is_stand_in
 from objstore.terms import Action, DocumentId, FileState, Operation, Origin, Seq, Status, Unit
-from objstore.traces import Traces
 from objstore.values import value, variable
 from objstore.views import EditFilter
 

@@ -17,9 +17,8 @@ from objstore.expired import refuse_expired
 from objstore.generations import Place
 from objstore.journal import Journal
 from objstore.legibility import naming
-from objstore.mcpdiff import TAKEN_OVER
 from objstore.recordedpaths import beginning, folders_of
-from objstore.records import Decision, Edit, Record, Snapshot, Written
+from objstore.records import TAKEN_OVER, Decision, Edit, Record, Snapshot, Written
 from objstore.terms import MAX_INT, DocumentId, FileState
 from objstore.trees import LeftOut, TreeEntry, entry_at, tree_files
 from objstore.views import State

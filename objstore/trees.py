@@ -11,9 +11,8 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from objstore.canonical import Value, decode, encode, unpack
+from objstore.canonical import MAX_MODE, MAX_TEXT, Value, decode, encode, unpack
 from objstore.errors import RecordInvalid, TreeInvalid
-from objstore.fields import MAX_MODE, MAX_TEXT
 from objstore.ids import HASH_SIZE, BlobId
 from objstore.values import value
 

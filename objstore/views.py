@@ -11,7 +11,7 @@ from objstore.values import value
 if TYPE_CHECKING:
     from objstore.ids import BlobId, RecordId
     from objstore.records import Decision, Edit
-    from objstore.terms import Seq, Status
+    from objstore.terms import DocumentId, Seq, Status
 
 __all__ = [
     "Content",
@@ -20,10 +20,15 @@ __all__ = [
     "EditFilter",
     "EditView",
     "Expiration",
+    "ExternalChange",
     "FileFacts",
+    "PendingGroup",
     "Reason",
+    "Reclaimable",
     "Rejection",
+    "StandingMarkers",
     "State",
+    "StatusReport",
 ]
 
 _NAMED: Final = 10
@@ -185,3 +190,69 @@ class FileFacts:
     writable: bool  # whether somebody may write it, and this process may: a file, and the folder that it is in
     modified: int  # nanoseconds since the epoch
     accessed: int  # nanoseconds since the epoch
+
+
+@value
+class ExternalChange:
+    """A file that is not what the journal says."""
+
+    document: DocumentId
+    path: str
+    recorded: BlobId | None  # None: the journal says that there is no file
+    recorded_mode: int
+    found: BlobId | None  # None: the file is gone
+    found_mode: int
+
+
+@value
+class PendingGroup:
+    """Edits not yet decided, of one conversation in one file."""
+
+    conversation: str
+    path: str
+    seqs: tuple[Seq, ...]
+    added: int  # lines
+    removed: int
+
+
+@value
+class StandingMarkers:
+    """Conflict markers that a decision wrote into a file and that are still there."""
+
+    edit: Seq  # the edit that wrote them
+    decision: int  # the decision that it belongs to
+    path: str
+    lines: tuple[int, ...]  # where the places begin, from 1, in the file as it stands
+    decided: tuple[Unit, ...]  # what the decision named
+    aside: tuple[Unit, ...]  # what could not stand with it
+
+
+@value
+class Reclaimable:
+    """What a collection could free, told without planning one."""
+
+    free_blobs: int  # that nothing holds
+    free_bytes: int  # of their frames, about
+    older_than: int | None  # seconds, the age limit in force; None: there is none
+    old_edits: int  # that are decided and older: most of them may be let go
+    max_size: int | None  # bytes, the size limit in force; None: there is none
+    unreadable: str  # why the limits could not be told; "": they could
+
+
+@value
+class StatusReport:
+    """A workspace at a glance."""
+
+    root: str
+    edits: int
+    pending: int
+    accepted: int
+    rejected: int
+    conversations: int
+    groups: tuple[PendingGroup, ...]  # pending edits by conversation and file, in order of their first edit
+    external: tuple[ExternalChange, ...]
+    markers: tuple[StandingMarkers, ...]  # by edit
+    unreadable: tuple[str, ...]  # recorded files that can't be looked at, each with the reason
+    store_bytes: int  # of all segments
+    blobs: int
+    reclaimable: Reclaimable

@@ -15,12 +15,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Self, cast
 
-from objstore.adjacency import adjoining
 from objstore.conflicts import About, WeaveConflict, described, findings, unseen
 from objstore.hunks import borders, inserted_texts
 from objstore.lines import NOTHING_SHARED, closed, is_closed
 from objstore.markers import marked
-from objstore.placement import alert_surrounding, insert, slot
+from objstore.placement import adjoining, alert_surrounding, insert, slot
 from objstore.putback import (
     ask,
     count_bare,

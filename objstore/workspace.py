@@ -31,20 +31,32 @@ if TYPE_CHECKING:
     from objstore.hunks import Hunk
     from objstore.ids import BlobId
     from objstore.inspection import BlamedLines, RecordView, SegmentView, StoreStats
-    from objstore.limits import RetentionLimits
     from objstore.outcomes import CallInfo, CallOutcome, Conflicted, DecisionOutcome, FileEffect
     from objstore.pins import PinView
     from objstore.purge import PurgePlan
     from objstore.recording import Recorded
     from objstore.repack import Repacked, RepackPlan
-    from objstore.reports import ExternalChange, StandingMarkers, StatusReport
     from objstore.series import SeriesStep
-    from objstore.snapshots import PathState, Restored, SnapshotChange, SnapshotTaken, SnapshotView
+    from objstore.settings import RetentionLimits
+    from objstore.snapshot_create import SnapshotTaken
+    from objstore.snapshot_diff import SnapshotChange
+    from objstore.snapshot_list import PathState, SnapshotView
+    from objstore.snapshot_restore import Restored
     from objstore.suggestions import NameFound, NameKind
     from objstore.survey import Limits, Passed
     from objstore.takeover import TakenOver
     from objstore.terms import Progress, Seq, Unit
-    from objstore.views import Content, DecisionView, EditFilter, EditView, Seen, State
+    from objstore.views import (
+        Content,
+        DecisionView,
+        EditFilter,
+        EditView,
+        ExternalChange,
+        Seen,
+        StandingMarkers,
+        State,
+        StatusReport,
+    )
 
 __all__ = ["Workspace"]
 
@@ -161,10 +173,10 @@ class Workspace:
         Raises what Files.relative raises, and NoSuchName and SnapshotUnreadable of a snapshot.
         """
         if held_by:
-            from objstore import snapshots
+            from objstore import snapshot_restore
 
             with self._journal.reading():
-                spelt = snapshots.as_spelt(self._journal, path, held_by)
+                spelt = snapshot_restore.as_spelt(self._journal, path, held_by)
             if spelt is not None:
                 return spelt
         found = self.files.relative(path, gone=True)
@@ -501,34 +513,34 @@ class Workspace:
 
         Raises SnapshotIncomplete, FileMissing, and what paths and Call.commit raise.
         """
-        from objstore import mending, snapshots
+        from objstore import mending, snapshot_create
 
         def taken() -> SnapshotTaken:
             with self._journal.asking():
-                return snapshots.create(self._journal, path, title=title, who=who, limits=limits)[0]
+                return snapshot_create.create(self._journal, path, title=title, who=who, limits=limits)[0]
 
         return mending.going_on(self._journal, taken)
 
     def snapshots(self) -> list[SnapshotView]:
         """Return every snapshot that has not been deleted, oldest first."""
-        from objstore import snapshots
+        from objstore import snapshot_list
 
         with self._journal.reading():
-            return snapshots.listed(self._journal)
+            return snapshot_list.listed(self._journal)
 
     def snapshot(self, number: int) -> SnapshotView:
         """Return one snapshot. Raises NoSuchName."""
-        from objstore import snapshots
+        from objstore import snapshot_list
 
         with self._journal.reading():
-            return snapshots.find(self._journal, number)
+            return snapshot_list.find(self._journal, number)
 
     def snapshot_files(self, number: int) -> list[tuple[str, PathState]]:
         """Return every path that a snapshot has, folders apart, with what stood there. Raises NoSuchName."""
-        from objstore import snapshots
+        from objstore import snapshot_list
 
         with self._journal.reading():
-            return list(snapshots.listing(self._journal, number))
+            return list(snapshot_list.listing(self._journal, number))
 
     def snapshot_changes(
         self, number: int, other: int | None = None, *, paths: Sequence[str] = (), limits: Limits | None = None
@@ -537,10 +549,10 @@ class Workspace:
 
         With `paths`, at and below these. Raises NoSuchName, NotInSnapshot, SnapshotsApart, SnapshotIncomplete.
         """
-        from objstore import snapshots
+        from objstore import snapshot_diff
 
         with self._journal.reading():
-            return snapshots.changes(self._journal, number, other, paths=paths, limits=limits)
+            return snapshot_diff.changes(self._journal, number, other, paths=paths, limits=limits)
 
     def restore_snapshot(
         self,
@@ -555,16 +567,18 @@ class Workspace:
         Only what differs is written; files that came since are deleted, and what it does not cover is left alone.
         Raises NoSuchName, SnapshotIncomplete, FileChanged, and what Call.commit raises.
         """
-        from objstore import snapshots
+        from objstore import snapshot_restore
         from objstore.outcomes import CallInfo
 
         with self._journal.reading():
-            plan = snapshots.plan_restore(self._journal, number, paths, limits=limits)
+            plan = snapshot_restore.plan_restore(self._journal, number, paths, limits=limits)
         if dry_run or not plan.changes:
             return plan
         info = CallInfo(tool="snapshot restore", origin=Origin.PERSON, notes={"snapshot": str(number)})
         with self.call(info) as call:
-            return replace(plan, outcome=snapshots.carry_out(plan, call, self._journal.tree, self._journal.progress))
+            return replace(
+                plan, outcome=snapshot_restore.carry_out(plan, call, self._journal.tree, self._journal.progress)
+            )
 
     def delete_snapshots(self, numbers: Sequence[int], *, who: str) -> list[SnapshotView]:
         """Give snapshots up and return them; gc may then take what only they held.
@@ -572,10 +586,10 @@ class Workspace:
         Of a baseline, what changed against it is recorded before, as nobody's edits, and another one is taken. Raises
         NoSuchName, and then what `record_changes` raises.
         """
-        from objstore import snapshots
+        from objstore import snapshot_delete
 
         with self._journal.asking():
-            return snapshots.delete(self._journal, numbers, who=who)
+            return snapshot_delete.delete(self._journal, numbers, who=who)
 
     # ---- elsewhere
 

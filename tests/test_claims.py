@@ -2,8 +2,7 @@
 
 import pytest
 
-from objstore.claims import Claims
-from objstore.opencalls import AgentCall
+from objstore.opencalls import AgentCall, Claims
 from objstore.outcomes import NOBODY, CallInfo
 from objstore.values import replace
 

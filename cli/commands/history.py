@@ -12,10 +12,10 @@ import click
 
 from cli.invocation import Command, Invocation, Number, command, json_option
 from cli.layout import in_columns, takes_layout
-from cli.listing import Terms, followed, matching, places_named, tool_named
+from cli.listing import Terms, followed, matching, tool_named
 from cli.losses import Losses
 from cli.moments import since_named, until_named
-from cli.naming import edit_filter, edits_named
+from cli.naming import edit_filter, edits_named, places_named
 from cli.pickaxe import Pickaxe
 from cli.rendering import edit_diff, edit_header
 from cli.rows import Rows

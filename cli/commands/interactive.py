@@ -40,8 +40,7 @@ def review(*, names: tuple[str, ...], conversation: str, file: str) -> None:
 def _wanted(
     workspace: "Workspace", names: tuple[str, ...], *, conversation: str, file: str
 ) -> "Callable[[PendingGroup, int], bool]":
-    from cli.listing import happened_at
-    from cli.naming import edits_named
+    from cli.naming import edits_named, happened_at
 
     seqs = {view.seq for name in names for view, _ in edits_named(workspace, name)}
     spoken = workspace.find_conversation(conversation) if conversation else ""

@@ -37,8 +37,7 @@ def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, 
     whose it is. With PATH, only these files and what lies below these folders. The first look of a workspace records
     nothing of files that no tool has edited: it only keeps what they hold, so that the next one can tell.
     """
-    from cli.listing import places_named
-    from cli.naming import path_named
+    from cli.naming import path_named, places_named
     from cli.rendering import not_looked_at
     from objstore import CallInfo, Origin
 

@@ -10,8 +10,7 @@ import click
 
 from cli.external import settled
 from cli.invocation import Command, Invocation, command, json_option, recorded_text, reviewer
-from cli.listing import edits_meant
-from cli.naming import Selection, units_named
+from cli.naming import Selection, edits_meant, units_named
 from cli.outcomes import conflict_text, decided_text, effect_text, external_refusal, ways_out
 from cli.progress import DECIDING, followed
 from cli.terminal import FOR_STDERR, write

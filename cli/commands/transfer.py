@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.invocation import Invocation, command, json_option
-from cli.listing import edits_meant
-from cli.naming import edits_named
+from cli.naming import edits_meant, edits_named
 from cli.progress import Progress, followed
 from cli.terminal import guarded, shown_name, write
 

@@ -18,7 +18,7 @@ from objstore.disk import Disk
 from objstore.founding import create_workspace
 from objstore.journal import Journal
 from objstore.records import Snapshot
-from objstore.snapshots import delete
+from objstore.snapshot_delete import delete
 from objstore.trees import FOLDER, TreeEntry, encode_tree
 
 __all__ = ["OpenStore", "Peer", "content", "is_kept", "keys_of", "peers"]

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from typing import Final
 
 import pytest
 
@@ -63,30 +62,6 @@ def test_status_imports_no_other_command(desk: Desk) -> None:
         "cli.overview",
         "cli.terminal",
     }
-
-
-PLAIN: Final = """
-import sys
-from cli.plainstatus import plain_status
-assert plain_status(["-C", sys.argv[1], "status"]) == 0
-print(*sorted(sys.modules), sep="\\n", file=sys.stderr)
-"""
-
-
-def test_a_plain_status_that_finds_a_change_imports_nothing_that_takes_long(desk: Desk) -> None:
-    desk.write("a", b"x\n")
-    (desk.folder / "a").write_bytes(b"y\n")
-    ran = subprocess.run(
-        [sys.executable, "-P", "-c", PLAIN, str(desk.folder)],
-        env=environment({}),
-        capture_output=True,
-        timeout=PATIENCE,
-        check=True,
-    )
-    assert b"changed outside" in ran.stdout
-    slow = {"typing", "re", "datetime", "sqlite3", "threading", "ctypes", "array", "pathlib", "dataclasses", "click"}
-    slow |= {"unicodedata", "contextlib", "enum"}
-    assert slow & set(ran.stderr.decode().splitlines()) == set()
 
 
 def test_no_command_imports_the_server(desk: Desk) -> None:

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from objstore import EditView, Operation, Status, Workspace, blob_id, check_store
-from objstore.mcpdiff import BadLine, Entry, entries, origins_of, outcomes_of
+from objstore.mcpdiff import BadLine, Entry, Traces, entries, origins_of, outcomes_of
 from objstore.moments import date_of
-from objstore.traces import Traces
 from tests.cli.desk import Desk, cas, with_progress
 from tests.cli.mcphistory import McpDiff
 

@@ -32,7 +32,7 @@ from objstore import (
 from objstore.disk import Disk
 from objstore.errors import DiskFailed
 from objstore.ids import BlobHasher
-from objstore.limits import RetentionLimits
+from objstore.settings import RetentionLimits
 
 __all__ = ["SEGMENTS", "TOLD", "told"]
 

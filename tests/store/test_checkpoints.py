@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from objstore import Workspace
-from objstore.checkpoints import Checkpoints, checkpoint
 from objstore.disk import Disk
 from objstore.ids import blob_id
-from objstore.indexfile import begin_writing, connect, copy_in_memory, prepare
+from objstore.indexfile import Checkpoints, begin_writing, checkpoint, connect, copy_in_memory, prepare
 from objstore.journal import Journal
 from tests.store.scenes import write
 

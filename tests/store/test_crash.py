@@ -20,7 +20,7 @@ from objstore import Action, CallInfo, CasError, DiskFull, Origin, PermissionRef
 from objstore.batch import now
 from objstore.bootid import BOOT_ID_SIZE
 from objstore.errors import FileUnseen
-from objstore.limits import RetentionLimits
+from objstore.settings import RetentionLimits
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
 from tests.store.scenes import (
     LINKED,

@@ -17,9 +17,9 @@ import pytest
 
 from objstore import Action, BlobId, CallInfo, CasError, Unit, Workspace, blob_id, check_store
 from objstore.journal import Journal
-from objstore.limits import RetentionLimits
 from objstore.refcounts import recount
 from objstore.remains import Remains
+from objstore.settings import RetentionLimits
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
 from tests.store.scenes import files, history, write
 from tests.store.tables import rebuilt_tables, records_of, tables

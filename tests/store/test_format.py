@@ -16,9 +16,9 @@ from blake3 import blake3
 from objstore import (
     Action,
     Workspace,
+    canonical,
     chunking,
     codec,
-    fields,
     frames,
     paths,
     recordcodec,
@@ -208,7 +208,7 @@ def test_every_field_that_a_record_can_have_is_on_the_page(kind: str) -> None:
         ("depth of a delta | 32", codec.MAX_DEPTH == 32),
         ("dictionary of a delta that is written | 8 MiB", codec._MAX_DICTIONARY == 8 << 20),  # noqa: SLF001 - compared
         ("full segment | from 64 MiB", segments.ROTATE_AT == 64 << 20),
-        ("text in a record | 65,536 code points", fields.MAX_TEXT == 65_536),
+        ("text in a record | 65,536 code points", canonical.MAX_TEXT == 65_536),
         ("file that is read whole | 256 MiB", paths.MAX_FILE == 256 << 20),
         ("numbers in a record | 2^63 \N{MINUS SIGN} 1", terms.MAX_INT == 2**63 - 1),
     ],

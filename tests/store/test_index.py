@@ -40,15 +40,15 @@ from objstore.frames import FrameKind
 from objstore.hunks import Hunk
 from objstore.ids import RecordId, record_id
 from objstore.index import NAMELESS, Index
+from objstore.indexrows import read_reasons
 from objstore.intake import Intake
 from objstore.journal import Journal
-from objstore.limits import RetentionLimits
 from objstore.ranges import ranges_of
-from objstore.reasons import read_reasons
 from objstore.recordcodec import encode_record
 from objstore.records import Decision, Edit, Expiry, Record, Snapshot, Void
 from objstore.refcounts import RefCounts, recount
 from objstore.segments import Group, Log, create_log
+from objstore.settings import RetentionLimits
 from objstore.terms import DocumentId, FileState, Operation, Seq
 from objstore.trees import FOLDER, TreeEntry, encode_tree
 from objstore.values import replace

@@ -28,7 +28,7 @@ from objstore import (
 from objstore.check import Part
 from objstore.errors import IndexUnusable
 from objstore.indexfile import COMPARED, SCHEMA, UNHELD, IndexErrors
-from objstore.limits import RetentionLimits
+from objstore.settings import RetentionLimits
 from objstore.terms import Operation, Seq
 from tests.store.countdown import CountdownDisk
 from tests.store.scenes import write

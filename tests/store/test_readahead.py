@@ -10,8 +10,7 @@ from objstore.disk import Disk
 from objstore.errors import StoreDamaged
 from objstore.frames import FrameKind
 from objstore.generations import Place
-from objstore.readahead import ReadAhead
-from objstore.segments import Log, create_log
+from objstore.segments import Log, ReadAhead, create_log
 
 
 @pytest.fixture

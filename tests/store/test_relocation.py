@@ -18,13 +18,13 @@ from objstore.disk import Disk
 from objstore.generations import Place
 from objstore.ids import HASH_SIZE, BlobId
 from objstore.journal import Journal
-from objstore.limits import RetentionLimits
 from objstore.moves import Moves
 from objstore.purge import plan_purge
 from objstore.ranges import Range
 from objstore.relocation import relocations
 from objstore.retention import plan_expiry
 from objstore.segments import Log
+from objstore.settings import RetentionLimits
 from objstore.sweep import SweepOutcome, plan_sweep, sweep
 from tests.store.countdown import CountdownDisk, PowerCut, power_cut
 from tests.store.scenes import rejected, write

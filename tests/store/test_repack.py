@@ -35,9 +35,9 @@ from objstore.disk import Disk, Pieces
 from objstore.frames import FrameKind
 from objstore.journal import Journal
 from objstore.likeness import PAIR
-from objstore.limits import RetentionLimits
 from objstore.refcounts import recount
 from objstore.repack import RepackPlan, plan_repack, repack
+from objstore.settings import RetentionLimits
 from objstore.sweep import plan_sweep, sweep
 from objstore.trials import Trials
 from tests.store.countdown import CountdownDisk

@@ -25,8 +25,8 @@ from objstore import (
     blob_id,
     check_store,
 )
-from objstore.limits import RetentionLimits
 from objstore.room import KEPT_BYTES, ROOM
+from objstore.settings import RetentionLimits
 from tests.store.countdown import CountdownDisk, PowerCut, TooFullDisk, broken_disk, full_disk, power_cut
 from tests.store.scenes import write
 from tests.store.tables import rebuilt_tables, tables

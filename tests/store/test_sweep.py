@@ -48,13 +48,13 @@ from objstore.generations import Place
 from objstore.index import Index
 from objstore.indexfile import SUMS, prepare, remove_index
 from objstore.journal import Journal
-from objstore.limits import RetentionLimits
 from objstore.ranges import ranges_of
 from objstore.records import Expiry, Snapshot
 from objstore.refcounts import recount
 from objstore.remains import Remains
 from objstore.rewriting import Rewriting
 from objstore.segments import Log
+from objstore.settings import RetentionLimits
 from objstore.sweep import SweepOutcome, SweepPlan, plan_sweep, room_for, sweep
 from objstore.transfer import import_bundle
 from objstore.writerlock import WriterLock

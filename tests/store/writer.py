@@ -34,7 +34,7 @@ from objstore import (
     segments,
 )
 from objstore.disk import Disk
-from objstore.limits import RetentionLimits
+from objstore.settings import RetentionLimits
 from tests.store.scenes import files
 
 NAMES: Final = ("a.txt", "b.txt", "folder/c.txt", "folder/d.txt")

@@ -38,9 +38,9 @@ from objstore.check import Part
 from objstore.chunking import CHUNK
 from objstore.disk import Disk, Pieces
 from objstore.journal import Journal
-from objstore.limits import RetentionLimits
 from objstore.ranges import Range
 from objstore.retention import expire, plan_expiry
+from objstore.settings import RetentionLimits
 from objstore.standins import PREFIX, stand_in
 from objstore.sweep import plan_sweep, sweep
 from objstore.values import replace

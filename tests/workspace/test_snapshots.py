@@ -43,7 +43,7 @@ from objstore.looks import Looks
 from objstore.meanwhile import Meanwhile
 from objstore.paths import Tree
 from objstore.records import Snapshot
-from objstore.snapshots import carry_out
+from objstore.snapshot_restore import carry_out
 from objstore.trees import TreeEntry, encode_tree
 from tests.store.countdown import CountdownDisk, PowerCut, UnsyncedDisk, broken_disk
 from tests.workspace.scene import TEN, Scene, deletes, moves, writes

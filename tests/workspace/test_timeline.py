@@ -301,7 +301,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0
-        for module in ("changes", "review", "snapshots"):
+        for module in ("changes", "review", "snapshot_create", "snapshot_delete"):
             monkeypatch.setattr(f"objstore.{module}.now", lambda: self.now)
 
 

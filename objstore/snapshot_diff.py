@@ -1,0 +1,156 @@
+"""Compare a snapshot with a later one, or with the files on disk."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from objstore.errors import (
+    FileMissing,
+    NotInSnapshot,
+    SnapshotsApart,
+)
+from objstore.ids import BlobId
+from objstore.journal import Journal
+from objstore.keeping import Trees
+from objstore.legibility import naming
+from objstore.looking import Looking, nothing_kept
+from objstore.looks import Looks
+from objstore.snapshot_create import are_held, refuse_part
+from objstore.snapshot_list import PathState, SnapshotView, contains, find, prefix, state_of
+from objstore.suggestions import paths_near
+from objstore.survey import Limits, Passed
+from objstore.trees import LeftOut, TreeChange, TreeEntry, entry_at, tree_changes, tree_files
+from objstore.values import value
+
+__all__ = ["SnapshotChange", "change_of", "changes", "entries_at", "entry_in", "loader", "now_in"]
+
+_MOST_NEAR: Final = 2
+"""Paths that a mistyped one may have been meant for."""
+
+
+@value
+class SnapshotChange:
+    """One path that is not the same in two snapshots, or in one and on disk."""
+
+    path: str
+    before: PathState | None  # None: nothing
+    after: PathState | None
+
+
+def changes(
+    journal: Journal,
+    number: int,
+    other: int | None = None,
+    *,
+    paths: Sequence[str] = (),
+    limits: Limits | None = None,
+) -> tuple[list[SnapshotChange], tuple[Passed, ...]]:
+    """Return what differs between a snapshot and a later one (None: what stands there now), and what was passed over.
+
+    Of all that both cover, or of what lies at or below `paths`. Raises NoSuchName, FileMissing, SnapshotIncomplete,
+    SnapshotUnreadable, SnapshotsApart, and NotInSnapshot where nothing was or is at one of `paths`.
+    """
+
+    def shown(found: Iterator[TreeChange], inner: SnapshotView, *roots: BlobId | None) -> list[SnapshotChange]:
+        for path in paths:
+            entries_at(inner, roots, load, path)
+        return [
+            change
+            for change in map(change_of, found)
+            if not paths or any(contains(path, change.path) for path in paths)
+        ]
+
+    view = find(journal, number)
+    if other is not None:
+        after = find(journal, other)
+        inner = view if contains(after.path, view.path) else after  # covers no more than the other
+        load: Callable[[BlobId], bytes] = journal.store.blob
+        with naming(journal.store, (number, view.root), (other, after.root)):
+            roots = (_subtree(journal, view, after, inner.path), _subtree(journal, after, view, inner.path))
+            return shown(tree_changes(*roots, load, prefix(inner.path)), inner, *roots), ()
+    trees, passed, _ = now_in(journal, view.path, limits)
+    load = loader(journal, trees)
+    root = None if trees is None else trees.root
+    with naming(journal.store, (number, view.root)):
+        return shown(tree_changes(view.root, root, load, prefix(view.path)), view, view.root, root), passed
+
+
+def now_in(journal: Journal, scope: str, limits: Limits | None) -> tuple[Trees | None, tuple[Passed, ...], Looks]:
+    """Return the trees of what stands in a folder now (None: there is no such folder), and the look; nothing is stored.
+
+    Between the two stands what was passed over.
+    """
+    path = os.fsencode(scope)
+    look = Looking(journal)
+    survey = look.survey(nothing_kept, limits)
+    try:
+        survey.run(path)
+    except FileMissing:
+        return None, (), look.looks
+    refuse_part(survey)
+    trees = Trees(survey, path)
+    if not are_held(journal, trees.kept):
+        look.looks.forget_trees()
+        trees = Trees(survey, path)
+    return trees, tuple(survey.passed), look.looks
+
+
+def loader(journal: Journal, trees: Trees | None) -> Callable[[BlobId], bytes]:
+    """Return what loads a tree: one of `trees`, which are not stored, or one of the store."""
+    new = {} if trees is None else trees.new
+
+    def load(name: BlobId) -> bytes:
+        found = new.get(name)
+        return journal.store.blob(name) if found is None else found
+
+    return load
+
+
+def change_of(change: TreeChange) -> SnapshotChange:
+    """Return a change of trees as surfaces are shown it."""
+    return SnapshotChange(
+        path=os.fsdecode(change.path),
+        before=None if change.before is None else state_of(change.before),
+        after=None if change.after is None else state_of(change.after),
+    )
+
+
+def entry_in(journal: Journal, view: SnapshotView, path: str) -> TreeEntry | None:
+    """Return what a snapshot holds at a path in its folder."""
+    found = entry_at(view.root, os.fsencode(_inside(path, view.path)), journal.store.blob)
+    return found if isinstance(found, TreeEntry) else None
+
+
+def entries_at(
+    view: SnapshotView, roots: Sequence[BlobId | None], load: Callable[[BlobId], bytes], path: str
+) -> list[TreeEntry | LeftOut | None]:
+    """Return what each of the trees of a snapshot's folder has at a path; of the folder, or one above it, nothing.
+
+    Raises NotInSnapshot where the path is another one and none has anything there.
+    """
+    inside = os.fsencode(_inside(path, view.path)) if contains(view.path, path) else b""
+    found = [entry_at(root, inside, load) if inside else None for root in roots]
+    if not contains(path, view.path) and all(entry is None for entry in found):
+        files = [os.fsdecode(file) for file, _ in tree_files(view.root, load, prefix(view.path))]
+        folders = dict.fromkeys(file.rpartition("/")[0] for file in files if "/" in file)
+        near = paths_near(files, path, _MOST_NEAR) or paths_near(folders, path, _MOST_NEAR)
+        raise NotInSnapshot(path, view.number, near)
+    return found
+
+
+def _subtree(journal: Journal, view: SnapshotView, other: SnapshotView, scope: str) -> BlobId | None:
+    """Return the tree of the folder `scope`, of one of two snapshots, in the first (None: it has no such folder).
+
+    Raises SnapshotsApart where that does not cover it.
+    """
+    if scope == view.path:
+        return view.root
+    covers = contains(view.path, scope)
+    found = entry_at(view.root, os.fsencode(_inside(scope, view.path)), journal.store.blob) if covers else None
+    if not covers or isinstance(found, LeftOut):
+        raise SnapshotsApart(view.number, view.path, other.number, other.path)
+    return found.blob if isinstance(found, TreeEntry) and found.is_folder else None
+
+
+def _inside(path: str, scope: str) -> str:
+    return path[len(scope) :].strip("/")

@@ -55,14 +55,6 @@ def _run() -> int:
     # What a command imports and loads is all in use; at the default of 700 objects, looking through it takes a tenth of
     # the time of a decision. A command that runs for long still has it done.
     gc.set_threshold(_COLLECT_AFTER)
-    if "record" in sys.argv[1:4] or "snapshot" in sys.argv[1:4]:
-        from cli.lookahead import look_ahead
-
-        with look_ahead(sys.argv[1:]) as ahead:
-            from cli.main import main as run
-
-            ended = run(ahead=ahead)
-        return _ended(ended)
     from cli.main import main as run
 
     return _ended(run())

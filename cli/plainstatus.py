@@ -20,16 +20,12 @@ def plain_status(arguments: list[str]) -> int | None:
     if start != os.curdir and not os.path.isdir(start):  # noqa: PTH112 -- pathlib costs start-up
         return None
     try:
-        from objstore import HeadStart
+        from cli.overview import status_text
+        from cli.terminal import flush, screen_for, write
+        from objstore import Workspace
 
-        start = os.path.abspath(start)  # noqa: PTH100 -- as above
-        with HeadStart.of_status(start) as ahead:
-            from cli.overview import status_text
-            from cli.terminal import flush, screen_for, write
-            from objstore import Workspace
-
-            with Workspace.find(start) as workspace:
-                report = workspace.status(ahead)
+        with Workspace.find(os.path.abspath(start)) as workspace:  # noqa: PTH100 -- as above
+            report = workspace.status()
         write(status_text(report, screen_for("auto")))
         flush()
     except Exception:  # noqa: BLE001 -- nothing was changed, and the whole command tells every error in its own way

@@ -82,7 +82,6 @@ if TYPE_CHECKING:
     )
     from objstore.fields import MAX_TEXT as MAX_TEXT
     from objstore.files import Files as Files
-    from objstore.headstart import HeadStart as HeadStart
     from objstore.hunks import (
         Hunk as Hunk,
         Span as Span,
@@ -280,7 +279,6 @@ _HOMES: Final = {
     ),
     "fields": ("MAX_TEXT",),
     "files": ("Files",),
-    "headstart": ("HeadStart",),
     "hunks": (
         "Span",
         "Hunk",

@@ -1,7 +1,4 @@
-"""SQLite addresses: how a database file is named where SQLite is to open it in a certain way, and never make it.
-
-Apart from who opens one, because a head start can't wait for the rest of them.
-"""
+"""SQLite addresses: how a database file is named where SQLite is to open it in a certain way, and never make it."""
 
 __all__ = ["address_of"]
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AllStood", "Moment", "StatLookups", "Stood", "digest", "folder_of", "glimpse_of"]
 
-_OF_ALL: Final = 6
+_OF_ALL: Final = 5
 """Columns that `StatLookups.stood` asks for of all folders together, before those of each."""
 
 _FOLDER_END: Final = ord("/") + 1
@@ -98,16 +98,16 @@ class StatLookups:
         """
         # One question, for while it is answered nothing changes.
         rows = self._db.execute(
-            "SELECT edit, decision, taken_back, folders, mark, stood_until.checksum, "
+            "SELECT edit, decision, taken_back, folders, stood_until.checksum, "
             "folder, names, digest, others, stood.checksum FROM stood_until LEFT JOIN stood ORDER BY folder"
         ).fetchall()
         if not rows:
             return None
-        *until, count, mark, found = rows[0][:_OF_ALL]
+        *until, count, found = rows[0][:_OF_ALL]
         kept = [row[_OF_ALL:] for row in rows if row[_OF_ALL] is not None]
         is_sound = (
             len(kept) == count
-            and found == checksum("stood_until", *until, count, mark)
+            and found == checksum("stood_until", *until, count)
             and all(row[-1] == checksum("stood", *row[:-1]) for row in kept)
         )
         return AllStood(Moment(*until), [Stood(*row[:-1]) for row in kept]) if is_sound else None

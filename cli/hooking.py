@@ -9,16 +9,14 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, cast
 
 from cli.clients.event import NOWHERE, Client, Event, Moment, Payload
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from objstore import AgentCall, AgentCalls, HeadStart, Untold
+    from objstore import AgentCall, AgentCalls, Untold
 
 __all__ = ["CLIENTS", "HOOK_LOG", "answer_to", "client_of", "event_of", "handle", "is_about", "log_fault", "main"]
 
@@ -135,39 +133,30 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
     if not roots:
         say(None)
         return
-    with _look_ahead(event, roots[0]) if is_last else nullcontext() as ahead:
-        workspace = Workspace.open(roots[0], ahead=ahead)
-        try:
-            calls = workspace.agent_calls()
-            _record_elsewhere(_roots_gone_to(calls, event), event, told)
-            has_said = False
+    workspace = Workspace.open(roots[0])
+    try:
+        calls = workspace.agent_calls()
+        _record_elsewhere(_roots_gone_to(calls, event), event, told)
+        has_said = False
 
-            def tell() -> None:
-                nonlocal has_said
-                # A subagent keeps to itself what it hears: the session that sent it is told, when it is back at the
-                # latest.
-                hears = not event.agent and client.reply(event, "") is not None
-                told = calls.rejected(event.conversation, _MOST_TOLD) if hears else None
-                has_said = True
-                say(client.reply(event, _rejections(told)) if told else None)
-                if told:
-                    calls.told(event.conversation, told)
+        def tell() -> None:
+            nonlocal has_said
+            # A subagent keeps to itself what it hears: the session that sent it is told, when it is back at the
+            # latest.
+            hears = not event.agent and client.reply(event, "") is not None
+            told = calls.rejected(event.conversation, _MOST_TOLD) if hears else None
+            has_said = True
+            say(client.reply(event, _rejections(told)) if told else None)
+            if told:
+                calls.told(event.conversation, told)
 
-            # Where the process ends next, the agent waits for that anyway.
-            _record(calls, event, None if is_last else tell)
-            if not has_said:
-                tell()
-        finally:
-            if not is_last:
-                workspace.close()
-
-
-def _look_ahead(event: Event, root: str) -> "AbstractContextManager[HeadStart | None]":
-    """Begin with what the event will have looked at, if that is all of the workspace."""
-    from objstore import HeadStart
-
-    is_seen = event.touched is None and event.moment in {Moment.BEFORE, Moment.AFTER, Moment.FAILED, Moment.BEHIND}
-    return HeadStart.of_look(root) if is_seen else nullcontext()
+        # Where the process ends next, the agent waits for that anyway.
+        _record(calls, event, None if is_last else tell)
+        if not has_said:
+            tell()
+    finally:
+        if not is_last:
+            workspace.close()
 
 
 def _roots(event: Event) -> list[str]:

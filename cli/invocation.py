@@ -71,7 +71,7 @@ class Invocation:
         """
         from objstore import Workspace
 
-        return Workspace.find(self.start(), ahead=click.get_current_context().find_root().obj)
+        return Workspace.find(self.start())
 
     def is_told_by_variable(self) -> bool:
         """Return whether a variable of the environment says where the workspace is."""

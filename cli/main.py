@@ -18,15 +18,12 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from cli.invocation import Command, CommandGroup, Invocation, global_options
 from cli.terminal import OutputFailed, flush, visible
-
-if TYPE_CHECKING:
-    from objstore import HeadStart
 
 __all__ = [
     "COMMANDS",
@@ -194,15 +191,12 @@ def cas() -> None:
     """Review the edits that AI agents made to your files, one by one, and take back any of them."""
 
 
-def main(arguments: list[str] | None = None, ahead: "HeadStart | None" = None) -> int:
-    """Run `cas` with `arguments` (None: those of the process) and return its exit status.
-
-    `ahead`: what may have been begun of the command's look.
-    """
+def main(arguments: list[str] | None = None) -> int:
+    """Run `cas` with `arguments` (None: those of the process) and return its exit status."""
     context: click.Context | None = None
     given = tuple(sys.argv[1:] if arguments is None else arguments)
     try:
-        with cas.make_context("cas", list(given), obj=ahead) as context:
+        with cas.make_context("cas", list(given)) as context:
             cas.invoke(context)
         flush()
     except click.exceptions.Exit as ending:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 from cli.terminal import Screen, end_of, padded, shown_name, shown_width, width_of_terminal
 
-# Nothing of the store is imported here: the start of `cas status` is measured.
-TYPE_CHECKING = False  # as in `errand`
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from typing import Final
 
     from objstore import ExternalChange, PendingGroup, StandingMarkers, StatusReport
 

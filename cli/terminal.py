@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from functools import cache
+from typing import TYPE_CHECKING, Final
 
 from objstore import value
 
-TYPE_CHECKING = False  # as in `errand`
 if TYPE_CHECKING:
     import re
     from collections.abc import Iterable, Iterator
-    from typing import IO, BinaryIO, Final
+    from typing import IO, BinaryIO
 
 __all__ = [
     "EXACT",

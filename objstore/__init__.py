@@ -82,7 +82,6 @@ if TYPE_CHECKING:
         Unacknowledged as Unacknowledged,
     )
     from objstore.files import Files as Files
-    from objstore.headstart import HeadStart as HeadStart
     from objstore.hunks import (
         Hunk as Hunk,
         Span as Span,
@@ -279,7 +278,6 @@ _HOMES: Final = {
         "TreeInvalid",
     ),
     "files": ("Files",),
-    "headstart": ("HeadStart",),
     "hunks": (
         "Span",
         "Hunk",

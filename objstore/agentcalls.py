@@ -313,11 +313,7 @@ class AgentCalls:
         """
         lock = WriterLock(self._open.lock)
         try:
-            if not lock.acquire_now():
-                # What the others do meanwhile is to be found here, and not taken for what comes after.
-                if self._journal.ahead is not None:
-                    self._journal.ahead.end()
-                lock.acquire(patience)
+            lock.acquire(patience)
             try:
                 yield
             finally:

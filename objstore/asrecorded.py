@@ -27,7 +27,6 @@ from objstore.values import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set as AbstractSet
 
-    from objstore.headstart import HeadStart
     from objstore.journal import Journal
 
 __all__ = ["changed_tips"]
@@ -46,11 +45,8 @@ class _Seen(NamedTuple):
     facts: Facts
 
 
-def changed_tips(journal: Journal, ahead: HeadStart | None = None) -> list[Tip]:
-    """Return the tips whose files are, or may be, other than recorded, by path.
-
-    `ahead`: a glance that may have been begun already.
-    """
+def changed_tips(journal: Journal) -> list[Tip]:
+    """Return the tips whose files are, or may be, other than recorded, by path."""
     index = journal.store.index
     now = index.moment()
     kept = index.stood()
@@ -63,7 +59,7 @@ def changed_tips(journal: Journal, ahead: HeadStart | None = None) -> list[Tip]:
         stood = {each.folder: each for each in kept.folders}
         if kept.until != now:
             recorded = index.folders_recorded_since(kept.until)
-        passed, tips = _passed_by(journal, ways, kept, recorded, ahead)
+        passed, tips = _passed_by(journal, ways, kept, recorded)
     suspects = recorded | (stood.keys() - passed)
     is_all = not stood or len(suspects) * _FEW > len(stood)
     looks = index.looks() if is_all else chain.from_iterable(map(index.looks, sorted(suspects)))
@@ -168,18 +164,16 @@ class _Inspection:
 
 
 def _passed_by(
-    journal: Journal, ways: _Ways, stood: AllStood, recorded: AbstractSet[bytes], ahead: HeadStart | None
+    journal: Journal, ways: _Ways, stood: AllStood, recorded: AbstractSet[bytes]
 ) -> tuple[set[bytes], list[Tip]]:
     """Return the folders that need not be taken apart, and the tips in them whose files are other than recorded."""
-    root = journal.tree.fd
     # A glance looks itself whether the folder is one.
     sure = [
         each
         for each in stood.folders
         if each.folder not in recorded and _are_few(each) and ways.is_straight(folder_of(each.folder))
     ]
-    found = None if ahead is None else ahead.finish_status(root, stood)
-    otherwise = set(changed_folders(root, [glimpse_of(each) for each in sure], digest) if found is None else found)
+    otherwise = set(changed_folders(journal.tree.fd, [glimpse_of(each) for each in sure], digest))
     passed: set[bytes] = set()
     tips: list[Tip] = []
     for each in sure:

@@ -1,7 +1,6 @@
 """A glance: which of many known folders are not as they were, by the times, sizes and modes of what is in them.
 
-Nothing is read, and no object is kept for a file: of tens of thousands, this is what every look costs. The system's
-part of that runs on two processors where there are two, as git's does.
+Nothing is read, and no object is kept for a file: of tens of thousands, this is what every look costs.
 """
 
 from __future__ import annotations
@@ -10,16 +9,14 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from objstore.annotations import TYPE_CHECKING, Final, Self
+from objstore.annotations import TYPE_CHECKING, Final
 from objstore.facts import FACTS, FolderKey, Glimpse, pack_facts
 from objstore.standard import contextmanager
-from objstore.twofold import Search, Shared, may_fork, search_of
-from objstore.values import NamedTuple
 
 if TYPE_CHECKING:
     from objstore.lstats import Lstats
 
-__all__ = ["WORTH_TWO", "GlanceBegun", "Known", "changed_by_one", "changed_by_two", "changed_folders", "key_of"]
+__all__ = ["changed_folders", "key_of"]
 
 Ask = Callable[[int, Sequence[bytes]], bytes]
 """Asks for the files of some names in an open folder; returns their facts, packed. Raises OSError."""
@@ -27,11 +24,7 @@ Ask = Callable[[int, Sequence[bytes]], bytes]
 StandFor = Callable[[bytes], bytes]
 """Makes what stands for packed facts: what is shorter is read sooner."""
 
-
 _FOLDER: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
-
-WORTH_TWO: Final = 4_000
-"""Files: for fewer, a second process costs more than it saves."""
 
 _WORTH_TABLE: Final = 3_000
 """Files: for fewer, loading what calls it takes longer than it saves."""
@@ -42,63 +35,8 @@ def changed_folders(root: int, known: Sequence[Glimpse], stand_for: StandFor = b
 
     In any order. `stand_for`: of what is packed, what each glimpse has.
     """
-    if _count(known) >= WORTH_TWO and may_fork():
-        return changed_by_two(root, known, stand_for)
-    return changed_by_one(root, known, stand_for)
-
-
-def changed_by_one(root: int, known: Sequence[Glimpse], stand_for: StandFor = bytes) -> list[bytes]:
-    """Return what `changed_folders` returns, found by this process."""
     with _asking(_table(root) if _count(known) >= _WORTH_TABLE else None) as ask:
         return _changed(root, ask, known, stand_for)
-
-
-def changed_by_two(root: int, known: Sequence[Glimpse], stand_for: StandFor = bytes) -> list[bytes]:
-    """Return what `changed_folders` returns, some of it found by a child. This process must have no other thread."""
-    all_known = Known(b"", known)
-    try:
-        begun = GlanceBegun(root, lambda: all_known, stand_for)
-    except OSError:
-        return changed_by_one(root, known, stand_for)  # no process can be made
-    with begun:
-        return begun.finish(root, all_known)
-
-
-class Known(NamedTuple):
-    """What two processes compare with what they see."""
-
-    mark: bytes  # two that know the same have the same
-    glimpses: Sequence[Glimpse]
-
-
-class GlanceBegun:
-    """A glance that a child has begun, and that this process takes part in when it comes to it."""
-
-    def __init__(self, root: int, known: Callable[[], Known], stand_for: StandFor = bytes) -> None:
-        """Have a child find out what is `known`, and begin with it. This process must have no other thread.
-
-        Raises OSError.
-        """
-        self._stand_for: Final = stand_for
-        self._table: Final = _table(root)  # once for both
-        self._shared: Final = Shared(lambda: self._search(root, known()))
-
-    def finish(self, root: int, known: Known) -> list[bytes]:
-        """Return what `changed_folders` returns; without the child if what it knew was marked otherwise."""
-        return self._shared.finish(lambda: self._search(root, known), known.mark)
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """End the child, whether or not what it does was needed."""
-        self._shared.__exit__()
-
-    @contextmanager
-    def _search(self, root: int, known: Known) -> Iterator[Search]:
-        with _asking(self._table) as ask:
-            yield search_of(known.mark, known.glimpses, partial(_changed, root, ask, stand_for=self._stand_for))
 
 
 def key_of(seen: os.stat_result) -> FolderKey:

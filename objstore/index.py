@@ -380,8 +380,8 @@ class Index(Lookups):
             )
             self._db.executemany("DELETE FROM stood WHERE folder = ?", [(folder,) for folder in gone or ()])
             self._db.execute("DELETE FROM stood_until")
-            row = (*until, self._number("SELECT count(*) FROM stood"), os.urandom(16))
-            self._db.execute("INSERT INTO stood_until VALUES (?, ?, ?, ?, ?, ?)", (*row, checksum("stood_until", *row)))
+            row = (*until, self._number("SELECT count(*) FROM stood"))
+            self._db.execute("INSERT INTO stood_until VALUES (?, ?, ?, ?, ?)", (*row, checksum("stood_until", *row)))
 
     # ---- inside: the database
 

@@ -62,7 +62,7 @@ SqliteError: TypeAlias = sqlite3.DatabaseError | UnicodeDecodeError
 SQLITE_ERRORS: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What comes of a database that can't be opened: what SQLite says of a damaged schema may be no text."""
 
-SCHEMA_VERSION: Final = 25
+SCHEMA_VERSION: Final = 26
 _BUSY_SECONDS: Final = 10
 _EMPTY_SECONDS: Final = 1
 """How long to wait for a file without a byte: who makes one needs some milliseconds."""
@@ -144,7 +144,7 @@ CREATE TABLE seen (
     path BLOB PRIMARY KEY, inode INTEGER, size INTEGER, mtime INTEGER, ctime INTEGER, blob BLOB, checksum BLOB
 ) WITHOUT ROWID;
 CREATE TABLE stood (folder BLOB PRIMARY KEY, names BLOB, digest BLOB, others BLOB, checksum BLOB) WITHOUT ROWID;
-CREATE TABLE stood_until (edit INTEGER, decision INTEGER, taken_back INTEGER, folders INTEGER, mark BLOB, checksum BLOB)
+CREATE TABLE stood_until (edit INTEGER, decision INTEGER, taken_back INTEGER, folders INTEGER, checksum BLOB)
 """
 
 SUMS: Final = {
@@ -157,7 +157,7 @@ SUMS: Final = {
     "snapshots": "row_checksum('snapshots', number, id, segment, offset, root, baseline, expired)",
     "seen": "row_checksum('seen', path, inode, size, mtime, ctime, blob)",
     "stood": "row_checksum('stood', folder, names, digest, others)",
-    "stood_until": "row_checksum('stood_until', edit, decision, taken_back, folders, mark)",
+    "stood_until": "row_checksum('stood_until', edit, decision, taken_back, folders)",
 }
 """What the column `checksum` of a table holds. Of a blob that is not stored it is NULL."""
 

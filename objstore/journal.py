@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from objstore.disk import Disk
     from objstore.finishing import Finishing
     from objstore.generations import Place
-    from objstore.headstart import HeadStart
     from objstore.paths import Tree
     from objstore.segments import Group
     from objstore.transition import Blobs, Step, Transition
@@ -102,7 +101,6 @@ class Journal:
         self._holder = 0  # the thread that uses the store at this moment; 0: none
         self._queue: Final = allocate_lock()  # of threads that wait for another process
         self._users = 0  # who use the store at this moment, one within the other
-        self.ahead: HeadStart | None = None  # at what the next look will ask for
         self.progress: Progress = silent  # is told how far long work is, whatever asked for it
         self._lock: Final = WriterLock(os.path.join(self._folder, "lock"))
         self._scratch: int | None = None
@@ -591,8 +589,6 @@ class Journal:
         self._is_behind = may_wait and was_behind
         if self._is_behind:
             return
-        if self.ahead is not None:
-            self.ahead.end()  # it may have seen some of the files before they follow, and others after it
         finishing = self._finishing_here()
         try:
             finishing.carry_out(self.store, marked, boot)

@@ -68,15 +68,14 @@ class Looks:
 
     def __init__(self) -> None:
         """Begin with none."""
-        self.kept = b""  # stands for all that was kept, as it was
         self.until = (0, 0, 0)  # what is settled is settled with what was recorded until then
         self.newest = (b"", b"")  # ids of the edit and the decision that were the newest
         self._rows: dict[bytes, list[Any]] = {}  # as they are kept
         self._open: dict[bytes, FolderLook] = {}  # those that were asked for, or are new
 
     @classmethod
-    def decoded(cls, stored: bytes, store: bytes | None = None, baseline: int = 0) -> Self:
-        """Return what was kept; nothing for bytes that are damaged, of another store (None: any) or another form.
+    def decoded(cls, stored: bytes, store: bytes, baseline: int) -> Self:
+        """Return what was kept; nothing for bytes that are damaged, of another store or another form.
 
         What was settled against another baseline is not settled.
         """
@@ -86,13 +85,12 @@ class Looks:
         if stored[:body] == _MAGIC + blob_id(packed):
             try:
                 kept_for, kept_baseline, until, newest, rows = unpackb(packed)
-                is_ours = store in {None, kept_for} and _are_types(until, _UNTIL) and _are_types(newest, _NEWEST)
+                is_ours = store == kept_for and _are_types(until, _UNTIL) and _are_types(newest, _NEWEST)
                 if not is_ours or not 0 <= min(until) <= max(until) <= MAX_INT or not all(map(_is_row, rows)):
                     return looks
             # The hash has no key, so it tells damage, and not who wrote them.
             except (ValueError, TypeError):
                 return looks
-            looks.kept = stored[len(_MAGIC) : body]
             looks.until, looks.newest = tuple(until), tuple(newest)
             looks._rows = {row[_PATH]: row for row in rows}
             if kept_baseline != baseline:

@@ -14,9 +14,8 @@ from itertools import repeat
 from objstore.annotations import Any, Final
 from objstore.facts import FACTS, pack_facts
 from objstore.standard import contextmanager, suppress
-from objstore.twofold import is_single
 
-__all__ = ["Lstats", "lstats_from"]
+__all__ = ["Lstats", "is_single", "lstats_from"]
 
 _ROWS: Final = 256
 """Files that are asked for before what was found is taken: the table stays in a processor's nearer caches."""
@@ -130,6 +129,12 @@ def lstats_from(folder: int) -> Lstats | None:
         return lstats if lstats.facts(folder, [b"."]) == known else None
     except OSError:
         return None
+
+
+def is_single() -> bool:
+    """Return whether this process has no thread but this one."""
+    threading = sys.modules.get("threading")  # a process that has not imported it has started no thread
+    return threading is None or threading.active_count() == 1
 
 
 @cache

@@ -9,7 +9,6 @@ from typing import Final
 
 from objstore.journal import Journal
 from objstore.looks import Looks
-from objstore.mark import place_in
 from objstore.ondisk import linked
 from objstore.records import Decision, Edit
 from objstore.writerlock import GAP_SECONDS
@@ -26,20 +25,16 @@ class Meanwhile:
     def __init__(self, journal: Journal) -> None:
         """Begin. Whoever is writing comes to the end before, and what a crashed writer left is finished.
 
-        A head start that saw files before they had followed is ended. Raises what Journal.writing raises.
+        Raises what Journal.writing raises.
         """
         self._journal: Final = journal
         for _ in range(_LOOKS):
             with journal.reading() as store:
                 if not journal.unfinished():
-                    if journal.ahead is not None and place_in(journal.ahead.mark) != store.end:
-                        journal.ahead.end()
                     self._until = store.index.moment()
                     return
             time.sleep(GAP_SECONDS)
         with journal.writing():
-            if journal.ahead is not None:
-                journal.ahead.end()
             self._until = journal.store.index.moment()
 
     def paths(self, looks: Looks) -> set[bytes]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from objstore.annotations import TYPE_CHECKING, Final
 from objstore.facts import Glimpse
+from objstore.generations import Place
 from objstore.ids import blob_id
 from objstore.indexfile import checksum
 from objstore.values import NamedTuple
@@ -17,13 +18,12 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator
 
-    from objstore.generations import Place
     from objstore.indexrows import Look
 
-__all__ = ["AllStood", "Moment", "StatLookups", "Stood", "all_stood", "digest", "folder_of", "glimpse_of"]
+__all__ = ["AllStood", "Moment", "StatLookups", "Stood", "digest", "folder_of", "glimpse_of"]
 
-_OF_ALL: Final = 6
-"""Columns that `all_stood` asks for of all folders together, before those of each."""
+_OF_ALL: Final = 5
+"""Columns that `StatLookups.stood` asks for of all folders together, before those of each."""
 
 _FOLDER_END: Final = ord("/") + 1
 
@@ -49,7 +49,6 @@ class AllStood(NamedTuple):
     """Every folder with recorded files."""
 
     until: Moment  # that is all that was recorded of them until then; of what came since, they may know as well
-    mark: bytes  # another one each time that anything of this is kept
     folders: list[Stood]  # by path
 
 
@@ -93,8 +92,25 @@ class StatLookups:
         return Moment(*row)
 
     def stood(self) -> AllStood | None:
-        """Return every folder with recorded files (None: nothing was ever kept)."""
-        return all_stood(self._db)
+        """Return every folder with recorded files (None: nothing was kept, or not what was put in).
+
+        All of it is believed or nothing: no folder that is missing would be looked into.
+        """
+        # One question, for while it is answered nothing changes.
+        rows = self._db.execute(
+            "SELECT edit, decision, taken_back, folders, stood_until.checksum, "
+            "folder, names, digest, others, stood.checksum FROM stood_until LEFT JOIN stood ORDER BY folder"
+        ).fetchall()
+        if not rows:
+            return None
+        *until, count, found = rows[0][:_OF_ALL]
+        kept = [row[_OF_ALL:] for row in rows if row[_OF_ALL] is not None]
+        is_sound = (
+            len(kept) == count
+            and found == checksum("stood_until", *until, count)
+            and all(row[-1] == checksum("stood", *row[:-1]) for row in kept)
+        )
+        return AllStood(Moment(*until), [Stood(*row[:-1]) for row in kept]) if is_sound else None
 
     def has_all_stood(self) -> bool:
         """Return whether what is kept of folders is what was put in, all of it, or nothing is kept."""
@@ -102,8 +118,6 @@ class StatLookups:
 
     def recorded_since(self, moment: Moment) -> list[Place]:
         """Return where the edits and decisions lie that were recorded after that moment, also those taken back."""
-        from objstore.generations import Place  # a status need not wait for it before it looks at files
-
         rows = self._db.execute(
             "SELECT segment, offset FROM edits WHERE seq > ? "
             "UNION ALL SELECT segment, offset FROM decisions WHERE number > ?",
@@ -145,28 +159,6 @@ class StatLookups:
             return set()
         paths = self._db.execute("SELECT path, document FROM paths")
         return {path for path, document in paths if document in documents}
-
-
-def all_stood(db: sqlite3.Connection) -> AllStood | None:
-    """Return what an index has kept of every folder (None: nothing, or not what was put in).
-
-    All of it is believed or nothing: no folder that is missing would be looked into. Raises what SQLite raises.
-    """
-    # One question, for while it is answered nothing changes.
-    rows = db.execute(
-        "SELECT edit, decision, taken_back, folders, mark, stood_until.checksum, "
-        "folder, names, digest, others, stood.checksum FROM stood_until LEFT JOIN stood ORDER BY folder"
-    ).fetchall()
-    if not rows:
-        return None
-    *until, count, mark, found = rows[0][:_OF_ALL]
-    kept = [row[_OF_ALL:] for row in rows if row[_OF_ALL] is not None]
-    is_sound = (
-        len(kept) == count
-        and found == checksum("stood_until", *until, count, mark)
-        and all(row[-1] == checksum("stood", *row[:-1]) for row in kept)
-    )
-    return AllStood(Moment(*until), mark, [Stood(*row[:-1]) for row in kept]) if is_sound else None
 
 
 def digest(facts: bytes) -> bytes:

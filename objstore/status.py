@@ -16,7 +16,6 @@ from objstore.views import ExternalChange, PendingGroup, Reclaimable, StandingMa
 
 if TYPE_CHECKING:
     from objstore.generations import Place
-    from objstore.headstart import HeadStart
     from objstore.journal import Journal
     from objstore.store import Store
 
@@ -29,9 +28,9 @@ _PAUSE_SECONDS: Final = 0.002
 _UNFINISHED: Final = "what was last recorded of it may not be written yet"
 
 
-def report(journal: Journal, ahead: HeadStart | None = None) -> StatusReport:
-    """Return the workspace at a glance; `ahead`: one that may have been begun already."""
-    external, unreadable = _looked(journal, ahead)
+def report(journal: Journal) -> StatusReport:
+    """Return the workspace at a glance."""
+    external, unreadable = _looked(journal)
     with journal.reading():
         return _told(journal, external, unreadable)
 
@@ -109,7 +108,7 @@ def external_changes(journal: Journal) -> tuple[ExternalChange, ...]:
     return _looked(journal)[0]
 
 
-def _looked(journal: Journal, ahead: HeadStart | None = None) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
+def _looked(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
     """Return the files that are not what the journal says, and those that can't be read.
 
     Only files whose times changed are read. No lock is taken, so a writer may be between the log and its files, and
@@ -122,7 +121,7 @@ def _looked(journal: Journal, ahead: HeadStart | None = None) -> tuple[tuple[Ext
         with journal.reading() as store:
             had_followed, end = not journal.unfinished(), store.end
             marked, is_of_this_start = journal.followed()
-            found, unreadable = _look(journal, ahead)
+            found, unreadable = _look(journal)
         if not found:
             return found, unreadable
         until = time.monotonic() + _WAIT_SECONDS if until is None else until
@@ -170,8 +169,8 @@ def _without(
     return sure, (*unreadable, *unfinished)
 
 
-def _look(journal: Journal, ahead: HeadStart | None = None) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
-    suspects = changed_tips(journal, ahead)
+def _look(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
+    suspects = changed_tips(journal)
     # What was deleted matters only where nothing else has the path since, and something stands there again.
     suspects += [tip for tip in journal.store.index.gone() if _stands(journal, tip.path)]
     found: list[ExternalChange] = []

@@ -16,8 +16,7 @@ from typing import Final, NamedTuple
 from objstore.disk import failure, is_absence
 from objstore.errors import CasError, FileChanged, FileMissing, PermissionRefused
 from objstore.facts import FACTS, Facts, pack_facts
-from objstore.glance import changed_by_one, changed_folders, key_of
-from objstore.headstart import HeadStart
+from objstore.glance import changed_folders, key_of
 from objstore.ids import BlobId, blob_id
 from objstore.ignores import GIT_IGNORE_FILE, IGNORE_FILE, TAGS, Rules
 from objstore.looks import UNKNOWN, FolderLook, Looks, Touched
@@ -92,7 +91,7 @@ class _Names:
 class Survey:
     """One walk through a folder and all below it."""
 
-    def __init__(  # noqa: PLR0913 - each is one thing that the journal knows and a survey does not
+    def __init__(
         self,
         tree: Tree,
         looks: Looks,
@@ -102,17 +101,14 @@ class Survey:
         gitignored: bool = True,
         limits: Limits | None = None,
         progress: Progress = silent,
-        is_alone: bool = False,
         is_covered: Callable[[bytes, bytes], bool] = lambda _, __: False,
-        ahead: HeadStart | None = None,
     ) -> None:
         """Take what is known from the last look, to be brought up to date, and the file system's time now.
 
         `keep` is given every file that is read. `gitignored`: whether what `.gitignore` files name is covered too.
         `progress` is told of the files in folders that have to be looked into, as far as is known how many there are.
-        `is_alone`: whether one process is to do it, because nobody waits, and others have something else to do.
         `is_covered`: whether a folder, given with a tag that stands in it, was covered before that tag came, as far as
-        others than the looks know. `ahead`: a glance at the whole tree that may have been begun already.
+        others than the looks know.
         """
         self._tree: Final = tree
         self._clock: Final = clock
@@ -120,11 +116,9 @@ class Survey:
         self._rule_files: Final = (IGNORE_FILE,) if gitignored else (GIT_IGNORE_FILE, IGNORE_FILE)
         self._limits: Final = limits or Limits()
         self._progress: Final = progress
-        self._changed: Final = changed_by_one if is_alone else changed_folders
         self._seen = 0  # files that `progress` was told of
         self._due = 0  # how many there are, as far as that is known
         self._is_covered: Final = is_covered
-        self._ahead: Final = ahead
         self._device: Final = os.fstat(tree.fd).st_dev
         self._scope = b""
         self._above_scope = Rules()
@@ -151,9 +145,7 @@ class Survey:
     def glance(self, scope: bytes = b"") -> list[bytes]:
         """Return the known folders at and below `scope` that have to be looked into; the others are as they were."""
         sure, unsure = self.looks.glimpses(scope)
-        root = self._tree.fd
-        found = self._ahead.finish_look(root, self.looks.kept, sure) if self._ahead and not scope else None
-        return unsure + (self._changed(root, sure) if found is None else found)
+        return unsure + changed_folders(self._tree.fd, sure)
 
     def is_as_known(self, scope: bytes, suspects: Iterable[bytes]) -> bool:
         """Return whether nothing is left to look into or to tell in a folder of which a glance has found `suspects`."""

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from objstore.collection import Collected, CollectionPlan
     from objstore.decisions import Request
     from objstore.files import Files
-    from objstore.headstart import HeadStart
     from objstore.hunks import Hunk
     from objstore.ids import BlobId
     from objstore.inspection import BlamedLines, RecordView, SegmentView, StoreStats
@@ -101,22 +100,13 @@ class Workspace:
         return cls.open(tree.root, disk, is_real=is_real)
 
     @classmethod
-    def open(
-        cls,
-        root: str | os.PathLike[str],
-        disk: Disk | None = None,
-        *,
-        is_real: bool = False,
-        ahead: HeadStart | None = None,
-    ) -> Workspace:
+    def open(cls, root: str | os.PathLike[str], disk: Disk | None = None, *, is_real: bool = False) -> Workspace:
         """Open the store in `root`, and finish what a crashed writer left, unless another process is at it.
 
-        `is_real`: `root` is where the folder was found to be; a link put on the way since is not followed. `ahead`:
-        what may have been begun of the next look.
+        `is_real`: `root` is where the folder was found to be; a link put on the way since is not followed.
         Raises NotAWorkspace, StoreDamaged, StoreReplaced, and PathIsSymlink for such a link.
         """
         journal = Journal(os.fspath(root), disk or Disk(), is_real=is_real)
-        journal.ahead = ahead
         try:
             journal.finish()
         except BaseException:
@@ -125,9 +115,9 @@ class Workspace:
         return cls(journal)
 
     @classmethod
-    def find(cls, start: str | os.PathLike[str], *, ahead: HeadStart | None = None) -> Workspace:
-        """Open the nearest workspace at or above `start`; `ahead` as of `open`. Raises NotAWorkspace, StoreDamaged."""
-        return cls.open(find_root(os.fspath(start)), ahead=ahead)
+    def find(cls, start: str | os.PathLike[str]) -> Workspace:
+        """Open the nearest workspace at or above `start`. Raises NotAWorkspace, StoreDamaged."""
+        return cls.open(find_root(os.fspath(start)))
 
     def reopen(self) -> None:
         """Open the store again if it refuses to write because a write has failed. Raises as `open` does."""
@@ -372,12 +362,12 @@ class Workspace:
         with self._journal.reading():
             return history.changed_since(self._journal, seen)
 
-    def status(self, ahead: HeadStart | None = None) -> StatusReport:
-        """Return the workspace at a glance; `ahead`: one that may have been begun already."""
+    def status(self) -> StatusReport:
+        """Return the workspace at a glance."""
         from objstore import status
 
         with self._journal.asking():
-            return status.report(self._journal, ahead)
+            return status.report(self._journal)
 
     def external_changes(self) -> tuple[ExternalChange, ...]:
         """Return every recorded file that is not what the journal says."""

@@ -1,6 +1,7 @@
 """The command `cas status`: the workspace at a glance."""
 
 from cli.invocation import Invocation, command, json_option
+from cli.overview import status_text
 from cli.terminal import write
 
 __all__ = ["status"]
@@ -18,6 +19,4 @@ def status(*, as_json: bool) -> None:
 
         write([json_line(status_shape(report))])
     else:
-        from cli.overview import status_text
-
         write(status_text(report, invocation.screen()))

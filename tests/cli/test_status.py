@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 from tests.cli.desk import PROGRAM, Desk, cold_cas, environment
@@ -117,30 +116,20 @@ def test_json_is_one_document_of_a_fixed_shape(desk: Desk) -> None:
     assert blobs[0] != blobs[1]
 
 
-def test_a_plain_status_says_what_the_whole_command_says(desk: Desk) -> None:
-    """It takes a way of its own, without click; every error is told by the whole command."""
+def test_a_status_is_of_the_workspace_that_is_asked_for(desk: Desk) -> None:
     desk.write("a.txt", b"1\n")
     (desk.folder / ".cas" / "hook.log").write_bytes(b"a fault\n")
-    plain = desk.cas("status")
-    assert plain == desk.cas("status", "--color", "auto")
-    assert (plain.status, plain.said, plain.text.splitlines()[-1][:15]) == (0, "", "hooks: 1 fault,")
-    assert plain == cold_cas("-C", str(desk.folder), "status", folder=Path("/"))
-    assert plain == cold_cas("status", folder=Path("/"), settings={"CAS_WORKSPACE": str(desk.folder)})
+    here = desk.cas("status")
+    assert (here.status, here.said, here.text.splitlines()[-1][:15]) == (0, "", "hooks: 1 fault,")
+    assert here == cold_cas("-C", str(desk.folder), "status", folder=Path("/"))
+    assert here == cold_cas("status", folder=Path("/"), settings={"CAS_WORKSPACE": str(desk.folder)})
     for words, status in ((["status"], 10), (["-C", "/nowhere", "status"], 2), (["status", "more"], 2)):
         ended = cold_cas(*words, folder=Path("/"))
         assert (ended.status, ended.text) == (status, "")
         assert ended.said.startswith("cas: ")
 
 
-def test_a_plain_status_does_not_wait_for_click(desk: Desk) -> None:
-    telling = "import sys; from cli import plainstatus; plainstatus.plain_status(['status']); print(*sys.modules)"
-    ran = subprocess.run(
-        [sys.executable, "-P", "-c", telling], cwd=desk.folder, env=environment({}), capture_output=True, check=True
-    )
-    assert not {"click", "inspect", "objstore.codec", "objstore.records"} & set(ran.stdout.decode().split())
-
-
-def test_a_plain_status_onto_a_full_disk_ends_as_any_command(desk: Desk) -> None:
+def test_a_status_onto_a_full_disk_ends_as_any_command(desk: Desk) -> None:
     with Path("/dev/full").open("wb") as full:
         ran = subprocess.run(
             [*PROGRAM, "status"], cwd=desk.folder, env=environment({}), stdout=full, stderr=subprocess.PIPE, check=False

@@ -13,8 +13,7 @@ from hypothesis import given, strategies as st
 
 from objstore.facts import FACTS, FACTS_SIZE, Facts, FolderKey, Glimpse, pack_facts, unpack_facts
 from objstore.glance import changed_folders, key_of
-from objstore.lstats import lstats_from
-from objstore.twofold import is_single
+from objstore.lstats import is_single, lstats_from
 
 TIMES = st.integers(-(1 << 63), (1 << 63) - 1)
 WORDS = st.integers(0, (1 << 64) - 1)

@@ -1,15 +1,10 @@
 """What a status passes by: files that look as they did when they were as recorded, and nothing else, ever."""
 
-import errno
 import os
 import shutil
-import signal
 import sqlite3
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +12,6 @@ import pytest
 
 from objstore import Action, Workspace
 from objstore.asrecorded import changed_tips
-from objstore.twofold import Search, Shared, search_of
 from tests.workspace.scene import Scene
 
 FOLDERS: Final = ("", "a", "a/b", "a/bc", "d e", "deep/er/est", *(f"more{number}" for number in range(40)))
@@ -241,78 +235,3 @@ def test_a_file_that_is_new_in_a_known_folder_is_looked_at_too(settled: Scene) -
     assert found(settled) == ["more1/three"]
     (settled.root / "more1/three").write_bytes(b"as recorded\n")
     settled.delete("more1/three")
-
-
-def making(search: Search) -> Callable[[], AbstractContextManager[Search]]:
-    """Return what gives a search that is there already."""
-    return lambda: nullcontext(search)
-
-
-def paths_by_two(find: Callable[[Sequence[bytes]], list[bytes]], items: Sequence[bytes]) -> list[bytes]:
-    """Return what two processes find together."""
-    search = making(search_of(b"", items, find))
-    with Shared(search) as shared:
-        return shared.finish(search, b"")
-
-
-def test_two_processes_find_what_one_finds() -> None:
-    items = [b"", b"a", b"a/b", b"other", b"\n", b"-"]
-    for wanted in (items, [], [b""], items[3:], [b"", b"a"]):
-
-        def among(some: Sequence[bytes], wanted: Sequence[bytes] = wanted) -> list[bytes]:
-            return [item for item in some if item in wanted]
-
-        assert sorted(paths_by_two(among, items)) == sorted(wanted)
-        assert sorted(paths_by_two(among, items * 50)) == sorted(wanted * 50)
-
-
-def test_what_a_child_that_died_has_not_told_is_found_here() -> None:
-    parent = os.getpid()
-
-    def found_here(some: Sequence[bytes]) -> list[bytes]:
-        if os.getpid() != parent:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return list(some)
-
-    assert sorted(paths_by_two(found_here, [b"a", b"b", b"c"])) == [b"a", b"b", b"c"]
-
-
-def test_what_a_child_did_of_another_list_is_of_no_use() -> None:
-    theirs, ours = [b"a", b"b", b"c"] * 20, [b"b", b"d"] * 30
-    for mark, others in ((b"one", b"two"), (b"one", b"one and more"), (b"one and more", b"one")):
-        with Shared(making(search_of(others, theirs, list))) as shared:
-            found = shared.finish(making(search_of(mark, ours, list)), mark)
-        assert sorted(found) == sorted(ours)
-
-
-def test_where_no_process_can_be_made_nothing_is_left_open() -> None:
-    """Two pipes need four descriptors; with room for three, the second is refused."""
-    script = """
-import os, resource
-from objstore.twofold import Shared
-fds = os.listdir("/proc/self/fd")
-room = max(map(int, fds)) + 3
-resource.setrlimit(resource.RLIMIT_NOFILE, (room, room))
-try:
-    Shared(lambda: None)
-except OSError as error:
-    print(error.errno, os.listdir("/proc/self/fd") == fds)
-"""
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60, check=True)
-    assert ran.stdout == b"%d True\n" % errno.EMFILE
-
-
-def test_of_two_processes_the_slow_one_is_given_less() -> None:
-    parent = os.getpid()
-    own: list[bytes] = []
-
-    def found_slowly_by_the_other(some: Sequence[bytes]) -> list[bytes]:
-        if os.getpid() == parent:
-            own.extend(some)
-        else:
-            time.sleep(0.1)
-        return list(some)
-
-    items = [b"%d" % i for i in range(320)]
-    assert sorted(paths_by_two(found_slowly_by_the_other, items)) == sorted(items)
-    assert len(own) > 200

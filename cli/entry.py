@@ -1,7 +1,6 @@
 """The first thing that `cas` runs: what is waited for at every key press, prompt or tool call, else the command.
 
-Next to nothing is imported here that Python has not imported by itself: `contextlib` alone would be a fifth of what an
-agent waits for where a helper answers its hook.
+Next to nothing is imported here that Python has not imported by itself: a shell waits for this at each completion.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-TYPE_CHECKING = False  # as in `errand`
+TYPE_CHECKING = False  # as type checkers know it: importing `typing` takes 5 ms
 if TYPE_CHECKING:
     from typing import Final, NoReturn
 
@@ -17,6 +16,9 @@ __all__ = ["main"]
 
 _COLLECT_AFTER: Final = 100_000
 """Objects that a command makes before the garbage collector looks at them."""
+
+_LONGEST_EVENT: Final = 64 << 20
+"""Bytes of a hook's event that are read: it may hold a whole file, twice."""
 
 _INTERRUPTED: Final = 130  # as `cli.main` has it, which may be what was being imported
 
@@ -88,9 +90,9 @@ def _ended(status: int) -> int:
 
 
 def _hook(arguments: list[str]) -> NoReturn:
-    """Handle the event on standard input, or have it handled by the helper that stays, and end with status 0."""
+    """Handle the event on standard input, and end with status 0."""
     try:
-        _tell(arguments)
+        _handle(arguments)
     except Exception as error:  # noqa: BLE001 - an agent must go on, whatever fails here
         try:
             from cli.hooking import log_fault
@@ -104,30 +106,20 @@ def _hook(arguments: list[str]) -> NoReturn:
     os._exit(0)
 
 
-def _tell(arguments: list[str]) -> None:
-    """Handle the event, or have it handled. Raises what an unfinished installation or a poor system may raise."""
-    from cli.errand import LONGEST_EVENT, asked
-
+def _handle(arguments: list[str]) -> None:
+    """Handle the event. Raises what an unfinished installation or a poor system may raise."""
     try:
         os.getcwd()  # noqa: PTH109 - pathlib costs 4 ms of start-up
     except OSError:
         # A tool may have removed the folder that the agent was in; the event says itself where that was.
         os.chdir("/")
     try:
-        given = sys.stdin.buffer.read(LONGEST_EVENT)
+        given = sys.stdin.buffer.read(_LONGEST_EVENT)
     except (AttributeError, OSError):
         given = b""  # an event that makes no sense, and is told as one
-    answer = asked(arguments[0], given) if len(arguments) == 1 else None
-    if answer is None:
-        import gc
+    import gc
 
-        gc.disable()  # a short life leaves little to collect, and looking for it takes a tenth of the time
-        from cli.hooking import main as handle
+    gc.disable()  # a short life leaves little to collect, and looking for it takes a tenth of the time
+    from cli.hooking import main as handle
 
-        handle(arguments, given)
-        return
-    try:
-        sys.stdout.buffer.write(answer)
-        sys.stdout.buffer.flush()
-    except (AttributeError, OSError):
-        pass  # nobody reads it, and the agent goes on
+    handle(arguments, given)

@@ -227,7 +227,7 @@ def _is_waited_for(given: Sequence[str]) -> bool:
         if word in {"-C", "--color"}:
             next(words, None)
         elif not word.startswith("-"):
-            return word == "hook" and "--resident" not in given and not (sys.stdin is not None and sys.stdin.isatty())
+            return word == "hook" and not (sys.stdin is not None and sys.stdin.isatty())
     return False
 
 

@@ -8,7 +8,7 @@ from itertools import islice
 from cli.terminal import Screen, end_of, padded, shown_name, shown_width, width_of_terminal
 
 # Nothing of the store is imported here: the start of `cas status` is measured.
-TYPE_CHECKING = False  # as in `errand`
+TYPE_CHECKING = False  # as in `entry`
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Final

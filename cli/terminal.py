@@ -8,7 +8,7 @@ from functools import cache
 
 from objstore import value
 
-TYPE_CHECKING = False  # as in `errand`
+TYPE_CHECKING = False  # as in `entry`
 if TYPE_CHECKING:
     import re
     from collections.abc import Iterable, Iterator

@@ -15,7 +15,7 @@ from typing import Final, Self
 from objstore.disk import Disk, read_all
 from objstore.errors import NoSuchSetting, PermissionRefused, SettingInvalid, SettingsUnreadable
 from objstore.limits import RetentionLimits, is_anything_set, settings_files
-from objstore.settings import SETTINGS, Setting, SettingValue, literal_of, value_of
+from objstore.settings import OBSOLETE, SETTINGS, Setting, SettingValue, literal_of, value_of
 from objstore.tomltext import Table, parsed, with_value, without_value
 from objstore.values import value
 
@@ -62,7 +62,7 @@ class Configuration:
         found = [(path, self._read(path)) for path in self.files]
         for path, table in found:
             for name in _names(table):
-                if name not in SETTINGS:
+                if name not in SETTINGS and name not in OBSOLETE:
                     raise NoSuchSetting(name, path, _nearest(name))
         return [_given(setting, found) for setting in SETTINGS.values()]
 

@@ -47,7 +47,6 @@ class Looking:
             progress=self._journal.progress,
             gitignored=gitignored is not False,
             limits=limits,
-            is_alone=self._journal.keeps_out,
             is_covered=self._was_covered,
             ahead=self._journal.ahead,
         )

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from objstore.terms import MAX_INT
 from objstore.values import value
 
-__all__ = ["SETTINGS", "Kind", "Setting", "SettingValue", "literal_of", "value_of"]
+__all__ = ["OBSOLETE", "SETTINGS", "Kind", "Setting", "SettingValue", "literal_of", "value_of"]
 
 SettingValue: TypeAlias = int | bool | None
 """Seconds of an age, bytes of a size, whether a switch is on. None: no limit."""
@@ -102,12 +102,6 @@ SETTINGS: Final = MappingProxyType(
                 meaning="How often the server looks whether the store is over a limit.",
             ),
             Setting(
-                name="hook.resident",
-                kind=Kind.SWITCH,
-                default="off",
-                meaning="Whether hooks start a helper that stays, so that the next ones are answered sooner.",
-            ),
-            Setting(
                 name="snapshot.gitignored",
                 kind=Kind.SWITCH,
                 default="on",
@@ -117,6 +111,10 @@ SETTINGS: Final = MappingProxyType(
     }
 )
 """Every setting by its name, in the order in which they are listed."""
+
+
+OBSOLETE: Final = frozenset({"hook.resident"})
+"""Settings of earlier versions: a file that still has one loads, and it means nothing."""
 
 
 def value_of(kind: Kind, given: object) -> SettingValue:

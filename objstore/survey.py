@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from objstore.disk import failure, is_absence
 from objstore.errors import CasError, FileChanged, FileMissing, PermissionRefused
 from objstore.facts import FACTS, Facts, pack_facts
-from objstore.glance import changed_by_one, changed_folders, key_of
+from objstore.glance import changed_folders, key_of
 from objstore.headstart import HeadStart
 from objstore.ids import BlobId, blob_id
 from objstore.ignores import GIT_IGNORE_FILE, IGNORE_FILE, TAGS, Rules
@@ -102,7 +102,6 @@ class Survey:
         gitignored: bool = True,
         limits: Limits | None = None,
         progress: Progress = silent,
-        is_alone: bool = False,
         is_covered: Callable[[bytes, bytes], bool] = lambda _, __: False,
         ahead: HeadStart | None = None,
     ) -> None:
@@ -110,7 +109,6 @@ class Survey:
 
         `keep` is given every file that is read. `gitignored`: whether what `.gitignore` files name is covered too.
         `progress` is told of the files in folders that have to be looked into, as far as is known how many there are.
-        `is_alone`: whether one process is to do it, because nobody waits, and others have something else to do.
         `is_covered`: whether a folder, given with a tag that stands in it, was covered before that tag came, as far as
         others than the looks know. `ahead`: a glance at the whole tree that may have been begun already.
         """
@@ -120,7 +118,6 @@ class Survey:
         self._rule_files: Final = (IGNORE_FILE,) if gitignored else (GIT_IGNORE_FILE, IGNORE_FILE)
         self._limits: Final = limits or Limits()
         self._progress: Final = progress
-        self._changed: Final = changed_by_one if is_alone else changed_folders
         self._seen = 0  # files that `progress` was told of
         self._due = 0  # how many there are, as far as that is known
         self._is_covered: Final = is_covered
@@ -153,7 +150,7 @@ class Survey:
         sure, unsure = self.looks.glimpses(scope)
         root = self._tree.fd
         found = self._ahead.finish_look(root, self.looks.kept, sure) if self._ahead and not scope else None
-        return unsure + (self._changed(root, sure) if found is None else found)
+        return unsure + (changed_folders(root, sure) if found is None else found)
 
     def is_as_known(self, scope: bytes, suspects: Iterable[bytes]) -> bool:
         """Return whether nothing is left to look into or to tell in a folder of which a glance has found `suspects`."""

@@ -92,11 +92,3 @@ def test_a_plain_status_that_finds_a_change_imports_nothing_that_takes_long(desk
 def test_no_command_imports_the_server(desk: Desk) -> None:
     desk.write("a", b"x\n")
     assert not {"mcp", "mcptools"} & modules_after(desk, "reject", "1")
-
-
-def test_who_hands_an_event_to_the_helper_imports_next_to_nothing() -> None:
-    listing = "import sys; before = set(sys.modules); import cli.entry, cli.errand; print(*set(sys.modules) - before)"
-    ran = subprocess.run(
-        [sys.executable, "-P", "-c", listing], env=environment({}), capture_output=True, timeout=PATIENCE, check=True
-    )
-    assert set(ran.stdout.decode().split()) == {"__future__", "_socket", "cli", "cli.entry", "cli.errand"}

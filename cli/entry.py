@@ -1,6 +1,6 @@
-"""The first thing that `cas` runs: what is waited for at every key press, prompt or tool call, else the command.
+"""The first thing that `cas` runs: what is waited for at every prompt or tool call, else the command.
 
-Next to nothing is imported here that Python has not imported by itself: a shell waits for this at each completion.
+Next to nothing is imported here that Python has not imported by itself.
 """
 
 from __future__ import annotations
@@ -33,13 +33,8 @@ def main() -> int:
 
 
 def _run() -> int:
-    if sys.argv[1:2] == ["--complete"]:
-        # Before click is imported: that alone takes longer than all of this.
-        from cli.completion import complete
-
-        return complete(sys.argv[2:])
     if sys.argv[1:2] == ["hook"] and not any(word.startswith("-") for word in sys.argv[2:]) and not _is_typed():
-        # The same: an agent waits for this before and after each of its tools.
+        # Before click is imported: an agent waits for this before and after each of its tools.
         _hook(sys.argv[2:])
     if "status" in sys.argv[1:4]:
         # As little as can be, for as often as a prompt asks.

@@ -85,7 +85,7 @@ COMMANDS: Final = {
     "purge": "cli.commands.purge:purge",
     "pin": "cli.commands.pin:pin",
     "config": "cli.commands.config:config",
-    "completion": "cli.commands.shell:completion",
+    "completion": "cli.commands.setup:completion",
     "watch": "cli.commands.watch:watch",
     "setup": "cli.commands.wiring:setup",
     "doctor": "cli.commands.wiring:doctor",
@@ -132,6 +132,8 @@ class LazyGroup(click.Group):
         `help NAME` is another spelling of `NAME --help`.
         """
         if args[0] == "help":
+            if ctx.resilient_parsing:  # a shell completes the command line: what follows `help` is a command's name
+                return super().resolve_command(ctx, args[1:]) if args[1:] else (None, None, [])
             if len(args) == 1 or args[1:] == ["help"]:
                 click.echo(ctx.get_help())
                 ctx.exit()
@@ -199,6 +201,10 @@ def main(arguments: list[str] | None = None, ahead: "HeadStart | None" = None) -
 
     `ahead`: what may have been begun of the command's look.
     """
+    if arguments is None and (instruction := os.environ.get("_CAS_COMPLETE")):
+        from cli.completion import complete
+
+        return complete(cas, instruction)
     context: click.Context | None = None
     given = tuple(sys.argv[1:] if arguments is None else arguments)
     try:

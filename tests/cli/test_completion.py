@@ -376,4 +376,5 @@ def test_a_name_that_cannot_be_typed_is_not_offered(desk: Desk) -> None:
     desk.write("new\nline", b"1\n")
     desk.write("esc\x1b[31m", b"1\n")
     desk.write("plain", b"1\n")
-    assert candidates(desk, "cas cat ") == ["plain"]
+    assert candidates(desk, "cas cat ") == candidates(desk, "cas cat ", "bash") == ["plain"]
+    assert asked("cas cat ", "zsh", desk.folder).text == "plain\nplain\n_\n"

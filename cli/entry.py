@@ -1,4 +1,4 @@
-"""Entry point of the `cas` script: answers a hook or a completion, or runs a command."""
+"""Entry point of the `cas` script: answer a hook, or run a command."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 
-TYPE_CHECKING = False  # as in `errand`
+TYPE_CHECKING = False  # as type checkers know it: importing `typing` takes 5 ms
 if TYPE_CHECKING:
     from typing import Final, NoReturn
 
@@ -15,19 +15,17 @@ __all__ = ["main"]
 _COLLECT_AFTER: Final = 100_000
 """New objects after which garbage is collected. With Python's 700 a status takes 5 % longer, and finds no garbage."""
 
+_LONGEST_EVENT: Final = 64 << 20
+"""Bytes of a hook's event that are read: it may hold a whole file, twice."""
+
 _INTERRUPTED: Final = 130  # `cli.main` has the same, but may be what is being imported
 
 
 def main() -> int:
     """Run `cas` with the arguments of the process and return its exit status."""
     try:
-        if sys.argv[1:2] == ["--complete"]:
-            # Before click is imported: that alone takes longer than all of this.
-            from cli.completion import complete
-
-            return complete(sys.argv[2:])
         if sys.argv[1:2] == ["hook"] and not any(word.startswith("-") for word in sys.argv[2:]) and not _is_typed():
-            # The same: an agent waits for this before and after each of its tools.
+            # Before click is imported: an agent waits for this before and after each of its tools.
             _hook(sys.argv[2:])
         gc.set_threshold(_COLLECT_AFTER)
         from cli.main import main as run
@@ -46,9 +44,9 @@ def _is_typed() -> bool:
 
 
 def _hook(arguments: list[str]) -> NoReturn:
-    """Handle the event on standard input, or have it handled by the helper that stays, and end with status 0."""
+    """Handle the event on standard input, and end with status 0."""
     try:
-        _tell(arguments)
+        _handle(arguments)
     except Exception as error:  # noqa: BLE001 - an agent must go on, whatever fails here
         try:
             from cli.hooking import log_fault
@@ -62,28 +60,18 @@ def _hook(arguments: list[str]) -> NoReturn:
     os._exit(0)
 
 
-def _tell(arguments: list[str]) -> None:
-    """Handle the event, or have it handled. Raises what an unfinished installation or a poor system may raise."""
-    from cli.errand import LONGEST_EVENT, asked
-
+def _handle(arguments: list[str]) -> None:
+    """Handle the event. Raises what an unfinished installation or a poor system may raise."""
     try:
         os.getcwd()  # noqa: PTH109 - pathlib costs 4 ms of start-up
     except OSError:
         # A tool may have removed the folder that the agent was in; the event says itself where that was.
         os.chdir("/")
     try:
-        given = sys.stdin.buffer.read(LONGEST_EVENT)
+        given = sys.stdin.buffer.read(_LONGEST_EVENT)
     except (AttributeError, OSError):
         given = b""  # an event that makes no sense, and is told as one
-    answer = asked(arguments[0], given) if len(arguments) == 1 else None
-    if answer is None:
-        gc.disable()  # a short life leaves little to collect, and looking for it takes a tenth of the time
-        from cli.hooking import main as handle
+    gc.disable()  # a short life leaves little to collect, and looking for it takes a tenth of the time
+    from cli.hooking import main as handle
 
-        handle(arguments, given)
-        return
-    try:
-        sys.stdout.buffer.write(answer)
-        sys.stdout.buffer.flush()
-    except (AttributeError, OSError):
-        pass  # nobody reads it, and the agent goes on
+    handle(arguments, given)

@@ -18,7 +18,7 @@ from cli.clients.event import NOWHERE, Client, Event, Moment, Payload
 if TYPE_CHECKING:
     from objstore import AgentCall, AgentCalls, Untold
 
-__all__ = ["CLIENTS", "HOOK_LOG", "answer_to", "client_of", "event_of", "handle", "is_about", "log_fault", "main"]
+__all__ = ["CLIENTS", "HOOK_LOG", "client_of", "handle", "log_fault", "main"]
 
 CLIENTS: Final = {
     "claude-code": "cli.clients.claude_code",
@@ -33,6 +33,9 @@ CLIENTS: Final = {
 HOOK_LOG: Final = ".cas/hook.log"
 """Where faults are written, in the workspace."""
 
+_PROJECT: Final = "CLAUDE_PROJECT_DIR"
+"""Variable with the folder in which a session began; Gemini CLI and Cursor set it too."""
+
 _LONGEST_LOG: Final = 256 << 10
 _REJECTED: Final = (
     "The person who reviews your edits has rejected some of them; the files no longer hold them. "
@@ -46,19 +49,16 @@ def main(arguments: list[str], given: bytes) -> int:
     """Handle an event for the client that `arguments` name; return 0, whatever happens."""
     place = os.getcwd()  # noqa: PTH109 - pathlib costs 4 ms of start-up
     try:
-        from cli.errand import PROJECT  # in here, for it may be what fails
-
-        event = event_of(arguments, given, place, os.environ.get(PROJECT, ""))
+        event = _event_of(arguments, given, place, os.environ.get(_PROJECT, ""))
         place = event.place
-        answer_to(arguments, event, _print, is_last=True)
-        _start_helper(event)
+        handle(client_of(arguments[0]), event, _print)
     except Exception as error:  # noqa: BLE001 - an agent must go on, whatever fails here
         log_fault(place, arguments, error)
     return 0
 
 
-def event_of(arguments: list[str], given: bytes, folder: str, home: str = "") -> Event:
-    """Return what an event says to whoever works in `folder`; `home`: where the session began ("": nobody says).
+def _event_of(arguments: list[str], given: bytes, folder: str, home: str) -> Event:
+    """Return what an event says to whoever works in `folder`; `home`: where the session began ("": unknown).
 
     Raises ValueError, TypeError.
     """
@@ -69,37 +69,10 @@ def event_of(arguments: list[str], given: bytes, folder: str, home: str = "") ->
     return event._replace(place=os.path.join(folder, event.place), home=home)  # noqa: PTH118 - as above
 
 
-def answer_to(arguments: list[str], event: Event, say: Callable[[bytes], object], *, is_last: bool = False) -> None:
-    """Record what the event tells of, and give `say` what to print. Raises what `handle` raises."""
-
-    def spell(answer: Payload | None) -> None:
-        say(b"" if answer is None else (json.dumps(answer) + "\n").encode())
-
-    handle(client_of(arguments[0]), event, spell, is_last=is_last)
-
-
-def is_about(event: Event, root: str) -> bool:
-    """Return whether the event concerns the workspace at `root`, and no other."""
-    return _roots(event) == [root]
-
-
-def _print(answer: bytes) -> None:
-    sys.stdout.write(answer.decode())
+def _print(answer: Payload | None) -> None:
+    if answer is not None:
+        sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
-
-
-def _start_helper(event: Event) -> None:
-    """Start the helper that answers the next events, where that is wished for. Raises what settings raise, OSError."""
-    from cli.errand import own_settings
-    from objstore import Configuration
-
-    if own_settings():
-        return
-    for root in _roots(event)[:1]:
-        if sys.platform == "linux" and Configuration(root).get("hook.resident").value is True:
-            from cli.resident import start
-
-            start(root)
 
 
 def client_of(name: str) -> Client:
@@ -109,12 +82,11 @@ def client_of(name: str) -> Client:
     return cast("Client", import_module(CLIENTS[name]))
 
 
-def handle(client: Client, event: Event, say: Callable[[Payload | None], object], *, is_last: bool = False) -> None:
-    """Record what the event tells of, and give `say` what to print (None: nothing), once and before anything is closed.
+def handle(client: Client, event: Event, say: Callable[[Payload | None], object]) -> None:
+    """Record what the event tells of, then give `say`, once, what to print (None: nothing).
 
-    After a tool that is said before the look that finds what the tool did, if nobody can come in between from then on.
-    A place without a workspace is none of our business. `is_last`: the process ends next, so nothing is closed: the
-    index need not be tidied up by each of them. Raises what the store raises.
+    A place without a workspace is none of our business. The event's own workspace stays open, because the process ends
+    next: SQLite would tidy up the index each time it is closed. Raises what the store raises.
     """
     from objstore import Workspace
 
@@ -123,7 +95,7 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
         # The agent hears of one: that of the first file that is in any. A fault of one is none of the others'.
         try:
             with Workspace.open(other) as workspace:
-                _record(workspace.agent_calls(), event, None)
+                _record(workspace.agent_calls(), event)
         except Exception as error:  # noqa: BLE001 - as in `main`
             log_fault(other, [event.notes.get("client", "")], error)
     told = {os.path.realpath(root) for root in roots}
@@ -133,30 +105,16 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
     if not roots:
         say(None)
         return
-    workspace = Workspace.open(roots[0])
-    try:
+    with Workspace.open(roots[0]) as workspace:
         calls = workspace.agent_calls()
         _record_elsewhere(_roots_gone_to(calls, event), event, told)
-        has_said = False
-
-        def tell() -> None:
-            nonlocal has_said
-            # A subagent keeps to itself what it hears: the session that sent it is told, when it is back at the
-            # latest.
-            hears = not event.agent and client.reply(event, "") is not None
-            told = calls.rejected(event.conversation, _MOST_TOLD) if hears else None
-            has_said = True
-            say(client.reply(event, _rejections(told)) if told else None)
-            if told:
-                calls.told(event.conversation, told)
-
-        # Where the process ends next, the agent waits for that anyway.
-        _record(calls, event, None if is_last else tell)
-        if not has_said:
-            tell()
-    finally:
-        if not is_last:
-            workspace.close()
+        _record(calls, event)
+        # A subagent keeps what it hears to itself: its session is told, at the latest when the subagent is back.
+        hears = not event.agent and client.reply(event, "") is not None
+        rejected = calls.rejected(event.conversation, _MOST_TOLD) if hears else None
+        say(client.reply(event, _rejections(rejected)) if rejected else None)
+        if rejected:
+            calls.told(event.conversation, rejected)
 
 
 def _roots(event: Event) -> list[str]:
@@ -236,7 +194,7 @@ def _record_elsewhere(roots: list[str], event: Event, told: set[str]) -> None:
                 calls = workspace.agent_calls()
                 if calls.knows(event.conversation):
                     waiting += _roots_gone_to(calls, event)
-                    _record(calls, event, None)
+                    _record(calls, event)
         except Exception as error:  # noqa: BLE001 - it must not keep the agent's own workspace from hearing of the event
             log_fault(root, [event.name], error)
 
@@ -282,8 +240,8 @@ def _folder_of(event: Event, path: str) -> str:
     return folder
 
 
-def _record(calls: "AgentCalls", event: Event, go_on: Callable[[], None] | None) -> None:
-    """Record what the event tells of; call `go_on`, perhaps, when the agent need not wait any longer."""
+def _record(calls: "AgentCalls", event: Event) -> None:
+    """Record what the event tells of."""
     match event.moment:
         case Moment.PROMPT | Moment.PAUSE | Moment.OVER | Moment.START:
             _record_turn(calls, event)
@@ -298,9 +256,9 @@ def _record(calls: "AgentCalls", event: Event, go_on: Callable[[], None] | None)
                 if event.joins:
                     calls.join(event.conversation, event.joins, event.tool)
             finally:
-                calls.end(_call(calls, event), go_on)
+                calls.end(_call(calls, event))
         case Moment.FAILED:
-            calls.fail(_call(calls, event), go_on)
+            calls.fail(_call(calls, event))
         case Moment.BEHIND:
             calls.run_on(_call(calls, event))
         case Moment.ASKED | Moment.ALLOWED | Moment.DENIED:

@@ -193,6 +193,8 @@ class Command(click.Command):
         """
         typed = list(args)
         rest = super().parse_args(ctx, args)
+        if ctx.resilient_parsing:
+            return rest
         for param, times in Counter(self.make_parser(ctx).parse_args(typed)[2]).items():
             is_single = isinstance(param, click.Option) and not param.is_flag and not param.multiple
             if is_single and param.expose_value and times > 1:
@@ -230,7 +232,7 @@ def command_group(name: str, *, otherwise: str) -> Callable[[Callable[..., None]
         def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
             # Its options need not its name either: `cas config --json`.
             only_options = not args or args[0].startswith("-")
-            if only_options and not set(args) & {*self.commands, *ctx.help_option_names}:
+            if only_options and not ctx.resilient_parsing and not set(args) & {*self.commands, *ctx.help_option_names}:
                 args = [otherwise, *args]
             return super().parse_args(ctx, args)
 

@@ -82,7 +82,7 @@ COMMANDS: Final = {
     "purge": "cli.commands.purge:purge",
     "pin": "cli.commands.pin:pin",
     "config": "cli.commands.config:config",
-    "completion": "cli.commands.shell:completion",
+    "completion": "cli.commands.setup:completion",
     "watch": "cli.commands.watch:watch",
     "setup": "cli.commands.wiring:setup",
     "doctor": "cli.commands.wiring:doctor",
@@ -129,6 +129,8 @@ class LazyGroup(click.Group):
         `help NAME` is another spelling of `NAME --help`.
         """
         if args[0] == "help":
+            if ctx.resilient_parsing:  # a shell completes the command line: what follows `help` is a command's name
+                return super().resolve_command(ctx, args[1:]) if args[1:] else (None, None, [])
             if len(args) == 1 or args[1:] == ["help"]:
                 click.echo(ctx.get_help())
                 ctx.exit()
@@ -193,6 +195,10 @@ def cas() -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run `cas` with `arguments` (None: those of the process) and return its exit status."""
+    if arguments is None and (instruction := os.environ.get("_CAS_COMPLETE")):
+        from cli.completion import complete
+
+        return complete(cas, instruction)
     context: click.Context | None = None
     given = tuple(sys.argv[1:] if arguments is None else arguments)
     try:
@@ -221,7 +227,7 @@ def _is_waited_for(given: Sequence[str]) -> bool:
         if word in {"-C", "--color"}:
             next(words, None)
         elif not word.startswith("-"):
-            return word == "hook" and "--resident" not in given and not (sys.stdin is not None and sys.stdin.isatty())
+            return word == "hook" and not (sys.stdin is not None and sys.stdin.isatty())
     return False
 
 

@@ -14,7 +14,6 @@ from objstore.clock import now
 from objstore.disk import reaching
 from objstore.errors import BlobMissing, DiskFailed, PathError, TreeInvalid
 from objstore.journal import Journal
-from objstore.names import LOOKS_NAME, STORE_NAME
 from objstore.opencalls import AgentCall, Claims, OpenCalls, recordable, recordable_name
 from objstore.outcomes import NOBODY, CallInfo, Whose
 from objstore.paths import look_at, open_folder
@@ -29,9 +28,6 @@ __all__ = ["AgentCalls"]
 
 _PATIENCE: Final = 10.0
 """Seconds that an agent waits while others begin, end or look: a first look at a large tree may take some."""
-
-_SOON_LOOKED_AT: Final = 8 << 20
-"""Bytes of the last look up to which the next one is a matter of a tenth of a second or two: some 100,000 files."""
 
 _SUBAGENT_PATIENCE: Final = 15 * 60 * 1_000_000
 """Microseconds that a subagent's call may take of which nothing more is heard: its session may go on without it."""
@@ -82,12 +78,10 @@ class AgentCalls:
             self._open.put(self._open.name_of(call), replace(known, since=None if known.paths is None else 0))
             return found
 
-    def end(self, call: AgentCall, go_on: Callable[[], object] | None = None) -> list[EditView]:
+    def end(self, call: AgentCall) -> list[EditView]:
         """Note that a call is over; return what it and others were found to have changed. Raises as `begin`.
 
-        Where nobody said that it began, what it named is still its own; what it didn't name is external. `go_on` is
-        called at most once, as soon as the agent need not wait: whatever comes next waits itself until what is found is
-        recorded. What it raises is raised after that.
+        Where nobody said that it began, what it named is still its own; what it didn't name is external.
         """
         known = self._known(call)
         if known.paths == () and not self._open.is_open(call):
@@ -119,17 +113,17 @@ class AgentCalls:
                 )
             else:
                 self._note_done([known])  # its beginning may be told yet, and nothing would end it then
-            if go_on is None or not self._is_soon_looked_at():
-                return self._settle_end(name, paths, standing)
-            return self._settle_behind(go_on, name, paths, standing)
+            found = self._settle(paths, standing)
+            self._open.remove(name)
+            return found
 
-    def fail(self, call: AgentCall, go_on: Callable[[], object] | None = None) -> list[EditView]:
+    def fail(self, call: AgentCall) -> list[EditView]:
         """Note that a call failed; as `end`, or as `withdraw` where a person was asked and is not known to have let it.
 
         For a client that tells of both: its word of the answer may come after that of the end.
         """
         begun = self._open.calls().get(self._open.name_of(call))
-        return self.end(call, go_on) if begun is None or begun.may_claim else self.withdraw(call)
+        return self.end(call) if begun is None or begun.may_claim else self.withdraw(call)
 
     def run_on(self, call: AgentCall) -> list[EditView]:
         """Note that a call has answered and runs on, until its turn ends; return what was found. Raises as `begin`."""
@@ -424,39 +418,6 @@ class AgentCalls:
         claims = Claims(standing.values())
         waiting = [path for path in paths if claims.is_waited_for(path)]
         return list(self._record(NOBODY, waiting, are_canonical=True).edits) if waiting else []
-
-    def _settle_end(self, name: str, paths: Sequence[str] | None, standing: Mapping[str, AgentCall]) -> list[EditView]:
-        found = self._settle(paths, standing)
-        self._open.remove(name)
-        return found
-
-    def _settle_behind(
-        self, go_on: Callable[[], object], name: str, paths: Sequence[str] | None, standing: Mapping[str, AgentCall]
-    ) -> list[EditView]:
-        """End a call, and before that, call `go_on`, if nobody can come in between then.
-
-        Who begins, ends or looks, waits for the lock that is held; who writes, and would find that a file is not as
-        recorded, for the writer lock.
-        """
-        with self._journal.keeping_out() as is_kept:
-            try:
-                if is_kept:
-                    if name in standing:
-                        # If this process is killed from here on, the next event finds what the call changed.
-                        self._open.put(name, standing[name])
-                        self._open.note_end(name)
-                    go_on()
-            finally:
-                found = self._settle_end(name, paths, standing)
-        return found
-
-    def _is_soon_looked_at(self) -> bool:
-        """Return whether a look takes no longer than a writer may be kept waiting."""
-        try:
-            looks = os.path.join(self._journal.tree.root, STORE_NAME, LOOKS_NAME)
-            return os.stat(looks).st_size <= _SOON_LOOKED_AT
-        except OSError:
-            return False  # it is the first
 
     def _record(
         self,

@@ -15,6 +15,7 @@ from typing import Final, Self
 from objstore.disk import Disk, read_all
 from objstore.errors import NoSuchSetting, PermissionRefused, SettingInvalid, SettingsUnreadable
 from objstore.settings import (
+    OBSOLETE,
     SETTINGS,
     RetentionLimits,
     Setting,
@@ -70,7 +71,7 @@ class Configuration:
         found = [(path, self._read(path)) for path in self.files]
         for path, table in found:
             for name in _names(table):
-                if name not in SETTINGS:
+                if name not in SETTINGS and name not in OBSOLETE:
                     raise NoSuchSetting(name, path, _nearest(name))
         return [_given(setting, found) for setting in SETTINGS.values()]
 

@@ -109,8 +109,7 @@ class Journal:
         self._finishing: Finishing | None = None  # until there was something to finish
         self._settled = False  # whether this process has looked once for what others left unfinished
         self._is_behind = False  # whether files could not follow the log yet, because the disk is full
-        self.keeps_out = False  # whether the writer lock is held for more than one write
-        self._is_writing = False  # whether it is held for one
+        self._is_writing = False  # whether the writer lock is held
 
     def close(self) -> None:
         """Close everything, as soon as no thread is at it; nothing where one stays so, as on a disk that hangs."""
@@ -208,7 +207,7 @@ class Journal:
                     if not is_ours:
                         continue
                     is_as_left = self.store.is_as_left
-                    if left and not is_as_left and not self.keeps_out and self.store.is_far_behind:
+                    if left and not is_as_left and self.store.is_far_behind:
                         self._lock.release()  # others wait meanwhile
                         self.store.catch_up()
                         left -= 1
@@ -327,27 +326,6 @@ class Journal:
             self._mark.write(place)
 
     @contextmanager
-    def keeping_out(self) -> Iterator[bool]:
-        """Keep other writers out until the end, or `let_in`, unless one is at it now; give whether that is so.
-
-        Write inside as ever. Nobody may wait for this long: it is for a look that somebody relies on already. Raises
-        PermissionRefused, DiskFailed.
-        """
-        with self.mutex:
-            self.keeps_out, self._holder = self._lock.acquire_now(), get_ident()
-            try:
-                yield self.keeps_out
-            finally:
-                self._holder = 0
-                self.let_in()
-
-    def let_in(self) -> None:
-        """Let other writers in again after all: what comes next takes long."""
-        if self.keeps_out:
-            self.keeps_out = False
-            self._lock.release()
-
-    @contextmanager
     def unless_written(self) -> Iterator[bool]:
         """Hold the writer lock for a moment, unless another process has it; give whether that is so.
 
@@ -363,8 +341,6 @@ class Journal:
         """
         while True:
             with self.mutex:
-                if self.keeps_out:
-                    return True
                 try:
                     if self._lock.acquire_now():
                         self._lock.release()
@@ -443,7 +419,7 @@ class Journal:
 
         For who uses it already it stays the same: what they hold is of that one.
         """
-        if not self._users and not self.keeps_out:
+        if not self._users:
             try:
                 self.store.log.refresh()
             except StoreReplaced:
@@ -488,10 +464,7 @@ class Journal:
 
     @contextmanager
     def _if_free(self) -> Iterator[bool]:
-        """Hold the writer lock if it is free, or is kept already; give whether that is so."""
-        if self.keeps_out:
-            yield True
-            return
+        """Hold the writer lock if it is free; give whether that is so."""
         is_ours = self._lock.acquire_now()
         try:
             yield is_ours

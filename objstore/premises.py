@@ -79,7 +79,10 @@ def refuse_other_names(path: str) -> None:
 
 
 def _is_endless(name: os.DirEntry[str]) -> bool:
-    """Return whether what is no file, link or folder is a pipe or a device; a helper may have a socket there."""
+    """Return whether what is no file, link or folder is a pipe or a device.
+
+    A socket is let be: hooks of an earlier version may have left `hook.sock`.
+    """
     try:
         return not stat.S_ISSOCK(name.stat(follow_symlinks=False).st_mode)
     except FileNotFoundError:

@@ -111,7 +111,6 @@ def _recorded(
         strange += [scope for scope in scopes if scope and _is_known(journal, scope)]  # it was a file
     taken = None
     if is_first:
-        journal.let_in()  # all files are read
         taken = _first_look(journal, limits)
     conversation = ""
     edits: list[EditView] = []
@@ -137,7 +136,6 @@ def _recorded(
             break
         from objstore.beforehand import foresee
 
-        journal.let_in()  # a large file may take longer than anybody waits
         foresee(journal, found.paths)
         look, suspects = _glance(journal, scopes, limits)
     seen = 0 if look is None else sum(look.looks.files(scope) for scope in scopes)
@@ -182,7 +180,6 @@ def _readable_baseline(journal: Journal, lost: BlobId, limits: Limits | None) ->
     with journal.reading() as store:
         if can_be_read(store, lost):
             return None
-    journal.let_in()  # all files are read
     _first_look(journal, limits)
     with journal.writing() as batch:
         standing = [view for view in listed(journal) if not view.who and not view.path]

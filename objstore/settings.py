@@ -12,6 +12,7 @@ from objstore.terms import MAX_INT
 from objstore.values import NamedTuple, value
 
 __all__ = [
+    "OBSOLETE",
     "SETTINGS",
     "Kind",
     "RetentionLimits",
@@ -115,12 +116,6 @@ SETTINGS: Final = MappingProxyType(
                 meaning="How often the server looks whether the store is over a limit.",
             ),
             Setting(
-                name="hook.resident",
-                kind=Kind.SWITCH,
-                default="off",
-                meaning="Whether hooks start a helper that stays, so that the next ones are answered sooner.",
-            ),
-            Setting(
                 name="snapshot.gitignored",
                 kind=Kind.SWITCH,
                 default="on",
@@ -130,6 +125,10 @@ SETTINGS: Final = MappingProxyType(
     }
 )
 """Every setting by its name, in the order in which they are listed."""
+
+
+OBSOLETE: Final = frozenset({"hook.resident"})
+"""Settings of earlier versions: a file that still has one loads, and it means nothing."""
 
 
 class RetentionLimits(NamedTuple):

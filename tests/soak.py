@@ -27,7 +27,6 @@ from statistics import median
 from threading import Event
 from typing import Final
 
-from cli.errand import SOCKET
 from objstore import (
     Action,
     CasError,
@@ -116,14 +115,12 @@ class _Soak:
         """Let everybody work for so long; return which process grew, and how."""
         for folder in ("served", "typed", "shell"):
             (self.root / folder).mkdir()
-        socket = self.root / ".cas" / SOCKET
         with (
             cold_starts(),
             connected(self.root) as agent,
             _staying(self.root, "watch", ready=lambda log: "Watching" in log.read_text()) as watch,
-            _staying(self.root, "hook", "--resident", ready=lambda _: socket.exists()) as helper,
         ):
-            processes = {"server": _child("mcptools"), "watch": watch, "helper": helper, "reviewer": os.getpid()}
+            processes = {"server": _child("mcptools"), "watch": watch, "reviewer": os.getpid()}
             everybody: list[Callable[[random.Random], None]] = [
                 self._shell,
                 self._person,

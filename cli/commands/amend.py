@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.candidates import files, names
 from cli.invocation import Invocation, command, json_option, reviewer
 from cli.terminal import can_ask, shown_name, write
 
@@ -17,8 +18,14 @@ __all__ = ["amend"]
 
 
 @command("amend")
-@click.argument("name", metavar="EDIT")
-@click.option("--from", "source", metavar="FILE", help="Take the file's new bytes from FILE (- for standard input).")
+@click.argument("name", metavar="EDIT", shell_complete=names("edit"))
+@click.option(
+    "--from",
+    "source",
+    metavar="FILE",
+    shell_complete=files,
+    help="Take the file's new bytes from FILE (- for standard input).",
+)
 @json_option
 def amend(*, name: str, source: str | None, as_json: bool) -> None:
     """Better the result of an edit: an editor opens its file as it stands, and what you change belongs to the edit.

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from cli.candidates import setting_values, settings
 from cli.invocation import Invocation, command_group, json_option
 from cli.terminal import Screen, shown_name, write
 
@@ -42,7 +43,7 @@ def listing(*, as_json: bool) -> None:
 
 
 @config.command("get")
-@click.argument("name", metavar="NAME")
+@click.argument("name", metavar="NAME", shell_complete=settings)
 @json_option
 def get(*, name: str, as_json: bool) -> None:
     """Print the value of a setting."""
@@ -51,8 +52,8 @@ def get(*, name: str, as_json: bool) -> None:
 
 
 @config.command("set")
-@click.argument("name", metavar="NAME")
-@click.argument("value", metavar="VALUE")
+@click.argument("name", metavar="NAME", shell_complete=settings)
+@click.argument("value", metavar="VALUE", shell_complete=setting_values)
 @_own_option
 def change(*, name: str, value: str, own: bool) -> None:
     """Set a setting of this workspace. Comments and whatever else the file holds stay as they are."""
@@ -60,7 +61,7 @@ def change(*, name: str, value: str, own: bool) -> None:
 
 
 @config.command("unset")
-@click.argument("name", metavar="NAME")
+@click.argument("name", metavar="NAME", shell_complete=settings)
 @_own_option
 def unset(*, name: str, own: bool) -> None:
     """Take a setting out of this workspace's file. Exits with 1 where it is not in there."""

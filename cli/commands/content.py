@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.candidates import names
 from cli.external import external_diff, external_sides
 from cli.invocation import Invocation, command, json_option
 from cli.layout import in_columns, takes_layout
@@ -21,7 +22,7 @@ __all__ = ["cat", "diff"]
 
 
 @command("diff")
-@click.argument("names", metavar="[PATH...] | A B", nargs=-1)
+@click.argument("names", metavar="[PATH...] | A B", nargs=-1, shell_complete=names("path"))
 @takes_layout
 @json_option
 def diff(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) -> None:
@@ -65,7 +66,7 @@ def diff(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) ->
 
 
 @command("cat")
-@click.argument("name", metavar="STATE")
+@click.argument("name", metavar="STATE", shell_complete=names("path"))
 def cat(*, name: str) -> None:
     """Write the exact bytes of a state; on a terminal, control characters are spelt out.
 

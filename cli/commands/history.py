@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from cli.candidates import moments, names
 from cli.invocation import Command, Invocation, Number, command, json_option
 from cli.layout import in_columns, takes_layout
 from cli.listing import Terms, followed, matching, tool_named
@@ -52,19 +53,32 @@ class _Log(Command):
 
 
 @command("log", cls=_Log)
-@click.argument("paths", metavar="[PATH]...", nargs=-1)
-@click.option("--conversation", metavar="ID", default="", help="Only edits of this conversation.")
-@click.option("--file", metavar="PATH", default="", help="Only edits of the files that ever stood at PATH.")
+@click.argument("paths", metavar="[PATH]...", nargs=-1, shell_complete=names("path"))
+@click.option(
+    "--conversation",
+    metavar="ID",
+    shell_complete=names("conversation"),
+    default="",
+    help="Only edits of this conversation.",
+)
+@click.option(
+    "--file",
+    metavar="PATH",
+    shell_complete=names("path"),
+    default="",
+    help="Only edits of the files that ever stood at PATH.",
+)
 @click.option("--follow", is_flag=True, help="Of these, only the file that stands there now, under all its names.")
-@click.option("--tool", metavar="NAME", default="", help="Only edits by this tool.")
+@click.option("--tool", metavar="NAME", shell_complete=names("tool"), default="", help="Only edits by this tool.")
 @click.option("--status", type=click.Choice([status.value for status in Status]), help="Only edits of this status.")
 @click.option(
     "--since",
     callback=since_named,
     metavar="TIME",
+    shell_complete=moments,
     help="Only edits since TIME: 2h, yesterday, 2026-11-20 14:30.",
 )
-@click.option("--until", callback=until_named, metavar="TIME", help="Only edits until TIME.")
+@click.option("--until", callback=until_named, metavar="TIME", shell_complete=moments, help="Only edits until TIME.")
 @click.option("-S", "text", metavar="TEXT", help="Only edits that added or removed TEXT; every state of them is read.")
 @click.option("-n", "--number", type=Number(1, _MOST_EDITS), help="Only the newest NUMBER edits; -3 is -n 3.")
 @click.option("-p", "--patch", is_flag=True, help="Show the diff of each edit.")
@@ -147,7 +161,7 @@ def log(  # noqa: PLR0913 -- each is an option of the command
 
 
 @command("show")
-@click.argument("names", metavar="[EDIT|HUNK|CONVERSATION]...", nargs=-1)
+@click.argument("names", metavar="[EDIT|HUNK|CONVERSATION]...", nargs=-1, shell_complete=names("edit", "conversation"))
 @takes_layout
 @json_option
 def show(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.candidates import names
 from cli.invocation import Invocation, command
 from cli.terminal import can_ask
 
@@ -17,9 +18,21 @@ __all__ = ["review"]
 
 
 @command("review")
-@click.argument("names", metavar="[EDIT|CONVERSATION]...", nargs=-1)
-@click.option("--conversation", metavar="ID", default="", help="Only edits of this conversation.")
-@click.option("--file", metavar="PATH", default="", help="Only edits of this file, in a folder, or of a pattern.")
+@click.argument("names", metavar="[EDIT|CONVERSATION]...", nargs=-1, shell_complete=names("edit", "conversation"))
+@click.option(
+    "--conversation",
+    metavar="ID",
+    shell_complete=names("conversation"),
+    default="",
+    help="Only edits of this conversation.",
+)
+@click.option(
+    "--file",
+    metavar="PATH",
+    shell_complete=names("path"),
+    default="",
+    help="Only edits of this file, in a folder, or of a pattern.",
+)
 def review(*, names: tuple[str, ...], conversation: str, file: str) -> None:
     """Go through what is pending, hunk by hunk: one key accepts, rejects, skips, splits or amends. ? lists the keys.
 

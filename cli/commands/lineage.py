@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.candidates import names
 from cli.invocation import Invocation, command, json_option
 from cli.mistyped import last_held
 from cli.naming import looks_like_state, recorded_named, state_named, state_parts
@@ -18,7 +19,7 @@ __all__ = ["blame", "restore"]
 
 
 @command("blame")
-@click.argument("path", metavar="PATH|PATH@EDIT")
+@click.argument("path", metavar="PATH|PATH@EDIT", shell_complete=names("path"))
 @json_option
 def blame(*, path: str, as_json: bool) -> None:
     """Show the hunk, conversation, tool and time behind each line of PATH as it was last recorded.
@@ -56,7 +57,7 @@ def _past(workspace: "Workspace", spelling: str) -> "tuple[str, tuple[Seq, bool]
 
 
 @command("restore")
-@click.argument("name", metavar="PATH@EDIT")
+@click.argument("name", metavar="PATH@EDIT", shell_complete=names("path"))
 @click.option("-n", "--dry-run", is_flag=True, help="Show exactly what would change on disk; change nothing.")
 @json_option
 def restore(*, name: str, dry_run: bool, as_json: bool) -> None:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.candidates import names
 from cli.invocation import Invocation, Number, command_group, json_option, recorded_text, reviewer
 from cli.terminal import Screen, shown_name, write
 
@@ -38,7 +39,13 @@ def listing(*, as_json: bool) -> None:
 
 
 @pin.command("add")
-@click.argument("names", metavar="EDIT|CONVERSATION|STATE...", nargs=-1, required=True)
+@click.argument(
+    "names",
+    metavar="EDIT|CONVERSATION|STATE...",
+    nargs=-1,
+    shell_complete=names("edit", "conversation", "path"),
+    required=True,
+)
 @click.option("--title", callback=recorded_text, metavar="TEXT", default="", help="What for.")
 @json_option
 def add(*, names: tuple[str, ...], title: str, as_json: bool) -> None:
@@ -59,7 +66,9 @@ def add(*, names: tuple[str, ...], title: str, as_json: bool) -> None:
 
 
 @pin.command("remove")
-@click.argument("numbers", metavar="NUMBER...", nargs=-1, required=True, type=Number(min=1))
+@click.argument(
+    "numbers", metavar="NUMBER...", nargs=-1, required=True, type=Number(min=1), shell_complete=names("pin")
+)
 @json_option
 def remove(*, numbers: tuple[int, ...], as_json: bool) -> None:
     """Take pins out: what they held may go again."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 import click
 
+from cli.candidates import names
 from cli.invocation import Invocation, command, json_option
 from cli.naming import covers, looks_like_state, paths_named, state_parts
 from cli.progress import Progress
@@ -40,7 +41,7 @@ def hash_file(*, files: tuple[str, ...], as_json: bool) -> None:
 
 
 @command("verify")
-@click.argument("names", metavar="[STATE...]", nargs=-1)
+@click.argument("names", metavar="[STATE...]", nargs=-1, shell_complete=names("path"))
 @click.option("--all", "everything", is_flag=True, help="Verify every blob of the store.")
 @json_option
 def verify(*, names: tuple[str, ...], everything: bool, as_json: bool) -> None:
@@ -108,7 +109,7 @@ def segments(*, as_json: bool) -> None:
 
 
 @command("ls")
-@click.argument("name", metavar="[PATH][@EDIT|@TIME]", default="")
+@click.argument("name", metavar="[PATH][@EDIT|@TIME]", shell_complete=names("path"), default="")
 @json_option
 def listing(*, name: str, as_json: bool) -> None:
     """List the recorded files, or those at or below PATH.

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.candidates import names
 from cli.invocation import Invocation, command, json_option, reviewer
 from cli.naming import from_here, looks_like_state, state_named, state_parts, was_recorded
 from cli.progress import Progress
@@ -18,7 +19,7 @@ __all__ = ["purge"]
 
 
 @command("purge")
-@click.argument("names", metavar="PATH|STATE...", nargs=-1, required=True)
+@click.argument("names", metavar="PATH|STATE...", nargs=-1, shell_complete=names("path"), required=True)
 @click.option("-n", "--dry-run", is_flag=True, help="Show what would go; change nothing.")
 @click.option("--force", is_flag=True, help="Let go of pending edits, snapshots and pins that hold the bytes, too.")
 @json_option

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.candidates import names
 from cli.invocation import Invocation, command, json_option, recorded_text, reviewer
 from cli.progress import LOOKING, followed
 from cli.terminal import Screen, write
@@ -17,9 +18,14 @@ __all__ = ["record"]
 
 
 @command("record")
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=names("path"))
 @click.option(
-    "--conversation", callback=recorded_text, default="", metavar="ID", help="Which conversation the edits belong to."
+    "--conversation",
+    callback=recorded_text,
+    default="",
+    metavar="ID",
+    shell_complete=names("conversation"),
+    help="Which conversation the edits belong to.",
 )
 @click.option("--note", callback=recorded_text, default="", metavar="TEXT", help="What they are about.")
 @click.option(

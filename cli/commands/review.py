@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, assert_never, cast
 
 import click
 
+from cli.candidates import names
 from cli.external import settled
 from cli.invocation import Command, Invocation, command, json_option, recorded_text, reviewer
 from cli.naming import Selection, edits_meant, units_named
@@ -43,9 +44,21 @@ Function = TypeVar("Function", bound=Callable[..., object])
 def _takes_selection(function: Function) -> Function:
     """Give a command the parameters that name edits, as one argument `selection`."""
 
-    @click.argument("names", metavar="[EDIT|HUNK]...", nargs=-1)
-    @click.option("--conversation", metavar="ID", default="", help="The edits of this conversation.")
-    @click.option("--file", metavar="PATH", default="", help="The edits of this file, in a folder, or of a pattern.")
+    @click.argument("names", metavar="[EDIT|HUNK]...", nargs=-1, shell_complete=names("edit"))
+    @click.option(
+        "--conversation",
+        metavar="ID",
+        shell_complete=names("conversation"),
+        default="",
+        help="The edits of this conversation.",
+    )
+    @click.option(
+        "--file",
+        metavar="PATH",
+        shell_complete=names("path"),
+        default="",
+        help="The edits of this file, in a folder, or of a pattern.",
+    )
     @click.option("--all", "everything", is_flag=True, help="The edits of all agents.")
     @wraps(function)
     def with_selection(

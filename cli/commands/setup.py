@@ -6,10 +6,11 @@ from contextlib import suppress
 
 import click
 
+from cli.candidates import folders
 from cli.invocation import Invocation, absolute, command
 from cli.terminal import shown_name, write
 
-__all__ = ["demo", "init", "mcp"]
+__all__ = ["completion", "demo", "init", "mcp"]
 
 
 @command("init")
@@ -39,11 +40,23 @@ def _around(root: str) -> str | None:
 
 
 @command("mcp")
-@click.argument("arguments", metavar="[DIR]...", nargs=-1, type=click.UNPROCESSED)
+@click.argument("arguments", metavar="[DIR]...", nargs=-1, type=click.UNPROCESSED, shell_complete=folders)
 def mcp(arguments: tuple[str, ...]) -> None:
     """Start the MCP server for DIR... on stdin and stdout. Its own options follow `--`."""
     # -P: Python must not import from the folder that the server starts in, where the agent writes.
     os.execv(sys.executable, [sys.executable, "-P", "-m", "mcptools", *arguments])  # noqa: S606 -- no shell
+
+
+@command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print what makes bash, zsh or fish complete commands, options, edits, conversations and files of `cas`.
+
+    In the shell's own start file: source <(cas completion bash), the same for zsh, or cas completion fish | source.
+    """
+    from cli.completion import script
+
+    write([script(click.get_current_context().find_root().command, shell).encode()])
 
 
 @command("demo")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.candidates import folders, names
 from cli.invocation import Invocation, Number, command_group, json_option, recorded_text, reviewer
 from cli.losses import Losses
 from cli.progress import LOOKING, followed
@@ -27,7 +28,7 @@ def snapshot() -> None:
 
 
 @snapshot.command("create")
-@click.argument("folder", metavar="[FOLDER]", default="")
+@click.argument("folder", metavar="[FOLDER]", shell_complete=folders, default="")
 @click.option("-m", "--message", "title", callback=recorded_text, default="", metavar="TEXT", help="What it is for.")
 @json_option
 def create(*, folder: str, title: str, as_json: bool) -> None:
@@ -65,7 +66,7 @@ def listing(*, as_json: bool) -> None:
 
 
 @snapshot.command("show")
-@click.argument("number", type=Number(min=1))
+@click.argument("number", type=Number(min=1), shell_complete=names("snapshot"))
 @json_option
 def show(*, number: int, as_json: bool) -> None:
     """List what a snapshot holds: mode, blob and path. `cas cat` prints a blob."""
@@ -84,9 +85,9 @@ def show(*, number: int, as_json: bool) -> None:
 
 
 @snapshot.command("diff")
-@click.argument("number", type=Number(min=1))
-@click.argument("other", required=False)
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.argument("number", type=Number(min=1), shell_complete=names("snapshot"))
+@click.argument("other", required=False, shell_complete=names("snapshot"))
+@click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=names("path"))
 @click.option("-p", "--patch", is_flag=True, help="With the diff of each file.")
 @json_option
 def diff(*, number: int, other: str | None, paths: tuple[str, ...], patch: bool, as_json: bool) -> None:
@@ -119,8 +120,8 @@ def diff(*, number: int, other: str | None, paths: tuple[str, ...], patch: bool,
 
 
 @snapshot.command("restore")
-@click.argument("number", type=Number(min=1))
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.argument("number", type=Number(min=1), shell_complete=names("snapshot"))
+@click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=names("path"))
 @click.option("-n", "--dry-run", is_flag=True, help="Only say what would be done.")
 @json_option
 def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
@@ -146,7 +147,9 @@ def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool
 
 
 @snapshot.command("delete")
-@click.argument("numbers", nargs=-1, required=True, type=Number(min=1), metavar="NUMBER...")
+@click.argument(
+    "numbers", nargs=-1, required=True, type=Number(min=1), metavar="NUMBER...", shell_complete=names("snapshot")
+)
 @json_option
 def delete(*, numbers: tuple[int, ...], as_json: bool) -> None:
     """Give snapshots up. What only they held goes when `cas gc` next runs.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.candidates import files, folders, names
 from cli.invocation import Invocation, command, json_option
 from cli.naming import edits_meant, edits_named
 from cli.progress import Progress, followed
@@ -22,16 +23,35 @@ __all__ = ["export", "import_"]
 
 
 @command("export")
-@click.argument("names", metavar="[EDIT|CONVERSATION]...", nargs=-1)
+@click.argument("names", metavar="[EDIT|CONVERSATION]...", nargs=-1, shell_complete=names("edit", "conversation"))
 @click.option("--patch", is_flag=True, help="Write the live edits as a series of patches, for git am and patch.")
 @click.option(
-    "--bundle", metavar="FILE", help="Write everything that is recorded into the new FILE (-: to standard output)."
+    "--bundle",
+    metavar="FILE",
+    shell_complete=files,
+    help="Write everything that is recorded into the new FILE (-: to standard output).",
 )
 @click.option(
-    "-o", "--output", metavar="DIR", help="Write the patches into DIR, one file each; else to standard output."
+    "-o",
+    "--output",
+    metavar="DIR",
+    shell_complete=folders,
+    help="Write the patches into DIR, one file each; else to standard output.",
 )
-@click.option("--conversation", metavar="ID", default="", help="Only patches of this conversation.")
-@click.option("--file", metavar="PATH", default="", help="Only patches of this file, of a folder, or of a pattern.")
+@click.option(
+    "--conversation",
+    metavar="ID",
+    shell_complete=names("conversation"),
+    default="",
+    help="Only patches of this conversation.",
+)
+@click.option(
+    "--file",
+    metavar="PATH",
+    shell_complete=names("path"),
+    default="",
+    help="Only patches of this file, of a folder, or of a pattern.",
+)
 @json_option
 def export(
     *,
@@ -83,7 +103,12 @@ def export(
 @click.argument("bundle", metavar="FILE|mcpdiff", type=click.Path())
 @click.argument("directory", metavar="DIR|PATH", type=click.Path(file_okay=False))
 @click.option("--store-only", is_flag=True, help="Leave DIR's files as they are; they may be there already.")
-@click.option("--root", metavar="DIR", help="Where the files were when mcpdiff wrote its history, if they were moved.")
+@click.option(
+    "--root",
+    metavar="DIR",
+    shell_complete=folders,
+    help="Where the files were when mcpdiff wrote its history, if they were moved.",
+)
 @click.option("--partly", is_flag=True, help="Take over what can be, though not everything can.")
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be taken over, and record nothing.")
 @json_option

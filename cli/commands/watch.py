@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from cli.candidates import names
 from cli.invocation import Invocation, Number, command, recorded_text, reviewer
 from cli.terminal import Screen, flush, shown_name, visible, write
 
@@ -40,7 +41,12 @@ _KILLED: Final = 128
     help="An agent makes the edits, so they are to be reviewed.",
 )
 @click.option(
-    "--conversation", callback=recorded_text, default="", metavar="ID", help="Which conversation they belong to."
+    "--conversation",
+    callback=recorded_text,
+    default="",
+    metavar="ID",
+    shell_complete=names("conversation"),
+    help="Which conversation they belong to.",
 )
 @click.option(
     "--quiet-for",

@@ -4,7 +4,6 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -36,8 +35,7 @@ CLIENTS: Final = ("claude-code", "codex", "gemini", "cursor", "vscode", "opencod
 @click.option("--user", is_flag=True, help="For all that you do with the client.")
 @click.option("-n", "--dry-run", is_flag=True, help="Show what would change, and change nothing.")
 @click.option("--remove", is_flag=True, help="Take it back.")
-@click.option("--resident", is_flag=True, help="Have a helper stay that answers hooks sooner (Linux).")
-def setup(*, client: str, project: bool, user: bool, dry_run: bool, remove: bool, resident: bool) -> None:
+def setup(*, client: str, project: bool, user: bool, dry_run: bool, remove: bool) -> None:
     """Tell CLIENT of the recorder: it starts our server, and says before and after each of its own tools what it does.
 
     Only what is ours is changed in its settings; a copy of each file as it was before us is kept beside it. For a
@@ -74,8 +72,6 @@ def setup(*, client: str, project: bool, user: bool, dry_run: bool, remove: bool
     write([invocation.screen().line(visible(said)) for said in warned])
     if begun is not None:
         write(_begun(begun, invocation.screen()))
-    if resident:
-        write([invocation.screen().line(_keep_helper(where, remove=remove, dry_run=dry_run))])
     if dry_run or remove:
         return
     then = NEXT.format(program=invocation.program, client=client)
@@ -101,37 +97,6 @@ def _carry_out(changes: "list[SettingsChange]", staying: Path, screen: Screen, *
                 write(_told(changes[:done], screen, remove=remove, dry_run=False))
                 said += ". What is told above was changed before that; the same command goes on from there"
             raise click.ClickException(f"{said}.") from error
-
-
-def _keep_helper(where: "Scope", *, remove: bool, dry_run: bool) -> str:
-    """Set or unset what has hooks start a helper; return what to say."""
-    from objstore import Configuration
-
-    project = None if where.project is None else str(where.project)
-    said = "Hooks start no helper" if remove else "Hooks start a helper that stays"
-    if not dry_run:
-        configuration = Configuration(project)
-        if remove:
-            configuration.unset("hook.resident", own=project is None)
-        else:
-            configuration.set("hook.resident", "on", own=project is None)
-    if remove and project is not None:
-        own = Configuration()  # counts where the project has none
-        given = own.get("hook.resident")
-        if given.value is True and given.origin in own.files:
-            said = f"Hooks start a helper all the same, as {shown_name(given.origin)} says"
-        if not dry_run:
-            _rouse_helper(project)
-    return f"{'Would set' if dry_run else 'Set'} hook.resident: {said}."
-
-
-def _rouse_helper(root: str) -> None:
-    """Have the helper that stays in a workspace, if there is one, see at once what the settings are now."""
-    if sys.platform == "linux":
-        from cli.wiring.probe import probe
-
-        with suppress(OSError):
-            probe(Path(root))
 
 
 def _told(changes: "list[SettingsChange]", screen: Screen, *, remove: bool, dry_run: bool) -> Iterator[bytes]:
@@ -203,46 +168,17 @@ def _diagnosis(found: "list[Finding]", screen: Screen) -> Iterator[bytes]:
 
 
 @command("hook")
-@click.argument("client", required=False, type=click.Choice(CLIENTS))
-@click.option("--resident", is_flag=True, help="Stay, and answer this workspace's hooks while they come.")
-@click.option("--idle", type=click.FloatRange(min=0.1), default=1800, help="End after so many seconds without one.")
-def hook(*, client: str | None, resident: bool, idle: float) -> None:
+@click.argument("client", type=click.Choice(CLIENTS))
+@click.option("--resident", is_flag=True, hidden=True, expose_value=False)  # of versions that had a resident helper
+def hook(*, client: str) -> None:
     """Record what a tool of CLIENT does, as an event on standard input says. `cas setup` makes clients call this.
 
     It never fails, and prints nothing but what the client's agent shall read: edits of its own that were rejected, with
     the reasons. Faults go to `.cas/hook.log`, which `cas status` mentions and `cas doctor` shows.
-
-    With --resident it is the helper that answers hooks sooner, from a process that has started already. Hooks start it
-    by themselves where the setting hook.resident is on; nothing depends on it.
     """
-    if resident:
-        _stay(idle)
-        return
-    if client is None:
-        raise click.UsageError("Missing argument 'CLIENT'.")
     from cli.hooking import main
 
     main([client], sys.stdin.buffer.read())
-
-
-def _stay(idle: float) -> None:
-    from cli.errand import own_settings
-    from objstore import Workspace
-
-    if own := own_settings():
-        names = f"{', '.join(own)} {'is' if len(own) == 1 else 'are'}"
-        raise click.ClickException(f"{names} set for this process alone, and a helper answers all others: unset first")
-    with Workspace.find(Invocation.current().start()) as workspace:
-        # Kept open so that SQLite doesn't tidy up after each event.
-        root = workspace.root
-        if sys.platform != "linux":
-            raise click.ClickException(
-                "this system doesn't say who is at the other end of a socket: no helper can stay"
-            )
-        from cli.resident import stay
-
-        if not stay(root, idle=idle):
-            raise click.ClickException("another helper stays in this workspace already")
 
 
 def _scope(invocation: Invocation, *, is_users: bool) -> "Scope":

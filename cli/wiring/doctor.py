@@ -5,27 +5,21 @@ import os
 import select
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import Final
 
 from cli.hooking import CLIENTS, HOOK_LOG
 from cli.wiring.files import Standing, changes, standing
 from cli.wiring.plans import HOMES, WIRED, Programs, Scope, plan
 from cli.wiring.switches import switched_off
 
-if TYPE_CHECKING:
-    from cli.wiring.probe import Helper
-
-__all__ = ["Finding", "examine", "of_helper"]
+__all__ = ["Finding", "examine"]
 
 _PATIENCE: Final = 10
 """Seconds that a client gives a program to start, at least."""
-
-_SOCKET: Final = ".cas/hook.sock"
 
 _INITIALIZE: Final = {
     "jsonrpc": "2.0",
@@ -72,7 +66,7 @@ def examine(root: Path, home: Path, programs: Programs, clients: Sequence[str] |
                 yield Finding(check=f"{client} runs hooks", ok=False, said=str(switch))
     if not wired and clients is None:
         yield Finding(check="no client is set up", ok=True, said="`cas setup CLIENT` has an agent's own edits recorded")
-    yield from of_settings(root)
+    yield from _settings_make_sense(root)
     yield _no_faults(root)
 
 
@@ -185,74 +179,14 @@ def _greeted(server: "subprocess.Popen[bytes]", arguments: Sequence[str], check:
     return Finding(check=check, ok=True, said=str(name))
 
 
-def of_settings(root: Path) -> Iterator[Finding]:
-    """Yield what is wrong with the settings, or else how it stands with what they wish for."""
+def _settings_make_sense(root: Path) -> Iterator[Finding]:
+    """Yield what is wrong with the settings, if anything is."""
     from objstore import CasError, Configuration
 
     try:
         Configuration(str(root)).all()
     except CasError as error:
         yield Finding(check="the settings make sense", ok=False, said=str(error))
-    else:
-        yield from of_helper(root)
-
-
-def of_helper(root: Path) -> Iterator[Finding]:
-    """Yield how it stands with the helper that stays, where one is wished for or something of one is there."""
-    from objstore import Configuration
-
-    is_wished = Configuration(str(root)).get("hook.resident").value is True
-    if sys.platform != "linux":
-        if is_wished:
-            yield Finding(
-                check="the helper that stays", ok=True, said="there is none on this system: hooks do the work"
-            )
-        return
-    from cli.wiring.probe import probe
-
-    is_there = os.path.lexists(root / _SOCKET)  # one that is another program goes when it is asked
-    try:
-        found = probe(root)
-    except OSError as error:
-        yield Finding(check="the helper that stays", ok=False, said=str(error))
-        return
-    if is_wished or is_there:
-        ok, said = _told_of(found, is_wished=is_wished)
-        yield Finding(check="the helper that stays", ok=ok, said=said)
-
-
-def _told_of(found: "Helper", *, is_wished: bool) -> tuple[bool, str]:
-    """Return whether all is well with a helper, and what to say of it."""
-    from cli.wiring.probe import Standing
-
-    place, process = _SOCKET, f"process {found.process}" if found.process else "what listens"
-    later = "the next hook starts one" if is_wished else "hooks do the work"
-    match found.standing:
-        case Standing.ANSWERS:
-            ok, said = True, f"{process} answers, and is of this version"
-        case Standing.ABSENT:
-            ok, said = True, f"none is running; {later}"
-        case Standing.DEAD:
-            ok, said = True, f"none is running, and one that was killed has left {place}; {later}"
-        case Standing.ANOTHER:
-            ok, said = True, f"{process} was of another version, or of another home, and has ended; {later}"
-        case Standing.SILENT:
-            ok, said = False, f"{process} doesn't answer, and hooks wait a second for it; end it"
-        case Standing.EXPOSED:
-            ok, said = False, f".cas {_whose(found)}, so no helper is asked; `chown` it to you, and `chmod 700` it"
-        case Standing.NOT_OURS:
-            ok, said = False, f"{place} {_whose(found)}, so it is not asked; find out who made it, and remove it"
-        case Standing.NO_SOCKET:
-            ok, said = False, f"{place} is no socket, so it is not asked; find out who made it, and remove it"
-        case Standing.STRANGER:
-            ok, said = False, f"{process}, which listens at {place}, is of user {found.user}: it is not asked; end it"
-        case _:
-            assert_never(found.standing)
-    return ok, said
-
-
-def _whose(found: "Helper") -> str:
-    return f"is of user {found.user} with mode {found.mode:04o}, not yours alone"
 
 
 def _no_faults(root: Path) -> Finding:

@@ -19,6 +19,8 @@ IN_ANY_CASE: Final = " || exit 0"
 _HOOKS: Final = "hooks"
 _MATCHER: Final = "matcher"
 _PROGRAM: Final = "cas"
+_OBSOLETE: Final = "--resident"
+"""Flag of earlier versions, which a hook may still have."""
 
 IsOurs = Callable[[object], bool]
 
@@ -37,7 +39,8 @@ def is_ours(client: str, program: str) -> IsOurs:
             words = shlex.split(command.removesuffix(IN_ANY_CASE))
         except ValueError:  # a quote that doesn't end
             return False
-        return words[1:] == ["hook", client] and (words[0] == program or PurePath(words[0]).name == _PROGRAM)
+        said = [word for word in words[1:] if word != _OBSOLETE]
+        return said == ["hook", client] and (words[0] == program or PurePath(words[0]).name == _PROGRAM)
 
     return check
 

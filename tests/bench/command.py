@@ -42,7 +42,8 @@ def bench_command(report: Report) -> None:
         hello = Path(folder) / "hello.py"
         hello.write_text(HELLO)
         cas = [sys.executable, "-c", ENTRY, "-C", str(root)]
-        completing = [sys.executable, "-c", ENTRY, "--complete", "fish", f"cas -C {root} show 9"]
+        asking = ["_CAS_COMPLETE=fish_complete", f"COMP_WORDS=cas -C {root} show 9", "COMP_CWORD=9"]
+        completing = ["env", *asking, sys.executable, "-c", ENTRY]
         ran(*cas, "status")
         numbers = iter(range(1, EDITS))
         commands = {

@@ -1,4 +1,4 @@
-"""Completion in the shells that this machine has, and the table behind it."""
+"""Completion in the shells that this machine has."""
 
 import os
 import pty
@@ -8,25 +8,23 @@ import shlex
 import shutil
 import subprocess
 import sys
+import termios
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import click
 import pytest
 
-from cli.commands.shell import SCRIPTS
-from cli.completion import ARGUMENTS, OPTIONS, kinds_of
-from cli.main import COMMANDS, EXIT_USAGE, cas as group
-from tests.cli.desk import LOGIN, PATIENCE, PROGRAM, Desk, cas, environment
+from cli.main import EXIT_USAGE
+from tests.cli.desk import LOGIN, PATIENCE, PROGRAM, Desk, Ran, cas, environment
 
-SHELLS = [shell for shell in SCRIPTS if shutil.which(shell)]
+SHELLS = [shell for shell in ("bash", "zsh", "fish") if shutil.which(shell)]
 
 BASH = """
 source <(cas completion bash)
-COMP_LINE={line} COMP_POINT=${{#COMP_LINE}}
+COMP_LINE={line}
 COMP_POINT=${{#COMP_LINE}}
-_cas_complete 2>/dev/null
+_cas_completion cas 2>/dev/null
 printf '%s\\n' "${{COMPREPLY[@]}}"
 """
 
@@ -88,18 +86,14 @@ def history(desk: Desk) -> Desk:
 @pytest.mark.parametrize("command", ["cat", "log", "show", "pin add"])
 def test_a_name_that_begins_as_an_option_does_is_offered_as_the_command_takes_it(desk: Desk, command: str) -> None:
     desk.write("-x", b"1\n", conversation="-s4")
-
-    def offered(line: str) -> list[str]:
-        found = cas("--complete", "fish", line, folder=desk.folder).text.splitlines()
-        return [line.partition("\t")[0] for line in found]
-
     takes_paths = command != "show"
-    names = offered(f"cas {command} ")
-    assert ("./-x" in names) is takes_paths
-    assert not [name for name in names if name.startswith("-")]
-    for typed in ("", "-"):
-        assert ("-x" if takes_paths else "-s4") in offered(f"cas {command} -- {typed}")
-        assert "--json" not in offered(f"cas {command} -- {typed}")
+    for before in ("", "-- "):
+        offered = candidates(desk, f"cas {command} {before}")
+        assert ("./-x" in offered) is takes_paths
+        assert not [name for name in offered if name.startswith("-")]
+    assert ("-x" if takes_paths else "-s4") in candidates(desk, f"cas {command} -- -")
+    assert "--json" not in candidates(desk, f"cas {command} -- -")
+    assert "-s4" in candidates(desk, "cas log --conversation ")
     if takes_paths:
         assert cas(*command.split(), "./-x", folder=desk.folder).status != EXIT_USAGE
 
@@ -118,6 +112,8 @@ def test_a_shell_completes_edits_conversations_files_commands_and_options(
 
 TYPED = {
     "cas statu": ["status"],
+    "cas -C sr": ["-C", "src/"],
+    "cas hash src/a": ["hash", "src/at@sign.txt"],
     "cas cat m": ["cat", "my file.txt"],
     "cas cat my\\ f": ["cat", "my file.txt"],
     'cas cat "my f': ["cat", "my file.txt"],
@@ -145,7 +141,7 @@ def test_at_a_terminal_bash_completes_what_is_quoted_or_broken_as_what_is_not(
     names = ("my file.txt", "it's.txt", "do$llar.txt", "star*.txt", "src/at@sign.txt", "src/c:o=lon.txt")
     for name in names:
         desk.write(name, b"1\n", conversation="conv_hello")
-    with at_bash(desk.folder, program) as become:
+    with at_terminal("bash", desk.folder, program) as become:
         for line, arguments in TYPED.items():
             assert become(line) == ["cas", *arguments], line
 
@@ -159,7 +155,7 @@ def test_at_a_terminal_no_name_of_a_conversation_is_more_to_bash_than_one_word(
 ) -> None:
     for number, name in enumerate((EVIL, *NAMES)):
         desk.write(f"f{number}", b"1\n", conversation=name)
-    with at_bash(desk.folder, program) as become:
+    with at_terminal("bash", desk.folder, program) as become:
         for start in ("", "'", '"'):
             assert become(f"cas log --conversation {start}evil") == ["cas", "log", "--conversation", EVIL]
             assert become(f"cas log --conversation={start}evil") == ["cas", "log", f"--conversation={EVIL}"]
@@ -173,7 +169,7 @@ def test_at_a_terminal_no_name_of_a_conversation_is_more_to_bash_than_one_word(
 def test_at_a_terminal_what_bash_finds_in_common_is_quoted_and_goes_on(desk: Desk, program: dict[str, str]) -> None:
     for number, name in enumerate(("p$(touch pwned)1", "p$(touch pwned)2", "q r", "q$r", "$(touch pwned)f")):
         desk.write(f"f{number}" if number < 4 else name, b"1\n", conversation=name if number < 4 else "q$r")
-    with at_bash(desk.folder, program) as become:
+    with at_terminal("bash", desk.folder, program) as become:
         assert become("cas log --conversation p") == ["cas", "log", "--conversation", "p$(touch pwned)"]
         # A file among them has bash quote all of them, once.
         assert become("cas pin add p") == ["cas", "pin", "add", "p$(touch pwned)"]
@@ -184,18 +180,50 @@ def test_at_a_terminal_what_bash_finds_in_common_is_quoted_and_goes_on(desk: Des
     assert not (desk.folder / "pwned").exists()
 
 
+@pytest.mark.parametrize("shell", [shell for shell in SHELLS if shell != "bash"])
+def test_at_a_terminal_no_name_is_more_to_zsh_or_fish_than_one_word(
+    desk: Desk, program: dict[str, str], shell: str
+) -> None:
+    for number, name in enumerate((EVIL, *NAMES)):
+        desk.write(f"f{number} $(touch pwned)", b"1\n", conversation=name)
+    with at_terminal(shell, desk.folder, program) as become:
+        for start in ("", "'", '"'):
+            assert become(f"cas log --conversation {start}evil") == ["cas", "log", "--conversation", EVIL]
+            assert become(f"cas show {start}evil") == ["cas", "show", EVIL]
+        assert become("cas log --conversation=evil") == ["cas", "log", f"--conversation={EVIL}"]
+        assert become("cas show 2") == ["cas", "show", "2"]  # with a description that names a file
+        assert become("cas cat f1\\ ") == ["cas", "cat", "f1 $(touch pwned)"]
+        for name in NAMES:
+            typed = "".join(f"\\{c}" if c in "*~{#'\"!$ " else c for c in name[:4])
+            # click's script for fish cuts words at a comma, so such a name is not offered there.
+            expected = name[:4] if shell == "fish" and "," in name else name
+            assert become(f"cas log --conversation {typed}") == ["cas", "log", "--conversation", expected]
+    assert not (desk.folder / "pwned").exists()
+
+
+STARTS = {
+    "bash": (["--norc", "--noprofile", "-i"], "bind 'set enable-bracketed-paste off'; PS1="),
+    "zsh": (["-f", "-i"], "PS1=; autoload -Uz compinit; compinit -u -D; bindkey -e"),
+    "fish": (["--no-config", "-i"], "function fish_prompt; end"),
+}
+"""The options of a shell at a terminal, and what it is to do first."""
+
+
 @contextmanager
-def at_bash(folder: Path, settings: dict[str, str]) -> Iterator[Callable[[str], list[str]]]:
-    """Start an interactive bash; return what types a line, presses the tab key and tells which words are there then."""
+def at_terminal(shell: str, folder: Path, settings: dict[str, str]) -> Iterator[Callable[[str], list[str]]]:
+    """Start a shell at a terminal; return what types a line, presses the tab key and returns the words of the line."""
     master, terminal = pty.openpty()
-    words = [sys.executable, "-P", "-c", LOGIN, shutil.which("bash") or "", "--norc", "--noprofile", "-i"]
-    shell = subprocess.Popen(
+    termios.tcsetwinsize(terminal, (50, 2000))
+    options, first = STARTS[shell]
+    load = "cas completion fish | source" if shell == "fish" else f"source <(cas completion {shell})"
+    words = [sys.executable, "-P", "-c", LOGIN, shutil.which(shell) or "", *options]
+    process = subprocess.Popen(
         words, cwd=folder, env=settings, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True
     )
     os.close(terminal)
 
     def run(line: str, end: str) -> str:
-        os.write(master, f"{line}\n".encode())
+        os.write(master, f"{line}\r".encode())
         shown = b""
         while f"{end}\r\n".encode() not in shown:
             assert select.select([master], [], [], PATIENCE)[0], shown
@@ -205,21 +233,31 @@ def at_bash(folder: Path, settings: dict[str, str]) -> Iterator[Callable[[str], 
     def become(line: str) -> list[str]:
         # Both ends of the line are gone to, so what is typed is put between what prints it.
         shown = run(f"{line}\t\x01printf '<%s>' \x05; echo e\"n\"d", "end")
-        return re.findall("<([^<>]*)>", shown.splitlines()[-1])
+        return re.findall("<([^<>]*)>", shown[: shown.rindex("end\r\n")].splitlines()[-1])
 
     try:
-        run("bind 'set enable-bracketed-paste off'; PS1=; source <(cas completion bash); echo set\"tled\"", "settled")
+        run(f'{first}; {load}; echo set"tled"', "settled")
         yield become
     finally:
-        shell.kill()
-        shell.wait(timeout=PATIENCE)
+        process.kill()
+        process.wait(timeout=PATIENCE)
         os.close(master)
 
 
+def asked(line: str, shell: str, folder: Path) -> Ran:
+    """Run `cas` as the script for a shell does when the tab key is pressed behind a line."""
+    settings = {"_CAS_COMPLETE": f"{shell}_complete", "COMP_WORDS": line, "COMP_CWORD": line.rpartition(" ")[2]}
+    if shell == "zsh":
+        settings["COMP_CWORD"] = str(line.count(" "))
+    return cas(folder=folder, settings=settings)
+
+
 def candidates(desk: Desk, line: str, shell: str = "fish", folder: Path | None = None) -> list[str]:
-    ran = cas("--complete", shell, line, folder=folder or desk.folder)
-    assert ran.said == ""
-    return [row.partition("\t")[0] for row in ran.text.splitlines()]
+    """Return the words that are offered; of files and folders that the shell is to find, only that it is to."""
+    ran = asked(line, shell, folder or desk.folder)
+    assert (ran.status, ran.said) == (0, "")
+    rows = [row.partition(",") for row in ran.text.splitlines() if row]
+    return [word.partition("\t")[0] if kind == "plain" else f"<{kind}>" for kind, _, word in rows]
 
 
 def test_what_may_stand_there(history: Desk) -> None:
@@ -231,7 +269,7 @@ def test_what_may_stand_there(history: Desk) -> None:
     assert candidates(history, "cas log --status=a") == ["--status=accepted"]
     assert candidates(history, "cas log --status ") == ["pending", "accepted", "rejected"]
     assert candidates(history, "cas cat ") == ["second.py", "src/"]
-    assert candidates(history, "cas cat src/") == ["src/first.py"]
+    assert candidates(history, "cas cat src/") == candidates(history, "cas cat sr") == ["src/first.py"]
     assert candidates(history, "cas cat ", folder=history.folder / "src") == ["first.py"]
     assert candidates(history, "cas cat ../s", folder=history.folder / "src") == ["../second.py", "../src/"]
     assert candidates(history, "cas cat ../../ws/s", folder=history.folder / "src") == [
@@ -255,6 +293,8 @@ def test_what_may_stand_there_that_is_no_name_of_an_edit_or_a_file(history: Desk
     assert candidates(history, "cas hook ") == candidates(history, "cas doctor ") == clients
     assert candidates(history, "cas setup co") == ["codex"]
     assert candidates(history, "cas setup codex ") == []
+    assert "--remove" in candidates(history, "cas setup codex -")
+    assert "--resident" not in candidates(history, "cas hook codex -")
     assert candidates(history, "cas doctor codex cl") == ["claude-code"]
     assert candidates(history, "cas completion ") == ["bash", "zsh", "fish"]
     settings = candidates(history, "cas config get ")
@@ -276,33 +316,29 @@ def test_snapshots_and_pins_are_named_by_their_numbers(history: Desk) -> None:
     history.done("pin", "add", "1", "--title", "kept")
     assert candidates(history, "cas snapshot show ") == ["2", "1"]
     assert candidates(history, "cas snapshot diff 1 ") == ["2", "1"]
-    assert candidates(history, "cas snapshot diff 1 2 sr") == ["src/"]
+    assert candidates(history, "cas snapshot diff 1 2 sr") == ["src/first.py"]
     assert candidates(history, "cas snapshot delete 1 ") == ["2", "1"]
     assert candidates(history, "cas snapshot restore ") == ["2", "1"]
-    assert candidates(history, "cas snapshot restore 1 sr") == ["src/"]
+    assert candidates(history, "cas snapshot restore 1 sr") == ["src/first.py"]
     assert candidates(history, "cas pin remove ") == ["1"]
-    said = cas("--complete", "fish", "cas snapshot show ", folder=history.folder).text
-    assert said == "2\n1\tbefore the move\n"
+    assert asked("cas snapshot show ", "fish", history.folder).text == "plain,2\nplain,1\tbefore the move\n"
 
 
-def test_folders_and_files_on_disk_are_completed_where_they_are_meant(history: Desk, tmp_path: Path) -> None:
-    (history.folder / "other").mkdir()
-    (history.folder / ".hidden").mkdir()
-    (history.folder / "new.bundle").write_bytes(b"")
-    assert candidates(history, "cas -C ") == ["other/", "src/"]
-    assert candidates(history, "cas -C s") == ["src/"]
-    assert candidates(history, "cas -C ../ws/o") == ["../ws/other/"]
-    assert candidates(history, "cas -C src -C ../o") == ["../other/"]
-    assert candidates(history, "cas -Cs") == ["-Csrc/"]
-    assert candidates(history, "cas -C .h") == [".hidden/"]
+def test_folders_and_files_on_disk_are_left_to_the_shell(history: Desk, tmp_path: Path) -> None:
+    for line in (
+        "-C ",
+        "-C s",
+        "export --patch -o ",
+        "salvage .c",
+        "import new.bundle o",
+        "snapshot create s",
+        "mcp s",
+    ):
+        assert candidates(history, f"cas {line}") == ["<dir>"]
+    for line in ("import n", "hash se", "export --bundle n", "amend 1 --from n"):
+        assert candidates(history, f"cas {line}") == ["<file>"]
     assert candidates(history, "cas -Csrc cat ") == ["first.py"]
     assert candidates(history, f"cas -C{history.folder} show conv_h", folder=tmp_path) == ["conv_hello"]
-    assert candidates(history, "cas export --patch -o ") == ["other/", "src/"]
-    assert candidates(history, "cas salvage .c") == [".cas/"]
-    assert candidates(history, "cas import n") == ["new.bundle"]
-    assert candidates(history, "cas import new.bundle o") == ["other/"]
-    assert candidates(history, "cas hash se") == ["second.py"]
-    assert candidates(history, "cas -C ~") == []
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -318,55 +354,27 @@ def test_a_shell_completes_clients_settings_numbers_tools_and_folders(
         "cas config set gc.background of": "off",
         "cas snapshot show ": "1",
         "cas log --tool wr": "write_file",
-        "cas -C ot": "other/",
+        "cas -C ot": "other",
         f"cas -C{history.folder}/src cat fi": "first.py",
     }
     for line, expected in shown.items():
+        if shell == "bash" and expected == "other":
+            continue  # bash finds folders itself, and only at a terminal
         assert expected in completed(shell, line, history, program), line
 
 
-def test_where_nothing_can_be_told_nothing_is_said(tmp_path: Path) -> None:
-    for words in (("fish", "cas show "), ("fish",), ("bash", "cas 'unclosed"), ("fish", "")):
-        ran = cas("--complete", *words, folder=tmp_path)
-        assert ran.said == ""
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_where_nothing_can_be_told_nothing_is_said(tmp_path: Path, shell: str) -> None:
+    for line in ("cas show ", "cas 'unclosed", "cas config set no.setting ", "cas -C gone show "):
+        ran = asked(line, shell, tmp_path)
+        assert (ran.text.strip(), ran.said) == ("", "")
+    ran = cas(folder=tmp_path, settings={"_CAS_COMPLETE": f"{shell}_complete"})
+    assert (ran.status, ran.text.strip(), ran.said) == (0, "", "")
 
 
 def test_a_name_that_cannot_be_typed_is_not_offered(desk: Desk) -> None:
     desk.write("new\nline", b"1\n")
     desk.write("esc\x1b[31m", b"1\n")
     desk.write("plain", b"1\n")
-    assert candidates(desk, "cas cat ") == ["plain"]
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_table_says_of_arguments_what_the_help_says(name: str) -> None:
-    context = click.Context(group)
-    command = group.get_command(context, name)
-    assert command is not None
-    kinds: list[str] = []
-    for parameter in command.params:
-        if isinstance(parameter, click.Argument):
-            kinds += kinds_of(parameter.metavar or "")
-        for option in parameter.opts:
-            if option in OPTIONS and parameter.metavar not in {"NAME", "TEXT"}:
-                assert kinds_of(parameter.metavar or "") == (OPTIONS[option],)
-    if name in ARGUMENTS:
-        assert tuple(dict.fromkeys(kinds)) == ARGUMENTS[name]
-
-
-def test_names_are_completed_without_click(history: Desk) -> None:
-    listing = (
-        "import sys; sys.argv = ['cas', '--complete', 'fish', 'cas show ']; from cli.entry import main; main();"
-        "print(*sys.modules, sep='\\n', file=sys.stderr)"
-    )
-    ran = subprocess.run(
-        [PROGRAM[0], "-P", "-c", listing],
-        cwd=history.folder,
-        env=environment({}),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=True,
-    )
-    heavy = {"click", "cli.main", "msgpack", "zstandard", "filelock", "objstore.records", "objstore.review"}
-    assert heavy & set(ran.stderr.splitlines()) == set()
+    assert candidates(desk, "cas cat ") == candidates(desk, "cas cat ", "bash") == ["plain"]
+    assert asked("cas cat ", "zsh", desk.folder).text == "plain\nplain\n_\n"

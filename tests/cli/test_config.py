@@ -57,6 +57,22 @@ def test_what_is_set_stands_in_the_file_beside_what_was_there(desk: Desk) -> Non
     assert sorted(path.name for path in file.parent.iterdir() if path.name.startswith(".cas-")) == []
 
 
+@pytest.mark.parametrize("switch", ["true", '"on"', '"purple"'])
+def test_a_setting_of_an_earlier_version_is_passed_over(switch: str, desk: Desk, home: Path) -> None:
+    old = f'[hook]\nresident = {switch}\n[retention]\nmax_size = "4GB"\n'
+    file = desk.folder / ".cas" / "config.toml"
+    file.write_text(old)
+    own(home, old)
+    found = {line["name"]: line for line in desk.done("config", "--json", XDG_CONFIG_HOME=str(home)).lines()}
+    assert found["retention.max_size"]["spelling"] == "4GB"
+    assert "hook.resident" not in found
+    for words in (["gc"], ["status"], ["record"], ["config", "set", "gc.every", "1h"]):
+        desk.done(*words, XDG_CONFIG_HOME=str(home), CAS_HOOK_RESIDENT="on")
+    assert "There is no setting 'hook.resident'" in desk.cas("config", "get", "hook.resident").said
+    desk.done("config", "unset", "hook.resident")
+    assert "hook" not in file.read_text()
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [

@@ -353,8 +353,9 @@ def test_a_workspace_is_not_looked_for_above_what_the_variable_names_and_is_no_f
         ran = cas(*words, folder=folder, settings={"CAS_WORKSPACE": str(place)})
         assert ran == Ran(status=10, out=b"", err=said.encode())
     assert desk.statuses() == {"1:0": Status.PENDING}
-    listed = cas("--complete", "bash", "cas show ", folder=desk.folder.parent, settings={"CAS_WORKSPACE": str(place)})
-    assert (listed.status, listed.out) == (0, b"")
+    asking = {"_CAS_COMPLETE": "bash_complete", "COMP_WORDS": "cas show "}
+    listed = cas(folder=desk.folder.parent, settings=asking | {"CAS_WORKSPACE": str(place)})
+    assert (listed.status, listed.out) == (0, b"\n")
 
 
 HOW = "`cas setup CLIENT` has an agent's edits recorded, `cas watch` or `cas record` yours.\n"
@@ -436,7 +437,7 @@ def test_who_only_reads_does_not_wait_for_a_writer(desk: Desk) -> None:
         (desk.folder / ".cas" / "applied").unlink()  # as if the writer was in the middle of its files
         for words in (("status",), ("log",), ("cat", "a@1")):
             assert desk.cas(*words).status == 0, words
-        assert desk.cas("--complete", "bash", "cas show ").text.startswith("1\t")
+        assert desk.cas(_CAS_COMPLETE="bash_complete", COMP_WORDS="cas show ").text.startswith("plain,1\n")
 
 
 # ---- 130: interrupted

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import re
+import shlex
 import shutil
 import stat
 import subprocess
@@ -393,22 +394,44 @@ def test_a_hooks_command_line_that_makes_no_sense_stops_no_agent(words: list[str
     assert f"{' '.join(words)}: " in (folder / ".cas" / "hook.log").read_text()
 
 
-@pytest.mark.parametrize(
-    "words", [["hook", "--resident", "--idle", "0"], ["log", "--new", "hook"], ["--new", "log", "hook"]]
-)
+@pytest.mark.parametrize("words", [["log", "--new", "hook"], ["--new", "log", "hook"]])
 def test_other_commands_end_as_they_do_though_a_word_of_theirs_is_hook(words: list[str], folder: Path) -> None:
     assert cas(*words, folder=folder).status == 2
     assert not (folder / ".cas" / "hook.log").exists()
 
 
-@pytest.mark.parametrize("missing", ["errand", "hooking"])
+@pytest.mark.parametrize("missing", ["hooking.py", "clients/event.py", "clients/claude_code.py"])
 def test_a_program_that_is_being_replaced_does_not_stop_the_agent(missing: str, folder: Path, tmp_path: Path) -> None:
     shutil.copytree(Path(SOURCE) / "cli", tmp_path / "cli")
-    (tmp_path / "cli" / f"{missing}.py").unlink()
+    (tmp_path / "cli" / missing).unlink()
     settings = {"PYTHONPATH": os.pathsep.join([str(tmp_path), SOURCE])}
     ran = cold_cas("hook", "claude-code", folder=folder, settings=settings, stdin=b"{}")
     assert (ran.status, ran.out, ran.err) == (0, b"", b"")
-    assert (folder / ".cas" / "hook.log").exists() == (missing == "errand")
+    assert (folder / ".cas" / "hook.log").exists() == (missing == "clients/claude_code.py")
+
+
+def test_a_hook_with_the_flag_of_an_earlier_version_goes_on_recording(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    for words in (["hook", "claude-code", "--resident"], ["hook", "--resident", "claude-code"]):
+        event, after = session.another_call(is_shell=False, content=f"{words}\n")
+        assert cas(*words, folder=folder, stdin=json.dumps(event).encode()).out == b""
+        (folder / "a.txt").write_text(f"{words}\n")
+        assert cas(*words, folder=folder, stdin=json.dumps(after).encode()).out == b""
+    assert cas("reject", "2", "--reason", "not so", folder=folder).status == 0
+    prompt = json.dumps(session.prompted("go on")).encode()
+    assert b"not so" in cas("hook", "claude-code", "--resident", folder=folder, stdin=prompt).out
+    with Workspace.open(folder) as workspace:
+        assert [view.edit.conversation for view in workspace.edits()] == ["session-1"] * 2
+    assert not (folder / ".cas" / "hook.log").exists()
+    assert "--resident" not in cas("hook", "--help", folder=folder).text
+
+
+@pytest.mark.parametrize("ends", ["<&-", ">&-", ">/dev/full", "<&- >&- 2>&-"])
+def test_an_agent_that_closed_its_pipes_is_not_told_of_it(ends: str, folder: Path) -> None:
+    hooked = f"{shlex.join(PROGRAM)} hook claude-code {ends}"
+    event = json.dumps(ClaudeCode(folder).prompted("do it")).encode()
+    ran = subprocess.run(["sh", "-c", hooked], input=event, check=False, cwd=folder, env=environment({}))
+    assert ran.returncode == 0
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -436,18 +459,23 @@ def test_a_fault_is_logged_and_status_and_doctor_tell_of_it(folder: Path) -> Non
 
 @pytest.mark.parametrize("standing", ["", "2026-01-01T00:00:00Z codex: ValueError: of long ago\n"])
 def test_a_hook_that_fails_at_the_doctors_trial_does_not_answer_and_leaves_no_fault(
-    standing: str, folder: Path
+    standing: str, folder: Path, tmp_path: Path
 ) -> None:
-    settings, log = folder / ".cas" / "config.toml", folder / ".cas" / "hook.log"
-    settings.write_text("x = [")
+    shutil.copytree(Path(SOURCE) / "cli", tmp_path / "cli")
+    settings = {"PYTHONPATH": os.pathsep.join([str(tmp_path), SOURCE])}
+    module, log = tmp_path / "cli" / "clients" / "codex.py", folder / ".cas" / "hook.log"
+    whole = module.read_text()
+    module.write_text("raise ValueError('half of an update')\n")
     log.write_text(standing)
-    found = {one["check"]: one for one in cas("doctor", "codex", "--json", folder=folder).lines()}
+    ran = cas("doctor", "codex", "--json", folder=folder, settings=settings)
+    found = {one["check"]: one for one in ran.lines()}
     assert not found["the hook of codex answers"]["ok"]
-    assert "codex: SettingsUnreadable: " in found["the hook of codex answers"]["said"]
+    assert "codex: ValueError: half of an update" in found["the hook of codex answers"]["said"]
     assert found["hooks had no faults"]["ok"] == (not standing)
     assert log.read_text() == standing
-    settings.unlink()
-    found = {one["check"]: one for one in cas("doctor", "codex", "--json", folder=folder).lines()}
+    module.write_text(whole)
+    ran = cas("doctor", "codex", "--json", folder=folder, settings=settings)
+    found = {one["check"]: one for one in ran.lines()}
     assert found["the hook of codex answers"] == {"check": "the hook of codex answers", "ok": True, "said": ""}
 
 

@@ -182,25 +182,27 @@ def test_a_client_is_set_up_once_and_taken_back_whole(client: str, scope: str, p
     assert list(home.iterdir()) == []
 
 
+@EVERY_CLIENT
+def test_hooks_with_the_flag_of_an_earlier_version_are_brought_up_to_date_and_taken_back(
+    client: str, project: Path, home: Path
+) -> None:
+    before = files(project, home)
+    assert run(project, home, "setup", client).status == 0
+    after = files(project, home)
+    for words in (["setup", client], ["setup", client, "--remove"]):
+        for path, content in after.items():
+            path.write_bytes(content.replace(b" hook %b" % client.encode(), b" hook %b --resident" % client.encode()))
+        assert run(project, home, *words).status == 0
+        assert not [path for path, content in files(project, home).items() if b"--resident" in content]
+    assert files(project, home) == before
+
+
 @pytest.mark.parametrize("scope", ["--project", "--user"])
 def test_where_nothing_was_set_up_nothing_is_taken_back(scope: str, project: Path, home: Path) -> None:
-    ran = run(project, home, "setup", "codex", scope, "--remove", "--resident")
+    ran = run(project, home, "setup", "codex", scope, "--remove")
     assert (ran.status, ran.said) == (0, "")
     assert [path.name for path in project.iterdir()] == ["a.txt"]
     assert list(home.iterdir()) == []
-
-
-def test_a_helper_that_the_persons_own_settings_start_all_the_same_is_told_of(project: Path, home: Path) -> None:
-    assert run(project, home, "setup", "codex", "--user", "--resident").status == 0
-    assert run(project, home, "setup", "codex", "--resident").status == 0
-    for words in (["--dry-run"], [], []):
-        ran = run(project, home, "setup", "codex", "--remove", "--resident", *words)
-        assert ran.status == 0
-        assert f"start a helper all the same, as {home}/" in ran.text
-    assert run(project, home, "config", "get", "hook.resident").text == "on\n"
-    ran = run(project, home, "setup", "codex", "--user", "--remove", "--resident")
-    assert "Hooks start no helper." in ran.text
-    assert run(project, home, "config", "get", "hook.resident").text == "off\n"
 
 
 @pytest.mark.parametrize("client", ["claude-code", "vscode"])

@@ -316,7 +316,7 @@ def test_a_mark_that_is_no_file_is_named(root: Path, kind: Callable[[Path], None
         use(root)
 
 
-def test_a_helper_may_have_its_socket_in_the_store(root: Path) -> None:
+def test_a_socket_that_an_earlier_version_left_in_the_store_is_let_be(root: Path) -> None:
     put(root / ".cas" / "hook.sock", put_socket)
     use(root)
     assert check_store(str(root)).faults == ()

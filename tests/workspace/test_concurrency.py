@@ -293,29 +293,6 @@ def test_who_waits_for_another_process_may_change_its_mind(scene: Scene, ahead: 
     assert len(scene.workspace.edits()) == ahead
 
 
-def test_who_keeps_others_out_in_vain_waits_beside_those_who_wait(scene: Scene) -> None:
-    waits = threading.Event()
-    with Workspace.open(scene.root) as other, closing(Journal(str(scene.root), UnsyncedDisk())) as journal:
-
-        def wait_inside() -> None:
-            with journal.keeping_out() as is_kept, journal.writing(waiting=waits.set):
-                assert not is_kept
-
-        def wait() -> None:
-            with journal.writing(waiting=queued.set):
-                pass
-
-        queued = threading.Event()
-        with ThreadPoolExecutor(2) as pool:
-            with other.call(CallInfo(tool="slow")):
-                beside = pool.submit(wait)
-                assert queued.wait(PATIENCE)
-                inside = pool.submit(wait_inside)
-                assert waits.wait(PATIENCE)
-            inside.result(PATIENCE)
-            beside.result(PATIENCE)
-
-
 def test_decisions_from_threads_take_turns(scene: Scene) -> None:
     scene.write("f", b"".join(b"line %d\n" % number for number in range(16)))
     for number in range(0, 16, 2):

@@ -236,8 +236,10 @@ def test_who_has_the_lock_of_a_store_that_went_keeps_nobody_out_of_the_one_in_it
         (aside / "segments").rename(root / ".cas" / "segments")
         write(workspace, "a.txt", b"after\n")
         assert (root / ".cas" / "lock").exists()
-        with opened(root) as other, workspace._journal.keeping_out() as is_kept, other._journal.keeping_out() as both:  # noqa: SLF001 - the lock itself is what this is about
-            assert (is_kept, both) == (True, False)
+        with opened(root) as other:
+            first, second = workspace._journal, other._journal  # noqa: SLF001 - the lock itself is what this is about
+            with first.unless_written() as is_kept, second.unless_written() as both:
+                assert (is_kept, both) == (True, False)
     sound(root)
 
 

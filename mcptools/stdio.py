@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import anyio
-import anyio.lowlevel
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp.types import (
-    CONNECTION_CLOSED,
     INVALID_REQUEST,
     PARSE_ERROR,
     ErrorData,
@@ -24,18 +22,14 @@ from mcp.types import (
     JSONRPCMessage,
     JSONRPCNotification,
     JSONRPCRequest,
-    JSONRPCResponse,
-    RequestId,
     jsonrpc_message_adapter,
 )
 from pydantic import ValidationError
 
 from mcptools.display import shown
-from mcptools.headway import Headway
 from mcptools.wire import Wire, can_be_waited_for, standard_streams
 
 __all__ = [
-    "ANSWERED",
     "HALF_CHARACTER",
     "HalfCharacter",
     "Incoming",
@@ -46,9 +40,6 @@ __all__ = [
     "messages",
     "unnumbered",
 ]
-
-ANSWERED: Final = "editledger/answered"
-"""Said in the `_meta` of a result that has gone out already: it goes nowhere."""
 
 HALF_CHARACTER: Final = "editledger.half_character"
 """Where a request over HTTP has its HalfCharacter, in its scope."""
@@ -64,11 +55,10 @@ def are_waitable() -> bool:
 
 
 @asynccontextmanager
-async def messages(headway: Headway) -> AsyncIterator[tuple["Incoming", "Outgoing"]]:
+async def messages() -> AsyncIterator[tuple["Incoming", "Outgoing"]]:
     """Give the messages on standard input, and where those for standard output go."""
     with standard_streams() as (reading, writing), closing(Wire(reading, writing)) as wire:
-        outgoing = Outgoing(wire, headway)
-        yield Incoming(wire, outgoing, headway), outgoing
+        yield Incoming(wire), Outgoing(wire)
 
 
 class _End:
@@ -97,18 +87,13 @@ class HalfCharacter:
 class Incoming(_End):
     """Messages from the client."""
 
-    def __init__(self, wire: Wire, outgoing: "Outgoing", headway: Headway) -> None:
-        super().__init__(wire)
-        self._outgoing: Final = outgoing
-        self._headway: Final = headway
-
     async def receive(self) -> SessionMessage | Exception:
         """Return the next message; a line that is none is answered. Raises anyio.EndOfStream."""
         while (line := await self._wire.line()) is not None:
             try:
                 message = jsonrpc_message_adapter.validate_json(line, by_name=False)
                 if not isinstance(message, JSONRPCNotification) or "id" not in json.loads(line):
-                    return await self._noted(message)
+                    return SessionMessage(message)
                 found: SessionMessage | list[JSONRPCError] = [unnumbered()]
             except ValidationError as error:
                 found = _read_anew(line, error)
@@ -117,41 +102,7 @@ class Incoming(_End):
             for refused in found:
                 with suppress(anyio.BrokenResourceError):  # the client has gone, and no more lines come
                     await self._wire.write(_spelt(refused))
-        self._outgoing.input_has_ended = True
-        while self._headway.is_ahead:
-            await anyio.lowlevel.checkpoint()  # whose end the tools wait for, when the SDK ends the calls
         raise anyio.EndOfStream
-
-    async def _noted(self, message: JSONRPCMessage) -> SessionMessage:
-        """Return a message for the SDK; a call whose work has begun, when that is over or something else comes in."""
-        match message:
-            case JSONRPCRequest():
-                return await self._perhaps_begun(message)
-            case JSONRPCNotification():
-                self._headway.came(message.method, message.params, None)
-            case _:
-                self._headway.came("", None, None)
-        return SessionMessage(message)
-
-    async def _perhaps_begun(self, request: JSONRPCRequest) -> SessionMessage:
-        self._outgoing.expect(request.id)
-        call = self._headway.came(request.method, request.params, request.id)
-        begun = None if call is None else call.begun
-        if begun is not None:
-            begun.when_over(self._wire.rouse)
-            try:
-                while not (begun.is_over or self._wire.has_more):
-                    await self._wire.rest()
-            except anyio.get_cancelled_exc_class():
-                await begun.abandon()
-                raise
-
-        async def unanswered() -> None:
-            self._headway.over(request.id)
-            if begun is not None:
-                await begun.abandon()  # the SDK may never have come to the tool, which is who else does so
-
-        return SessionMessage(request, ServerMessageMetadata(request_context=call, on_request_unanswered=unanswered))
 
     def __aiter__(self) -> Self:
         """Return itself."""
@@ -168,36 +119,9 @@ class Incoming(_End):
 class Outgoing(_End):
     """Messages to the client."""
 
-    def __init__(self, wire: Wire, headway: Headway) -> None:
-        super().__init__(wire)
-        self._headway: Final = headway
-        self.input_has_ended = False
-        """The client may read on then: what was carried out has to be answered as such."""
-        self._answered: Final[set[RequestId]] = set()  # before the SDK came to it
-
     async def send(self, item: SessionMessage) -> None:
         """Send a message. Raises anyio.BrokenResourceError if the client has gone."""
-        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
-            self._headway.over(item.message.id)
-        match item.message:
-            case JSONRPCResponse(id=number, result={"_meta": {**meta}}) if ANSWERED in meta:
-                self._answered.discard(number)
-            case JSONRPCError(id=int() | str() as number, error=ErrorData(code=code)) if (
-                code == CONNECTION_CLOSED and number in self._answered
-            ):
-                # The input ended before the SDK came to the answer, which is what it would say.
-                self._answered.discard(number)
-            case message:
-                await self._wire.write(_spelt(message))
-
-    def answer(self, number: RequestId, line: bytes) -> None:
-        """Send an answer at once, from the thread that has it. The SDK is to be given one that says `ANSWERED`."""
-        self._answered.add(number)
-        self._wire.put(line)
-
-    def expect(self, number: RequestId) -> None:
-        """Let a request that has come be answered, also where an earlier one had its number."""
-        self._answered.discard(number)
+        await self._wire.write(_spelt(item.message))
 
     async def aclose(self) -> None:
         """Wait until everything is sent."""

@@ -1,9 +1,9 @@
 """Describe a tool, and the result of a call, a success or a failure, in the protocol's types."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from mcptools.catalogue import Traits
 from mcptools.display import LONGEST_WORDS, cut, cut_within
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from mcptools.answers import Answer
 
 __all__ = ["annotations", "invalid_arguments", "refused", "success"]
+
+_JSON: Final[TypeAdapter[object]] = TypeAdapter(object)
 
 
 def annotations(traits: Traits) -> ToolAnnotations:
@@ -47,6 +49,7 @@ def refused(failure: Failure, traits: Traits) -> CallToolResult:
 
 
 def _result(words: list[str], structured: object, *, is_error: bool) -> CallToolResult:
+    _JSON.dump_json(structured)  # fails here and not where the SDK sends it: half a character would end the server
     content = [TextContent(type="text", text=text) for text in words]
     return CallToolResult(content=[*content], structured_content=structured, is_error=is_error)
 

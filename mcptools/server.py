@@ -2,7 +2,7 @@
 
 It translates and nothing more: signatures into flat input schemas, answers into structured content and text,
 failures into results that a model can see, the client's roots into directories, and changes into notifications. With
-`asking`, `replies`, `sender`, `web` and `stdio` it is the only module that knows the protocol's SDK. The tools
+`asking`, `replies`, `sender`, `web` and `stdio_lines` it is the only module that knows the protocol's SDK. The tools
 themselves are imported when the first is called: a client waits for the start.
 """
 
@@ -25,6 +25,7 @@ from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.server.mcpserver.resolve import Elicit, ListRoots, Resolve
 from mcp.server.mcpserver.tools import Tool, ToolManager
 from mcp.server.session import ServerSession
+from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ResourcesListChanged, ResourceUpdated, ServerEvent
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
@@ -51,12 +52,13 @@ from mcptools.directories import Directories
 from mcptools.failures import Failure, Kind
 from mcptools.following import Following
 from mcptools.limits import Limits
+from mcptools.message_checks import broken_argument
 from mcptools.news import News
 from mcptools.omissions import without_nulls
 from mcptools.replies import annotations, invalid_arguments, refused, success
 from mcptools.roots import root_paths
 from mcptools.sender import has_roots, is_stateless, key_of, named, tells_of_roots, when_over
-from mcptools.stdio import HALF_CHARACTER, HalfCharacter, are_waitable, messages
+from mcptools.stdio_lines import Answers, private_stdin
 from mcptools.told import Told, told
 from mcptools.version import version
 
@@ -133,11 +135,10 @@ class EditServer(MCPServer):
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool. What the SDK would tell in its own words, wrong arguments and crashes, is told as a failure."""
         traits = self._offered.get(name)
-        half = None if context is None else context.request_context.request
-        half = getattr(half, "scope", {}).get(HALF_CHARACTER, half)  # over HTTP it is the request that has one
-        if traits is not None and isinstance(half, HalfCharacter):
-            message = f"{half.where} holds half a character, which UTF-8 can't encode"
-            return refused(Failure(Kind.ENCODING, message, argument=half.where), traits)
+        broken = None if context is None else broken_argument(context.request_context.params)
+        if traits is not None and broken is not None:
+            message = f"{broken} holds half a character, which UTF-8 can't encode"
+            return refused(Failure(Kind.ENCODING, message, argument=broken), traits)
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
@@ -204,12 +205,14 @@ class EditServer(MCPServer):
 
     async def run_stdio_async(self) -> None:
         """Serve one client on standard input and output until its input ends."""
-        if not are_waitable():
-            await super().run_stdio_async()
-            return
-        async with messages() as (incoming, outgoing):
-            server = self._lowlevel_server
-            await server.run(incoming, outgoing, server.create_initialization_options())
+        server = self._lowlevel_server
+        with private_stdin() as lines:
+            try:
+                async with stdio_server(stdin=lines) as (incoming, outgoing):
+                    lines.answers = answers = Answers(outgoing.send, outgoing.aclose)
+                    await server.run(incoming, answers, server.create_initialization_options())
+            except* ConnectionError:
+                pass  # the client reads no more answers, which ends the server as the end of its input does
 
     # ---- clients
 

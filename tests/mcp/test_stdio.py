@@ -1,4 +1,4 @@
-"""The wire between the server and its client, spoken byte by byte to a real process."""
+"""The server over standard streams, spoken to byte by byte."""
 
 import json
 import os
@@ -28,12 +28,23 @@ main()
 """
 """A shell that starts tests in the background has them ignore Ctrl-C, and what they start as well."""
 
+HALF_AN_ANSWER: Final = r"""
+import functools
+from mcptools.answers import Answer
+from mcptools.command import main
+from mcptools.tools import Tools
+tool = functools.wraps(Tools.list_allowed_directories)
+Tools.list_allowed_directories = tool(lambda self: Answer(content={"half": "\ud83d"}, text=""))
+main()
+"""
+"""A server with a tool whose answer holds half a character."""
+
 COLD: Final = (sys.executable, "-P", "-c", HEEDING)
 
 
 @pytest.fixture(scope="module")
 def raw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Raw]:
-    with started(tmp_path_factory.mktemp("wire").resolve(), command=COLD) as raw:
+    with started(tmp_path_factory.mktemp("stdio").resolve(), command=COLD) as raw:
         yield raw
         raw.writing.close()
         while line := raw.line():  # what is told unasked of the last change may come behind its answer
@@ -122,6 +133,18 @@ def test_half_a_character_in_an_answer_ends_what_has_asked(tmp_path: Path) -> No
         raw.writing.close()
         assert raw.ended() == (0, b"")
     assert (answer["id"], answer["result"]["structuredContent"]["error"]["type"]) == (2, "permission_denied")
+
+
+def test_half_a_character_in_what_a_tool_returns_ends_its_call_alone(tmp_path: Path) -> None:
+    with started(tmp_path, command=(sys.executable, "-P", "-c", HALF_AN_ANSWER)) as raw:
+        raw.send(called(2, "list_allowed_directories"))
+        assert raw.answer(2)["result"]["structuredContent"]["error"]["type"] == "internal_error"
+        raw.send(ping(3))
+        assert raw.answer(3)["result"] == {}
+        raw.writing.close()
+        status, errors = raw.ended()
+    assert status == 0
+    assert b"Tool 'list_allowed_directories' crashed" in errors
 
 
 def test_a_lone_cr_ends_no_line(raw: Raw) -> None:

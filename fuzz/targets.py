@@ -13,8 +13,8 @@ from zstandard import ZstdCompressor
 
 from mcptools.anchored import AnchoredEdit, Op, Placed, apply_operations, parse_anchor, splits_lines
 from mcptools.hashline import hashlines
-from mcptools.patchfaults import InvalidPatch
-from mcptools.unifieddiff import AmbiguousContext, Applied, ContextMismatch, apply_patch, parse_patches
+from mcptools.patch_parser import InvalidPatch, parse_patches
+from mcptools.unifieddiff import AmbiguousContext, Applied, ContextMismatch, apply_patch
 from objstore.bundle import unpack_bundle
 from objstore.codec import decode_blob, parse_blob_header
 from objstore.disk import Disk

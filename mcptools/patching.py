@@ -14,6 +14,7 @@ from mcptools import refusals
 from mcptools.answers import Answer
 from mcptools.display import cut, one_line, shown
 from mcptools.failures import Failure, Kind
+from mcptools.patch_parser import InvalidPatch, parse_patches
 from mcptools.patchanswers import (
     AffectedLineRange,
     FileInfo,
@@ -30,15 +31,7 @@ from mcptools.patchanswers import (
 )
 from mcptools.safety import Safeguarded, refusing
 from mcptools.toolset import ConversationArgument, absolute, not_applied, nothing_to_change
-from mcptools.unifieddiff import (
-    AmbiguousContext,
-    Applied,
-    ContextMismatch,
-    FilePatch,
-    InvalidPatch,
-    apply_patch,
-    parse_patches,
-)
+from mcptools.unifieddiff import AmbiguousContext, Applied, ContextMismatch, FilePatch, apply_patch
 from mcptools.watching import checkpoint
 from objstore import BlobMissing, Content, EditFilter, blob_id, is_binary, unified_diff
 

@@ -18,6 +18,7 @@ from mcptools.backups import keep_times, stage_backup
 from mcptools.display import LONGEST_WORDS, shown
 from mcptools.failures import Failure, Kind
 from mcptools.paging import page_of
+from mcptools.patch_parser import InvalidPatch
 from mcptools.patchanswers import (
     FileBackedUp,
     PatchApplied,
@@ -40,7 +41,7 @@ from mcptools.toolset import (
     is_long,
     nothing_to_change,
 )
-from mcptools.unifieddiff import Applied, FilePatch, InvalidPatch
+from mcptools.unifieddiff import Applied, FilePatch
 from mcptools.watching import progress
 from objstore import BlobId, Call, CallOutcome, Content, Operation, Workspace, blob_id, hunks_from_spans
 

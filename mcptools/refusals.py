@@ -10,7 +10,8 @@ from mcptools.exact import AmbiguousString, EditsOverlap, MissingString
 from mcptools.failures import Failure, Kind, Unexplained
 from mcptools.hashline import hashlines_around
 from mcptools.nearest import Nearest, nearest
-from mcptools.unifieddiff import AmbiguousContext, ContextMismatch, InvalidPatch
+from mcptools.patch_parser import InvalidPatch
+from mcptools.unifieddiff import AmbiguousContext, ContextMismatch
 from mcptools.watching import checkpoint
 from objstore import Clash, split_lines
 

@@ -1,10 +1,8 @@
-"""Replies: what a tool is, and what a call came to, a success or a failure, as the protocol tells it to a client."""
+"""Describe a tool, and the result of a call, a success or a failure, in the protocol's types."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
-from mcp.types import SERVER_INFO_META_KEY, CallToolResult, RequestId, ToolAnnotations
-from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import TypeAdapter, ValidationError
 
 from mcptools.catalogue import Traits
@@ -14,10 +12,7 @@ from mcptools.failures import Failure, Kind
 if TYPE_CHECKING:
     from mcptools.answers import Answer
 
-__all__ = ["Said", "annotations", "invalid_arguments", "refusal", "refused", "response", "result_of", "success"]
-
-Said: TypeAlias = dict[str, Any]
-"""The result of a call, in the protocol's own names."""
+__all__ = ["annotations", "invalid_arguments", "refused", "success"]
 
 _JSON: Final[TypeAdapter[object]] = TypeAdapter(object)
 
@@ -33,15 +28,15 @@ def annotations(traits: Traits) -> ToolAnnotations:
     )
 
 
-def success(answer: "Answer[Any]") -> Said:
+def success(answer: "Answer[Any]") -> CallToolResult:
     """Return what a client gets of a success."""
     from mcptools.answers import structured
 
     words = [answer.text, "\n".join(answer.notes)] if answer.notes else [answer.text]
-    return _said(words, structured(answer.content), is_error=False)
+    return _result(words, structured(answer.content), is_error=False)
 
 
-def refusal(failure: Failure, traits: Traits) -> Said:
+def refused(failure: Failure, traits: Traits) -> CallToolResult:
     """Return what a client gets of a failure, in the shape that the tool's document gives failures."""
     structured: dict[str, object] = {"error": failure.error()}
     if traits.flat_errors:
@@ -50,34 +45,13 @@ def refusal(failure: Failure, traits: Traits) -> Said:
         structured = {"success": False, **structured}
     # A text that a model gave, or a line of a file, may be longer than any answer.
     words = [cut(text, LONGEST_WORDS) for text in (str(failure), failure.hint) if text]
-    return _said(words, cut_within(structured, LONGEST_WORDS), is_error=True)
+    return _result(words, cut_within(structured, LONGEST_WORDS), is_error=True)
 
 
-def _said(words: list[str], structured: object, *, is_error: bool) -> Said:
-    content = [{"text": text, "type": "text"} for text in words]
-    return {"content": content, "isError": is_error, "resultType": "complete", "structuredContent": structured}
-
-
-def refused(failure: Failure, traits: Traits) -> CallToolResult:
-    """Return what a client gets of a failure, for the SDK to send."""
-    return result_of(refusal(failure, traits))
-
-
-def result_of(said: Said) -> CallToolResult:
-    """Return what a client gets of a call, for the SDK to send."""
-    return CallToolResult.model_validate(said, by_name=False)
-
-
-def response(number: RequestId, said: Said, version: str, server: Mapping[str, object]) -> bytes:
-    """Return the line that the SDK would make of the same answer in a version of the protocol.
-
-    `server`: what the server says of itself. Raises pydantic_core.PydanticSerializationError for half a character.
-    """
-    if version in MODERN_PROTOCOL_VERSIONS:
-        said = {**said, "_meta": {SERVER_INFO_META_KEY: server}}
-    else:
-        said = {name: value for name, value in said.items() if name != "resultType"}
-    return _JSON.dump_json({"jsonrpc": "2.0", "id": number, "result": said}) + b"\n"
+def _result(words: list[str], structured: object, *, is_error: bool) -> CallToolResult:
+    _JSON.dump_json(structured)  # fails here and not where the SDK sends it: half a character would end the server
+    content = [TextContent(type="text", text=text) for text in words]
+    return CallToolResult(content=[*content], structured_content=structured, is_error=is_error)
 
 
 def invalid_arguments(name: str, error: ValidationError) -> Failure:

@@ -2,7 +2,7 @@
 
 It translates and nothing more: signatures into flat input schemas, answers into structured content and text,
 failures into results that a model can see, the client's roots into directories, and changes into notifications. With
-`asking`, `replies`, `sender`, `web` and `stdio` it is the only module that knows the protocol's SDK. The tools
+`asking`, `replies`, `sender`, `web` and `stdio_lines` it is the only module that knows the protocol's SDK. The tools
 themselves are imported when the first is called: a client waits for the start.
 """
 
@@ -12,7 +12,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import anyio
 import anyio.lowlevel
@@ -25,6 +25,7 @@ from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.server.mcpserver.resolve import Elicit, ListRoots, Resolve
 from mcp.server.mcpserver.tools import Tool, ToolManager
 from mcp.server.session import ServerSession
+from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ResourcesListChanged, ResourceUpdated, ServerEvent
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
@@ -44,23 +45,22 @@ from mcp.types import (
 from pydantic import ValidationError
 
 from mcptools.asking import NO_ANSWER, Approval, addresses, approval, roots_of, wish_for, with_readable_roots
-from mcptools.carrying import Begun, Tell
+from mcptools.carrying import Tell, run_on_thread
 from mcptools.catalogue import TOOLS, Traits
 from mcptools.clients import Client, Clients
 from mcptools.directories import Directories
 from mcptools.failures import Failure, Kind
 from mcptools.following import Following
-from mcptools.headway import Again, Coming, Headway
 from mcptools.limits import Limits
+from mcptools.message_checks import broken_argument
 from mcptools.news import News
 from mcptools.omissions import without_nulls
-from mcptools.replies import annotations, invalid_arguments, refusal, refused, response, result_of, success
+from mcptools.replies import annotations, invalid_arguments, refused, success
 from mcptools.roots import root_paths
 from mcptools.sender import has_roots, is_stateless, key_of, named, tells_of_roots, when_over
-from mcptools.stdio import ANSWERED, HALF_CHARACTER, HalfCharacter, Outgoing, are_waitable, messages
+from mcptools.stdio_lines import Answers, private_stdin
 from mcptools.told import Told, told
 from mcptools.version import version
-from mcptools.watching import Cancelled, is_wanted, settle
 
 __all__ = ["EditServer"]
 
@@ -81,9 +81,6 @@ _ADDRESSES: Final = (
     ("blob", "hash", "application/octet-stream", "The bytes whose BLAKE3 hash this is"),
 )
 """What is recorded, by address: methods of `Resources`."""
-
-_Begin: TypeAlias = Callable[[int | str | None, dict[str, Any], Tell | None], Begun[CallToolResult]]
-"""Begins a call by its number, with its arguments as validated."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -109,8 +106,6 @@ class EditServer(MCPServer):
         self._limits = limits or Limits()
         self._clients = Clients(require_read=require_read)
         self._offered = offered
-        self._outgoing: Outgoing | None = None  # of standard streams
-        self._headway: Final = Headway()  # on the same
         self._asked: Final[ContextVar[Asked | None]] = ContextVar("asked")  # of a call that asks, which sets it first
         self.following: Final = Following(News(directories), self._clients, self._within)
         super().__init__(
@@ -140,11 +135,10 @@ class EditServer(MCPServer):
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool. What the SDK would tell in its own words, wrong arguments and crashes, is told as a failure."""
         traits = self._offered.get(name)
-        half = None if context is None else context.request_context.request
-        half = getattr(half, "scope", {}).get(HALF_CHARACTER, half)  # over HTTP it is the request that has one
-        if traits is not None and isinstance(half, HalfCharacter):
-            message = f"{half.where} holds half a character, which UTF-8 can't encode"
-            return refused(Failure(Kind.ENCODING, message, argument=half.where), traits)
+        broken = None if context is None else broken_argument(context.request_context.params)
+        if traits is not None and broken is not None:
+            message = f"{broken} holds half a character, which UTF-8 can't encode"
+            return refused(Failure(Kind.ENCODING, message, argument=broken), traits)
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
@@ -211,13 +205,14 @@ class EditServer(MCPServer):
 
     async def run_stdio_async(self) -> None:
         """Serve one client on standard input and output until its input ends."""
-        if not are_waitable():
-            await super().run_stdio_async()
-            return
-        async with messages(self._headway) as (incoming, outgoing):
-            self._outgoing = outgoing
-            server = self._lowlevel_server
-            await server.run(incoming, outgoing, server.create_initialization_options())
+        server = self._lowlevel_server
+        with private_stdin() as lines:
+            try:
+                async with stdio_server(stdin=lines) as (incoming, outgoing):
+                    lines.answers = answers = Answers(outgoing.send, outgoing.aclose)
+                    await server.run(incoming, answers, server.create_initialization_options())
+            except* ConnectionError:
+                pass  # the client reads no more answers, which ends the server as the end of its input does
 
     # ---- clients
 
@@ -312,28 +307,23 @@ class EditServer(MCPServer):
 
         async def run(**arguments: Any) -> CallToolResult | InputRequiredResult:  # noqa: ANN401 - checked before
             context = arguments.pop(_CONTEXT)
-            number, come = context.request_context.request_id, context.request_context.request
-            call = come if isinstance(come, Coming) else None
-            begun: Begun[CallToolResult] | None = None if call is None else call.begun
-            if begun is not None:
-                self._headway.let_through(call)
-            else:
-                roots = arguments.pop(_ROOTS) if asks else await self._roots_now(context)
-                if isinstance(roots, ListRootsResult):
-                    roots = self._learnt(addresses(roots), context)
-                if isinstance(roots, InputRequiredResult):
-                    return roots
-                said = arguments.pop(_APPROVAL, None)
-                if asks and not (isinstance(said, AcceptedElicitation) and said.data.approve):
-                    failure = Failure(Kind.NOT_APPROVED, "The person did not approve this; nothing was changed")
-                    return refused(failure, traits)
-                begin = self._beginning(method, traits, context, roots, self._asked.get() if asks else None)
-                await anyio.lowlevel.checkpoint_if_cancelled()  # nobody else looks before the work is under way
-                begun = begin(number, arguments, _tell_of_progress(context))
-                self._headway.let_through(call, None if asks else self._again(tool, context, begin))
-            result = await begun.result()
+            roots = arguments.pop(_ROOTS) if asks else await self._roots_now(context)
+            if isinstance(roots, ListRootsResult):
+                roots = self._learnt(addresses(roots), context)
+            if isinstance(roots, InputRequiredResult):
+                return roots
+            said = arguments.pop(_APPROVAL, None)
+            if asks and not (isinstance(said, AcceptedElicitation) and said.data.approve):
+                failure = Failure(Kind.NOT_APPROVED, "The person did not approve this; nothing was changed")
+                return refused(failure, traits)
+            client = self._clients.current()
+            client.session.client = named(context)
+            asked = self._asked.get() if asks else None
+            tools = Tools(self._within(client, roots), client.session, self._limits, asked=asked)
+            work = functools.partial(_carried_out, functools.partial(method, tools, **arguments), traits)
+            result = await run_on_thread(work, _tell_of_progress(context), changes=not traits.read_only)
             if not result.is_error:
-                self._tell(self._clients.current(), context)
+                self._tell(client, context)
             return result
 
         run.__name__, run.__doc__ = name, inspect.getdoc(method)
@@ -358,68 +348,6 @@ class EditServer(MCPServer):
         tool.parameters = described(flat(arguments.model_json_schema()), method)
         tool.fn_metadata.output_schema = output_schema(method, traits)
         return tool
-
-    def _beginning(
-        self,
-        method: Callable[..., "Answer[Any]"],
-        traits: Traits,
-        context: Context[Any, Any],
-        roots: tuple[str, ...],
-        asked: "Asked | None",
-    ) -> _Begin:
-        """Return what begins calls of a tool for the client, and under the roots, of the one that `context` is of."""
-        from mcptools.tools import Tools
-
-        client, itself = self._clients.current(), named(context)
-        version = context.request_context.protocol_version
-
-        def begin(number: int | str | None, arguments: dict[str, Any], tell: Tell | None) -> Begun[CallToolResult]:
-            client.session.client = itself
-            tools = Tools(self._within(client, roots), client.session, self._limits, asked=asked)
-            call = functools.partial(method, tools, **arguments)
-            work = functools.partial(self._answered, call, traits, number, version)
-            return Begun(work, tell, changes=not traits.read_only)
-
-        return begin
-
-    def _again(self, tool: Tool, context: Context[Any, Any], begin: _Begin) -> Again | None:
-        """Return what begins further calls that are like the one that `context` is of; None: each asks for roots."""
-        client = self._clients.current()
-        roots = client.roots
-        if roots is None and has_roots(context):
-            return None
-
-        def again(number: int | str, arguments: Mapping[str, Any]) -> Begun[CallToolResult] | None:
-            if client.roots is not roots:
-                return None
-            try:
-                return begin(number, tool.fn_metadata.validate_arguments(dict(arguments)), None)
-            except Exception:  # noqa: BLE001 - the SDK comes upon it as well, and the client is told in its turn
-                return None
-
-        return again
-
-    def _answered(
-        self, call: Callable[[], "Answer[Any]"], traits: Traits, number: int | str | None, version: str
-    ) -> CallToolResult:
-        """Return what a client gets of a call, which is carried out on this thread, and let it have that at once.
-
-        On standard streams the answer need not wait for the event loop's thread to wake, and for all that the SDK
-        does before it would send it: that takes a tenth of the whole call's time. `version`: of the protocol.
-        """
-        try:
-            said = success(call())
-        except Failure as failure:
-            said = refusal(failure, traits)
-        if self._outgoing is None or number is None:
-            return result_of(said)
-        line = response(number, said, version, self._lowlevel_server.server_info_stamp)
-        with suppress(Cancelled):
-            settle()
-        if is_wanted() or self._outgoing.input_has_ended:  # the SDK has cancelled it then
-            self._outgoing.answer(number, line)
-            said = {"content": [], "isError": said["isError"], "_meta": {ANSWERED: True}}
-        return result_of(said)
 
     # ---- resources
 
@@ -532,6 +460,14 @@ class _ToolsOnDemand(ToolManager):
 
 
 # ---- calls
+
+
+def _carried_out(call: Callable[[], "Answer[Any]"], traits: Traits) -> CallToolResult:
+    """Return the result of a call, which is carried out on this thread."""
+    try:
+        return success(call())
+    except Failure as failure:
+        return refused(failure, traits)
 
 
 def _tell_of_progress(context: Context[Any, Any]) -> Tell | None:

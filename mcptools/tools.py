@@ -45,6 +45,7 @@ from mcptools.failures import Failure, Kind
 from mcptools.hashline import hashlines_around
 from mcptools.history import History
 from mcptools.paging import page_of
+from mcptools.patch_parser import InvalidPatch, parse_patch
 from mcptools.patching import moves_of
 from mcptools.reading import Reading
 from mcptools.recovery import Recovery
@@ -64,15 +65,7 @@ from mcptools.toolset import (
     telling,
 )
 from mcptools.undoing import Undoing
-from mcptools.unifieddiff import (
-    AmbiguousContext,
-    Applied,
-    ContextMismatch,
-    FilePatch,
-    InvalidPatch,
-    apply_patch,
-    parse_patch,
-)
+from mcptools.unifieddiff import AmbiguousContext, Applied, ContextMismatch, FilePatch, apply_patch
 from mcptools.watching import checkpoint
 from objstore import CallOutcome, FileExists, FileMissing, split_lines, unified_diff
 

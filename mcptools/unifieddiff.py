@@ -1,4 +1,4 @@
-r"""Unified diffs: read strictly, and applied to a file's bytes only where every line says the truth.
+"""Apply unified diffs to a file's bytes, only where every line of the diff matches the file.
 
 Every context line and every removed line of a hunk must be in the file, byte for byte; a hunk that has
 neither fits an empty file only. Hunks apply at the lines they state if all of them fit there; otherwise
@@ -6,35 +6,16 @@ each must occur exactly once in the file, in order. Nothing is ever applied near
 bridged, because models send LF whatever they read: where the patch has no CRLF at all, its line matches a
 file's line that differs from it only by ending in CRLF, and what such a hunk inserts takes the ending of
 the line that it replaces or stands beside; of a last line without one, that of the line above.
-
-`unidiff` parses; what it passes over in silence is refused here: hunk headers without numbers, lines that
-belong to no hunk, lines of which it keeps a part. Sources: POSIX `diff -u`, "Unified Format"; GNU diff for
-the mark `\ No newline at end of file`.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, groupby, pairwise, repeat
-from typing import Final, TypeAlias, TypeVar
-
-from unidiff import Hunk as ParsedHunk, PatchedFile, PatchSet, UnidiffParseError
+from itertools import chain, groupby, repeat
+from typing import Final, TypeAlias
 
 from mcptools.exact import Span
-from mcptools.patchfaults import (
-    BETWEEN_FILES,
-    BEYOND,
-    HUNK_HEADER,
-    NO_MARK,
-    NO_NEWLINE,
-    SIGNED,
-    UNNUMBERED,
-    InvalidPatch,
-    misread,
-    of_another_format,
-    recounted,
-)
 
 __all__ = [
     "AmbiguousContext",
@@ -42,48 +23,15 @@ __all__ = [
     "ContextMismatch",
     "DiffOutcome",
     "FilePatch",
-    "InvalidPatch",
     "PatchHunk",
     "PatchLine",
     "apply_patch",
-    "parse_patch",
-    "parse_patches",
 ]
 
-ItemT = TypeVar("ItemT")
-
-_GIT_HEADER: Final = ("diff --git ", "new file mode ", "deleted file mode ")
-_NOT_LINES: Final = (
-    "rename from ",
-    "rename to ",
-    "copy from ",
-    "copy to ",
-    "old mode ",
-    "new mode ",
-    "new file mode ",
-    "deleted file mode ",
-    "Binary file ",
-    "Binary files ",
-    "GIT binary patch",
-)
-"""Beginnings of header lines that ask for more than a change of lines."""
-
 _NOWHERE: Final = "/dev/null"
-_COMES_OR_GOES: Final = (("new file mode ", f"--- {_NOWHERE}"), ("deleted file mode ", f"+++ {_NOWHERE}"))
-"""What git says of a file besides, and the header that says it too."""
-
-_QUOTED: Final = re.compile(r'"((?:[^"\\]|\\(?:["\\abtnvfr]|[0-3][0-7]{2}))*)"')
-"""A name in quotes, as git and GNU diff spell one that has unusual bytes."""
-
-_ESCAPE: Final = re.compile(rb"\\([0-3][0-7]{2}|.)")
-_ESCAPED: Final = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r"}
-
 _REVERSED: Final = {" ": " ", "-": "+", "+": "-"}
 _MAX_PLACES: Final = 20
 """Places that are told of a hunk that fits more than once."""
-
-_MANY: Final = 1000
-"""Lines of a patch that are read in some milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,39 +136,6 @@ class AmbiguousContext:
 DiffOutcome: TypeAlias = Applied | ContextMismatch | AmbiguousContext
 
 
-def parse_patch(patch: str, *, between: Callable[[], object] = lambda: None) -> FilePatch:
-    """Return what `patch` says of the one file that it is about. Raises InvalidPatch, and what `between` raises."""
-    parts = parse_patches(patch, between=between)
-    if not parts:
-        raise InvalidPatch("the patch is empty")
-    if len(parts) > 1:
-        raise InvalidPatch("more than one file; send a patch for each")
-    if not parts[0].hunks:
-        raise InvalidPatch("no hunks")
-    return parts[0]
-
-
-def parse_patches(patch: str, *, between: Callable[[], object] = lambda: None) -> tuple[FilePatch, ...]:
-    """Return what `patch` says of each file, in its order; () where it is blank. Raises InvalidPatch.
-
-    The last line may lack an ending. A file's headers may stand without hunks. `between`: called every so many lines.
-    Raises what it raises.
-    """
-    if not patch.isascii():
-        try:
-            patch.encode()
-        except UnicodeEncodeError as error:
-            raise InvalidPatch("a character that UTF-8 can't encode") from error
-    if not patch.strip():
-        return ()
-    try:
-        return _parsed(patch if patch.endswith("\n") else f"{patch}\n", between)
-    except InvalidPatch:
-        if (other := of_another_format(patch)) is not None:
-            raise other from None
-        raise
-
-
 def apply_patch(
     content: bytes, patch: FilePatch, *, believed: bool = True, between: Callable[[], object] = lambda: None
 ) -> DiffOutcome:
@@ -246,144 +161,6 @@ def apply_patch(
         places.append(found[0])
         end = found[0] + len(hunk.old)
     return _applied(file, patch.hunks, places)
-
-
-# ---- reading
-
-
-def _parsed(patch: str, between: Callable[[], object]) -> tuple[FilePatch, ...]:
-    lines = patch.split("\n")
-    _check_only_lines_change(lines, between)
-    try:
-        files = PatchSet(_said(lines, between))
-    except UnidiffParseError as error:
-        raise misread(str(error), patch) from error
-    _check_all_was_read(files, lines, between)
-    if not files:
-        raise InvalidPatch("missing --- header", 1)
-    return tuple(_file_patch(file, between) for file in files)
-
-
-def _watched(items: Iterable[ItemT], between: Callable[[], object]) -> Iterator[ItemT]:
-    """Yield the items, with a call of `between` before the first and every so many of them."""
-    for number, item in enumerate(items):
-        if not number % _MANY:
-            between()
-        yield item
-
-
-def _said(lines: Sequence[str], between: Callable[[], object]) -> Iterator[str]:
-    """Yield the lines of a patch with their endings, without what git says in lines of its own."""
-    for number, line in enumerate(_watched(lines[:-1], between), 1):
-        if line.startswith("@@ -") and not HUNK_HEADER.fullmatch(line):
-            raise InvalidPatch(UNNUMBERED, number)
-        # Only the headers that every unified diff has say which file is meant; git's own lines would overrule them.
-        yield "diff\n" if line.startswith(_GIT_HEADER) else f"{line}\n"
-
-
-def _file_patch(file: PatchedFile, between: Callable[[], object]) -> FilePatch:
-    hunks = tuple(_hunk(parsed, between) for parsed in file)
-    _check_order(hunks)
-    source, target = _name(file.source_file.removesuffix("\r")), _name(file.target_file.removesuffix("\r"))
-    return FilePatch(
-        source=None if source == _NOWHERE else source,
-        target=None if target == _NOWHERE else target,
-        hunks=hunks,
-        bridges=not any(line.text.endswith(b"\r\n") for hunk in hunks for line in hunk.lines),
-    )
-
-
-def _name(spelt: str) -> str:
-    """Return the name that a header spells, in quotes or as it is."""
-    quoted = _QUOTED.fullmatch(spelt)
-    if quoted is None:
-        return spelt
-    raw = quoted[1].encode("utf-8", "surrogatepass")
-    return _ESCAPE.sub(lambda found: _byte(found[1]), raw).decode("utf-8", "surrogateescape")
-
-
-def _byte(escape: bytes) -> bytes:
-    return bytes([int(escape, 8)]) if escape.isdigit() else _ESCAPED.get(escape, escape)
-
-
-def _check_all_was_read(files: PatchSet, lines: Sequence[str], between: Callable[[], object]) -> None:
-    """Refuse a patch with a line that unidiff ignored, or of which it kept only a part."""
-    read = {
-        line.diff_line_no: line for file in files for hunk in file for line in hunk if line.diff_line_no is not None
-    }
-    in_hunks = False
-    last_file = max((number for number, raw in enumerate(lines, 1) if raw.startswith("--- ")), default=0)
-    for number, raw in enumerate(_watched(lines[:-1], between), 1):
-        text = raw.removesuffix("\r")
-        line = read.get(number)
-        if line is not None:
-            if f"{raw}\n" not in {line.line_type + line.value, line.value}:
-                raise InvalidPatch(NO_MARK, number)
-            continue
-        if HUNK_HEADER.fullmatch(text):
-            in_hunks = True
-            continue
-        if raw.startswith("@@"):
-            raise InvalidPatch(UNNUMBERED, number)
-        if raw.startswith(BETWEEN_FILES) and number <= last_file:
-            in_hunks = False
-        if in_hunks and text not in {"", NO_NEWLINE}:
-            hint = SIGNED if text == "-- " else recounted(lines, until=number)
-            raise InvalidPatch(BEYOND, number, hint=hint)
-        if raw.startswith("--- ") and not lines[number].startswith("+++ "):
-            raise InvalidPatch("missing +++ header")
-
-
-def _check_only_lines_change(lines: Sequence[str], between: Callable[[], object]) -> None:
-    """Refuse a patch that says more of a file than its --- and +++ headers say: that it comes, or goes."""
-    headers: tuple[str, ...] = ()  # of the file that a line is about: the next ones below it
-    first = 0
-    for at in _watched(range(len(lines) - 2, -1, -1), between):
-        raw = lines[at]
-        if raw.startswith("--- "):
-            headers = (raw.removesuffix("\r"), lines[at + 1].removesuffix("\r"))
-        elif raw.startswith("diff "):
-            headers = ()
-        elif raw.startswith(_NOT_LINES) and not any(
-            raw.startswith(begins) and header in headers for begins, header in _COMES_OR_GOES
-        ):
-            first = at + 1
-    if first:
-        text = lines[first - 1].removesuffix("\r")
-        raise InvalidPatch(f"only changes to lines can be applied, not {text!r}", first)
-
-
-def _hunk(parsed: ParsedHunk, between: Callable[[], object]) -> PatchHunk:
-    lines: list[PatchLine] = []
-    for part in _watched(parsed, between):
-        if part.line_type in {" ", "-", "+"}:
-            text = part.value.encode()
-            lines.append(PatchLine(mark=part.line_type, text=text, number=part.diff_line_no or 0))
-        elif part.line_type == "\\":
-            if not lines or not lines[-1].text.endswith(b"\n"):
-                raise InvalidPatch("a mark for a missing newline without a line before it")
-            last = lines.pop()
-            lines.append(PatchLine(mark=last.mark, text=last.text[:-1], number=last.number))
-    start = parsed.source_start - (1 if parsed.source_length else 0)
-    hunk = PatchHunk(start=start, lines=tuple(lines))
-    first = lines[0].number if lines else 0
-    for side in (hunk.old, hunk.new):
-        for line in side[:-1]:
-            if not line.text.endswith(b"\n"):
-                raise InvalidPatch("a mark for a missing newline above the last line", line.number)
-    if all(line.mark == " " for line in lines):
-        raise InvalidPatch("a hunk that changes nothing", first)
-    if start < 0:
-        raise InvalidPatch("a hunk with lines that starts at line 0", first)
-    return hunk
-
-
-def _check_order(hunks: Sequence[PatchHunk]) -> None:
-    for number, (hunk, after) in enumerate(pairwise(hunks), 2):
-        if after.start < hunk.start + len(hunk.old):
-            raise InvalidPatch(f"hunk {number} begins before hunk {number - 1} ends")
-        if not all(line.text.endswith(b"\n") for line in hunk.lines):
-            raise InvalidPatch("a mark for a missing newline above the last hunk", hunk.lines[-1].number)
 
 
 # ---- fitting

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Final, TypeAlias, TypeVar
 
-__all__ = ["Cancelled", "Report", "Watch", "checkpoint", "is_wanted", "progress", "settle"]
+__all__ = ["Cancelled", "Report", "Watch", "checkpoint", "progress"]
 
 ResultT = TypeVar("ResultT")
 
@@ -28,10 +28,9 @@ class Cancelled(Exception):
 class Watch:
     """One call that is under way on a thread."""
 
-    def __init__(self, report: Report | None = None, settle: Callable[[], object] = lambda: None) -> None:
-        """Watch a call. `report` is called on its thread; None: nobody wants to know. `settle`: ends what it began."""
+    def __init__(self, report: Report | None = None) -> None:
+        """Watch a call. `report` is called on its thread; None: the client did not ask for progress."""
         self.is_cancelled = False
-        self.settle = settle
         self._report = report
         self._next = 0.0
 
@@ -40,7 +39,8 @@ class Watch:
         self.is_cancelled = True
 
     def run(self, work: Callable[[], ResultT]) -> ResultT:
-        """Do the work, on this thread. Raises Cancelled, and what the work raises."""
+        """Do the work, on this thread. Raises Cancelled, also if it was cancelled before, and what the work raises."""
+        self.check()
         token = _current.set(self)
         try:
             return work()
@@ -70,22 +70,9 @@ def checkpoint() -> None:
         watch.check()
 
 
-def is_wanted() -> bool:
-    """Return whether somebody waits for this thread's call."""
-    watch = _current.get()
-    return watch is None or not watch.is_cancelled
-
-
 def progress(done: float, total: float | None, words: str) -> None:
     """End this thread's call if it was cancelled; else tell how far it has come. Raises Cancelled."""
     watch = _current.get()
     if watch is not None:
         watch.check()
         watch.tell(done, total, words)
-
-
-def settle() -> None:
-    """Wait until what was last told of this thread's call is on its way: an answer comes after it. Raises Cancelled."""
-    watch = _current.get()
-    if watch is not None:
-        watch.settle()

@@ -24,11 +24,12 @@ import anyio
 import uvicorn
 from mcp.server import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.types import INVALID_REQUEST
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from mcptools.limits import Limits
-from mcptools.stdio import HALF_CHARACTER, half_character, is_unnumbered, unnumbered
+from mcptools.message_checks import INVALID_ID, has_invalid_id, with_broken_argument_named
 
 __all__ = ["Bodies", "Guard", "application", "names_of", "serve"]
 
@@ -134,7 +135,7 @@ class Bodies:
         self._most = most
 
     async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
-        """Have a request served, and say in its scope what its transport knows of it."""
+        """Have a request served, or refuse it."""
         if scope["type"] != "http" or scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
@@ -147,15 +148,15 @@ class Bodies:
             return  # who was sending it has gone; the SDK would take that for a fault, and log it
         if size <= self._most:
             said = _said(b"".join(message.get("body", b"") for message in come))
-            if is_unnumbered(said):
-                await _answer(send, 400, unnumbered().model_dump(by_alias=True, exclude_unset=True))
+            if has_invalid_id(said):
+                error = {"code": INVALID_REQUEST, "message": INVALID_ID}
+                await _answer(send, 400, {"jsonrpc": "2.0", "id": None, "error": error})
                 return
-            half = half_character(said)
-            if half is not None:
-                body = json.dumps(said, ensure_ascii=False).encode(errors="replace")
+            body = with_broken_argument_named(said)
+            if body is not None:
                 headers = [(name, value) for name, value in scope["headers"] if name.lower() != b"content-length"]
                 headers.append((b"content-length", str(len(body)).encode()))
-                scope = {**scope, "headers": headers, HALF_CHARACTER: half}
+                scope = {**scope, "headers": headers}
                 come = [{"type": "http.request", "body": body, "more_body": False}]
         again = iter(come)
 

@@ -32,7 +32,7 @@ REPOSITORY: Final = Path(__file__).resolve().parents[1]
 LAUNCHER: Final = Path(__file__).with_name("launcher.py")
 PACKAGES: Final = {"cli": ("cli", "objstore"), "mcptools": ("mcptools", "objstore")}
 MAINS: Final = {"cli": "cli.entry", "mcptools": "mcptools.command"}
-BESIDE: Final = {"cli": ("rich.console", "filelock", "pathspec"), "mcptools": ("mcp.server.stdio", "filelock")}
+BESIDE: Final = {"cli": ("rich.console", "filelock", "pathspec"), "mcptools": ("filelock",)}
 """What those import when they need it."""
 
 NOT_BEFOREHAND: Final = {"cli.demo", "cli.__main__", "mcptools.__main__", "mcptools.telling"}

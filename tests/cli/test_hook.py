@@ -815,7 +815,8 @@ def served(folder: Path, content: str, conversation: str = "") -> tuple[str, dic
         file_hash="",
         mcp_conversation_id=outcome.conversation,
     )
-    return outcome.conversation, success(Answer(content=answer, text="Wrote a.txt", notes=conversation_notes(outcome)))
+    result = success(Answer(content=answer, text="Wrote a.txt", notes=conversation_notes(outcome)))
+    return outcome.conversation, result.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 def as_told(said: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:

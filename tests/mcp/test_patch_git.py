@@ -8,8 +8,9 @@ from shutil import which
 
 from hypothesis import assume, given, settings, strategies as st
 
+from mcptools.patch_parser import parse_patches
 from mcptools.patching import applied, part_for
-from mcptools.unifieddiff import Applied, apply_patch, parse_patches
+from mcptools.unifieddiff import Applied, apply_patch
 from objstore import unified_diff
 
 # Where git is not on PATH there is no judge, and the laws say the same of the tools alone.

@@ -6,17 +6,8 @@ from contextlib import suppress
 import pytest
 from hypothesis import assume, example, given, reject, strategies as st
 
-from mcptools.unifieddiff import (
-    AmbiguousContext,
-    Applied,
-    ContextMismatch,
-    DiffOutcome,
-    InvalidPatch,
-    PatchLine,
-    apply_patch,
-    parse_patch,
-    parse_patches,
-)
+from mcptools.patch_parser import InvalidPatch, parse_patch, parse_patches
+from mcptools.unifieddiff import AmbiguousContext, Applied, ContextMismatch, DiffOutcome, PatchLine, apply_patch
 from objstore.diff import diff_lines
 from objstore.hunks import Span, hunks_fit, hunks_from_spans
 from objstore.unified import numbered_diff, quoted_name, unified_diff

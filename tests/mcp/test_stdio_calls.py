@@ -1,17 +1,13 @@
-"""Calls whose work begins before the SDK has come to the tool: they come to what they would have come to."""
+"""Calls sent over standard streams without waiting for answers: cancelled, under one number, or at the end of input."""
 
 import json
 import sys
-from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import anyio
 import pytest
 
-from mcptools.carrying import Begun
-from mcptools.headway import Coming, Headway
 from objstore.writerlock import WriterLock
 from tests.mcp.raw import NEWER, Message, called, ping, started
 
@@ -31,34 +27,7 @@ async def holding(server, ctx, call_next):
 EditServer._notice = holding
 main()
 """
-"""A server in which the SDK comes to no tool as long as a certain file exists."""
-
-
-LIKE: Final[Message] = {"name": "tool", "arguments": {"a": 1}, "_meta": {"n": 1}}
-
-
-class Calls:
-    """Calls of which the SDK has let one through already, and the others that have begun since."""
-
-    def __init__(self) -> None:
-        self.headway = Headway()
-        self._come: dict[int | str, Coming | None] = {}
-        self.begun: dict[int | str, Begun[object]] = {}
-        assert not self.begins(0)
-        self.let_through(0)
-
-    def begins(self, number: int | str, call: Message | None = None) -> bool:
-        """Return whether a call that comes in begins at once."""
-        self._come[number] = come = self.headway.came("tools/call", LIKE if call is None else call, number)
-        return come is not None and come.begun is not None
-
-    def let_through(self, number: int | str) -> None:
-        """Have the SDK come to the call's tool."""
-        self.headway.let_through(self._come.get(number), self._again)
-
-    def _again(self, number: int | str, arguments: Mapping[str, Any]) -> Begun[object]:
-        self.begun[number] = Begun(lambda: arguments)
-        return self.begun[number]
+"""A server in which no call comes to its tool as long as a certain file exists."""
 
 
 def cancelled(number: int) -> Message:
@@ -72,31 +41,6 @@ def newer(call: Message) -> Message:
 
 def wrote(number: int, name: str) -> Message:
     return called(number, "write_file", path=name, content=f"{name}\n")
-
-
-@pytest.mark.parametrize("is_newer", [False, True], ids=["older era", "newer era"])
-def test_a_call_like_one_before_it_is_answered_before_the_sdk_has_come_to_its_tool(
-    tmp_path: Path, *, is_newer: bool
-) -> None:
-    held, root = tmp_path / "held", tmp_path / "ws"
-    root.mkdir()
-
-    def sent(call: Message) -> Message:
-        return newer(call) if is_newer else call
-
-    with started(root, command=(sys.executable, "-P", "-c", HELD, str(held)), greets=not is_newer) as raw:
-        raw.send(sent(wrote(1, "a")))
-        raw.answer(1)
-        held.touch()
-        raw.send(sent(wrote(2, "b")))
-        assert not raw.answer(2)["result"]["isError"]
-        assert (root / "b").read_text() == "b\n"
-        raw.send(sent(called(3, "read_file", path="b")), sent(wrote(4, "c")))
-        held.unlink()
-        assert {raw.next_answer()["id"] for _ in range(2)} == {3, 4}
-        raw.writing.close()
-        assert not [line for line in iter(raw.line, b"") if b'"id"' in line], "a call has two answers"
-        assert raw.ended() == (0, b"")
 
 
 def test_a_call_may_be_cancelled_before_it_has_begun(tmp_path: Path) -> None:
@@ -115,7 +59,7 @@ def test_a_call_may_be_cancelled_before_it_has_begun(tmp_path: Path) -> None:
     assert not (root / "a").exists()
 
 
-def test_wrong_arguments_are_refused_as_ever(tmp_path: Path) -> None:
+def test_wrong_arguments_are_refused_each_time(tmp_path: Path) -> None:
     with started(tmp_path) as raw:
         said = []
         for number in range(1, 5):
@@ -296,79 +240,3 @@ def test_two_calls_of_one_number_are_not_taken_for_each_other(
         raw.writing.close()
     assert (tmp_path / "c").exists()
     assert not (tmp_path / "a").exists()
-
-
-def over_calls(act: Callable[[Calls], None]) -> None:
-    async def main() -> None:
-        calls = Calls()
-        act(calls)
-        for begun in calls.begun.values():
-            await begun.result()
-
-    anyio.run(main)
-
-
-@pytest.mark.parametrize(
-    ("call", "begins"),
-    [
-        (LIKE, True),
-        ({**LIKE, "arguments": {"b": 2}}, True),
-        ({"name": "tool", "_meta": {"n": 1}}, True),
-        ({**LIKE, "name": "other"}, False),
-        ({"name": "tool", "arguments": {"a": 1}}, False),
-        ({**LIKE, "_meta": {"n": True}}, False),
-        ({**LIKE, "_meta": {"n": 1, "progressToken": 1}}, False),
-        ({**LIKE, "inputResponses": {}}, False),
-        ({**LIKE, "arguments": None}, False),
-        ({**LIKE, "_meta": None}, False),
-        ({**LIKE, "name": None}, False),
-        ({}, False),
-    ],
-)
-def test_what_differs_in_more_than_number_and_arguments_is_another_kind(call: Message, *, begins: bool) -> None:
-    @over_calls
-    def _(calls: Calls) -> None:
-        assert calls.begins(1, call) is begins
-        assert calls.begins("2") is begins, "while the SDK has a call in hand"
-        calls.let_through(1)
-        calls.let_through("2")
-        assert calls.begins(3)
-
-
-def test_what_is_in_the_sdks_hands_is_overtaken_by_none() -> None:
-    @over_calls
-    def _(calls: Calls) -> None:
-        other = {**LIKE, "name": "other"}
-        assert not calls.begins(1, other)
-        assert not calls.begins(2)
-        calls.let_through(1)
-        assert not calls.begins(3)
-        calls.let_through(2)
-        calls.headway.over(3)  # refused
-        assert calls.begins(4)
-        assert calls.begins(5, other)
-        assert list(calls.begun) == [4, 5]
-
-
-@pytest.mark.parametrize("message", [("ping", 9), ("notifications/roots/list_changed", None), ("", None)])
-def test_behind_another_message_the_sdk_looks_at_a_call_of_each_kind(message: tuple[str, int | None]) -> None:
-    @over_calls
-    def _(calls: Calls) -> None:
-        other = {**LIKE, "name": "other"}
-        assert not calls.begins(1, other)
-        calls.headway.came(message[0], None, message[1])
-        calls.let_through(1)  # which came before that message
-        assert not calls.begins(2)
-        calls.let_through(2)
-        assert calls.begins(3)
-        assert not calls.begins(4, other)
-
-
-def test_kinds_without_end_are_not_kept() -> None:
-    @over_calls
-    def _(calls: Calls) -> None:
-        for number in range(1, 1001):
-            assert not calls.begins(number, {**LIKE, "_meta": {"n": -number}})
-            calls.let_through(number)
-        assert calls.begins(1001, {**LIKE, "_meta": {"n": -1000}})
-        assert not calls.begins(1002)

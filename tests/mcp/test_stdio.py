@@ -1,15 +1,14 @@
-"""The wire between the server and its client, spoken byte by byte to a real process."""
+"""The server over standard streams, spoken to byte by byte."""
 
 import json
 import os
 import pty
-import re
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -17,7 +16,7 @@ from typing import Final
 import pytest
 
 from tests.mcp.agent import SECONDS_TO_ANSWER
-from tests.mcp.raw import INITIALIZE, NEWER, Message, Raw, called, ping, started, told_of
+from tests.mcp.raw import INITIALIZE, Message, Raw, called, ping, started, told_of
 from tests.warm import warm
 
 MORE_THAN_A_PIPE_HOLDS: Final = 1 << 20
@@ -29,22 +28,23 @@ main()
 """
 """A shell that starts tests in the background has them ignore Ctrl-C, and what they start as well."""
 
-COLD: Final = (sys.executable, "-P", "-c", HEEDING)
-
-LEFT_TO_THE_SDK: Final = """
+HALF_AN_ANSWER: Final = r"""
+import functools
+from mcptools.answers import Answer
 from mcptools.command import main
-from mcptools.headway import Headway
-from mcptools.server import EditServer
-EditServer._outgoing = property(lambda _: None, lambda *_: None)
-Headway.came = lambda *_: None
+from mcptools.tools import Tools
+tool = functools.wraps(Tools.list_allowed_directories)
+Tools.list_allowed_directories = tool(lambda self: Answer(content={"half": "\ud83d"}, text=""))
 main()
 """
-"""A server whose tools are called by the SDK alone, and whose answers are those that it makes of what they came to."""
+"""A server with a tool whose answer holds half a character."""
+
+COLD: Final = (sys.executable, "-P", "-c", HEEDING)
 
 
 @pytest.fixture(scope="module")
 def raw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Raw]:
-    with started(tmp_path_factory.mktemp("wire").resolve(), command=COLD) as raw:
+    with started(tmp_path_factory.mktemp("stdio").resolve(), command=COLD) as raw:
         yield raw
         raw.writing.close()
         while line := raw.line():  # what is told unasked of the last change may come behind its answer
@@ -135,6 +135,18 @@ def test_half_a_character_in_an_answer_ends_what_has_asked(tmp_path: Path) -> No
     assert (answer["id"], answer["result"]["structuredContent"]["error"]["type"]) == (2, "permission_denied")
 
 
+def test_half_a_character_in_what_a_tool_returns_ends_its_call_alone(tmp_path: Path) -> None:
+    with started(tmp_path, command=(sys.executable, "-P", "-c", HALF_AN_ANSWER)) as raw:
+        raw.send(called(2, "list_allowed_directories"))
+        assert raw.answer(2)["result"]["structuredContent"]["error"]["type"] == "internal_error"
+        raw.send(ping(3))
+        assert raw.answer(3)["result"] == {}
+        raw.writing.close()
+        status, errors = raw.ended()
+    assert status == 0
+    assert b"Tool 'list_allowed_directories' crashed" in errors
+
+
 def test_a_lone_cr_ends_no_line(raw: Raw) -> None:
     raw.write(json.dumps(ping(3)).encode().replace(b" ", b"\r") + b"\n")
     assert raw.answer(3)["result"] == {}
@@ -218,37 +230,6 @@ def test_the_number_of_a_cancelled_call_may_be_used_again(tmp_path: Path) -> Non
                 pass  # the first call's, which may have been answered before it was cancelled
             assert answer["result"]["structuredContent"]["error"]["path"].endswith(f"{turn}")
         raw.writing.close()
-
-
-@pytest.mark.parametrize("meta", [None, NEWER], ids=["older era", "newer era"])
-def test_an_answer_is_what_the_sdk_would_send(tmp_path: Path, meta: Message | None) -> None:
-    calls: list[tuple[str, Message]] = [
-        ("write_file", {"path": "a.txt", "content": 'one\ntwo \u00e4 \u2028 \U0001f600 "\\" \x7f\n'}),
-        ("read_file", {"path": "a.txt"}),
-        ("multi_edit_text_file", {"path": "a.txt", "edits": [{"old_string": "one", "new_string": "1"}]}),
-        ("list_directory", {"path": "."}),
-        ("read_file", {"path": "none"}),
-        ("edit_file_diff", {"path": "a.txt", "diff": "no diff"}),
-        ("read_file", {"path": 1}),
-        ("Undo", {}),
-        ("nothing", {}),
-    ] * 2  # the second time the work begins before the SDK has come to it
-
-    def answers(command: Sequence[str]) -> list[bytes]:
-        root = tmp_path / f"{len(list(tmp_path.iterdir()))}"
-        root.mkdir()
-        with started(root, command=command, greets=meta is None) as raw:
-            found = []
-            for number, (tool, arguments) in enumerate(calls):
-                call = called(number, tool, **arguments)
-                raw.send(call if meta is None else {**call, "params": {**call["params"], "_meta": meta}})
-                while b'"id":' not in (line := raw.line()):
-                    pass
-                found.append(re.sub(rb"conv_[0-9a-f_]+", b"conv", line.replace(os.fsencode(root), b"root")))
-            raw.writing.close()
-            return found
-
-    assert answers(()) == answers((sys.executable, "-P", "-c", LEFT_TO_THE_SDK))
 
 
 def test_an_answer_waits_for_nothing_that_is_told_besides(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_what_is_set_stands_in_the_file_beside_what_was_there(desk: Desk) -> Non
         ("[gc] # what goes\n", "[gc] # what goes\n"),
         ("[gc]\n# off on laptops\n", "[gc]\n# off on laptops\n"),
         ('[gc]\nevery = "1h"\n', '[gc]\nevery = "1h"\n'),
-        ('[gc]\n\n# about r\n[retention]\nolder_than = "30d"\n', '\n# about r\n[retention]\nolder_than = "30d"\n'),
+        ('[gc]\n\n# about r\n[retention]\nolder_than = "30d"\n', '# about r\n[retention]\nolder_than = "30d"\n'),
     ],
 )
 def test_what_is_set_and_unset_leaves_no_section_behind(desk: Desk, before: str, after: str) -> None:

@@ -47,8 +47,8 @@ format: setup ## let ruff mend what it can
 demo: setup ## watch an agent edit and a person review, on a copy of real source
 	$(BIN)/cas demo $(ARGS)
 
-man: setup ## write the manual pages into build/man, made from the help
-	$(BIN)/python -m cli.manual build/man
+man: setup ## write the manual pages into build/man, made from the help with click-man
+	$(BIN)/python -m tests.manpages build/man
 
 bench: $(VENV)/.peers ## measure against git and other stores, side by side (they are fetched once)
 	$(BIN)/python -m tests.bench $(ARGS)

@@ -171,12 +171,7 @@ if TYPE_CHECKING:
         Status as Status,
         Unit as Unit,
     )
-    from objstore.tomltext import (
-        line_end as line_end,
-        toml_table as toml_table,
-        with_toml_table as with_toml_table,
-        without_toml_table as without_toml_table,
-    )
+    from objstore.toml_edit import toml_value as toml_value, with_toml as with_toml, without_toml as without_toml
     from objstore.transfer import Imported as Imported, import_bundle as import_bundle
     from objstore.unified import (
         is_binary as is_binary,
@@ -330,7 +325,7 @@ _HOMES: Final = {
         "Unit",
     ),
     "takeover": ("NotTaken", "TakenOver"),
-    "tomltext": ("line_end", "toml_table", "with_toml_table", "without_toml_table"),
+    "toml_edit": ("toml_value", "with_toml", "without_toml"),
     "transfer": ("Imported", "import_bundle"),
     "unified": (
         "is_binary",

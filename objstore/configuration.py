@@ -10,7 +10,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 from objstore.disk import Disk, read_all
 from objstore.errors import NoSuchSetting, PermissionRefused, SettingInvalid, SettingsUnreadable
@@ -21,14 +21,15 @@ from objstore.settings import (
     Setting,
     SettingValue,
     is_anything_set,
-    literal_of,
     settings_files,
+    stored_value,
     value_of,
 )
-from objstore.tomltext import Table, parsed, with_value, without_value
 from objstore.values import value
 
 __all__ = ["Configuration", "Given", "limits_of"]
+
+_Table: TypeAlias = dict[str, Any]
 
 _MOST_BYTES: Final = 1 << 20
 _LOOK: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
@@ -92,17 +93,20 @@ class Configuration:
 
         Raises NoSuchSetting, SettingInvalid, SettingsUnreadable, and what writing raises.
         """
+        from objstore.toml_edit import with_toml
+
         setting = SETTINGS.get(name)
         if setting is None:
             raise NoSuchSetting(name, "", _nearest(name))
         try:
-            literal = literal_of(setting.kind, spelling)
+            stored = stored_value(setting.kind, spelling)
         except ValueError as error:
             raise SettingInvalid(name, spelling, "", str(error)) from None
         with self._changing(own=own) as (path, folder):
             text = self._text(path)
             try:
-                changed = with_value(text, name, literal)
+                table, _, key = name.rpartition(".")
+                changed = with_toml(text, [table], {key: stored})
             except ValueError as error:
                 raise SettingsUnreadable(path, str(error)) from error
             self._replace(path, folder, changed)
@@ -115,10 +119,12 @@ class Configuration:
         """
         if name in SETTINGS and not self._text(self.files[-1 if own else 0]):
             return False  # no folder has to be made, nor be there, for that
+        from objstore.toml_edit import without_toml
+
         with self._changing(own=own) as (path, folder):
             text = self._text(path)
             try:
-                changed = without_value(text, name)
+                changed = without_toml(text, name.rsplit(".", 1))
             except ValueError as error:
                 raise SettingsUnreadable(path, str(error)) from error
             if changed == text and name not in SETTINGS:
@@ -130,12 +136,14 @@ class Configuration:
 
     # ---- inside
 
-    def _read(self, path: str) -> Table:
+    def _read(self, path: str) -> _Table:
         text = self._text(path)
         if not text:
             return {}
+        import tomllib
+
         try:
-            return parsed(text)
+            return tomllib.loads(text)
         except ValueError as error:
             raise SettingsUnreadable(path, f"it is no TOML: {error}") from error
 
@@ -198,7 +206,7 @@ def limits_of(root: str) -> RetentionLimits:
     return RetentionLimits(older_than=values["retention.older_than"], max_size=values["retention.max_size"])
 
 
-def _given(setting: Setting, found: list[tuple[str, Table]]) -> Given:
+def _given(setting: Setting, found: list[tuple[str, _Table]]) -> Given:
     table, _, key = setting.name.rpartition(".")
     for path, document in found:
         inner = document.get(table, {})

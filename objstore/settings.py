@@ -19,8 +19,8 @@ __all__ = [
     "Setting",
     "SettingValue",
     "is_anything_set",
-    "literal_of",
     "settings_files",
+    "stored_value",
     "value_of",
 ]
 
@@ -166,13 +166,10 @@ def value_of(kind: Kind, given: object) -> SettingValue:
     raise ValueError(kind.how)
 
 
-def literal_of(kind: Kind, spelling: str) -> str:
-    """Return a spelling that `value_of` takes as TOML writes it. Raises ValueError for one that it does not take."""
+def stored_value(kind: Kind, spelling: str) -> str | bool:
+    """Return what a settings file holds for this spelling. Raises ValueError where `value_of` does."""
     value = value_of(kind, spelling)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    # Nothing that is taken holds a quote, a backslash or a control character.
-    return f'"{spelling.strip()}"'
+    return value if isinstance(value, bool) else spelling.strip()
 
 
 def _measured(kind: Kind, text: str) -> int:

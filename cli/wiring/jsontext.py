@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from objstore import line_end
-
 __all__ = [
     "JsonInvalid",
     "Key",
@@ -225,6 +223,12 @@ def _named(path: Sequence[Key]) -> str:
 # ---- writing
 
 
+def _line_end(text: str) -> str:
+    """Return the line ending of the first line; a line feed where there is only one line."""
+    first = text.find("\n")
+    return "\r\n" if first > 0 and text[first - 1] == "\r" else "\n"
+
+
 def _indent(text: str) -> str:
     found = _INDENT.search(text)
     return found.group(1) if found is not None else "  "
@@ -233,12 +237,12 @@ def _indent(text: str) -> str:
 def _spelt(value: object, text: str, depth: int) -> str:
     """Return a value as it stands at some depth of the text, laid out as the text is."""
     step = _indent(text)
-    return json.dumps(value, indent=step, ensure_ascii=False).replace("\n", line_end(text) + step * depth)
+    return json.dumps(value, indent=step, ensure_ascii=False).replace("\n", _line_end(text) + step * depth)
 
 
 def _inserted(text: str, node: _Node, spelt: str, depth: int) -> str:
     """Return the text with one more member or item at the end of a container."""
-    step, end = _indent(text), line_end(text)
+    step, end = _indent(text), _line_end(text)
     line = end + step * (depth + 1) + spelt
     if not node.nodes:
         inside = text[node.start + 1 : node.end - 1]

@@ -16,7 +16,7 @@ from typing import Any, Final
 from cli.wiring.hooklists import IN_ANY_CASE, is_ours, with_hook, without_hooks
 from cli.wiring.jsontext import Key, loaded, with_member, with_members, without_member
 from cli.wiring.plugin import FIRST_WORDS, PLUGIN, PROGRAM
-from objstore import toml_table, with_toml_table, without_toml_table
+from objstore import toml_value, with_toml, without_toml
 
 __all__ = ["HOMES", "NAME", "WIRED", "Programs", "Scope", "Step", "plan"]
 
@@ -303,11 +303,11 @@ def _table(path: Path, names: Sequence[str], server: _Server) -> Step:
     """Return the step that puts it into a TOML file."""
     return Step(
         path=path,
-        apply=lambda text: with_toml_table(text, names, server.members(toml_table(text, names))),
-        undo=lambda text: without_toml_table(text, names),
-        is_anothers=lambda text: server.is_anothers(toml_table(text, names)),
-        is_more=lambda text: server.is_more(toml_table(text, names)),
-        remark=lambda text: server.remark(toml_table(text, names)),
+        apply=lambda text: with_toml(text, names, server.members(toml_value(text, names))),
+        undo=lambda text: without_toml(text, names),
+        is_anothers=lambda text: server.is_anothers(toml_value(text, names)),
+        is_more=lambda text: server.is_more(toml_value(text, names)),
+        remark=lambda text: server.remark(toml_value(text, names)),
     )
 
 

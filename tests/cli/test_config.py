@@ -82,7 +82,7 @@ def test_a_setting_of_an_earlier_version_is_passed_over(switch: str, desk: Desk,
         ("[gc] # what goes\n", "[gc] # what goes\n"),
         ("[gc]\n# off on laptops\n", "[gc]\n# off on laptops\n"),
         ('[gc]\nevery = "1h"\n', '[gc]\nevery = "1h"\n'),
-        ('[gc]\n\n# about r\n[retention]\nolder_than = "30d"\n', '\n# about r\n[retention]\nolder_than = "30d"\n'),
+        ('[gc]\n\n# about r\n[retention]\nolder_than = "30d"\n', '# about r\n[retention]\nolder_than = "30d"\n'),
     ],
 )
 def test_what_is_set_and_unset_leaves_no_section_behind(desk: Desk, before: str, after: str) -> None:

@@ -97,6 +97,8 @@ def test_a_final_newline_is_not_a_difference_of_lines() -> None:
         ("a b c d", "c d a b", "-a -b c d +a +b"),
         ("f { 1 } g { 2 }", "f { 1 } h { 3 } g { 2 }", "f { 1 } +h +{ +3 +} g { 2 }"),
         ("x x x", "x x", "-x x x"),
+        ("a b", "c a", "+c a -b"),
+        ("a b", "b c", "-a b +c"),
     ],
 )
 def test_a_diff_reads_as_a_person_would_cut_it(before: str, after: str, expected: str) -> None:

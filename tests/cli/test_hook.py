@@ -1034,6 +1034,22 @@ def test_a_turn_that_ends_does_so_in_each_folder_of_a_client_with_several(
     assert (others[0] / ".cas" / "hook.log").exists() == is_first_damaged
 
 
+def test_a_fault_in_another_folder_of_a_client_is_logged_there_and_says_which_client_it_was(
+    folder: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    Desk(other)
+    cas("record", folder=other)
+    (segment,) = (other / ".cas" / "segments").iterdir()
+    segment.unlink()
+    session = Cursor(folder)
+    session.tell(session.prompted("make it") | {"workspace_roots": [str(folder), str(other)]})
+    (said,) = (other / ".cas" / "hook.log").read_text().splitlines()
+    assert " cursor: StoreDamaged: " in said
+    assert not (folder / ".cas" / "hook.log").exists()
+
+
 # ---- opencode's second version
 
 

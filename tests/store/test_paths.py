@@ -5,7 +5,7 @@ import socket
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from hypothesis import given, strategies as st
 
 from objstore.errors import (
     CasError,
+    DiskFailed,
     FileMissing,
     FileTooLarge,
     PathError,
@@ -438,6 +439,12 @@ def test_what_may_not_be_read_is_refused_as_such(guarded: Ground, path: str, fol
 def test_a_folder_that_may_not_be_listed_is_refused_as_such(guarded: Ground) -> None:
     with nobody(), pytest.raises(PermissionRefused):
         guarded.tree.entries("closed")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a file that can be opened and not be read, as in /proc")
+def test_a_file_that_the_disk_can_not_read_is_refused_as_such() -> None:
+    with closing(Tree(f"/proc/{os.getpid()}")) as tree, pytest.raises(DiskFailed, match="mem"):
+        tree.read("mem")
 
 
 # ---- folders

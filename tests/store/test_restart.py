@@ -27,6 +27,10 @@ LONG: Final = b"line\n" * 500
 OLD: Final = 3600
 """Seconds that a file has not been touched for."""
 
+TEN_MINUTES: Final = 600 * 1_000_000
+DAY: Final = 86_400 * 1_000_000
+"""Microseconds, as in records."""
+
 
 class NextStart(CountdownDisk):
     """A disk after another start of the machine, or after so many."""
@@ -315,6 +319,36 @@ def test_what_a_call_was_to_make_comes_back_where_all_of_it_was_lost(root: Path)
         in_new_folders(later)
     found, reported = started(root)
     assert (len(found), reported) == (7, [])
+
+
+def recorded_at(workspace: Workspace, monkeypatch: pytest.MonkeyPatch, moment: int, path: str) -> None:
+    """Create a file in a call whose record has that time, in microseconds."""
+    monkeypatch.setattr("objstore.changes.now", lambda: moment)
+    write(workspace, path, b"new\n")
+
+
+def test_a_clock_that_was_ahead_when_the_last_call_was_recorded_leaves_none_out(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    present = time.time_ns() // 1000
+    with ran_on(root) as later:
+        recorded_at(later, monkeypatch, present, "before")
+        recorded_at(later, monkeypatch, present + DAY, "ahead")
+    found, reported = started(root)
+    assert (set(found), reported) == ({"before", "ahead"}, [])
+
+
+def test_what_was_recorded_ten_minutes_before_the_last_call_is_the_oldest_that_is_finished(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = time.time_ns() // 1000
+    with ran_on(root) as later:
+        recorded_at(later, monkeypatch, first, "outside")
+        recorded_at(later, monkeypatch, first + 1, "inside")
+        recorded_at(later, monkeypatch, first + 1 + TEN_MINUTES, "last")
+    monkeypatch.setattr("objstore.recovery.now", lambda: first + 1 + TEN_MINUTES)
+    found, reported = started(root)
+    assert (set(found), reported) == ({"inside", "last"}, ["outside"])
 
 
 # ---- what finishes it is cut off itself

@@ -44,7 +44,7 @@ from objstore.codec import ID_AT, encode_blob, parse_blob_header
 from objstore.disk import Disk
 from objstore.errors import CasError
 from objstore.frames import FRAME_HEADER_SIZE, MARKER, SEGMENT_HEADER_SIZE, Frame, FrameKind
-from objstore.generations import Place
+from objstore.generations import GENERATION, Place
 from objstore.index import Index
 from objstore.indexfile import SUMS, prepare, remove_index
 from objstore.journal import Journal
@@ -794,6 +794,20 @@ def test_who_knows_a_place_finds_it_from_one_generation_to_the_next_and_no_furth
         assert log.newest_start(first[0]) == first[0]
 
 
+def test_groups_are_read_from_a_place_of_the_current_generation_alone(root: Path) -> None:
+    with closing(Journal(str(root), CountdownDisk(None))) as before:
+        old = before.store.log.first
+    swept(root)
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        log = journal.store.log
+        assert (old.generation, log.first.generation) == (0, 1)
+        assert next(log.groups(log.first)).segment == log.first.segment
+        newer = log.first._replace(offset=log.first.offset + GENERATION)
+        for place in (old, newer):
+            with pytest.raises(StoreDamaged, match="the segment has been written anew since"):
+                next(log.groups(place))
+
+
 def places_of(log: Log) -> list[Place]:
     return [Place(group.segment, frame.offset) for group in log.groups(log.first) for frame in group.frames]
 
@@ -1018,6 +1032,37 @@ def test_what_a_snapshot_comes_to_hold_just_before_a_segment_takes_its_name_stay
         assert journal.overtakes == 0
         assert journal.store.blob(blob_id(text(3))) == text(3)
     assert_sound(root)
+
+
+class CutOffJournal(OvertakenJournal):
+    """The same, and what was written last is cut off, as where a sync fails; an edit in its place holds what goes."""
+
+    overtakes = 0
+    size = 0  # where the last segment is cut off
+
+    def overtake(self) -> None:
+        root = Path(self.tree.root)
+        os.truncate(last_segment(root), self.size)
+        in_an_edit(root)
+
+
+def last_segment(root: Path) -> Path:
+    return max((root / ".cas" / "segments").glob("*.seg"))
+
+
+def test_a_sweep_ends_where_the_end_of_the_log_is_replaced_before_a_segment_takes_its_name(root: Path) -> None:
+    with closing(CutOffJournal(str(root), CountdownDisk(None))) as journal:
+
+        def arm(*_: object) -> None:
+            journal.size = last_segment(root).stat().st_size
+            with closing(Journal(str(root), CountdownDisk(None))) as other, other.writing() as batch:
+                batch.blob(random.Random(27).randbytes(20_000))
+                batch.commit()
+            journal.overtakes = 1
+
+        assert not sweep(journal, plan_sweep(journal), arm).is_done
+        assert journal.overtakes == 0
+        assert journal.store.blob(blob_id(text(3))) == text(3)
 
 
 def test_a_check_that_a_whole_sweep_overtakes_finds_nothing_wrong(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,6 +48,16 @@ def test_a_call_that_would_make_two_names_different_is_refused(linked: Scene) ->
     assert linked.everything() == before
 
 
+def test_a_call_that_would_make_two_names_different_is_refused_in_a_dry_run(linked: Scene) -> None:
+    before = linked.everything()
+    with linked.workspace.call(CallInfo(tool="test")) as call:
+        call.write("f", b"new\n")
+        call.write("g", b"other\n")
+        with pytest.raises(NamesShared):
+            call.commit(dry_run=True)
+    assert linked.everything() == before
+
+
 def test_a_call_removes_one_name_and_changes_the_other(linked: Scene) -> None:
     linked.call(deletes("f"), writes("g", b"new\n"))
     assert (linked.text("f"), linked.text("g")) == (None, b"new\n")

@@ -94,6 +94,20 @@ def test_what_is_over_the_size_goes_oldest_first_and_no_more_than_needed(scene: 
     assert 2 < len(gone) < 40
 
 
+def test_what_has_gone_and_is_not_yet_compacted_counts_as_freed(scene: Scene) -> None:
+    chance = random.Random(27)
+    for number in range(20):
+        scene.write(f"f{number}", chance.randbytes(10_000))
+        scene.write(f"f{number}", b"small\n")
+    scene.accept(*range(1, 41))
+    limits = RetentionLimits(older_than=None, max_size=scene.workspace.stored_bytes() - 3000)
+    assert scene.workspace.expire(limits, moment=later(1))
+    gone = expired(scene)
+    assert gone
+    scene.workspace.expire(limits, moment=later(1))
+    assert expired(scene) == gone
+
+
 def test_a_plan_that_was_overtaken_is_not_carried_out(scene: Scene) -> None:
     scene.write("f", b"1\n")
     scene.write("g", b"1\n")

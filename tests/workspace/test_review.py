@@ -321,6 +321,20 @@ def test_a_file_that_stood_there_from_the_beginning_is_back_without_what_moved_i
     for named in ([other], [other, f"{edit}:1"], [f"{edit}:1", other]):
         (conflict,) = scene.refused(Action.ACCEPT, *named)
         assert str(conflict) == "edit 3 puts a file where edit 1 has put another (a)"
+    for first, second in ((other, edit), (edit, other)):
+        (conflict,) = scene.refused(Action.ACCEPT, first, second)
+        assert str(conflict) == f"edit {second} puts a file where edit {first} has put another (a)"
+
+
+@pytest.mark.parametrize("is_created_first", [True, False])
+def test_what_a_file_is_back_without_is_no_edit_of_another_file(scene: Scene, *, is_created_first: bool) -> None:
+    (scene.root / "a").write_bytes(lines("old"))
+    created = scene.write("x", b"x\n") if is_created_first else None
+    move = scene.move("a", "b")
+    taker = scene.write("a", lines("new"))
+    created = created or scene.write("x", b"x\n")
+    (conflict,) = scene.refused(Action.REJECT, created, move)
+    assert str(conflict) == f"without edit {move} the file is at a again, where edit {taker} has put another"
 
 
 def test_going_back_to_a_path_where_an_unrecorded_file_stands_changes_nothing(scene: Scene) -> None:
@@ -347,6 +361,46 @@ def test_two_files_trade_places_and_back(scene: Scene) -> None:
 
     scene.accept(*reversed(seqs))
     assert (scene.text("a"), scene.text("b"), scene.text("t")) == (lines("B"), lines("A"), None)
+
+
+def conflicted(scene: Scene, *seqs: int) -> Conflicted:
+    """Reject edits, which changes nothing because of conflicts; return these."""
+    before = scene.everything()
+    rehearsed, outcome = (scene.decide(Action.REJECT, *seqs, dry_run=dry_run) for dry_run in (True, False))
+    assert isinstance(outcome, Conflicted)
+    assert outcome == rehearsed
+    assert scene.everything() == before
+    return outcome
+
+
+@pytest.mark.parametrize("is_created_first", [True, False])
+def test_a_path_that_is_taken_is_said_whatever_else_goes_with_the_same_decision(
+    scene: Scene, *, is_created_first: bool
+) -> None:
+    created = scene.write("x", b"x\n") if is_created_first else None
+    first = scene.write("y", b"old\n")
+    moved = scene.move("y", "z")
+    taker = scene.write("y", b"new\n")
+    created = created or scene.write("x", b"x\n")
+    outcome = conflicted(scene, created, moved)
+    (conflict,) = outcome.conflicts
+    assert (conflict.kind, conflict.path, conflict.unit) == (ConflictKind.PATH_TAKEN, "y", Unit(first, 0))
+    assert conflict.needs == (Unit(taker, 0),)
+    assert outcome.reject_first == (Unit(taker, 0),)
+    scene.reject(created, moved, taker)
+    assert (scene.text("x"), scene.text("y"), scene.text("z")) == (None, b"old\n", None)
+
+
+def test_nothing_is_advised_where_what_makes_room_would_find_none_itself(scene: Scene) -> None:
+    scene.write("y", b"old\n")
+    moved = scene.move("y", "z")
+    scene.write("w", b"new\n")
+    taker = scene.move("w", "y")
+    scene.write("w", b"newer\n")
+    outcome = conflicted(scene, moved)
+    assert [found.needs for found in outcome.conflicts] == [(Unit(taker, 0),)]
+    assert (outcome.accept_first, outcome.reject_first) == ((), ())
+    conflicted(scene, moved, taker)
 
 
 def test_a_deletion_comes_back_with_its_mode(scene: Scene) -> None:

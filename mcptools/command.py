@@ -111,7 +111,7 @@ def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace, direc
         _need(parser, "input", sys.stdin)
         _need(parser, "output", sys.stdout)
     # Before the SDK does: its handler imports modules while it shows an error, which fails where no file can be opened.
-    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
     from mcptools.server import EditServer
 
     limits = _limits(arguments)

@@ -219,7 +219,8 @@ class _Planner:
 
     def plan(self) -> None:
         limit, older_than = self._limits.max_size, self._limits.older_than
-        size = self._store.log.total_bytes()
+        # Bytes that nothing holds go by themselves: a store is over its limit only by what would stay.
+        size = self._store.log.total_bytes() - self._store.index.unheld()[1]
         is_over = limit is not None and size > limit
         if older_than is None and not is_over:
             return
@@ -231,7 +232,7 @@ class _Planner:
             self._take(f"older than {spelt_age(older_than)}", aged)
             self.freed.let_go(aged)
         if limit is not None and is_over:
-            wanted = size - (limit - limit // _ROOM) - self._store.index.unheld()[1]
+            wanted = size - (limit - limit // _ROOM)
             self._take(f"the store was over {spelt_size(limit)}", self._oldest(wanted, aged))
             self.missing = max(0, wanted - self.freed.bytes)
 

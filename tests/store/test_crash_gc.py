@@ -146,7 +146,7 @@ def cut_off(act: Callable[[Workspace], object], start: Path, folder: Path, way: 
         workspace.close()
         # Only that the mark could not be written may go unsaid: an old one does no harm. And what finds no room once
         # finds it in what the store gives back.
-        is_tried_again = act is not repack and way is WAYS["disk full once"]
+        is_tried_again = act in {expire, purge} and way is WAYS["disk full once"]
         # Of what is removed last, nothing is left to be done when it is tried again, though the disk is still full.
         is_last = act is expire and way is WAYS["disk full"] and step == len(counting.done) - 1
         assert is_told or is_tried_again or is_last or disk.failed == "overwrite"

@@ -94,17 +94,22 @@ def test_what_is_over_the_size_goes_oldest_first_and_no_more_than_needed(scene: 
     assert 2 < len(gone) < 40
 
 
-def test_what_has_gone_and_is_not_yet_compacted_counts_as_freed(scene: Scene) -> None:
-    chance = random.Random(27)
-    for number in range(20):
-        scene.write(f"f{number}", chance.randbytes(10_000))
-        scene.write(f"f{number}", b"small\n")
-    scene.accept(*range(1, 41))
-    limits = RetentionLimits(older_than=None, max_size=scene.workspace.stored_bytes() - 3000)
-    assert scene.workspace.expire(limits, moment=later(1))
-    gone = expired(scene)
-    assert gone
+@pytest.mark.parametrize(("edits", "size", "over"), [(60, 400, 1_000), (100, 300, 9_000)])
+def test_what_was_let_go_and_is_not_swept_out_yet_lets_nothing_more_go(
+    scene: Scene, edits: int, size: int, over: int
+) -> None:
+    """The bytes of the first time are still in the segments, and go by themselves."""
+    for number in range(edits):
+        scene.write(f"f{number % 7}", random.Random(number).randbytes(size))
+    scene.accept(*range(1, edits + 1))
+    limits = RetentionLimits(older_than=None, max_size=scene.workspace.stored_bytes() - over)
     scene.workspace.expire(limits, moment=later(1))
+    gone = expired(scene)
+    assert 0 < len(gone) < edits
+    scene.workspace.expire(limits, moment=later(1))
+    assert expired(scene) == gone
+    assert limits.max_size is not None
+    assert scene.workspace.collect(limits).bytes_after <= limits.max_size
     assert expired(scene) == gone
 
 

@@ -61,8 +61,9 @@ class StdinLines(anyio.AsyncFile[str]):
             found = _checked(line)
             if isinstance(found, str):
                 yield found
-            else:
-                for refusal in found:
+                continue
+            for refusal in found:
+                with suppress(anyio.BrokenResourceError):  # the client has gone, which ends the server
                     await self.answers.send(SessionMessage(refusal))
 
     async def _lines(self) -> AsyncIterator[bytes]:

@@ -281,10 +281,11 @@ def test_a_change_that_is_carried_out_when_the_input_ends_is_answered_as_such(tm
     assert (root / "first").exists()
 
 
-def test_it_ends_quietly_when_nobody_reads_its_answers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("line", [json.dumps(ping(1)).encode(), b"no JSON"])
+def test_it_ends_quietly_when_nobody_reads_its_answers(tmp_path: Path, line: bytes) -> None:
     with started(tmp_path) as raw:
         raw.reading.close()
-        raw.send(ping(1))
+        raw.write((line + b"\n") * 20)
         assert raw.ended() == (0, b"")
 
 

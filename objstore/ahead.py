@@ -7,8 +7,8 @@ derived, so a process that dies before that costs the next one a moment of readi
 
 from collections.abc import Sequence
 from functools import cache
+from typing import TYPE_CHECKING, Final
 
-from objstore.annotations import TYPE_CHECKING, Final
 from objstore.frames import FrameKind
 from objstore.generations import Place
 from objstore.indexrows import BlobPlace, Chained, Tip

@@ -11,8 +11,8 @@ import os
 import stat
 import time
 from itertools import chain
+from typing import TYPE_CHECKING, Final
 
-from objstore.annotations import TYPE_CHECKING, Final
 from objstore.errors import CasError
 from objstore.facts import FACTS, Facts, pack_facts
 from objstore.glance import changed_folders

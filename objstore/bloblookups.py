@@ -7,8 +7,8 @@ where it is now.
 from __future__ import annotations
 
 from operator import itemgetter
+from typing import TYPE_CHECKING, Final
 
-from objstore.annotations import TYPE_CHECKING, Final
 from objstore.frames import FRAME_HEADER_SIZE
 from objstore.generations import Place
 from objstore.ids import HASH_SIZE, BlobId

@@ -3,8 +3,8 @@
 Linux has it in a file, macOS behind sysctlbyname(3); both spell a UUID that is made anew at each start.
 """
 
-from objstore.annotations import Final
-from objstore.standard import suppress
+from contextlib import suppress
+from typing import Final
 
 __all__ = ["BOOT_ID_SIZE", "UNKNOWN_BOOT", "boot_id", "parse_boot_id"]
 

@@ -10,13 +10,13 @@ import fcntl
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from operator import attrgetter
+from typing import Final, TypeAlias
 
-from objstore.annotations import Final, TypeAlias
 from objstore.bootid import boot_id
 from objstore.errors import CasError, DiskFailed, DiskFull, PathUnreachable, PermissionRefused
-from objstore.standard import contextmanager, suppress
 
 __all__ = [
     "Disk",

@@ -6,14 +6,14 @@ recovery was cut off could not tell the rest from what somebody else has done.
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final, TypeAlias
 
-from objstore.annotations import Final, TypeAlias
 from objstore.canonical import Fields, Value, encode, state_value, unpack
 from objstore.disk import Disk
 from objstore.errors import DiskFailed, PermissionRefused, RecordInvalid, StoreLinked, StoreNotRegular
 from objstore.ids import HASH_SIZE, blob_id
 from objstore.premises import own_bytes, own_folder
-from objstore.standard import suppress
 from objstore.terms import FileState
 
 __all__ = ["DUE_NAME", "Due", "decoded", "encoded", "forget_due", "note_due", "noted_due"]

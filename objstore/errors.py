@@ -1,8 +1,7 @@
 """Everything that can go wrong, as one tree: each error carries its facts and one sentence that a person can act on."""
 
 from collections.abc import Mapping, Sequence
-
-from objstore.annotations import Final
+from typing import Final
 
 __all__ = [
     "UNREADABLE",

@@ -2,8 +2,8 @@
 
 import os
 from collections.abc import Iterable
+from typing import Final
 
-from objstore.annotations import Final
 from objstore.indexrows import Tip
 from objstore.journal import Journal
 from objstore.ondisk import file_at

@@ -7,8 +7,8 @@ import stat
 import struct
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
+from typing import Final
 
-from objstore.annotations import Final
 from objstore.values import NamedTuple
 
 __all__ = ["FACTS", "FACTS_SIZE", "Facts", "FolderKey", "Glimpse", "inodes_of", "pack_facts", "unpack_facts"]

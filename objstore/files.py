@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, Self
 
-from objstore.annotations import TYPE_CHECKING, Final, Self
 from objstore.disk import Disk
 from objstore.errors import DiskFailed, FileMissing
 from objstore.ids import blob_id
 from objstore.paths import MAX_FILE, Spot, Tree, look_at, missing_at, open_folder
-from objstore.standard import suppress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

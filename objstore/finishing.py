@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
-from objstore.annotations import TYPE_CHECKING, Final
 from objstore.due import forget_due, note_due, noted_due
 from objstore.errors import (
     CallAborted,
@@ -19,7 +20,6 @@ from objstore.mark import mark_bytes
 from objstore.names import IGNORE_NAME
 from objstore.recovery import Stop, due_steps, groups_since, without
 from objstore.settled import note_settled, settled_until
-from objstore.standard import suppress
 from objstore.values import replace
 
 if TYPE_CHECKING:

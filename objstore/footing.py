@@ -7,11 +7,12 @@ given again, and places are other records'. Records are chained, so the last one
 
 from __future__ import annotations
 
-from objstore.annotations import TYPE_CHECKING, Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
 from objstore.errors import StoreDamaged
 from objstore.generations import Place
 from objstore.ids import RecordId, record_id
-from objstore.standard import suppress
 from objstore.values import NamedTuple
 
 if TYPE_CHECKING:

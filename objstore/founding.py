@@ -3,8 +3,8 @@
 import os
 import stat
 from contextlib import suppress
+from typing import Final
 
-from objstore.annotations import Final
 from objstore.disk import Disk, failure, is_absence
 from objstore.errors import StoreLinked, StoreNotRegular, StorePlaceTaken
 from objstore.generations import is_segment

@@ -8,13 +8,13 @@ group can be there without its beginning, and must then not be taken for a group
 """
 
 from collections.abc import Callable, Iterator
+from enum import IntEnum
 from struct import Struct
+from typing import Final, NewType, TypeAlias
 
 from blake3 import blake3
 
-from objstore.annotations import Final, NewType, TypeAlias
 from objstore.errors import FormatTooNew, StoreDamaged
-from objstore.standard import IntEnum
 from objstore.values import NamedTuple, replace, value
 
 __all__ = [

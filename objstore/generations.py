@@ -8,15 +8,15 @@ import os
 import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Final
 
-from objstore.annotations import TYPE_CHECKING, Final
 from objstore.clock import now
 from objstore.disk import Disk
 from objstore.errors import CasError, NotAWorkspace, StoreDamaged, StoreLinked, StoreNotRegular, StoreReplaced
 from objstore.frames import SEGMENT_HEADER_SIZE, FrameKey, SegmentHeader, StoreId, frame_key
 from objstore.premises import own_bytes, own_file, own_folder
-from objstore.standard import contextmanager, suppress
 from objstore.values import NamedTuple
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
+from typing import TYPE_CHECKING, Final
 
-from objstore.annotations import TYPE_CHECKING, Final
 from objstore.facts import FACTS, FolderKey, Glimpse, pack_facts
-from objstore.standard import contextmanager
 
 if TYPE_CHECKING:
     from objstore.lstats import Lstats

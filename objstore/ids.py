@@ -1,8 +1,8 @@
 """Names of stored things: one type for each, and the one place where each is made."""
 
-from blake3 import blake3
+from typing import Final, NewType
 
-from objstore.annotations import Final, NewType
+from blake3 import blake3
 
 __all__ = ["HASH_SIZE", "BlobHasher", "BlobId", "RecordId", "blob_id", "hex_prefix_bounds", "record_id"]
 

@@ -4,13 +4,14 @@ It remembers how far it has read and the record it read last. When it is opened 
 it remembers is not what the log holds, it starts anew. Nothing here is ever the only copy of anything.
 """
 
-import _sqlite3 as sqlite3  # `sqlite3` adds what turns dates into text, and `datetime` for that
 import os
+import sqlite3
 import time
 from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import chain, takewhile
+from typing import Final
 
-from objstore.annotations import Final
 from objstore.errors import IndexUnusable, StoreDamaged
 from objstore.frames import FrameKind
 from objstore.generations import Place
@@ -41,7 +42,6 @@ from objstore.indexfile import (
 from objstore.indexrows import Chained, Newest, Row
 from objstore.lookups import Lookups
 from objstore.segments import Group, Log
-from objstore.standard import contextmanager, suppress
 from objstore.statlookups import Moment, Stood
 
 __all__ = ["NAMELESS", "Index"]

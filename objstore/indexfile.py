@@ -5,17 +5,17 @@ Apart from the index itself, which asks and follows the log.
 
 from __future__ import annotations
 
-import _sqlite3 as sqlite3  # `sqlite3` adds what turns dates into text, and `datetime` for that
 import marshal
 import os
+import sqlite3
 import time
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from blake3 import blake3
 
-from objstore.annotations import TYPE_CHECKING, Final, TypeAlias
 from objstore.errors import DiskFailed, DiskFull, IndexUnusable, StoreLocked
 from objstore.premises import own_file, refuse_link
-from objstore.standard import closing, suppress
 from objstore.standins import MAX_BLOB
 
 if TYPE_CHECKING:

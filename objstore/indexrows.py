@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from itertools import chain
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from objstore import canonical
-from objstore.annotations import TYPE_CHECKING, Final, TypeAlias
 from objstore.errors import RecordInvalid
 from objstore.generations import Place
 from objstore.ids import BlobId, RecordId

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import time
-from _thread import RLock, allocate_lock, get_ident  # `threading` would bring nothing else that is needed
+from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import cache
+from threading import Lock, RLock, get_ident
+from typing import TYPE_CHECKING, Final
 
-from objstore.annotations import TYPE_CHECKING, Final
 from objstore.errors import (
     CallAborted,
     DiskFailed,
@@ -28,7 +29,6 @@ from objstore.mark import Mark
 from objstore.names import BESIDE, INDEX_NAME, STORE_NAME
 from objstore.ownership import refuse_others_store
 from objstore.premises import own_folder, refuse_links
-from objstore.standard import closing, contextmanager, nullcontext, suppress
 from objstore.store import Store
 from objstore.terms import Progress, silent
 from objstore.writerlock import GAP_SECONDS, POLL_SECONDS, SOON_SECONDS, WAIT_SECONDS, WriterLock
@@ -99,7 +99,7 @@ class Journal:
             raise
         self.mutex: Final = RLock()
         self._holder = 0  # the thread that uses the store at this moment; 0: none
-        self._queue: Final = allocate_lock()  # of threads that wait for another process
+        self._queue: Final = Lock()  # of threads that wait for another process
         self._users = 0  # who use the store at this moment, one within the other
         self.progress: Progress = silent  # is told how far long work is, whatever asked for it
         self._lock: Final = WriterLock(os.path.join(self._folder, "lock"))

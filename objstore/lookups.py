@@ -6,8 +6,8 @@ order of places matters, it is asked where they are now.
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
 
-from objstore.annotations import Any, Final
 from objstore.bloblookups import BlobLookups
 from objstore.generations import GENERATION, Place
 from objstore.ids import BlobId, RecordId

@@ -8,12 +8,12 @@ called in this way, `os.lstat` serves. docs/decisions/0023-lstats.md has the fig
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import repeat
+from typing import Any, Final
 
-from objstore.annotations import Any, Final
 from objstore.facts import FACTS, pack_facts
-from objstore.standard import contextmanager, suppress
 
 __all__ = ["Lstats", "is_single", "lstats_from"]
 
@@ -144,15 +144,7 @@ def _native(*, keeps_lock: bool) -> tuple[Callable[..., int], Callable[..., int]
     `keeps_lock`: whether no other thread may run meanwhile; to let one is a twentieth of it all. Raises ImportError,
     OSError, AttributeError.
     """
-    # `ctypes` itself takes 3 ms to import, for types that are not needed here.
-    import _ctypes
+    import ctypes  # only where a table is filled
 
-    native: Any = _ctypes
-    simple = native._SimpleCData  # noqa: SLF001 - in public it has only the names that `ctypes` gives its kinds
-    number, letter = (type(kind, (simple,), {"_type_": kind}) for kind in ("i", "c"))
-    flags = native.FUNCFLAG_CDECL | (native.FUNCFLAG_PYTHONAPI if keeps_lock else 0)
-    function: Any = type("Function", (native.CFuncPtr,), {"_flags_": flags, "_restype_": number})
-    table = type("Table", (native.Array,), {"_type_": letter, "_length_": _ROW * _ROWS})
-    library = native.dlopen(None, 0)
-    lstat, fstatat = (function(native.dlsym(library, name)) for name in ("lstat", "fstatat"))
-    return lstat, fstatat, table, native.byref
+    library: Any = (ctypes.PyDLL if keeps_lock else ctypes.CDLL)(None)
+    return library.lstat, library.fstatat, ctypes.c_char * (_ROW * _ROWS), ctypes.byref

@@ -7,9 +7,10 @@ the newest groups are looked at again, which costs a read and harms nothing.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from struct import Struct
+from typing import TYPE_CHECKING, Final
 
-from objstore.annotations import TYPE_CHECKING, Final
 from objstore.bootid import UNKNOWN_BOOT
 from objstore.clock import now
 from objstore.disk import failure
@@ -17,7 +18,6 @@ from objstore.errors import DiskFailed, PermissionRefused, StoreLinked, StoreNot
 from objstore.generations import Place
 from objstore.names import MARK_NAME
 from objstore.premises import own_bytes, own_file
-from objstore.standard import suppress
 
 if TYPE_CHECKING:
     from objstore.disk import Disk

@@ -9,10 +9,9 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from struct import Struct
+from typing import Final, Self
 
 from blake3 import blake3
-
-from objstore.annotations import Final, Self
 
 __all__ = ["Moves"]
 

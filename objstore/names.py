@@ -4,9 +4,8 @@ Some file systems fold case, compose letters, or pass over characters that show 
 """
 
 import os
-
-from objstore.annotations import Final
-from objstore.standard import suppress
+from contextlib import suppress
+from typing import Final
 
 __all__ = [
     "BESIDE",

@@ -3,6 +3,7 @@
 import os
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 
 from objstore.disk import failure, is_absence
 from objstore.errors import (
@@ -17,7 +18,6 @@ from objstore.errors import (
 )
 from objstore.ids import BlobId, blob_id
 from objstore.paths import Found, Spot, Tree, look_at, read_at
-from objstore.standard import suppress
 from objstore.standins import MAX_BLOB, MAX_CHUNKED, is_stand_in, stand_in, text_of_state
 from objstore.terms import FileState
 from objstore.values import replace

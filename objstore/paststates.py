@@ -5,6 +5,7 @@ what nobody recorded. So the whole journal is read, and each snapshot is asked f
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from objstore.errors import BlobMissing, CasError
@@ -16,7 +17,6 @@ from objstore.ondisk import file_at
 from objstore.recordedpaths import beginning
 from objstore.records import Decision, Edit, Record, Snapshot, Void
 from objstore.refcounts import held_blobs, written_blobs
-from objstore.standard import suppress
 from objstore.trees import TreeEntry, entry_at
 
 if TYPE_CHECKING:

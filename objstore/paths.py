@@ -10,8 +10,8 @@ import os
 import stat
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
-from objstore.annotations import TYPE_CHECKING, Final
 from objstore.disk import failure, is_absence, is_same_file, read_all
 from objstore.errors import (
     FileChanged,

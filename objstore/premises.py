@@ -9,12 +9,12 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
 
-from objstore.annotations import Final
 from objstore.disk import Disk, read_all
 from objstore.errors import PermissionRefused, StoreHardLinked, StoreLinked, StoreNotRegular
 from objstore.names import IGNORE_NAME
-from objstore.standard import contextmanager, suppress
 
 __all__ = ["own_bytes", "own_file", "own_folder", "put_derived", "refuse_link", "refuse_links", "refuse_other_names"]
 

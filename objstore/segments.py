@@ -6,8 +6,9 @@ before it does, it cuts off what a crashed writer left unfinished at the end. Re
 
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
+from typing import Final
 
-from objstore.annotations import Final
 from objstore.clock import now
 from objstore.disk import Disk
 from objstore.errors import DiskFailed, StoreDamaged, StoreRefuses, StoreReplaced, Unacknowledged
@@ -32,7 +33,6 @@ from objstore.frames import (
 )
 from objstore.generations import GENERATION, Generations, Place, pread, segment_name
 from objstore.premises import own_file
-from objstore.standard import suppress
 from objstore.values import NamedTuple
 
 __all__ = ["Group", "Log", "ReadAhead", "create_log"]

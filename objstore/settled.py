@@ -6,8 +6,8 @@ because the store alone came from elsewhere. Either way what stands otherwise is
 
 import os
 from struct import Struct
+from typing import Final
 
-from objstore.annotations import Final
 from objstore.disk import Disk
 from objstore.errors import StoreLinked, StoreNotRegular
 from objstore.premises import own_bytes, own_file

@@ -7,7 +7,8 @@ therefore a text that begins with it is always a stand-in, whatever a file holds
 whoever shows texts takes it for binary.
 """
 
-from objstore.annotations import Final
+from typing import Final
+
 from objstore.ids import HASH_SIZE, BlobId, blob_id
 
 __all__ = [

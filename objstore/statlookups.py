@@ -7,7 +7,8 @@ recorded in the folder since, none of them needs a question of its own.
 
 from __future__ import annotations
 
-from objstore.annotations import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final
+
 from objstore.facts import Glimpse
 from objstore.generations import Place
 from objstore.ids import blob_id

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
-from objstore.annotations import TYPE_CHECKING, Final
 from objstore.asrecorded import changed_tips
 from objstore.errors import CasError, DiskFailed, PathError, StoreDamaged
 from objstore.external import found_changes
 from objstore.settings import RetentionLimits, is_anything_set
-from objstore.standard import suppress
 from objstore.terms import Origin, Status
 from objstore.views import ExternalChange, PendingGroup, Reclaimable, StandingMarkers, StatusReport
 

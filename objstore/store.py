@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 import os
 import time
-from _sqlite3 import DatabaseError  # as in `indexfile`
 from collections import OrderedDict
+from contextlib import closing, contextmanager, suppress
+from sqlite3 import DatabaseError
+from typing import TYPE_CHECKING, Final
 
 from objstore.ahead import Ahead
-from objstore.annotations import TYPE_CHECKING, Final
 from objstore.errors import (
     BlobDamaged,
     BlobMissing,
@@ -28,7 +29,6 @@ from objstore.index import NAMELESS, Index
 from objstore.indexfile import SQLITE_ERRORS, is_broken, is_unwritable, remove_index
 from objstore.names import INDEX_NAME, LOG_NAME
 from objstore.segments import Group, Log, create_log
-from objstore.standard import closing, contextmanager, suppress
 from objstore.standins import MAX_BLOB, stand_in, text_of_state
 
 if TYPE_CHECKING:

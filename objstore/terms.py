@@ -1,10 +1,10 @@
 """Terms: the small values that records, index and surfaces share."""
 
 from collections.abc import Callable
+from enum import StrEnum
+from typing import Final, NewType, TypeAlias
 
-from objstore.annotations import Final, NewType, TypeAlias
 from objstore.ids import BlobId
-from objstore.standard import StrEnum
 from objstore.values import NamedTuple, value
 
 __all__ = [

@@ -11,8 +11,7 @@ docs/decisions/0011-values.md has the figures.
 from collections.abc import Callable, Iterator
 from operator import attrgetter, itemgetter
 from reprlib import recursive_repr
-
-from objstore.annotations import TYPE_CHECKING, Any, Final, TypeVar, cast, dataclass_transform
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, dataclass_transform
 
 __all__ = ["NamedTuple", "field", "replace", "value", "variable"]
 

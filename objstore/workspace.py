@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from functools import cache
+from typing import TYPE_CHECKING, Final, Self
 
-from objstore.annotations import TYPE_CHECKING, Final, Self
 from objstore.disk import Disk, new_file_mode
 from objstore.errors import ConversationReserved, FileChanged, StoreReplaced
 from objstore.external import EXTERNAL_CONVERSATION
@@ -13,7 +14,6 @@ from objstore.ids import HASH_SIZE
 from objstore.journal import Journal
 from objstore.names import LOG_NAME, STORE_NAME
 from objstore.paths import MAX_FILE, Tree, find_root
-from objstore.standard import contextmanager
 from objstore.standins import MAX_BLOB
 from objstore.terms import Action, FileState, OnExternal, Origin, Status, silent
 from objstore.values import replace

@@ -9,11 +9,11 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
-from objstore.annotations import TYPE_CHECKING, Final
 from objstore.disk import failure
 from objstore.errors import StoreLocked
-from objstore.standard import contextmanager
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock

@@ -1,4 +1,4 @@
-"""Elsewhere: what other tools call a command or an option, and what does that here."""
+"""Commands and options of other tools, and what does the same here."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -59,9 +59,6 @@ NEEDLESS: Final = {
 }
 """Options of other tools for what a command does here in any case."""
 
-NEAR: Final = 0.75
-"""How much of a mistyped option has to be right."""
-
 
 def option_meant(error: "click.NoSuchOption") -> str:
     """Return in a sentence what an unknown option may have been meant for; "" where nothing comes near."""
@@ -85,5 +82,5 @@ def option_meant(error: "click.NoSuchOption") -> str:
 
     # Without the dashes, which are right in all of them.
     name = named.lstrip("-")
-    near = [whole for whole in has if whole.startswith(name)][:2] or get_close_matches(name, has, 2, NEAR)
+    near = [whole for whole in has if whole.startswith(name)][:2] or get_close_matches(name, has, 2, 0.75)
     return f"Did you mean {' or '.join(has[name] for name in near)}?" if near else ""

@@ -1,8 +1,9 @@
-"""Mistyped names: what a name that nothing has may have been meant for, or where the names that there are stand."""
+"""Suggestions for names that nothing has: what they may have been meant for, or how far the names go."""
 
 import os
 import re
 from contextlib import suppress
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from cli.naming import is_on_disk, looks_like_state, path_named, recorded_named, state_named, state_parts
@@ -14,15 +15,10 @@ if TYPE_CHECKING:
 __all__ = ["last_held", "meant", "other_form"]
 
 MOST: Final = 2
+LOOKED_AT: Final = 20  # newest edits of a file among which one left it with bytes
 
-LOOKED_AT: Final = 20
-"""Newest edits of a file among which one left it with bytes, or none is told."""
-
-NEWEST: Final = frozenset({"head", "last", "latest", "newest", "tip"})
-"""What other tools call the newest of all."""
-
-NUMBERED: Final = re.compile(r"[0-9]+(:.*|\.\.[0-9]+)?")
-"""Spellings of edits, hunks and ranges that begin with a number."""
+NEWEST: Final = r"([0-9]+(:.*|\.\.[0-9]+)?|head|last|latest|newest|tip)\^?"
+"""What begins with a number, and what other tools call the newest of all."""
 
 LISTED: Final = {"snapshot": "snapshot list", "pin": "pin"}
 """The command that lists the names of a kind that has its own numbers."""
@@ -41,17 +37,14 @@ def meant(error: "NoSuchName", start: str, program: str = "cas") -> str:
         with Workspace.find(start) as workspace:
             if isinstance(error, NotInSnapshot):
                 return _either([_from_here(workspace, path) for path in error.near], error.spelling)
+            if error.kind == "tool":
+                tools = [tool for tool in workspace.stats().tools if tool]
+                return _either(get_close_matches(error.spelling, tools, MOST), error.spelling)
             return (
-                _of_tools(workspace, error)
-                or _of_several(error, program)
-                or _of_gone(workspace, error, program)
-                or _of_unrecorded_time(workspace, error)
-                or _of_another_kind(workspace, error, program)
-                or _of_edit(workspace, error)
-                or _of_unrecorded(workspace, error)
+                _several(error, program)
+                or _other_kind(workspace, error, program)
                 or _near(workspace, error, program)
-                or _newest(workspace, error)
-                or _on_disk(workspace, error)
+                or _newest(workspace, error, program)
             )
     except FileMissing as missing:
         return other_form(missing)
@@ -81,17 +74,8 @@ def _same(name: str) -> str:
     return f"The same name in another Unicode form is there: in a shell, {numbered(name)} is it."
 
 
-def _of_tools(workspace: "Workspace", error: "NoSuchName") -> str:
-    """Return which tools there are with a name that is near to one that is none."""
-    if error.kind != "tool":
-        return ""
-    from difflib import get_close_matches
-
-    return _either(get_close_matches(error.spelling, filter(None, workspace.stats().tools), MOST), error.spelling)
-
-
-def _of_several(error: "NoSuchName", program: str) -> str:
-    """Return what is to be said of a name that looks like those of several edits."""
+def _several(error: "NoSuchName", program: str) -> str:
+    """Return how several edits are named, for a name that looks like those of several."""
     name = error.spelling
     bounds = re.fullmatch(r"([0-9]{1,18})\.\.([0-9]{1,18})", name)
     if bounds is not None and int(bounds[1]) > int(bounds[2]):
@@ -99,36 +83,35 @@ def _of_several(error: "NoSuchName", program: str) -> str:
     if bounds is not None and error.kind == "recorded file":
         return f"`{program} show {name}` shows these edits."
     if "edit" in error.kind and re.fullmatch(r"[0-9]+(-[0-9]+|(,[0-9]+)+)", name):
-        said = name.replace("-", "..") if "-" in name else name.replace(",", " ")
-        return f"Several edits are named one by one, or as a range: {said}."
+        return f"Several edits are named one by one, or as a range: {name.replace('-', '..').replace(',', ' ')}."
     return ""
 
 
-def _of_another_kind(workspace: "Workspace", error: "NoSuchName", program: str) -> str:
-    """Return what is to be said of a name that is right for something else."""
-    from objstore import AmbiguousName, NoSuchName
+def _other_kind(workspace: "Workspace", error: "NoSuchName", program: str) -> str:
+    """Return what has this name, where that is of another kind."""
+    from objstore import AmbiguousName, NameKind, NoSuchName
 
     name, kind = error.spelling, error.kind
-    takes_edits = "edit" in kind
-    spelt = _state_meant(workspace, name)
-    if spelt is not None and (takes_edits or kind == "recorded file"):
-        try:
+    state = state_parts(name) if looks_like_state(workspace, name) else None
+    with suppress(NoSuchName, AmbiguousName):
+        if state is not None and "state" in kind:
+            return _other_file(workspace, *state)
+        if state is not None and ("edit" in kind or kind == "recorded file"):
             state_named(workspace, name)
-        except (NoSuchName, AmbiguousName):
-            return ""
-        if kind == "recorded file":
-            return f"That is a state: its file is {_typed(spelt[0])}."
-        number = spelt[1].removesuffix("^")
-        shows = f"; `{program} show {number}` shows the edit" if number.isdigit() else ""
-        return f"That is a state: `{program} cat {_typed(name)}` prints it{shows}."
-    if kind == "edit" or kind.endswith("file"):
-        with suppress(NoSuchName, AmbiguousName):
-            conversation = workspace.find_conversation(name)
-            verb = "names" if kind == "edit" else "lists"
+            return f"That is a state: `{program} cat {_typed(name)}` prints it."
+    if kind in {"recorded file", "state"} and state is None:
+        path = recorded_named(workspace, name)
+        if held := last_held(workspace, path):
+            return f"It is there no more: `{program} cat {held}` prints what it held."
+        if workspace.names_like(NameKind.PATH, "" if path == "." else f"{path}/", 1):
+            return f"It is a folder: `{program} ls {_typed(name)}` lists the files in it."
+    with suppress(NoSuchName, AmbiguousName):
+        if kind == "edit" or kind.endswith("file"):
+            conversation = typed(workspace.find_conversation(name))
             given = "--conversation" if kind == "edit" else f"{program} log --conversation"
-            return f"It is a conversation: `{given} {typed(conversation)}` {verb} its edits."
-    if kind in {"file", "recorded file", "state"} and "@" not in name:
-        with suppress(NoSuchName, AmbiguousName):
+            return f"It is a conversation: `{given} {conversation}` {'names' if kind == 'edit' else 'lists'} its edits."
+    with suppress(NoSuchName, AmbiguousName):
+        if kind in {"file", "recorded file", "state"} and "@" not in name:
             view, _ = workspace.find_units(name)
             path = _typed(_from_here(workspace, os.fsdecode(view.edit.path)))
             shows = f"`{program} show {view.seq}` shows what it changed"
@@ -136,82 +119,17 @@ def _of_another_kind(workspace: "Workspace", error: "NoSuchName", program: str) 
     return ""
 
 
-def _of_gone(workspace: "Workspace", error: "NoSuchName", program: str) -> str:
-    """Return what is to be said of a path where a file stood once, or where a folder is."""
-    from objstore import NameKind
-
-    name, kind = error.spelling, error.kind
-    if kind not in {"recorded file", "state"} or _state_meant(workspace, name) is not None:
-        return ""
-    path = recorded_named(workspace, name)
-    if held := last_held(workspace, path):
-        return f"It is there no more: `{program} cat {held}` prints what it held."
-    if workspace.names_like(NameKind.PATH, "" if path == "." else f"{path}/", 1):
-        return f"It is a folder: `{program} ls {_typed(name)}` lists the files in it."
-    return ""
-
-
-def _of_unrecorded_time(workspace: "Workspace", error: "NoSuchName") -> str:
-    """Return what is to be said of a state at a moment before which nothing was recorded at its path."""
-    from datetime import datetime
-
-    from objstore import EditFilter, moment_of
-
-    spelt = _state_meant(workspace, error.spelling)
-    moment = None if spelt is None else moment_of(spelt[1], datetime.now().astimezone())
-    if spelt is None or moment is None:
-        return ""
-    path = recorded_named(workspace, spelt[0])
-    edits = (view.edit for view in workspace.edits(EditFilter(path=path)))
-    first = next((edit for edit in edits if os.fsencode(path) in {edit.path, edit.source}), None)
-    if first is None or first.time <= moment:
-        return ""
-    from cli.rendering import moment as shown_moment
-
-    since = f"its first record is edit {first.seq}, of {shown_moment(first.time)}"
-    return f"Nothing tells what stood at {_typed(spelt[0])} then: {since}."
-
-
-def _of_edit(workspace: "Workspace", error: "NoSuchName") -> str:
-    """Return what is to be said of an edit that is there: that it is another file's, or which hunks it has."""
-    from objstore import NameKind, NoSuchName
-
-    spelt = _state_meant(workspace, error.spelling)
-    name, _, hunk = error.spelling.partition(":")
-    number = spelt[1] if spelt is not None else name
-    try:
-        view, _ = workspace.find_units(number.removesuffix("^"))
-    except NoSuchName:
-        return ""
-    if spelt is not None:
-        own = os.fsdecode(view.edit.path)
-        path = _from_here(workspace, own)
-        if view.edit.after is None and not number.endswith("^"):
-            return f"Edit {view.seq} deleted {_typed(path)}: did you mean {_typed(path)}@{number}^?"
-        if own == path_named(workspace, spelt[0]):
-            return ""  # it is right, and there are no bytes
-        path = numbered(path) if _looks_like(path, spelt[0]) else _typed(path)
-        return f"Edit {view.seq} is of {path}: did you mean {path}@{number}?"
-    found = workspace.names_like(NameKind.EDIT, f"{view.seq}:", 1 + len(view.units))
-    if not hunk or not found:
-        return ""
-    return f"Edit {view.seq} has {found[0].name}" + (f" to {found[-1].name}." if len(found) > 1 else ".")
-
-
-def _of_unrecorded(workspace: "Workspace", error: "NoSuchName") -> str:
-    """Return what is to be said of a file on disk that no edit tells of, and whose name is spelt like a state."""
-    from objstore import EditFilter
-
-    name = error.spelling
-    if state_parts(name) is None or not is_on_disk(workspace, name):
-        return ""
-    is_recorded = workspace.edits(EditFilter(path=recorded_named(workspace, name), limit=1))
-    return "" if is_recorded else "That is a file on disk, of which no edit is recorded."
-
-
-def _state_meant(workspace: "Workspace", name: str) -> tuple[str, str] | None:
-    """Return path and version of a name that is spelt as a state, unless a file on disk has it."""
-    return state_parts(name) if looks_like_state(workspace, name) else None
+def _other_file(workspace: "Workspace", named: str, version: str) -> str:
+    """Return the state that an edit left, where it is of another file than the named one, or deleted it."""
+    view, _ = workspace.find_units(version.removesuffix("^"))
+    own = os.fsdecode(view.edit.path)
+    path = _from_here(workspace, own)
+    path = numbered(path) if _looks_like(path, named) else _typed(path)
+    if view.edit.after is None and not version.endswith("^"):
+        return f"Edit {view.seq} deleted {path}: did you mean {path}@{view.seq}^?"
+    if own == path_named(workspace, named):
+        return ""  # it is right, and there are no bytes
+    return f"Edit {view.seq} is of {path}: did you mean {path}@{version}?"
 
 
 def _near(workspace: "Workspace", error: "NoSuchName", program: str) -> str:
@@ -221,16 +139,32 @@ def _near(workspace: "Workspace", error: "NoSuchName", program: str) -> str:
     spelling = error.spelling if is_on_disk(workspace, error.spelling) else error.spelling.partition("@")[0]
     path = path_named(workspace, spelling)
     if "edit" in error.kind and any(found.name == path for found in workspace.names_like(NameKind.PATH, path, 1)):
-        lists = f"`{program} log {_typed(spelling)}` lists its edits"
         names = f", and `--file {_typed(spelling)}` names them" if error.kind == "edit" else ""
-        return f"It is a file: {lists}{names}."
+        return f"It is a file: `{program} log {_typed(spelling)}` lists its edits{names}."
     found: list[str] = []
     if "conversation" in error.kind:
         found += workspace.names_near(NameKind.CONVERSATION, spelling, MOST)
     if "file" in error.kind or "state" in error.kind:
-        paths = workspace.names_near(NameKind.PATH, path, MOST)
-        found += [_from_here(workspace, near) for near in paths]
+        found += [_from_here(workspace, near) for near in workspace.names_near(NameKind.PATH, path, MOST)]
     return "" if spelling in found else _either(found[:MOST], spelling)
+
+
+def _newest(workspace: "Workspace", error: "NoSuchName", program: str) -> str:
+    """Return how far the numbers go, of a name that has one."""
+    from objstore import NameKind
+
+    if is_on_disk(workspace, error.spelling) and state_parts(error.spelling):
+        return "That is a file on disk, of which no edit is recorded."
+    path, _, version = error.spelling.rpartition("@")
+    edit, _, hunk = version.partition(":")
+    if hunk and workspace.names_like(NameKind.EDIT, f"{edit}:", 1):
+        return f"`{program} show {edit}` shows its hunks."
+    newest = workspace.names_like(NameKind.EDIT, "", 1)
+    if error.kind != "conversation" and newest and re.fullmatch(NEWEST, version, re.IGNORECASE):
+        return f"The newest edit is {newest[0].name}."
+    if path and error.kind == "state":
+        return "After @ comes an edit (12, or 12^ for before it), or a time (2h, 2026-11-20) since its first record."
+    return ""
 
 
 def _looks_like(name: str, other: str) -> bool:
@@ -246,30 +180,6 @@ def _either(found: list[str], spelling: str) -> str:
     if same := [name for name in found if _looks_like(name, spelling)]:
         return _same(same[0])
     return f"Did you mean {' or '.join(map(_typed, found))}?" if found else ""
-
-
-def _on_disk(workspace: "Workspace", error: "NoSuchName") -> str:
-    """Return what stands on disk by a name that looks the same, though nothing recorded it; "" where nothing does."""
-    if "file" in error.kind and not error.spelling.isascii():
-        workspace.files.facts(path_named(workspace, error.spelling))  # it tells of it where it fails
-    return ""
-
-
-def _newest(workspace: "Workspace", error: "NoSuchName") -> str:
-    """Return how far the numbers go, of a name that has one."""
-    from objstore import NameKind
-
-    if error.kind in {"conversation", "tool"}:
-        return ""
-    newest = workspace.names_like(NameKind.EDIT, "", 1)
-    spelt = error.spelling
-    path, _, version = spelt.rpartition("@")
-    named = version.removesuffix("^").lower() if path else spelt.lower()
-    if newest and (NUMBERED.fullmatch(named) or named in NEWEST):
-        return f"The newest edit is {newest[0].name}."
-    if path and error.kind == "state":
-        return "Behind @ stands an edit (12, or 12^ for before it) or a time (2h, yesterday, 2026-11-20)."
-    return ""
 
 
 def _typed(path: str) -> str:

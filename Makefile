@@ -1,11 +1,12 @@
 # Everything a developer does here, from a machine with python3 (3.11 or newer) and make.
-# Once `make setup` has run, the other targets need no network, but for lock, conformance and bench.
+# Once `make setup` has run, the other targets need no network, but for lock, conformance, bench and mutants.
 
 VENV := .venv
 BIN := $(VENV)/bin
 PACKAGES := objstore mcptools cli
 UV ?= $(shell command -v uv 2>/dev/null)
 SECONDS ?= 10
+MUTANTS ?= 100
 LAWS := tests/test_weave_laws.py tests/test_rebase.py tests/test_diff.py tests/test_differential.py \
 	tests/mcp/test_exact.py tests/mcp/test_anchored.py tests/mcp/test_unifieddiff.py \
 	tests/workspace/test_pictures.py tests/workspace/test_state_machine.py tests/workspace/test_alike_lines.py
@@ -23,11 +24,11 @@ TOO_OLD := editledger needs Python 3.11 or newer, and none of $(PYTHONS) is: ins
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup test lint format demo man bench conformance fuzz laws large crash soak powercut lock clean
+.PHONY: help setup test lint format demo man bench conformance fuzz laws mutants large crash soak powercut lock clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
-	@echo 'ARGS="..." is passed on by test, demo, bench and lock; UV= does without uv.'
+	@echo 'ARGS="..." is passed on by test, demo, bench, mutants and lock; UV= does without uv.'
 
 setup: $(VENV)/.project ## install the locked dependencies and the project into .venv
 
@@ -61,6 +62,9 @@ fuzz: setup ## feed hostile bytes to the decoders for SECONDS (10)
 
 laws: setup ## hold the weave, what is carried over and the edit languages to their laws, on 2,000 examples each
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n 2 --dist worksteal -o faulthandler_timeout=3600 $(LAWS) $(ARGS)
+
+mutants: $(VENV)/.mutants ## change MUTANTS (100) places of the modules that decide about bytes, and list what no test notices
+	$(BIN)/python -m tests.mutants --mutants $(MUTANTS) $(ARGS)
 
 large: setup ## take a file of 2 GB through everything, in less than 100 MB of memory
 	CAS_LARGE_MB=2048 $(BIN)/python -m pytest tests/workspace/test_streaming.py $(ARGS)
@@ -108,6 +112,10 @@ $(VENV)/.peers: requirements/bench.txt $(VENV)/.project
 	@$(call install,--require-hashes --requirement $<)
 	@touch $@
 
+$(VENV)/.mutants: requirements/mutants.txt $(VENV)/.project
+	@$(call install,--require-hashes --requirement $<)
+	@touch $@
+
 # The locks name versions and hashes for every supported platform, and no host.
 # Pins stay as they are where they still fit; ARGS=--upgrade takes the newest.
 COMPILE = pip compile --quiet --universal --python-version 3.11 --generate-hashes \
@@ -118,3 +126,4 @@ lock: ## write requirements/ anew from pyproject.toml (needs uv and the network)
 	'$(UV)' $(COMPILE) --group dev -o requirements/dev.txt pyproject.toml
 	'$(UV)' $(COMPILE) --constraint requirements/dev.txt -o requirements/runtime.txt pyproject.toml
 	'$(UV)' $(COMPILE) --constraint requirements/dev.txt --group bench -o requirements/bench.txt pyproject.toml
+	'$(UV)' $(COMPILE) --constraint requirements/dev.txt --group mutants -o requirements/mutants.txt pyproject.toml

@@ -20,9 +20,16 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 from pathspec import GitIgnoreSpec
 
+from tests.mutants import MODULES
+
 ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGES: Final = ("objstore", "mcptools", "cli")
-LOCKS: Final = ("requirements/bench.txt", "requirements/dev.txt", "requirements/runtime.txt")
+LOCKS: Final = (
+    "requirements/bench.txt",
+    "requirements/dev.txt",
+    "requirements/mutants.txt",
+    "requirements/runtime.txt",
+)
 
 # Spelled in pieces, so that this file may be read by the test that looks for them.
 REGISTRY_HOSTS: Final = tuple(
@@ -146,6 +153,7 @@ def test_the_locks_satisfy_what_the_project_asks_for() -> None:
         + project()["build-system"]["requires"],
         "requirements/runtime.txt": project()["project"]["dependencies"],
         "requirements/bench.txt": project()["dependency-groups"]["bench"],
+        "requirements/mutants.txt": project()["dependency-groups"]["mutants"],
     }
     for lock, requirements in wanted.items():
         pins = locked(lock)
@@ -282,6 +290,25 @@ def test_the_readme_shows_commands_that_exist(command: str, step: str) -> None:
     )
     assert trial.returncode == 0, trial.stderr
     assert step in trial.stdout
+
+
+def test_every_target_is_listed_by_help() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    (phony,) = re.findall(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)
+    assert sorted(re.findall(r"^([a-z]+):.* ## ", makefile, re.MULTILINE)) == sorted(phony.split())
+
+
+def test_the_table_for_contributors_has_every_target() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z]+):.* ## ", makefile, re.MULTILINE)) - {"help", "setup"}
+    rows = re.findall(r"^\| (`make .+?) \|", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    assert targets - {name for row in rows for name in re.findall(r"`make ([a-z]+)", row)} == set()
+
+
+def test_mutants_are_made_of_modules_that_there_are_and_tried_by_tests_that_there_are() -> None:
+    assert [name for name in MODULES if not (ROOT / name).is_file()] == []
+    tests = {f"tests/{name}.py" for names in MODULES.values() for name in names.split()}
+    assert [name for name in sorted(tests) if not (ROOT / name).is_file()] == []
 
 
 def test_links_between_documents_lead_somewhere() -> None:

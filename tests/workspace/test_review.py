@@ -282,6 +282,34 @@ def test_a_move_chain_is_toggled_in_any_order(scene: Scene) -> None:
     assert scene.external() == {}
 
 
+def test_a_line_that_comes_back_beside_a_new_one_is_a_conflict_though_a_rejected_edit_took_both_neighbours(
+    scene: Scene,
+) -> None:
+    scene.write("f", lines("a b c"))
+    both = scene.edit("f", b"a\nb\n", b"x\n")
+    scene.reject(both)
+    gone = scene.edit("f", b"b\n", b"")
+    new = scene.edit("f", b"a\n", b"a\nn\n")
+    (conflict,) = scene.refused(Action.REJECT, gone)
+    assert (conflict.kind, conflict.unit.seq) == (ConflictKind.TEXT_RETURNED, new)
+    scene.reject(new)
+    scene.reject(gone)
+    assert words(scene.text("f")) == "a b c"
+
+
+def test_a_line_below_a_rejected_replacement_stays_below_all_of_it(scene: Scene) -> None:
+    scene.write("f", lines("a b"))
+    replacement = scene.edit("f", b"a\n", b"x\ny\n")
+    between = scene.edit("f", b"x\n", b"x\nm\n")
+    scene.reject(between)
+    scene.reject(replacement)
+    scene.edit("f", b"a\n", b"a\nn\n")
+    scene.accept(replacement)
+    assert words(scene.text("f")) == "x y n b"
+    scene.accept(between)
+    assert words(scene.text("f")) == "x m y n b"
+
+
 def test_an_edit_before_a_move_can_be_rejected_after_it(scene: Scene) -> None:
     scene.write("a", lines("x y z"))
     edit = scene.edit("a", b"y", b"Y")

@@ -1,0 +1,167 @@
+"""Mutation testing: change one place of a module, and see whether a test of that module fails.
+
+`python -m tests.mutants --mutants 80 --seed 27` draws the places. The changes are those of cosmic-ray: to a comparison,
+a number, a condition, a loop. Its own command knows one list of tests for all modules, takes no sample, and changes the
+tree itself; here each change is made in a copy.
+"""
+
+import argparse
+import difflib
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib import import_module
+from itertools import count
+from pathlib import Path
+from queue import SimpleQueue
+from tempfile import TemporaryDirectory
+from typing import Final
+
+__all__ = ["MODULES"]
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+
+TEXT: Final = "test_diff test_rebase test_splices mcp/test_unifieddiff"
+WEAVE: Final = (
+    "test_weave test_markers test_adjacency workspace/test_replay workspace/test_review test_weave_laws "
+    "workspace/test_pictures"
+)
+CRASH: Final = "store/test_transition store/test_aftermath workspace/test_refusals store/test_restart"
+LOG: Final = "store/test_frames store/test_segments store/test_store store/test_readahead"
+GONE: Final = "workspace/test_retention store/test_sweep"
+
+MODULES: Final = {
+    "objstore/diff.py": TEXT,
+    "objstore/hunks.py": f"{TEXT} store/test_records mcp/test_exact",
+    "objstore/weave.py": WEAVE,
+    "objstore/conflicts.py": WEAVE,
+    "objstore/placement.py": WEAVE,
+    "objstore/putback.py": WEAVE,
+    "objstore/document.py": WEAVE,
+    "objstore/crosscheck.py": f"workspace/test_check {WEAVE}",
+    "objstore/paths.py": "store/test_paths store/test_path_races workspace/test_folding workspace/test_hardlinks",
+    "objstore/names.py": "store/test_paths workspace/test_folding workspace/test_names",
+    "objstore/transition.py": f"{CRASH} workspace/test_hardlinks store/test_beside",
+    "objstore/recovery.py": CRASH,
+    "objstore/aftermath.py": CRASH,
+    "objstore/segments.py": f"{LOG} store/test_relocation",
+    "objstore/frames.py": f"{LOG} test_fuzz_corpus",
+    "objstore/sweep.py": GONE,
+    "objstore/retention.py": f"{GONE} cli/test_gc",
+    "objstore/refcounts.py": f"store/test_index {GONE}",
+}
+"""The modules that decide about bytes, paths and durability; of each the tests that have to notice, quickest first."""
+
+PATIENCE: Final = 1200
+"""Seconds for the tests of one mutant; one that takes longer is noticed."""
+
+LEFT_OUT: Final = ("core/RemoveDecorator", "core/ReplaceBinaryOperator_BitOr")
+"""Operators that mostly break an import: the first a record's decorator, the second the union of two types."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """A module with one change."""
+
+    module: str
+    line: int
+    operator: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        """Return where it is, and the lines that differ."""
+        lines = difflib.unified_diff(self.before.splitlines(), self.after.splitlines(), n=0, lineterm="")
+        return "\n    ".join([f"{self.module}:{self.line} {self.operator}", *list(lines)[3:]])
+
+
+def drawn(modules: list[str], mutants: int, seed: int) -> list[Mutant]:
+    """Return so many changes: first the place is drawn, then one of the operators that fit there."""
+    plugins, trees, mutating = (import_module(f"cosmic_ray.{name}") for name in ("plugins", "ast", "mutating"))
+    named = [(name, plugins.get_operator(name)) for name in sorted(plugins.operator_names())]
+    plain = {name: made for name, made in named if not name.startswith(LEFT_OUT) and not made.arguments()}
+    at: defaultdict[tuple[str, tuple[int, int]], list[tuple[str, int]]] = defaultdict(list)
+    for module in modules:
+        nodes = list(trees.ast_nodes(trees.get_ast_from_path(ROOT / module)))
+        for name, operator in plain.items():
+            positions = (start for node in nodes for start, _ in operator().mutation_positions(node))
+            for occurrence, start in enumerate(positions):
+                at[module, start].append((name, occurrence))
+    chance = random.Random(seed)
+    places = sorted(at)
+    chance.shuffle(places)  # all of them, so that fewer mutants are the first of more
+    found = []
+    for module, (line, column) in places[:mutants]:
+        name, occurrence = chance.choice(at[module, (line, column)])
+        before = (ROOT / module).read_text()
+        after = mutating.mutate_code(before, plain[name](), occurrence)
+        operator = name.removeprefix("core/")
+        found.append(Mutant(module=module, line=line, operator=operator, before=before, after=after))
+    return found
+
+
+def failed(copy: Path, tests: Iterable[str]) -> str:
+    """Run tests in a copy of the tree; return the first that fails (empty: none does)."""
+    words = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", "--hypothesis-seed=0", *tests]
+    environment = os.environ | {"PYTHONPATH": str(copy)}
+    with (copy / "out").open("w+") as out:  # no pipe: a process that hangs may have left others that keep it open
+        try:
+            status = subprocess.run(
+                words, cwd=copy, env=environment, stdout=out, stderr=out, timeout=PATIENCE, check=False
+            ).returncode
+        except subprocess.TimeoutExpired:
+            return "none in time"
+        out.seek(0)
+        found = re.findall(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", out.read(), re.MULTILINE)
+    return (found or [f"status {status}"])[0] if status else ""
+
+
+def main() -> int:
+    """Try mutants, and print of each which test noticed it; return 0 where each was noticed."""
+    parser = argparse.ArgumentParser(prog="tests.mutants", description=__doc__)
+    parser.add_argument("--mutants", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=27)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("modules", nargs="*", metavar="MODULE", help="as objstore/diff.py; all by default")
+    asked = parser.parse_args()
+    mutants = drawn(asked.modules or list(MODULES), asked.mutants, asked.seed)
+    times = count(1)  # of the first seconds of 1970
+    copies: SimpleQueue[Path] = SimpleQueue()
+
+    def tried(mutant: Mutant) -> str:
+        copy = copies.get()
+        file = copy / mutant.module
+        try:
+            file.write_text(mutant.after)
+            os.utime(file, times=(next(times),) * 2)  # else bytecode of another of its size might be taken
+            return failed(copy, [f"tests/{name}.py" for name in MODULES[mutant.module].split()])
+        finally:
+            file.write_text(mutant.before)
+            copies.put(copy)
+
+    with TemporaryDirectory(prefix="editledger-mutants-") as folder, ThreadPoolExecutor(asked.jobs) as pool:
+        Path(folder).chmod(0o755)  # some tests run as another user, who has to import the copy
+        for job in range(asked.jobs):
+            kept = shutil.ignore_patterns(".*", "build", "bench-*", "__pycache__")
+            copies.put(Path(shutil.copytree(ROOT, Path(folder, str(job)), ignore=kept)))
+        noticed = []
+        for mutant, by in zip(mutants, pool.map(tried, mutants), strict=True):
+            noticed += [by] if by else []
+            print(f"{'noticed' if by else 'MISSED '} {mutant}\n    {by}".rstrip(), flush=True)
+        # Which test fails before anything is changed notices nothing.
+        tests = sorted({test.partition("[")[0] for test in noticed if "::" in test})
+        if tests and (wrong := failed(copies.get(), tests)):
+            sys.exit(f"Without a change this test fails, too: {wrong}")
+    print(f"{len(mutants)} changes: {len(noticed)} noticed, {len(mutants) - len(noticed)} not")
+    return 0 if len(noticed) == len(mutants) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -6,24 +6,24 @@ from typing import TYPE_CHECKING, Final
 from objstore import Status, Unit
 
 if TYPE_CHECKING:
-    from cli.bookmark import Bookmark
+    from cli.bookmark import SkippedHunks
     from objstore import EditView, PendingGroup, Workspace
 
-__all__ = ["Agenda", "real_units"]
+__all__ = ["ReviewQueue", "real_units"]
 
 
-class Agenda:
+class ReviewQueue:
     """The edits to review, by conversation and file as `cas status` lists them. Hunks put off before come last.
 
     Nothing of it is kept: what is pending tells where a review has to go on.
     """
 
     def __init__(
-        self, workspace: "Workspace", bookmark: "Bookmark", wanted: Callable[["PendingGroup", int], bool]
+        self, workspace: "Workspace", skipped_hunks: "SkippedHunks", wanted: Callable[["PendingGroup", int], bool]
     ) -> None:
         """Find what is pending and `wanted`, given a group of edits and the number of one of them."""
         self._workspace = workspace
-        self._bookmark = bookmark
+        self._skipped_hunks = skipped_hunks
         self._wanted = wanted
         self._seqs: list[int] = []
         self._at = (0, -1)  # position of the edit, and hunk
@@ -113,7 +113,7 @@ class Agenda:
         return [unit for unit in real_units(view) if view.units[unit.hunk] is Status.PENDING]
 
     def _is_due(self, view: "EditView", unit: Unit) -> bool:
-        return unit not in self._put_off and self._bookmark.is_skipped(view.id, unit.hunk) is self._again
+        return unit not in self._put_off and self._skipped_hunks.is_skipped(view.id, unit.hunk) is self._again
 
     def _take_in(self) -> bool:
         known = set(self._seqs)

@@ -9,12 +9,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-__all__ = ["Bookmark"]
+__all__ = ["SkippedHunks"]
 
 _MOST_BYTES: Final = 4 << 20
 
 
-class Bookmark:
+class SkippedHunks:
     """The hunks that were put off, by the id of their edit."""
 
     def __init__(self, root: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from typing import Final, Protocol, Self, TypeAlias
 
-__all__ = ["Ending", "bursts"]
+__all__ = ["StopCondition", "change_batches"]
 
 _ROUND: Final = 200
 """Milliseconds, at most, until a burst that goes quiet and the ending are heeded."""
@@ -37,14 +37,16 @@ _LIMITED: Final = "OS file watch limit reached"
 """What it says where the system lets nobody listen to so many folders."""
 
 
-class Ending(Protocol):
+class StopCondition(Protocol):
     """What says when to end."""
 
     def is_set(self) -> bool:
         """Return whether it is time."""
 
 
-def bursts(root: str, passed: str, *, quiet: int, ending: Ending, left_out: Callable[[int], None]) -> Iterator[bool]:
+def change_batches(
+    root: str, passed: str, *, quiet: int, ending: StopCondition, left_out: Callable[[int], None]
+) -> Iterator[bool]:
     """Yield every fifth of a second or sooner, until the ending, whether something has happened below `root`.
 
     From the first time on all is listened to that may be read; of the folder in it that is named `passed` nothing is
@@ -74,7 +76,7 @@ def bursts(root: str, passed: str, *, quiet: int, ending: Ending, left_out: Call
             except RuntimeError as error:
                 if not str(error).startswith((_UNDECODABLE, _REFUSED)):
                     raise
-                limit.outlasts(error)
+                limit.retry_after(error)
                 # A name that wasn't there before: from here on it says nothing else.
                 yield str(error).startswith(_UNDECODABLE)
                 while time.monotonic() < rested and not ending.is_set():
@@ -82,7 +84,9 @@ def bursts(root: str, passed: str, *, quiet: int, ending: Ending, left_out: Call
                     yield False
 
 
-def _rounds(tree: "_Tree", folders: list[str], most: int, *, quiet: int, ending: Ending) -> Iterator[tuple[bool, bool]]:
+def _rounds(
+    tree: "_Tree", folders: list[str], most: int, *, quiet: int, ending: StopCondition
+) -> Iterator[tuple[bool, bool]]:
     """Yield whether something has happened in the first `most` folders, and whether there are others by now.
 
     The first time something has: what came while nobody listened to these folders. Raises as `bursts`, OSError where
@@ -142,7 +146,7 @@ class _Limit:
             time.sleep(_ROUND / 1000)
         self._was_met = True
 
-    def outlasts(self, error: RuntimeError) -> None:
+    def retry_after(self, error: RuntimeError) -> None:
         """Wait a moment if it is said that too many listen. Raises OSError where nobody ever could."""
         if str(error).startswith(_REFUSED):
             if not self._stood:

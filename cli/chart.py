@@ -8,7 +8,7 @@ from objstore import date_of
 
 __all__ = ["chart"]
 
-COLUMNS: Final = 60
+MAX_CHART_COLUMNS: Final = 60
 MINUTES: Final = {"minute": 1, "10 minutes": 10, "hour": 60, "6 hours": 360, "day": 1_440, "week": 10_080}
 """How much time a column may stand for, in minutes; where none is enough, as many weeks as it takes."""
 
@@ -19,10 +19,10 @@ def chart(amounts: Mapping[int, int], what: str, screen: Screen) -> Iterator[byt
     """Yield a chart of amounts by minute (minutes since the epoch, in the person's time zone)."""
     first, last = min(amounts), max(amounts)
     unit, step = next(
-        ((name, size) for name, size in MINUTES.items() if last // size - first // size < COLUMNS), ("", 0)
+        ((name, size) for name, size in MINUTES.items() if last // size - first // size < MAX_CHART_COLUMNS), ("", 0)
     )
     if not step:
-        weeks = (last - first) // (MINUTES["week"] * COLUMNS) + 1
+        weeks = (last - first) // (MINUTES["week"] * MAX_CHART_COLUMNS) + 1
         unit, step = f"{weeks} weeks", MINUTES["week"] * weeks
     sums = [0] * (last // step - first // step + 1)
     for minute, amount in amounts.items():

@@ -13,16 +13,16 @@ from objstore import CasError, Status, Unit
 if TYPE_CHECKING:
     from objstore import EditView, Workspace
 
-__all__ = ["close_up"]
+__all__ = ["zoom"]
 
-LEAST_ROWS: Final = 8
+MIN_ROWS: Final = 8
 """Of a hunk, however small the terminal is."""
 
-AROUND: Final = 6
+RESERVED_ROWS: Final = 6
 """Rows of a screen that a hunk must leave free."""
 
 
-def close_up(view: "EditView", unit: Unit, place: str, workspace: "Workspace", screen: Screen) -> Iterator[bytes]:
+def zoom(view: "EditView", unit: Unit, place: str, workspace: "Workspace", screen: Screen) -> Iterator[bytes]:
     """Yield one hunk of an edit, as far as it fits. `place`: where in the review."""
     edit, reason = view.edit, view.reasons[unit.hunk]
     title = f"edit {view.seq}  {edit.operation.value}  {shown_move(edit.source, edit.path)}"
@@ -34,7 +34,7 @@ def close_up(view: "EditView", unit: Unit, place: str, workspace: "Workspace", s
     yield screen.line()
     yield from map(screen.line, head)
     columns, rows = shutil.get_terminal_size()
-    room = max(LEAST_ROWS, rows - AROUND - sum(height(line, columns) - 1 for line in head))
+    room = max(MIN_ROWS, rows - RESERVED_ROWS - sum(height(line, columns) - 1 for line in head))
     try:
         shown = screenful(edit_diff(view, workspace, screen, [unit]), room, columns)
     except CasError as error:

@@ -13,7 +13,7 @@ __all__ = ["hunk_rows"]
 NUMBER: Final = 5
 """Characters for the number of a line."""
 
-LEAST: Final = 10
+MIN_SIDE_COLUMNS: Final = 10
 """Characters for the text of a line, however narrow the terminal is."""
 
 TAB: Final = 8
@@ -37,7 +37,7 @@ def hunk_rows(
 
     `old` and `new` are the lines of both texts; the screen says how wide both columns are together.
     """
-    width = max(LEAST, (screen.columns - 3) // 2 - NUMBER - 1)
+    width = max(MIN_SIDE_COLUMNS, (screen.columns - 3) // 2 - NUMBER - 1)
     for i in range(lead, 0, -1):
         yield from _row(*_same(old, new, hunk.old_start - i, hunk.new_start - i), width, screen)
     gone, come = old[hunk.old_start : hunk.old_end], new[hunk.new_start : hunk.new_end]

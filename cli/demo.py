@@ -41,7 +41,7 @@ def run() -> int:
     """Run the demonstration in a temporary folder; return its exit status."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="cas-demo-") as folder:
-        stage = Stage(Path(os.path.realpath(folder)) / "project")
+        stage = DemoWorkspace(Path(os.path.realpath(folder)) / "project")
         try:
             stage.set_up()
             anyio.run(lambda: with_agent(stage.root, lambda agent: first_session(stage, agent)))
@@ -59,7 +59,7 @@ def run() -> int:
 # ---- the stage
 
 
-class Stage:
+class DemoWorkspace:
     """The folder, what each file in it must hold, and the `cas` command run there."""
 
     def __init__(self, root: Path) -> None:
@@ -187,7 +187,7 @@ def replaced(content: bytes, *changes: tuple[bytes, bytes]) -> bytes:
     return content
 
 
-async def first_session(stage: Stage, agent: Agent) -> None:
+async def first_session(stage: DemoWorkspace, agent: Agent) -> None:
     """Let the agent create, edit, rewrite, move and delete, over two conversations."""
     stage.say("An agent works, through the MCP server (conversation one)")
     read = await agent.call("read_text_file", path=DECODER)
@@ -210,7 +210,7 @@ async def first_session(stage: Stage, agent: Agent) -> None:
     stage.only_differ(DECODER, ENCODER, TOOL, MOVED_FROM, DELETED)
 
 
-def review(stage: Stage) -> None:
+def review(stage: DemoWorkspace) -> None:
     """Review as a person would: look, reject an early edit, accept it again, reject one hunk, bring files back."""
     stage.say("A person looks")
     stage.cas("status")
@@ -254,13 +254,13 @@ def review(stage: Stage) -> None:
     stage.only_differ(DECODER, ENCODER, TOOL)
 
 
-async def second_session(stage: Stage, agent: Agent) -> None:
+async def second_session(stage: DemoWorkspace, agent: Agent) -> None:
     """Let the agent change a line that an earlier edit of its own put in."""
     stage.say("The agent comes back and edits the very line that edit 1 put in")
     await agent.call("multi_edit_text_file", path=str(stage.root / DECODER), edits=_edits(ON_EARLY))
 
 
-def review_conflict(stage: Stage) -> None:
+def review_conflict(stage: DemoWorkspace) -> None:
     """Run into a true conflict: it is named, nothing changes, and cascade settles it."""
     stage.say("Now edit 1 can't go alone: the conflict is named, and nothing changes")
     decoder = stage.original[DECODER]
@@ -275,7 +275,7 @@ def review_conflict(stage: Stage) -> None:
     stage.holds(DECODER, before)
 
 
-def without_index(stage: Stage) -> None:
+def without_index(stage: DemoWorkspace) -> None:
     """Delete everything that is derived and carry on."""
     stage.say("Delete the index: the journal is the only truth")
     report = stage.cas("status", "--json", show=False)

@@ -11,10 +11,10 @@ from cli.quoting import typed
 if TYPE_CHECKING:
     from objstore import PathIsSymlink, PermissionRefused
 
-__all__ = ["way_around", "way_in", "words_of"]
+__all__ = ["message_of", "permission_advice", "symlink_advice"]
 
 
-def words_of(error: Exception) -> str:
+def message_of(error: Exception) -> str:
     """Return what an error says to a person. Of a link, the store says it in the words of the contracts."""
     from objstore import PathIsSymlink
 
@@ -23,12 +23,12 @@ def words_of(error: Exception) -> str:
     return str(error)
 
 
-def way_around(error: "PathIsSymlink") -> str:
+def symlink_advice(error: "PathIsSymlink") -> str:
     """Return what to do about a link."""
     return f"Remove it by hand and do the same again, or leave out the edits of {error.path}."
 
 
-def way_in(error: "PermissionRefused", start: str) -> str:
+def permission_advice(error: "PermissionRefused", start: str) -> str:
     """Return a sentence on whose the file or its folder is, and how one may use it; "" where that can't be told.
 
     `start`: at or above which folder the workspace is. Raises OSError.

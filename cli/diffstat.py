@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from cli.overview import counted
 from cli.terminal import Screen, end_of, padded, shown_name, shown_width
-from objstore import diff_lines, is_either_binary, is_stand_in, value
+from objstore import diff_lines, is_either_binary, is_placeholder, value
 
 if TYPE_CHECKING:
     from objstore import BlobId, EditView
@@ -100,7 +100,7 @@ def diffstat(changes: Iterable[FileChange], screen: Screen, *, newest_first: boo
 
 def _size(text: bytes) -> int | None:
     """Return how many bytes a state has; None for one that is too large to be here."""
-    return None if is_stand_in(text) else len(text)
+    return None if is_placeholder(text) else len(text)
 
 
 def _scaled(lines: int, most: int, room: int) -> int:

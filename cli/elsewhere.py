@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import click
 
-__all__ = ["COMMANDS_ELSEWHERE", "option_meant"]
+__all__ = ["COMMAND_SYNONYMS", "option_meant"]
 
-COMMANDS_ELSEWHERE: Final = {
+COMMAND_SYNONYMS: Final = {
     "abandon": "`cas reject EDIT` takes an edit out",
     "add": "nothing needs to be added; `cas record` records what changed, now",
     "annotate": "`cas blame PATH` tells who wrote which line",
@@ -31,7 +31,7 @@ COMMANDS_ELSEWHERE: Final = {
 }
 """What other tools call a command, and what does that here."""
 
-OPTIONS_ELSEWHERE: Final = {
+OPTION_SYNONYMS: Final = {
     "--after": "--since TIME",
     "--author": "--tool NAME",
     "--before": "--until TIME",
@@ -50,7 +50,7 @@ OPTIONS_ELSEWHERE: Final = {
 }
 """What other tools call an option, and what does that here, where the command has it."""
 
-NEEDLESS: Final = {
+NO_OP_OPTIONS: Final = {
     "diff": ("-p", "-u", "--patch", "--color-words", "--word-diff"),
     "log": ("--oneline",),
     "ls": ("-R", "-l", "-r", "--recursive"),
@@ -65,7 +65,7 @@ def option_meant(error: "click.NoSuchOption") -> str:
     if error.ctx is None:
         return ""
     named = error.option_name
-    if named in NEEDLESS.get(error.ctx.command.name or "", ()):
+    if named in NO_OP_OPTIONS.get(error.ctx.command.name or "", ()):
         return f"`{error.ctx.command_path}` does that without."
     if named in {"-m", "--message", "--reason"} and error.ctx.command.name in {"accept", "reset", "undo", "redo"}:
         return "A reason is given where something is rejected: cas reject --reason TEXT."
@@ -75,7 +75,7 @@ def option_meant(error: "click.NoSuchOption") -> str:
         return "Set CAS_PAGER=cat."
     options = [param for param in error.ctx.command.get_params(error.ctx) if param.param_type_name == "option"]
     has = {spelt.lstrip("-"): spelt for option in options for spelt in option.opts}
-    meant = OPTIONS_ELSEWHERE.get(named, "")
+    meant = OPTION_SYNONYMS.get(named, "")
     if meant and meant.split()[0].lstrip("-") in has:
         return f"Here it is {meant}."
     from difflib import get_close_matches

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.terminal import FOR_STDERR, Screen, can_ask, shown_name
-from objstore import MAX_BLOB, ExternalChanges, FileMissing, FileTooLarge, OnExternal, PathError, stand_in
+from objstore import MAX_BLOB, ExternalChanges, FileMissing, FileTooLarge, OnExternal, PathError, placeholder
 
 if TYPE_CHECKING:
     from objstore import DecisionOutcome, ExternalChange, Workspace
@@ -54,7 +54,7 @@ def external_sides(workspace: "Workspace", change: "ExternalChange") -> tuple[by
     try:
         return recorded, None if change.found is None else workspace.read(change.path, limit=MAX_BLOB).bytes
     except FileTooLarge:
-        return recorded, None if change.found is None else stand_in(change.found)
+        return recorded, None if change.found is None else placeholder(change.found)
     except FileMissing:
         return recorded, None
 

@@ -13,10 +13,10 @@ from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, cast
 
-from cli.clients.event import NOWHERE, Client, Event, Moment, Payload
+from cli.clients.event import NOWHERE, Client, Event, HookMoment, Payload
 
 if TYPE_CHECKING:
-    from objstore import AgentCall, AgentCalls, Untold
+    from objstore import AgentCall, HookSessions, UnreportedRejections
 
 __all__ = ["CLIENTS", "HOOK_LOG", "client_of", "handle", "log_fault", "main"]
 
@@ -90,7 +90,7 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
     """
     from objstore import Workspace
 
-    roots = [] if event.moment is Moment.OTHER or not event.conversation else _roots(event)
+    roots = [] if event.moment is HookMoment.OTHER or not event.conversation else _roots(event)
     for other in roots[1:]:
         # The agent hears of one: that of the first file that is in any. A fault of one is none of the others'.
         try:
@@ -100,14 +100,14 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
             log_fault(other, [event.notes.get("client", "")], error)
     told = {os.path.realpath(root) for root in roots}
     _record_elsewhere(_roots_elsewhere(event, roots), event, told)
-    if event.moment is Moment.BEFORE and event.touched != NOWHERE:
-        _note_where_it_begins(event, roots)
+    if event.moment is HookMoment.BEFORE and event.touched != NOWHERE:
+        _note_call_begun_elsewhere(event, roots)
     if not roots:
         say(None)
         return
     with Workspace.open(roots[0]) as workspace:
         calls = workspace.agent_calls()
-        _record_elsewhere(_roots_gone_to(calls, event), event, told)
+        _record_elsewhere(_roots_visited_by_tools(calls, event), event, told)
         _record(calls, event)
         # A subagent keeps what it hears to itself: its session is told, at the latest when the subagent is back.
         hears = not event.agent and client.reply(event, "") is not None
@@ -131,7 +131,7 @@ def _roots(event: Event) -> list[str]:
         with suppress(NotAWorkspace, ValueError):  # no path holds a NUL, or half a character
             root = find_root(start)
             roots += [root] if root not in roots else []
-    if not roots and event.home and _may_end_what_began_elsewhere(event):
+    if not roots and event.home and _may_end_call_begun_elsewhere(event):
         with suppress(NotAWorkspace, ValueError):
             roots.append(find_root(event.home))
     return roots
@@ -144,7 +144,7 @@ def _roots_elsewhere(event: Event, roots: list[str]) -> list[str]:
     """
     from objstore import CasError, find_root
 
-    if not roots or not _may_end_what_began_elsewhere(event) or (event.tool and event.touched == NOWHERE):
+    if not roots or not _may_end_call_begun_elsewhere(event) or (event.tool and event.touched == NOWHERE):
         return []
     found: list[str] = []
     known = {os.path.realpath(root) for root in roots}
@@ -159,17 +159,17 @@ def _roots_elsewhere(event: Event, roots: list[str]) -> list[str]:
     return found
 
 
-def _may_end_what_began_elsewhere(event: Event) -> bool:
+def _may_end_call_begun_elsewhere(event: Event) -> bool:
     """Return whether the event may be about a call that began in another folder: the agent may have gone since."""
-    return not event.touched and event.moment not in {Moment.BEFORE, Moment.OTHER}
+    return not event.touched and event.moment not in {HookMoment.BEFORE, HookMoment.OTHER}
 
 
-def _roots_gone_to(calls: "AgentCalls", event: Event) -> list[str]:
+def _roots_visited_by_tools(calls: "HookSessions", event: Event) -> list[str]:
     """Return the workspaces off the way in which tools have begun, where the event is about no tool or names none."""
     from objstore import CasError, find_root
 
     found: list[str] = []
-    if not event.tool and _may_end_what_began_elsewhere(event):
+    if not event.tool and _may_end_call_begun_elsewhere(event):
         for root in calls.elsewhere(event.conversation):
             with suppress(CasError, ValueError):
                 found += [root] if find_root(root) == root else []
@@ -193,13 +193,13 @@ def _record_elsewhere(roots: list[str], event: Event, told: set[str]) -> None:
             with Workspace.open(root) as workspace:
                 calls = workspace.agent_calls()
                 if calls.knows(event.conversation):
-                    waiting += _roots_gone_to(calls, event)
+                    waiting += _roots_visited_by_tools(calls, event)
                     _record(calls, event)
         except Exception as error:  # noqa: BLE001 - it must not keep the agent's own workspace from hearing of the event
             log_fault(root, [event.name], error)
 
 
-def _note_where_it_begins(event: Event, roots: list[str]) -> None:
+def _note_call_begun_elsewhere(event: Event, roots: list[str]) -> None:
     """Have the workspaces that may hear of the turn's end know where a tool begins that else won't; never raise.
 
     The agent may end its turn where it is now, or where its session began, and all above hear of that. And those where
@@ -208,7 +208,7 @@ def _note_where_it_begins(event: Event, roots: list[str]) -> None:
     from objstore import Workspace
 
     try:
-        end = event._replace(moment=Moment.PAUSE, tool="", touched=NOWHERE)
+        end = event._replace(moment=HookMoment.PAUSE, tool="", touched=NOWHERE)
         own = _roots(end) + (_roots(end._replace(place=event.home, others=())) if event.home else [])
         hearing = dict.fromkeys(own + _roots_elsewhere(end, own[:1]))
         news: dict[str, None] = {}
@@ -240,58 +240,58 @@ def _folder_of(event: Event, path: str) -> str:
     return folder
 
 
-def _record(calls: "AgentCalls", event: Event) -> None:
+def _record(calls: "HookSessions", event: Event) -> None:
     """Record what the event tells of."""
     match event.moment:
-        case Moment.PROMPT | Moment.PAUSE | Moment.OVER | Moment.START:
+        case HookMoment.PROMPT | HookMoment.PAUSE | HookMoment.OVER | HookMoment.START:
             _record_turn(calls, event)
-        case Moment.SENT:
+        case HookMoment.SENT:
             calls.sent(event.conversation, event.agent)
-        case Moment.BACK:
+        case HookMoment.BACK:
             calls.pause(event.conversation, event.agent)
-        case Moment.BEFORE:
-            calls.begin(_call(calls, event), tells_of_agents=event.tells_of_agents)
-        case Moment.AFTER:
+        case HookMoment.BEFORE:
+            calls.begin(_call(calls, event), reports_subagents=event.reports_subagents)
+        case HookMoment.AFTER:
             try:
                 if event.joins:
                     calls.join(event.conversation, event.joins, event.tool)
             finally:
                 calls.end(_call(calls, event))
-        case Moment.FAILED:
+        case HookMoment.FAILED:
             calls.fail(_call(calls, event))
-        case Moment.BEHIND:
-            calls.run_on(_call(calls, event))
-        case Moment.ASKED | Moment.ALLOWED | Moment.DENIED:
+        case HookMoment.BEHIND:
+            calls.keep_running(_call(calls, event))
+        case HookMoment.ASKED | HookMoment.ALLOWED | HookMoment.DENIED:
             _record_question(calls, _call(calls, event), event.moment)
-        case Moment.OTHER:
+        case HookMoment.OTHER:
             pass
 
 
-def _record_turn(calls: "AgentCalls", event: Event) -> None:
+def _record_turn(calls: "HookSessions", event: Event) -> None:
     """Record that a turn or a session begins or ends."""
-    if event.moment is Moment.OVER:
+    if event.moment is HookMoment.OVER:
         calls.over(event.conversation)
-    elif event.moment is Moment.START:
+    elif event.moment is HookMoment.START:
         calls.start(event.conversation)
     else:
         try:
             calls.pause(event.conversation)
         finally:
-            if event.moment is Moment.PROMPT:
+            if event.moment is HookMoment.PROMPT:
                 calls.heard(event.conversation, event.prompt)
 
 
-def _record_question(calls: "AgentCalls", call: "AgentCall", moment: Moment) -> None:
+def _record_question(calls: "HookSessions", call: "AgentCall", moment: HookMoment) -> None:
     """Record what a person was asked about a tool, or has answered."""
-    if moment is Moment.ASKED:
+    if moment is HookMoment.ASKED:
         calls.asked(call)
-    elif moment is Moment.ALLOWED:
+    elif moment is HookMoment.ALLOWED:
         calls.allowed(call)
     else:
-        calls.withdraw(call)
+        calls.mark_not_run(call)
 
 
-def _call(calls: "AgentCalls", event: Event) -> "AgentCall":
+def _call(calls: "HookSessions", event: Event) -> "AgentCall":
     from objstore import AgentCall
 
     prompt = calls.prompt(event.conversation)
@@ -320,7 +320,7 @@ def _words(event: Event) -> str:
     return "\0".join([*said, blob_id(given.encode()).hex()])
 
 
-def _rejections(told: "Untold") -> str:
+def _rejections(told: "UnreportedRejections") -> str:
     """Return what an agent should read of its rejected edits."""
     lines = []
     for each in told.rejections:

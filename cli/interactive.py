@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from click import ClickException
 
-from cli.agenda import Agenda, real_units
-from cli.bookmark import Bookmark
-from cli.closeup import close_up
-from cli.denied import words_of
+from cli.agenda import ReviewQueue, real_units
+from cli.bookmark import SkippedHunks
+from cli.closeup import zoom
+from cli.denied import message_of
 from cli.editor import edited
 from cli.invocation import Invocation, reviewer
 from cli.keyboard import END, ENTER, Keyboard
 from cli.outcomes import conflict_text, decided_text, shown_units
-from cli.progress import DECIDING, followed
+from cli.progress import DECIDING, showing_progress
 from cli.rendering import edit_diff, edit_header, shown_move
 from cli.splitting import Part, Split, located, parts
 from cli.terminal import EXACT, Screen, flush, shown_name, visible, write
@@ -88,8 +88,8 @@ class Review:
         self._workspace = workspace
         self._keyboard = keyboard
         self._screen = screen
-        self._bookmark = Bookmark(workspace.root)
-        self._agenda = Agenda(workspace, self._bookmark, wanted)
+        self._skipped_hunks = SkippedHunks(workspace.root)
+        self._review_queue = ReviewQueue(workspace, self._skipped_hunks, wanted)
         self._steps: list[_Step] = []
         self._withdrawn: set[int] = set()  # decisions by which amendments were taken back: no steps of their own
         self._shown = Status.PENDING  # what the hunk on the screen was when it was shown
@@ -98,9 +98,9 @@ class Review:
 
     def run(self) -> None:
         """Show hunk after hunk until none is left, or the person quits."""
-        unit = self._agenda.next()
+        unit = self._review_queue.next()
         if unit is None:
-            _, others = self._agenda.counts()
+            _, others = self._review_queue.counts()
             self._say(f"Nothing of these is pending, {_others(others)}." if others else "Nothing is pending.")
             return
         is_shown = False
@@ -115,11 +115,11 @@ class Review:
                 case _Same() as same:
                     is_shown = same is _Same.STAY
                 case other:
-                    unit, is_shown = other or self._agenda.next(), False
+                    unit, is_shown = other or self._review_queue.next(), False
         self._close()
 
     def _close(self) -> None:
-        left, others = self._agenda.counts()
+        left, others = self._review_queue.counts()
         accepted, rejected = self._standing(Status.ACCEPTED), self._standing(Status.REJECTED)
         these = " of these" if others else ""
         rest = f"{left} edit{'s' * (left > 1)}{these} left pending" if left else f"nothing{these} is left pending"
@@ -159,7 +159,7 @@ class Review:
             return _Same.ANEW
         except (CasError, OSError) as error:
             # A lock, a full disk, a file that is changed at this moment: the hunk is as it was, and can be tried again.
-            self._say(f"cas: {visible(words_of(error))}")
+            self._say(f"cas: {visible(message_of(error))}")
             return _Same.STAY
         except ClickException as error:
             self._say(f"cas: {visible(error.format_message())}. Nothing was changed.")  # the editor's failure
@@ -215,14 +215,14 @@ class Review:
 
     def _carried_out(self, decide: "Callable[..., DecisionOutcome]") -> "DecisionOutcome":
         """Do what is to be done, once it is known what becomes of changes from outside."""
-        with followed(self._workspace, DECIDING):
+        with showing_progress(self._workspace, DECIDING):
             outcome = decide(on_external=OnExternal.ABORT, expected=())
         if not isinstance(outcome, ExternalChanges):
             return outcome
         answer = self._asked_about(outcome.changes)
         if answer is OnExternal.ABORT:
             return outcome
-        with followed(self._workspace, DECIDING):
+        with showing_progress(self._workspace, DECIDING):
             return decide(on_external=answer, expected=outcome.changes)
 
     def _asked_about(self, changes: "tuple[ExternalChange, ...]") -> OnExternal:
@@ -238,9 +238,9 @@ class Review:
     def _note(self, unit: Unit, outcome: Decided) -> None:
         """Tell what a decision did, and remember how to take it back."""
         self._write(decided_text(outcome, self._workspace.edit, self._screen, dry_run=False))
-        self._agenda.leave(unit)
+        self._review_queue.leave(unit)
         self._steps.append(_Step(unit, decision=outcome.number, verdicts=outcome.verdicts))
-        self._remember(self._bookmark.decided, [changed for changed, _ in outcome.verdicts])
+        self._remember(self._skipped_hunks.decided, [changed for changed, _ in outcome.verdicts])
 
     def _standing(self, status: Status) -> int:
         """Return how many hunks that were decided here have the status now: each counts once, however often."""
@@ -256,7 +256,7 @@ class Review:
 
     def _grouped(self, unit: Unit, *, same_file: bool) -> Where:
         view = self._workspace.edit(unit.seq)
-        units = self._agenda.alike(view, same_file=same_file)
+        units = self._review_queue.alike(view, same_file=same_file)
         if not units:
             self._say("Nothing of it is pending.")
             return _Same.STAY
@@ -275,13 +275,13 @@ class Review:
 
     def _skipped(self, unit: Unit) -> Where:
         self._put_off([unit])
-        self._agenda.leave(unit)
+        self._review_queue.leave(unit)
         return None
 
     def _put_off(self, units: Sequence[Unit]) -> None:
         for unit in units:
-            self._agenda.put_off(unit)
-        self._remember(self._bookmark.skip, units)
+            self._review_queue.put_off(unit)
+        self._remember(self._skipped_hunks.skip, units)
 
     def _remember(self, note: Callable[[bytes, set[int]], None], units: Sequence[Unit]) -> None:
         """Note something about hunks for the next review; this one goes on also where that can't be kept."""
@@ -324,7 +324,7 @@ class Review:
         if step.amendment:
             self._withdrawn.add(outcome.number)
         self._write(decided_text(outcome, self._workspace.edit, self._screen, dry_run=False))
-        self._agenda.go(step.unit)
+        self._review_queue.go(step.unit)
         return step.unit if not step.amendment else _Same.ANEW
 
     # ---- amending and splitting
@@ -440,7 +440,7 @@ class Review:
     # ---- looking around
 
     def _back(self, _: Unit) -> Where:
-        before = self._agenda.back()
+        before = self._review_queue.back()
         if before is None:
             self._say("This is the first one.")
             return _Same.STAY
@@ -470,15 +470,15 @@ class Review:
             lines = edit_diff(view, self._workspace, EXACT, [unit])
             return any(sought in line.decode(errors="replace").casefold() for line in lines)
 
-        found = self._agenda.find(fits, unit)
+        found = self._review_queue.find(fits, unit)
         if found is None:
             self._say(f"No pending hunk holds {shown_name(self._sought)}.")
             return _Same.STAY
-        self._agenda.leave(unit)
+        self._review_queue.leave(unit)
         if found[1]:
             again = found[0] == unit
             self._say("It is in no other pending hunk." if again else "Searched from the top again.")
-        return self._agenda.go(found[0])
+        return self._review_queue.go(found[0])
 
     def _helped(self, _: Unit) -> Where:
         for key, meaning in KEYS.items():
@@ -490,9 +490,9 @@ class Review:
     def _show(self, unit: Unit) -> None:
         view = self._workspace.edit(unit.seq)
         self._shown = view.units[unit.hunk]
-        count = len(self._agenda)
-        place = f"({self._agenda.position(unit)} of {count} edit{'s' * (count > 1)})"
-        self._write(close_up(view, unit, place, self._workspace, self._screen))
+        count = len(self._review_queue)
+        place = f"({self._review_queue.position(unit)} of {count} edit{'s' * (count > 1)})"
+        self._write(zoom(view, unit, place, self._workspace, self._screen))
 
     def _say(self, sentence: str = "") -> None:
         self._write([self._screen.line(sentence)])

@@ -73,7 +73,7 @@ class Invocation:
 
         return Workspace.find(self.start())
 
-    def is_told_by_variable(self) -> bool:
+    def is_set_by_environment(self) -> bool:
         """Return whether a variable of the environment says where the workspace is."""
         return not self.place and bool(os.environ.get("CAS_WORKSPACE"))
 
@@ -91,8 +91,8 @@ class Invocation:
         be mistyped, and above it another workspace.
         """
         # Absolute, so that the sentence about a missing workspace says where it looked.
-        start = absolute(os.environ["CAS_WORKSPACE"] if self.is_told_by_variable() else os.curdir)
-        if self.is_told_by_variable() and not os.path.isdir(start):  # noqa: PTH112 -- as in `absolute`
+        start = absolute(os.environ["CAS_WORKSPACE"] if self.is_set_by_environment() else os.curdir)
+        if self.is_set_by_environment() and not os.path.isdir(start):  # noqa: PTH112 -- as in `absolute`
             from objstore import NotAWorkspace
 
             raise NotAWorkspace(start, is_folder=False)

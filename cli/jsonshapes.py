@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 from cli.external import external_diff
-from cli.losses import Losses
+from cli.losses import ReadErrors
 from cli.outcomes import Preview, beginning, effect_text, is_of_binary
 from cli.overview import shown_external
 from cli.rendering import concerns, edit_diff, states_diff
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
         FileEffect,
         FileState,
         Notice,
-        StandingMarkers,
         State,
         StatusReport,
+        UnresolvedMarkers,
         Workspace,
     )
 
@@ -61,17 +61,17 @@ def json_line(shape: dict[str, Json]) -> bytes:
 # ---- edits
 
 
-def edit_shape(workspace: "Workspace", view: "EditView", losses: Losses | None = None) -> dict[str, Json]:
+def edit_shape(workspace: "Workspace", view: "EditView", read_errors: ReadErrors | None = None) -> dict[str, Json]:
     """Return one edit: the fields of the edit log, and the store's own beside them.
 
     Bytes that are lost are no reason to hold back the rest; `losses` hears of them.
     """
     edit = view.edit
     before, after = edit.before, edit.after
-    own = Losses()
+    own = ReadErrors()
     hash_before, hash_after = (_sha256(workspace, view, state, own) for state in (before, after))
-    if losses is not None and own.first is not None:
-        losses.note(own.first)
+    if read_errors is not None and own.first is not None:
+        read_errors.note(own.first)
     return {
         "edit_id": view.id.hex(),
         "conversation_id": _text(edit.conversation),
@@ -128,11 +128,11 @@ def edit_shape(workspace: "Workspace", view: "EditView", losses: Losses | None =
 
 
 def shown_edit_shape(
-    workspace: "Workspace", view: "EditView", units: Iterable[Unit], losses: Losses
+    workspace: "Workspace", view: "EditView", units: Iterable[Unit], read_errors: ReadErrors
 ) -> dict[str, Json]:
     """Return one edit with its diff, both of only those hunks that are meant. `losses` hears of bytes that are lost."""
     units = tuple(units)
-    shape = edit_shape(workspace, view, losses)
+    shape = edit_shape(workspace, view, read_errors)
     meant = {unit.hunk for unit in units}
     hunks = shape["hunks"]
     if isinstance(hunks, list):
@@ -144,18 +144,18 @@ def shown_edit_shape(
         shape["diff"] = None if view.expired else _joined(edit_diff(view, workspace, EXACT, units))
     except UNREADABLE as error:  # the hashes may be known though the bytes are lost
         shape |= {"diff": None, "lost": shape["lost"] or str(error)}
-        losses.note(error)
+        read_errors.note(error)
     return shape
 
 
-def _sha256(workspace: "Workspace", view: "EditView", state: "FileState | None", losses: Losses) -> str | None:
+def _sha256(workspace: "Workspace", view: "EditView", state: "FileState | None", read_errors: ReadErrors) -> str | None:
     """Return the hash of a state's bytes; None where there is no file, and where they were let go or are lost."""
     try:
         return None if state is None else workspace.sha256(state.blob)
     except UNREADABLE as error:
         # Of an edit that expired, they are here only where something else holds them, such as the file.
         if view.expired is None or not isinstance(error, BlobMissing):
-            losses.note(error)
+            read_errors.note(error)
         return None
 
 
@@ -196,7 +196,7 @@ def status_shape(report: "StatusReport") -> dict[str, Json]:
     }
 
 
-def markers_shape(root: str, markers: "StandingMarkers") -> dict[str, Json]:
+def markers_shape(root: str, markers: "UnresolvedMarkers") -> dict[str, Json]:
     """Return the conflict markers that one decision wrote into one file."""
     return {
         "file_path": _text(os.path.join(root, markers.path)),  # noqa: PTH118 -- a name, not a place

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from cli.naming import Places, newest_first
+from cli.naming import PathSelection, newest_first
 from objstore import EditFilter, NoSuchName, value
 
 if TYPE_CHECKING:
@@ -14,30 +14,30 @@ if TYPE_CHECKING:
     from objstore import EditView, Workspace
 
 __all__ = [
-    "Terms",
-    "followed",
+    "EditConditions",
+    "lineage_at",
     "matching",
     "tool_named",
 ]
 
 
 @value
-class Terms:
+class EditConditions:
     """What has to hold of an edit beyond what the store can look up."""
 
     tool: str = ""  # "": any
     since: int | None = None  # microseconds since the epoch; None: from the beginning
     until: int | None = None
     document: int | None = None  # the file's lineage; None: any
-    places: Places | None = None  # where it happened; None: anywhere
+    places: PathSelection | None = None  # where it happened; None: anywhere
     pickaxe: "Pickaxe | None" = None  # finds what added or removed a text; None: any
 
     @property
-    def are_met_by_all(self) -> bool:
+    def is_empty_condition(self) -> bool:
         """Return whether nothing is asked for."""
-        return replace(self, places=None) == Terms() and (self.places is None or self.places.is_filter)
+        return replace(self, places=None) == EditConditions() and (self.places is None or self.places.is_filter)
 
-    def met_by(self, view: "EditView") -> bool:
+    def matches_edit(self, view: "EditView") -> bool:
         """Return whether the edit is asked for."""
         edit = view.edit
         return (
@@ -46,17 +46,19 @@ class Terms:
             and (self.until is None or edit.time <= self.until)
             and self.document in {None, edit.document}
             and (self.places is None or self.places.hold(edit))
-            and (self.pickaxe is None or self.pickaxe.strikes(view))
+            and (self.pickaxe is None or self.pickaxe.changes_occurrences(view))
         )
 
 
-def matching(workspace: "Workspace", wanted: EditFilter, terms: Terms, number: int | None) -> Iterator["EditView"]:
+def matching(
+    workspace: "Workspace", wanted: EditFilter, terms: EditConditions, number: int | None
+) -> Iterator["EditView"]:
     """Yield the edits that fit, newest first, at most `number` (None: all)."""
-    views = newest_first(workspace, wanted, number if terms.are_met_by_all else None)
-    return islice(filter(terms.met_by, views), number)
+    views = newest_first(workspace, wanted, number if terms.is_empty_condition else None)
+    return islice(filter(terms.matches_edit, views), number)
 
 
-def followed(workspace: "Workspace", path: str) -> int:
+def lineage_at(workspace: "Workspace", path: str) -> int:
     """Return the lineage of the file that stands at `path`, or stood there last. Raises NoSuchName."""
     for view in newest_first(workspace, EditFilter(path=path), None):
         if view.edit.path == os.fsencode(path):

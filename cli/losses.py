@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from objstore import StoreError
 
-__all__ = ["Losses"]
+__all__ = ["ReadErrors"]
 
 
-class Losses:
+class ReadErrors:
     """The first loss that was met; one is enough to say that something is wrong, and where to look."""
 
     def __init__(self) -> None:

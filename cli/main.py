@@ -140,10 +140,10 @@ class LazyGroup(click.Group):
         except click.UsageError as error:
             from difflib import get_close_matches
 
-            from cli.elsewhere import COMMANDS_ELSEWHERE
+            from cli.elsewhere import COMMAND_SYNONYMS
 
-            if args[0] in COMMANDS_ELSEWHERE:
-                raise click.UsageError(f"There is no `{args[0]}`: {COMMANDS_ELSEWHERE[args[0]]}.", ctx) from error
+            if args[0] in COMMAND_SYNONYMS:
+                raise click.UsageError(f"There is no `{args[0]}`: {COMMAND_SYNONYMS[args[0]]}.", ctx) from error
             near = get_close_matches(args[0], COMMANDS, 2)
             if not near or args[0].startswith("-"):
                 raise
@@ -303,9 +303,9 @@ def _sentences(error: Exception) -> list[str]:
             # Who leaves a question finds the shell in a line of its own.
             return [""] if isinstance(error, click.Abort) else []
         case CasError() | OutputFailed():
-            from cli.denied import words_of
+            from cli.denied import message_of
 
-            return [f"cas: {_one_line(words_of(error))}"]
+            return [f"cas: {_one_line(message_of(error))}"]
         case OSError():
             named = f": {error.filename}" if error.filename is not None else ""
             return [f"cas: {_one_line(f'{error.strerror or error}{named}')}"]
@@ -328,22 +328,22 @@ def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
         StoreDamaged,
     )
 
-    if isinstance(error, NotAWorkspace) and asked is not None and asked.is_told_by_variable():
+    if isinstance(error, NotAWorkspace) and asked is not None and asked.is_set_by_environment():
         return ["CAS_WORKSPACE says to look there."]
     if isinstance(error, StoreDamaged | BlobDamaged | BlobMissing | HistoryBroken | SnapshotUnreadable):
         program = "cas" if asked is None else asked.program
         return [f"`{program} fsck` tells what is damaged, and what that means for which files."]
     if isinstance(error, PathIsSymlink):
-        from cli.denied import way_around
+        from cli.denied import symlink_advice
 
-        return [visible(way_around(error))]
+        return [visible(symlink_advice(error))]
     if asked is None or not isinstance(error, NoSuchName | FileMissing | PermissionRefused):
         return []
     try:
         if isinstance(error, PermissionRefused):
-            from cli.denied import way_in
+            from cli.denied import permission_advice
 
-            sentence = way_in(error, asked.start())
+            sentence = permission_advice(error, asked.start())
         else:
             from cli.mistyped import meant, other_form
 

@@ -103,7 +103,7 @@ def _other_kind(workspace: "Workspace", error: "NoSuchName", program: str) -> st
         path = recorded_named(workspace, name)
         if held := last_held(workspace, path):
             return f"It is there no more: `{program} cat {held}` prints what it held."
-        if workspace.names_like(NameKind.PATH, "" if path == "." else f"{path}/", 1):
+        if workspace.names_with_prefix(NameKind.PATH, "" if path == "." else f"{path}/", 1):
             return f"It is a folder: `{program} ls {_typed(name)}` lists the files in it."
     with suppress(NoSuchName, AmbiguousName):
         if kind == "edit" or kind.endswith("file"):
@@ -138,14 +138,16 @@ def _near(workspace: "Workspace", error: "NoSuchName", program: str) -> str:
 
     spelling = error.spelling if is_on_disk(workspace, error.spelling) else error.spelling.partition("@")[0]
     path = path_named(workspace, spelling)
-    if "edit" in error.kind and any(found.name == path for found in workspace.names_like(NameKind.PATH, path, 1)):
+    if "edit" in error.kind and any(
+        found.name == path for found in workspace.names_with_prefix(NameKind.PATH, path, 1)
+    ):
         names = f", and `--file {_typed(spelling)}` names them" if error.kind == "edit" else ""
         return f"It is a file: `{program} log {_typed(spelling)}` lists its edits{names}."
     found: list[str] = []
     if "conversation" in error.kind:
-        found += workspace.names_near(NameKind.CONVERSATION, spelling, MOST)
+        found += workspace.names_similar_to(NameKind.CONVERSATION, spelling, MOST)
     if "file" in error.kind or "state" in error.kind:
-        found += [_from_here(workspace, near) for near in workspace.names_near(NameKind.PATH, path, MOST)]
+        found += [_from_here(workspace, near) for near in workspace.names_similar_to(NameKind.PATH, path, MOST)]
     return "" if spelling in found else _either(found[:MOST], spelling)
 
 
@@ -157,9 +159,9 @@ def _newest(workspace: "Workspace", error: "NoSuchName", program: str) -> str:
         return "That is a file on disk, of which no edit is recorded."
     path, _, version = error.spelling.rpartition("@")
     edit, _, hunk = version.partition(":")
-    if hunk and workspace.names_like(NameKind.EDIT, f"{edit}:", 1):
+    if hunk and workspace.names_with_prefix(NameKind.EDIT, f"{edit}:", 1):
         return f"`{program} show {edit}` shows its hunks."
-    newest = workspace.names_like(NameKind.EDIT, "", 1)
+    newest = workspace.names_with_prefix(NameKind.EDIT, "", 1)
     if error.kind != "conversation" and newest and re.fullmatch(NEWEST, version, re.IGNORECASE):
         return f"The newest edit is {newest[0].name}."
     if path and error.kind == "state":

@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from objstore import Edit, EditView, State, Workspace
 
 __all__ = [
-    "Places",
-    "Selection",
+    "PathSelection",
+    "UnitSelection",
     "covers",
     "edit_filter",
     "edits_meant",
     "edits_named",
     "from_here",
-    "happened_at",
     "is_on_disk",
     "looks_like_state",
     "newest_first",
     "path_named",
+    "path_predicate",
     "paths_named",
     "places_named",
     "recorded_named",
@@ -55,11 +55,11 @@ FIRST_READ: Final = 64
 MOST_READ: Final = 4_096
 """Edits that are read at once: few for who leaves the pager early, many for who wants them all."""
 
-Found = TypeVar("Found")
+FoundT = TypeVar("FoundT")
 
 
 @value
-class Selection:
+class UnitSelection:
     """Which edits and hunks a decision names, as spelt by the person."""
 
     names: tuple[str, ...] = ()
@@ -109,7 +109,7 @@ def paths_named(workspace: "Workspace", spelling: str, *, unrecorded: bool = Fal
         return [hidden]
 
 
-def from_here(workspace: "Workspace", spelling: str, found: Callable[[str], Found]) -> "Found":
+def from_here(workspace: "Workspace", spelling: str, found: Callable[[str], FoundT]) -> "FoundT":
     """Return what `found` gives for a path that a person names from where they stand; it may raise PathError."""
     from pathlib import Path
 
@@ -143,7 +143,7 @@ def edit_filter(workspace: "Workspace", *, conversation: str, status: Status | N
     return EditFilter(conversation=workspace.find_conversation(conversation) if conversation else "", status=status)
 
 
-def units_named(workspace: "Workspace", action: Action, selection: Selection) -> dict[Unit, Status]:
+def units_named(workspace: "Workspace", action: Action, selection: UnitSelection) -> dict[Unit, Status]:
     """Return the units that `selection` stands for when `action` is to be taken, and what they are.
 
     Edits and hunks that are named stand for themselves. A group, or a range of edits (3..7), stands for edits of agents
@@ -170,14 +170,14 @@ def units_named(workspace: "Workspace", action: Action, selection: Selection) ->
             # A conversation of a person's alone, such as a restored snapshot, is named by its name.
             views = [view for view in found if view.edit.origin is Origin.PERSON]
         if not views and selection.conversation and selection.file:
-            _refuse_strangers(workspace, selection)
+            _refuse_if_not_of_conversation(workspace, selection)
         if views or not selection.everything:
             what = EDITED if selection.file else "conversation of an agent"
             named |= _group(_kept(views, selection.file or selection.conversation, what), action)
     return named
 
 
-def _grouped(workspace: "Workspace", selection: Selection, *, anywhere: bool = False) -> list["EditView"]:
+def _grouped(workspace: "Workspace", selection: UnitSelection, *, anywhere: bool = False) -> list["EditView"]:
     """Return the edits of all that a group stands for; with `anywhere`, those of other conversations, too."""
     conversation = "" if anywhere else selection.conversation
     try:
@@ -188,7 +188,7 @@ def _grouped(workspace: "Workspace", selection: Selection, *, anywhere: bool = F
         raise NoSuchName(error.spelling, EDITED) from None
 
 
-def _refuse_strangers(workspace: "Workspace", selection: Selection) -> None:
+def _refuse_if_not_of_conversation(workspace: "Workspace", selection: UnitSelection) -> None:
     """Raise click.ClickException where an agent edited the file, but in no call of the conversation."""
     if _by_agents(_grouped(workspace, selection, anywhere=True)):
         from cli.invocation import Invocation
@@ -329,7 +329,7 @@ def state_named(workspace: "Workspace", spelling: str) -> "State":
 
 
 @value
-class Places:
+class PathSelection:
     """Files and folders whose edits are asked for."""
 
     file: str = ""  # the only place, where it is a file: the store can look it up
@@ -359,7 +359,7 @@ class Places:
 
 def places_named(
     workspace: "Workspace", spellings: Sequence[str], *, exactly: bool = False, hidden: bool = False
-) -> Places:
+) -> PathSelection:
     """Return the places that paths name: all files that ever stood there, and folders. Raises NoSuchName, PathError.
 
     With `hidden` also those in whose place a link leads elsewhere by now. That is for looking: a decision on a file is
@@ -382,20 +382,20 @@ def places_named(
         if is_file:
             files.append(path)
         folder = os.fsencode(below)
-        if not below or workspace.names_like(NameKind.PATH, below, 1):
+        if not below or workspace.names_with_prefix(NameKind.PATH, below, 1):
             folders.append(folder)
         elif not is_file:
             # All that was ever in a folder may have gone from it.
-            held = Places(folders=(folder,), patterns=() if exactly else _pattern(workspace, spelling, path))
+            held = PathSelection(folders=(folder,), patterns=() if exactly else _pattern(workspace, spelling, path))
             if not any(held.hold(view.edit) for view in newest_first(workspace, EditFilter(), None)):
                 raise NoSuchName(spelling, "recorded file")
             folders += held.folders
             patterns += held.patterns
     if len(files) == 1 and not folders:
-        return Places(file=files[0])
+        return PathSelection(file=files[0])
     views = (view for path in files for view in workspace.edits(EditFilter(path=path)))
     documents = frozenset(view.edit.document for view in views)
-    return Places(documents=documents, folders=tuple(folders), patterns=tuple(patterns))
+    return PathSelection(documents=documents, folders=tuple(folders), patterns=tuple(patterns))
 
 
 def edits_meant(workspace: "Workspace", *, conversation: str, file: str) -> list["EditView"]:
@@ -408,7 +408,7 @@ def edits_meant(workspace: "Workspace", *, conversation: str, file: str) -> list
     return [view for view in workspace.edits(replace(wanted, path=places.file)) if places.hold(view.edit)]
 
 
-def happened_at(workspace: "Workspace", file: str) -> Callable[["Edit"], bool]:
+def path_predicate(workspace: "Workspace", file: str) -> Callable[["Edit"], bool]:
     """Return what tells of an edit, also of one that is recorded later, whether it happened at a place ("": any).
 
     Raises NoSuchName, PathError.

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from cli.naming import Selection
+from cli.naming import UnitSelection
 from cli.overview import shown_edits
 from cli.terminal import Screen, shown_name, visible
 from objstore import Action, ConflictKind, NoSuchName, OnExternal, Status, Unit, is_either_binary
@@ -21,8 +21,8 @@ __all__ = [
     "effect_text",
     "external_refusal",
     "is_of_binary",
+    "resolution_commands",
     "shown_units",
-    "ways_out",
 ]
 
 LINES_SHOWN: Final = 8
@@ -232,9 +232,9 @@ def conflict_text(outcome: "Conflicted", advice: Sequence[str], screen: Screen) 
         yield screen.line(line)
 
 
-def ways_out(
+def resolution_commands(
     action: Action,
-    selection: Selection | None,
+    selection: UnitSelection | None,
     outcome: "Conflicted",
     edit: Callable[[int], "EditView"],
     newest: int,
@@ -304,7 +304,7 @@ def _first_of(words: str) -> str:
     return " ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def _spelt(selection: Selection) -> str:
+def _spelt(selection: UnitSelection) -> str:
     from cli.quoting import typed
 
     words = list(selection.names)

@@ -11,7 +11,7 @@ from cli.terminal import Screen, end_of, padded, shown_name, shown_width, width_
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from objstore import ExternalChange, PendingGroup, StandingMarkers, StatusReport
+    from objstore import ExternalChange, PendingGroup, StatusReport, UnresolvedMarkers
 
 __all__ = ["counted", "shown_edits", "shown_external", "shown_markers", "size_text", "status_text"]
 
@@ -67,7 +67,7 @@ def _external(report: StatusReport, screen: Screen) -> Iterator[str]:
         yield f"{kind}  {shown_name(change.path)}"
 
 
-def _standing(markers: StandingMarkers) -> str:
+def _standing(markers: UnresolvedMarkers) -> str:
     places = ", ".join(map(str, markers.lines[:PLACES])) + (" ..." if len(markers.lines) > PLACES else "")
     return f"{shown_name(markers.path)}:{places}  {shown_markers(markers)}"
 
@@ -105,7 +105,7 @@ def shown_external(change: ExternalChange) -> str:
     return "modified" if change.found != change.recorded else "mode changed"
 
 
-def shown_markers(markers: StandingMarkers) -> str:
+def shown_markers(markers: UnresolvedMarkers) -> str:
     """Return whose conflict stands between the markers."""
     decided, aside = ({unit.seq: None for unit in units} for units in (markers.decided, markers.aside))
     return f"edit {markers.edit}: {shown_edits(list(decided))} against {shown_edits(list(aside))}"

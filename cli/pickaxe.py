@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from objstore import UNREADABLE
 
 if TYPE_CHECKING:
-    from cli.losses import Losses
+    from cli.losses import ReadErrors
     from cli.progress import Progress
     from objstore import BlobId, EditView, Workspace
 
@@ -20,7 +20,7 @@ COUNTS_KEPT: Final = 65_536
 class Pickaxe:
     """Looks for one text. Every state is read once; none is held but the one that is being read."""
 
-    def __init__(self, workspace: "Workspace", text: bytes, progress: "Progress", losses: "Losses") -> None:
+    def __init__(self, workspace: "Workspace", text: bytes, progress: "Progress", read_errors: "ReadErrors") -> None:
         """Look for `text`, which is not empty; `progress` is told of the edits, from the first one asked about back.
 
         `losses` hears of states that can't be read.
@@ -32,12 +32,12 @@ class Pickaxe:
 
         self._count = count
         self._progress = progress
-        self._losses = losses
+        self._losses = read_errors
         self._newest = 0  # the first edit that was asked about
         self.expired = 0  # edits that could not be looked at, because what they changed is gone
         self.lost = 0  # and because it can't be read
 
-    def strikes(self, view: "EditView") -> bool:
+    def changes_occurrences(self, view: "EditView") -> bool:
         """Return whether the text occurs more or less often after the edit than before; False where none can tell."""
         self._newest = self._newest or view.seq
         self._progress.tell("edits", self._newest - view.seq, self._newest)

@@ -12,7 +12,7 @@ import click
 if TYPE_CHECKING:
     from objstore import Workspace
 
-__all__ = ["DECIDING", "LOOKING", "Progress", "followed", "progress_line"]
+__all__ = ["DECIDING", "LOOKING", "Progress", "progress_line", "showing_progress"]
 
 PATIENCE: Final = 1.0
 """Seconds after which a person at a terminal is told how far the work is."""
@@ -44,7 +44,7 @@ class Progress:
         self._drawing = threading.Lock()
 
     @property
-    def is_watched(self) -> bool:
+    def is_visible(self) -> bool:
         """Return whether anybody sees it. Who has to count for it need not, if nobody does."""
         return self._terminal
 
@@ -72,7 +72,7 @@ class Progress:
         self._line = progress_line(self._words.get(what, what), what, done, total, now - began)
         self._draw(self._line, now + PATIENCE / 5)
 
-    def tell_of_silence(self, over: threading.Event) -> None:
+    def show_elapsed_while_quiet(self, over: threading.Event) -> None:
         """Show for how long it has taken, whenever nothing is told for a while: one large file, say; until `over`."""
         silence = max(PATIENCE, SHORTEST)
         while not over.wait(silence):
@@ -89,18 +89,18 @@ class Progress:
 
 
 @contextmanager
-def followed(workspace: "Workspace", words: Mapping[str, str]) -> Iterator[None]:
+def showing_progress(workspace: "Workspace", words: Mapping[str, str]) -> Iterator[None]:
     """Show how far the workspace is with what it is asked to do meanwhile. `words` as for Progress.
 
     A look begins with what it shares with a child, and no process with threads has one: so of a look, silence is told
     only from the first word on.
     """
     with Progress(words) as progress:
-        if not progress.is_watched:
+        if not progress.is_visible:
             yield
             return
         over = threading.Event()
-        teller = threading.Thread(target=progress.tell_of_silence, args=(over,), daemon=True)
+        teller = threading.Thread(target=progress.show_elapsed_while_quiet, args=(over,), daemon=True)
 
         def tell(what: str, done: int, total: int) -> None:
             if teller.ident is None:
@@ -110,7 +110,7 @@ def followed(workspace: "Workspace", words: Mapping[str, str]) -> Iterator[None]
         if words is not LOOKING:
             teller.start()
         try:
-            with workspace.telling(tell):
+            with workspace.reporting_progress(tell):
                 yield
         finally:
             over.set()

@@ -22,7 +22,7 @@ from objstore import (
 )
 
 if TYPE_CHECKING:
-    from objstore import Edit, EditView, Expiration, FileState, Marks, Passed, StandingMarkers, State, Workspace
+    from objstore import Edit, EditView, Expiration, FileState, Marks, SkippedPath, State, UnresolvedMarkers, Workspace
 
 __all__ = [
     "SHORT_HASH",
@@ -54,7 +54,7 @@ SIGN_COLOR: Final = {b"-": "red", b"+": "green", b"@": "cyan"}
 # ---- one edit
 
 
-def edit_header(view: "EditView", screen: Screen, standing: Sequence["StandingMarkers"] = ()) -> Iterator[bytes]:
+def edit_header(view: "EditView", screen: Screen, standing: Sequence["UnresolvedMarkers"] = ()) -> Iterator[bytes]:
     """Yield what is known of one edit beside its diff. `standing`: the conflict markers that are in the files."""
     edit = view.edit
     name = shown_move(edit.source, edit.path)
@@ -82,18 +82,18 @@ def edit_header(view: "EditView", screen: Screen, standing: Sequence["StandingMa
             yield screen.line(f"{name:{FACT_AT - 2}}  {fact}")
 
 
-def concerns(markers: "StandingMarkers", edit: "Edit") -> bool:
+def concerns(markers: "UnresolvedMarkers", edit: "Edit") -> bool:
     """Return whether anything of the edit stands between the markers."""
     return any(unit.seq == edit.seq for unit in (*markers.decided, *markers.aside))
 
 
-def _own_markers(edit: "Edit", marks: "Marks", standing: Sequence["StandingMarkers"]) -> str:
+def _own_markers(edit: "Edit", marks: "Marks", standing: Sequence["UnresolvedMarkers"]) -> str:
     where = next((_shown_places(markers) for markers in standing if markers.edit == edit.seq), "resolved")
     aside = " ".join(str(unit) for unit, _ in marks.aside)
     return f"of decision {marks.decision}, which set aside {aside}: {where}"
 
 
-def _shown_places(markers: "StandingMarkers") -> str:
+def _shown_places(markers: "UnresolvedMarkers") -> str:
     return f"conflict markers at {shown_name(markers.path)}:{','.join(map(str, markers.lines))} (edit {markers.edit})"
 
 
@@ -382,7 +382,7 @@ def moment(microseconds: int, *, zone: bool = False) -> str:
     return when.strftime("%Y-%m-%d %H:%M:%S %z" if zone else "%Y-%m-%d %H:%M:%S")
 
 
-def not_looked_at(place: "Passed") -> str:
+def not_looked_at(place: "SkippedPath") -> str:
     """Return what to say of a place that a look passed over though no rule says so."""
     where = f"{shown_name(place.path)}: " if place.path else ""
     return f"cas: not looked at: {where}{shown_name(place.reason)}"

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
     from cli.jsonshapes import Json
     from objstore import (
-        Passed,
         PathState,
         Recorded,
-        Restored,
+        RestoreResult,
+        SkippedPath,
         SnapshotChange,
-        SnapshotTaken,
+        SnapshotResult,
         SnapshotView,
         Workspace,
     )
@@ -40,7 +40,7 @@ def view_shape(view: "SnapshotView") -> "dict[str, Json]":
     }
 
 
-def taken_shape(taken: "SnapshotTaken") -> "dict[str, Json]":
+def taken_shape(taken: "SnapshotResult") -> "dict[str, Json]":
     """Return a snapshot that was just taken."""
     return view_shape(taken.view) | {
         "files": taken.files,
@@ -56,12 +56,12 @@ def shown_shape(view: "SnapshotView", found: "Iterable[tuple[str, PathState]]") 
     }
 
 
-def changes_shape(found: "Iterable[SnapshotChange]", passed: "Sequence[Passed]") -> "dict[str, Json]":
+def changes_shape(found: "Iterable[SnapshotChange]", passed: "Sequence[SkippedPath]") -> "dict[str, Json]":
     """Return what differs."""
     return {"changes": [_change(change) for change in found], "not_covered": _passed(passed)}
 
 
-def restored_shape(workspace: "Workspace", done: "Restored") -> "dict[str, Json]":
+def restored_shape(workspace: "Workspace", done: "RestoreResult") -> "dict[str, Json]":
     """Return what a restore did, or would do."""
     outcome = done.outcome
     return {
@@ -101,5 +101,5 @@ def _state(state: "PathState") -> "dict[str, Json]":
     }
 
 
-def _passed(passed: "Iterable[Passed]") -> "list[Json]":
+def _passed(passed: "Iterable[SkippedPath]") -> "list[Json]":
     return [{"path": text_shape(place.path), "reason": text_shape(place.reason)} for place in passed]

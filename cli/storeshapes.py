@@ -16,10 +16,10 @@ if TYPE_CHECKING:
         BlamedLines,
         CheckReport,
         FileState,
-        FoundRecord,
         Record,
         RecordView,
         Salvage,
+        ScannedRecord,
         SegmentView,
         StoreStats,
     )
@@ -97,7 +97,7 @@ def salvage_shape(found: "Salvage") -> "dict[str, Json]":
             for blob in found.lost_blobs
         ],
         "journal": len(found.journal),
-        "beyond": [_found_shape(record) for record in found.beyond],
+        "beyond": [_found_shape(record) for record in found.unchained],
         "lost_edits": list(found.lost_edits),
         "lost_decisions": list(found.lost_decisions),
         "breaks": [
@@ -118,7 +118,7 @@ def _recovered_shape(name: str, state: "FileState") -> "dict[str, Json]":
     return {"file": _text(name), "blob": state.blob.hex(), "mode": state.mode}
 
 
-def _found_shape(found: "FoundRecord") -> "dict[str, Json]":
+def _found_shape(found: "ScannedRecord") -> "dict[str, Json]":
     return {
         "id": found.id.hex(),
         "previous": None if found.previous is None else found.previous.hex(),

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cli.invocation import Invocation
-from cli.progress import followed
+from cli.progress import showing_progress
 from cli.terminal import Screen, shown_name, write
 
 if TYPE_CHECKING:
     from cli.jsonshapes import Json
-    from objstore import TakenOver
+    from objstore import McpdiffImport
 
-__all__ = ["take_over"]
+__all__ = ["import_mcpdiff_history"]
 
 _HISTORY: Final = Path(".mcp") / "edit_history"
 
 
-def take_over(path: str, *, root: str | None, partly: bool, dry_run: bool, as_json: bool) -> None:
+def import_mcpdiff_history(path: str, *, root: str | None, partly: bool, dry_run: bool, as_json: bool) -> None:
     """Take over mcpdiff's history at `path`, and say what came of it; the process ends with 1 if not all could be."""
     invocation = Invocation.current()
-    with invocation.workspace() as workspace, followed(workspace, {"entries": "working out states"}):
-        found = workspace.take_over(str(_history(path)), origin=root, partly=partly, dry_run=dry_run)
+    with invocation.workspace() as workspace, showing_progress(workspace, {"entries": "working out states"}):
+        found = workspace.import_mcpdiff_history(str(_history(path)), origin=root, partly=partly, dry_run=dry_run)
     if as_json:
         from cli.storeshapes import json_line, text_shape
 
@@ -57,7 +57,7 @@ def _history(path: str) -> Path:
     raise click.UsageError(f"No history of mcpdiff: {shown_name(os.fspath(given / _HISTORY))} has no folder logs")
 
 
-def _told(found: "TakenOver", screen: Screen, *, dry_run: bool) -> Iterator[bytes]:
+def _told(found: "McpdiffImport", screen: Screen, *, dry_run: bool) -> Iterator[bytes]:
     for one in found.problems:
         yield screen.line(f"Not taken over: {shown_name(one.place)}: {shown_name(one.reason)}")
     verb = "Took over" if found.is_recorded else "Would take over" if dry_run else "Could take over"

@@ -17,7 +17,7 @@ from objstore import Action, CallInfo, Operation, Origin, Unit, Workspace, unifi
 from objstore.disk import Disk
 from objstore.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, FrameKind, SegmentHeader
 from objstore.ids import HASH_SIZE, BlobId, blob_id
-from objstore.looks import Looks
+from objstore.looks import StatCache
 from objstore.recordcodec import encode_record
 from objstore.records import Void
 from objstore.segments import Log
@@ -135,11 +135,11 @@ def derived_of(story: Story) -> dict[tuple[str, str], bytes]:
             found |= {("tree", f"{story.name}-{at}"): workspace.blob(tree) for at, tree in enumerate(sorted(trees))}
             workspace.export_bundle(f"{folder}/bundle")
             workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
-            workspace.keep_documents()
+            workspace.cache_documents()
         found["bundle", story.name] = (Path(folder) / "bundle").read_bytes()[:-HASH_SIZE]
         (path,) = (Path(folder) / ".cas" / "segments").iterdir()
         store = SegmentHeader.decode(path.read_bytes()[:SEGMENT_HEADER_SIZE], segment=1).store
-        kept = Looks.decoded((cache / "looks").read_bytes(), store, 0)
+        kept = StatCache.decoded((cache / "looks").read_bytes(), store, 0)
         found["looks", story.name] = kept.encoded(STORE, 0)[_KEPT_BEGIN:]
         for path in cache.glob("weave-*"):
             found["weave", f"{story.name}-{path.name}"] = ZstdDecompressor().decompress(path.read_bytes()[_KEPT_BEGIN:])

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from blake3 import blake3
 from zstandard import ZstdCompressor
 
-from mcptools.anchored import AnchoredEdit, Op, Placed, apply_operations, parse_anchor, splits_lines
+from mcptools.anchored import AnchoredEdit, Op, Placed, apply_operations, parse_anchor, split_content_lines
 from mcptools.hashline import hashlines
 from mcptools.patch_parser import InvalidPatch, parse_patches
 from mcptools.unifieddiff import AmbiguousContext, Applied, ContextMismatch, apply_patch
@@ -36,10 +36,10 @@ from objstore.frames import (
 from objstore.ids import HASH_SIZE, BlobId, blob_id
 from objstore.ignores import Rules
 from objstore.lines import split_lines
-from objstore.looks import Looks
-from objstore.mcpdiff import BadLine, entries, outcomes_of
+from objstore.looks import StatCache
+from objstore.mcpdiff import BadLine, candidate_results, entries
 from objstore.recordcodec import decode_record, encode_record
-from objstore.replay import taken_up
+from objstore.replay import loaded_from_cache
 from objstore.trees import decode_tree, encode_tree, named_blobs, names_of
 
 __all__ = ["STORE", "TARGETS"]
@@ -113,15 +113,15 @@ def bundle(data: bytes) -> None:
 
 def looks(data: bytes) -> None:
     """Hold that kept looks with a right hash are none, or can all be asked, and are kept as they were."""
-    begin = Looks().encoded(STORE, 0)[:_MAGIC_SIZE]
+    begin = StatCache().encoded(STORE, 0)[:_MAGIC_SIZE]
     for each in (data, begin + blob_id(data) + data):
-        found = Looks.decoded(each, STORE, 0)
-        again = Looks.decoded(found.encoded(STORE, 0), STORE, 0)
+        found = StatCache.decoded(each, STORE, 0)
+        again = StatCache.decoded(found.encoded(STORE, 0), STORE, 0)
         assert list(found) == list(again)
         assert found.files(b"") == sum(len(look.files()) for look in found)
         for path in found.paths(b""):
-            found.unsettle(path + b"/name")
-        found.glimpses(b"")
+            found.mark_unrecorded(path + b"/name")
+        found.folder_signatures(b"")
         found.unsettled(b"")
         found.without_tree(b"")
         found.encoded(STORE, 0)
@@ -130,7 +130,7 @@ def looks(data: bytes) -> None:
 def weave(data: bytes) -> None:
     """Hold that a kept weave makes sense or is none."""
     for packed in (data, ZstdCompressor(level=1).compress(data)):
-        found = taken_up(packed, lambda _, __: True)
+        found = loaded_from_cache(packed, lambda _, __: True)
         assert found is None or isinstance(found[0], Document)
 
 
@@ -139,7 +139,7 @@ def history(data: bytes) -> None:
     numbers = [item.number for item in entries(data) if isinstance(item, BadLine)]
     assert numbers == sorted(set(numbers))
     before, _, diff = data.partition(b"\0")
-    for outcome in outcomes_of(before, diff):
+    for outcome in candidate_results(before, diff):
         assert len(outcome) <= 2 * len(data) + 1
 
 
@@ -201,7 +201,7 @@ def _operation(line: bytes) -> AnchoredEdit | None:
     if name not in set(Op) or anchor is None or (Op(name).has_end and last is None):
         return None
     op = Op(name)
-    lines = splits_lines(content.replace("\t", "\n").encode()) if op.has_content else ()
+    lines = split_content_lines(content.replace("\t", "\n").encode()) if op.has_content else ()
     return AnchoredEdit(op=op, anchor=anchor, end=last if op.has_end else None, lines=lines)
 
 

@@ -33,7 +33,7 @@ __all__ = [
     "TaggedContent",
     "apply_operations",
     "parse_anchor",
-    "splits_lines",
+    "split_content_lines",
 ]
 
 _ANCHOR: Final = re.compile(r"([1-9][0-9]{0,8}):([0-9a-fA-F]{2})")
@@ -155,7 +155,7 @@ def parse_anchor(spelling: str) -> Anchor | None:
     return None if found is None else Anchor(int(found[1]), found[2].lower())
 
 
-def splits_lines(content: bytes) -> tuple[bytes, ...]:
+def split_content_lines(content: bytes) -> tuple[bytes, ...]:
     r"""Return the lines that an operation's content spells, without endings; a newline at its end adds none."""
     lines = content.replace(b"\r\n", b"\n").split(b"\n")
     return tuple(lines if lines[-1] else lines[:-1])

@@ -18,9 +18,9 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from mcptools.acp import PATHS
 from mcptools.display import cut, one_line, shown
-from mcptools.failures import Failure, Kind
+from mcptools.failures import Failure, FailureKind
 
-__all__ = ["NO_ANSWER", "Approval", "addresses", "approval", "roots_of", "wish_for", "with_readable_roots"]
+__all__ = ["NO_ANSWER", "Approval", "addresses", "approval", "approval_question", "roots_of", "with_readable_roots"]
 
 NO_ANSWER: Final = "What the client sent for the person's answer is none, so this is not approved; nothing was changed"
 
@@ -51,7 +51,7 @@ class Approval(BaseModel):
         return said
 
 
-def wish_for(tool: str, title: str, arguments: Mapping[str, object]) -> str:
+def approval_question(tool: str, title: str, arguments: Mapping[str, object]) -> str:
     """Return what an agent wants to do, in words for the person who is to decide on it: a tool, and on which files."""
     named = [(name, arguments[name]) for name in PATHS if name in arguments]
     match arguments.get("patches"):
@@ -79,9 +79,9 @@ async def roots_of(context: Context[Any, Any]) -> tuple[str, ...]:
     try:
         found = await context.session.send_request(ListRootsRequest(), _Roots, metadata=request)
     except MCPError as error:
-        raise _rootless(f"answered with an error: {one_line(shown(error.message))}") from error
+        raise _roots_refused(f"answered with an error: {one_line(shown(error.message))}") from error
     except ValidationError as error:
-        raise _rootless("its answer lists none") from error
+        raise _roots_refused("its answer lists none") from error
     return tuple(root.uri for root in found.roots)
 
 
@@ -96,9 +96,9 @@ async def approval(context: Context[Any, Any], question: str) -> Approval:
         outcome = await context.elicit(question, Approval)
     except MCPError as error:
         message = f"{NO_ANSWER} (it is an error: {one_line(shown(error.message))})"
-        raise Failure(Kind.NOT_APPROVED, message) from error
+        raise Failure(FailureKind.NOT_APPROVED, message) from error
     except ValueError as error:
-        raise Failure(Kind.NOT_APPROVED, NO_ANSWER) from error
+        raise Failure(FailureKind.NOT_APPROVED, NO_ANSWER) from error
     return outcome.data if isinstance(outcome, AcceptedElicitation) else Approval(approve=False)
 
 
@@ -129,6 +129,6 @@ def _read(root: object) -> object:
     return root
 
 
-def _rootless(what: str) -> Failure:
+def _roots_refused(what: str) -> Failure:
     hint = "Nothing is allowed until it names them: that is for whoever runs the client to mend."
-    return Failure(Kind.PERMISSION_DENIED, f"The client was asked for its roots, and {what}", hint=hint)
+    return Failure(FailureKind.PERMISSION_DENIED, f"The client was asked for its roots, and {what}", hint=hint)

@@ -11,20 +11,20 @@ from typing import Annotated, Final
 
 from mcptools.answers import Answer
 from mcptools.display import shown
-from mcptools.failures import Failure, Kind
+from mcptools.failures import Failure, FailureKind
 from mcptools.patchanswers import BackupRestored, FileBackedUp
-from mcptools.safety import Safeguarded, refusing
+from mcptools.safety import CheckedFiles, refusing
 from mcptools.toolset import (
     UNCHANGED,
     ConversationArgument,
-    Standing,
+    ExistingFile,
     absolute,
     conversation_notes,
     edit_number,
     nothing_to_change,
     standing_at,
 )
-from objstore import BlobId, Call, CasError, Content, FileFacts, Operation, Workspace, blob_id
+from objstore import BlobId, Call, CasError, Content, Operation, PathInfo, Workspace, blob_id
 
 __all__ = ["Backups", "keep_times", "stage_backup"]
 
@@ -33,7 +33,7 @@ _CHANGED: Final = "What it held had been changed since the backup; that stays in
 _REGRANTED: Final = "Its permissions were {:o}, and are the backup's {:o} now; that stays in the history."
 
 
-class Backups(Safeguarded):
+class Backups(CheckedFiles):
     """Copies of files, made and put back."""
 
     def backup_file(
@@ -46,7 +46,7 @@ class Backups(Safeguarded):
             facts = self._checked_with_facts(file_path, space=True)[1]
             # The file itself is not changed, so the call is for the backup; which name is free shows under the lock.
             place = next(_names(file_path))
-            with self._changing("backup_file", place, mcp_conversation_id, file_path, takes_unread=True) as (
+            with self._changing("backup_file", place, mcp_conversation_id, file_path, allows_unread=True) as (
                 workspace,
                 call,
             ):
@@ -86,7 +86,7 @@ class Backups(Safeguarded):
             try:
                 backup, facts = self._checked_with_facts(backup_file)
             except Failure as failure:
-                if failure.kind is not Kind.FILE_NOT_FOUND:
+                if failure.kind is not FailureKind.FILE_NOT_FOUND:
                     raise
                 raise Failure(failure.kind, "Backup file not found") from failure
             target = target_file or _original(backup_file)
@@ -99,7 +99,7 @@ class Backups(Safeguarded):
                 state = call.state(target)
                 mode = backup.mode if state is None else state.mode
                 if mode != backup.mode and not force:
-                    raise _regranted(target, mode, backup.mode)
+                    raise _refuse_permission_change(target, mode, backup.mode)
                 call.write(target, backup.bytes, mode=backup.mode, operation=Operation.REPLACE)
                 name = call.place(target)
                 outcome = self._commit(workspace, call)
@@ -125,11 +125,11 @@ class Backups(Safeguarded):
             ),
         )
 
-    def _refuse_if_not_ours(self, standing: Standing, backup: BlobId) -> None:
+    def _refuse_if_not_ours(self, standing: ExistingFile, backup: BlobId) -> None:
         """Refuse to overwrite a change since the backup that is not this session's own, also one that it has read."""
         if not self._session.has_made(standing.key, standing.blob, since=backup):
             raise Failure(
-                Kind.CONTEXT_MISMATCH,
+                FailureKind.CONTEXT_MISMATCH,
                 f"Target has been modified since backup: {shown(standing.path)}",
                 hint="Pass force=true to overwrite it; what it holds now stays in the history.",
                 path=shown(standing.path),
@@ -143,7 +143,7 @@ def stage_backup(call: Call, path: str, original: Content) -> str:
     return name
 
 
-def keep_times(workspace: Workspace, path: str, facts: FileFacts) -> tuple[str, ...]:
+def keep_times(workspace: Workspace, path: str, facts: PathInfo) -> tuple[str, ...]:
     """Give a file, just written under the lock, the times that another had; return what has to be said of it."""
     try:
         workspace.files.set_times(path, accessed=facts.accessed, modified=facts.modified)
@@ -153,10 +153,10 @@ def keep_times(workspace: Workspace, path: str, facts: FileFacts) -> tuple[str, 
     return ()
 
 
-def _regranted(path: str, now: int, before: int) -> Failure:
+def _refuse_permission_change(path: str, now: int, before: int) -> Failure:
     """Return the refusal to take back permissions without force: no tool but a restore gives a file others."""
     return Failure(
-        Kind.CONTEXT_MISMATCH,
+        FailureKind.CONTEXT_MISMATCH,
         f"Target has been modified since backup: {shown(path)}",
         hint=f"Its permissions are {now:o}, and the backup's {before:o}. Pass force=true to overwrite it all the same; "
         "what they are now stays in the history.",
@@ -177,7 +177,7 @@ def _original(backup: str) -> str:
     found = _NAME.fullmatch(backup)
     if found is None:
         raise Failure(
-            Kind.IO,
+            FailureKind.IO,
             f"Cannot tell the original location from the name of the backup: {shown(backup)}",
             hint="Backups are called NAME.backup.YYYYMMDD_HHMMSS; for any other name give target_file.",
         )

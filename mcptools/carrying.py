@@ -36,7 +36,7 @@ async def run_on_thread(work: Callable[[], ResultT], tell: Tell | None = None, *
     """
     await anyio.lowlevel.checkpoint_if_cancelled()
     loop = asyncio.get_running_loop()
-    reports = None if tell is None else _Reports(tell, loop)
+    reports = None if tell is None else _ProgressReporter(tell, loop)
     watch = Watch(reports)
     done = loop.run_in_executor(_changing if changes else _reading, watch.run, work)
     try:
@@ -52,7 +52,7 @@ async def run_on_thread(work: Callable[[], ResultT], tell: Tell | None = None, *
     return done.result()
 
 
-class _Reports:
+class _ProgressReporter:
     """Sends reports of progress from a call's thread, which may hold the writer's lock and waits for no client.
 
     What comes while the last report has not been taken is left out.

@@ -33,10 +33,10 @@ class Client:
     streams: int = 0  # on which it hears what is recorded
     tell: Callable[[str | None], Awaitable[None]] | None = None
     """Tells it that an address reads anew (None: that there is something new); None: there was nothing to tell yet."""
-    to_tell: dict[str | None, None] = field(default_factory=dict)
+    pending_notifications: dict[str | None, None] = field(default_factory=dict)
     """What it is still to be told, in this order."""
     is_being_told: bool = False
-    heard_at: float = 0.0  # in seconds of a clock
+    last_seen_at: float = 0.0  # in seconds of a clock
     _changes: int = 0  # how often the roots have changed
     _asked_at: int = -1  # how often they had when they were last asked for
 
@@ -50,14 +50,14 @@ class Client:
         """Return whether it wants to hear of what is recorded."""
         return bool(self.subscribed or self.streams)
 
-    def is_silent(self, now: float) -> bool:
+    def is_inactive(self, now: float) -> bool:
         """Return whether it was not heard for long. `now`: by the clock by which it was heard."""
-        return now - self.heard_at >= _LONG
+        return now - self.last_seen_at >= _LONG
 
     def claim(self, now: float) -> int:
         """Return how good its claim to a place is; 0: it may be gone, 1: it has nothing to lose."""
         # Who listens is there, however silent: otherwise its session, or the stream, would have ended.
-        return 0 if self.is_silent(now) and not self.listens else 1 + self.worth
+        return 0 if self.is_inactive(now) and not self.listens else 1 + self.worth
 
     def asking_for_roots(self) -> None:
         """Note that the roots are being asked for."""
@@ -93,7 +93,7 @@ class Clients:
         self._clients: OrderedDict[str, Client] = OrderedDict()
         self._current: ContextVar[Client] = ContextVar("client")
 
-    def heard(self, key: str) -> bool:
+    def note_request(self, key: str) -> bool:
         """Note whom the message is from that is being answered. Return whether it was not known."""
         client = self._clients.get(key)
         is_new = client is None
@@ -101,7 +101,7 @@ class Clients:
             if len(self._clients) >= self._most:
                 del self._clients[self._first_to_go()]
             client = self._clients[key] = Client(Session(require_read=self._require_read))
-        client.heard_at = self._clock()
+        client.last_seen_at = self._clock()
         self._clients.move_to_end(key)
         self._current.set(client)
         return is_new
@@ -113,7 +113,7 @@ class Clients:
             claim = client.claim(now)
             if claim < least:
                 least, found = claim, key
-            if least <= (0 if client.is_silent(now) else 1):
+            if least <= (0 if client.is_inactive(now) else 1):
                 break  # nobody behind has less
         return found
 

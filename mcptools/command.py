@@ -11,9 +11,9 @@ from typing import Final, NoReturn, TypeVar
 
 from mcptools.catalogue import SETS, chosen
 from mcptools.directories import Directories
-from mcptools.limits import Limits
+from mcptools.limits import ServerLimits
 from mcptools.listening import NotLocal, listening
-from mcptools.upkeep import Upkeep
+from mcptools.upkeep import BackgroundGc
 from mcptools.version import version
 
 __all__ = ["main"]
@@ -116,7 +116,7 @@ def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace, direc
 
     limits = _limits(arguments)
     server = EditServer(directories, limits, offered=offered, require_read=arguments.require_read, approve=approve)
-    with nullcontext() if arguments.read_only else Upkeep(directories):
+    with nullcontext() if arguments.read_only else BackgroundGc(directories):
         if listener is None:
             server.run("stdio")
             return
@@ -252,7 +252,7 @@ def _some_names(given: str) -> list[str]:
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
     """Add the limits that can be set, with what they are if nobody sets them."""
-    usual = Limits()
+    usual = ServerLimits()
     limits = parser.add_argument_group("limits")
     size, space, share, seconds = _between(1, _MOST), _between(0, _MOST), _between(0.0, 1.0), _between(0.001, 86_400.0)
     count, whole = _between(1, 1_000_000), _between(1, 86_400)
@@ -284,8 +284,8 @@ def _between(least: NumberT, most: NumberT) -> Callable[[str], NumberT]:
     return number
 
 
-def _limits(arguments: argparse.Namespace) -> Limits:
-    return Limits(
+def _limits(arguments: argparse.Namespace) -> ServerLimits:
+    return ServerLimits(
         max_file_bytes=arguments.max_file_bytes,
         min_free_space=arguments.min_free_space,
         binary_check_bytes=arguments.binary_check_bytes,

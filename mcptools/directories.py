@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Final
 
 from mcptools.display import SPELT_OUT, one_line, shown
-from mcptools.failures import Failure, Kind, failure_of
+from mcptools.failures import Failure, FailureKind, failure_of
 from mcptools.roots import intersected
 from objstore import CasError, EditView, FileChanged, Files, NotAWorkspace, Workspace, real_path
 
@@ -80,7 +80,7 @@ class Directories:
         if SPELT_OUT in path:
             self.files_of(path)
 
-    def changing(self, path: str, foresee: Callable[[], object]) -> tuple[Workspace, tuple[str, ...]]:
+    def changing(self, path: str, precheck: Callable[[], object]) -> tuple[Workspace, tuple[str, ...]]:
         """Return the workspace that `path` belongs to, and below which canonical paths of it a call on it may reach.
 
         (): everywhere in it. Its store is made if there is none. `foresee`: refuses what it can before that, because a
@@ -90,7 +90,7 @@ class Directories:
         root = self.root_of(path)
         workspace = self._opened.recorded(self.homes[root])
         if workspace is None:
-            foresee()
+            precheck()
             return self._opened.workspace(self.homes[root], self._opening), self._parts(root)
         workspace.reopen()
         return workspace, self._parts(root)
@@ -138,11 +138,11 @@ class Directories:
         except FileChanged as error:
             raise failure_of(error, path) from error
         except ValueError as error:  # a NUL, or half a character
-            raise Failure(Kind.INVALID_REQUEST, f"Not a usable path: {shown(path)!r}", path=path) from error
+            raise Failure(FailureKind.INVALID_REQUEST, f"Not a usable path: {shown(path)!r}", path=path) from error
         if named in self.homes:
             return named
         raise Failure(
-            Kind.PERMISSION_DENIED,
+            FailureKind.PERMISSION_DENIED,
             f"Permission denied: {shown(path)}",
             hint=f"It is outside the allowed directories: {self.listed()}",
             path=path,
@@ -237,13 +237,13 @@ def _nowhere(path: str, *, given: bool) -> Failure:
         else "Start the server with a directory, as in `editledger DIR`, or let the client name its roots."
     )
     message = f"No directory is allowed to work in: {shown(path)}"
-    return Failure(Kind.PERMISSION_DENIED, message, hint=hint, path=path)
+    return Failure(FailureKind.PERMISSION_DENIED, message, hint=hint, path=path)
 
 
 def not_absolute(path: str) -> Failure:
     """Return the refusal of a path that does not say which directory it is in."""
     message = f"Path must be absolute: {shown(path)}"
-    return Failure(Kind.INVALID_REQUEST, message, hint=_elsewhere(path), path=path)
+    return Failure(FailureKind.INVALID_REQUEST, message, hint=_elsewhere(path), path=path)
 
 
 def of_directory(path: str) -> Failure | None:
@@ -252,7 +252,7 @@ def of_directory(path: str) -> Failure | None:
         return None
     message = f"Not the path of a file, for it ends as a directory's: {shown(path)}"
     hint = "Leave the slash out if a file is meant; create_directory makes a directory."
-    return Failure(Kind.INVALID_REQUEST, message, hint=hint, path=path)
+    return Failure(FailureKind.INVALID_REQUEST, message, hint=hint, path=path)
 
 
 def _refuse_shown(files: Files, path: str) -> None:
@@ -271,7 +271,7 @@ def _refuse_shown(files: Files, path: str) -> None:
             return  # so says whoever goes there
         if name not in there and name in map(shown, there):
             hint = "What is shown so has a name that is not UTF-8, and no tool can be given it: a person can rename it."
-            raise Failure(Kind.INVALID_REQUEST, f"Not a usable path: {path}", hint=hint, path=path)
+            raise Failure(FailureKind.INVALID_REQUEST, f"Not a usable path: {path}", hint=hint, path=path)
 
 
 def _elsewhere(path: str) -> str:

@@ -112,7 +112,7 @@ def apply_edits(
             lines = tuple(_line(staged.text, at) for at in places)
             return AmbiguousString(index=index, count=count, lines=lines)
         start, end = places[0], places[0] + len(edit.old)
-        prior = staged.torn_by(start, end)
+        prior = staged.overlapping_edit(start, end)
         if prior is not None:
             return EditsOverlap(index=index, prior=prior)
         first = _line(staged.text, start)
@@ -138,7 +138,7 @@ class _Staged:
         self.spans: list[Span] = []
         self._written: list[_Written] = []
 
-    def torn_by(self, start: int, end: int) -> int | None:
+    def overlapping_edit(self, start: int, end: int) -> int | None:
         """Return the first edit whose text lies partly inside this stretch, without holding all of it."""
         for written in self._written:
             apart = written.end <= start or end <= written.start

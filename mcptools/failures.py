@@ -30,10 +30,10 @@ from objstore import (
     StoreLocked,
 )
 
-__all__ = ["Failure", "Kind", "Unexplained", "explaining", "failure_of"]
+__all__ = ["Failure", "FailureKind", "LazyFailure", "failure_of", "resolving_lazy_failures"]
 
 
-class Kind(Enum):
+class FailureKind(Enum):
     """What went wrong: a number (`code`) and a name (`type`), either of which a client may rely on.
 
     The numbers are those of `multi_edit_text_file` and the names those of the patch tools, as far as these go.
@@ -79,7 +79,7 @@ class Kind(Enum):
 class Failure(Exception):
     """A tool did not do what it was asked; no file changed."""
 
-    def __init__(self, kind: Kind, message: str, /, *, hint: str = "", **facts: object) -> None:
+    def __init__(self, kind: FailureKind, message: str, /, *, hint: str = "", **facts: object) -> None:
         self.kind = kind
         self.hint = hint  # a sentence that helps to mend the call; "": the message says it all
         self.facts: Mapping[str, object] = facts
@@ -100,45 +100,45 @@ class Failure(Exception):
         return Failure(self.kind, str(self), hint=self.hint, **{**self.facts, **facts})
 
 
-class Unexplained(Failure):
+class LazyFailure(Failure):
     """A failure of which more can be told, once nobody waits for the call any more: to find it out takes time."""
 
-    def __init__(self, kind: Kind, message: str, explain: Callable[[], Failure]) -> None:
+    def __init__(self, kind: FailureKind, message: str, explain: Callable[[], Failure]) -> None:
         super().__init__(kind, message)
         self.explain = explain
 
 
 @contextmanager
-def explaining() -> Iterator[None]:
+def resolving_lazy_failures() -> Iterator[None]:
     """Turn a failure that is not yet explained into what is to be told of it."""
     try:
         yield
-    except Unexplained as refusal:
+    except LazyFailure as refusal:
         raise refusal.explain() from refusal
 
 
 _ELSEWHERE: Final = "That is another mount: write the file there and delete it here."
 
-_SHUT: Final = "A person has to let the server read and write there."
+_PERMISSION_HINT: Final = "A person has to let the server read and write there."
 
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
-_KIND_OF: Final[Mapping[type[CasError], Kind]] = {
-    FileMissing: Kind.FILE_NOT_FOUND,
-    PathOutside: Kind.PERMISSION_DENIED,
-    PathReserved: Kind.PERMISSION_DENIED,
-    PermissionRefused: Kind.PERMISSION_DENIED,
-    PathInvalid: Kind.INVALID_REQUEST,
-    NamesShared: Kind.INVALID_REQUEST,
-    PathIsSymlink: Kind.SYMLINK,
-    FileTooLarge: Kind.RESOURCE_LIMIT,
-    BlobTooLarge: Kind.RESOURCE_LIMIT,
-    FileChanged: Kind.STALE_FILE,
-    FileExists: Kind.FILE_EXISTS,
-    StoreLocked: Kind.LOCKED,
-    DiskFull: Kind.DISK_SPACE,
-    EditExpired: Kind.EXPIRED,
-    ConversationReserved: Kind.INVALID_REQUEST,
+_KIND_OF: Final[Mapping[type[CasError], FailureKind]] = {
+    FileMissing: FailureKind.FILE_NOT_FOUND,
+    PathOutside: FailureKind.PERMISSION_DENIED,
+    PathReserved: FailureKind.PERMISSION_DENIED,
+    PermissionRefused: FailureKind.PERMISSION_DENIED,
+    PathInvalid: FailureKind.INVALID_REQUEST,
+    NamesShared: FailureKind.INVALID_REQUEST,
+    PathIsSymlink: FailureKind.SYMLINK,
+    FileTooLarge: FailureKind.RESOURCE_LIMIT,
+    BlobTooLarge: FailureKind.RESOURCE_LIMIT,
+    FileChanged: FailureKind.STALE_FILE,
+    FileExists: FailureKind.FILE_EXISTS,
+    StoreLocked: FailureKind.LOCKED,
+    DiskFull: FailureKind.DISK_SPACE,
+    EditExpired: FailureKind.EXPIRED,
+    ConversationReserved: FailureKind.INVALID_REQUEST,
 }
 
 
@@ -157,16 +157,16 @@ def failure_of(error: CasError | OSError, *paths: str) -> Failure:
             about = min((path for path in paths if _is_about(error, path)), key=len, default=others)
             return _failure_of_path(error, about, is_shut=about not in paths)
         case CallAborted(__cause__=DiskFailed(__cause__=OSError(errno=errno.EXDEV))):
-            return Failure(Kind.IO, shown(str(error)), hint=_ELSEWHERE)
+            return Failure(FailureKind.IO, shown(str(error)), hint=_ELSEWHERE)
         case CasError():
-            return Failure(_KIND_OF.get(type(error), Kind.IO), shown(str(error)))
+            return Failure(_KIND_OF.get(type(error), FailureKind.IO), shown(str(error)))
         case PermissionError():
             about = _place_of(error, paths[0])
-            hint = "" if about in paths else _SHUT
-            return Failure(Kind.PERMISSION_DENIED, f"Permission denied: {shown(about)}", hint=hint, path=about)
+            hint = "" if about in paths else _PERMISSION_HINT
+            return Failure(FailureKind.PERMISSION_DENIED, f"Permission denied: {shown(about)}", hint=hint, path=about)
         case _:
             about = _place_of(error, paths[0])
-            kind = Kind.DISK_SPACE if error.errno in _NO_SPACE else Kind.IO
+            kind = FailureKind.DISK_SPACE if error.errno in _NO_SPACE else FailureKind.IO
             return Failure(kind, f"{error.strerror or type(error).__name__}: {shown(about)}", path=about)
 
 
@@ -180,7 +180,7 @@ def _place_of(error: OSError, path: str) -> str:
 
 
 def _failure_of_path(error: PathError, path: str, *, is_shut: bool) -> Failure:
-    kind = _KIND_OF.get(type(error), Kind.IO)
+    kind = _KIND_OF.get(type(error), FailureKind.IO)
     sentence = str(error)
     if sentence.endswith(error.path):
         sentence = sentence.removesuffix(error.path) + path
@@ -194,6 +194,6 @@ def _failure_of_path(error: PathError, path: str, *, is_shut: bool) -> Failure:
         case FileTooLarge():
             return Failure(kind, sentence, path=path, size=error.size, limit=error.limit)
         case PermissionRefused() if is_shut:
-            return Failure(kind, sentence, hint=_SHUT, path=path)
+            return Failure(kind, sentence, hint=_PERMISSION_HINT, path=path)
         case _:
             return Failure(kind, sentence, path=path)

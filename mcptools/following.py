@@ -9,12 +9,12 @@ import anyio.to_thread
 
 from mcptools.clients import Client, Clients
 from mcptools.directories import Directories
-from mcptools.news import Changed, News, addresses
+from mcptools.news import Changed, ChangeFeed, addresses
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
-__all__ = ["Following", "Telling"]
+__all__ = ["SubscriptionFeed", "Telling"]
 
 Telling: TypeAlias = Callable[[str | None], Awaitable[None]]
 """Tells somebody that an address reads anew; None: that something is listed anew."""
@@ -23,12 +23,14 @@ _ROUND: Final = 0.5
 """Seconds between two looks for what others have done."""
 
 
-class Following:
+class SubscriptionFeed:
     """Who listens to one server: on streams, or by having subscribed to addresses on a connection of the older era."""
 
-    def __init__(self, news: News, clients: Clients, within: Callable[[Client, tuple[str, ...]], Directories]) -> None:
+    def __init__(
+        self, change_feed: ChangeFeed, clients: Clients, within: Callable[[Client, tuple[str, ...]], Directories]
+    ) -> None:
         """`within`: narrows the directories to a client's roots."""
-        self._news = news
+        self._change_feed = change_feed
         self._clients = clients
         self._within = within
         self._beginning = anyio.Lock()
@@ -52,16 +54,16 @@ class Following:
             with anyio.move_on_after(_ROUND):
                 await self._is_new.wait()
             self._is_new = anyio.Event()
-            if self.is_heard():
+            if self.has_listeners():
                 await self._tell()
             else:
                 self._is_on = anyio.Event()
 
-    def look_now(self) -> None:
+    def poll_now(self) -> None:
         """Look at once, where somebody listens, and don't wait for that."""
         self._is_new.set()
 
-    def is_heard(self) -> bool:
+    def has_listeners(self) -> bool:
         """Return whether anybody listens."""
         return self._opening > 0 or bool(self._clients.subscribers())
 
@@ -69,7 +71,7 @@ class Following:
         """Make whatever is recorded or decided from now on news."""
         async with self._beginning:  # what the first listener is to hear of must not be no news for the second
             if not self._is_on.is_set():
-                await anyio.to_thread.run_sync(self._news.begin)
+                await anyio.to_thread.run_sync(self._change_feed.begin)
                 self._is_on.set()
 
     @asynccontextmanager
@@ -98,16 +100,16 @@ class Following:
 
         What it has still to be told it is told once.
         """
-        client.to_tell.update(dict.fromkeys(addresses))
-        if client.to_tell and not client.is_being_told and self._tasks is not None:
+        client.pending_notifications.update(dict.fromkeys(addresses))
+        if client.pending_notifications and not client.is_being_told and self._tasks is not None:
             client.is_being_told = True
             self._tasks.start_soon(self._tell_all, client)
 
     async def _tell_all(self, client: Client) -> None:
         try:
-            while client.to_tell:
-                address = next(iter(client.to_tell))
-                del client.to_tell[address]  # what changes from now on is to be told again
+            while client.pending_notifications:
+                address = next(iter(client.pending_notifications))
+                del client.pending_notifications[address]  # what changes from now on is to be told again
                 if client.tell is not None:
                     await client.tell(address)
         finally:
@@ -115,7 +117,7 @@ class Following:
 
     async def _tell(self) -> None:
         """Tell the news, if there are any, to streams and to each connection that has subscribed."""
-        changed = await anyio.to_thread.run_sync(self._news.since)
+        changed = await anyio.to_thread.run_sync(self._change_feed.since)
         if not changed:
             return
         for client, tell in list(self._streams.values()):

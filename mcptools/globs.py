@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-__all__ = ["TooMany", "from_start", "leads_into", "matches"]
+__all__ = ["TooManyAlternatives", "from_start", "leads_into", "matches"]
 
 _SPECIAL: Final = frozenset("*?[")
 
@@ -23,7 +23,7 @@ _MOST: Final = 1000
 """Patterns that one with braces may stand for."""
 
 
-class TooMany(Exception):
+class TooManyAlternatives(Exception):
     """A pattern stands for more others than are tried."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ def _meant(pattern: str) -> Sequence[str]:
         else:
             found[one] = None
         if len(left) + len(found) > _MOST:
-            raise TooMany
+            raise TooManyAlternatives
     return tuple(found)
 
 

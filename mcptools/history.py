@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from mcptools.answers import Answer
 from mcptools.display import LONGEST_WORDS, cut, one_line, shown
-from mcptools.failures import Failure, Kind
+from mcptools.failures import Failure, FailureKind
 from mcptools.findings import EditListed, EditShown, EditsListed, ReasonGiven
 from mcptools.paging import Page, fitted, page_of
 from mcptools.reading import OffsetArgument
@@ -90,7 +90,7 @@ class History(Toolset):
     ) -> Answer[EditShown]:
         """Show a recorded edit as a diff, with its status and the reviewer's reason."""
         _check_offset(offset)
-        missing = Failure(Kind.INVALID_REQUEST, f"No edit has the number {edit} here", edit=edit)
+        missing = Failure(FailureKind.INVALID_REQUEST, f"No edit has the number {edit} here", edit=edit)
         with telling(directory or "."):
             workspace = self._recorded(directory)
             if workspace is None:
@@ -168,7 +168,7 @@ class History(Toolset):
         """Return the workspace that a path belongs to, or None where nothing is recorded. Raises as `recorded_of`."""
         if not path and len(self._directories.roots) > 1:
             raise Failure(
-                Kind.INVALID_REQUEST,
+                FailureKind.INVALID_REQUEST,
                 "Say in which directory: several are served",
                 hint=self._directories.listed(),
             )
@@ -177,7 +177,9 @@ class History(Toolset):
 
 def _check_offset(offset: int) -> None:
     if not 0 <= offset <= MAX_INT:
-        raise Failure(Kind.INVALID_REQUEST, f"offset cannot be {'negative' if offset < 0 else f'over {MAX_INT}'}")
+        raise Failure(
+            FailureKind.INVALID_REQUEST, f"offset cannot be {'negative' if offset < 0 else f'over {MAX_INT}'}"
+        )
 
 
 def edit_diff(workspace: Workspace, view: EditView, *, is_joined: bool = False) -> bytes:

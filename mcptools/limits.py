@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-__all__ = ["Limits"]
+__all__ = ["ServerLimits"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ServerLimits:
     """What tools and the server take, give and look at, at most."""
 
     max_file_bytes: int = 10 << 20  # of a file that is read or edited

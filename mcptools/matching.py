@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple, Self, TypeAlias
 
 from mcptools.display import shown
-from mcptools.failures import Failure, Kind
+from mcptools.failures import Failure, FailureKind
 from mcptools.watching import checkpoint
 from objstore import split_lines
 
@@ -67,7 +67,7 @@ class TooSlow(Exception):
 def too_slow(pattern: str, seconds: float) -> Failure:
     """Return the refusal of a pattern that takes longer than it may in one file: no other call would do better."""
     message = f"Looking for {shown(pattern)!r} takes longer than {seconds:g} s"
-    return Failure(Kind.RESOURCE_LIMIT, message, hint="Use a simpler expression.")
+    return Failure(FailureKind.RESOURCE_LIMIT, message, hint="Use a simpler expression.")
 
 
 @contextmanager
@@ -77,7 +77,7 @@ def matching(pattern: str, *, use_regex: bool, ignore_case: bool, seconds: float
     Raises Failure for an empty pattern, and for one that is no regular expression.
     """
     if not pattern:
-        raise Failure(Kind.INVALID_REQUEST, "The text to look for cannot be empty")
+        raise Failure(FailureKind.INVALID_REQUEST, "The text to look for cannot be empty")
     flags = re.IGNORECASE if ignore_case else re.NOFLAG
     if not use_regex:
         yield _literal(re.compile(re.escape(pattern), flags))
@@ -90,7 +90,7 @@ def matching(pattern: str, *, use_regex: bool, ignore_case: bool, seconds: float
             if not reason:
                 raise
             message = f"Not a regular expression: {shown(pattern)!r}: {reason}"
-            raise Failure(Kind.INVALID_REQUEST, message) from None
+            raise Failure(FailureKind.INVALID_REQUEST, message) from None
         yield lambda content: [Hit(*map(int, hit.split(b":"))) for hit in child.ask(content).split()]
 
 

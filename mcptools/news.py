@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from mcptools.directories import Directories
 from objstore import CasError, EditView, Seen, Workspace
 
-__all__ = ["Changed", "News", "addresses"]
+__all__ = ["ChangeFeed", "Changed", "addresses"]
 
 Changed: TypeAlias = tuple[Workspace, EditView]
 """An edit that reads otherwise, and where it is recorded."""
@@ -16,7 +16,7 @@ Changed: TypeAlias = tuple[Workspace, EditView]
 _log: Final = logging.getLogger(__name__)
 
 
-class News:
+class ChangeFeed:
     """Follows the stores of the served directories. Safe to use from several threads."""
 
     def __init__(self, directories: Directories) -> None:

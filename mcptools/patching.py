@@ -13,7 +13,7 @@ from typing import Annotated, Final, assert_never
 from mcptools import refusals
 from mcptools.answers import Answer
 from mcptools.display import cut, one_line, shown
-from mcptools.failures import Failure, Kind
+from mcptools.failures import Failure, FailureKind
 from mcptools.patch_parser import InvalidPatch, parse_patches
 from mcptools.patchanswers import (
     AffectedLineRange,
@@ -29,7 +29,7 @@ from mcptools.patchanswers import (
     PatchValidated,
     RevertedChanges,
 )
-from mcptools.safety import Safeguarded, refusing
+from mcptools.safety import CheckedFiles, refusing
 from mcptools.toolset import ConversationArgument, absolute, not_applied, nothing_to_change
 from mcptools.unifieddiff import AmbiguousContext, Applied, ContextMismatch, FilePatch, apply_patch
 from mcptools.watching import checkpoint
@@ -56,7 +56,7 @@ _NOTHING: Final = FilePatch(source="", target="", hunks=(), bridges=True)
 """The patch that says nothing."""
 
 
-class Patching(Safeguarded):
+class Patching(CheckedFiles):
     """Patches of one file, and patches as such."""
 
     def apply_patch(
@@ -153,7 +153,7 @@ class Patching(Safeguarded):
             raise (unsafe or failure).with_facts(file_path=path, valid=False) from failure
         try:
             if found is None:
-                raise unsafe or Failure(Kind.INTERNAL, "a file was neither found nor refused")
+                raise unsafe or Failure(FailureKind.INTERNAL, "a file was neither found nor refused")
             made = applied(found.bytes, part)
             self._changeable(file_path)
         except Failure as failure:
@@ -216,7 +216,7 @@ class Patching(Safeguarded):
     ) -> Answer[PatchGenerated]:
         """Generate a patch from two files. Nothing is written."""
         if context_lines < 0:
-            raise Failure(Kind.INVALID_REQUEST, f"context_lines must not be negative: {context_lines}")
+            raise Failure(FailureKind.INVALID_REQUEST, f"context_lines must not be negative: {context_lines}")
         before = self._version(original_file, "Original")
         after = self._version(modified_file, "Modified")
         patch = unified_diff(
@@ -263,17 +263,17 @@ class Patching(Safeguarded):
         try:
             content = self._checked(path).bytes
         except Failure as failure:
-            if failure.kind is not Kind.FILE_NOT_FOUND:
+            if failure.kind is not FailureKind.FILE_NOT_FOUND:
                 raise
             raise Failure(failure.kind, f"{which} file not found: {shown(path)}") from failure
         if is_binary(content):  # by the store's own measure, which says what a diff can show
-            raise Failure(Kind.BINARY_FILE, f"Binary files are not supported: {shown(path)}")
+            raise Failure(FailureKind.BINARY_FILE, f"Binary files are not supported: {shown(path)}")
         try:
             content.decode()
         except UnicodeDecodeError as error:
             line = content.count(b"\n", 0, error.start) + 1
             message = f"File is not UTF-8 at line {line}: {shown(path)}"
-            raise Failure(Kind.ENCODING, message, line=line) from error
+            raise Failure(FailureKind.ENCODING, message, line=line) from error
         return content
 
 
@@ -306,7 +306,7 @@ def _told_of_creation(patch: str) -> Iterator[None]:
     try:
         yield
     except Failure as failure:
-        parts = parts_of(patch) if failure.kind is Kind.FILE_NOT_FOUND and not failure.hint else ()
+        parts = parts_of(patch) if failure.kind is FailureKind.FILE_NOT_FOUND and not failure.hint else ()
         if isinstance(parts, InvalidPatch) or [part.source for part in parts] != [None]:
             raise
         hint = "The patch creates a file: use write_file."

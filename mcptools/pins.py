@@ -11,7 +11,7 @@ from typing import Final
 
 from objstore import BlobId
 
-__all__ = ["Pins"]
+__all__ = ["SeenVersions"]
 
 _MOST_BYTES: Final = 64 << 20
 _MOST_FILES: Final = 10_000
@@ -19,7 +19,7 @@ _VERSIONS: Final = 8
 """Of one file."""
 
 
-class Pins:
+class SeenVersions:
     """The last versions of each file, by name, and the bytes of those that are stored nowhere else."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Final, TypeAlias
 
 from mcptools.answers import Answer, DirectoryListed, FileRead, ListedEntry, TextRead
 from mcptools.display import LONGEST_WORDS, cut, decoded, line_endings, one_line, shown, unnameable
-from mcptools.failures import Failure, Kind
+from mcptools.failures import Failure, FailureKind
 from mcptools.findings import AllowedDirectories, FileDescribed, FileOfMany, FilesRead, LinesRead
 from mcptools.hashline import hashlines, hashlines_around
 from mcptools.matching import TooSlow, matching, too_slow
@@ -203,7 +203,7 @@ class Reading(Toolset):
         """Return a text file as it stands; whether the model sees it is not yet said. Raises Failure."""
         files, found = self._look(path)
         if self._is_binary(found.bytes):
-            raise Failure(Kind.BINARY_FILE, f"Cannot read binary file as text: {shown(path)}", path=path)
+            raise Failure(FailureKind.BINARY_FILE, f"Cannot read binary file as text: {shown(path)}", path=path)
         return files, found
 
     def _showed(self, files: Files, found: Content, lines: Iterable[range], *, of: int) -> None:
@@ -214,7 +214,7 @@ class Reading(Toolset):
         self, path: str, choose: Callable[[bytes], list[int]], offset: int, *, before: int, after: int
     ) -> Answer[LinesRead]:
         if min(before, after) < 0:
-            raise Failure(Kind.INVALID_REQUEST, "before and after cannot be negative")
+            raise Failure(FailureKind.INVALID_REQUEST, "before and after cannot be negative")
         self._check_page(offset, 0)
         files, found = self._text(path)
         lines = split_lines(found.bytes)
@@ -309,7 +309,7 @@ class Reading(Toolset):
     @staticmethod
     def _check_page(offset: int, limit: int) -> None:
         if min(offset, limit) < 0:
-            raise Failure(Kind.INVALID_REQUEST, "offset and limit cannot be negative")
+            raise Failure(FailureKind.INVALID_REQUEST, "offset and limit cannot be negative")
 
 
 def _size(line: bytes) -> int:
@@ -320,10 +320,12 @@ def _size(line: bytes) -> int:
 def _range(spelling: str) -> tuple[int, int]:
     found = _RANGE.fullmatch(spelling)
     if found is None:
-        raise Failure(Kind.INVALID_REQUEST, f'Not a line or a range of lines, as "5" or "10-20": {shown(spelling)!r}')
+        raise Failure(
+            FailureKind.INVALID_REQUEST, f'Not a line or a range of lines, as "5" or "10-20": {shown(spelling)!r}'
+        )
     first, last = int(found[1]), int(found[2] or found[1])
     if last < first:
-        raise Failure(Kind.INVALID_REQUEST, f"The range ends before it begins: {spelling}")
+        raise Failure(FailureKind.INVALID_REQUEST, f"The range ends before it begins: {spelling}")
     return first, last
 
 

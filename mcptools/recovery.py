@@ -16,7 +16,7 @@ from typing import Annotated, ClassVar, Final, TypeAlias, TypedDict, assert_neve
 from mcptools.answers import Answer
 from mcptools.backups import keep_times, stage_backup
 from mcptools.display import LONGEST_WORDS, shown
-from mcptools.failures import Failure, Kind
+from mcptools.failures import Failure, FailureKind
 from mcptools.paging import page_of
 from mcptools.patch_parser import InvalidPatch
 from mcptools.patchanswers import (
@@ -35,17 +35,17 @@ from mcptools.session import FileKey, Knowledge
 from mcptools.toolset import (
     UNCHANGED,
     ConversationArgument,
-    Remembered,
+    MemoizedChange,
     absolute,
     conversation_notes,
-    is_long,
+    is_expensive,
     nothing_to_change,
 )
 from mcptools.unifieddiff import Applied, FilePatch
 from mcptools.watching import progress
 from objstore import BlobId, Call, CallOutcome, Content, Operation, Workspace, blob_id, hunks_from_spans
 
-__all__ = ["PatchOp", "Recovery", "Strategy"]
+__all__ = ["PatchOp", "PatchStrategies", "Strategy"]
 
 _ONLY_BACKED_UP: Final = (
     "The file reads so already: no change of it was recorded, but its backup was, and Undo would delete that."
@@ -79,7 +79,7 @@ class _Patch:
         self.file_path = op.file_path
         self.text = op.patch
         self._parts = parts_of(op.patch)
-        self._applied: tuple[FilePatch, Remembered[Applied]] | None = None
+        self._applied: tuple[FilePatch, MemoizedChange[Applied]] | None = None
 
     @property
     def hunks(self) -> int:
@@ -93,11 +93,11 @@ class _Patch:
     def applied(self, content: bytes, part: FilePatch) -> Applied:
         """Return what a part of it makes of a file. Raises Failure."""
         if self._applied is None or self._applied[0] is not part:
-            self._applied = part, Remembered(functools.partial(applied, part=part))
+            self._applied = part, MemoizedChange(functools.partial(applied, part=part))
         return self._applied[1](content)
 
 
-class Recovery(Patching):
+class PatchStrategies(Patching):
     """Patches that are applied together."""
 
     def apply_patches(
@@ -114,15 +114,15 @@ class Recovery(Patching):
     ) -> Answer[PatchesApplied]:
         """Apply several patches together: if one does not fit, no file changes."""
         if not patches:
-            raise Failure(Kind.INVALID_REQUEST, "Patches array cannot be empty")
+            raise Failure(FailureKind.INVALID_REQUEST, "Patches array cannot be empty")
         if keep_backup and strategy in {Strategy.TRY_REVERT, Strategy.ATOMIC}:
             hint = "Leave keep_backup out, or call backup_file for each file first."
-            raise Failure(Kind.INVALID_REQUEST, f"{strategy.value} keeps no backup", hint=hint)
+            raise Failure(FailureKind.INVALID_REQUEST, f"{strategy.value} keeps no backup", hint=hint)
         read = [_Patch(op) for op in patches]
         searches = Counter[str]()
         for op in read:
             searches[op.file_path] += op.hunks
-        if any(map(is_long, searches.values())):
+        if any(map(is_expensive, searches.values())):
             with suppress(Failure):  # what goes wrong is told of the files as they are under the lock
                 self._try_all(read, [])
         match strategy:
@@ -143,10 +143,10 @@ class Recovery(Patching):
         path = patches[0].file_path
         if any(op.file_path != path for op in patches):
             message = "try_revert takes patches of one file"
-            raise Failure(Kind.INVALID_REQUEST, message, hint="For several files there is atomic.")
+            raise Failure(FailureKind.INVALID_REQUEST, message, hint="For several files there is atomic.")
         done = 0
 
-        def foresee() -> None:
+        def precheck() -> None:
             nonlocal done
             trial: _Trial = {}
             for op in patches:
@@ -156,7 +156,7 @@ class Recovery(Patching):
 
         try:
             self._checked(path, write=True, space=True)
-            with self._changing("apply_patches", path, conversation, foresee=foresee) as (workspace, call):
+            with self._changing("apply_patches", path, conversation, precheck=precheck) as (workspace, call):
                 staging = _Staging(workspace, call)
                 for op in patches:
                     progress(done + 1, len(patches), shown(op.file_path))
@@ -180,7 +180,10 @@ class Recovery(Patching):
             raise Failure(failure.kind, message, hint=failure.hint, **failure.facts, phase="backup") from failure
         with (
             refusing(restored=True, phase="apply"),
-            self._changing("apply_patches", path, conversation, foresee=lambda: self._try({}, op)) as (workspace, call),
+            self._changing("apply_patches", path, conversation, precheck=lambda: self._try({}, op)) as (
+                workspace,
+                call,
+            ),
         ):
             staging = _Staging(workspace, call)
             # Without `keep` there is no need of a second copy on disk: the store holds what the file was.
@@ -212,17 +215,17 @@ class Recovery(Patching):
             raise self._not_all_fit(failures, len(patches))
         if len(roots) > 1:
             message = "Files in several allowed directories can't be changed together"
-            raise Failure(Kind.INVALID_REQUEST, message, hint="Make one call for each directory.")
+            raise Failure(FailureKind.INVALID_REQUEST, message, hint="Make one call for each directory.")
         first, *others = (op.file_path for op in patches)
-        foresee = functools.partial(self._try_all, patches, failures)
+        precheck = functools.partial(self._try_all, patches, failures)
         try:
             with self._changing(
                 "apply_patches",
                 first,
                 conversation,
                 *others,
-                foresee=foresee,
-                takes_unread=True,
+                precheck=precheck,
+                allows_unread=True,
                 waiting=(turn, steps),
             ) as (workspace, call):
                 staging = _Staging(workspace, call)
@@ -256,8 +259,8 @@ class Recovery(Patching):
             facts = self._checked_with_facts(path, write=True, space=True)[1]
             steps[step] = {"passed": True, "details": None}
             step = "validation"
-            foresee = functools.partial(self._try, {}, op)
-            with self._changing("apply_patches", path, conversation, foresee=foresee) as (workspace, call):
+            precheck = functools.partial(self._try, {}, op)
+            with self._changing("apply_patches", path, conversation, precheck=precheck) as (workspace, call):
                 staging = _Staging(workspace, call)
                 before = call.read(path)
                 part, made = self._stage(staging, op)
@@ -270,7 +273,7 @@ class Recovery(Patching):
                 self._session.backed_up(workspace.root, before.path, before.blob, outcome.edits)
                 untimely = keep_times(workspace, backup, facts)
         except Failure as failure:
-            told = self._unfit(op, failure) if step == "validation" else failure
+            told = self._mismatch_of(op, failure) if step == "validation" else failure
             steps[step] = {"passed": False, "details": told.flat()}
             if step == "apply":
                 restored = {"success": True, "message": "The file is as it was, and no backup was left"}
@@ -319,7 +322,7 @@ class Recovery(Patching):
             failures=[{"file": shown(path), "reason": str(failure)} for path, failure in page.items],
         )
 
-    def _unfit(self, op: _Patch, failure: Failure) -> Failure:
+    def _mismatch_of(self, op: _Patch, failure: Failure) -> Failure:
         """Return what validate_patch says of a patch that does not fit, or the failure, if it fits by now."""
         try:
             self.validate_patch(op.file_path, op.text)
@@ -403,7 +406,7 @@ class _Staging:
 def _only(patches: Sequence[_Patch], strategy: Strategy) -> _Patch:
     """Return the one patch that a strategy takes. Raises Failure."""
     if len(patches) > 1:
-        raise Failure(Kind.INVALID_REQUEST, f"{strategy.value} takes one patch, not {len(patches)}")
+        raise Failure(FailureKind.INVALID_REQUEST, f"{strategy.value} takes one patch, not {len(patches)}")
     return patches[0]
 
 

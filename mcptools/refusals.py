@@ -7,29 +7,29 @@ from typing import Final
 from mcptools.anchored import AnchorAmbiguous, AnchorMissing, EndBeforeStart, OperationsOverlap, TaggedContent
 from mcptools.display import decoded, shown
 from mcptools.exact import AmbiguousString, EditsOverlap, MissingString
-from mcptools.failures import Failure, Kind, Unexplained
+from mcptools.failures import Failure, FailureKind, LazyFailure
 from mcptools.hashline import hashlines_around
 from mcptools.nearest import Nearest, nearest
 from mcptools.patch_parser import InvalidPatch
 from mcptools.unifieddiff import AmbiguousContext, ContextMismatch
 from mcptools.watching import checkpoint
-from objstore import Clash, split_lines
+from objstore import RebaseConflict, split_lines
 
 __all__ = [
     "ambiguous_context",
     "ambiguous_string",
     "anchor_ambiguous",
     "anchor_missing",
+    "base_version_lost",
     "cannot_revert",
-    "clash",
     "context_mismatch",
     "edits_overlap",
     "end_before_start",
-    "forgotten",
     "invalid_patch",
     "missing_string",
     "not_utf8",
     "operations_overlap",
+    "rebase_conflict",
     "stale",
     "stale_anchors",
     "tagged_content",
@@ -54,7 +54,7 @@ _SHOWN_SO: Final = (
 _EMPTY: Final = "The file is empty: use write_file."
 
 
-def missing_string(refusal: MissingString, old_string: str) -> Unexplained:
+def missing_string(refusal: MissingString, old_string: str) -> LazyFailure:
     """Return the failure of an exact edit whose string does not occur."""
     message = f"Edit {refusal.index}: String not found: {shown(old_string)}"
 
@@ -72,15 +72,15 @@ def missing_string(refusal: MissingString, old_string: str) -> Unexplained:
             hints.append(str(near))
             facts["nearest"] = _facts(near)
         hint = shown(" ".join(hints))
-        return Failure(Kind.STRING_NOT_FOUND, message, hint=hint, edit_index=refusal.index, **facts)
+        return Failure(FailureKind.STRING_NOT_FOUND, message, hint=hint, edit_index=refusal.index, **facts)
 
-    return Unexplained(Kind.STRING_NOT_FOUND, message, explain)
+    return LazyFailure(FailureKind.STRING_NOT_FOUND, message, explain)
 
 
 def ambiguous_string(refusal: AmbiguousString, old_string: str) -> Failure:
     """Return the failure of an exact edit whose string occurs more than once."""
     return Failure(
-        Kind.STRING_AMBIGUOUS,
+        FailureKind.STRING_AMBIGUOUS,
         f"Edit {refusal.index}: String appears {refusal.count} times: {shown(old_string)}",
         hint=f"It begins at {_lines(refusal.lines)}. Give more of the lines around the one that is meant.",
         edit_index=refusal.index,
@@ -92,7 +92,7 @@ def ambiguous_string(refusal: AmbiguousString, old_string: str) -> Failure:
 def edits_overlap(refusal: EditsOverlap) -> Failure:
     """Return the failure of an exact edit that takes in part of what an earlier one wrote."""
     return Failure(
-        Kind.EDITS_CONFLICT,
+        FailureKind.EDITS_CONFLICT,
         f"Edit {refusal.index} conflicts with edit {refusal.prior}",
         hint="Its old_string holds part of what that edit wrote, and more. Make one edit of the two.",
         edit_index=refusal.index,
@@ -102,7 +102,7 @@ def edits_overlap(refusal: EditsOverlap) -> Failure:
 
 def invalid_patch(refusal: InvalidPatch) -> Failure:
     """Return the failure of a text that is no unified diff of one file."""
-    return Failure(Kind.INVALID_PATCH, shown(str(refusal)), hint=refusal.hint, patch_line=refusal.line)
+    return Failure(FailureKind.INVALID_PATCH, shown(str(refusal)), hint=refusal.hint, patch_line=refusal.line)
 
 
 def context_mismatch(refusal: ContextMismatch) -> Failure:
@@ -112,7 +112,7 @@ def context_mismatch(refusal: ContextMismatch) -> Failure:
     seen = "the end of the file" if found is None else f"'{found}'"
     message = f"Context mismatch at line {refusal.line}: expected '{expected}' but found {seen}"
     return Failure(
-        Kind.CONTEXT_MISMATCH,
+        FailureKind.CONTEXT_MISMATCH,
         message,
         hint=_mismatch_hint(refusal),
         line=refusal.line,
@@ -129,7 +129,7 @@ def not_utf8(refusal: ContextMismatch) -> Failure | None:
     if decoded(found)[1]:
         return None
     return Failure(
-        Kind.ENCODING,
+        FailureKind.ENCODING,
         f"File is not UTF-8 at line {refusal.line}, which the patch is about",
         hint=f"It is shown as '{_quotable(found)}', and no diff can spell it. If that line is meant, leave it out.",
         line=refusal.line,
@@ -160,7 +160,7 @@ def ambiguous_context(refusal: AmbiguousContext) -> Failure:
     else:
         message = f"Hunk {refusal.hunk} has no line that can be checked against the file"
         hint = "Give the lines around what it inserts as context."
-    return Failure(Kind.CONTEXT_MISMATCH, message, hint=hint, hunk=refusal.hunk, lines=list(refusal.places))
+    return Failure(FailureKind.CONTEXT_MISMATCH, message, hint=hint, hunk=refusal.hunk, lines=list(refusal.places))
 
 
 def stale(path: str, file_hash: str, *, is_readable: bool = True) -> Failure:
@@ -169,7 +169,7 @@ def stale(path: str, file_hash: str, *, is_readable: bool = True) -> Failure:
     `is_readable`: whether the file is no larger than what can be read here.
     """
     return Failure(
-        Kind.STALE_FILE,
+        FailureKind.STALE_FILE,
         f"File has changed since it was last read or written here: {shown(path)}",
         hint="Read all of it again, so that nobody's work is lost, then decide."
         if is_readable
@@ -190,7 +190,7 @@ def unread(path: str, file_hash: str, *, partly: bool = False, is_readable: bool
     elif partly:
         hint = "You have read a part of it: read all lines, or change the part."
     return Failure(
-        Kind.STALE_FILE,
+        FailureKind.STALE_FILE,
         f"File must be read before it is changed: {shown(path)}",
         hint=hint,
         path=path,
@@ -198,7 +198,7 @@ def unread(path: str, file_hash: str, *, partly: bool = False, is_readable: bool
     )
 
 
-def clash(refusal: Clash, path: str, file_hash: str, now: bytes) -> Failure:
+def rebase_conflict(refusal: RebaseConflict, path: str, file_hash: str, now: bytes) -> Failure:
     """Return the failure of a change that can't be carried over to the file as it is (`now`)."""
     last = refusal.start + refusal.count - 1
     there = f"lines {refusal.start}-{last}" if refusal.count > 1 else f"line {refusal.start}"
@@ -209,7 +209,7 @@ def clash(refusal: Clash, path: str, file_hash: str, now: bytes) -> Failure:
     shown_lines = [*range(refusal.start, last + 1)][:_MAX_SHOWN] or [refusal.start]
     fresh = hashlines_around(split_lines(now), shown_lines, longest=_LONGEST_SHOWN)
     return Failure(
-        Kind.REBASE_CONFLICT,
+        FailureKind.REBASE_CONFLICT,
         f"Part {refusal.hunk} of the change conflicts with what was done since you read {shown(path)}: {read} ({was})",
         hint=f"Nothing was changed. The file reads, around it:\n{fresh}" if fresh else "The file is empty now.",
         path=path,
@@ -221,10 +221,10 @@ def clash(refusal: Clash, path: str, file_hash: str, now: bytes) -> Failure:
     )
 
 
-def forgotten(path: str, file_hash: str) -> Failure:
+def base_version_lost(path: str, file_hash: str) -> Failure:
     """Return the failure of a change that can't be carried over, for the version it was made to is nowhere kept."""
     return Failure(
-        Kind.STALE_FILE,
+        FailureKind.STALE_FILE,
         f"File has changed since it was last read or written here: {path}",
         hint="The version that you read is no longer kept. Read the file again, and make the change anew.",
         path=path,
@@ -243,7 +243,7 @@ def stale_anchors(path: str, file_hash: str, fresh: str, *, given: str, was_read
         message = f"file_hash is not that of the file, nor of a version that you have read: {shown(path)}"
         hint = "" if _HASH.fullmatch(given) else "A file_hash is 64 hex digits and nothing else. "
     return Failure(
-        Kind.STALE_FILE,
+        FailureKind.STALE_FILE,
         message,
         hint=f"{hint}Its file_hash is now {file_hash}. {reads}",
         path=path,
@@ -255,7 +255,7 @@ def stale_anchors(path: str, file_hash: str, fresh: str, *, given: str, was_read
 def anchor_missing(refusal: AnchorMissing, fresh: str) -> Failure:
     """Return the failure of an operation whose anchor names no line."""
     return Failure(
-        Kind.ANCHOR_NOT_FOUND,
+        FailureKind.ANCHOR_NOT_FOUND,
         f"Operation {refusal.index}: Anchor not found: {refusal.anchor}",
         hint=f"No line has this tag. The file reads, around it:\n{fresh}" if fresh else _EMPTY,
         operation_index=refusal.index,
@@ -269,7 +269,7 @@ def anchor_ambiguous(refusal: AnchorAmbiguous, fresh: str) -> Failure:
     lines = list(refusal.lines)
     where = f"Line {refusal.anchor.line} has another tag, and {_lines(lines)} have this one."
     return Failure(
-        Kind.ANCHOR_AMBIGUOUS,
+        FailureKind.ANCHOR_AMBIGUOUS,
         f"Operation {refusal.index}: Anchor is ambiguous: {refusal.anchor}",
         hint=f"{where} The file reads, around it:\n{fresh}",
         operation_index=refusal.index,
@@ -282,7 +282,7 @@ def anchor_ambiguous(refusal: AnchorAmbiguous, fresh: str) -> Failure:
 def end_before_start(refusal: EndBeforeStart) -> Failure:
     """Return the failure of an operation on a range that runs backwards."""
     return Failure(
-        Kind.INVALID_REQUEST,
+        FailureKind.INVALID_REQUEST,
         f"Operation {refusal.index}: end_anchor is line {refusal.end}, above anchor, which is line {refusal.start}",
         operation_index=refusal.index,
     )
@@ -291,7 +291,7 @@ def end_before_start(refusal: EndBeforeStart) -> Failure:
 def operations_overlap(refusal: OperationsOverlap) -> Failure:
     """Return the failure of an operation on lines that an earlier one of the call is about."""
     return Failure(
-        Kind.EDITS_CONFLICT,
+        FailureKind.EDITS_CONFLICT,
         f"Operation {refusal.index} conflicts with operation {refusal.prior}",
         hint="Both are about the same lines. All anchors mean the file as you read it; make one operation of the two.",
         operation_index=refusal.index,
@@ -302,7 +302,7 @@ def operations_overlap(refusal: OperationsOverlap) -> Failure:
 def tagged_content(refusal: TaggedContent) -> Failure:
     """Return the failure of an operation whose new lines hold what only a reader is shown of the file's."""
     return Failure(
-        Kind.INVALID_REQUEST,
+        FailureKind.INVALID_REQUEST,
         f"Operation {refusal.index}: content begins with the tag of a line: {refusal.anchor}|",
         hint="Give the new lines alone, without numbers and tags. Where the file is really to hold them, another tool "
         "than this one writes them.",

@@ -7,7 +7,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from mcptools.catalogue import Traits
 from mcptools.display import LONGEST_WORDS, cut, cut_within
-from mcptools.failures import Failure, Kind
+from mcptools.failures import Failure, FailureKind
 
 if TYPE_CHECKING:
     from mcptools.answers import Answer
@@ -68,4 +68,4 @@ def invalid_arguments(name: str, error: ValidationError) -> Failure:
     page = page_of(wrong, len, offset=0, limit=0, budget=LONGEST_WORDS // 2)
     named = [*page.items, *([f"and {len(wrong) - page.next_offset} more"] if page.next_offset else [])]
     message = f"Invalid arguments for {name}: {'; '.join(named)}"
-    return Failure(Kind.INVALID_REQUEST, message, arguments=named)
+    return Failure(FailureKind.INVALID_REQUEST, message, arguments=named)

@@ -7,11 +7,11 @@ from typing import Final, TypeVar
 
 from mcptools.directories import Directories
 from mcptools.display import one_line, shown
-from mcptools.failures import Failure, Kind, failure_of
+from mcptools.failures import Failure, FailureKind, failure_of
 from mcptools.history import edit_diff, edit_listed, reasons_given
 from objstore import BlobId, BlobMissing, CasError, EditFilter, NoSuchName, Workspace
 
-__all__ = ["Entry", "Resources"]
+__all__ = ["ListedResource", "Resources"]
 
 _HASH_BYTES: Final = 32
 _MOST_LISTED: Final = 50
@@ -21,7 +21,7 @@ FoundT = TypeVar("FoundT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class ListedResource:
     """Something that is recorded, as it is listed."""
 
     address: str
@@ -88,12 +88,12 @@ class Resources:
             return found
         raise _missing(f"blob {hash}", refusals)
 
-    def newest(self) -> list[Entry]:
+    def newest(self) -> list[ListedResource]:
         """Return the newest edits, the newest first, and the conversations that they belong to.
 
         A directory that can't be looked into keeps none of the others from being listed.
         """
-        edits: list[tuple[int, Entry]] = []
+        edits: list[tuple[int, ListedResource]] = []
         conversations: dict[str, None] = {}
 
         def list_newest(workspace: Workspace) -> None:
@@ -102,7 +102,9 @@ class Resources:
                     listed = edit_listed(workspace, view)
                     name = f"edit {view.seq} of {one_line(listed.path)}"
                     words = f"{listed.status} {listed.operation}, +{listed.lines_added} -{listed.lines_removed} lines"
-                    edits.append((view.edit.time, Entry(address=f"cas://edit/{view.id.hex()}", name=name, words=words)))
+                    edits.append(
+                        (view.edit.time, ListedResource(address=f"cas://edit/{view.id.hex()}", name=name, words=words))
+                    )
                     conversations[view.edit.conversation] = None
 
         refusals: list[CasError | OSError] = []
@@ -111,7 +113,7 @@ class Resources:
             raise failure_of(refusals[0], "resources")
         edits.sort(key=lambda found: -found[0])
         return [entry for _, entry in edits] + [
-            Entry(address=f"cas://conversation/{name}", name=name, words="A conversation with its edits")
+            ListedResource(address=f"cas://conversation/{name}", name=name, words="A conversation with its edits")
             for name in conversations
         ]
 
@@ -139,7 +141,7 @@ class Resources:
         if not found or (refusals and not is_whole):
             raise _missing(what, refusals)
         if len(found) > 1:
-            raise Failure(Kind.INVALID_REQUEST, f"More than one directory has {shown(what)}; use the edit's id")
+            raise Failure(FailureKind.INVALID_REQUEST, f"More than one directory has {shown(what)}; use the edit's id")
         return found[0]
 
     def _each(self, find: Callable[[Workspace], FoundT], refusals: list[CasError | OSError]) -> Iterator[FoundT]:
@@ -161,7 +163,7 @@ def _missing(what: str, refusals: Sequence[CasError | OSError] = ()) -> Failure:
     """Return the failure that tells that nothing is found, or else why it can't be known."""
     if refusals:
         return failure_of(refusals[0], what)
-    return Failure(Kind.FILE_NOT_FOUND, f"Not recorded here: {shown(what)}")
+    return Failure(FailureKind.FILE_NOT_FOUND, f"Not recorded here: {shown(what)}")
 
 
 def _json(value: object) -> str:

@@ -4,26 +4,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mcptools.display import shown
-from mcptools.failures import Failure, Kind, failure_of
+from mcptools.failures import Failure, FailureKind, failure_of
 from mcptools.toolset import Toolset
 from objstore import (
     CasError,
     Content,
-    FileFacts,
     Files,
     FileTooLarge,
+    PathInfo,
     PathIsDirectory,
     PathNotRegular,
     PathOutside,
 )
 
-__all__ = ["Safeguarded", "refusing"]
+__all__ = ["CheckedFiles", "refusing"]
 
-_HEADROOM = 1.1
+_REQUIRED_SPACE_FACTOR = 1.1
 """How many times a file's size has to be free where it is written anew."""
 
 
-class Safeguarded(Toolset):
+class CheckedFiles(Toolset):
     """What every patch tool stands on: files that were found safe."""
 
     def _checked(self, path: str, *, write: bool = False, space: bool = False) -> Content:
@@ -33,21 +33,21 @@ class Safeguarded(Toolset):
         """
         return self._checked_with_facts(path, write=write, space=space)[0]
 
-    def _checked_with_facts(self, path: str, *, write: bool = False, space: bool = False) -> tuple[Content, FileFacts]:
+    def _checked_with_facts(self, path: str, *, write: bool = False, space: bool = False) -> tuple[Content, PathInfo]:
         """Return what `_checked` does, and what was known of the file before it was read."""
         limit = self._limits.max_file_bytes
         with _wording(path):
             files = self._files_of(path)
             facts = files.facts(path)
             if facts.kind == "symlink":
-                raise Failure(Kind.SYMLINK, f"Symlinks are not allowed (security policy): {shown(path)}")
+                raise Failure(FailureKind.SYMLINK, f"Symlinks are not allowed (security policy): {shown(path)}")
             if facts.kind != "file":
-                raise Failure(Kind.IO, f"Not a regular file: {shown(path)}")
+                raise Failure(FailureKind.IO, f"Not a regular file: {shown(path)}")
             found = files.read(path, limit=limit, follow=False)
             if self._is_binary(found.bytes):
-                raise Failure(Kind.BINARY_FILE, f"Binary files are not supported: {shown(path)}")
+                raise Failure(FailureKind.BINARY_FILE, f"Binary files are not supported: {shown(path)}")
             if write and not facts.writable:
-                raise Failure(Kind.PERMISSION_DENIED, f"File is not writable: {shown(path)}")
+                raise Failure(FailureKind.PERMISSION_DENIED, f"File is not writable: {shown(path)}")
             if space:
                 self._check_space(files, path, len(found.bytes))
         return found, facts
@@ -59,32 +59,34 @@ class Safeguarded(Toolset):
             try:
                 facts = files.facts(path)
             except CasError as error:
-                if failure_of(error, path).kind is not Kind.FILE_NOT_FOUND:
+                if failure_of(error, path).kind is not FailureKind.FILE_NOT_FOUND:
                     raise
             else:
                 if facts.kind == "symlink":
-                    raise Failure(Kind.SYMLINK, f"Symlinks are not allowed (security policy): {shown(path)}")
+                    raise Failure(FailureKind.SYMLINK, f"Symlinks are not allowed (security policy): {shown(path)}")
                 if facts.kind != "file":
-                    raise Failure(Kind.IO, f"Not a regular file: {shown(path)}")
+                    raise Failure(FailureKind.IO, f"Not a regular file: {shown(path)}")
                 if not facts.writable:
-                    raise Failure(Kind.PERMISSION_DENIED, f"File is not writable: {shown(path)}")
+                    raise Failure(FailureKind.PERMISSION_DENIED, f"File is not writable: {shown(path)}")
             self._check_space(files, path, size)
 
     def _files_of(self, path: str) -> Files:
         try:
             return self._directories.files_of(path)
         except Failure as failure:
-            if failure.kind is Kind.PERMISSION_DENIED:
+            if failure.kind is FailureKind.PERMISSION_DENIED:
                 raise _escape(path, failure.hint) from failure
             raise
 
     def _check_space(self, files: Files, path: str, size: int) -> None:
         free, minimum = files.free_space(path), self._limits.min_free_space
         if free < minimum:
-            raise Failure(Kind.DISK_SPACE, f"Insufficient disk space: {free} bytes free (minimum: {minimum})")
-        needed = int(size * _HEADROOM)
+            raise Failure(FailureKind.DISK_SPACE, f"Insufficient disk space: {free} bytes free (minimum: {minimum})")
+        needed = int(size * _REQUIRED_SPACE_FACTOR)
         if free < needed:
-            raise Failure(Kind.DISK_SPACE, f"Insufficient disk space for operation: {free} bytes free, {needed} needed")
+            raise Failure(
+                FailureKind.DISK_SPACE, f"Insufficient disk space for operation: {free} bytes free, {needed} needed"
+            )
 
 
 @contextmanager
@@ -104,15 +106,18 @@ def _wording(path: str) -> Iterator[None]:
     except PathOutside as error:
         raise _escape(path, shown(str(error))) from error
     except (PathIsDirectory, PathNotRegular) as error:
-        raise Failure(Kind.IO, f"Not a regular file: {shown(path)}") from error
+        raise Failure(FailureKind.IO, f"Not a regular file: {shown(path)}") from error
     except FileTooLarge as error:
         message = f"File too large: {error.size} bytes (max: {error.limit})"
-        raise Failure(Kind.RESOURCE_LIMIT, message, size=error.size, limit=error.limit) from error
+        raise Failure(FailureKind.RESOURCE_LIMIT, message, size=error.size, limit=error.limit) from error
     except (CasError, OSError) as error:
         raise failure_of(error, path) from error
 
 
 def _escape(path: str, hint: str) -> Failure:
     return Failure(
-        Kind.PERMISSION_DENIED, f"Path attempts to escape base directory: {shown(path)}", hint=hint, path=shown(path)
+        FailureKind.PERMISSION_DENIED,
+        f"Path attempts to escape base directory: {shown(path)}",
+        hint=hint,
+        path=shown(path),
     )

@@ -6,14 +6,14 @@ from typing import Annotated, Final
 
 from mcptools.answers import Answer
 from mcptools.display import one_line, shown, unnameable
-from mcptools.failures import Failure, Kind
+from mcptools.failures import Failure, FailureKind
 from mcptools.findings import FilesFound, LineFound, LinesFound, TreeEntry, TreeListed
-from mcptools.globs import TooMany, from_start, leads_into, matches
+from mcptools.globs import TooManyAlternatives, from_start, leads_into, matches
 from mcptools.matching import LinesOf, TooSlow, matching, too_slow
 from mcptools.paging import page_of
 from mcptools.reading import OffsetArgument
 from mcptools.toolset import PathArgument, Toolset, absolute, telling
-from mcptools.walking import Walk, Walked
+from mcptools.walking import Walk, WalkedEntry
 from objstore import CasError, split_lines
 
 __all__ = ["Searching"]
@@ -39,9 +39,9 @@ class Searching(Toolset):
     ) -> Answer[TreeListed]:
         """Show what is below a directory, as an indented tree."""
         if min(max_depth, offset) < 0:
-            raise Failure(Kind.INVALID_REQUEST, "max_depth and offset cannot be negative")
+            raise Failure(FailureKind.INVALID_REQUEST, "max_depth and offset cannot be negative")
 
-        def is_above_the_last(folder: Walked) -> bool:
+        def is_above_the_last(folder: WalkedEntry) -> bool:
             return not max_depth or folder.below.count("/") + 1 < max_depth
 
         with self._walking(path) as walk:
@@ -73,13 +73,13 @@ class Searching(Toolset):
     ) -> Answer[FilesFound]:
         """Find files and directories below a directory by name or path."""
         if offset < 0:
-            raise Failure(Kind.INVALID_REQUEST, "offset cannot be negative")
+            raise Failure(FailureKind.INVALID_REQUEST, "offset cannot be negative")
 
         with self._walking(path) as walk:
             start = absolute(walk.files, walk.start)
             wanted, left_out = from_start(pattern, start), [from_start(each, start) for each in exclude_patterns]
 
-            def is_left_in(found: Walked) -> bool:
+            def is_left_in(found: WalkedEntry) -> bool:
                 return not any(matches(found.below, excluded) for excluded in left_out)
 
             paths = [
@@ -106,7 +106,7 @@ class Searching(Toolset):
     ) -> Answer[LinesFound]:
         """Find lines by what they hold, in a text file or in all below a directory."""
         if offset < 0:
-            raise Failure(Kind.INVALID_REQUEST, "offset cannot be negative")
+            raise Failure(FailureKind.INVALID_REQUEST, "offset cannot be negative")
         seconds = self._limits.max_seconds
         found: list[LineFound] = []
         files = passed_over = 0
@@ -159,7 +159,7 @@ class Searching(Toolset):
             found = walk.files.read(walk.start, limit=self._limits.max_file_bytes)
             place = absolute(walk.files, found.path)
             if self._is_binary(found.bytes):
-                raise Failure(Kind.BINARY_FILE, f"Cannot search binary file: {place}", path=place)
+                raise Failure(FailureKind.BINARY_FILE, f"Cannot search binary file: {place}", path=place)
             yield found.bytes, place
             return
         wanted = from_start(include, absolute(walk.files, walk.start))
@@ -184,8 +184,8 @@ class Searching(Toolset):
             )
             try:
                 yield walk
-            except TooMany as error:
-                raise Failure(Kind.INVALID_REQUEST, str(error)) from error
+            except TooManyAlternatives as error:
+                raise Failure(FailureKind.INVALID_REQUEST, str(error)) from error
 
 
 def _places(walk: Walk) -> Iterator[str]:

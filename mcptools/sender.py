@@ -6,7 +6,7 @@ from typing import Any, Final
 from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver import Context
 
-__all__ = ["has_roots", "is_stateless", "key_of", "named", "tells_of_roots", "when_over"]
+__all__ = ["has_roots", "is_stateless", "key_of", "named", "on_session_end", "tells_of_roots"]
 
 _STATELESS_SINCE: Final = "2026-07-28"
 """The first version of the protocol without sessions: what was asked of a client holds for one call only."""
@@ -30,7 +30,7 @@ def key_of(context: ServerRequestContext[Any, Any]) -> str:
     return "" if params is None else f"client {params.client_info.name} {params.client_info.version}"
 
 
-def when_over(context: ServerRequestContext[Any, Any], key: str, forget: Callable[[], None]) -> None:
+def on_session_end(context: ServerRequestContext[Any, Any], key: str, forget: Callable[[], None]) -> None:
     """Have something done when the session is over that a message belongs to, however it ends; if it has one.
 
     `key`: of the client.

@@ -44,22 +44,22 @@ from mcp.types import (
 )
 from pydantic import ValidationError
 
-from mcptools.asking import NO_ANSWER, Approval, addresses, approval, roots_of, wish_for, with_readable_roots
+from mcptools.asking import NO_ANSWER, Approval, addresses, approval, approval_question, roots_of, with_readable_roots
 from mcptools.carrying import Tell, run_on_thread
 from mcptools.catalogue import TOOLS, Traits
 from mcptools.clients import Client, Clients
 from mcptools.directories import Directories
-from mcptools.failures import Failure, Kind
-from mcptools.following import Following
-from mcptools.limits import Limits
+from mcptools.failures import Failure, FailureKind
+from mcptools.following import SubscriptionFeed
+from mcptools.limits import ServerLimits
 from mcptools.message_checks import broken_argument
-from mcptools.news import News
+from mcptools.news import ChangeFeed
 from mcptools.omissions import without_nulls
 from mcptools.replies import annotations, invalid_arguments, refused, success
 from mcptools.roots import root_paths
-from mcptools.sender import has_roots, is_stateless, key_of, named, tells_of_roots, when_over
+from mcptools.sender import has_roots, is_stateless, key_of, named, on_session_end, tells_of_roots
 from mcptools.stdio_lines import Answers, private_stdin
-from mcptools.told import Told, told
+from mcptools.told import ToolDescription, load_descriptions
 from mcptools.version import version
 
 __all__ = ["EditServer"]
@@ -86,7 +86,7 @@ _log: Final = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from mcptools.answers import Answer
-    from mcptools.toolset import Asked
+    from mcptools.toolset import ApprovalContext
 
 
 class EditServer(MCPServer):
@@ -95,7 +95,7 @@ class EditServer(MCPServer):
     def __init__(
         self,
         directories: Directories,
-        limits: Limits | None = None,
+        limits: ServerLimits | None = None,
         *,
         offered: Mapping[str, Traits] = TOOLS,
         require_read: bool = False,
@@ -103,11 +103,13 @@ class EditServer(MCPServer):
     ) -> None:
         """Offer some of the tools. Those in `approve` ask the person first, where the client can ask."""
         self._directories = directories
-        self._limits = limits or Limits()
+        self._limits = limits or ServerLimits()
         self._clients = Clients(require_read=require_read)
         self._offered = offered
-        self._asked: Final[ContextVar[Asked | None]] = ContextVar("asked")  # of a call that asks, which sets it first
-        self.following: Final = Following(News(directories), self._clients, self._within)
+        self._asked: Final[ContextVar[ApprovalContext | None]] = ContextVar(
+            "asked"
+        )  # of a call that asks, which sets it first
+        self.following: Final = SubscriptionFeed(ChangeFeed(directories), self._clients, self._within)
         super().__init__(
             "editledger",
             title="editledger",
@@ -138,14 +140,14 @@ class EditServer(MCPServer):
         broken = None if context is None else broken_argument(context.request_context.params)
         if traits is not None and broken is not None:
             message = f"{broken} holds half a character, which UTF-8 can't encode"
-            return refused(Failure(Kind.ENCODING, message, argument=broken), traits)
+            return refused(Failure(FailureKind.ENCODING, message, argument=broken), traits)
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
             if traits is None:
                 raise
             if isinstance(error.__cause__, ValidationError):
-                meant: dict[str, Any] = without_nulls(arguments, told()[name].input_schema)
+                meant: dict[str, Any] = without_nulls(arguments, load_descriptions()[name].input_schema)
                 if meant != arguments:
                     return await self.call_tool(name, meant, context)
                 return refused(invalid_arguments(name, error.__cause__), traits)
@@ -153,14 +155,16 @@ class EditServer(MCPServer):
                 return refused(error.__cause__, traits)
             if isinstance(error.__cause__, ToolError) and not isinstance(error, UnexpectedToolError):
                 # So ends a call whose client was asked something: a tool itself tells its failures otherwise.
-                return refused(Failure(Kind.NOT_APPROVED, NO_ANSWER), traits)
+                return refused(Failure(FailureKind.NOT_APPROVED, NO_ANSWER), traits)
             _log.exception("Tool %r crashed", name)
-            crash = Failure(Kind.INTERNAL, f"{name} failed for a reason that is a fault of the server; see its log")
+            crash = Failure(
+                FailureKind.INTERNAL, f"{name} failed for a reason that is a fault of the server; see its log"
+            )
             return refused(crash, traits)
 
     async def list_tools(self) -> list[ListedTool]:
         """Return what clients are told of the tools on offer, from where it was written down beforehand."""
-        said = told()
+        said = load_descriptions()
         return [
             ListedTool(
                 name=name,
@@ -173,10 +177,10 @@ class EditServer(MCPServer):
             for name, traits in self._offered.items()
         ]
 
-    def described(self, name: str) -> Told:
+    def described(self, name: str) -> ToolDescription:
         """Return what a client is to be told of a tool, made anew."""
         tool = self._tool(name, self._offered[name], asks=False)
-        return Told(
+        return ToolDescription(
             description=tool.description, input_schema=tool.parameters, output_schema=dict(tool.output_schema or {})
         )
 
@@ -219,8 +223,8 @@ class EditServer(MCPServer):
     async def _notice(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """See every message pass, for what concerns the client as such and not one call."""
         key = key_of(ctx)
-        if self._clients.heard(key):
-            when_over(ctx, key, functools.partial(self._clients.ended, key))
+        if self._clients.note_request(key):
+            on_session_end(ctx, key, functools.partial(self._clients.ended, key))
         if ctx.method == "notifications/roots/list_changed":
             self._clients.current().forget_roots()
         if ctx.method in _NARROWED and ctx.request_id is not None:
@@ -277,18 +281,18 @@ class EditServer(MCPServer):
             asks = capabilities.elicitation if capabilities is not None else None
             if asks is None or (asks.form is None and asks.url is not None):
                 return Approval()  # the client can't ask; its own approval of tools holds
-            wish = wish_for(name, traits.title, arguments)
+            wish = approval_question(name, traits.title, arguments)
             if name == "Undo":
-                from mcptools.toolset import Asked
-                from mcptools.undoing import accepted_of, told_to_person
+                from mcptools.toolset import ApprovalContext
+                from mcptools.undoing import accepted_of, undo_question
 
                 change = self._clients.current().session.last_change()
-                self._asked.set(Asked(change))
+                self._asked.set(ApprovalContext(change))
                 if change is None:
                     return Approval()  # there is nothing that a person could decide
                 accepted = await anyio.to_thread.run_sync(accepted_of, self._directories, change)
-                self._asked.set(Asked(change, accepted))
-                wish = told_to_person(change, accepted)
+                self._asked.set(ApprovalContext(change, accepted))
+                wish = undo_question(change, accepted)
             question = f"The agent wants to {wish}. Shall it go ahead?"
             return Elicit(question, Approval) if is_stateless(context) else await approval(context, question)
 
@@ -314,7 +318,7 @@ class EditServer(MCPServer):
                 return roots
             said = arguments.pop(_APPROVAL, None)
             if asks and not (isinstance(said, AcceptedElicitation) and said.data.approve):
-                failure = Failure(Kind.NOT_APPROVED, "The person did not approve this; nothing was changed")
+                failure = Failure(FailureKind.NOT_APPROVED, "The person did not approve this; nothing was changed")
                 return refused(failure, traits)
             client = self._clients.current()
             client.session.client = named(context)
@@ -366,7 +370,7 @@ class EditServer(MCPServer):
                 find: Callable[..., str | bytes] = getattr(Resources(within), name)
                 return await anyio.to_thread.run_sync(functools.partial(find, **arguments))
             except Failure as failure:
-                kind = ResourceNotFoundError if failure.kind is Kind.FILE_NOT_FOUND else ResourceError
+                kind = ResourceNotFoundError if failure.kind is FailureKind.FILE_NOT_FOUND else ResourceError
                 raise kind(str(failure)) from failure
 
         read.__name__ = name
@@ -404,7 +408,7 @@ class EditServer(MCPServer):
         """
         if not client.session.has_news():
             return
-        self.following.look_now()
+        self.following.poll_now()
         if not is_stateless(context) and not client.subscribed:
             client.tell = functools.partial(_tell_session, context.session)
             self.following.tell(client, [None])
@@ -422,7 +426,7 @@ async def _following(server: MCPServer[None]) -> AsyncIterator[None]:
 class _Streams(InMemorySubscriptionBus):
     """The streams of the newer era, each of which hears what its client may."""
 
-    def __init__(self, following: Following) -> None:
+    def __init__(self, following: SubscriptionFeed) -> None:
         super().__init__()
         self._following = following
 

@@ -7,7 +7,7 @@ from enum import Enum, auto
 from threading import Lock
 from typing import Final, TypeAlias, TypeVar
 
-from mcptools.pins import Pins
+from mcptools.pins import SeenVersions
 from objstore import BlobId, EditView
 
 __all__ = ["FileKey", "Knowledge", "LastChange", "Session"]
@@ -65,7 +65,7 @@ class Session:
         """Of these, the ones that were shown for the first time; it is noted where files have to be read."""
         self._to_read: set[FileKey] = set()  # files that were undone
         self._last: LastChange | None = None  # None: nothing to undo
-        self._pins = Pins()
+        self._pins = SeenVersions()
         self._has_news = False
         self._lock = Lock()
 
@@ -82,7 +82,7 @@ class Session:
         with self._lock:
             return file in self._to_read or (self._require_read and self._known.get(file) != now)
 
-    def has_seen_a_part(self, file: FileKey) -> bool:
+    def has_seen_only_part(self, file: FileKey) -> bool:
         """Return whether the model, which has to read files, was shown no more of the file than a part."""
         with self._lock:
             return file in self._unchanged

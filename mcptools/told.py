@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["Told", "spelt", "told"]
+__all__ = ["ToolDescription", "encode_descriptions", "load_descriptions"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ToolDescription:
     """What a client is told of a tool beside its traits."""
 
     description: str
@@ -21,12 +21,12 @@ class Told:
     output_schema: dict[str, Any]
 
 
-def told() -> dict[str, Told]:
+def load_descriptions() -> dict[str, ToolDescription]:
     """Return what is written down of every tool."""
     written: dict[str, dict[str, Any]] = json.loads(files("mcptools").joinpath("tools.json").read_text("utf-8"))
-    return {name: Told(**said) for name, said in written.items()}
+    return {name: ToolDescription(**said) for name, said in written.items()}
 
 
-def spelt(tools: dict[str, Told]) -> str:
+def encode_descriptions(tools: dict[str, ToolDescription]) -> str:
     """Return the one spelling of the file."""
     return json.dumps({name: asdict(said) for name, said in tools.items()}, indent=1, ensure_ascii=False) + "\n"

@@ -23,7 +23,7 @@ from mcptools.anchored import (
     TaggedContent,
     apply_operations,
     parse_anchor,
-    splits_lines,
+    split_content_lines,
 )
 from mcptools.answers import (
     AnchorEdited,
@@ -41,21 +41,21 @@ from mcptools.backups import Backups
 from mcptools.directories import not_absolute
 from mcptools.display import cut, shown
 from mcptools.exact import AmbiguousString, Edited, EditsOverlap, MissingString, Replacement, apply_edits
-from mcptools.failures import Failure, Kind
+from mcptools.failures import Failure, FailureKind
 from mcptools.hashline import hashlines_around
 from mcptools.history import History
 from mcptools.paging import page_of
 from mcptools.patch_parser import InvalidPatch, parse_patch
 from mcptools.patching import moves_of
 from mcptools.reading import Reading
-from mcptools.recovery import Recovery
+from mcptools.recovery import PatchStrategies
 from mcptools.searching import Searching
 from mcptools.toolset import (
     UNCHANGED,
     ConversationArgument,
-    Limits,
     PathArgument,
     RebaseArgument,
+    ServerLimits,
     absolute,
     conversation_notes,
     edit_number,
@@ -69,7 +69,7 @@ from mcptools.unifieddiff import AmbiguousContext, Applied, ContextMismatch, Fil
 from mcptools.watching import checkpoint
 from objstore import CallOutcome, FileExists, FileMissing, split_lines, unified_diff
 
-__all__ = ["AnchorOp", "EditOp", "Limits", "Tools"]
+__all__ = ["AnchorOp", "EditOp", "ServerLimits", "Tools"]
 
 
 _MAX_SHOWN: Final = 200
@@ -105,7 +105,7 @@ class AnchorOp:
     content: str = field(default="", metadata={"description": "New lines, without tags"})
 
 
-class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
+class Tools(Reading, Searching, PatchStrategies, Backups, History, Undoing):
     """The tools of one session over some directories. Its methods may run at once on several threads."""
 
     def create_directory(self, path: PathArgument) -> Answer[DirectoryMade]:
@@ -131,13 +131,13 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
             after = content.encode()
         except UnicodeEncodeError as error:
             message = f"Content holds half a character at position {error.start}, which UTF-8 can't encode"
-            raise Failure(Kind.ENCODING, message, path=path, position=error.start) from error
+            raise Failure(FailureKind.ENCODING, message, path=path, position=error.start) from error
 
-        def foresee() -> None:
+        def precheck() -> None:
             with suppress(FileMissing):
-                self._foresee(path, replaces=True)
+                self._precheck(path, replaces=True)
 
-        with self._changing("write_file", path, mcp_conversation_id, foresee=foresee) as (workspace, call):
+        with self._changing("write_file", path, mcp_conversation_id, precheck=precheck) as (workspace, call):
             standing = standing_at(workspace, call, path)
             if standing is not None:
                 self._refuse_if_stale(standing)
@@ -228,7 +228,7 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
         if not path.startswith("/"):
             raise not_absolute(path)
         if not edits:
-            raise Failure(Kind.INVALID_REQUEST, "Edits array cannot be empty")
+            raise Failure(FailureKind.INVALID_REQUEST, "Edits array cannot be empty")
         replacements = [_replacement(index, edit) for index, edit in enumerate(edits)]
 
         def change(before: bytes) -> Edited:
@@ -283,7 +283,7 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
         Refused, with fresh tags, if the file has changed since you read it, unless with rebase.
         """
         if not operations:
-            raise Failure(Kind.INVALID_REQUEST, "Operations array cannot be empty")
+            raise Failure(FailureKind.INVALID_REQUEST, "Operations array cannot be empty")
         wanted = [_anchored_edit(index, operation) for index, operation in enumerate(operations)]
         anchors = [edit.anchor.line for edit in wanted] + [edit.end.line for edit in wanted if edit.end is not None]
 
@@ -337,19 +337,19 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
         with telling(destination):
             target = self._directories.files_of(destination).root
 
-        def foresee() -> None:
-            self._foresee(source, stale=False)
+        def precheck() -> None:
+            self._precheck(source, stale=False)
             with suppress(FileMissing):
                 self._directories.files_of(destination).facts(destination)
                 raise FileExists(destination)
 
-        with self._changing("move_file", source, mcp_conversation_id, destination, foresee=foresee) as (
+        with self._changing("move_file", source, mcp_conversation_id, destination, precheck=precheck) as (
             workspace,
             call,
         ):
             if target != workspace.root:
                 raise Failure(
-                    Kind.INVALID_REQUEST,
+                    FailureKind.INVALID_REQUEST,
                     f"Cannot move from one allowed directory to another: {shown(source)} to {shown(destination)}",
                     hint="Write the file there and delete it here.",
                 )
@@ -369,8 +369,8 @@ class Tools(Reading, Searching, Recovery, Backups, History, Undoing):
 
     def delete_file(self, path: PathArgument, mcp_conversation_id: ConversationArgument = "") -> Answer[FileDeleted]:
         """Delete a file. Refused if it has changed since you last read or wrote it."""
-        foresee = functools.partial(self._foresee, path)
-        with self._changing("delete_file", path, mcp_conversation_id, foresee=foresee) as (workspace, call):
+        precheck = functools.partial(self._precheck, path)
+        with self._changing("delete_file", path, mcp_conversation_id, precheck=precheck) as (workspace, call):
             standing = standing_at(workspace, call, path)
             if standing is not None:
                 self._refuse_if_stale(standing)
@@ -426,15 +426,15 @@ def _anchored_edit(index: int, operation: AnchorOp) -> AnchoredEdit:
     op = Op(operation.op)
     if bool(operation.end_anchor) is not op.has_end:
         said = "needs an end_anchor" if op.has_end else "takes no end_anchor"
-        raise Failure(Kind.INVALID_REQUEST, f"Operation {index}: {op} {said}", operation_index=index)
+        raise Failure(FailureKind.INVALID_REQUEST, f"Operation {index}: {op} {said}", operation_index=index)
     if bool(operation.content) is not op.has_content:
         said = r"needs content (an empty line is \n)" if op.has_content else "takes no content"
-        raise Failure(Kind.INVALID_REQUEST, f"Operation {index}: {op} {said}", operation_index=index)
+        raise Failure(FailureKind.INVALID_REQUEST, f"Operation {index}: {op} {said}", operation_index=index)
     try:
-        lines = splits_lines(operation.content.encode()) if op.has_content else ()
+        lines = split_content_lines(operation.content.encode()) if op.has_content else ()
     except UnicodeEncodeError as error:
         message = f"Operation {index} holds half a character, which UTF-8 can't encode"
-        raise Failure(Kind.ENCODING, message, operation_index=index) from error
+        raise Failure(FailureKind.ENCODING, message, operation_index=index) from error
     end = _anchor(index, operation.end_anchor) if op.has_end else None
     return AnchoredEdit(op=op, anchor=_anchor(index, operation.anchor), end=end, lines=lines)
 
@@ -443,7 +443,7 @@ def _anchor(index: int, spelling: str) -> Anchor:
     anchor = parse_anchor(spelling)
     if anchor is None:
         raise Failure(
-            Kind.INVALID_REQUEST,
+            FailureKind.INVALID_REQUEST,
             f"Operation {index}: Not an anchor: {shown(spelling)!r}",
             hint="An anchor is a line's number and its tag, as read_text_file shows them: 2:f1",
             operation_index=index,
@@ -454,12 +454,12 @@ def _anchor(index: int, spelling: str) -> Anchor:
 def _replacement(index: int, edit: EditOp) -> Replacement:
     """Return an edit in bytes. Raises Failure."""
     if not edit.old_string:
-        raise Failure(Kind.INVALID_REQUEST, f"Edit {index}: old_string cannot be empty", edit_index=index)
+        raise Failure(FailureKind.INVALID_REQUEST, f"Edit {index}: old_string cannot be empty", edit_index=index)
     try:
         return Replacement(old=edit.old_string.encode(), new=edit.new_string.encode())
     except UnicodeEncodeError as error:
         message = f"Edit {index} holds half a character, which UTF-8 can't encode"
-        raise Failure(Kind.ENCODING, message, edit_index=index) from error
+        raise Failure(FailureKind.ENCODING, message, edit_index=index) from error
 
 
 def _line_counts(outcome: CallOutcome) -> tuple[int, int]:

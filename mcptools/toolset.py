@@ -16,8 +16,8 @@ from mcptools import refusals
 from mcptools.directories import Directories, of_directory
 from mcptools.display import shown
 from mcptools.exact import Span
-from mcptools.failures import Failure, Kind, explaining, failure_of
-from mcptools.limits import Limits
+from mcptools.failures import Failure, FailureKind, failure_of, resolving_lazy_failures
+from mcptools.limits import ServerLimits
 from mcptools.session import FileKey, Knowledge, LastChange, Session
 from mcptools.watching import checkpoint, progress
 from objstore import (
@@ -28,7 +28,6 @@ from objstore import (
     CallInfo,
     CallOutcome,
     CasError,
-    Clash,
     Content,
     ConversationReserved,
     Files,
@@ -36,6 +35,7 @@ from objstore import (
     Hunk,
     Operation,
     PermissionRefused,
+    RebaseConflict,
     Rebased,
     Unit,
     Workspace,
@@ -48,20 +48,20 @@ from objstore import (
 
 __all__ = [
     "UNCHANGED",
-    "Asked",
+    "ApprovalContext",
     "ConversationArgument",
+    "EditResult",
     "EditedFile",
-    "Limits",
-    "Made",
+    "ExistingFile",
+    "MemoizedChange",
     "PathArgument",
     "RebaseArgument",
-    "Remembered",
-    "Standing",
+    "ServerLimits",
     "Toolset",
     "absolute",
     "conversation_notes",
     "edit_number",
-    "is_long",
+    "is_expensive",
     "not_applied",
     "nothing_to_change",
     "sha256",
@@ -96,7 +96,7 @@ RebaseArgument: TypeAlias = Annotated[bool, "Carry the change over if the file h
 ConversationArgument: TypeAlias = Annotated[str, "The id that this turn's first change returned"]
 
 
-class Made(Protocol):
+class EditResult(Protocol):
     """What an edit makes of a file's bytes."""
 
     @property
@@ -108,25 +108,25 @@ class Made(Protocol):
         """Return which ranges of bytes were replaced by which."""
 
 
-MadeT = TypeVar("MadeT", bound=Made)
+EditResultT = TypeVar("EditResultT", bound=EditResult)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ApprovalContext:
     """What a person was asked about before the session's last change is undone."""
 
     change: LastChange | None  # None: there was nothing to undo, and so nothing to ask
     accepted: frozenset[Unit] = frozenset()  # parts of the change that a reviewer had accepted by then
 
 
-class Remembered(Generic[MadeT]):
+class MemoizedChange(Generic[EditResultT]):
     """A change that remembers what it made of the last text, or why it refused it."""
 
-    def __init__(self, change: Callable[[bytes], MadeT]) -> None:
+    def __init__(self, change: Callable[[bytes], EditResultT]) -> None:
         self._change = change
-        self._last: tuple[bytes, MadeT | Failure] | None = None
+        self._last: tuple[bytes, EditResultT | Failure] | None = None
 
-    def __call__(self, content: bytes) -> MadeT:
+    def __call__(self, content: bytes) -> EditResultT:
         """Return what the change makes of a text. Raises Failure."""
         if self._last is None or self._last[0] != content:
             self._last = content, self._outcome(content)
@@ -135,7 +135,7 @@ class Remembered(Generic[MadeT]):
             raise made
         return made
 
-    def _outcome(self, content: bytes) -> MadeT | Failure:
+    def _outcome(self, content: bytes) -> EditResultT | Failure:
         try:
             return self._change(content)
         except Failure as failure:
@@ -146,7 +146,12 @@ class Toolset:
     """What every family of tools stands on. Methods may run at once on several threads."""
 
     def __init__(
-        self, directories: Directories, session: Session, limits: Limits, *, asked: "Asked | None" = None
+        self,
+        directories: Directories,
+        session: Session,
+        limits: ServerLimits,
+        *,
+        asked: "ApprovalContext | None" = None,
     ) -> None:
         """`asked`: what the person was asked about before the call; None: nothing that depends on what was done."""
         self._directories = directories
@@ -167,8 +172,8 @@ class Toolset:
         path: str,
         conversation: str,
         *more_paths: str,
-        foresee: Callable[[], object] = lambda: None,
-        takes_unread: bool = False,
+        precheck: Callable[[], object] = lambda: None,
+        allows_unread: bool = False,
         waiting: tuple[int, int | None] = (0, None),
         dry_run: bool = False,
     ) -> Iterator[tuple[Workspace, Call]]:
@@ -184,8 +189,8 @@ class Toolset:
         `dry_run`: for who commits nothing; a store that may only be read will do.
         """
         _refuse_reserved(conversation)
-        with explaining(), telling(path, *more_paths):
-            workspace, within = self._directories.changing(path, foresee)
+        with resolving_lazy_failures(), telling(path, *more_paths):
+            workspace, within = self._directories.changing(path, precheck)
             for named in (path, *more_paths):
                 if (refusal := of_directory(named)) is not None:
                     raise refusal
@@ -194,8 +199,8 @@ class Toolset:
             info = CallInfo(tool=tool, conversation=conversation, notes=notes, within=within)
             progress(*waiting, "Waiting for its turn to write")
             paths = (path, *more_paths)
-            with workspace.call(info, paths, foresee, waiting=checkpoint, dry_run=dry_run) as call:
-                if not takes_unread:
+            with workspace.call(info, paths, precheck, waiting=checkpoint, dry_run=dry_run) as call:
+                if not allows_unread:
                     self._refuse_unread(workspace, call, path)
                 yield workspace, call
 
@@ -211,13 +216,13 @@ class Toolset:
         tool: str,
         path: str,
         conversation: str,
-        change: Callable[[bytes], MadeT],
+        change: Callable[[bytes], EditResultT],
         *,
         searches: int = 0,
         dry_run: bool = False,
         file_hash: str | None = None,
         rebase: bool = False,
-    ) -> "EditedFile[MadeT]":
+    ) -> "EditedFile[EditResultT]":
         """Put a text file through `change`, which says what it makes of the bytes and where.
 
         `file_hash`: names the version that the model has seen, and `change` itself refuses any other. `rebase`: where
@@ -225,29 +230,29 @@ class Toolset:
         carried over to the file as it is. `dry_run`: nothing is written, and refused is what would be otherwise.
         `searches`: how often `change` goes through the file; where that takes long, nobody has to wait for it.
         """
-        if is_long(searches):
-            change = Remembered(change)
+        if is_expensive(searches):
+            change = MemoizedChange(change)
 
-        def tried() -> EditedFile[MadeT]:
+        def tried() -> EditedFile[EditResultT]:
             return self._tried(path, change, file_hash=file_hash, rebase=rebase)
 
         if dry_run:
             _refuse_reserved(conversation)
-            with explaining(), telling(path):
+            with resolving_lazy_failures(), telling(path):
                 if self._directories.recorded_of(path) is None:
                     return tried()
-        if is_long(searches):
+        if is_expensive(searches):
             with suppress(Failure), telling(path):  # what goes wrong is told of the file as it is under the lock
                 tried()
         outcome = None
-        changing = self._changing(tool, path, conversation, foresee=tried, dry_run=dry_run)
+        changing = self._changing(tool, path, conversation, precheck=tried, dry_run=dry_run)
         with changing as (workspace, call):
             before = call.read(path)
             if len(before.bytes) > self._limits.max_file_bytes:
                 raise FileTooLarge(path, len(before.bytes), self._limits.max_file_bytes)
             self._refuse_if_binary(before, path)
             carry = partial(call.rebased, path)
-            edited = self._worked_out(workspace, path, before, change, carry, file_hash=file_hash, rebase=rebase)
+            edited = self._apply_change(workspace, path, before, change, carry, file_hash=file_hash, rebase=rebase)
             if not dry_run:
                 call.write(path, edited.content, hunks=edited.hunks, operation=Operation.EDIT)
                 outcome = self._commit(workspace, call)
@@ -262,28 +267,28 @@ class Toolset:
         return replace(edited, outcome=outcome)
 
     def _tried(
-        self, path: str, change: Callable[[bytes], MadeT], *, file_hash: str | None, rebase: bool
-    ) -> "EditedFile[MadeT]":
+        self, path: str, change: Callable[[bytes], EditResultT], *, file_hash: str | None, rebase: bool
+    ) -> "EditedFile[EditResultT]":
         """Return what `_edited` comes to, found without a store."""
         files, before = self._changeable(path)
 
-        def carry(base: bytes, made: bytes, hunks: Sequence[Hunk]) -> Rebased | Clash:
+        def carry(base: bytes, made: bytes, hunks: Sequence[Hunk]) -> Rebased | RebaseConflict:
             # Nothing is recorded, so the way from the one version to the other is found by comparison alone.
             return rebased(base, made, hunks, compared(base, before.bytes))
 
-        return self._worked_out(files, path, before, change, carry, file_hash=file_hash, rebase=rebase)
+        return self._apply_change(files, path, before, change, carry, file_hash=file_hash, rebase=rebase)
 
-    def _worked_out(
+    def _apply_change(
         self,
         place: Files | Workspace,
         path: str,
         before: Content,
-        change: Callable[[bytes], MadeT],
-        carry: Callable[[bytes, bytes, Sequence[Hunk]], Rebased | Clash],
+        change: Callable[[bytes], EditResultT],
+        carry: Callable[[bytes, bytes, Sequence[Hunk]], Rebased | RebaseConflict],
         *,
         file_hash: str | None,
         rebase: bool,
-    ) -> "EditedFile[MadeT]":
+    ) -> "EditedFile[EditResultT]":
         """Return what a change makes of a file that is `before` now; nothing is written. Raises Failure.
 
         `carry`: what a change, with its hunks, from one version to another makes of the file as it is now.
@@ -328,7 +333,7 @@ class Toolset:
                 return ()
         return not_applied(str(failure_of(PermissionRefused(path), path)))
 
-    def _foresee(self, path: str, *, stale: bool = True, replaces: bool = False) -> None:
+    def _precheck(self, path: str, *, stale: bool = True, replaces: bool = False) -> None:
         """Refuse what a call that takes a whole file will; that makes no store. Raises Failure, and as Files.read.
 
         `replaces`: it puts other text in the file's place.
@@ -341,7 +346,7 @@ class Toolset:
             name, blob = found.path, found.blob
         except FileTooLarge:
             name, blob = files.facts(path).path, _UNREADABLE
-        standing = Standing(key=(files.root, name), blob=blob, path=path, read=read)
+        standing = ExistingFile(key=(files.root, name), blob=blob, path=path, read=read)
         self._refuse_if_unread(standing)
         if stale:
             self._refuse_if_stale(standing)
@@ -355,7 +360,7 @@ class Toolset:
 
     def _refuse_if_binary(self, found: Content, path: str) -> None:
         if self._is_binary(found.bytes):
-            raise Failure(Kind.BINARY_FILE, f"Cannot edit binary file: {shown(path)}", path=path)
+            raise Failure(FailureKind.BINARY_FILE, f"Cannot edit binary file: {shown(path)}", path=path)
 
     def _base(self, workspace: Files | Workspace, key: FileKey, now: Content, file_hash: str | None) -> Content:
         """Return the version of a file that the model made its change to; `now` where it knows no other.
@@ -368,7 +373,7 @@ class Toolset:
                 return now
             found = self._bytes_of(workspace, key, known)
             if found is None:
-                raise refusals.forgotten(absolute(workspace, now.path), sha256(now.bytes))
+                raise refusals.base_version_lost(absolute(workspace, now.path), sha256(now.bytes))
             return replace(now, bytes=found, blob=known)
         if sha256(now.bytes) == file_hash.lower():
             return now
@@ -404,17 +409,17 @@ class Toolset:
         if standing is not None:
             self._refuse_if_unread(standing)
 
-    def _refuse_if_unread(self, standing: "Standing") -> None:
+    def _refuse_if_unread(self, standing: "ExistingFile") -> None:
         if self._session.must_read(standing.key, standing.blob):
             content = standing.content()
             raise refusals.unread(standing.path, sha256(content), is_readable=self._is_readable(content))
 
-    def _refuse_if_partly_seen(self, standing: "Standing") -> None:
+    def _refuse_if_partly_seen(self, standing: "ExistingFile") -> None:
         """Refuse to replace what the model was shown in part only, if it has to read files before it changes them."""
-        if self._session.has_seen_a_part(standing.key):
+        if self._session.has_seen_only_part(standing.key):
             raise refusals.unread(standing.path, sha256(standing.content()), partly=True)
 
-    def _refuse_if_stale(self, standing: "Standing") -> None:
+    def _refuse_if_stale(self, standing: "ExistingFile") -> None:
         if self._session.knows(standing.key, standing.blob) is Knowledge.STALE:
             content = standing.content()
             raise refusals.stale(standing.path, sha256(content), is_readable=self._is_readable(content))
@@ -425,7 +430,7 @@ class Toolset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class ExistingFile:
     """A file that a call takes as a whole, of whatever size: its bytes are read where a refusal is about them."""
 
     key: FileKey
@@ -438,22 +443,24 @@ class Standing:
         return self.read().bytes
 
 
-def standing_at(workspace: Workspace, call: Call, path: str) -> Standing | None:
+def standing_at(workspace: Workspace, call: Call, path: str) -> ExistingFile | None:
     """Return the file at a path as the call has made it so far; None: there is none. Raises what paths raise."""
     state = call.state(path)
     if state is None:
         return None
-    return Standing(key=(workspace.root, call.place(path)), blob=state.blob, path=path, read=partial(call.read, path))
+    return ExistingFile(
+        key=(workspace.root, call.place(path)), blob=state.blob, path=path, read=partial(call.read, path)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EditedFile(Generic[MadeT]):
+class EditedFile(Generic[EditResultT]):
     """What an edit of a text file came to."""
 
     place: str
     base: Content  # the version that the change was made to: where it was carried over, the one that the model has seen
     before: Content
-    made: MadeT  # of `base`
+    made: EditResultT  # of `base`
     content: bytes  # of the file now (of a dry run: as it would be)
     hunks: Sequence[Hunk]  # from `before` to `content`
     outcome: CallOutcome | None  # None: a dry run
@@ -488,7 +495,7 @@ class EditedFile(Generic[MadeT]):
         return (*unchanged, *changed, *(() if self.outcome is None else conversation_notes(self.outcome)))
 
 
-def is_long(searches: int) -> bool:
+def is_expensive(searches: int) -> bool:
     """Return whether so many searches through a file are to be made before the call waits for its turn to write."""
     return searches > _LONG
 
@@ -497,7 +504,7 @@ def _refuse_reserved(conversation: str) -> None:
     """Refuse what can't be the id of a conversation. Raises Failure."""
     if conversation and not _CONVERSATION.fullmatch(conversation):
         raise Failure(
-            Kind.INVALID_REQUEST,
+            FailureKind.INVALID_REQUEST,
             f"Not a conversation id: {shown(conversation)!r}",
             hint="Leave it out to begin a conversation, then pass the id that is returned.",
         )
@@ -505,10 +512,10 @@ def _refuse_reserved(conversation: str) -> None:
         raise failure_of(ConversationReserved(conversation))
 
 
-def _carried(outcome: Rebased | Clash, path: str, now: Content) -> tuple[bytes, Sequence[Hunk]]:
+def _carried(outcome: Rebased | RebaseConflict, path: str, now: Content) -> tuple[bytes, Sequence[Hunk]]:
     """Return what a change that was carried over makes of a file as it is now. Raises Failure."""
-    if isinstance(outcome, Clash):
-        raise refusals.clash(outcome, path, sha256(now.bytes), now.bytes)
+    if isinstance(outcome, RebaseConflict):
+        raise refusals.rebase_conflict(outcome, path, sha256(now.bytes), now.bytes)
     return outcome.content, outcome.hunks
 
 

@@ -15,7 +15,7 @@ from typing import Final, assert_never
 from mcptools.answers import Answer, Undone
 from mcptools.directories import Directories
 from mcptools.display import cut, one_line, shown
-from mcptools.failures import Failure, Kind, failure_of
+from mcptools.failures import Failure, FailureKind, failure_of
 from mcptools.session import LastChange
 from mcptools.toolset import Toolset, absolute, telling
 from mcptools.watching import checkpoint, progress
@@ -42,7 +42,7 @@ from objstore import (
     Workspace,
 )
 
-__all__ = ["Undoing", "accepted_of", "told_to_person"]
+__all__ = ["Undoing", "accepted_of", "undo_question"]
 
 _NOTHING: Final = "No edits have been applied to any file with this session."
 _OTHERWISE: Final = "What would be undone has changed since the person was to be asked; nothing was changed"
@@ -63,22 +63,22 @@ class Undoing(Toolset):
         with self._session.undoing:
             change = self._session.last_change()
             if change is None:
-                raise Failure(Kind.NOTHING_TO_UNDO, _NOTHING)
+                raise Failure(FailureKind.NOTHING_TO_UNDO, _NOTHING)
             if self._asked is not None and self._asked.change is not change:
                 raise _otherwise(_OTHERWISE)
             paths = tuple(_paths(change))
             progress(0, None, "Looking at the files that the change was about")
-            with telling(*paths), _telling_of_loss(paths[0]), _refusing(*paths):
+            with telling(*paths), _report_expired(paths[0]), _refusing(*paths):
                 workspace = self._directories.home(change.root)
                 targets = _targets(change)
                 for path in paths:
                     if not self._directories.allows(workspace, path):  # the client's roots may have narrowed since
-                        raise _refused(Kind.PERMISSION_DENIED, "permission denied", path)
+                        raise _refused(FailureKind.PERMISSION_DENIED, "permission denied", path)
                 views = _now(workspace, change)
                 if all(view.status is Status.REJECTED for view in views):
                     raise _rejected_already()  # and so the files need not be as the change left them
                 for target in targets.values():
-                    self._refuse_unless_as_left(workspace, target)
+                    self._refuse_if_changed_since(workspace, target)
                 self._reject(workspace, views, targets)
             self._session.undid(change, ((workspace.root, path) for path in paths))
         names = [shown(target.path_before or target.path_after) for target in targets.values()]
@@ -91,7 +91,7 @@ class Undoing(Toolset):
             notes=("Read these files again before you change them.",),
         )
 
-    def _refuse_unless_as_left(self, workspace: Workspace, target: "_Target") -> None:
+    def _refuse_if_changed_since(self, workspace: Workspace, target: "_Target") -> None:
         """Refuse a file that is not what the change made of it. Raises Failure and what paths raise."""
         path = target.path_after
         try:
@@ -99,13 +99,13 @@ class Undoing(Toolset):
         except FileMissing:
             if target.last.after is None:
                 return
-            raise _refused(Kind.FILE_NOT_FOUND, "file missing", path) from None
+            raise _refused(FailureKind.FILE_NOT_FOUND, "file missing", path) from None
         if target.last.after is None:
-            raise _refused(Kind.FILE_EXISTS, "file exists", path)
+            raise _refused(FailureKind.FILE_EXISTS, "file exists", path)
         if found.path != path:
-            raise _refused(Kind.SYMLINK, "symbolic link in its place", path)
+            raise _refused(FailureKind.SYMLINK, "symbolic link in its place", path)
         if found.blob != target.last.after.blob:
-            raise _refused(Kind.STALE_FILE, "hash mismatch", path)
+            raise _refused(FailureKind.STALE_FILE, "hash mismatch", path)
 
     def _refuse_accepted(self, view: EditView) -> None:
         """Refuse what a person has decided and only they take back: where they can be asked, it is theirs to say.
@@ -114,7 +114,7 @@ class Undoing(Toolset):
         """
         accepted = _accepted(view)
         if accepted and self._asked is None:
-            raise _refused(Kind.REVIEW_CONFLICT, _ACCEPTED, os.fsdecode(view.edit.path))
+            raise _refused(FailureKind.REVIEW_CONFLICT, _ACCEPTED, os.fsdecode(view.edit.path))
         if self._asked is not None and not accepted <= self._asked.accepted:
             raise _otherwise(_ACCEPTED_SINCE)
 
@@ -133,15 +133,15 @@ class Undoing(Toolset):
             if effect is None and target.is_unchanged:
                 continue
             if effect is None or not target.is_before(effect.path_after, effect.after, effect.mode_after):
-                raise _refused(Kind.REVIEW_CONFLICT, _DECIDED, target.path_after)
+                raise _refused(FailureKind.REVIEW_CONFLICT, _DECIDED, target.path_after)
         for effect in effects.values():
-            raise _refused(Kind.REVIEW_CONFLICT, _DECIDED, effect.path_before or effect.path_after or "")
+            raise _refused(FailureKind.REVIEW_CONFLICT, _DECIDED, effect.path_before or effect.path_after or "")
         checkpoint()
         try:
             _decided(workspace.decide(Action.REJECT, units, who=who, reason=_NOTE, shown=shown))
         except DecidedMeanwhile:
             path = os.fsdecode(views[0].edit.path)
-            raise _refused(Kind.REVIEW_CONFLICT, "it was decided on at this moment", path) from None
+            raise _refused(FailureKind.REVIEW_CONFLICT, "it was decided on at this moment", path) from None
 
 
 def accepted_of(directories: Directories, change: LastChange) -> frozenset[Unit]:
@@ -156,7 +156,7 @@ def accepted_of(directories: Directories, change: LastChange) -> frozenset[Unit]
     return frozenset(accepted)
 
 
-def told_to_person(change: LastChange, accepted: frozenset[Unit]) -> str:
+def undo_question(change: LastChange, accepted: frozenset[Unit]) -> str:
     """Return what undoing a change would do, in words for the person who is to decide on it.
 
     `accepted`: which parts of it a reviewer has accepted.
@@ -254,9 +254,9 @@ def _decided(outcome: DecisionOutcome) -> Decided:
         case Decided():
             return outcome
         case ExternalChanges(changes=changes):
-            raise _refused(Kind.STALE_FILE, "hash or permissions mismatch", changes[0].path)
+            raise _refused(FailureKind.STALE_FILE, "hash or permissions mismatch", changes[0].path)
         case Conflicted(conflicts=conflicts):
-            raise _refused(Kind.REVIEW_CONFLICT, str(conflicts[0]), conflicts[0].path)
+            raise _refused(FailureKind.REVIEW_CONFLICT, str(conflicts[0]), conflicts[0].path)
         case NothingToDo():
             raise _rejected_already()
         case _:
@@ -264,12 +264,12 @@ def _decided(outcome: DecisionOutcome) -> Decided:
 
 
 @contextmanager
-def _telling_of_loss(path: str) -> Iterator[None]:
+def _report_expired(path: str) -> Iterator[None]:
     """Tell that a change is not in the history any more, if it is about this path among others. Raises Failure."""
     try:
         yield
     except (NoSuchName, NotAWorkspace, StoreReplaced) as error:
-        raise _refused(Kind.EXPIRED, "the history that recorded it is gone", path) from error
+        raise _refused(FailureKind.EXPIRED, "the history that recorded it is gone", path) from error
 
 
 @contextmanager
@@ -297,14 +297,14 @@ def _now(workspace: Workspace, change: LastChange) -> Sequence[EditView]:
 
 
 def _rejected_already() -> Failure:
-    return Failure(Kind.REVIEW_CONFLICT, "Cannot undo: a reviewer has rejected the change already")
+    return Failure(FailureKind.REVIEW_CONFLICT, "Cannot undo: a reviewer has rejected the change already")
 
 
 def _otherwise(message: str) -> Failure:
-    return Failure(Kind.NOT_APPROVED, message, hint="Call Undo again if that is to be taken back.")
+    return Failure(FailureKind.NOT_APPROVED, message, hint="Call Undo again if that is to be taken back.")
 
 
-def _refused(kind: Kind, reason: str, path: str, *, because: str = "") -> Failure:
+def _refused(kind: FailureKind, reason: str, path: str, *, because: str = "") -> Failure:
     """Return the refusal of a change because of one of its files. `because`: what more is known of it ("": no more)."""
     more = f"{because}. " if because else ""
     return Failure(

@@ -18,7 +18,7 @@ from typing import Final, Self
 from mcptools.directories import Directories
 from objstore import CasError, Configuration, StoreReplaced, Workspace
 
-__all__ = ["Upkeep", "main"]
+__all__ = ["BackgroundGc", "main"]
 
 _TICK: Final = 1.0
 """Seconds between two looks at the clock."""
@@ -57,7 +57,7 @@ class _Watched:
     size: int = -1  # bytes that it had afterwards
 
 
-class Upkeep:
+class BackgroundGc:
     """Looks after the stores that a server has opened, for as long as it is entered."""
 
     def __init__(self, directories: Directories) -> None:
@@ -83,7 +83,7 @@ class Upkeep:
         while not self._stopping.wait(_TICK):
             for workspace in filter(lambda opened: opened.is_there, self._directories.opened()):
                 try:
-                    workspace.follow_files()
+                    workspace.close_superseded_files()
                     self._keep_documents(workspace)
                     self._look(workspace)
                 except StoreReplaced:
@@ -139,7 +139,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with Workspace.open(root, is_real=True) as workspace:
             if task == _DOCUMENTS:
-                workspace.keep_documents()
+                workspace.cache_documents()
             else:
                 done = workspace.collect(workspace.retention_limits())
                 if done.index_damage:

@@ -12,13 +12,13 @@ from mcptools.display import shown
 from mcptools.watching import progress
 from objstore import CasError, Files
 
-__all__ = ["VERSION_CONTROL", "Walk", "Walked"]
+__all__ = ["VERSION_CONTROL", "Walk", "WalkedEntry"]
 
 VERSION_CONTROL: Final = frozenset({".git", ".hg", ".svn", ".jj"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Walked:
+class WalkedEntry:
     """One name that was come across."""
 
     path: str  # canonical, relative to the allowed directory
@@ -37,13 +37,13 @@ class Walk:
     walked: int = 0
     unreadable: int = 0  # folders that could not be looked into
     cut: str = ""  # why the walk ended early; "": it did not
-    unnameable: list[Walked] = field(default_factory=list)  # names that are not UTF-8
+    unnameable: list[WalkedEntry] = field(default_factory=list)  # names that are not UTF-8
     _deadline: float = field(init=False)
 
     def __post_init__(self) -> None:
         self._deadline = time.monotonic() + self.max_seconds
 
-    def names(self, enters: Callable[[Walked], bool] = lambda _: True) -> Iterator[Walked]:
+    def names(self, enters: Callable[[WalkedEntry], bool] = lambda _: True) -> Iterator[WalkedEntry]:
         """Yield every name, each folder before what is in it. Raises what paths raise, for the first folder.
 
         `enters`: whether a folder is gone into, for the limits count all that is come across.
@@ -83,6 +83,6 @@ class Walk:
         cut = (f"Not everything was looked at: {self.cut}. Begin further down.",) if self.cut else ()
         return (*cut, *((f"{self.unreadable} folders could not be read.",) if self.unreadable else ()))
 
-    def _names_in(self, path: str, prefix: str, below: str) -> Iterator[Walked]:
+    def _names_in(self, path: str, prefix: str, below: str) -> Iterator[WalkedEntry]:
         entries = self.files.list_directory(path)
-        return (Walked(path=prefix + entry.name, below=below + entry.name, kind=entry.kind) for entry in entries)
+        return (WalkedEntry(path=prefix + entry.name, below=below + entry.name, kind=entry.kind) for entry in entries)

@@ -28,10 +28,10 @@ from mcp.types import INVALID_REQUEST
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from mcptools.limits import Limits
+from mcptools.limits import ServerLimits
 from mcptools.message_checks import INVALID_ID, has_invalid_id, with_broken_argument_named
 
-__all__ = ["Bodies", "Guard", "application", "names_of", "serve"]
+__all__ = ["AuthGuard", "BodyValidator", "application", "names_of", "serve"]
 
 _Message: TypeAlias = MutableMapping[str, Any]
 _Receive: TypeAlias = Callable[[], Awaitable[_Message]]
@@ -75,7 +75,7 @@ _SPELT: Final = 6
 """Characters that a byte of a file takes at most in a request: an escape of JSON."""
 
 
-class Guard:
+class AuthGuard:
     """What stands before the application and lets nobody through whom it can't trust."""
 
     def __init__(self, app: _App, names: Collection[str], token: str | None) -> None:
@@ -121,7 +121,7 @@ class Guard:
         return None
 
 
-class Bodies:
+class BodyValidator:
     """What stands before the application and reads what the SDK would take for something else than it is.
 
     A call that holds half a character is let through, for its tool to refuse: the SDK takes it for no JSON, and a
@@ -189,7 +189,7 @@ async def _answer(send: _Send, status: int, said: object, others: Sequence[tuple
 class _Config(uvicorn.Config):
     """How connections are served, with the limits that uvicorn has none of."""
 
-    def __init__(self, app: Guard, limits: Limits) -> None:
+    def __init__(self, app: AuthGuard, limits: ServerLimits) -> None:
         super().__init__(
             app,
             http=_Connection,
@@ -270,7 +270,7 @@ class _Web(uvicorn.Server):
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
         """Begin to accept connections."""
-        asyncio.get_running_loop().set_exception_handler(_Complaints())
+        asyncio.get_running_loop().set_exception_handler(_LoopExceptionHandler())
         await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
@@ -279,7 +279,7 @@ class _Web(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-class _Complaints:
+class _LoopExceptionHandler:
     """The event loop's exception handler: of descriptors that have run out, one line instead of thousands."""
 
     def __init__(self) -> None:
@@ -312,7 +312,7 @@ def _spelt(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def application(server: MCPServer, host: str, port: int, token: str | None, limits: Limits) -> Guard:
+def application(server: MCPServer, host: str, port: int, token: str | None, limits: ServerLimits) -> AuthGuard:
     """Return what serves at an address of this machine, with all that stands before it. `token`: as a Guard has it."""
     names = names_of(host, port)
     most = _SPELT * limits.max_file_bytes + (1 << 20)
@@ -324,10 +324,10 @@ def application(server: MCPServer, host: str, port: int, token: str | None, limi
             allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names]
         ),
     )
-    return Guard(Bodies(app, most), names, token)
+    return AuthGuard(BodyValidator(app, most), names, token)
 
 
-def serve(server: MCPServer, listener: socket, token: str | None, limits: Limits) -> None:
+def serve(server: MCPServer, listener: socket, token: str | None, limits: ServerLimits) -> None:
     """Serve at a socket that listens already, until interrupted. `token`: as a Guard has it."""
     host, port = listener.getsockname()[:2]
     guarded = application(server, host, port, token, limits)

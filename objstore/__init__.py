@@ -7,7 +7,7 @@ of a command that shows a status counts, and most of what is here it never needs
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from objstore.agentcalls import AgentCalls as AgentCalls
+    from objstore.agentcalls import HookSessions as HookSessions
     from objstore.canonical import MAX_TEXT as MAX_TEXT
     from objstore.capture import Call as Call
     from objstore.check import (
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
         check_store as check_store,
         repair_store as repair_store,
     )
-    from objstore.collection import Collected as Collected, CollectionPlan as CollectionPlan
-    from objstore.configuration import Configuration as Configuration, Given as Given
+    from objstore.collection import GcPlan as GcPlan, GcResult as GcResult
+    from objstore.configuration import Configuration as Configuration, ConfiguredValue as ConfiguredValue
     from objstore.diff import (
         diff_lines as diff_lines,
     )
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         BundleRefused as BundleRefused,
         CallAborted as CallAborted,
         CasError as CasError,
+        CompactionSpaceNeeded as CompactionSpaceNeeded,
         ConversationReserved as ConversationReserved,
         DecidedMeanwhile as DecidedMeanwhile,
         DiskFailed as DiskFailed,
@@ -60,12 +61,11 @@ if TYPE_CHECKING:
         PurgeRefused as PurgeRefused,
         PurgeUnfinished as PurgeUnfinished,
         RecordInvalid as RecordInvalid,
-        RoomNeeded as RoomNeeded,
         SeriesBroken as SeriesBroken,
         SettingInvalid as SettingInvalid,
         SettingsUnreadable as SettingsUnreadable,
         SnapshotIncomplete as SnapshotIncomplete,
-        SnapshotsApart as SnapshotsApart,
+        SnapshotsNotComparable as SnapshotsNotComparable,
         SnapshotUnreadable as SnapshotUnreadable,
         StoreDamaged as StoreDamaged,
         StoreError as StoreError,
@@ -119,11 +119,15 @@ if TYPE_CHECKING:
         NothingToDo as NothingToDo,
         Notice as Notice,
     )
-    from objstore.paths import find_root as find_root, real_path as real_path, see_free as see_free
+    from objstore.paths import (
+        find_root as find_root,
+        real_path as real_path,
+        require_not_reserved as require_not_reserved,
+    )
     from objstore.pins import PinView as PinView
     from objstore.purge import PurgePlan as PurgePlan
     from objstore.rebase import (
-        Clash as Clash,
+        RebaseConflict as RebaseConflict,
         Rebased as Rebased,
         compared as compared,
         rebased as rebased,
@@ -139,25 +143,25 @@ if TYPE_CHECKING:
         Snapshot as Snapshot,
         Void as Void,
     )
-    from objstore.remains import FoundRecord as FoundRecord
+    from objstore.remains import ScannedRecord as ScannedRecord
     from objstore.repack import Repacked as Repacked, RepackPlan as RepackPlan
-    from objstore.retention import ExpiryPlan as ExpiryPlan, Letting as Letting
+    from objstore.retention import ExpiryBatch as ExpiryBatch, ExpiryPlan as ExpiryPlan
     from objstore.salvage import Salvage as Salvage, salvage_store as salvage_store
     from objstore.series import SeriesStep as SeriesStep, StepState as StepState
     from objstore.settings import (
-        Kind as Kind,
         RetentionLimits as RetentionLimits,
         Setting as Setting,
+        SettingKind as SettingKind,
         value_of as value_of,
     )
-    from objstore.snapshot_create import SnapshotTaken as SnapshotTaken
+    from objstore.snapshot_create import SnapshotResult as SnapshotResult
     from objstore.snapshot_diff import SnapshotChange as SnapshotChange
     from objstore.snapshot_list import PathState as PathState, SnapshotView as SnapshotView
-    from objstore.snapshot_restore import Restored as Restored
-    from objstore.standins import MAX_BLOB as MAX_BLOB, is_stand_in as is_stand_in, stand_in as stand_in
-    from objstore.suggestions import NameFound as NameFound, NameKind as NameKind
-    from objstore.survey import Limits as Limits, Passed as Passed
-    from objstore.takeover import NotTaken as NotTaken, TakenOver as TakenOver
+    from objstore.snapshot_restore import RestoreResult as RestoreResult
+    from objstore.standins import MAX_BLOB as MAX_BLOB, is_placeholder as is_placeholder, placeholder as placeholder
+    from objstore.suggestions import NameKind as NameKind, NameSuggestion as NameSuggestion
+    from objstore.survey import ScanLimits as ScanLimits, SkippedPath as SkippedPath
+    from objstore.takeover import ImportProblem as ImportProblem, McpdiffImport as McpdiffImport
     from objstore.terms import (
         MAX_INT as MAX_INT,
         Action as Action,
@@ -191,15 +195,15 @@ if TYPE_CHECKING:
         EditView as EditView,
         Expiration as Expiration,
         ExternalChange as ExternalChange,
-        FileFacts as FileFacts,
+        PathInfo as PathInfo,
         PendingGroup as PendingGroup,
         Reclaimable as Reclaimable,
         Rejection as Rejection,
         Seen as Seen,
-        StandingMarkers as StandingMarkers,
         State as State,
         StatusReport as StatusReport,
-        Untold as Untold,
+        UnreportedRejections as UnreportedRejections,
+        UnresolvedMarkers as UnresolvedMarkers,
     )
     from objstore.workspace import (
         Workspace as Workspace,
@@ -207,10 +211,10 @@ if TYPE_CHECKING:
 
 _HOMES: Final = {
     "canonical": ("MAX_TEXT",),
-    "agentcalls": ("AgentCalls",),
+    "agentcalls": ("HookSessions",),
     "check": ("CheckReport", "Fault", "check_store", "repair_store"),
-    "collection": ("Collected", "CollectionPlan"),
-    "configuration": ("Configuration", "Given"),
+    "collection": ("GcResult", "GcPlan"),
+    "configuration": ("Configuration", "ConfiguredValue"),
     "diff": ("diff_lines",),
     "errors": (
         "UNREADABLE",
@@ -251,13 +255,13 @@ _HOMES: Final = {
         "PurgeRefused",
         "PurgeUnfinished",
         "RecordInvalid",
-        "RoomNeeded",
+        "CompactionSpaceNeeded",
         "SeriesBroken",
         "SettingInvalid",
         "SettingsUnreadable",
         "SnapshotIncomplete",
         "SnapshotUnreadable",
-        "SnapshotsApart",
+        "SnapshotsNotComparable",
         "StoreDamaged",
         "StoreError",
         "StoreHardLinked",
@@ -289,8 +293,8 @@ _HOMES: Final = {
         "is_closed",
         "split_lines",
     ),
-    "rebase": ("Clash", "Rebased", "compared", "rebased"),
-    "paths": ("find_root", "real_path", "see_free"),
+    "rebase": ("RebaseConflict", "Rebased", "compared", "rebased"),
+    "paths": ("find_root", "real_path", "require_not_reserved"),
     "pins": ("PinView",),
     "purge": ("PurgePlan",),
     "records": (
@@ -303,14 +307,14 @@ _HOMES: Final = {
         "Snapshot",
         "Void",
     ),
-    "remains": ("FoundRecord",),
+    "remains": ("ScannedRecord",),
     "repack": ("RepackPlan", "Repacked"),
-    "retention": ("ExpiryPlan", "Letting"),
+    "retention": ("ExpiryPlan", "ExpiryBatch"),
     "salvage": ("Salvage", "salvage_store"),
     "series": ("SeriesStep", "StepState"),
-    "settings": ("Kind", "RetentionLimits", "Setting", "value_of"),
-    "standins": ("MAX_BLOB", "is_stand_in", "stand_in"),
-    "suggestions": ("NameFound", "NameKind"),
+    "settings": ("SettingKind", "RetentionLimits", "Setting", "value_of"),
+    "standins": ("MAX_BLOB", "is_placeholder", "placeholder"),
+    "suggestions": ("NameSuggestion", "NameKind"),
     "terms": (
         "MAX_INT",
         "Action",
@@ -324,7 +328,7 @@ _HOMES: Final = {
         "Status",
         "Unit",
     ),
-    "takeover": ("NotTaken", "TakenOver"),
+    "takeover": ("ImportProblem", "McpdiffImport"),
     "toml_edit": ("toml_value", "with_toml", "without_toml"),
     "transfer": ("Imported", "import_bundle"),
     "unified": (
@@ -359,24 +363,24 @@ _HOMES: Final = {
         "EditView",
         "Expiration",
         "ExternalChange",
-        "FileFacts",
+        "PathInfo",
         "PendingGroup",
         "Reclaimable",
         "Rejection",
         "Seen",
-        "StandingMarkers",
+        "UnresolvedMarkers",
         "State",
         "StatusReport",
-        "Untold",
+        "UnreportedRejections",
     ),
     "capture": ("Call",),
     "moments": ("date_of", "is_moment", "moment_of"),
     "recording": ("Recorded",),
-    "snapshot_create": ("SnapshotTaken",),
+    "snapshot_create": ("SnapshotResult",),
     "snapshot_diff": ("SnapshotChange",),
     "snapshot_list": ("PathState", "SnapshotView"),
-    "snapshot_restore": ("Restored",),
-    "survey": ("Limits", "Passed"),
+    "snapshot_restore": ("RestoreResult",),
+    "survey": ("ScanLimits", "SkippedPath"),
     "workspace": ("Workspace",),
 }
 _HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}

@@ -9,21 +9,31 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, S
 from contextlib import suppress
 from typing import Final
 
-from objstore.due import Due
-from objstore.errors import DiskFailed, FileChanged, FileUnseen, PathError, PathInvalid, PathIsDirectory
+from objstore.due import PendingSteps
+from objstore.errors import DiskFailed, FileChanged, FileUninspectable, PathError, PathInvalid, PathIsDirectory
 from objstore.ids import BlobId
 from objstore.lines import shared_head
 from objstore.ondisk import disk_state
-from objstore.paths import Found, Tree
+from objstore.paths import FileOnDisk, Tree
 from objstore.recordedpaths import folders_of
 from objstore.sources import FileSource
-from objstore.standins import MAX_BLOB, is_stand_in
+from objstore.standins import MAX_BLOB, is_placeholder
 from objstore.store import Store
 from objstore.terms import FileState
-from objstore.transition import Step
+from objstore.transition import FileStep
 from objstore.values import value
 
-__all__ = ["DONE", "OTHER", "Judge", "Since", "Verdict", "folder_of", "folder_time", "last_on_disk", "sinces_of"]
+__all__ = [
+    "DONE",
+    "OTHER",
+    "StepInspector",
+    "StepStatus",
+    "StepTiming",
+    "folder_of",
+    "folder_time",
+    "last_group_on_disk",
+    "step_timings",
+]
 
 _STAGING: Final = 60 * 1_000_000
 """Microseconds that it may take from a record's time until its files have been written, where nothing says when."""
@@ -38,7 +48,7 @@ _SECTOR: Final = 512
 """Bytes: no disk has written more or less of a file than so many of them, but for its end."""
 
 
-class Since:
+class StepTiming:
     """When a step was recorded, for what has changed before or after it on disk. All in microseconds."""
 
     def __init__(self, time: int, before: Iterable[int], ahead: int, followed: int) -> None:
@@ -57,29 +67,31 @@ class Since:
         """Return whether what has the time `changed` had it when the step was recorded."""
         return changed <= self._time or any(abs(changed - earlier) <= _STAGING for earlier in self._set_back)
 
-    def is_at_once(self, changed: int) -> bool:
+    def is_soon_after_record(self, changed: int) -> bool:
         """Return whether what has the time `changed` got it right after the step was recorded, or before."""
         return changed <= min(self.until, self._time + _AT_ONCE)
 
-    def may_have_written(self, changed: int) -> bool:
+    def may_be_written_by_step(self, changed: int) -> bool:
         """Return whether what has the time `changed` was written by the step, or before it."""
         return changed <= self.until or self.is_behind(changed)
 
 
-def sinces_of(groups: Sequence[tuple[list[Step], int]], ahead: int, followed: int) -> dict[int, Since]:
+def step_timings(groups: Sequence[tuple[list[FileStep], int]], ahead: int, followed: int) -> dict[int, StepTiming]:
     """Return it for each group that has steps, by its time."""
-    sinces: dict[int, Since] = {}
+    step_times: dict[int, StepTiming] = {}
     times: list[int] = []
     latest = 0
     for steps, time in groups:
-        if steps and time not in sinces:
-            sinces[time] = Since(time, times if latest > time else (), ahead, followed)
+        if steps and time not in step_times:
+            step_times[time] = StepTiming(time, times if latest > time else (), ahead, followed)
         times.append(time)
         latest = max(latest, time)
-    return sinces
+    return step_times
 
 
-def last_on_disk(tree: Tree, groups: Sequence[tuple[list[Step], int]], sinces: Mapping[int, Since]) -> int:
+def last_group_on_disk(
+    tree: Tree, groups: Sequence[tuple[list[FileStep], int]], step_times: Mapping[int, StepTiming]
+) -> int:
     """Return which group is the last of which a file reached the disk (0: perhaps none).
 
     Names reach it in the order in which they were made and removed, so no group before that is half there.
@@ -92,17 +104,17 @@ def last_on_disk(tree: Tree, groups: Sequence[tuple[list[Step], int]], sinces: M
                 if found is None or found[0] != step.after:
                     continue
                 # What was found and recorded stood there before.
-                if not sinces[time].is_behind(_changed(found[1].stat) + _TICK):
+                if not step_times[time].is_behind(_changed(found[1].stat) + _TICK):
                     return number
     return 0
 
 
-def _seen(tree: Tree, path: bytes) -> tuple[FileState, Found] | None:
+def _seen(tree: Tree, path: bytes) -> tuple[FileState, FileOnDisk] | None:
     """Return what `disk_state` does. Raises FileUnseen, and else as that."""
     try:
         return disk_state(tree, path)
     except DiskFailed as error:
-        raise FileUnseen(os.fsdecode(path), error.reason) from error
+        raise FileUninspectable(os.fsdecode(path), error.reason) from error
 
 
 def _changed(found: os.stat_result) -> int:
@@ -114,18 +126,18 @@ def _changed(found: os.stat_result) -> int:
 
 
 @value
-class Verdict:
+class StepStatus:
     """Whether a step is still to be done, and from which state."""
 
     is_due: bool
     found: FileState | None = None  # what stands there; None: nothing
 
 
-DONE: Final = Verdict(is_due=False)
-OTHER: Final = Verdict(is_due=False)  # neither as before nor as after: somebody else's
+DONE: Final = StepStatus(is_due=False)
+OTHER: Final = StepStatus(is_due=False)  # neither as before nor as after: somebody else's
 
 
-class Judge:
+class StepInspector:
     """Looks at what stands at a step's path, and says whether the step is still to be done."""
 
     def __init__(  # noqa: PLR0913 - each is one thing that only the whole of the groups shows
@@ -134,12 +146,12 @@ class Judge:
         store: Store,
         earlier: Mapping[bytes, Collection[FileState | None]],
         folders: Mapping[bytes, int],
-        since: Since | None,
+        since: StepTiming | None,
         vacated: AbstractSet[bytes],
         leaving: AbstractSet[bytes],
-        noted: Due,
+        noted: PendingSteps,
         *,
-        may_be_half: bool,
+        may_be_partial: bool,
     ) -> None:
         self._tree = tree
         self._store = store
@@ -149,17 +161,17 @@ class Judge:
         self._leaving = leaving  # and of those that go with groups before it
         self._noted = noted  # after a power cut: what was found due before the first of it was carried out
         self._since = since  # when the step was recorded, after a power cut; None: the machine has run on
-        self._may_be_half = may_be_half  # whether the power may have failed between two files of the group
+        self._may_be_half = may_be_partial  # whether the power may have failed between two files of the group
         self._arrived: list[os.stat_result] = []  # what stands where the group's files come
 
-    def note_arrived(self, steps: Iterable[Step]) -> None:
+    def note_arrivals(self, steps: Iterable[FileStep]) -> None:
         """Look at what stands where the steps of a group make files, if others of them go."""
         for step in steps:
             if self._vacated and step.after is not None:
                 with suppress(OSError):
                     self._arrived.append(os.lstat(step.path, dir_fd=self._tree.fd))
 
-    def verdict(self, step: Step) -> Verdict:
+    def step_status(self, step: FileStep) -> StepStatus:
         """Return it. Raises FileUnseen where that can't be seen now: what failed says nothing of what stands there."""
         if step.after is not None and not self._store.has(step.after.blob):
             return OTHER  # a later record says what stands there, and nothing holds this any more
@@ -167,14 +179,14 @@ class Judge:
             found = _seen(self._tree, step.path)
         except PathIsDirectory:
             # It gives way to the file if it is empty.
-            return self._verdict_of_nothing(step) if self._gives_way(step) else OTHER
+            return self._verdict_for_missing_file(step) if self._may_be_replaced(step) else OTHER
         except PathInvalid:
             is_blocked = not (self._vacated | self._leaving).isdisjoint(folders_of(step.path))
-            return self._verdict_of_nothing(step) if is_blocked else OTHER
+            return self._verdict_for_missing_file(step) if is_blocked else OTHER
         except PathError:
             return OTHER
         if found is None:
-            return self._verdict_of_nothing(step)
+            return self._verdict_for_missing_file(step)
         state, file = found
         if state == step.after:
             return DONE
@@ -182,33 +194,33 @@ class Judge:
             self._is_noted(step, state)
             or self._is_older(step, state, file)
             or self._is_unfinished(step, state, file)
-            or self._is_cut_short(step, file)
+            or self._is_truncated(step, file)
         )
-        return Verdict(is_due=True, found=state) if is_due else OTHER
+        return StepStatus(is_due=True, found=state) if is_due else OTHER
 
-    def _is_noted(self, step: Step, state: FileState | None) -> bool:
+    def _is_noted(self, step: FileStep, state: FileState | None) -> bool:
         """Return whether the step was found due from this very state."""
         return self._noted.get(step.path) == (state, step.after)
 
-    def _gives_way(self, step: Step) -> bool:
+    def _may_be_replaced(self, step: FileStep) -> bool:
         """Return whether a file may take a folder's name: edits made it, the group empties it, or it was the file's."""
         folder = step.path
         is_emptied = any(folder in folders_of(path) for path in self._vacated)
-        return step.is_decided or is_emptied or self._store.index.made_folder(folder)
+        return step.is_decided or is_emptied or self._store.index.was_created_by_edit(folder)
 
-    def _verdict_of_nothing(self, step: Step) -> Verdict:
+    def _verdict_for_missing_file(self, step: FileStep) -> StepStatus:
         if step.after is None:
             return DONE
         untouched = self._since is None or self._is_as_left(self._folders[folder_of(step.path)], self._since)
         # After a power cut the name may be gone that an earlier record gave, and that this one only found.
         was_nothing = step.before is None or None in self._earlier.get(step.path, ())
-        return Verdict(is_due=True) if (was_nothing and untouched) or self._is_noted(step, None) else OTHER
+        return StepStatus(is_due=True) if (was_nothing and untouched) or self._is_noted(step, None) else OTHER
 
-    def _is_as_left(self, folder_changed: int, since: Since) -> bool:
+    def _is_as_left(self, folder_changed: int, since: StepTiming) -> bool:
         """Return whether nobody but ourselves can have taken a file out of a folder since the step was recorded."""
-        return since.is_behind(folder_changed) or (self._may_be_half and since.may_have_written(folder_changed))
+        return since.is_behind(folder_changed) or (self._may_be_half and since.may_be_written_by_step(folder_changed))
 
-    def _is_older(self, step: Step, state: FileState, file: Found) -> bool:
+    def _is_older(self, step: FileStep, state: FileState, file: FileOnDisk) -> bool:
         """Return whether the file is one that stood there before the step."""
         if self._since is None:
             return state == step.before
@@ -219,10 +231,12 @@ class Judge:
         changed = _changed(file.stat)
         is_both = self._may_be_half and any(os.path.samestat(file.stat, other) for other in self._arrived)
         # What is written in place has its new times on the disk before its bytes; no hand is as fast as that.
-        is_in_place = step.after is not None and file.stat.st_nlink > 1 and self._since.is_at_once(changed)
-        return self._since.is_behind(changed) or is_in_place or (is_both and self._since.may_have_written(changed))
+        is_in_place = step.after is not None and file.stat.st_nlink > 1 and self._since.is_soon_after_record(changed)
+        return (
+            self._since.is_behind(changed) or is_in_place or (is_both and self._since.may_be_written_by_step(changed))
+        )
 
-    def _is_unfinished(self, step: Step, state: FileState, file: Found) -> bool:
+    def _is_unfinished(self, step: FileStep, state: FileState, file: FileOnDisk) -> bool:
         """Return whether the file holds a part of what it should, and of nothing else than what it did."""
         if step.after is None or not self._may_be_ours(step, file):
             return False
@@ -233,40 +247,40 @@ class Judge:
             return before is not None and state.mode == before.mode
         is_in_place = before is not None and state.blob != before.blob and self._store.has(before.blob)
         old = before.blob if before is not None and is_in_place else None
-        if is_stand_in(file.content) or self._store.size(step.after.blob) > MAX_BLOB:
-            return self._is_unfinished_large(step, step.after.blob, old, file)
+        if is_placeholder(file.content) or self._store.size(step.after.blob) > MAX_BLOB:
+            return self._is_partly_written_large_file(step, step.after.blob, old, file)
         wanted, content = self._store.blob(step.after.blob), file.content
-        if self._since is not None and _is_cut_off(content, wanted):
+        if self._since is not None and _is_torn_prefix(content, wanted):
             return True  # its name reached the disk, and not all of its bytes
         written = shared_head(content, wanted)
         return old is not None and content[written:] == self._store.blob(old)[written:]
 
-    def _may_be_ours(self, step: Step, file: Found) -> bool:
+    def _may_be_ours(self, step: FileStep, file: FileOnDisk) -> bool:
         """Return whether the file can be the one that the step wrote: nobody has changed it later.
 
         Where it was carried out only after the power cut, and then cut off again, no time tells that.
         """
         is_noted = step.path in self._noted and self._noted[step.path][1] == step.after
-        return self._since is None or is_noted or self._since.may_have_written(_changed(file.stat))
+        return self._since is None or is_noted or self._since.may_be_written_by_step(_changed(file.stat))
 
-    def _is_cut_short(self, step: Step, file: Found) -> bool:
+    def _is_truncated(self, step: FileStep, file: FileOnDisk) -> bool:
         """Return whether the file holds the beginning of what once stood there, and nothing or zeros behind it."""
         if self._since is None or not self._since.is_behind(_changed(file.stat)):
             return False
-        is_large = is_stand_in(file.content)
+        is_large = is_placeholder(file.content)
         for state in self._earlier[step.path]:
             place = None if state is None else self._store.blob_place(state.blob)
             if state is None or place is None or file.stat.st_size > place.size:
                 continue
             if place.size > MAX_BLOB or is_large:
-                is_beginning = self._is_beginning_of_large(step, state, file)
+                is_beginning = self._is_prefix_of_large_file(step, state, file)
             else:
-                is_beginning = _is_cut_off(file.content, self._store.blob(state.blob))
+                is_beginning = _is_torn_prefix(file.content, self._store.blob(state.blob))
             if is_beginning:
                 return True
         return False
 
-    def _is_beginning_of_large(self, step: Step, state: FileState, file: Found) -> bool:
+    def _is_prefix_of_large_file(self, step: FileStep, state: FileState, file: FileOnDisk) -> bool:
         """Return whether the file is the beginning of a state, with nothing but zeros behind it, or no more at all."""
         source = FileSource(self._tree, step.path, file.stat)
         try:
@@ -276,7 +290,9 @@ class Judge:
         except FileChanged:
             return False  # somebody is writing to it
 
-    def _is_unfinished_large(self, step: Step, after: BlobId, old: BlobId | None, file: Found) -> bool:
+    def _is_partly_written_large_file(
+        self, step: FileStep, after: BlobId, old: BlobId | None, file: FileOnDisk
+    ) -> bool:
         """Return the same, where not all of it can be held in memory at once. `old`: what is overwritten in place."""
         size = file.stat.st_size
         source = FileSource(self._tree, step.path, file.stat)
@@ -295,7 +311,7 @@ class Judge:
             return False  # somebody is writing to it
 
 
-def _is_cut_off(content: bytes, whole: bytes) -> bool:
+def _is_torn_prefix(content: bytes, whole: bytes) -> bool:
     """Return whether a power cut can have left `content` of `whole`: its beginning, and nothing or zeros behind it."""
     written = content.rstrip(b"\0")
     return _is_cut(len(content), len(whole), len(written)) and whole.startswith(written)

@@ -14,17 +14,17 @@ from objstore.clock import now
 from objstore.disk import reaching
 from objstore.errors import BlobMissing, DiskFailed, PathError, TreeInvalid
 from objstore.journal import Journal
-from objstore.opencalls import AgentCall, Claims, OpenCalls, recordable, recordable_name
+from objstore.opencalls import AgentCall, CallAttribution, OpenCalls, sanitized_name, sanitized_text
 from objstore.outcomes import NOBODY, CallInfo, Whose
 from objstore.paths import look_at, open_folder
 from objstore.values import replace
-from objstore.views import EditFilter, EditView, Untold
+from objstore.views import EditFilter, EditView, UnreportedRejections
 from objstore.writerlock import WriterLock
 
 if TYPE_CHECKING:
     from objstore.recording import Recorded
 
-__all__ = ["AgentCalls"]
+__all__ = ["HookSessions"]
 
 _PATIENCE: Final = 10.0
 """Seconds that an agent waits while others begin, end or look: a first look at a large tree may take some."""
@@ -32,16 +32,16 @@ _PATIENCE: Final = 10.0
 _SUBAGENT_PATIENCE: Final = 15 * 60 * 1_000_000
 """Microseconds that a subagent's call may take of which nothing more is heard: its session may go on without it."""
 
-_MOST_AGENTS: Final = 200
-_MOST_ELSEWHERE: Final = 20
-_MOST_ENDS: Final = 20
+_MAX_SUBAGENTS: Final = 200
+_MAX_OTHER_WORKSPACES: Final = 20
+_MAX_REMEMBERED_ENDS: Final = 20
 """Ends of calls that are remembered of a conversation: more tools do not run at once."""
 
-_MOST_LOOKED_AT: Final = 20
+_MAX_SCANNED_PATHS: Final = 20
 """Edits of a conversation, the newest, among which that of a tool is looked for that is just over."""
 
 
-class AgentCalls:
+class HookSessions:
     """The open calls of all agents in one workspace, and what each conversation said and was told."""
 
     def __init__(self, journal: Journal) -> None:
@@ -51,7 +51,7 @@ class AgentCalls:
 
     # ---- what hooks tell
 
-    def begin(self, call: AgentCall, *, tells_of_agents: bool = False) -> list[EditView]:
+    def begin(self, call: AgentCall, *, reports_subagents: bool = False) -> list[EditView]:
         """Note that a call begins; return what was found to have changed before. Raises what Call.commit raises.
 
         A second word of the same call changes nothing. `tells_of_agents`: whether the client says when a subagent
@@ -62,14 +62,14 @@ class AgentCalls:
         if known.paths == ():
             return []
         with self._alone():
-            if call.agent and not self._is_sent(known, tells_of_agents=tells_of_agents):
+            if call.agent and not self._is_sent(known, reports_subagents=reports_subagents):
                 return []
             standing = self._open.calls()
             begun = standing.get(self._open.name_of(call))
             if (begun is not None and not begun.is_over) or (begun is None and self._is_done(known)):
                 return []
             paths = known.paths
-            if any(map(self._gone_below, paths or ())):
+            if any(map(self._missing_files_below, paths or ())):
                 paths = None  # what took that away may have put it anywhere, and is not this call
             found = self._settle(paths, standing)
             # One whose hook was killed may have left the word that it was over.
@@ -123,9 +123,9 @@ class AgentCalls:
         For a client that tells of both: its word of the answer may come after that of the end.
         """
         begun = self._open.calls().get(self._open.name_of(call))
-        return self.end(call) if begun is None or begun.may_claim else self.withdraw(call)
+        return self.end(call) if begun is None or begun.is_known_to_run else self.mark_not_run(call)
 
-    def run_on(self, call: AgentCall) -> list[EditView]:
+    def keep_running(self, call: AgentCall) -> list[EditView]:
         """Note that a call has answered and runs on, until its turn ends; return what was found. Raises as `begin`."""
         known = self._known(call)
         if known.paths == ():
@@ -138,7 +138,7 @@ class AgentCalls:
                 self._open.put(name, standing[name])
             return self._settle(known.paths, standing)
 
-    def withdraw(self, call: AgentCall) -> list[EditView]:
+    def mark_not_run(self, call: AgentCall) -> list[EditView]:
         """Note that a call was not let run after all; return what was found, none of it its own. Raises as `begin`."""
         known = self._known(call)
         if known.paths == () and not self._open.is_open(call):
@@ -198,11 +198,11 @@ class AgentCalls:
         try:
             return self.over(conversation)
         finally:
-            self._open.note_turn(conversation)
+            self._open.begin_turn(conversation)
 
     def sent(self, conversation: str, agent: str) -> None:
         """Note that a subagent of the conversation begins."""
-        self._open.note(conversation, lambda kept: {"agents": [*_besides(agent, kept), agent][-_MOST_AGENTS:]})
+        self._open.note(conversation, lambda kept: {"agents": [*_besides(agent, kept), agent][-_MAX_SUBAGENTS:]})
 
     def notice(self, otherwise: CallInfo, paths: Sequence[str] | None = None, *, ignored: bool = False) -> "Recorded":
         """Record what changed: as open calls' doing where that can be known, and else as `otherwise` says.
@@ -221,7 +221,7 @@ class AgentCalls:
 
     def knows(self, conversation: str) -> bool:
         """Return whether the conversation was ever heard of here, or has a call open."""
-        name = recordable_name(conversation)
+        name = sanitized_name(conversation)
         return bool(self._open.session(name)) or any(call.conversation == name for call in self._open.calls().values())
 
     def went(self, conversation: str, roots: Iterable[str]) -> None:
@@ -229,7 +229,7 @@ class AgentCalls:
 
         def noted(kept: Mapping[str, object]) -> dict[str, object]:
             others = [root for root in _elsewhere(kept) if root not in news]
-            return {"elsewhere": [*others, *news][-_MOST_ELSEWHERE:]}
+            return {"elsewhere": [*others, *news][-_MAX_OTHER_WORKSPACES:]}
 
         news = list(roots)
         self._open.note(conversation, noted)
@@ -240,8 +240,8 @@ class AgentCalls:
 
     def heard(self, conversation: str, prompt: str) -> None:
         """Remember what a person asked of the agent: it explains the edits that follow."""
-        self._open.note(conversation, lambda _: {"prompt": recordable(prompt), "waits": False})
-        self._open.note_turn(conversation)
+        self._open.note(conversation, lambda _: {"prompt": sanitized_text(prompt), "waits": False})
+        self._open.begin_turn(conversation)
 
     def prompt(self, conversation: str) -> str:
         """Return what a person last asked in the conversation ("": nobody told)."""
@@ -256,27 +256,27 @@ class AgentCalls:
         Only of one in which there is an edit by that tool, that is no session with hooks of its own, and that no other
         has joined before. `tool`: its name, with what the client puts before it. Raises what reads and the disk raise.
         """
-        if other in self._open.told(conversation)[1] or other == recordable_name(conversation) or self.knows(other):
+        if other in self._open.told(conversation)[1] or other == sanitized_name(conversation) or self.knows(other):
             return
         from objstore.history import edits
 
         with self._journal.reading():
-            made = edits(self._journal, EditFilter(conversation=other, newest_first=True, limit=_MOST_LOOKED_AT))
+            made = edits(self._journal, EditFilter(conversation=other, newest_first=True, limit=_MAX_SCANNED_PATHS))
         if any(tool.endswith(tuple(mark + view.edit.tool for mark in "_:-")) for view in made if view.edit.tool):
             self._open.join(conversation, other)
 
-    def rejected(self, conversation: str, most: int) -> Untold | None:
+    def rejected(self, conversation: str, most: int) -> UnreportedRejections | None:
         """Return what is rejected of the edits of a conversation, and of those it has joined, and it was not told of.
 
         None: nothing. `most`: edits of which more is said than how many there are. Raises as reads do.
         """
         known, joined = self._open.told(conversation)
         with self._journal.reading() as store:
-            rows = store.index.rejected_edits([recordable_name(conversation), *joined])
+            rows = store.index.rejected_edits([sanitized_name(conversation), *joined])
             found = {str(unit): unit for row in rows for unit in row.rejected}
             if gone := known - found.keys():
                 # What was accepted again and then rejected once more is told again.
-                self._open.note_told(conversation, (), gone)
+                self._open.save_reported_rejections(conversation, (), gone)
             untold = {name: unit for name, unit in found.items() if name not in known}
             if not untold:
                 return None
@@ -286,14 +286,14 @@ class AgentCalls:
             edits = list(dict.fromkeys(unit.seq for unit in untold.values()))
             first = set(edits[:most])
             said = rejections(self._journal, [unit for unit in untold.values() if unit.seq in first])
-            return Untold(rejections=tuple(said), more=len(edits) - len(first), units=frozenset(untold))
+            return UnreportedRejections(rejections=tuple(said), more=len(edits) - len(first), units=frozenset(untold))
 
-    def told(self, conversation: str, untold: Untold) -> None:
+    def told(self, conversation: str, untold: UnreportedRejections) -> None:
         """Remember that the conversation has been told of the rejections. Raises what the disk raises.
 
         Called when they have been said, not before: of two evils, a rejection is heard twice rather than never.
         """
-        self._open.note_told(conversation, untold.units)
+        self._open.save_reported_rejections(conversation, untold.units)
 
     # ---- inside
 
@@ -324,7 +324,7 @@ class AgentCalls:
         except (PathError, DiskFailed):
             # A tool may name anything. What it named besides is looked at all the same, or a person's change of it
             # would count as the tool's.
-            seen = list(filter(self._can_be_looked_at, paths or ()))
+            seen = list(filter(self._can_be_scanned, paths or ()))
             if paths is None or len(seen) == len(paths):
                 raise
             found += self._settle(seen, standing)
@@ -345,28 +345,30 @@ class AgentCalls:
         over = [name for name, call in standing.items() if call.is_over]
         if over:
             paths = None  # what those changed is still to be found
-        claims = Claims(standing.values())
+        attribution = CallAttribution(standing.values())
         told: dict[str, str] = {}  # each file that a call has named, or that went with it, by the name that was said
-        for path in claims.named:
-            if (paths is not None and path in paths) or (_is_among(path, paths) and not claims.is_waited_for(path)):
+        for path in attribution.named:
+            if (paths is not None and path in paths) or (
+                _is_among(path, paths) and not attribution.has_no_confirmed_call(path)
+            ):
                 told[path] = path
-                for each in self._gone_below(path):
-                    if each not in claims.named:
+                for each in self._missing_files_below(path):
+                    if each not in attribution.named:
                         told.setdefault(each, path)
         if told:
             yield self._record(
-                lambda path, moment, tick: claims.of(told[path], moment, tick), list(told), are_canonical=True
+                lambda path, moment, tick: attribution.of(told[path], moment, tick), list(told), are_canonical=True
             )
         rest = None
         if paths is not None:
             # A file that was named may be a folder by now, or always was one: what is in it was not named.
-            rest = [path for path in paths if path not in claims.named or self._is_folder(path)]
+            rest = [path for path in paths if path not in attribution.named or self._is_folder(path)]
         if rest is None or rest:
             # What a named file becomes from here on is told by the call that named it, which is still open.
             yield self._record(
-                lambda _, moment, tick: claims.of_others(otherwise, moment, tick),
+                lambda _, moment, tick: attribution.of_others(otherwise, moment, tick),
                 rest,
-                besides=claims.named,
+                excluding=attribution.named,
                 ignored=ignored,
             )
         for name in over:
@@ -374,30 +376,30 @@ class AgentCalls:
 
     def _is_folder(self, path: str) -> bool:
         """Return whether a folder stands at a path of the workspace."""
-        with suppress(PathError), reaching(path), self._journal.tree.locate(path, changing=True) as spot:
-            found = look_at(spot) if spot.path == path else None
+        with suppress(PathError), reaching(path), self._journal.tree.locate(path, changing=True) as resolved:
+            found = look_at(resolved) if resolved.path == path else None
             return found is not None and stat.S_ISDIR(found.st_mode)
         return False
 
-    def _can_be_looked_at(self, path: str) -> bool:
+    def _can_be_scanned(self, path: str) -> bool:
         """Return whether it can be said what stands at a path of the workspace, and in it, where that is a folder."""
         with (
             suppress(PathError),
             reaching(path),
-            self._journal.tree.locate(path, changing=True, is_vacated=lambda _: True) as spot,
+            self._journal.tree.locate(path, changing=True, will_be_vacated=lambda _: True) as resolved,
         ):
-            found = look_at(spot)
+            found = look_at(resolved)
             if found is not None and stat.S_ISDIR(found.st_mode):
-                os.close(open_folder(spot.folder, spot.name, spot.path))
+                os.close(open_folder(resolved.folder, resolved.name, resolved.path))
             return True
         return False
 
-    def _gone_below(self, path: str) -> list[str]:
+    def _missing_files_below(self, path: str) -> list[str]:
         """Return the files that are known below a path at which no folder stands any more."""
         try:
-            with reaching(path), self._journal.tree.locate(path, changing=True) as spot:
-                found = look_at(spot)
-                if spot.path != path or (found is not None and stat.S_ISDIR(found.st_mode)):
+            with reaching(path), self._journal.tree.locate(path, changing=True) as resolved:
+                found = look_at(resolved)
+                if resolved.path != path or (found is not None and stat.S_ISDIR(found.st_mode)):
                     return []
         except PathError:
             return []
@@ -405,18 +407,18 @@ class AgentCalls:
             tip = store.index.tip_at(os.fsencode(path))
             if found is not None and tip is not None and tip.state is not None:
                 return []
-            from objstore.known import Known
+            from objstore.known import KnownStates
 
             try:
-                below = Known(self._journal).below(os.fsencode(path))
+                below = KnownStates(self._journal).below(os.fsencode(path))
             except (BlobMissing, TreeInvalid):
                 below = set(store.index.paths_below(os.fsencode(path)))  # the look takes another baseline
             return sorted(map(os.fsdecode, below))
 
     def _let_go(self, paths: Iterable[str], standing: Mapping[str, AgentCall]) -> list[EditView]:
         """Record as nobody's what became of files that were left to a call, which then was not let run."""
-        claims = Claims(standing.values())
-        waiting = [path for path in paths if claims.is_waited_for(path)]
+        attribution = CallAttribution(standing.values())
+        waiting = [path for path in paths if attribution.has_no_confirmed_call(path)]
         return list(self._record(NOBODY, waiting, are_canonical=True).edits) if waiting else []
 
     def _record(
@@ -425,16 +427,16 @@ class AgentCalls:
         paths: Sequence[str] | None,
         *,
         are_canonical: bool = False,
-        besides: Collection[str] = (),
+        excluding: Collection[str] = (),
         ignored: bool = False,
     ) -> "Recorded":
-        from objstore.mending import going_on
+        from objstore.mending import rebuild_index_and_retry
         from objstore.recording import record_changes
 
-        return going_on(
+        return rebuild_index_and_retry(
             self._journal,
             lambda: record_changes(
-                self._journal, info, paths, are_canonical=are_canonical, besides=besides, ignored=ignored
+                self._journal, info, paths, are_canonical=are_canonical, excluding=excluding, ignored=ignored
             ),
         )
 
@@ -449,7 +451,7 @@ class AgentCalls:
                 covered += [spelt for spelt in dict.fromkeys(located) if spelt not in covered]
         return replace(
             call,
-            conversation=recordable_name(call.conversation),
+            conversation=sanitized_name(call.conversation),
             paths=None if covered is None else tuple(covered),
             began=call.began or now(),
         )
@@ -463,8 +465,8 @@ class AgentCalls:
             if real:
                 path = os.path.realpath(os.path.join(self._journal.tree.root, path))
             # A patch may make a folder of a file.
-            with self._journal.tree.locate(path, changing=True, is_vacated=lambda _: True) as spot:
-                return spot.path
+            with self._journal.tree.locate(path, changing=True, will_be_vacated=lambda _: True) as resolved:
+                return resolved.path
         return ""
 
     def _ended_at(self, call: AgentCall) -> int:
@@ -478,7 +480,7 @@ class AgentCalls:
 
         def noted(kept: Mapping[str, object]) -> dict[str, object]:
             others = [(other, at) for other, at in _ends(kept).items() if other != name]
-            return {"ended": dict([*others, (name, now())][-_MOST_ENDS:])}
+            return {"ended": dict([*others, (name, now())][-_MAX_REMEMBERED_ENDS:])}
 
         self._open.note(call.conversation, noted)
 
@@ -495,12 +497,12 @@ class AgentCalls:
         if named:
             self._open.note_done(named[0].conversation, named)
 
-    def _is_sent(self, call: AgentCall, *, tells_of_agents: bool) -> bool:
+    def _is_sent(self, call: AgentCall, *, reports_subagents: bool) -> bool:
         """Return whether a call is of a subagent that works for the conversation, as far as that can be known."""
         kept = self._open.session(call.conversation)
         if call.agent in _agents(kept):
             return True
-        if tells_of_agents and kept.get("waits") is True:
+        if reports_subagents and kept.get("waits") is True:
             return False
         self.sent(call.conversation, call.agent)
         return True
@@ -515,7 +517,7 @@ class AgentCalls:
 
         `said`: what is to be kept of the conversation from now on, as `OpenCalls.note` takes it.
         """
-        conversation = recordable_name(conversation)
+        conversation = sanitized_name(conversation)
 
         def chosen(standing: Mapping[str, AgentCall]) -> set[str]:
             return {name for name, call in standing.items() if call.conversation == conversation and is_ended(call)}
@@ -523,13 +525,13 @@ class AgentCalls:
         # Should anything fail from here on, it is known when they were over.
         standing = self._open.calls()
         for name in chosen(standing):
-            if standing[name].may_claim:
+            if standing[name].is_known_to_run:
                 self._open.note_end(name)
         self._open.note(conversation, said)
         with self._alone():
             standing = self._open.calls()
             ended = chosen(standing)
-            refused = {name for name in ended if not standing[name].may_claim}
+            refused = {name for name in ended if not standing[name].is_known_to_run}
             let = {name: call for name, call in standing.items() if name not in refused}
             paths = dict.fromkeys(path for name in sorted(refused) for path in standing[name].paths or ())
             found = self._let_go(paths, let) + self._settle(None, let)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from objstore.frames import FrameKind
 from objstore.generations import Place
-from objstore.indexrows import BlobPlace, Chained, Tip
+from objstore.indexrows import BlobPlace, ChainedRecord, Tip
 from objstore.segments import Group
 from objstore.terms import Operation, Seq
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from objstore.ids import BlobId, RecordId
     from objstore.records import Edit
 
-__all__ = ["Ahead"]
+__all__ = ["UnindexedGroups"]
 
-_ENOUGH_GROUPS: Final = 64
+_INDEX_AFTER_GROUPS: Final = 64
 _MOST_GROUPS: Final = 1_024
 
 
@@ -34,12 +34,12 @@ def _edit_type() -> "type[Edit]":
     return Edit
 
 
-class Ahead:
+class UnindexedGroups:
     """Groups behind the end of the index, with the answers that the next write asks for."""
 
     def __init__(self) -> None:
         """Begin with none."""
-        self.groups: list[tuple[Group, Sequence[Chained]]] = []
+        self.groups: list[tuple[Group, Sequence[ChainedRecord]]] = []
         self.end: Place | None = None  # of the newest group; None: there is none
         self.last_record: RecordId | None = None  # the newest; None: there is none
         self.blobs: dict[BlobId, BlobPlace] = {}
@@ -51,14 +51,14 @@ class Ahead:
     @property
     def is_full(self) -> bool:
         """Return whether the index should take the groups in now."""
-        return not self.is_plain or len(self.groups) >= _ENOUGH_GROUPS
+        return not self.is_plain or len(self.groups) >= _INDEX_AFTER_GROUPS
 
     @property
-    def may_wait(self) -> bool:
+    def may_defer_indexing(self) -> bool:
         """Return whether a later write may have the index take them in, if somebody else is changing it now."""
         return self.is_plain and len(self.groups) < _MOST_GROUPS
 
-    def note(self, group: Group, blobs: Sequence["BlobHeader"], records: Sequence[Chained]) -> None:
+    def note(self, group: Group, blobs: Sequence["BlobHeader"], records: Sequence[ChainedRecord]) -> None:
         """Add a group that was just appended, with its blobs and its records, in order."""
         self.groups.append((group, records))
         if records:

@@ -11,7 +11,7 @@ from objstore.hunks import Hunk
 from objstore.ids import BlobId
 from objstore.journal import Journal
 from objstore.outcomes import CallInfo, CallOutcome
-from objstore.rebase import Clash
+from objstore.rebase import RebaseConflict
 from objstore.terms import Operation, Origin, Seq, Status
 from objstore.unified import is_binary
 
@@ -64,7 +64,7 @@ def amend(
                 raise FileChanged(path)
             made = diff_lines(base, content) if hunks is None else hunks
             carried = call.rebased(path, base, content, made, is_compared=hunks is None)
-            if isinstance(carried, Clash):
+            if isinstance(carried, RebaseConflict):
                 raise FileChanged(path)
             content, hunks = carried.content, carried.hunks
         call.write(path, content, hunks=hunks, operation=Operation.EDIT)

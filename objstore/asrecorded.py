@@ -14,13 +14,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from objstore.errors import CasError
-from objstore.facts import FACTS, Facts, pack_facts
+from objstore.facts import StatSignature, pack_signatures, read_signature_fields
 from objstore.glance import changed_folders
 from objstore.ids import BlobId
-from objstore.indexrows import Look, Tip
+from objstore.indexrows import RecordedFileStat, Tip
 from objstore.ondisk import disk_state
 from objstore.recordedpaths import beginning
-from objstore.statlookups import AllStood, Stood, digest, folder_of, glimpse_of
+from objstore.statlookups import CleanFolder, CleanFolders, digest, folder_of, folder_signature_of
 from objstore.terms import DocumentId, FileState
 from objstore.values import NamedTuple
 
@@ -38,11 +38,11 @@ _FEW: Final = 4
 """If one folder in so many has to be taken apart, all are, in one question to the index. So with a folder's files."""
 
 
-class _Seen(NamedTuple):
+class _CleanFile(NamedTuple):
     """A file that is as the journal says, and will show it when it is not."""
 
     name: bytes
-    facts: Facts
+    facts: StatSignature
 
 
 def changed_tips(journal: Journal) -> list[Tip]:
@@ -51,31 +51,33 @@ def changed_tips(journal: Journal) -> list[Tip]:
     now = index.moment()
     kept = index.stood()
     recorded: set[bytes] = set()
-    stood: dict[bytes, Stood] = {}
+    stood: dict[bytes, CleanFolder] = {}
     passed: set[bytes] = set()
     tips: list[Tip] = []
-    ways = _Ways(journal.tree.fd)
+    ways = _SymlinkFreeFolders(journal.tree.fd)
     if kept is not None and kept.until.taken_back == now.taken_back:
         stood = {each.folder: each for each in kept.folders}
         if kept.until != now:
             recorded = index.folders_recorded_since(kept.until)
-        passed, tips = _passed_by(journal, ways, kept, recorded)
+        passed, tips = _clean_folder_tips(journal, ways, kept, recorded)
     suspects = recorded | (stood.keys() - passed)
     is_all = not stood or len(suspects) * _FEW > len(stood)
-    looks = index.looks() if is_all else chain.from_iterable(map(index.looks, sorted(suspects)))
+    recorded_file_stats = (
+        index.recorded_file_stats() if is_all else chain.from_iterable(map(index.recorded_file_stats, sorted(suspects)))
+    )
     inspection = _Inspection(journal, ways)
-    changed = inspection.changed(list(looks))
+    changed = inspection.changed(list(recorded_file_stats))
     found = inspection.stood()
     news = [each for each in found if stood.get(each.folder) != each]
     gone = (
         None if not stood else (stood.keys() if is_all else suspects & stood.keys()) - {each.folder for each in found}
     )
     if news or gone or recorded or kept is None:
-        index.remember_stood(now, news, gone)
+        index.store_clean_folders(now, news, gone)
     return sorted(changed if is_all else tips + changed, key=lambda tip: (tip.path, tip.document))
 
 
-class _Ways:
+class _SymlinkFreeFolders:
     """Which folders are reached without following a link: what is behind one is none of the workspace's files."""
 
     def __init__(self, root: int) -> None:
@@ -103,24 +105,28 @@ class _Ways:
 class _Inspection:
     """A look at files one by one, each with what the journal says of it."""
 
-    def __init__(self, journal: Journal, ways: _Ways) -> None:
+    def __init__(self, journal: Journal, ways: _SymlinkFreeFolders) -> None:
         self._journal: Final = journal
         self._ways: Final = ways
-        self._folders: dict[bytes, tuple[list[_Seen], list[bytes]]] = {}  # files as recorded; names of all others
+        self._folders: dict[bytes, tuple[list[_CleanFile], list[bytes]]] = {}  # files as recorded; names of all others
 
-    def changed(self, looks: Sequence[Look]) -> list[Tip]:
+    def changed(self, recorded_file_stats: Sequence[RecordedFileStat]) -> list[Tip]:
         """Return the tips whose files are, or may be, other than recorded."""
         changed: list[Tip] = []
         learnt: list[tuple[bytes, int, int, int, int, BlobId]] = []
         young = time.time_ns() - _GRACE_NS
         root, look_at = self._journal.tree.fd, os.lstat
-        for document, path, blob, mode, inode, size, mtime, ctime, read in looks:
+        for document, path, blob, mode, inode, size, mtime, ctime, read in recorded_file_stats:
             folder = folder_of(path)
             as_recorded, others = self._folders.setdefault(folder, ([], []))
             others.append(path.rpartition(b"/")[2])
             tip = Tip(DocumentId(document), path, FileState(blob=BlobId(blob), mode=mode))
             try:
-                facts = Facts._make(FACTS(look_at(path, dir_fd=root))) if self._ways.is_straight(folder) else None
+                facts = (
+                    StatSignature._make(read_signature_fields(look_at(path, dir_fd=root)))
+                    if self._ways.is_straight(folder)
+                    else None
+                )
             except OSError:
                 facts = None
             if facts is None:
@@ -137,18 +143,18 @@ class _Inspection:
             if stands != blob or facts[4] & 0o7777 != mode:
                 changed.append(self._journal.store.index.tip(tip.document))
             elif not is_young:
-                as_recorded.append(_Seen(others.pop(), facts))
+                as_recorded.append(_CleanFile(others.pop(), facts))
         if learnt:
-            self._journal.store.index.remember_seen(learnt)
+            self._journal.store.index.store_seen_signatures(learnt)
         return changed
 
-    def stood(self) -> list[Stood]:
+    def stood(self) -> list[CleanFolder]:
         """Return the folders that were looked at, as they are kept."""
         return [
-            Stood(
+            CleanFolder(
                 folder,
                 b"\0".join([name for name, _ in as_recorded]),
-                digest(pack_facts([facts for _, facts in as_recorded])),
+                digest(pack_signatures([facts for _, facts in as_recorded])),
                 b"\0".join(others),
             )
             for folder, (as_recorded, others) in self._folders.items()
@@ -163,8 +169,8 @@ class _Inspection:
         return None if found is None else found[0].blob
 
 
-def _passed_by(
-    journal: Journal, ways: _Ways, stood: AllStood, recorded: AbstractSet[bytes]
+def _clean_folder_tips(
+    journal: Journal, ways: _SymlinkFreeFolders, stood: CleanFolders, recorded: AbstractSet[bytes]
 ) -> tuple[set[bytes], list[Tip]]:
     """Return the folders that need not be taken apart, and the tips in them whose files are other than recorded."""
     # A glance looks itself whether the folder is one.
@@ -173,7 +179,7 @@ def _passed_by(
         for each in stood.folders
         if each.folder not in recorded and _are_few(each) and ways.is_straight(folder_of(each.folder))
     ]
-    otherwise = set(changed_folders(journal.tree.fd, [glimpse_of(each) for each in sure], digest))
+    otherwise = set(changed_folders(journal.tree.fd, [folder_signature_of(each) for each in sure], digest))
     passed: set[bytes] = set()
     tips: list[Tip] = []
     for each in sure:
@@ -181,21 +187,23 @@ def _passed_by(
             continue
         changed: list[Tip] = []
         if each.others:
-            looks = [look for path in _others(each) for look in journal.store.index.looks_at(path)]
-            changed = _Inspection(journal, ways).changed(looks)
-            if len(changed) < len(looks):
+            recorded_file_stats = [
+                look for path in _others(each) for look in journal.store.index.recorded_file_stats_at(path)
+            ]
+            changed = _Inspection(journal, ways).changed(recorded_file_stats)
+            if len(changed) < len(recorded_file_stats):
                 continue  # one of them is as recorded again
         passed.add(each.folder)
         tips += changed
     return passed, tips
 
 
-def _are_few(stood: Stood) -> bool:
+def _are_few(stood: CleanFolder) -> bool:
     """Return whether most files in a folder were as recorded."""
     return not stood.others or (stood.others.count(b"\0") + 1) * _FEW <= stood.names.count(b"\0") + 1
 
 
-def _others(stood: Stood) -> list[bytes]:
+def _others(stood: CleanFolder) -> list[bytes]:
     """Return the paths of the files in a folder that were not as recorded, or could have changed unseen."""
     above = beginning(stood.folder)
     return [above + name for name in stood.others.split(b"\0")]

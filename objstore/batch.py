@@ -12,13 +12,13 @@ from objstore.errors import UNREADABLE, BlobMissing
 from objstore.frames import FrameKind
 from objstore.ids import BlobId, RecordId, blob_id, record_id
 from objstore.indexfile import malformed
-from objstore.indexrows import Chained
+from objstore.indexrows import ChainedRecord
 from objstore.lines import Affixes
 from objstore.recordcodec import encode_record
 from objstore.records import Decision, Edit, Record
 from objstore.segments import Group
 from objstore.sources import Source
-from objstore.standins import MAX_BLOB, is_stand_in, stand_in, stood_for
+from objstore.standins import MAX_BLOB, blob_of_placeholder, is_placeholder, placeholder
 from objstore.store import Store
 from objstore.terms import FileState
 
@@ -33,7 +33,7 @@ class Batch:
         self._payloads: list[tuple[FrameKind, bytes]] = []
         self._blobs: dict[BlobId, Base] = {}
         self._headers: list[BlobHeader] = []
-        self._records: list[Chained] = []
+        self._records: list[ChainedRecord] = []
         self._large: dict[BlobId, tuple[Source, BlobId | None]] = {}  # to be taken in, each with what it may resemble
         self._previous = store.last_record
 
@@ -77,9 +77,9 @@ class Batch:
         `source`: of a stand-in, where the bytes are to be read when the batch is committed. Raises BlobMissing for a
         stand-in that has none and names nothing that is stored.
         """
-        if not is_stand_in(text):
+        if not is_placeholder(text):
             return self.blob(text, base, name=name, affixes=affixes)
-        name = stood_for(text)
+        name = blob_of_placeholder(text)
         if name in self._blobs or name in self._large or self._store.has(name):
             return name
         if source is None:
@@ -93,14 +93,14 @@ class Batch:
         What files held before is in this batch, or the index knows of it, if only that it is lost. Raises what SQLite
         raises of a damaged file where it does not: then the index says of a file what never was.
         """
-        for state in _states_before(record):
+        for state in _states_before_record(record):
             blob = state.blob
-            if blob not in self._blobs and blob not in self._large and not self._store.knows_of(blob):
+            if blob not in self._blobs and blob not in self._large and not self._store.has_row_for(blob):
                 raise malformed(f"a file is to have held {blob.hex()}, of which it knows nothing")
         encoded = encode_record(record, self._previous)
         name = record_id(encoded)
         self._payloads.append((FrameKind.RECORD, encoded))
-        self._records.append(Chained(record, name, self._previous))
+        self._records.append(ChainedRecord(record, name, self._previous))
         self._previous = name
         return name
 
@@ -112,7 +112,7 @@ class Batch:
     def text(self, name: BlobId) -> bytes:
         """Return the text of a state, of this batch or of the store. Raises what Store.text raises."""
         if name in self._large:
-            return stand_in(name)
+            return placeholder(name)
         base = self._blobs.get(name)
         return self._store.text(name) if base is None else base.content
 
@@ -125,10 +125,10 @@ class Batch:
         else:
             yield from self._store.pieces(name)
 
-    def at_hand(self, name: BlobId) -> bytes | None:
+    def cached_bytes(self, name: BlobId) -> bytes | None:
         """Return the bytes of a blob, of this batch or of the store, if they are in memory."""
         base = self._blobs.get(name)
-        return self._store.at_hand(name) if base is None else base.content
+        return self._store.cached_bytes(name) if base is None else base.content
 
     def commit(self) -> Group:
         """Append everything durably and return it as a group.
@@ -143,9 +143,9 @@ class Batch:
         return group
 
     def _take_in(self, name: BlobId, source: Source, base: BlobId | None) -> None:
-        from objstore.largeblobs import take_in
+        from objstore.largeblobs import store_large_blob
 
-        headers, payloads = take_in(self._store, name, source, base)
+        headers, payloads = store_large_blob(self._store, name, source, base)
         self._headers[:0] = headers
         self._payloads[:0] = [(FrameKind.BLOB, payload) for payload in payloads]
 
@@ -155,7 +155,12 @@ class Batch:
         if name in self._blobs:
             return self._blobs[name]
         found = self._store.blob_place(name)
-        if found is None or found.depth >= MAX_DEPTH or found.size > MAX_BLOB or not self._store.is_above_base(name):
+        if (
+            found is None
+            or found.depth >= MAX_DEPTH
+            or found.size > MAX_BLOB
+            or not self._store.is_depth_consistent(name)
+        ):
             return None
         try:
             return Base(id=name, content=self._store.blob(name), depth=found.depth)
@@ -163,7 +168,7 @@ class Batch:
             return None  # it only saves space
 
 
-def _states_before(record: Record) -> list[FileState]:
+def _states_before_record(record: Record) -> list[FileState]:
     """Return what the files were, by the index, that a record changes."""
     match record:
         case Edit():

@@ -13,15 +13,15 @@ from objstore.codec import BlobHeader, Encoding, parse_chunks
 from objstore.errors import CasError, FileChanged
 from objstore.ids import BlobId
 from objstore.journal import Journal
-from objstore.largeblobs import append_chunks, take_in
+from objstore.largeblobs import append_chunks, store_large_blob
 from objstore.ondisk import file_at
 from objstore.sources import FileSource, Source
-from objstore.standins import is_stand_in
+from objstore.standins import is_placeholder
 
-__all__ = ["foresee", "take_in_beforehand"]
+__all__ = ["prestore_blob", "prestore_large_files"]
 
 
-def foresee(journal: Journal, paths: Iterable[bytes]) -> None:
+def prestore_large_files(journal: Journal, paths: Iterable[bytes]) -> None:
     """Take in the large files that stand at the paths, as far as they are not stored. Call it without the writer lock.
 
     What can't be looked at is left to the call, which says what is wrong with it.
@@ -31,15 +31,15 @@ def foresee(journal: Journal, paths: Iterable[bytes]) -> None:
             found = file_at(journal.tree, path)
         except CasError:
             continue
-        if found is not None and is_stand_in(found[1].content):
+        if found is not None and is_placeholder(found[1].content):
             with journal.reading() as store:
                 tip = store.tip_at(path)
             base = None if tip is None or tip.state is None else tip.state.blob
             with suppress(FileChanged):
-                take_in_beforehand(journal, found[0].blob, FileSource(journal.tree, path, found[1].stat), base)
+                prestore_blob(journal, found[0].blob, FileSource(journal.tree, path, found[1].stat), base)
 
 
-def take_in_beforehand(journal: Journal, name: BlobId, source: Source, base: BlobId | None) -> None:
+def prestore_blob(journal: Journal, name: BlobId, source: Source, base: BlobId | None) -> None:
     """Store a large blob, a few chunks at a time; nothing names it yet. Call it without the writer lock.
 
     Raises FileChanged if the source is not what `name` says, and what Journal.writing and Log.append raise.
@@ -56,7 +56,7 @@ def take_in_beforehand(journal: Journal, name: BlobId, source: Source, base: Blo
             beside.close_left()
             return is_put
 
-        headers, payloads = take_in(beside, name, source, base, put)
+        headers, payloads = store_large_blob(beside, name, source, base, put)
     own = {header.id for header in headers}
     with journal.writing():
         listed = headers[-1]

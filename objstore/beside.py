@@ -17,13 +17,13 @@ from objstore.errors import CasError, DiskFailed, FileMissing, PathInvalid, Path
 from objstore.names import BESIDE, STORE_NAME
 from objstore.paths import MAX_PATH, Tree
 
-__all__ = ["clear_noted", "left_beside", "note_folder"]
+__all__ = ["clear_staging_folder", "leftover_staging_paths", "note_staging_folder"]
 
 _STAGED: Final = re.compile(r"\.cas-[0-9a-f]{16}", re.ASCII)
 """A name as Disk.stage gives it."""
 
 
-def note_folder(disk: Disk, scratch: int, folder: str) -> str:
+def note_staging_folder(disk: Disk, scratch: int, folder: str) -> str:
     """Note in the open `scratch` that files are staged in a folder of the workspace; return the note's name.
 
     Raises what the disk raises.
@@ -34,7 +34,7 @@ def note_folder(disk: Disk, scratch: int, folder: str) -> str:
     return name
 
 
-def clear_noted(tree: Tree, disk: Disk, scratch: int, note: str) -> bool:
+def clear_staging_folder(tree: Tree, disk: Disk, scratch: int, note: str) -> bool:
     """Remove what was staged in the folder of a note, under the writer lock; return whether the note may go.
 
     It may not while the folder's file system is not there to be looked at, or does not let go of what was left.
@@ -52,7 +52,7 @@ def clear_noted(tree: Tree, disk: Disk, scratch: int, note: str) -> bool:
     return True
 
 
-def left_beside(root: str) -> list[str]:
+def leftover_staging_paths(root: str) -> list[str]:
     """Return the paths of what lies staged in folders that are noted in the workspace at `root`, or is just written."""
     scratch = os.path.join(root, STORE_NAME, "tmp")
     found: list[str] = []
@@ -94,14 +94,14 @@ def _opened(tree: Tree, scratch: int, note: str) -> Iterator[int | None]:
     Raises DiskFailed where it is on the store's own file system by now: then another is to be mounted there, or above.
     """
     within = os.path.normpath(os.path.join(_folder_of(scratch, note), ".cas-"))
-    with tree.locate(within, changing=True, as_spelt=False) as spot:
-        if os.fstat(spot.folder).st_dev == os.fstat(scratch).st_dev:
-            raise DiskFailed(spot.path, "The disk is not mounted")
-        if spot.missing or spot.path != within:
+    with tree.locate(within, changing=True, as_spelt=False) as resolved:
+        if os.fstat(resolved.folder).st_dev == os.fstat(scratch).st_dev:
+            raise DiskFailed(resolved.path, "The disk is not mounted")
+        if resolved.missing or resolved.path != within:
             yield None
             return
         # What is open may be no more than a name for the folder.
-        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=spot.folder)
+        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=resolved.folder)
         try:
             yield fd
         finally:

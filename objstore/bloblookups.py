@@ -13,7 +13,7 @@ from objstore.frames import FRAME_HEADER_SIZE
 from objstore.generations import Place
 from objstore.ids import HASH_SIZE, BlobId
 from objstore.indexfile import KNOWN_BY, checksum, unusable
-from objstore.indexrows import BlobPlace, StateTold
+from objstore.indexrows import BlobPlace, StateOrigin
 from objstore.standins import MAX_BLOB
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
     from objstore.segments import Log
 
-__all__ = ["BlobLookups"]
+__all__ = ["BlobQueries"]
 
 _ASKED_AT_ONCE: Final = 500
 """Values in one question to the database."""
 
 
-class BlobLookups:
+class BlobQueries:
     """The questions about blobs that one index answers."""
 
     _db: sqlite3.Connection
@@ -71,7 +71,7 @@ class BlobLookups:
         if not others or any(row[-1] != checksum("blobs", *row[:-1]) for row in others if row[-1] is not row[1]):
             raise unusable(f"it has no row of blob {blob.hex()}")
 
-    def is_above_base(self, blob: BlobId) -> bool:
+    def is_depth_consistent(self, blob: BlobId) -> bool:
         """Return whether a blob lies deeper than its base, or is a keyframe, by its row and that of the base.
 
         What is told against it goes by its depth, and would be refused by who rebuilds a store if that were too low.
@@ -82,7 +82,7 @@ class BlobLookups:
         )
         return bool(self._number(query, blob))
 
-    def knows_of(self, blob: BlobId) -> bool:
+    def has_row_for(self, blob: BlobId) -> bool:
         """Return whether the blob is stored, or something mentions it."""
         if self._db.execute("SELECT 1 FROM blobs WHERE id = ?", (blob,)).fetchone() is not None:
             return True
@@ -197,16 +197,16 @@ class BlobLookups:
         digest, found = row[0][:HASH_SIZE], row[0][HASH_SIZE:]
         return digest if found == checksum("sha256", blob, digest) else None
 
-    def states_told(self, segment: int) -> dict[BlobId, StateTold]:
+    def state_origins(self, segment: int) -> dict[BlobId, StateOrigin]:
         """Return what the edits in the segment say of the states that they led to; of several, what the first says."""
         rows = self._db.execute(
             "SELECT after, path, document, before FROM edits JOIN documents ON documents.id = document "
             "WHERE segment = ? AND after IS NOT NULL ORDER BY seq DESC",
             (segment,),
         )
-        return {BlobId(row[0]): StateTold(*row[1:]) for row in rows}
+        return {BlobId(row[0]): StateOrigin(*row[1:]) for row in rows}
 
-    def bases_outside(self, segment: int) -> set[BlobId]:
+    def bases_used_elsewhere(self, segment: int) -> set[BlobId]:
         """Return the blobs of the segment that deltas in other segments are told against."""
         rows = self._db.execute(
             "SELECT DISTINCT x.id FROM blobs z JOIN blobs x ON x.id = z.base WHERE x.segment = ? AND z.segment != ?",
@@ -239,7 +239,7 @@ class BlobLookups:
             (FRAME_HEADER_SIZE, segment),
         )
 
-    def dead_doubles(self) -> dict[BlobId, tuple[int, int]]:
+    def dead_duplicates(self) -> dict[BlobId, tuple[int, int]]:
         """Return the blobs that nothing holds and that were stored twice: segment and bytes of the first frame."""
         rows = self._db.execute(
             "SELECT id, segment, length FROM doubled JOIN blobs USING (id) WHERE refs = 0 AND segment"

@@ -19,20 +19,20 @@ from objstore.changes import (
     new_conversation,
     version_of,
 )
-from objstore.descent import passages_since
+from objstore.descent import steps_since
 from objstore.errors import UNREADABLE, FileExists, FileMissing, FileTooLarge, PathInvalid, PathIsDirectory, TreeInvalid
-from objstore.hunks import FittedHunks, Hunk, hunks_fit, hunks_through
+from objstore.hunks import Hunk, VerifiedHunks, hunks_fit, hunks_through
 from objstore.ids import BlobId, blob_id
 from objstore.journal import Journal
 from objstore.ondisk import file_at, stands_below, state_at
 from objstore.outcomes import CallInfo, CallOutcome
-from objstore.paths import Found, Spot, missing_at
-from objstore.rebase import Clash, Rebased, rebased
+from objstore.paths import FileOnDisk, ResolvedPath, missing_at
+from objstore.rebase import RebaseConflict, Rebased, rebased
 from objstore.recordedpaths import folders_of
 from objstore.sources import MemorySource
-from objstore.standins import MAX_BLOB, is_stand_in, stand_in
+from objstore.standins import MAX_BLOB, is_placeholder, placeholder
 from objstore.terms import MAX_INT, DocumentId, FileState, Operation, Origin
-from objstore.transition import Step
+from objstore.transition import FileStep
 from objstore.values import variable
 from objstore.views import Content, EditView
 
@@ -45,7 +45,7 @@ _CONTENT_OPERATIONS: Final = frozenset({Operation.CREATE, Operation.REPLACE, Ope
 class _File:
     """What a path holds, on disk and in the call so far."""
 
-    found: Found | None  # on disk, when the call first looked
+    found: FileOnDisk | None  # on disk, when the call first looked
     state_found: FileState | None
     document: DocumentId | None
     is_recorded: bool = False  # whether a file is recorded to stand there
@@ -77,13 +77,13 @@ class Call:
 
     def read(self, path: str) -> Content:
         """Return the file as the call has made it so far. Raises FileMissing, FileTooLarge and what paths raise."""
-        spot, file = self._file(path)
+        resolved, file = self._file(path)
         if file.now is None:
             raise self._missing(path)
         content = file.now.content
-        if is_stand_in(content):
+        if is_placeholder(content):
             content = self._bytes(path, file.now)
-        return Content(path=os.fsdecode(spot), bytes=content, blob=file.now.state.blob, mode=file.now.state.mode)
+        return Content(path=os.fsdecode(resolved), bytes=content, blob=file.now.state.blob, mode=file.now.state.mode)
 
     def state(self, path: str) -> FileState | None:
         """Return what stands there as the call has made it so far (None: nothing). Raises what paths raise."""
@@ -100,7 +100,7 @@ class Call:
 
     def rebased(
         self, path: str, base: bytes, made: bytes, hunks: Sequence[Hunk], *, is_compared: bool = False
-    ) -> Rebased | Clash:
+    ) -> Rebased | RebaseConflict:
         """Return what a change from `base`, an earlier version of the file, to `made` makes of the file as it is now.
 
         `hunks` lead from `base` to `made`; ValueError is raised where they don't. `is_compared`: they were found by
@@ -108,8 +108,8 @@ class Call:
         """
         now = self.read(path).bytes
         tip = self._journal.store.tip_at(self._file(path)[0])
-        passages = passages_since(self._journal, tip, base, blob_id(base), now)
-        return rebased(base, made, hunks, passages, is_compared=is_compared)
+        text_steps = steps_since(self._journal, tip, base, blob_id(base), now)
+        return rebased(base, made, hunks, text_steps, is_compared=is_compared)
 
     def text(self, blob: BlobId) -> bytes:
         """Return the text of a state that is stored, or that the call would store. Raises what Store.text raises."""
@@ -127,7 +127,7 @@ class Call:
         operation: Operation = Operation.REPLACE,
     ) -> None:
         """Give the file new bytes, or create it. `hunks`: the lines that were really changed, where that is known."""
-        spot, file = self._file(path)
+        resolved, file = self._file(path)
         before = file.now
         if mode is None:
             mode = self._journal.new_file_mode() if before is None else before.state.mode
@@ -136,29 +136,29 @@ class Call:
         if before is not None and before.state == state:
             return
         after = Version(content=content, state=state)
-        if len(content) > MAX_BLOB or is_stand_in(content):
-            after = Version(content=stand_in(blob), state=state, source=MemorySource(spot, content))
+        if len(content) > MAX_BLOB or is_placeholder(content):
+            after = Version(content=placeholder(blob), state=state, source=MemorySource(resolved, content))
         if hunks is not None and before is not None:
-            if is_stand_in(before.content) or is_stand_in(after.content):
+            if is_placeholder(before.content) or is_placeholder(after.content):
                 hunks = None  # a large state is replaced as a whole
-            elif FittedHunks.known(hunks, before.content, content) is None and not hunks_fit(
+            elif VerifiedHunks.known(hunks, before.content, content) is None and not hunks_fit(
                 before.content, content, hunks
             ):
                 raise ValueError(f"the hunks do not lead from what {path!r} holds to what it shall hold")
-        self._write(spot, file, after, hunks, operation)
+        self._write(resolved, file, after, hunks, operation)
 
     def restore(self, path: str, state: FileState) -> None:
         """Give the file a state whose blob is stored, of whatever size, or create it. Raises BlobMissing."""
-        spot, file = self._file(path)
+        resolved, file = self._file(path)
         if file.now is None or file.now.state != state:
             after = Version(content=self._batch.text(state.blob), state=state)
-            self._write(spot, file, after, None, Operation.REPLACE)
+            self._write(resolved, file, after, None, Operation.REPLACE)
 
     def _write(
-        self, spot: bytes, file: _File, after: Version, hunks: Sequence[Hunk] | None, operation: Operation
+        self, resolved: bytes, file: _File, after: Version, hunks: Sequence[Hunk] | None, operation: Operation
     ) -> None:
         before, state = file.now, after.state
-        earlier = self._last_write(spot)
+        earlier = self._last_write(resolved)
         if earlier is not None:
             # The call has written this file before: together that is one edit, or none.
             self._go_on(earlier, after, hunks, operation)
@@ -170,7 +170,7 @@ class Call:
                 Change(
                     document=file.document,
                     operation=Operation.CREATE if before is None else operation,
-                    path=spot,
+                    path=resolved,
                     source=None,
                     before=before,
                     after=after,
@@ -198,7 +198,7 @@ class Call:
 
     def delete(self, path: str) -> None:
         """Delete the file. Raises FileMissing."""
-        spot, file = self._file(path)
+        resolved, file = self._file(path)
         if file.now is None:
             raise self._missing(path)
         self._change(
@@ -206,7 +206,7 @@ class Call:
             Change(
                 document=file.document,
                 operation=Operation.DELETE,
-                path=spot,
+                path=resolved,
                 source=None,
                 before=file.now,
                 after=None,
@@ -280,7 +280,7 @@ class Call:
             numbers[id(change)] = view.edit.document
             edits.append(view)
         if dry_run:
-            self._journal.rehearse(self._batch, self._steps(), self._looked())
+            self._journal.check_commit(self._batch, self._steps(), self._looked())
         elif self._batch:
             self._journal.commit(self._batch, self._steps(), self._looked())
             for view in edits:
@@ -306,14 +306,14 @@ class Call:
         """
         if not self._external:
             return None
-        from objstore.opencalls import Claims, OpenCalls
+        from objstore.opencalls import CallAttribution, OpenCalls
 
-        claims = Claims(OpenCalls(self._journal).calls().values())
+        attribution = CallAttribution(OpenCalls(self._journal).calls().values())
 
         def whose(path: bytes) -> CallInfo:
             file = self._files.get(path)
             moment = MAX_INT if file is None or file.found is None else file.found.stat.st_ctime_ns
-            return claims.of(os.fsdecode(path), moment)
+            return attribution.of(os.fsdecode(path), moment)
 
         found = [(change, whose(change.path)) for change in self._external]
         if all(info.origin is Origin.EXTERNAL for _, info in found):
@@ -378,35 +378,35 @@ class Call:
     def _file(self, path: str) -> tuple[bytes, _File]:
         name = self._names.get(path)
         if name is None:
-            with self._tree.locate(path, changing=True, is_vacated=self._is_vacated) as spot:
-                name = os.fsencode(spot.path)
+            with self._tree.locate(path, changing=True, will_be_vacated=self._will_be_vacated) as resolved:
+                name = os.fsencode(resolved.path)
                 if name not in self._files:
-                    self._files[name] = self._look(name, spot)
+                    self._files[name] = self._look(name, resolved)
                 self._names[path] = name
         return name, self._files[name]
 
     def _missing(self, path: str) -> FileMissing:
-        with self._tree.locate(path, changing=True, is_vacated=self._is_vacated) as spot:
-            return FileMissing(path, missing_at(spot).other)
+        with self._tree.locate(path, changing=True, will_be_vacated=self._will_be_vacated) as resolved:
+            return FileMissing(path, missing_at(resolved).other)
 
-    def _look(self, path: bytes, spot: Spot) -> _File:
+    def _look(self, path: bytes, resolved: ResolvedPath) -> _File:
         tip = self._journal.store.tip_at(path)
         likely = None if tip is None or tip.state is None else tip.state.blob
         try:
-            found = state_at(spot, likely, None if likely is None else self._journal.store.at_hand(likely))
+            found = state_at(resolved, likely, None if likely is None else self._journal.store.cached_bytes(likely))
         except PathIsDirectory:
-            if not self._gives_way(spot):
+            if not self._may_be_replaced(resolved):
                 raise
             found = None
         if found is not None:
-            self._tree.see_users(found[1].stat, spot.path, since=self._began)
+            self._tree.require_users_file(found[1].stat, resolved.path, since=self._began)
         version = version_of(found, self._journal.tree, path)
         file = _File(
             found=None if found is None else found[1],
             state_found=None if found is None else found[0],
             document=None,
             now=version,
-            folders=len(spot.missing),
+            folders=len(resolved.missing),
         )
         if tip is not None:
             file.document, file.is_recorded = tip.document, tip.state is not None
@@ -423,36 +423,38 @@ class Call:
         """Return what became of a file that no edit was recorded of since the first look (None: nothing is known)."""
         if self._journal.store.baseline() is None:
             return None
-        from objstore.known import Known, known_of_one
-        from objstore.trees import LeftOut
+        from objstore.known import KnownStates, known_state_of
+        from objstore.trees import ExcludedEntry
 
         try:
-            state = known_of_one(self._journal, path)
-            if isinstance(state, LeftOut) or (state is None and now is None):
+            state = known_state_of(self._journal, path)
+            if isinstance(state, ExcludedEntry) or (state is None and now is None):
                 return None
-            folders = Known(self._journal).new_folders(path) if state is None else 0
+            folders = KnownStates(self._journal).new_folders(path) if state is None else 0
             return external_change(path, None, state, now, self._journal.store.text, folders=folders)
         except (*UNREADABLE, TreeInvalid):
             return None  # what a damaged store has lost is no reason to refuse a change of a file
 
-    def _gives_way(self, spot: Spot) -> bool:
+    def _may_be_replaced(self, resolved: ResolvedPath) -> bool:
         """Return whether a folder may go for a file: recorded edits made it, and this call has emptied it.
 
         One that was empty before goes at a person's word only, for a file that comes back.
         """
-        files, folders = stands_below(spot)
+        files, folders = stands_below(resolved)
         if not files and self._info.origin is not Origin.PERSON:
             return False
-        return all(map(self._is_vacated, files)) and all(map(self._journal.store.index.made_folder, folders))
+        return all(map(self._will_be_vacated, files)) and all(
+            map(self._journal.store.index.was_created_by_edit, folders)
+        )
 
-    def _is_vacated(self, path: bytes) -> bool:
+    def _will_be_vacated(self, path: bytes) -> bool:
         """Return whether this call takes the file away that stands at the path."""
         file = self._files.get(path)
         return file is not None and file.now is None
 
-    def _steps(self) -> list[Step]:
+    def _steps(self) -> list[FileStep]:
         return [
-            Step(
+            FileStep(
                 path=path,
                 before=file.state_found,
                 after=None if file.now is None else file.now.state,

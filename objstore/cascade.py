@@ -38,12 +38,12 @@ def cascade(weave: Weave, changes: Mapping[UnitIndex, bool]) -> Cascade:
     missing: set[UnitIndex] = set()
     blocked: tuple[WeaveConflict, ...] = ()
     weave.flip(changes)
-    suspects = [-unit for unit in weave.failing()]  # a heap; it may hold units that no longer fail
+    suspects = [-unit for unit in weave.conflicting_units()]  # a heap; it may hold units that no longer fail
     heapify(suspects)
     while True:
         latest = _latest_failing(weave, suspects, kept)
-        if latest is None and (failing := weave.failing()):
-            needed = {unit for needs in failing.values() for unit in needs} - changed.keys() - kept
+        if latest is None and (conflicting_units := weave.conflicting_units()):
+            needed = {unit for needs in conflicting_units.values() for unit in needs} - changed.keys() - kept
             needed = {unit for unit in needed if not weave.is_fixed(unit)}
             dead = {unit for unit in needed if not weave.is_live(unit)}
             if dead or not needed:
@@ -78,6 +78,6 @@ def _flip(weave: Weave, changes: Mapping[UnitIndex, bool], suspects: list[int]) 
 def _latest_failing(weave: Weave, suspects: list[int], kept: set[UnitIndex]) -> UnitIndex | None:
     while suspects:
         unit = UnitIndex(-heappop(suspects))
-        if unit not in kept and weave.is_failing(unit) and not weave.is_fixed(unit):
+        if unit not in kept and weave.has_conflict(unit) and not weave.is_fixed(unit):
             return unit
     return None

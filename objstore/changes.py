@@ -10,15 +10,15 @@ from objstore.batch import Batch, now
 from objstore.diff import diff_lines
 from objstore.errors import UNREADABLE
 from objstore.external import EXTERNAL_CONVERSATION
-from objstore.hunks import FittedHunks, Hunk
+from objstore.hunks import Hunk, VerifiedHunks
 from objstore.ids import BlobId
 from objstore.journal import Journal
 from objstore.lines import Affixes, common_affixes, is_closed
 from objstore.outcomes import NOBODY, CallInfo
-from objstore.paths import Found, Tree
+from objstore.paths import FileOnDisk, Tree
 from objstore.records import Edit, Marks
 from objstore.sources import FileSource, Source
-from objstore.standins import is_stand_in, stand_in
+from objstore.standins import is_placeholder, placeholder
 from objstore.terms import DocumentId, FileState, Operation, Origin, Seq, Status
 from objstore.unified import is_either_binary
 from objstore.values import replace, variable
@@ -95,14 +95,14 @@ class Recorder:
         before, after = change.before, change.after
         affixes = None
         # A stand-in without a source is of a state that was recorded: it is stored, or lost.
-        if before is not None and (before.source is not None or not is_stand_in(before.content)):
+        if before is not None and (before.source is not None or not is_placeholder(before.content)):
             self._batch.state(before.content, name=before.state.blob, source=before.source)
         if after is not None:
             base = None
             if before is not None and before.state.blob != after.state.blob:
                 base, affixes = before.state.blob, _affixes(before.content, after.content, change.hunks)
             # What a stand-in shares with another text says nothing of the bytes.
-            shared = None if before is not None and is_stand_in(before.content) else affixes
+            shared = None if before is not None and is_placeholder(before.content) else affixes
             self._batch.state(after.content, base, name=after.state.blob, affixes=shared, source=after.source)
         hunks, newline = _hunks(before, after, change.hunks, affixes)
         edit = Edit(
@@ -176,18 +176,18 @@ class Recorder:
             return change  # no markers are about that
         if not self._store.index.markers(change.document):
             return change
-        from objstore.marked_text import resolved
+        from objstore.marked_text import marker_edit_around
 
         hunks, _ = _hunks(change.before, change.after, None, None)
-        return replace(change, amends=resolved(self._store, change.document, change.before.content, hunks))
+        return replace(change, amends=marker_edit_around(self._store, change.document, change.before.content, hunks))
 
 
-def version_of(found: tuple[FileState, Found] | None, tree: Tree, path: bytes) -> Version | None:
+def version_of(found: tuple[FileState, FileOnDisk] | None, tree: Tree, path: bytes) -> Version | None:
     """Return what was found on disk at `path` as a version."""
     if found is None:
         return None
     state, file = found
-    source = FileSource(tree, path, file.stat) if is_stand_in(file.content) else None
+    source = FileSource(tree, path, file.stat) if is_placeholder(file.content) else None
     return Version(content=file.content, state=state, source=source)
 
 
@@ -250,7 +250,7 @@ def external_changes(
         operation=Operation.DELETE,
         path=path,
         source=None,
-        before=Version(content=stand_in(known.blob), state=known),
+        before=Version(content=placeholder(known.blob), state=known),
         after=None,
         hunks=None,
         origin=Origin.EXTERNAL,
@@ -262,7 +262,7 @@ def external_changes(
 
 def _affixes(before: bytes, after: bytes, hunks: Sequence[Hunk] | None) -> Affixes:
     """Return what two texts share at their ends, as far as their hunks know it, if they do."""
-    known = FittedHunks.known(hunks, before, after)
+    known = VerifiedHunks.known(hunks, before, after)
     return common_affixes(before, after) if known is None else known.shared
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import zip_longest
 from typing import Final
 
-from objstore.beside import left_beside
+from objstore.beside import leftover_staging_paths
 from objstore.disk import Disk
 from objstore.errors import (
     UNREADABLE,
@@ -33,22 +33,22 @@ from objstore.index import Index
 from objstore.indexfile import COMPARED, remove_index
 from objstore.indexrows import Tip
 from objstore.journal import Journal
-from objstore.legibility import LostPart, lost_parts
-from objstore.mark import acknowledged
+from objstore.legibility import UnreadablePart, unreadable_parts
+from objstore.mark import read_applied_marker
 from objstore.names import INDEX_NAME, STORE_NAME
 from objstore.paths import find_root
 from objstore.premises import refuse_links
 from objstore.records import Decision, Edit, Numbering, Snapshot
 from objstore.refcounts import held_blobs, recount, unexpired
-from objstore.remains import MOST_LOST, FoundRecord, Remains, Spot
-from objstore.replay import decided_otherwise, forget_kept, kept_differs
+from objstore.remains import MAX_LISTED_LOSSES, FrameSpan, ScannedRecord, SegmentScan
+from objstore.replay import cached_document_differs, decisions_differing_on_replay, delete_cached_document
 from objstore.status import external_changes
 from objstore.store import Store
-from objstore.terms import Progress, silent
+from objstore.terms import Progress, ignore_progress
 from objstore.trees import decode_tree
 from objstore.values import replace, value
 
-__all__ = ["CheckReport", "Fault", "Part", "check_store", "repair_store"]
+__all__ = ["CheckReport", "Fault", "StorePart", "check_store", "repair_store"]
 
 _NUMBERS_SHOWN: Final = 20
 _NAMES_SHOWN: Final = 3
@@ -56,7 +56,7 @@ _HASH_SHOWN: Final = 12
 _TRIES: Final = 5
 
 
-class Part(StrEnum):
+class StorePart(StrEnum):
     """What of a store a fault is in."""
 
     SEGMENTS = "segments"
@@ -69,14 +69,14 @@ class Part(StrEnum):
     MARK = "mark"
 
 
-_OF_THE_LOG: Final = frozenset({Part.SEGMENTS, Part.RECORDS})
+_OF_THE_LOG: Final = frozenset({StorePart.SEGMENTS, StorePart.RECORDS})
 
 
 @value
 class Fault:
     """One thing that is wrong."""
 
-    part: Part
+    part: StorePart
     what: str
     meaning: str  # for the person whose files these are
     paths: tuple[str, ...] = ()  # of files whose history it concerns
@@ -109,7 +109,7 @@ def check_store(start: str, *, quick: bool = False, progress: Progress | None = 
     `quick`: neither decode the blobs nor replay the documents; a frame's checksum vouches for its bytes all the same.
     Raises NotAWorkspace, StoreLinked and FormatTooNew, and DiskFull where there is no room to look.
     """
-    checking = _Checking(find_root(start), quick=quick, progress=progress or silent)
+    checking = _Checking(find_root(start), quick=quick, progress=progress or ignore_progress)
     checking.run()
     return checking.report
 
@@ -122,11 +122,11 @@ def repair_store(report: CheckReport) -> CheckReport:
     """
     parts = {fault.part for fault in report.faults if fault.repairable}
     if parts or report.leftovers or report.is_log_sound:
-        with closing(_openable(report.root, is_index_faulty=Part.INDEX in parts)) as journal:
-            journal.make_anew(index=report.is_log_sound, mark=Part.MARK in parts)
-            if Part.WEAVES in parts:
+        with closing(_openable(report.root, is_index_faulty=StorePart.INDEX in parts)) as journal:
+            journal.recreate(index=report.is_log_sound, mark=StorePart.MARK in parts)
+            if StorePart.WEAVES in parts:
                 for tip in journal.store.index.tips():
-                    forget_kept(journal, tip.document)
+                    delete_cached_document(journal, tip.document)
     return check_store(report.root)
 
 
@@ -149,7 +149,7 @@ def _read_or_none(read: Callable[[BlobId], bytes], blob: BlobId) -> bytes | None
         return None
 
 
-def _tree_or_none(remains: Remains, invalid: dict[BlobId, str], name: BlobId) -> bytes | None:
+def _tree_or_none(remains: SegmentScan, invalid: dict[BlobId, str], name: BlobId) -> bytes | None:
     """Return the bytes of a tree that a snapshot holds (None: it can't be read, or is none, and is put with those)."""
     content = _read_or_none(remains.blob, name)
     try:
@@ -161,7 +161,7 @@ def _tree_or_none(remains: Remains, invalid: dict[BlobId, str], name: BlobId) ->
     return content
 
 
-def _of_snapshots(part: LostPart, baseline: int, *, log_stands: bool) -> str:
+def _of_snapshots(part: UnreadablePart, baseline: int, *, log_stands: bool) -> str:
     """Return what it means that a part of snapshots is lost, and what to do. `baseline`: its number (0: none)."""
     given_up = tuple(number for number in part.snapshots if number != baseline or not part.is_tree)
     ways = []
@@ -199,9 +199,9 @@ class _Checking:
     def run(self) -> None:
         refuse_links(self._folder)
         # Before the log: a writer moves the mark after it.
-        marked = acknowledged(self._folder)
+        marked = read_applied_marker(self._folder)
         try:
-            with Remains(os.path.join(self._folder, "segments")) as remains:
+            with SegmentScan(os.path.join(self._folder, "segments")) as remains:
                 records = self._check_segments(remains, marked)
                 for found in records:
                     if isinstance(found.record, Edit):
@@ -222,13 +222,13 @@ class _Checking:
         except FileMissing:
             instead = "Put them back; or put .cas aside (mv), and `cas init` makes a new store."
             lost = f"All that was recorded is lost, unless the segments were moved away. {instead}"
-            self._fault(Part.SEGMENTS, "there is no segment", lost)
+            self._fault(StorePart.SEGMENTS, "there is no segment", lost)
         except StoreUnknown as error:
-            self._fault(Part.SEGMENTS, str(error), "Nothing can be read. `cas salvage` takes the store's id.")
+            self._fault(StorePart.SEGMENTS, str(error), "Nothing can be read. `cas salvage` takes the store's id.")
         leftovers = self._leftovers()
         if leftovers:
             self._notes.append(f"{leftovers} files in .cas/tmp, of writes that were cut off or are going on.")
-        beside = left_beside(self.report.root) if leftovers else []
+        beside = leftover_staging_paths(self.report.root) if leftovers else []
         for path in beside:
             self._notes.append(f"{path} is of a write on another disk that was cut off or is going on.")
         leftovers += len(beside)
@@ -242,10 +242,12 @@ class _Checking:
 
     # ---- the log
 
-    def _check_segments(self, remains: Remains, marked: Place | None) -> list[FoundRecord]:
+    def _check_segments(self, remains: SegmentScan, marked: Place | None) -> list[ScannedRecord]:
         """Find damage; return the records that are in the journal."""
         for number in remains.missing_segments():
-            self._fault(Part.SEGMENTS, f"segment {number} is missing", "What was recorded in it is lost; see below.")
+            self._fault(
+                StorePart.SEGMENTS, f"segment {number} is missing", "What was recorded in it is lost; see below."
+            )
         last = remains.segments[-1]
         tail, _, size = remains.ends[-1]
         end = remains.end(len(remains.segments) - 1)
@@ -261,7 +263,7 @@ class _Checking:
                 is_header = damage.offset < SEGMENT_HEADER_SIZE
                 advice = " The store can't be opened; `cas salvage` makes one of the rest." if is_header else ""
                 self._fault(
-                    Part.SEGMENTS,
+                    StorePart.SEGMENTS,
                     f"{damage.segment}, bytes {damage.offset} to {damage.end}: {damage.reason}",
                     f"Blobs or records that lay there are lost; see below.{advice}",
                 )
@@ -276,29 +278,29 @@ class _Checking:
                     "`cas salvage` makes a store of what is left."
                 )
             self._fault(
-                Part.MARK,
+                StorePart.MARK,
                 f"the log {ends} byte {end.position} of segment {end.segment}, and files had followed it further",
                 meaning,
                 repairable=tail == size,
             )
-        return [found for found in remains.records if not self._is_in(remains, found.spot, tail)]
+        return [found for found in remains.records if not self._is_in(remains, found.span, tail)]
 
     @staticmethod
-    def _is_in(remains: Remains, spot: Spot, tail: int) -> bool:
-        return spot.file == len(remains.segments) - 1 and spot.offset >= tail
+    def _is_in(remains: SegmentScan, span: FrameSpan, tail: int) -> bool:
+        return span.file == len(remains.segments) - 1 and span.offset >= tail
 
-    def _check_chain(self, records: list[FoundRecord], remains: Remains) -> None:
+    def _check_chain(self, records: list[ScannedRecord], remains: SegmentScan) -> None:
         last = None
         last_seq = 0
         numbering: Numbering | None = Numbering()  # None: it is known no more
         for at, found in enumerate(records):
             if found.previous != last:
-                name = os.path.basename(remains.segments[found.spot.file].path)
-                lost = tuple(range(last_seq + 1, _edits_before(records[at:]) + 1)[:MOST_LOST])
+                name = os.path.basename(remains.segments[found.span.file].path)
+                lost = tuple(range(last_seq + 1, _edits_before(records[at:]) + 1)[:MAX_LISTED_LOSSES])
                 numbering = None
                 self._fault(
-                    Part.RECORDS,
-                    f"{name}, byte {found.spot.offset}: the record does not follow the one before it",
+                    StorePart.RECORDS,
+                    f"{name}, byte {found.span.offset}: the record does not follow the one before it",
                     "Records between them are lost"
                     + (f", {_listed(lost)} among them" if lost else "")
                     + ". `cas salvage` makes a store of the rest.",
@@ -307,15 +309,15 @@ class _Checking:
             wrong = numbering.take(found.record) if numbering is not None else ""
             if wrong:
                 self._fault(
-                    Part.RECORDS,
-                    f"{os.path.basename(remains.segments[found.spot.file].path)}, byte {found.spot.offset}: {wrong}",
+                    StorePart.RECORDS,
+                    f"{os.path.basename(remains.segments[found.span.file].path)}, byte {found.span.offset}: {wrong}",
                     "Nothing can be looked up. `cas salvage` makes a store of what was recorded before it.",
                 )
                 numbering = None
             last = found.id
             last_seq = int(found.record.seq) if isinstance(found.record, Edit) else last_seq
 
-    def _check_blobs(self, remains: Remains, records: list[FoundRecord], *, log_stands: bool) -> None:
+    def _check_blobs(self, remains: SegmentScan, records: list[ScannedRecord], *, log_stands: bool) -> None:
         lost: dict[BlobId, str] = {}
         total = len(remains.blobs)
         for done, name in enumerate(remains.blobs):
@@ -335,12 +337,12 @@ class _Checking:
         lost |= {name: "no frame of it can be read" for name in self._counted if name not in remains.blobs}
         if not lost and not invalid:
             return
-        parts = lost_parts(journal, remains.blobs.keys() - lost.keys() - invalid.keys(), read)
+        parts = unreadable_parts(journal, remains.blobs.keys() - lost.keys() - invalid.keys(), read)
         kept = [record for record in unexpired(journal) if isinstance(record, Snapshot)]
         baseline = next((record.number for record in kept if not record.who and record.path is None), 0)
         told = {name: _of_snapshots(part, baseline, log_stands=log_stands) for name, part in parts.items()}
         for name, reason in invalid.items():
-            self._fault(Part.BLOBS, f"tree {name.hex()}: {reason}", told[name])
+            self._fault(StorePart.BLOBS, f"tree {name.hex()}: {reason}", told[name])
         for name, reason in lost.items():
             self._lost_blob(name, reason, told.get(name, ""))
 
@@ -354,24 +356,24 @@ class _Checking:
         if of_snapshots:
             meaning.append(of_snapshots)
         said = " ".join(meaning) or "No edit names it, and no snapshot."
-        self._fault(Part.BLOBS, f"blob {name.hex()}: {reason}", said, paths=paths, edits=numbers)
+        self._fault(StorePart.BLOBS, f"blob {name.hex()}: {reason}", said, paths=paths, edits=numbers)
 
     # ---- what is derived
 
-    def _check_derived(self, records: list[FoundRecord]) -> None:
+    def _check_derived(self, records: list[ScannedRecord]) -> None:
         try:
             journal = Journal(self.report.root, Disk())
         except DiskFull:
             raise  # it says nothing of the index
         except CasError as error:
-            self._fault(Part.INDEX, str(error), "Nothing can be looked up until it is made anew.", repairable=True)
+            self._fault(StorePart.INDEX, str(error), "Nothing can be looked up until it is made anew.", repairable=True)
             return
         with closing(journal):
             try:
                 with journal.reading() as store:
                     self._check_index(store)
                     self._check_refs(store, records)
-                    if any(fault.part is Part.INDEX for fault in self._faults):
+                    if any(fault.part is StorePart.INDEX for fault in self._faults):
                         self._notes.append("The index is damaged, so documents and files were not looked at.")
                         return
                     if not self._quick:
@@ -382,14 +384,14 @@ class _Checking:
             except DiskFailed as error:
                 # SQLite finds some damage only where it reads.
                 meaning = "Nothing can be looked up until it is made anew."
-                self._fault(Part.INDEX, str(error), meaning, repairable=True)
+                self._fault(StorePart.INDEX, str(error), meaning, repairable=True)
             except StoreDamaged as error:
                 meaning = "The store can't be opened. `cas salvage` makes one of the rest."
-                self._fault(Part.SEGMENTS, str(error), meaning)
+                self._fault(StorePart.SEGMENTS, str(error), meaning)
 
     def _check_index(self, store: Store) -> None:
         differing: list[str] = []
-        unsound: list[str] = []
+        damaged_tables: list[str] = []
         damage: StoreDamaged | None = None
         fresh: Index | None = None
         with ExitStack() as opened:
@@ -402,7 +404,7 @@ class _Checking:
                     store.catch_up()
                     kept = store.index
                     # Before its rows are read: it may lead to others from each place.
-                    said = kept.sqlite_says()
+                    said = kept.sqlite_integrity_error()
                     if said:
                         self._wrong_index(f"SQLite finds the index damaged: {said}")
                         return
@@ -412,7 +414,7 @@ class _Checking:
                     with kept.still():
                         fresh.catch_up(kept.end)
                         differing = list(_differing(kept, fresh))
-                        unsound = kept.unsound()
+                        damaged_tables = kept.damaged_tables()
                 except StoreDamaged as error:
                     damage = error
                     continue
@@ -423,14 +425,14 @@ class _Checking:
                 raise damage
         for table in differing:
             self._wrong_index(f"the index's table {table} is not what the log says")
-        for table in unsound:
+        for table in damaged_tables:
             self._wrong_index(f"the index's table {table} does not hold what was put into it")
 
     def _wrong_index(self, what: str) -> None:
         meaning = "What commands show may be wrong; no file and no history is. `cas fsck --repair` rebuilds it."
-        self._fault(Part.INDEX, what, meaning, repairable=True)
+        self._fault(StorePart.INDEX, what, meaning, repairable=True)
 
-    def _check_refs(self, store: Store, records: list[FoundRecord]) -> None:
+    def _check_refs(self, store: Store, records: list[ScannedRecord]) -> None:
         index, last = store.index, records[-1].id if records else None
         if index.last_record != last:
             return  # a writer has gone on since the log was read
@@ -442,7 +444,7 @@ class _Checking:
                 wrong = sum(refs != self._counted.get(name, 0) for name, refs in counted)
         if wrong:
             self._fault(
-                Part.REFCOUNTS,
+                StorePart.REFCOUNTS,
                 f"{wrong} blobs have another reference count than records give them",
                 "Space may be kept too long, or taken too early. `cas fsck --repair` counts anew.",
                 repairable=True,
@@ -455,13 +457,13 @@ class _Checking:
             for done, tip in enumerate(tips):
                 self._progress("documents", done, len(tips))
                 try:
-                    if kept_differs(journal, tip.document):
+                    if cached_document_differs(journal, tip.document):
                         self._wrongly_kept(os.fsdecode(tip.path))
                     self._note_decided_otherwise(journal, tip)
                 except StoreError as error:
                     path = os.fsdecode(tip.path)
                     self._fault(
-                        Part.DOCUMENTS,
+                        StorePart.DOCUMENTS,
                         f"{path}: {error}",
                         f"No edit of {path} can be decided on. Its recorded states can still be read.",
                         paths=(path,),
@@ -470,7 +472,7 @@ class _Checking:
 
     def _note_decided_otherwise(self, journal: Journal, tip: Tip) -> None:
         """Name the decisions that an older version carried out otherwise than this one would."""
-        for number in decided_otherwise(journal, tip.document):
+        for number in decisions_differing_on_replay(journal, tip.document):
             place = journal.store.index.decision_place(number)
             record = None if place is None else journal.store.record(place)[0]
             if not isinstance(record, Decision):
@@ -486,7 +488,7 @@ class _Checking:
 
     def _wrongly_kept(self, path: str) -> None:
         self._fault(
-            Part.WEAVES,
+            StorePart.WEAVES,
             f"{path}: what .cas/cache keeps of it is not what its records make",
             "Decisions on it may be refused or wrong. `cas fsck --repair` makes it anew.",
             paths=(path,),
@@ -502,7 +504,7 @@ class _Checking:
 
     def _fault(
         self,
-        part: Part,
+        part: StorePart,
         what: str,
         meaning: str,
         *,
@@ -515,7 +517,7 @@ class _Checking:
         )
 
 
-def _edits_before(records: list[FoundRecord]) -> int:
+def _edits_before(records: list[ScannedRecord]) -> int:
     """Return the number of the newest edit that must have been there before the records, as far as they tell."""
     for found in records:
         match found.record:
@@ -539,7 +541,7 @@ def _differing(kept: Index, fresh: Index) -> Iterator[str]:
         if is_differing:
             yield table
     # A second frame may have gone since it was noted, but nothing is noted that is not in the log.
-    if not fresh.doubled() <= kept.doubled() or kept.strays():
+    if not fresh.duplicated_blobs() <= kept.duplicated_blobs() or kept.strays():
         yield "doubled"
 
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from objstore.ids import BlobId, blob_id
 
-__all__ = ["CHUNK", "MAX_CHUNK", "Chunk", "Cut", "cut"]
+__all__ = ["CHUNK", "MAX_CHUNK", "Chunk", "NewChunk", "cut"]
 
 CHUNK: Final = 1 << 20
 """Bytes in a chunk where no earlier version says where to cut."""
@@ -37,7 +37,7 @@ class Chunk(NamedTuple):
     size: int  # bytes
 
 
-class Cut(NamedTuple):
+class NewChunk(NamedTuple):
     """A piece as it was cut."""
 
     id: BlobId
@@ -45,16 +45,16 @@ class Cut(NamedTuple):
     like: Chunk | None  # a chunk of the earlier version that it may resemble; None: none is known
 
 
-def cut(pieces: Iterable[bytes], known: Sequence[Chunk], head: Callable[[Chunk], bytes]) -> Iterator[Cut]:
+def cut(pieces: Iterable[bytes], known: Sequence[Chunk], head: Callable[[Chunk], bytes]) -> Iterator[NewChunk]:
     """Yield the content that `pieces` make up, cut into chunks of 1 to MAX_CHUNK bytes.
 
     `known`: the chunks of an earlier version (may be none). `head`: returns the content of one of them, or at least
     its beginning.
     """
-    return _Cutting(iter(pieces), known, head).run()
+    return _Chunker(iter(pieces), known, head).run()
 
 
-class _Cutting:
+class _Chunker:
     """One content on its way through."""
 
     def __init__(self, pieces: Iterator[bytes], known: Sequence[Chunk], head: Callable[[Chunk], bytes]) -> None:
@@ -64,12 +64,12 @@ class _Cutting:
         self._ahead = bytearray()
         self._due = 0  # the known chunk that should come next
 
-    def run(self) -> Iterator[Cut]:
+    def run(self) -> Iterator[NewChunk]:
         anchors: list[tuple[int, bytes]] | None = None  # None: nothing is out of place
         like: Chunk | None = None
         while self._fill(_AHEAD if anchors else MAX_CHUNK):
             if anchors is None:
-                match = self._due_chunk()
+                match = self._expected_chunk()
                 if match is not None:
                     del self._ahead[: len(match.content)]
                     yield match
@@ -96,7 +96,7 @@ class _Cutting:
             self._ahead += piece
         return bool(self._ahead)
 
-    def _due_chunk(self) -> Cut | None:
+    def _expected_chunk(self) -> NewChunk | None:
         """Return the known chunk that is due, if it is what comes next."""
         if self._due >= len(self._known):
             return None
@@ -105,9 +105,9 @@ class _Cutting:
             return None  # the last one, and something was appended: better one chunk than two
         return self._chunk_at(chunk, 0)
 
-    def _chunk_at(self, chunk: Chunk, offset: int) -> Cut | None:
+    def _chunk_at(self, chunk: Chunk, offset: int) -> NewChunk | None:
         content = self._copied(offset, chunk.size)
-        return Cut(chunk.id, content, None) if blob_id(content) == chunk.id else None
+        return NewChunk(chunk.id, content, None) if blob_id(content) == chunk.id else None
 
     def _anchors(self) -> list[tuple[int, bytes]]:
         """Return the next known chunks to look for, ever farther apart, each with its beginning."""
@@ -128,7 +128,7 @@ class _Cutting:
                 return index, at
         return None
 
-    def _taken(self, size: int) -> Iterator[Cut]:
+    def _taken(self, size: int) -> Iterator[NewChunk]:
         """Take `size` bytes, or what there is, from what is ahead."""
         left = min(size, len(self._ahead))
         while left:
@@ -136,7 +136,7 @@ class _Cutting:
             content = self._copied(0, step)
             del self._ahead[:step]
             left -= step
-            yield Cut(blob_id(content), content, None)
+            yield NewChunk(blob_id(content), content, None)
 
     def _copied(self, offset: int, size: int) -> bytes:
         with memoryview(self._ahead) as ahead:

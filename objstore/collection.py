@@ -7,22 +7,22 @@ holds any more are swept out of the segments, which changes nothing that can be 
 from typing import Final
 
 from objstore.journal import Journal
-from objstore.mending import with_sound_index
+from objstore.mending import retry_with_rebuilt_index
 from objstore.retention import ExpiryPlan, expire, plan_expiry
-from objstore.room import keep_room, with_room
+from objstore.room import reserve_space, with_compaction_space
 from objstore.settings import RetentionLimits
-from objstore.sweep import SweepOutcome, plan_sweep, sweep
+from objstore.sweep import CompactionResult, plan_compaction, sweep
 from objstore.terms import Progress
 from objstore.values import value
 
-__all__ = ["Collected", "CollectionPlan", "collect", "plan_collection"]
+__all__ = ["GcPlan", "GcResult", "collect", "plan_gc"]
 
 _TRIES: Final = 5
 """Times that a plan is made anew because somebody decided or pinned something meanwhile."""
 
 
 @value
-class CollectionPlan:
+class GcPlan:
     """What a collection would do."""
 
     limits: RetentionLimits
@@ -33,7 +33,7 @@ class CollectionPlan:
 
 
 @value
-class Collected:
+class GcResult:
     """What a collection did."""
 
     edits: int  # that were let go
@@ -44,12 +44,12 @@ class Collected:
     index_damage: str  # what was wrong with the index, which was made anew from the log; "": nothing was found
 
 
-def plan_collection(journal: Journal, limits: RetentionLimits) -> CollectionPlan:
+def plan_gc(journal: Journal, limits: RetentionLimits) -> GcPlan:
     """Return what `collect` would do now. Nothing is changed. Raises StoreDamaged."""
     expiry = plan_expiry(journal, limits)
     store = journal.store
     blobs, free_bytes = store.index.unheld()
-    return CollectionPlan(
+    return GcPlan(
         limits=limits,
         expiry=expiry,
         store_bytes=store.log.total_bytes(),
@@ -65,7 +65,7 @@ def collect(
     who: str,
     thorough: bool = False,
     progress: Progress | None = None,
-) -> Collected:
+) -> GcResult:
     """Let go what the limits let go, and sweep out what nothing holds.
 
     `thorough`: all of it; else a segment is written anew only when enough of it is of no use. On a full disk the store
@@ -89,25 +89,29 @@ def collect(
             plan = plan_expiry(journal, limits)
         return expire(journal, plan, who=who, progress=noted), plan
 
-    def swept() -> SweepOutcome:
+    def swept() -> CompactionResult:
         # Over the size limit, every byte counts, but a last segment of some is left until there are more.
         is_over = limits.max_size is not None and _store_bytes(journal) > limits.max_size
-        return sweep(journal, plan_sweep(journal, all_segments=thorough or is_over, is_sparing=not thorough), progress)
+        return sweep(
+            journal,
+            plan_compaction(journal, all_segments=thorough or is_over, skips_unprofitable=not thorough),
+            progress,
+        )
 
     for _ in range(_TRIES):
-        gone, plan = with_room(journal, let_go)
+        gone, plan = with_compaction_space(journal, let_go)
         is_done, missing = gone == plan.edit_count, plan.missing
         if is_done:
             break
     for _ in range(_TRIES):
-        outcome, found = with_room(journal, lambda: with_sound_index(journal, swept))
+        outcome, found = with_compaction_space(journal, lambda: retry_with_rebuilt_index(journal, swept))
         damage = damage or found
         if outcome.is_done:
             break
-    keep_room(journal.tree.root, journal.disk)
+    reserve_space(journal.tree.root, journal.disk)
     with journal.reading() as store:
         store.restore_index()
-    return Collected(
+    return GcResult(
         edits=edits,
         bytes_before=before,
         bytes_after=_store_bytes(journal),

@@ -12,47 +12,47 @@ from objstore.batch import Batch, now
 from objstore.errors import CasError
 from objstore.ids import BlobId, blob_id
 from objstore.journal import Journal
-from objstore.known import Known
-from objstore.looks import UNKNOWN, FolderLook, Looks
+from objstore.known import KnownStates
+from objstore.looks import UNKNOWN, CachedFolder, StatCache
 from objstore.names import is_reserved
 from objstore.paths import look_at
 from objstore.recordedpaths import folders_above, folders_of, joined
 from objstore.records import Expiry, Snapshot
 from objstore.snapshot_list import find
 from objstore.terms import FileState
-from objstore.trees import FOLDER, LeftOut, TreeEntry, encode_tree
+from objstore.trees import FOLDER, ExcludedEntry, TreeEntry, encode_tree
 
-__all__ = ["Comings"]
+__all__ = ["BaselineUpdate"]
 
 _EMPTY: Final = BlobId(blob_id(encode_tree(())))
 
 
-class Comings:
+class BaselineUpdate:
     """The baseline as it is to be after one look."""
 
-    def __init__(self, journal: Journal, known: Known, looks: Looks | None) -> None:
+    def __init__(self, journal: Journal, known: KnownStates, stat_cache: StatCache | None) -> None:
         """Begin with the one that there is. `looks`: what was seen of folders (None: they are listed)."""
         self._journal: Final = journal
         self._known: Final = known
-        self._looks: Final = looks
-        self._anew: dict[bytes, dict[bytes, TreeEntry | LeftOut]] = {}  # folders that become otherwise
+        self._stat_cache: Final = stat_cache
+        self._anew: dict[bytes, dict[bytes, TreeEntry | ExcludedEntry]] = {}  # folders that become otherwise
 
     def name(self, path: bytes, state: FileState | None) -> None:
         """Take in a file that was named and that the baseline left out (None: there is none)."""
         folder, _, name = path.rpartition(b"/")
         entries = self._reached(folder)
-        if entries is None or not isinstance(entries.get(name), LeftOut):
+        if entries is None or not isinstance(entries.get(name), ExcludedEntry):
             return
         if state is not None:
             self._change(folder)[name] = _entry(name, state)
         elif self._kind(path) is None:
             del self._change(folder)[name]
 
-    def see(self, row: FolderLook, states: Mapping[bytes, FileState]) -> None:
+    def see(self, row: CachedFolder, states: Mapping[bytes, FileState]) -> None:
         """Take in what a look found in a folder of what the baseline left out. `states`: of such files, by path."""
-        if row.is_cut:
+        if row.is_incomplete:
             return
-        left = [name for name, entry in (self._reached(row.path) or {}).items() if isinstance(entry, LeftOut)]
+        left = [name for name, entry in (self._reached(row.path) or {}).items() if isinstance(entry, ExcludedEntry)]
         files = row.files() if left else {}
         for name in left:
             path = joined(row.path, name)
@@ -90,17 +90,17 @@ class Comings:
 
     # ---- inside
 
-    def _now(self, folder: bytes) -> Mapping[bytes, TreeEntry | LeftOut]:
+    def _now(self, folder: bytes) -> Mapping[bytes, TreeEntry | ExcludedEntry]:
         return self._anew[folder] if folder in self._anew else self._known.entries(folder)
 
-    def _change(self, folder: bytes) -> dict[bytes, TreeEntry | LeftOut]:
+    def _change(self, folder: bytes) -> dict[bytes, TreeEntry | ExcludedEntry]:
         """Return a folder's entries, to be changed in place."""
         for each in (folder, *folders_above(folder)):
             if each not in self._anew:
                 self._anew[each] = dict(self._known.entries(each))
         return self._anew[folder]
 
-    def _reached(self, folder: bytes) -> Mapping[bytes, TreeEntry | LeftOut] | None:
+    def _reached(self, folder: bytes) -> Mapping[bytes, TreeEntry | ExcludedEntry] | None:
         """Return what is said of a folder (None: not all that is in it can be told).
 
         Where it was left out as a whole, all in it is left out from here on, one by one.
@@ -108,7 +108,7 @@ class Comings:
         for path in (*folders_of(folder), folder) if folder else ():
             above, _, name = path.rpartition(b"/")
             entry = self._now(above).get(name)
-            if isinstance(entry, LeftOut):
+            if isinstance(entry, ExcludedEntry):
                 kind = self._kind(path)
                 if kind is None:
                     del self._change(above)[name]
@@ -116,22 +116,22 @@ class Comings:
                 if names is None:
                     return None
                 self._change(above)[name] = TreeEntry(name, FOLDER, _EMPTY)
-                self._anew[path] = {each: LeftOut(each) for each in names}
+                self._anew[path] = {each: ExcludedEntry(each) for each in names}
         return self._now(folder)
 
     def _kind(self, path: bytes) -> int | None:
         """Return the kind of what stands at a path (None: nothing does; 0: it can't be told)."""
         try:
-            with self._journal.tree.locate(os.fsdecode(path), changing=True, as_spelt=False) as spot:
-                found = look_at(spot) if os.fsencode(spot.path) == path else None
+            with self._journal.tree.locate(os.fsdecode(path), changing=True, as_spelt=False) as resolved:
+                found = look_at(resolved) if os.fsencode(resolved.path) == path else None
         except CasError:
             return 0
         return None if found is None else stat.S_IFMT(found.st_mode)
 
     def _names(self, folder: bytes) -> Iterable[bytes] | None:
         """Return the names in a folder (None: they can't be told)."""
-        row = None if self._looks is None else self._looks.get(folder)
-        if row is not None and not row.is_cut:
+        row = None if self._stat_cache is None else self._stat_cache.get(folder)
+        if row is not None and not row.is_incomplete:
             return [*row.names, *row.folders, *row.left_out]
         try:
             found = self._journal.tree.entries(os.fsdecode(folder))

@@ -27,7 +27,7 @@ from objstore.settings import (
 )
 from objstore.values import value
 
-__all__ = ["Configuration", "Given", "limits_of"]
+__all__ = ["Configuration", "ConfiguredValue", "limits_of"]
 
 _Table: TypeAlias = dict[str, Any]
 
@@ -36,7 +36,7 @@ _LOOK: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @value
-class Given:
+class ConfiguredValue:
     """A setting, and what it is set to by whom."""
 
     setting: Setting
@@ -67,7 +67,7 @@ class Configuration:
 
     # ---- asking
 
-    def all(self) -> list[Given]:
+    def all(self) -> list[ConfiguredValue]:
         """Return every setting. Raises what `get` raises, and NoSuchSetting for a name in a file that means nothing."""
         found = [(path, self._read(path)) for path in self.files]
         for path, table in found:
@@ -76,7 +76,7 @@ class Configuration:
                     raise NoSuchSetting(name, path, _nearest(name))
         return [_given(setting, found) for setting in SETTINGS.values()]
 
-    def get(self, name: str) -> Given:
+    def get(self, name: str) -> ConfiguredValue:
         """Return one setting, whatever else the files have: a word that means nothing ends nobody's work but its own.
 
         Raises NoSuchSetting, SettingInvalid, SettingsUnreadable.
@@ -206,7 +206,7 @@ def limits_of(root: str) -> RetentionLimits:
     return RetentionLimits(older_than=values["retention.older_than"], max_size=values["retention.max_size"])
 
 
-def _given(setting: Setting, found: list[tuple[str, _Table]]) -> Given:
+def _given(setting: Setting, found: list[tuple[str, _Table]]) -> ConfiguredValue:
     table, _, key = setting.name.rpartition(".")
     for path, document in found:
         inner = document.get(table, {})
@@ -218,13 +218,13 @@ def _given(setting: Setting, found: list[tuple[str, _Table]]) -> Given:
     return _valued(setting, setting.default, "")
 
 
-def _valued(setting: Setting, given: object, origin: str) -> Given:
+def _valued(setting: Setting, given: object, origin: str) -> ConfiguredValue:
     spelling = ("on" if given else "off") if isinstance(given, bool) else str(given)
     try:
         value = value_of(setting.kind, given)
     except ValueError as error:
         raise SettingInvalid(setting.name, spelling, origin, str(error)) from None
-    return Given(setting=setting, value=value, spelling=spelling, origin=origin)
+    return ConfiguredValue(setting=setting, value=value, spelling=spelling, origin=origin)
 
 
 def _names(table: Mapping[str, object]) -> Iterator[str]:

@@ -39,10 +39,10 @@ from objstore.values import value
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from objstore.runorder import RunOrder
-    from objstore.runs import Run, Unit, UnitIndex
+    from objstore.runorder import RunList
+    from objstore.runs import Run, UnitIndex, WeaveUnit
 
-__all__ = ["About", "Finding", "WeaveConflict", "described", "findings", "unseen"]
+__all__ = ["ConflictFinding", "UnitChanges", "WeaveConflict", "described", "findings", "unseen"]
 
 _FEW_RUNS: Final = 8
 """Runs that a unit takes out and that are quicker looked at again than remembered."""
@@ -60,23 +60,23 @@ class WeaveConflict:
     inserted: bytes  # the lines that the unit put in, each ended
 
 
-Finding = tuple[ConflictKind, frozenset["Unit"]]
+ConflictFinding = tuple[ConflictKind, frozenset["WeaveUnit"]]
 """A broken rule and the units it names."""
 
 
-class About:
+class UnitChanges:
     """What has changed for a unit since it was last checked."""
 
     __slots__ = ("authors", "deleters", "is_all", "runs")
 
     def __init__(self) -> None:
-        self.authors: set[Unit] = set()  # of text that the unit takes out
-        self.deleters: set[Unit] = set()  # of text that the unit takes out, too
+        self.authors: set[WeaveUnit] = set()  # of text that the unit takes out
+        self.deleters: set[WeaveUnit] = set()  # of text that the unit takes out, too
         self.runs: set[Run] = set()  # shown or hidden, perhaps in the unit's region
         self.is_all = False  # whether anything may have changed
 
 
-def findings(unit: Unit, order: RunOrder, about: About | None = None) -> list[Finding]:
+def findings(unit: WeaveUnit, order: RunList, about: UnitChanges | None = None) -> list[ConflictFinding]:
     """Return the rules that `unit` breaks in the present state; none when it is dead.
 
     `about`: what has changed since it was last asked for; None: anything.
@@ -95,8 +95,8 @@ def findings(unit: Unit, order: RunOrder, about: About | None = None) -> list[Fi
         _follow(unit, checked, about, order)
     missing, rivals = set(checked.missing.values()), set(checked.rivals)
     back = set().union(*checked.returned.values())
-    if unit.stands_on is not None and not order.has_file():
-        _hold_to_bound(unit, unit.stands_on, missing, rivals)
+    if unit.hides_behind is not None and not order.has_file():
+        _require_file_bound(unit, unit.hides_behind, missing, rivals)
     found = [
         (ConflictKind.MISSING_TARGET, missing),
         (ConflictKind.BOTH_CHANGED, rivals),
@@ -106,7 +106,7 @@ def findings(unit: Unit, order: RunOrder, about: About | None = None) -> list[Fi
     return [(kind, frozenset(needs)) for kind, needs in found if needs]
 
 
-def described(unit: Unit, finding: Finding, order: RunOrder) -> WeaveConflict:
+def described(unit: WeaveUnit, finding: ConflictFinding, order: RunList) -> WeaveConflict:
     """Return `finding` of `unit` as a value that can leave the weave."""
     kind, needs = finding
     place = next(iter(unit.inserted or unit.deleted), None)
@@ -120,7 +120,7 @@ def described(unit: Unit, finding: Finding, order: RunOrder) -> WeaveConflict:
     )
 
 
-def unseen(runs: Iterable[Run]) -> tuple[Unit, set[Unit]] | None:
+def unseen(runs: Iterable[Run]) -> tuple[WeaveUnit, set[WeaveUnit]] | None:
     """Return the newest unit with lines in `runs`, which are all that is shown, and whom it needs, as in a finding.
 
     It needs somebody where lines are shown that were not when it was recorded. None where all were: then the text, or
@@ -134,12 +134,12 @@ def unseen(runs: Iterable[Run]) -> tuple[Unit, set[Unit]] | None:
     return (newest, {unit for run in strange for unit in _returned(newest, run)}) if strange else None
 
 
-def _needs(unit: Unit, order: RunOrder) -> Needs:
+def _needs(unit: WeaveUnit, order: RunList) -> Needs:
     """Return what `unit` needs in the present state."""
     authors = {run.inserter for run in unit.deleted}
     needs = Needs(
         missing={author: needed for author in authors if (needed := _missing_target(unit, author)) is not None},
-        rivals=_rivals(unit),
+        rivals=_competing_deleters(unit),
         returned={run: whom for run in _region(unit, order) if (whom := _returned(unit, run))},
     )
     if unit.echoes:
@@ -147,7 +147,7 @@ def _needs(unit: Unit, order: RunOrder) -> Needs:
     return needs
 
 
-def _count_forms(unit: Unit, needs: Needs) -> None:
+def _count_forms(unit: WeaveUnit, needs: Needs) -> None:
     """Take account of the other forms of what `unit` took out: each line has to be there once, in any of them.
 
     Where another form of a line is there, what `unit` put in has its place only if it took out all that came
@@ -156,7 +156,7 @@ def _count_forms(unit: Unit, needs: Needs) -> None:
     taken = set(unit.deleted)
     is_all_there = True
     for run in unit.deleted:
-        there = _forms_below(unit, run)
+        there = _older_copies_below(unit, run)
         has_place = run in there or not unit.inserted or taken.issuperset(run.inserter.inserted)
         is_all_there = is_all_there and bool(there) and has_place
         if len(there) > 1:
@@ -166,7 +166,7 @@ def _count_forms(unit: Unit, needs: Needs) -> None:
         needs.missing.clear()
 
 
-def _follow(unit: Unit, needs: Needs, about: About, order: RunOrder) -> None:
+def _follow(unit: WeaveUnit, needs: Needs, about: UnitChanges, order: RunList) -> None:
     """Bring what `unit` needs up to date with what has changed."""
     for author in about.authors:
         needed = _missing_target(unit, author)
@@ -186,7 +186,7 @@ def _follow(unit: Unit, needs: Needs, about: About, order: RunOrder) -> None:
             needs.returned.pop(run, None)
 
 
-def _forms_below(unit: Unit, run: Run) -> list[Run]:
+def _older_copies_below(unit: WeaveUnit, run: Run) -> list[Run]:
     """Return the forms of a line that `unit` took out which older units alone would show."""
     return [
         form
@@ -197,7 +197,7 @@ def _forms_below(unit: Unit, run: Run) -> list[Run]:
     ]
 
 
-def _missing_target(unit: Unit, author: Unit) -> Unit | None:
+def _missing_target(unit: WeaveUnit, author: WeaveUnit) -> WeaveUnit | None:
     """Return whom `unit` needs, which took out text of `author`."""
     if not unit.inserted:
         is_moved = not author.live and any(target.live for target in unit.moved.get(author, ()))
@@ -207,18 +207,18 @@ def _missing_target(unit: Unit, author: Unit) -> Unit | None:
     return author.undoes if author.hidden else None
 
 
-def _rivals(unit: Unit) -> set[Unit]:
+def _competing_deleters(unit: WeaveUnit) -> set[WeaveUnit]:
     if not unit.inserted:
         return set()
     return {other for run in unit.deleted if len(run.takers) > 1 for other in run.takers if not other.knew(unit)}
 
 
-def _share(unit: Unit, other: Unit) -> bool:
+def _share(unit: WeaveUnit, other: WeaveUnit) -> bool:
     """Return whether `other`, which is live and takes out a run that `unit` does, does so of those that `unit` saw."""
     return not unit.echoes or any(other in run.takers for run in unit.deleted)
 
 
-def _hold_to_bound(unit: Unit, bound: Run, missing: set[Unit], rivals: set[Unit]) -> None:
+def _require_file_bound(unit: WeaveUnit, bound: Run, missing: set[WeaveUnit], rivals: set[WeaveUnit]) -> None:
     """Add who is to blame that there is no file for what `unit` says of one."""
     if bound.inserter.live:
         rivals.update(other for other in bound.takers if not other.knew(unit))
@@ -226,14 +226,14 @@ def _hold_to_bound(unit: Unit, bound: Run, missing: set[Unit], rivals: set[Unit]
         missing.add(bound.inserter)
 
 
-def _lost_surroundings(unit: Unit) -> set[Unit]:
+def _lost_surroundings(unit: WeaveUnit) -> set[WeaveUnit]:
     if unit.above is None or unit.below is None:
         return set()
-    above, below = set(_reasons_gone(unit, unit.above)), set(_reasons_gone(unit, unit.below))
+    above, below = set(_units_hiding(unit, unit.above)), set(_units_hiding(unit, unit.below))
     return above | below if above and below else set()
 
 
-def _reasons_gone(unit: Unit, neighbour: Run) -> Iterator[Unit]:
+def _units_hiding(unit: WeaveUnit, neighbour: Run) -> Iterator[WeaveUnit]:
     """Yield the units to blame when `neighbour` is gone for a reason that `unit` didn't know."""
     author = neighbour.inserter
     if not author.live:
@@ -246,11 +246,11 @@ def _reasons_gone(unit: Unit, neighbour: Run) -> Iterator[Unit]:
                 yield other
 
 
-def _region(unit: Unit, order: RunOrder) -> Iterable[Run]:
+def _region(unit: WeaveUnit, order: RunList) -> Iterable[Run]:
     return order.shown(*unit.region) if unit.watches else ()
 
 
-def _returned(unit: Unit, run: Run) -> set[Unit]:
+def _returned(unit: WeaveUnit, run: Run) -> set[WeaveUnit]:
     """Return whom `unit` needs, in whose region `run` is shown."""
     author = run.inserter
     if author is unit or author.knew(unit):

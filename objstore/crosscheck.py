@@ -12,8 +12,8 @@ from objstore.diff import diff_lines
 from objstore.errors import BlobMissing
 from objstore.lines import closed, is_closed, split_lines
 from objstore.merge import merged
-from objstore.pastedits import PastEdit
-from objstore.standins import is_stand_in
+from objstore.pastedits import ReplayEdit
+from objstore.standins import is_placeholder
 from objstore.states import records_of
 from objstore.unified import is_either_binary
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from objstore.store import Store
     from objstore.terms import FileState, Seq, Unit
 
-__all__ = ["Opinion", "second_opinion"]
+__all__ = ["MergeReplay", "merge_replay"]
 
 _MOST_EDITS: Final = 100
 """Edits that are replayed; a longer history is left to the weave alone."""
@@ -34,11 +34,11 @@ _MOST_EDITS: Final = 100
 _MOST_TEXT: Final = 8 << 20
 """Bytes of text that are merged; likewise."""
 
-_Edit: TypeAlias = "PastEdit | Edit"
+_Edit: TypeAlias = "ReplayEdit | Edit"
 Load: TypeAlias = "Callable[[BlobId], bytes]"
 
 
-class Opinion:
+class MergeReplay:
     """What plain replay makes of a document."""
 
     def __init__(self, text: bytes, edits: Sequence[_Edit], live: frozenset[Seq], load: Load) -> None:
@@ -47,7 +47,7 @@ class Opinion:
         self._live = live
         self._load = load
 
-    def in_question(self) -> tuple[Seq, ...]:
+    def suspect_edits(self) -> tuple[Seq, ...]:
         """Return the live edits that were recorded by comparison, ascending; or all, where only rejected ones were.
 
         None where all edits, live or not, are exact.
@@ -64,16 +64,16 @@ class Opinion:
         return tuple(edit.hunks) == diff_lines(self._load(edit.before.blob), self._load(edit.after.blob))
 
 
-def second_opinion(store: Store, loaded: Document, external: Sequence[Edit], load: Load) -> Opinion | None:
+def merge_replay(store: Store, loaded: Document, external: Sequence[Edit], load: Load) -> MergeReplay | None:
     """Return what plain replay of the live edits makes of a document; None: it has no answer, or costs too much.
 
     `external`: edits of the document that are not in the log yet. `load`: returns the text of a state.
     """
-    first = loaded.first_flipped()
+    first = loaded.first_ever_rejected()
     if first is None or loaded.corrected or loaded.is_large or loaded.count_since(first) > _MOST_EDITS:
         return None
     found = records_of(store, loaded.id, after_edit=first - 1, after_decision=store.index.next_decision())
-    edits: list[_Edit] = [record for record, _, _ in found if isinstance(record, PastEdit) and loaded.has(record.seq)]
+    edits: list[_Edit] = [record for record, _, _ in found if isinstance(record, ReplayEdit) and loaded.has(record.seq)]
     try:
         return _Replay(loaded, load).opinion([*edits, *external])
     except BlobMissing:
@@ -86,7 +86,7 @@ class _Replay:
         self._load = load
         self._left = _MOST_TEXT
 
-    def opinion(self, edits: Sequence[_Edit]) -> Opinion | None:
+    def opinion(self, edits: Sequence[_Edit]) -> MergeReplay | None:
         """Return what the live ones of the edits make of the state before the first."""
         name = _name(edits[0].before) if edits else None  # of the text so far, where a blob has it; None: no file, or
         text: bytes | None = None  # this is the text
@@ -111,7 +111,7 @@ class _Replay:
                 return None
         if text is None and name is not None:
             text = self._load(name)
-        return None if text is None else Opinion(text, edits, frozenset(live), self._load)
+        return None if text is None else MergeReplay(text, edits, frozenset(live), self._load)
 
     def _merged(self, edit: _Edit, live: Sequence[Unit], ours: bytes) -> bytes | None:
         """Return a text with the live hunks of an edit; None: that is no merge, or costs too much."""
@@ -119,7 +119,7 @@ class _Replay:
             return None
         base, theirs = self._load(edit.before.blob), self._load(edit.after.blob)
         self._left -= len(base) + len(ours) + len(theirs)
-        if self._left < 0 or any(map(is_stand_in, (base, ours, theirs))) or is_either_binary(base, theirs):
+        if self._left < 0 or any(map(is_placeholder, (base, ours, theirs))) or is_either_binary(base, theirs):
             return None
         numbers = {unit.hunk for unit in live}
         hunks = [hunk for number, hunk in enumerate(edit.hunks, 1) if number in numbers]

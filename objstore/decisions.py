@@ -3,26 +3,26 @@
 from collections.abc import Callable, Mapping
 
 from objstore.batch import Batch
-from objstore.errors import DecidedMeanwhile, DiskFull, NoRoomToRecord, NoSuchName
+from objstore.errors import DecidedMeanwhile, DiskFull, NoSpaceToRecord, NoSuchName
 from objstore.expired import refuse_expired
 from objstore.history import decisions, edit, statuses_before
 from objstore.ids import BlobId
 from objstore.indexrows import EditRow
 from objstore.journal import Journal
-from objstore.marked_text import set_aside, written_by
+from objstore.marked_text import units_set_aside, written_by
 from objstore.outcomes import Conflicted, Decided, DecisionOutcome, ExternalChanges, NothingToDo
 from objstore.records import Decision
 from objstore.review import Plan, Planner
-from objstore.room import give_back
+from objstore.room import release_reserve
 from objstore.terms import Action, OnExternal, Origin, Seq, Status, Unit
 from objstore.values import field, replace, value
 from objstore.views import ExternalChange, Seen
 
-__all__ = ["Request", "decide"]
+__all__ = ["DecisionRequest", "decide"]
 
 
 @value
-class Request:
+class DecisionRequest:
     """What a reviewer asks for."""
 
     action: Action
@@ -42,7 +42,7 @@ class Request:
     before: Seq = Seq(0)  # of an undo or redo: the newest edit before that decision, found under the lock, too
 
 
-def decide(journal: Journal, request: Request) -> tuple[DecisionOutcome, Callable[[BlobId], bytes]]:
+def decide(journal: Journal, request: DecisionRequest) -> tuple[DecisionOutcome, Callable[[BlobId], bytes]]:
     """Do what is asked, or say why not; also return what reads texts of states, also those that a dry run would write.
 
     A decision that changes no file may use the space reserve, so on a full disk history can be decided and let go.
@@ -50,15 +50,15 @@ def decide(journal: Journal, request: Request) -> tuple[DecisionOutcome, Callabl
     """
     try:
         return _decided(journal, request)
-    except NoRoomToRecord:
-        give_back(journal)
+    except NoSpaceToRecord:
+        release_reserve(journal)
         return _decided(journal, request)
 
 
-def _decided(journal: Journal, request: Request) -> tuple[DecisionOutcome, Callable[[BlobId], bytes]]:
+def _decided(journal: Journal, request: DecisionRequest) -> tuple[DecisionOutcome, Callable[[BlobId], bytes]]:
     with journal.session(dry_run=request.dry_run) as (batch, is_writing):
         if request.seen is not None:
-            _refuse_decided_since(journal, request.seen)
+            _refuse_if_decided_since(journal, request.seen)
         match request.action:
             case Action.UNDO:
                 request = _undo(journal, request)
@@ -68,14 +68,14 @@ def _decided(journal: Journal, request: Request) -> tuple[DecisionOutcome, Calla
         return outcome, batch.text if request.dry_run else journal.store.text
 
 
-def _refuse_decided_since(journal: Journal, seen: Seen) -> None:
+def _refuse_if_decided_since(journal: Journal, seen: Seen) -> None:
     """Raise DecidedMeanwhile where anything was decided since the history went as far as `seen`."""
     since = [view.decision for view in decisions(journal) if view.decision.number >= seen.next_decision]
     if since:
         raise DecidedMeanwhile({str(unit): status.value for decision in since for unit, status in decision.verdicts})
 
 
-def _undo(journal: Journal, request: Request) -> Request:
+def _undo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
     """Return what has to be asked for to take back the newest standing decision, or the one meant.
 
     No verdicts where there is none, or where others than those to be passed were made since, or some of the same units.
@@ -94,7 +94,7 @@ def _undo(journal: Journal, request: Request) -> Request:
     return replace(request, verdicts=verdicts, takes_back=number, before=before)
 
 
-def _redo(journal: Journal, request: Request) -> Request:
+def _redo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
     """Return what has to be asked for to make the decision again that the last undo took back."""
     _, undone = _stacks(journal)
     if not undone:
@@ -117,17 +117,17 @@ def _is_from_outside(journal: Journal, unit: Unit) -> bool:
     return record.origin is Origin.EXTERNAL and record.amends is None
 
 
-_Taken = tuple[int, Decision]
+_UndoneDecision = tuple[int, Decision]
 """The number of a decision, and the record that says what it changed: its own, or that of its last redo."""
 
 
-def _stacks(journal: Journal) -> tuple[list[_Taken], list[tuple[_Taken, Decision]]]:
+def _stacks(journal: Journal) -> tuple[list[_UndoneDecision], list[tuple[_UndoneDecision, Decision]]]:
     """Return the decisions that stand, and those taken back, each with its undo; the next to go stands last.
 
     Whoever decides something new after an undo has gone another way: then there is nothing to make again.
     """
-    standing: list[_Taken] = []
-    undone: list[tuple[_Taken, Decision]] = []
+    standing: list[_UndoneDecision] = []
+    undone: list[tuple[_UndoneDecision, Decision]] = []
     for view in decisions(journal):
         match view.decision.action:
             case Action.UNDO if standing:
@@ -143,9 +143,9 @@ def _stacks(journal: Journal) -> tuple[list[_Taken], list[tuple[_Taken, Decision
     return standing, undone
 
 
-def _outcome(journal: Journal, request: Request, batch: Batch, *, is_writing: bool) -> DecisionOutcome:
+def _outcome(journal: Journal, request: DecisionRequest, batch: Batch, *, is_writing: bool) -> DecisionOutcome:
     _refuse_decided(journal, request)
-    telling = _without_idle(journal, request)
+    telling = _without_no_ops(journal, request)
     if telling is None:
         return NothingToDo()
     request = telling
@@ -172,10 +172,10 @@ def _outcome(journal: Journal, request: Request, batch: Batch, *, is_writing: bo
         except DiskFull as error:
             if steps:
                 raise
-            raise NoRoomToRecord(error.path) from error
+            raise NoSpaceToRecord(error.path) from error
         number = decision.number
     elif is_writing:
-        journal.rehearse(batch, plan.steps(), plan.looked)
+        journal.check_commit(batch, plan.steps(), plan.looked)
     return Decided(
         action=request.action,
         number=number,
@@ -191,7 +191,7 @@ def _outcome(journal: Journal, request: Request, batch: Batch, *, is_writing: bo
     )
 
 
-def _plan(planner: Planner, request: Request) -> Plan | Conflicted:
+def _plan(planner: Planner, request: DecisionRequest) -> Plan | Conflicted:
     return planner.plan(
         request.verdicts,
         cascade=request.cascade,
@@ -202,7 +202,7 @@ def _plan(planner: Planner, request: Request) -> Plan | Conflicted:
     )
 
 
-def _refuse_decided(journal: Journal, request: Request) -> None:
+def _refuse_decided(journal: Journal, request: DecisionRequest) -> None:
     """Raise DecidedMeanwhile where a unit is neither as it was shown nor as it shall be.
 
     What is shown and not named is to go with what is.
@@ -211,7 +211,7 @@ def _refuse_decided(journal: Journal, request: Request) -> None:
     decided: dict[str, str] = {}
     for unit, was in request.shown.items():
         row = rows[unit.seq]
-        if row is None or not 0 <= unit.hunk < len(row.units) or not _is_telling(row, unit):
+        if row is None or not 0 <= unit.hunk < len(row.units) or not _has_visible_effect(row, unit):
             continue
         now_is = row.units[unit.hunk]
         if now_is not in {was, request.verdicts.get(unit, Status.REJECTED)}:
@@ -220,12 +220,12 @@ def _refuse_decided(journal: Journal, request: Request) -> None:
         raise DecidedMeanwhile(decided)
 
 
-def _is_telling(row: EditRow, unit: Unit) -> bool:
+def _has_visible_effect(row: EditRow, unit: Unit) -> bool:
     """Return whether anything follows from a unit: it is not one that nobody is shown beside its edit's hunks."""
     return bool(unit.hunk) or row.whole or len(row.units) == 1
 
 
-def _without_idle(journal: Journal, request: Request) -> Request | None:
+def _without_no_ops(journal: Journal, request: DecisionRequest) -> DecisionRequest | None:
     """Return what the request asks for that can be told; None: nothing is otherwise than it shall be.
 
     A whole-file part from which nothing follows is decided with the rest of its edit, and not where that is decided
@@ -240,14 +240,14 @@ def _without_idle(journal: Journal, request: Request) -> Request | None:
         if row is None or not 0 <= unit.hunk < len(row.units):
             raise NoSuchName(str(unit), "hunk")
         if row.units[unit.hunk] is not wanted:
-            if request.takes_back or _is_telling(row, unit):
+            if request.takes_back or _has_visible_effect(row, unit):
                 telling.add(unit.seq)
             else:
                 idle.add(unit)
     for row in filter(None, rows.values()):
         refuse_expired(journal, row)
     # What was set aside is rejected for the time being only.
-    if not telling and (request.takes_back or set_aside(journal).isdisjoint(request.verdicts)):
+    if not telling and (request.takes_back or units_set_aside(journal).isdisjoint(request.verdicts)):
         return None
     verdicts = request.verdicts.items()
     return replace(request, verdicts={unit: to for unit, to in verdicts if unit not in idle or unit.seq in telling})

@@ -7,17 +7,17 @@ from objstore.errors import BlobMissing
 from objstore.ids import BlobId
 from objstore.indexrows import Tip
 from objstore.journal import Journal
-from objstore.rebase import Passage, compared
+from objstore.rebase import TextStep, compared
 from objstore.records import Decision, Edit
 from objstore.terms import DocumentId, FileState
 
-__all__ = ["passages_since"]
+__all__ = ["steps_since"]
 
 _MOST_STEPS = 1000
 """Recorded steps that are followed back; beyond them the two versions are compared."""
 
 
-def passages_since(journal: Journal, tip: Tip | None, base: bytes, name: BlobId, now: bytes) -> list[Passage]:
+def steps_since(journal: Journal, tip: Tip | None, base: bytes, name: BlobId, now: bytes) -> list[TextStep]:
     """Return the steps from the version `base`, whose blob is `name`, to `now`.
 
     They are those that the journal has where the version was once the file's, at `tip`, and else one: the difference.
@@ -31,7 +31,7 @@ def passages_since(journal: Journal, tip: Tip | None, base: bytes, name: BlobId,
     return list(compared(base, now))
 
 
-def _recorded(journal: Journal, document: DocumentId, newest: BlobId, base: BlobId) -> list[Passage] | None:
+def _recorded(journal: Journal, document: DocumentId, newest: BlobId, base: BlobId) -> list[TextStep] | None:
     """Return the steps that led from one state of a document to its newest; None: the journal has none such."""
     steps: list[Edit | Decision] = []
     wanted = newest
@@ -51,7 +51,7 @@ def _recorded(journal: Journal, document: DocumentId, newest: BlobId, base: Blob
         steps.append(record)
         wanted = before.blob
     try:
-        return [_passage(step, document, journal.store.text) for step in reversed(steps)]
+        return [_text_step(step, document, journal.store.text) for step in reversed(steps)]
     except BlobMissing:
         return None  # what has expired can't be followed
 
@@ -63,11 +63,11 @@ def _states(record: Edit | Decision, document: DocumentId) -> tuple[FileState | 
     return next(((found.before, found.after) for found in record.written if found.document == document), None)
 
 
-def _passage(step: Edit | Decision, document: DocumentId, text: Callable[[BlobId], bytes]) -> Passage:
+def _text_step(step: Edit | Decision, document: DocumentId, text: Callable[[BlobId], bytes]) -> TextStep:
     before, after = _states(step, document) or (None, None)
     if before is None or after is None:
         raise AssertionError("a step leads from one version to another")
     content = text(after.blob)
     if not isinstance(step, Edit):
-        return Passage(hunks=diff_lines(text(before.blob), content), after=content, compared=True)
-    return Passage(hunks=step.hunks, after=content, compared=not step.is_meant)
+        return TextStep(hunks=diff_lines(text(before.blob), content), after=content, compared=True)
+    return TextStep(hunks=step.hunks, after=content, compared=not step.is_meant)

@@ -9,31 +9,31 @@ from typing import Final
 
 from objstore.batch import Batch
 from objstore.changes import Change, Recorder, Version, external_changes, new_conversation, version_of
-from objstore.comings import Comings
+from objstore.comings import BaselineUpdate
 from objstore.disk import reaching
 from objstore.errors import UNREADABLE, BlobMissing, PathError
 from objstore.external import EXTERNAL_CONVERSATION
 from objstore.ids import BlobId, blob_id
 from objstore.journal import Journal
-from objstore.keeping import Pieces
-from objstore.known import Known
-from objstore.looking import Looking
-from objstore.looks import UNKNOWN, FolderLook, Looks
+from objstore.keeping import ContentWriter
+from objstore.known import KnownStates
+from objstore.looking import WorktreeScan
+from objstore.looks import UNKNOWN, CachedFolder, StatCache
 from objstore.ondisk import file_at, linked
 from objstore.outcomes import CallInfo, Whose
 from objstore.recordedpaths import beginning, folders_above, joined
-from objstore.survey import COARSEST_CLOCK, Limits, Passed, ReadFile
+from objstore.survey import COARSEST_TIMESTAMP_NS, ReadFile, ScanLimits, SkippedPath
 from objstore.terms import MAX_INT, DocumentId, FileState, Operation, Origin
 from objstore.values import replace, value
 from objstore.views import EditView
 
-__all__ = ["Unforeseen", "record_differences"]
+__all__ = ["UnstoredLargeFiles", "record_differences"]
 
 _EMPTY: Final = blob_id(b"")
 
 
 @value
-class Unforeseen:
+class UnstoredLargeFiles:
     """Large files were found that the store has not. Taking them in takes long, so that is to be done first."""
 
     paths: list[bytes]
@@ -56,14 +56,14 @@ class _Difference:
 def record_differences(
     journal: Journal,
     info: CallInfo | Whose,
-    look: Looking | None,
+    look: WorktreeScan | None,
     suspects: Mapping[bytes, Sequence[bytes]],
     files: Sequence[bytes],
-    limits: Limits | None,
+    limits: ScanLimits | None,
     *,
-    besides: Collection[bytes] = (),
-    is_patient: bool = False,
-) -> tuple[str, list[EditView], list[Passed]] | Unforeseen:
+    excluding: Collection[bytes] = (),
+    store_large: bool = False,
+) -> tuple[str, list[EditView], list[SkippedPath]] | UnstoredLargeFiles:
     """Record what differs from what is known: of `files`, and of what a look into the `suspects` of each folder finds.
 
     `besides`: paths that a look leaves to another one, which will find what differs there.
@@ -71,37 +71,37 @@ def record_differences(
     Or Unforeseen, with nothing recorded and the look of no more use; but not if `is_patient`: then large files are
     taken in, however long that takes. Raises what Journal.commit and paths raise.
     """
-    pieces = Pieces(journal, is_locked=True, is_patient=is_patient)
+    pieces = ContentWriter(journal, is_locked=True, store_large=store_large)
     surveys = {} if look is None else {scope: look.survey(pieces.keep, limits) for scope in suspects}
     with journal.writing() as batch:
-        known = Known(journal)
-        last = cache(lambda: (Looking(journal) if look is None else look).looks)  # few files need it
+        known = KnownStates(journal)
+        last = cache(lambda: (WorktreeScan(journal) if look is None else look).stat_cache)  # few files need it
         other_names = _other_names(journal, last, files)
         files = [*files, *other_names]
         found = [difference for path in files for difference in _file_difference(journal, last, known, path, pieces)]
-        theirs = linked(journal.tree, besides)
-        dirty: list[FolderLook] = []
+        theirs = linked(journal.tree, excluding)
+        dirty: list[CachedFolder] = []
         if look is not None:
             look.follow()
         for scope, survey in surveys.items():
             # What is compared with the journal has to be as new as that is; the glance was before the lock.
-            due = [row.path for row in survey.looks.unsettled(scope)]
+            due = [row.path for row in survey.stat_cache.unsettled(scope)]
             survey.run(scope, suspects=[*suspects[scope], *due])
-            dirty += survey.looks.unsettled(scope)
+            dirty += survey.stat_cache.unsettled(scope)
         if pieces.large:
-            return Unforeseen(paths=pieces.large)
+            return UnstoredLargeFiles(paths=pieces.large)
         pieces.put(batch)
         found = _readable(journal, batch, found, known)
         left: set[bytes] = set()  # folders of which not all was told
         for row in dirty:
             differences = list(_folder_differences(journal, look, row, known))
-            wanted = _wanted(row, differences, besides, theirs)
+            wanted = _wanted(row, differences, excluding, theirs)
             told = _readable(journal, batch, wanted, known)
             left |= {row.path} if len(told) < len(differences) else set()
             found += told
-        found = _unique(found)
+        found = _last_by_path(found)
         edits, conversation = _recorded(journal, batch, info, found, other_names)
-        kept = _brought_up(journal, batch, known, look, files, dirty, besides)
+        kept = _update_baseline(journal, batch, known, look, files, dirty, excluding)
         if batch:
             journal.commit(batch, ())
         if kept is not None:
@@ -110,7 +110,7 @@ def record_differences(
             look.mark()
     for row in dirty:
         if row.path not in left:
-            row.is_settled, row.touched = True, None
+            row.is_fully_recorded, row.touched = True, None
     if look is not None and (dirty or any(survey.is_news for survey in surveys.values())):
         kept = look
     if kept is not None:
@@ -122,14 +122,16 @@ def record_differences(
 # ---- what differs
 
 
-def _folder_differences(journal: Journal, look: Looking | None, row: FolderLook, known: Known) -> Iterator[_Difference]:
+def _folder_differences(
+    journal: Journal, look: WorktreeScan | None, row: CachedFolder, known: KnownStates
+) -> Iterator[_Difference]:
     """Yield the files of one folder, and of folders that are gone from it, that are not in their known state."""
-    if row.is_cut:
+    if row.is_incomplete:
         return
     now: dict[bytes, FileState] = {}
     changed: dict[bytes, int] = {}
     passed = set()  # names of which nothing can be told
-    came = 0 if look is None else look.looks.came(row.path)  # with their folder, files keep their own times
+    came = 0 if look is None else look.stat_cache.came(row.path)  # with their folder, files keep their own times
     went = max(row.key.ctime, came)  # its other time can be put back, and is so by programs that copy folders
     for name, (facts, blob) in row.files().items():
         changed[name] = max(facts.ctime, came)
@@ -143,7 +145,7 @@ def _folder_differences(journal: Journal, look: Looking | None, row: FolderLook,
         names |= now.keys()
     else:
         names, folders = set(row.touched.names), set(row.touched.gone)
-    passed |= {name for name in (names | folders) & set(row.left_out) if not _is_other(journal, prefix + name)}
+    passed |= {name for name in (names | folders) & set(row.left_out) if not _is_special_file(journal, prefix + name)}
     tick = _tick(journal, row.key.device)
     for name in sorted(names - passed):
         yield from _difference(prefix + name, now.get(name), known, changed.get(name, went), tick)
@@ -152,7 +154,7 @@ def _folder_differences(journal: Journal, look: Looking | None, row: FolderLook,
             yield from _difference(path, None, known, went, tick)
 
 
-def _is_other(journal: Journal, path: bytes) -> bool:
+def _is_special_file(journal: Journal, path: bytes) -> bool:
     """Return whether what stands at a path is no file, link or folder: then none of these does, ignored or not."""
     with suppress(OSError):
         mode = os.lstat(os.path.join(os.fsencode(journal.tree.root), path)).st_mode
@@ -160,7 +162,7 @@ def _is_other(journal: Journal, path: bytes) -> bool:
     return False
 
 
-def _other_names(journal: Journal, last: Callable[[], Looks], files: Sequence[bytes]) -> dict[bytes, bytes]:
+def _other_names(journal: Journal, last: Callable[[], StatCache], files: Sequence[bytes]) -> dict[bytes, bytes]:
     """Return the other names that files have which are looked at by their names, each with the one it was looked at by.
 
     What changes one changes them too. `last`: the last look.
@@ -174,10 +176,10 @@ def _other_names(journal: Journal, last: Callable[[], Looks], files: Sequence[by
 
 
 def _wanted(
-    row: FolderLook, found: Iterable[_Difference], besides: Collection[bytes], theirs: Collection[int]
+    row: CachedFolder, found: Iterable[_Difference], excluding: Collection[bytes], theirs: Collection[int]
 ) -> list[_Difference]:
     """Return the differences in a folder that are not left to another look: these paths, and names of these inodes."""
-    wanted = [difference for difference in found if difference.path not in besides]
+    wanted = [difference for difference in found if difference.path not in excluding]
     if not theirs:
         return wanted
     inodes = {joined(row.path, name): facts.inode for name, (facts, _) in row.files().items()}
@@ -185,7 +187,7 @@ def _wanted(
 
 
 def _file_difference(
-    journal: Journal, last: Callable[[], Looks], known: Known, path: bytes, pieces: Pieces
+    journal: Journal, last: Callable[[], StatCache], known: KnownStates, path: bytes, pieces: ContentWriter
 ) -> Iterator[_Difference]:
     """Yield the file at a path if it is not in its known state."""
     try:
@@ -195,16 +197,16 @@ def _file_difference(
         if version is not None:
             pieces.keep(ReadFile(path, version.content, version.state.blob, None, version.source))
     except PathError as error:
-        known.passed.append(Passed(path=os.fsdecode(path), reason=str(error)))
+        known.passed.append(SkippedPath(path=os.fsdecode(path), reason=str(error)))
         return
     if found is None:
-        yield from _difference(path, None, known, *_gone_since(journal, last(), path))
+        yield from _difference(path, None, known, *_deletion_time(journal, last(), path))
         return
     seen = found[1].stat
     yield from _difference(path, found[0], known, seen.st_ctime_ns, _tick(journal, seen.st_dev))
 
 
-def _gone_since(journal: Journal, looks: Looks, path: bytes) -> tuple[int, int]:
+def _deletion_time(journal: Journal, stat_cache: StatCache, path: bytes) -> tuple[int, int]:
     """Return when a file that is gone went, or later, and how far that may be off.
 
     By the innermost folder that stands on the way, and those around it that are not the ones of the last look: who
@@ -214,7 +216,7 @@ def _gone_since(journal: Journal, looks: Looks, path: bytes) -> tuple[int, int]:
     for folder in folders_above(path):
         with suppress(OSError):
             seen = os.stat(os.path.join(os.fsencode(journal.tree.root), folder))
-            row = looks.get(folder)
+            row = stat_cache.get(folder)
             is_same = row is not None and row.key.inode == seen.st_ino
             if not since or not is_same:
                 since, tick = max(since, seen.st_ctime_ns), max(tick, _tick(journal, seen.st_dev))
@@ -225,16 +227,18 @@ def _gone_since(journal: Journal, looks: Looks, path: bytes) -> tuple[int, int]:
 
 def _tick(journal: Journal, device: int) -> int:
     """Return how far a time on a device may be off the time of the file system that the store lies on (ns)."""
-    return 0 if device == os.fstat(journal.tree.fd).st_dev else COARSEST_CLOCK
+    return 0 if device == os.fstat(journal.tree.fd).st_dev else COARSEST_TIMESTAMP_NS
 
 
-def _difference(path: bytes, now: FileState | None, known: Known, changed: int, tick: int) -> Iterator[_Difference]:
+def _difference(
+    path: bytes, now: FileState | None, known: KnownStates, changed: int, tick: int
+) -> Iterator[_Difference]:
     document, state = known.state(path)
     if state == now:
         return
-    if state is None and document is None and known.is_untold(path):
+    if state is None and document is None and known.is_excluded_from_baseline(path):
         reason = "what it held before is not known; from here on it is"
-        known.passed.append(Passed(path=os.fsdecode(path), reason=reason))
+        known.passed.append(SkippedPath(path=os.fsdecode(path), reason=reason))
         if now is not None:
             known.came[path] = now
         return
@@ -242,7 +246,7 @@ def _difference(path: bytes, now: FileState | None, known: Known, changed: int, 
     yield _Difference(path=path, document=document, known=state, now=now, changed=changed, tick=tick, folders=folders)
 
 
-def _readable(journal: Journal, batch: Batch, found: Iterable[_Difference], known: Known) -> list[_Difference]:
+def _readable(journal: Journal, batch: Batch, found: Iterable[_Difference], known: KnownStates) -> list[_Difference]:
     """Return the differences that can be told, each with the bytes; of the others, note that.
 
     Of a document whose state can't be read, that it ended can be told.
@@ -253,7 +257,7 @@ def _readable(journal: Journal, batch: Batch, found: Iterable[_Difference], know
             readable.append(_with_bytes(journal, batch, _with_known(batch, difference)))
         except UNREADABLE as error:
             reason = f"what the store has of it can't be read; see `cas fsck` ({error})"
-            known.passed.append(Passed(path=os.fsdecode(difference.path), reason=reason))
+            known.passed.append(SkippedPath(path=os.fsdecode(difference.path), reason=reason))
     return readable
 
 
@@ -289,35 +293,35 @@ def _with_bytes(journal: Journal, batch: Batch, difference: _Difference) -> _Dif
     return difference
 
 
-def _brought_up(
+def _update_baseline(
     journal: Journal,
     batch: Batch,
-    known: Known,
-    look: Looking | None,
+    known: KnownStates,
+    look: WorktreeScan | None,
     files: Iterable[bytes],
-    dirty: Iterable[FolderLook],
-    besides: Collection[bytes],
-) -> Looking | None:
+    dirty: Iterable[CachedFolder],
+    excluding: Collection[bytes],
+) -> WorktreeScan | None:
     """Have the batch bring the baseline up to date; return the look that is to be kept for it (None: it stays)."""
     came = [
         _Difference(path=path, document=None, known=None, now=now, changed=0, tick=0)
         for path, now in known.came.items()
-        if path not in besides
+        if path not in excluding
     ]
     states = {here.path: here.now for here in _readable(journal, batch, came, known) if here.now is not None}
-    comings = Comings(journal, known, None if look is None else look.looks)
+    comings = BaselineUpdate(journal, known, None if look is None else look.stat_cache)
     for path in files:
-        if path not in besides and (path in states or known.is_untold(path)):
+        if path not in excluding and (path in states or known.is_excluded_from_baseline(path)):
             comings.name(path, states.get(path))
     for row in sorted(dirty, key=lambda row: row.path):
         comings.see(row, states)
     if not comings.put(batch):
         return None
     # What is settled against the one before is so against this one.
-    return Looking(journal) if look is None else look
+    return WorktreeScan(journal) if look is None else look
 
 
-def _unique(found: Iterable[_Difference]) -> list[_Difference]:
+def _last_by_path(found: Iterable[_Difference]) -> list[_Difference]:
     return list({difference.path: difference for difference in found}.values())
 
 

@@ -202,7 +202,7 @@ class Disk:
 
     def move_store_folder(self, source: str, path: str) -> None:
         """Give a folder another name. FileExistsError where a folder with something in it has that name."""
-        with _Translated(path), _said_as_found(path):
+        with _Translated(path), _tolerate_nonempty_folder(path):
             os.rename(source, path)
 
     def remove_store_file(self, path: str) -> None:
@@ -215,7 +215,7 @@ class Disk:
 
         FileNotFoundError where it is gone already, FileExistsError where something is in it.
         """
-        with _Translated(path), _said_as_found(path):
+        with _Translated(path), _tolerate_nonempty_folder(path):
             os.rmdir(path)
 
     def sync_directory(self, path: str) -> None:
@@ -285,7 +285,7 @@ class Disk:
         with _Translated(name):
             return _exchange()(source_directory, source, directory, name)
 
-    def supplant(self, source_directory: int, source: str, directory: int, name: str) -> None:
+    def replace_derived(self, source_directory: int, source: str, directory: int, name: str) -> None:
         """Give the file `source` the name `name`, in place of what has it, and remove that: for what is only derived.
 
         As `replace`, but a power cut may leave a file of that name without its bytes: ext4 writes them out when a file
@@ -474,7 +474,7 @@ def _rename_new(source_directory: int, source: str, directory: int, name: str) -
 
 
 @contextmanager
-def _said_as_found(path: str) -> Iterator[None]:
+def _tolerate_nonempty_folder(path: str) -> Iterator[None]:
     """Let a folder with something in it count as found where it should not be."""
     try:
         yield

@@ -15,17 +15,17 @@ from objstore.errors import HistoryBroken
 from objstore.ids import BlobId
 from objstore.markers import Labels, MarkedText
 from objstore.outcomes import Conflict, Notice
-from objstore.pastedits import PastDecision, PastEdit
+from objstore.pastedits import ReplayDecision, ReplayEdit
 from objstore.records import Edit
 from objstore.splices import Splice
-from objstore.standins import is_stand_in, mixes_stand_ins
+from objstore.standins import is_placeholder, mixes_placeholders
 from objstore.terms import ConflictKind, DocumentId, Seq, Status, Unit
 from objstore.unified import is_binary
 from objstore.values import replace, value
 from objstore.weave import UnitIndex, Weave, WeaveConflict
 from objstore.weavestate import WeaveState
 
-__all__ = ["Document", "DocumentState", "Standing", "replayed"]
+__all__ = ["Document", "DocumentState", "DocumentVersion", "replayed"]
 
 Value = TypeVar("Value")
 
@@ -39,7 +39,7 @@ _OPPOSITE: Final = {ord("a"): ord("r"), ord("r"): ord("a")}
 
 
 @value
-class Standing:
+class DocumentVersion:
     """What a document is under its present verdicts."""
 
     path: bytes  # where it stands, or would stand if it existed
@@ -102,14 +102,14 @@ class Document:
         self._is_large = state.is_large
 
     @classmethod
-    def begun(cls, first: Edit | PastEdit, before: bytes | None) -> Self:
+    def begun(cls, first: Edit | ReplayEdit, before: bytes | None) -> Self:
         """Return a document with what stood before the `first` edit, which is not yet added."""
         path = first.path if first.source is None else first.source
         mode = 0 if first.before is None else first.before.mode
-        return cls.found(first.document, Standing(path=path, mode=mode, content=before))
+        return cls.found(first.document, DocumentVersion(path=path, mode=mode, content=before))
 
     @classmethod
-    def found(cls, document: DocumentId, stands: Standing) -> Self:
+    def found(cls, document: DocumentId, stands: DocumentVersion) -> Self:
         """Return a document of which no more is known than what it is: no edit of it, or none any more."""
         state = DocumentState(
             document=document,
@@ -122,7 +122,7 @@ class Document:
             modes=[],
             amendments=[],
             corrections=[],
-            is_large=stands.content is not None and is_stand_in(stands.content),
+            is_large=stands.content is not None and is_placeholder(stands.content),
         )
         return cls(state, Weave(stands.content))
 
@@ -152,7 +152,7 @@ class Document:
 
     # ---- replay
 
-    def add(self, edit: Edit | PastEdit, after: bytes | Splice | None) -> None:
+    def add(self, edit: Edit | ReplayEdit, after: bytes | Splice | None) -> None:
         """Add the next edit, which led from the present state to `after`. Raises HistoryBroken.
 
         A splice tells what became of the present text; neither it nor that is a stand-in.
@@ -166,7 +166,7 @@ class Document:
                 indexes = self._weave.follow(after, edit.hunks, needs_file=edit.changes_whole)
             else:
                 indexes = self._weave.record(after, edit.hunks, needs_file=edit.changes_whole)
-                self._is_large = self._is_large or (after is not None and is_stand_in(after))
+                self._is_large = self._is_large or (after is not None and is_placeholder(after))
         except ValueError as error:
             raise HistoryBroken(self._name(), edit.seq, str(error)) from error
         self._seqs.append(edit.seq)
@@ -181,13 +181,13 @@ class Document:
         if status is Status.REJECTED:
             self._weave.flip(dict.fromkeys(indexes, False))
 
-    def replay(self, decision: PastDecision) -> None:
+    def replay(self, decision: ReplayDecision) -> None:
         """Give the verdicts of a decision, as far as they concern this document."""
         shared = self._seqs if len(self._seqs) < len(decision.verdicts) else decision.verdicts
         shares = (decision.verdicts.get(seq, {}) for seq in shared)
-        self.give({unit: status for share in shares for unit, status in share.items() if self.knows(unit)})
+        self.set_statuses({unit: status for share in shares for unit, status in share.items() if self.knows(unit)})
 
-    def hold_to(self, decision: PastDecision, blob: Callable[[BlobId], bytes]) -> None:
+    def override_text(self, decision: ReplayDecision, blob: Callable[[BlobId], bytes]) -> None:
         """Go on from what a decision wrote, where that is not the text under its verdicts.
 
         Older versions made other texts of some verdicts. What they wrote is what later edits began from, so the
@@ -238,9 +238,9 @@ class Document:
         """Return whether the edit is one of this document's."""
         return self._has(seq)
 
-    def first_flipped(self) -> Seq | None:
+    def first_ever_rejected(self) -> Seq | None:
         """Return the first edit of which anything is rejected, or ever was (None: there is none)."""
-        index = self._weave.first_flipped()
+        index = self._weave.first_ever_rejected()
         return None if index is None else self._unit(index).seq
 
     def count_since(self, seq: Seq) -> int:
@@ -266,12 +266,12 @@ class Document:
         changed = (index for index, (old, new) in enumerate(zip(before, self._statuses, strict=True)) if old != new)
         return {self._unit(index): _STATUSES[self._statuses[index]] for index in changed}
 
-    def give(self, verdicts: Mapping[Unit, Status]) -> None:
+    def set_statuses(self, verdicts: Mapping[Unit, Status]) -> None:
         """Give units new statuses. What results may be in conflict: ask `conflicts`."""
         self._weave.flip(self._flips(verdicts))
         self._note(verdicts)
 
-    def give_back(self, statuses: bytes) -> None:
+    def restore_statuses(self, statuses: bytes) -> None:
         """Say again of every unit what was said at the time of `statuses`; units recorded since stay as they are."""
         rejected = _LETTERS[Status.REJECTED][0]
         pairs = enumerate(zip(statuses, self._statuses, strict=False))
@@ -280,13 +280,13 @@ class Document:
         )
         self._statuses[: len(statuses)] = statuses
 
-    def give_with_dependents(self, verdicts: Mapping[Unit, Status]) -> tuple[Unit, ...]:
+    def set_with_dependents(self, verdicts: Mapping[Unit, Status]) -> tuple[Unit, ...]:
         """Reject the units of `verdicts`, and return what had to be rejected with them, in that order."""
         gone = tuple(map(self._unit, self._cascaded(verdicts).rejected))
         self._note({**verdicts, **dict.fromkeys(gone, Status.REJECTED)})
         return gone
 
-    def give_with_markers(
+    def set_with_markers(
         self, verdicts: Mapping[Unit, Status], labels: Callable[[Mapping[Unit, Status], list[Unit]], Labels]
     ) -> tuple[MarkedText, dict[Unit, Status]] | None:
         """Give units new statuses and reject what can't stand with them; return the text with both in it, and what.
@@ -296,13 +296,13 @@ class Document:
         `conflicts` says what is so.
         """
         flips = self._flips(verdicts)
-        failing = self._weave.failing().values()
+        conflicting_units = self._weave.conflicting_units().values()
         # What a conflict from before lacks is shown with the side that lacks it.
-        lacking = {unit: True for needs in failing for unit in needs if not self._weave.is_live(unit)}
+        lacking = {unit: True for needs in conflicting_units for unit in needs if not self._weave.is_live(unit)}
         theirs = self._visibility_with(lacking)
         done = self._cascaded(verdicts)
         if done.blocked:
-            self.give(verdicts)
+            self.set_statuses(verdicts)
             return None
         self._note(verdicts)
         if not done.rejected:
@@ -342,7 +342,7 @@ class Document:
         for seq, amended in self._amendments:  # ascending, so that amendments of amendments go too
             if seq <= after:
                 continue
-            units = self._telling(amended)
+            units = self._units_with_effect(amended)
             goes = all(given.get(unit, self._status(unit)) is Status.REJECTED for unit in units)
             if goes and any(map(self._is_live, units)):
                 given |= {
@@ -350,7 +350,7 @@ class Document:
                 }
         return [unit for unit in given if unit not in verdicts]
 
-    def ways_out(self, verdicts: Mapping[Unit, Status]) -> Cascade:
+    def preview_cascade(self, verdicts: Mapping[Unit, Status]) -> Cascade:
         """Return what a cascade of `verdicts` would come to; nothing is changed."""
         done = self._cascaded(verdicts)
         if not done.blocked:
@@ -366,7 +366,7 @@ class Document:
         while not done.blocked:
             went = dict.fromkeys(map(self._unit, done.rejected), Status.REJECTED)
             goes = [self._index(unit) for unit in self.amendments({**verdicts, **went}) if unit not in stay]
-            mixed = None if goes else self._mixed()
+            mixed = None if goes else self._mixed_placeholder_conflict()
             if mixed is not None:
                 around = (unit for unit in {mixed.unit, *mixed.needs} if not self._weave.is_fixed(unit))
                 goes = [unit for unit in sorted(around, reverse=True) if self._weave.is_live(unit) and unit not in kept]
@@ -391,9 +391,9 @@ class Document:
 
     # ---- what it is now
 
-    def standing(self) -> Standing:
+    def standing(self) -> DocumentVersion:
         """Return path, permission bits and bytes under the present verdicts."""
-        return Standing(
+        return DocumentVersion(
             path=self._paths.read(self._is_live)[0],
             mode=self._modes.read(self._is_live)[0],
             content=self._weave.text(),
@@ -427,7 +427,7 @@ class Document:
     def conflicts(self) -> tuple[Conflict, ...]:
         """Return every hunk that can't be live together with what else is, in order."""
         found = self._weave.conflicts()
-        mixed = None if found else self._mixed()
+        mixed = None if found else self._mixed_placeholder_conflict()
         return tuple(self._conflict(conflict) for conflict in found or ([] if mixed is None else [mixed]))
 
     def doubt(self, unit: Unit, needs: tuple[Unit, ...]) -> Conflict:
@@ -440,10 +440,10 @@ class Document:
         index = self._index(unit)
         return index >= len(statuses) or statuses[index] != _LETTERS[Status.REJECTED][0]
 
-    def _mixed(self) -> WeaveConflict | None:
+    def _mixed_placeholder_conflict(self) -> WeaveConflict | None:
         """Return a conflict where states are told as one that are no text, and that nobody ever had together."""
         text = self._weave.text()
-        if text is None or not (is_binary(text) or (self._is_large and mixes_stand_ins(text))):
+        if text is None or not (is_binary(text) or (self._is_large and mixes_placeholders(text))):
             return None
         found = self._weave.unseen()
         return None if found is None else replace(found, line=0, removed=b"", inserted=b"")
@@ -475,10 +475,10 @@ class Document:
         at = bisect_left(self._seqs, seq)
         return at < len(self._seqs) and self._seqs[at] == seq
 
-    def _telling(self, seq: Seq) -> list[Unit]:
+    def _units_with_effect(self, seq: Seq) -> list[Unit]:
         """Return the units of an edit from which anything follows, live or dead."""
         units = self.units(seq) if self._has(seq) else []
-        return [unit for unit in units if unit.hunk or not self._weave.is_idle(self._index(unit))]
+        return [unit for unit in units if unit.hunk or not self._weave.has_no_effect(self._index(unit))]
 
     def _status(self, unit: Unit) -> Status:
         return _STATUSES[self._statuses[self._index(unit)]]
@@ -513,7 +513,7 @@ class Document:
             self._statuses[self._index(unit)] = _LETTERS[status][0]
 
     def _conflict(self, found: WeaveConflict) -> Conflict:
-        if is_stand_in(found.removed) or is_stand_in(found.inserted):  # no lines that a file ever had
+        if is_placeholder(found.removed) or is_placeholder(found.inserted):  # no lines that a file ever had
             found = replace(found, line=0, removed=b"", inserted=b"")
         return Conflict(
             kind=found.kind,
@@ -530,10 +530,10 @@ class Document:
 
 
 def replayed(
-    records: Iterable[PastEdit | PastDecision],
+    records: Iterable[ReplayEdit | ReplayDecision],
     document: DocumentId,
     blob: Callable[[BlobId], bytes],
-    after: Callable[[PastEdit, Document], bytes | Splice | None],
+    after: Callable[[ReplayEdit, Document], bytes | Splice | None],
     since: Document | None = None,
     *,
     is_checked: bool = False,
@@ -546,11 +546,11 @@ def replayed(
     """
     built = since
     for record in records:
-        if isinstance(record, PastDecision):
+        if isinstance(record, ReplayDecision):
             if built is not None:
                 built.replay(record)
                 if is_checked and built.last:  # of edits that have expired, what came of a decision is known no more
-                    built.hold_to(record, blob)
+                    built.override_text(record, blob)
             continue
         if built is None:
             built = Document.begun(record, None if record.before is None else blob(record.before.blob))

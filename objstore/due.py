@@ -13,22 +13,30 @@ from objstore.canonical import Fields, Value, encode, state_value, unpack
 from objstore.disk import Disk
 from objstore.errors import DiskFailed, PermissionRefused, RecordInvalid, StoreLinked, StoreNotRegular
 from objstore.ids import HASH_SIZE, blob_id
-from objstore.premises import own_bytes, own_folder
+from objstore.premises import open_store_folder, read_store_file
 from objstore.terms import FileState
 
-__all__ = ["DUE_NAME", "Due", "decoded", "encoded", "forget_due", "note_due", "noted_due"]
+__all__ = [
+    "RECOVERY_NOTE_NAME",
+    "PendingSteps",
+    "decoded",
+    "encoded",
+    "read_recovery_note",
+    "remove_recovery_note",
+    "write_recovery_note",
+]
 
-DUE_NAME: Final = "due"
+RECOVERY_NOTE_NAME: Final = "due"
 _MAGIC: Final = b"casdue01"
 _STATES: Final = ("before", "after")
 _MOST: Final = 1 << 24
 """Bytes of a note, at the most."""
 
-Due: TypeAlias = Mapping[bytes, tuple[FileState | None, FileState | None]]
+PendingSteps: TypeAlias = Mapping[bytes, tuple[FileState | None, FileState | None]]
 """By path: what stood there when that was looked at, and what shall (None: nothing)."""
 
 
-def note_due(folder: str, mark: bytes, due: Due, disk: Disk) -> None:
+def write_recovery_note(folder: str, mark: bytes, due: PendingSteps, disk: Disk) -> None:
     """Note in the store's `folder`, durably, what is due behind a mark, in place of what was noted before.
 
     Raises what own_folder and Disk raise.
@@ -37,29 +45,29 @@ def note_due(folder: str, mark: bytes, due: Due, disk: Disk) -> None:
     if len(content) > _MOST:
         return
     scratch = os.path.join(folder, "tmp")
-    disk.create(os.path.join(scratch, DUE_NAME), content)
-    with own_folder(scratch) as source, own_folder(folder) as shelf:
-        disk.replace(source, DUE_NAME, shelf, DUE_NAME)
+    disk.create(os.path.join(scratch, RECOVERY_NOTE_NAME), content)
+    with open_store_folder(scratch) as source, open_store_folder(folder) as shelf:
+        disk.replace(source, RECOVERY_NOTE_NAME, shelf, RECOVERY_NOTE_NAME)
     disk.sync_directory(folder)
 
 
-def noted_due(folder: str, mark: bytes) -> Due:
+def read_recovery_note(folder: str, mark: bytes) -> PendingSteps:
     """Return what was noted as due behind this very mark; once it is another one, all of that has been done."""
     try:
-        return decoded(own_bytes(os.path.join(folder, DUE_NAME), _MOST + 1), mark)
+        return decoded(read_store_file(os.path.join(folder, RECOVERY_NOTE_NAME), _MOST + 1), mark)
     except (OSError, StoreLinked, StoreNotRegular):
         return {}
 
 
-def forget_due(folder: str, disk: Disk) -> None:
+def remove_recovery_note(folder: str, disk: Disk) -> None:
     """Remove the note, if there is one: the mark says by now that all of it was done."""
-    path = os.path.join(folder, DUE_NAME)
+    path = os.path.join(folder, RECOVERY_NOTE_NAME)
     if os.path.lexists(path):
         with suppress(FileNotFoundError, DiskFailed, PermissionRefused):
             disk.remove_store_file(path)
 
 
-def encoded(mark: bytes, due: Due) -> bytes:
+def encoded(mark: bytes, due: PendingSteps) -> bytes:
     """Return how it is spelt; `mark`: its bytes, or b"" where there is none."""
     steps: list[Value] = []
     for path, states in sorted(due.items()):
@@ -70,7 +78,7 @@ def encoded(mark: bytes, due: Due) -> bytes:
     return _MAGIC + blob_id(packed) + packed
 
 
-def decoded(stored: bytes, mark: bytes) -> Due:
+def decoded(stored: bytes, mark: bytes) -> PendingSteps:
     """Return what is due; nothing where that is damaged, or was noted behind another mark."""
     due: dict[bytes, tuple[FileState | None, FileState | None]] = {}
     if len(stored) <= _MOST:

@@ -12,6 +12,7 @@ __all__ = [
     "BundleRefused",
     "CallAborted",
     "CasError",
+    "CompactionSpaceNeeded",
     "ConversationReserved",
     "DecidedMeanwhile",
     "DiskFailed",
@@ -44,12 +45,11 @@ __all__ = [
     "PurgeRefused",
     "PurgeUnfinished",
     "RecordInvalid",
-    "RoomNeeded",
     "SeriesBroken",
     "SettingInvalid",
     "SettingsUnreadable",
     "SnapshotIncomplete",
-    "SnapshotsApart",
+    "SnapshotsNotComparable",
     "StoreDamaged",
     "StoreError",
     "StoreLinked",
@@ -525,7 +525,7 @@ class NotBundled(StoreError):
         )
 
 
-class SnapshotsApart(StoreError):
+class SnapshotsNotComparable(StoreError):
     """Two snapshots are of folders of which neither lies in the other, or one left out what the other is of."""
 
     def __init__(self, number: int, path: str, other: int, other_path: str) -> None:
@@ -630,7 +630,7 @@ class Unacknowledged(StoreError):
         super().__init__(f"Whether the change holds shows when the store is opened again: {reason}")
 
 
-class FileUnseen(DiskFailed):
+class FileUninspectable(DiskFailed):
     """A file can't be looked at that a call which was cut off may still have to change, so nothing is written."""
 
     def __init__(self, path: str, reason: str) -> None:
@@ -648,11 +648,11 @@ class DiskFull(DiskFailed):
         super().__init__(path, reason)
 
 
-class NoRoomToRecord(DiskFull):
+class NoSpaceToRecord(DiskFull):
     """There is no room to record what changes no file; the space reserve of the store is for that."""
 
 
-class RoomNeeded(DiskFull):
+class CompactionSpaceNeeded(DiskFull):
     """There is no room to write a segment anew; what was done before that holds."""
 
     def __init__(self, path: str, needed: int) -> None:

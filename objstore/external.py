@@ -7,7 +7,7 @@ from typing import Final
 from objstore.indexrows import Tip
 from objstore.journal import Journal
 from objstore.ondisk import file_at
-from objstore.paths import Found
+from objstore.paths import FileOnDisk
 from objstore.terms import FileState
 from objstore.views import ExternalChange
 
@@ -35,7 +35,7 @@ def concerns_disk(journal: Journal, tip: Tip) -> bool:
     return at_path is not None and at_path.document == tip.document
 
 
-def external_view(tip: Tip, found: tuple[FileState, Found] | None) -> ExternalChange:
+def external_view(tip: Tip, found: tuple[FileState, FileOnDisk] | None) -> ExternalChange:
     """Return as a view what was found at the tip's path (None: nothing)."""
     return ExternalChange(
         document=tip.document,

@@ -11,9 +11,18 @@ from typing import Final
 
 from objstore.values import NamedTuple
 
-__all__ = ["FACTS", "FACTS_SIZE", "Facts", "FolderKey", "Glimpse", "inodes_of", "pack_facts", "unpack_facts"]
+__all__ = [
+    "SIGNATURE_SIZE",
+    "FolderKey",
+    "FolderSignature",
+    "StatSignature",
+    "inodes_of",
+    "pack_signatures",
+    "read_signature_fields",
+    "unpack_signatures",
+]
 
-FACTS: Final = attrgetter("st_ctime_ns", "st_mtime_ns", "st_size", "st_ino", "st_mode")
+read_signature_fields: Final = attrgetter("st_ctime_ns", "st_mtime_ns", "st_size", "st_ino", "st_mode")
 """Takes the values of `Facts`, in their order, from what the system says of a file."""
 
 _SECOND: Final = 1_000_000_000
@@ -25,11 +34,11 @@ def _form(count: int) -> str:
     return f"<{4 * count}q{count}Q{count}Q{count}I"
 
 
-FACTS_SIZE: Final = struct.calcsize(_form(1))
+SIGNATURE_SIZE: Final = struct.calcsize(_form(1))
 """Bytes that are kept for each file."""
 
 
-class Facts(NamedTuple):
+class StatSignature(NamedTuple):
     """What is asked of a file to see whether it changed; times in nanoseconds."""
 
     ctime: int
@@ -53,7 +62,7 @@ class FolderKey(NamedTuple):
     ctime: int
 
 
-class Glimpse(NamedTuple):
+class FolderSignature(NamedTuple):
     """What is compared to see whether anything in a folder changed."""
 
     path: bytes  # relative to the workspace
@@ -62,7 +71,7 @@ class Glimpse(NamedTuple):
     facts: bytes  # of each of them, packed; or what stands for that
 
 
-def pack_facts(facts: Sequence[tuple[int, ...]]) -> bytes:
+def pack_signatures(facts: Sequence[tuple[int, ...]]) -> bytes:
     """Return facts about several files as bytes that are equal if and only if the facts are."""
     times = [part for ctime, mtime, *_ in facts for time in (mtime, ctime) for part in divmod(time, _SECOND)]
     return struct.pack(_form(len(facts)), *times, *[fact[at] for at in (2, 3, 4) for fact in facts])
@@ -70,15 +79,15 @@ def pack_facts(facts: Sequence[tuple[int, ...]]) -> bytes:
 
 def inodes_of(packed: bytes) -> tuple[int, ...]:
     """Return the inodes of the files whose facts `pack_facts` packed."""
-    count = len(packed) // FACTS_SIZE
+    count = len(packed) // SIGNATURE_SIZE
     return struct.unpack_from(f"<{count}Q", packed, struct.calcsize(f"<{4 * count}q{count}Q"))
 
 
-def unpack_facts(packed: bytes) -> Iterator[Facts]:
+def unpack_signatures(packed: bytes) -> Iterator[StatSignature]:
     """Yield the facts that `pack_facts` packed."""
-    count = len(packed) // FACTS_SIZE
+    count = len(packed) // SIGNATURE_SIZE
     numbers = struct.unpack(_form(count), packed)
     times = [numbers[at : 4 * count : 4] for at in range(4)]
     others = [numbers[at * count : (at + 1) * count] for at in (4, 5, 6)]
     for mtime, mtime_ns, ctime, ctime_ns, size, inode, mode in zip(*times, *others, strict=True):
-        yield Facts(ctime * _SECOND + ctime_ns, mtime * _SECOND + mtime_ns, size, inode, mode)
+        yield StatSignature(ctime * _SECOND + ctime_ns, mtime * _SECOND + mtime_ns, size, inode, mode)

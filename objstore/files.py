@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final, Self
 from objstore.disk import Disk
 from objstore.errors import DiskFailed, FileMissing
 from objstore.ids import blob_id
-from objstore.paths import MAX_FILE, Spot, Tree, look_at, missing_at, open_folder
+from objstore.paths import MAX_FILE, ResolvedPath, Tree, look_at, missing_at, open_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from objstore.views import Content, DirectoryEntry, FileFacts
+    from objstore.views import Content, DirectoryEntry, PathInfo
 
 __all__ = ["Files"]
 
@@ -62,8 +62,8 @@ class Files:
         Raises PathOutside, PathReserved, PathInvalid, FileMissing.
         """
         # A file may stand by now where a folder was.
-        with self.tree.locate(path, follow=True, gone=gone, is_vacated=lambda _: gone) as spot:
-            return spot.path
+        with self.tree.locate(path, follow=True, gone=gone, will_be_vacated=lambda _: gone) as resolved:
+            return resolved.path
 
     def read(self, path: str, *, limit: int = MAX_FILE, follow: bool = True) -> Content:
         """Return the file as it stands on disk; with `follow`, also through links that stay inside.
@@ -75,21 +75,21 @@ class Files:
         name, found = self.tree.read(path, limit=limit, follow=follow)
         return Content(path=name, bytes=found.content, blob=blob_id(found.content), mode=found.mode)
 
-    def facts(self, path: str) -> FileFacts:
+    def facts(self, path: str) -> PathInfo:
         """Return what stands at a path, a link itself and not where it leads. Raises what paths raise."""
-        from objstore.views import FileFacts
+        from objstore.views import PathInfo
 
-        with self.tree.locate(path) as spot:
-            found = look_at(spot)
+        with self.tree.locate(path) as resolved:
+            found = look_at(resolved)
             if found is None:
-                raise FileMissing(path, missing_at(spot).other)
-            self.tree.see_users(found, spot.path)
+                raise FileMissing(path, missing_at(resolved).other)
+            self.tree.require_users_file(found, resolved.path)
             kind = _KINDS.get(stat.S_IFMT(found.st_mode), "other")
             mode = stat.S_IMODE(found.st_mode)
             # Who is root may write all, so the bits count too: a file that nobody may write is meant to stay.
-            writable = bool(mode & 0o222) and _may_write(spot, kind)
-            return FileFacts(
-                path=spot.path,
+            writable = bool(mode & 0o222) and _may_write(resolved, kind)
+            return PathInfo(
+                path=resolved.path,
                 kind=kind,
                 size=found.st_size,
                 mode=mode,
@@ -100,26 +100,26 @@ class Files:
 
     def free_space(self, path: str) -> int:
         """Return how many bytes may still be written to the file system that `path` is on. Raises what paths raise."""
-        with self.tree.locate(path, changing=True) as spot:
+        with self.tree.locate(path, changing=True) as resolved:
             with suppress(DiskFailed):
-                return self._disk.free_bytes(spot.folder, spot.path)
+                return self._disk.free_bytes(resolved.folder, resolved.path)
             # What is open may be no more than a name for the folder, which some systems tell nothing of. The folder
             # itself can be opened by none but those who may list it.
-            fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=spot.folder)
+            fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=resolved.folder)
             try:
-                return self._disk.free_bytes(fd, spot.path)
+                return self._disk.free_bytes(fd, resolved.path)
             finally:
                 os.close(fd)
 
     def may_write(self, path: str) -> bool:
         """Return whether the system lets this process give the file at `path` other bytes. Raises what paths raise."""
-        with self.tree.locate(path, changing=True) as spot:
-            return _may_write(spot, "file")
+        with self.tree.locate(path, changing=True) as resolved:
+            return _may_write(resolved, "file")
 
     def set_times(self, path: str, *, accessed: int, modified: int) -> None:
         """Give a file its times, in nanoseconds since the epoch; never through a link. Raises what paths raise."""
-        with self.tree.locate(path, changing=True) as spot:
-            self._disk.set_times(spot.folder, spot.name, accessed, modified)
+        with self.tree.locate(path, changing=True) as resolved:
+            self._disk.set_times(resolved.folder, resolved.name, accessed, modified)
 
     def list_directory(self, path: str) -> list[DirectoryEntry]:
         """Return what is in a folder, by name; the store is not shown. Raises what paths raise."""
@@ -127,20 +127,20 @@ class Files:
 
     def make_directory(self, path: str) -> bool:
         """Make a folder and those above it; return False if it was there. Raises FileExists for a file in its place."""
-        with self.tree.locate(path, changing=True) as spot:
-            return spot.path != "." and self._make(spot)
+        with self.tree.locate(path, changing=True) as resolved:
+            return resolved.path != "." and self._make(resolved)
 
-    def _make(self, spot: Spot) -> bool:
-        folder, opened = spot.folder, list[int]()
+    def _make(self, resolved: ResolvedPath) -> bool:
+        folder, opened = resolved.folder, list[int]()
         made = False
         try:
-            for name in (*spot.missing, spot.name):
+            for name in (*resolved.missing, resolved.name):
                 try:
                     self._disk.make_directory(folder, name)
                     made = True
                 except FileExistsError:
                     made = False
-                folder = open_folder(folder, name, spot.path)
+                folder = open_folder(folder, name, resolved.path)
                 opened.append(folder)
         finally:
             for fd in opened:
@@ -148,11 +148,11 @@ class Files:
         return made
 
 
-def _may_write(spot: Spot, kind: str) -> bool:
+def _may_write(resolved: ResolvedPath, kind: str) -> bool:
     """Return whether the system lets this process write what stands at `spot`. Of a link: it isn't asked."""
     if kind == "symlink":
         return True
-    if not os.access(spot.name, os.W_OK, dir_fd=spot.folder, effective_ids=True):
+    if not os.access(resolved.name, os.W_OK, dir_fd=resolved.folder, effective_ids=True):
         return False
     # A file is written beside its place and put there whole: the folder has to allow that.
-    return kind != "file" or os.access(".", os.W_OK | os.X_OK, dir_fd=spot.folder, effective_ids=True)
+    return kind != "file" or os.access(".", os.W_OK | os.X_OK, dir_fd=resolved.folder, effective_ids=True)

@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from objstore.due import forget_due, note_due, noted_due
+from objstore.due import read_recovery_note, remove_recovery_note, write_recovery_note
 from objstore.errors import (
     CallAborted,
     DiskFailed,
@@ -16,10 +16,10 @@ from objstore.errors import (
     StoreLinked,
     StoreNotRegular,
 )
-from objstore.mark import mark_bytes
+from objstore.mark import encode_applied_marker
 from objstore.names import IGNORE_NAME
-from objstore.recovery import Stop, due_steps, groups_since, without
-from objstore.settled import note_settled, settled_until
+from objstore.recovery import MachineStop, pending_steps, unapplied_groups, without
+from objstore.settled import read_durable_horizon, write_durable_horizon
 from objstore.values import replace
 
 if TYPE_CHECKING:
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
     from objstore.disk import Disk
     from objstore.generations import Place
-    from objstore.mark import Mark
+    from objstore.mark import AppliedMarker
     from objstore.paths import Tree
     from objstore.store import Store
-    from objstore.transition import Blobs, Step, Transition
+    from objstore.transition import Blobs, FileStep, Transition
 
-__all__ = ["Finishing"]
+__all__ = ["RollForward"]
 
 
-class Finishing:
+class RollForward:
     """What one process finishes, and has tried to, in a workspace whose store lies in `folder`."""
 
     def __init__(
@@ -43,10 +43,10 @@ class Finishing:
         folder: str,
         tree: Tree,
         disk: Disk,
-        mark: Mark,
+        mark: AppliedMarker,
         *,
         scratch: Callable[[], int],
-        transition: Callable[[Iterable[Step], Blobs], Transition],
+        transition: Callable[[Iterable[FileStep], Blobs], Transition],
     ) -> None:
         """Look at nothing yet. `scratch`: opens the folder for what is being written."""
         self._folder: Final = folder
@@ -59,26 +59,26 @@ class Finishing:
 
     def carry_out(self, store: Store, marked: Place | None, boot: bytes) -> None:
         """Carry out what is due behind the mark, which was read as `marked` and `boot`. Raises DiskFull, DiskFailed."""
-        since = marked if self._mark.is_of_this_start(boot) else None
-        groups = None if since is None else groups_since(store, since)
+        since = marked if self._mark.is_of_this_boot(boot) else None
+        groups = None if since is None else unapplied_groups(store, since)
         stop = self._stop(store)
         if groups is None:
-            stop = self._with_due(store, stop, b"" if marked is None else mark_bytes(marked, boot))
+            stop = self._with_recovery_note(store, stop, b"" if marked is None else encode_applied_marker(marked, boot))
         is_all_there = not stop.noted
-        for steps in due_steps(self._tree, store, groups, stop):
+        for steps in pending_steps(self._tree, store, groups, stop):
             is_all_there = is_all_there and not any(step.before != step.after for step in steps)
             self._finish(store, steps)
-        self._mark.note_looked()
-        if is_all_there and self._mark.is_of_another_start(boot) and marked == store.end:
+        self._mark.note_inspected()
+        if is_all_there and self._mark.is_of_earlier_boot(boot) and marked == store.end:
             # Nothing was recorded since: all of it was read from the disk, and none of it can be lost any more.
             with suppress(DiskFailed, PermissionRefused, StoreLinked, StoreNotRegular, OSError):
-                note_settled(self._folder, store, self._disk)
+                write_durable_horizon(self._folder, store, self._disk)
 
-    def forget_due(self) -> None:
+    def remove_recovery_note(self) -> None:
         """Let go what was noted as due: all of it is carried out, and the mark says so."""
-        forget_due(self._folder, self._disk)
+        remove_recovery_note(self._folder, self._disk)
 
-    def _finish(self, store: Store, steps: list[Step]) -> None:
+    def _finish(self, store: Store, steps: list[FileStep]) -> None:
         """Carry out of the steps what can be. Raises DiskFull, and DiskFailed the first time.
 
         A path that can't be finished stays as it is, and shows as a change from outside. Where the disk fails, only the
@@ -106,34 +106,34 @@ class Finishing:
                 return  # nobody can tell which file it is
             steps = without(steps, refused)
 
-    def _with_due(self, store: Store, stop: Stop, mark: bytes) -> Stop:
+    def _with_recovery_note(self, store: Store, stop: MachineStop, mark: bytes) -> MachineStop:
         """Note what is due, before the first step changes what shows it; return what is known with that.
 
         Raises DiskFull: so what is due stays so until there is room.
         """
-        noted = noted_due(self._folder, mark)
+        noted = read_recovery_note(self._folder, mark)
         stop = replace(stop, noted=noted)
-        found = [step for steps in due_steps(self._tree, store, None, stop) for step in steps]
+        found = [step for steps in pending_steps(self._tree, store, None, stop) for step in steps]
         due = {**noted, **{step.path: (step.before, step.after) for step in found if step.before != step.after}}
         if due != noted:
             try:
-                note_due(self._folder, mark, due, self._disk)
+                write_recovery_note(self._folder, mark, due, self._disk)
             except DiskFull:
                 raise
             except (DiskFailed, PermissionRefused, StoreLinked, StoreNotRegular, OSError):
                 pass  # nobody is kept from writing for ever because of it
         return replace(stop, noted=due)
 
-    def _stop(self, store: Store) -> Stop:
+    def _stop(self, store: Store) -> MachineStop:
         """Return what tells, after another start of the machine, what can be lost."""
         # Nothing changes this file once it is made, and each copy of the store has one of its own.
         try:
             came = os.lstat(os.path.join(self._folder, IGNORE_NAME)).st_ctime_ns // 1000
         except OSError:
             came = 0
-        return Stop(
+        return MachineStop(
             clock=lambda: self._disk.clock(self._scratch(), "tmp"),
             followed=self._mark.moment(),
             came=came,
-            settled=settled_until(self._folder, store),
+            settled=read_durable_horizon(self._folder, store),
         )

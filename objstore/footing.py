@@ -18,13 +18,13 @@ from objstore.values import NamedTuple
 if TYPE_CHECKING:
     from objstore.store import Store
 
-__all__ = ["Footing", "bears", "footing_of"]
+__all__ = ["LogPosition", "log_position_of", "log_still_holds"]
 
 _TAIL: Final = 4_096
 """Bytes before the end that are held against each other, as far as they are behind the last record."""
 
 
-class Footing(NamedTuple):
+class LogPosition(NamedTuple):
     """A log up to a place."""
 
     end: Place
@@ -33,7 +33,7 @@ class Footing(NamedTuple):
     last_place: Place  # where it lies
 
 
-def footing_of(store: Store) -> Footing:
+def log_position_of(store: Store) -> LogPosition:
     """Return what is known of the log now. Call it while holding the store still."""
     log, end = store.log, store.end
     place = store.index.last_place
@@ -44,20 +44,20 @@ def footing_of(store: Store) -> Footing:
         if place.segment == end.segment:
             size = min(end.offset - log.read(place).end, _TAIL)
         tail = log.piece(_before(end, size), size)
-    return Footing(end, tail, store.last_record, place)
+    return LogPosition(end, tail, store.last_record, place)
 
 
-def bears(store: Store, footing: Footing) -> bool:
+def log_still_holds(store: Store, log_position: LogPosition) -> bool:
     """Return whether the log has all that it had then. What came since is only certain under the writer lock."""
-    end, log = footing.end, store.log
+    end, log = log_position.end, store.log
     try:
         if log.generations().get(end.segment, 0) != end.generation or not log.reaches(end):
             return False
-        if log.piece(_before(end, len(footing.tail)), len(footing.tail)) != footing.tail:
+        if log.piece(_before(end, len(log_position.tail)), len(log_position.tail)) != log_position.tail:
             return False
-        if footing.last_record is None:
+        if log_position.last_record is None:
             return True
-        return record_id(bytes(log.read(footing.last_place).payload)) == footing.last_record
+        return record_id(bytes(log.read(log_position.last_place).payload)) == log_position.last_record
     except StoreDamaged:
         return False
 

@@ -9,18 +9,18 @@ from objstore.disk import Disk, failure, is_absence
 from objstore.errors import StoreLinked, StoreNotRegular, StorePlaceTaken
 from objstore.generations import is_segment
 from objstore.names import IGNORE_NAME, LOG_NAME, STORE_NAME
-from objstore.paths import see_free
-from objstore.premises import own_bytes, own_folder
+from objstore.paths import require_not_reserved
+from objstore.premises import open_store_folder, read_store_file
 from objstore.store import create_store
 
 __all__ = [
     "create_workspace",
-    "discard_left",
-    "discard_making",
-    "finish_making",
-    "is_making",
-    "making_name",
-    "prove_making",
+    "creation_folder_name",
+    "discard_creation_folder",
+    "discard_leftover",
+    "finish_creation",
+    "is_creation_folder",
+    "write_creation_proof",
 ]
 
 _MAKING: Final = f"{STORE_NAME}."
@@ -49,50 +49,50 @@ def create_workspace(root: str, disk: Disk, within: int | None = None) -> None:
     final = os.path.join(root, STORE_NAME)
     if _holds_store(final):
         return
-    see_free(root)
-    making = os.path.join(root, making_name())
+    require_not_reserved(root)
+    making = os.path.join(root, creation_folder_name())
     try:
-        _see_vacant(final)
+        _require_vacant(final)
         disk.make_store_folder(making, within)  # nobody guesses its name, so the rest is made in it or nowhere
-        prove_making(making, making, disk)  # first, so that what a crash leaves is known
+        write_creation_proof(making, making, disk)  # first, so that what a crash leaves is known
         disk.make_store_folder(os.path.join(making, "tmp"))
         disk.create(os.path.join(making, IGNORE_NAME), _EVERYTHING)
         disk.create(os.path.join(making, "lock"), b"")
         create_store(making, disk)
-        _see_vacant(final, clearing=disk)
+        _require_vacant(final, clearing=disk)
         disk.move_store_folder(making, final)
-        if not is_making(os.path.basename(root)):
-            finish_making(root, disk)
+        if not is_creation_folder(os.path.basename(root)):
+            finish_creation(root, disk)
     except (FileExistsError, FileNotFoundError, StorePlaceTaken):
         if not _holds_store(final):
-            _see_vacant(final)
+            _require_vacant(final)
             raise
         # Another process was faster, and has cleared this one's away; its store is as good.
     finally:
-        discard_making(making, disk)
-    for name in filter(is_making, os.listdir(root)):
-        discard_left(os.path.join(root, name), disk)
+        discard_creation_folder(making, disk)
+    for name in filter(is_creation_folder, os.listdir(root)):
+        discard_leftover(os.path.join(root, name), disk)
     disk.sync_directory(root)
 
 
-def finish_making(root: str, disk: Disk) -> None:
+def finish_creation(root: str, disk: Disk) -> None:
     """Remove the proof that the store in `root` came out of a folder in which it was made."""
     with suppress(FileNotFoundError):
         disk.remove_store_file(os.path.join(root, STORE_NAME, _PROOF))
 
 
-def making_name() -> str:
+def creation_folder_name() -> str:
     """Return a new name for a folder in which a store is made; what is left of one is cleared away by and by."""
     return _MAKING + os.urandom(_MAKING_DIGITS // 2).hex()
 
 
-def is_making(name: str) -> bool:
+def is_creation_folder(name: str) -> bool:
     """Return whether a folder of this name is one in which a store is, or was, made."""
     digits = name.removeprefix(_MAKING)
     return name.startswith(_MAKING) and len(digits) == _MAKING_DIGITS and not set(digits) - set(_HEX)
 
 
-def discard_left(path: str, disk: Disk) -> bool:
+def discard_leftover(path: str, disk: Disk) -> bool:
     """Remove what a process that was killed has left, with what is in it, and return whether it was that.
 
     A folder with such a name may be a person's own: only one that is proven to be left over is removed, which is one of
@@ -103,7 +103,7 @@ def discard_left(path: str, disk: Disk) -> bool:
     except OSError:
         return False  # it can't be looked into, or another process has cleared it away
     if is_left:
-        discard_making(path, disk)
+        discard_creation_folder(path, disk)
     return is_left
 
 
@@ -119,26 +119,30 @@ def _is_left(path: str) -> bool:
     name = os.path.basename(path).encode()
     for store in (path, os.path.join(path, STORE_NAME)):
         with suppress(OSError, StoreLinked, StoreNotRegular):
-            if name in own_bytes(os.path.join(store, _PROOF), _LONGEST_PROOF).splitlines():
+            if name in read_store_file(os.path.join(store, _PROOF), _LONGEST_PROOF).splitlines():
                 return True
         with suppress(OSError, StoreLinked, StoreNotRegular):
             # A proof that is being written has its name with digits behind it, and nothing else is there yet.
             inner = os.listdir(store)
             if len(names) == len(inner) == 1 and inner[0].startswith(f"{_PROOF}."):
-                part = own_bytes(os.path.join(store, inner[0]), _LONGEST_PROOF)
+                part = read_store_file(os.path.join(store, inner[0]), _LONGEST_PROOF)
                 if name.startswith(part) or part.startswith(name + b"\n"):
                     return True
     # Of an import or a salvage, in which the store itself was still being made.
-    return all((is_making(inner) or inner == STORE_NAME) and _is_left(os.path.join(path, inner)) for inner in names)
+    return all(
+        (is_creation_folder(inner) or inner == STORE_NAME) and _is_left(os.path.join(path, inner)) for inner in names
+    )
 
 
-def prove_making(store: str, making: str, disk: Disk) -> None:
+def write_creation_proof(store: str, making: str, disk: Disk) -> None:
     """Write into the folder of a store what proves that `making`, and a folder that this is in, were made for it."""
     names = [os.path.basename(path) for path in (making, os.path.dirname(making))]
-    disk.create(os.path.join(store, _PROOF), "".join(f"{name}\n" for name in filter(is_making, names)).encode())
+    disk.create(
+        os.path.join(store, _PROOF), "".join(f"{name}\n" for name in filter(is_creation_folder, names)).encode()
+    )
 
 
-def discard_making(path: str, disk: Disk) -> None:
+def discard_creation_folder(path: str, disk: Disk) -> None:
     """Remove a folder in which a store was made, with what is in it; of a link of such a name, the link alone."""
     if os.path.islink(path):
         with suppress(FileNotFoundError):
@@ -163,7 +167,7 @@ def _holds_store(final: str) -> bool:
         return not is_absence(error)
 
 
-def _see_vacant(final: str, clearing: Disk | None = None) -> None:
+def _require_vacant(final: str, clearing: Disk | None = None) -> None:
     """See that in a store's place is nothing, or a folder with nothing in it that anybody would miss.
 
     `clearing`: the disk to remove that with, so that a store can be moved over the folder. It is looked at and removed
@@ -171,7 +175,7 @@ def _see_vacant(final: str, clearing: Disk | None = None) -> None:
     Raises StorePlaceTaken, StoreLinked, PermissionRefused.
     """
     try:
-        with own_folder(final) as folder:
+        with open_store_folder(final) as folder:
             names = os.listdir(folder)
             if names and not (names == [IGNORE_NAME] and _ignores_everything(folder)):
                 raise StorePlaceTaken(final)

@@ -41,7 +41,7 @@ __all__ = [
     "raw_frames",
     "read_frame",
     "scan_windows",
-    "told_frames",
+    "unverified_frames",
 ]
 
 FORMAT_VERSION: Final = 1
@@ -241,7 +241,7 @@ def raw_frames(read: Callable[[int, int], bytes], key: FrameKey, start: int, end
     It is `scan_windows` for who reads all of a segment that is sound, in a fraction of the time. `read(offset, size)`
     as there.
     """
-    for frames, gap in told_frames(read, start, end):
+    for frames, gap in unverified_frames(read, start, end):
         for frame in frames:
             if not is_intact(key, frame.whole):
                 yield Gap(offset=frame.position, end=frame.position + 1, reason=WRONG_CHECKSUM)
@@ -257,7 +257,9 @@ def is_intact(key: FrameKey, whole: bytes) -> bool:
     return bool(blake3(fields, key=key).digest(_CHECKSUM_SIZE) == whole[_FIELDS_SIZE:FRAME_HEADER_SIZE])
 
 
-def told_frames(read: Callable[[int, int], bytes], start: int, end: int) -> Iterator[tuple[list[RawFrame], Gap | None]]:
+def unverified_frames(
+    read: Callable[[int, int], bytes], start: int, end: int
+) -> Iterator[tuple[list[RawFrame], Gap | None]]:
     """Yield what `raw_frames` does but for what a frame's checksum tells, which is not looked at; many at a time.
 
     It is for who needs some of the frames only, and asks of those whether they are intact: checksums are what reading

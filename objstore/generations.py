@@ -16,17 +16,17 @@ from objstore.clock import now
 from objstore.disk import Disk
 from objstore.errors import CasError, NotAWorkspace, StoreDamaged, StoreLinked, StoreNotRegular, StoreReplaced
 from objstore.frames import SEGMENT_HEADER_SIZE, FrameKey, SegmentHeader, StoreId, frame_key
-from objstore.premises import own_bytes, own_file, own_folder
+from objstore.premises import open_store_file, open_store_folder, read_store_file
 from objstore.values import NamedTuple
 
 if TYPE_CHECKING:
-    from objstore.moves import Moves
+    from objstore.moves import FrameMoves
 
 __all__ = [
     "GENERATION",
     "NO_FILE",
-    "Generations",
     "Place",
+    "SegmentFiles",
     "generation_of",
     "is_segment",
     "newest_files",
@@ -88,7 +88,7 @@ class Place(NamedTuple):
         return StoreDamaged(self.segment, self.position, reason)
 
 
-class Generations:
+class SegmentFiles:
     """The files of one log's segments, open for reading. A process holds the newest generation of each open."""
 
     def __init__(self, folder: str, disk: Disk) -> None:
@@ -101,7 +101,7 @@ class Generations:
         self._descriptors: dict[tuple[int, int], int] = {}  # by segment and generation
         self._superseded: list[tuple[int, int]] = []  # of those, the ones that an earlier look found to be old
         self._superseded_at = 0.0  # when it did, by the monotonic clock
-        self._moves: dict[int, tuple[int, Moves]] = {}  # of segments: to which generation, and what was read of it
+        self._moves: dict[int, tuple[int, FrameMoves]] = {}  # of segments: to which generation, and what was read of it
         try:
             self._found: Final = os.lstat(folder)
         except (FileNotFoundError, NotADirectoryError) as error:
@@ -160,17 +160,17 @@ class Generations:
         What a caller has got places of stays readable until two more segments' changes were seen, or for a minute; a
         file that is being read from one end to the other, until its end. Raises StoreReplaced.
         """
-        if self.see_there() == self._looked and not anew:
+        if self.require_in_place() == self._looked and not anew:
             if self._superseded and time.monotonic() - self._superseded_at > _HELD_SECONDS:
                 self._close_superseded()
             return
         self._look()
 
-    def look_again(self) -> None:
+    def invalidate_listing(self) -> None:
         """Have the next `refresh` look at the folder, whatever that says: what it is known to hold is not there."""
         self._looked = _NEVER
 
-    def see_there(self) -> tuple[int, int]:
+    def require_in_place(self) -> tuple[int, int]:
         """Return when the folder last changed, in ns. Raises StoreReplaced where its name leads to it no more.
 
         By two times: who puts a backup back gives the folder the first one again, and nobody can set the second.
@@ -195,7 +195,7 @@ class Generations:
 
             Thread(target=_close, args=(closing,), name="closing").start()
 
-    def give_back(self) -> None:
+    def release_superseded(self) -> None:
         """Close them at once, for who holds no lock and waits for their room."""
         _close(self._outdated())
 
@@ -233,7 +233,7 @@ class Generations:
         position = moves.get(place.position)
         return None if position is None else Place(place.segment, generation * GENERATION + position)
 
-    def newest_start(self, start: Place) -> Place:
+    def start_after_rewrite(self, start: Place) -> Place:
         """Return where the groups begin now that began at `start` or behind it, in its segment.
 
         It is `start` itself where `newest` would say so.
@@ -274,28 +274,28 @@ class Generations:
 
         return offset_now
 
-    def moves(self, segment: int) -> "Moves | None":
+    def moves(self, segment: int) -> "FrameMoves | None":
         """Return where frames went when the segment was last written anew (None: that is not kept, or damaged)."""
         generation = self._generations.get(segment, 0)
         kept = self._moves.get(segment)
         if kept is None or kept[0] != generation:
             try:
-                read = own_bytes(self._moves_path(segment, generation))
+                read = read_store_file(self._moves_path(segment, generation))
             except (FileNotFoundError, StoreNotRegular):
                 return None
-            from objstore.moves import Moves
+            from objstore.moves import FrameMoves
 
-            moves = Moves.decode(read)
+            moves = FrameMoves.decode(read)
             if moves is None:
                 return None
             kept = self._moves[segment] = generation, moves
         return kept[1]
 
-    def keep_moves(self, segment: int, moves: "Moves") -> None:
+    def write_frame_moves(self, segment: int, moves: "FrameMoves") -> None:
         """Keep, durably, where frames go when the prepared file of the segment takes its name."""
         self._disk.create(self._moves_path(segment, self._generations[segment] + 1), moves.encode())
 
-    def forget_moves(self, segment: int) -> None:
+    def delete_frame_moves(self, segment: int) -> None:
         """Remove what `keep_moves` kept: nothing is where it was, or everybody knows where it is."""
         for generation in (self._generations[segment], self._generations[segment] + 1):
             with suppress(FileNotFoundError):
@@ -315,7 +315,7 @@ class Generations:
         """Let a prepared file take its name; return the path of the generation that it supersedes."""
         old = self._path(segment, self._generations[segment])
         final = prepared.removesuffix(_PREPARED)
-        with own_folder(self._folder) as folder:
+        with open_store_folder(self._folder) as folder:
             self._disk.replace(folder, os.path.basename(prepared), folder, os.path.basename(final))
         self._disk.sync_directory(self._folder)
         return old
@@ -347,7 +347,7 @@ class Generations:
         before: set[str] | None = None
         while True:
             # Before the names are read: what comes after is looked at the next time.
-            looked = self.see_there()
+            looked = self.require_in_place()
             try:
                 names = set(os.listdir(self._folder))
             except FileNotFoundError:
@@ -485,7 +485,7 @@ def open_segment(path: str) -> int | None:
     Raises StoreLinked, FileNotFoundError and what else the system says.
     """
     try:
-        return own_file(path, os.O_RDONLY)
+        return open_store_file(path, os.O_RDONLY)
     except StoreNotRegular:
         return None
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from objstore.facts import FACTS, FolderKey, Glimpse, pack_facts
+from objstore.facts import FolderKey, FolderSignature, pack_signatures, read_signature_fields
 
 if TYPE_CHECKING:
     from objstore.lstats import Lstats
@@ -30,7 +30,7 @@ _WORTH_TABLE: Final = 3_000
 """Files: for fewer, loading what calls it takes longer than it saves."""
 
 
-def changed_folders(root: int, known: Sequence[Glimpse], stand_for: StandFor = bytes) -> list[bytes]:
+def changed_folders(root: int, known: Sequence[FolderSignature], stand_for: StandFor = bytes) -> list[bytes]:
     """Return those of the folders, below the open folder `root`, whose names or files are not as they were known.
 
     In any order. `stand_for`: of what is packed, what each glimpse has.
@@ -49,7 +49,7 @@ def _is_as_known(seen: os.stat_result, key: FolderKey) -> bool:
     return [seen.st_ino, seen.st_mtime_ns, seen.st_ctime_ns, seen.st_dev] == [key[1], key[2], key[3], key[0]]
 
 
-def _changed(root: int, ask: Ask, known: Sequence[Glimpse], stand_for: StandFor) -> list[bytes]:
+def _changed(root: int, ask: Ask, known: Sequence[FolderSignature], stand_for: StandFor) -> list[bytes]:
     found = []
     for path, key, joined, facts in known:
         # Not before: what was just made is in the processor's caches, and of tens of thousands not all would be.
@@ -70,7 +70,7 @@ def _changed(root: int, ask: Ask, known: Sequence[Glimpse], stand_for: StandFor)
     return found
 
 
-def _count(known: Sequence[Glimpse]) -> int:
+def _count(known: Sequence[FolderSignature]) -> int:
     """Return how many files there are."""
     return sum([names.count(b"\0") + 1 for _, _, names, _ in known if names])
 
@@ -91,4 +91,4 @@ def _asking(table: Lstats | None) -> Iterator[Ask]:
 
 
 def _one_by_one(folder: int, names: Sequence[bytes]) -> bytes:
-    return pack_facts(list(map(FACTS, map(partial(os.lstat, dir_fd=folder), names))))
+    return pack_signatures(list(map(read_signature_fields, map(partial(os.lstat, dir_fd=folder), names))))

@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TypeAlias
 
 from objstore.disk import is_same_file
-from objstore.paths import Spot, look_at
+from objstore.paths import ResolvedPath, look_at
 
 __all__ = ["FileId", "HardLinks", "file_id"]
 
@@ -31,14 +31,14 @@ class HardLinks:
         self._written: set[FileId] = set()  # those of which bytes were changed
         self._aside: Counter[FileId] = Counter()
 
-    def note_written(self, spot: Spot) -> None:
+    def note_written(self, resolved: ResolvedPath) -> None:
         """Note how the file looks that was just written to, if it has other names."""
-        found = look_at(spot)
+        found = look_at(resolved)
         if found is not None and found.st_nlink > 1:
             self._changed[file_id(found)] = found
             self._written.add(file_id(found))
 
-    def note_kept(self, before: os.stat_result, found: os.stat_result | None) -> bool:
+    def note_metadata_change(self, before: os.stat_result, found: os.stat_result | None) -> bool:
         """Note how a file looks that got another name or mode; return whether nobody has written to it since `before`.
 
         What somebody has written is never noted: it would count as ours.
@@ -49,7 +49,7 @@ class HardLinks:
             self._changed[file_id(found)] = found
         return True
 
-    def note_aside(self, found: os.stat_result) -> None:
+    def note_backup_name(self, found: os.stat_result) -> None:
         """Note that a name of a file was put aside, where nobody but the transition looks for it."""
         self._aside[file_id(found)] += 1
 
@@ -62,6 +62,6 @@ class HardLinks:
         changed = self._changed.get(file_id(found))
         return changed is not None and file_id(found) in self._written and is_same_file(changed, found)
 
-    def has_others(self, found: os.stat_result) -> bool:
+    def has_other_links(self, found: os.stat_result) -> bool:
         """Return whether the file that stands at a path has other names than that, apart from those that are aside."""
         return found.st_nlink - self._aside[file_id(found)] > 1

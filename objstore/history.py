@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from objstore.errors import NoSuchName
 from objstore.expired import expiration, expiration_by
-from objstore.indexrows import EditRow, read_reasons
+from objstore.indexrows import EditRow, decode_reasons
 from objstore.journal import Journal
 from objstore.naming import recorded_paths
 from objstore.records import Decision, Edit
@@ -107,6 +107,6 @@ def _view(journal: Journal, row: EditRow, expired: Expiration | None) -> EditVie
         status=row.status,
         units=row.units,
         whole=row.whole,
-        reasons=read_reasons(row.reasons, len(row.units)),
+        reasons=decode_reasons(row.reasons, len(row.units)),
         expired=expired,
     )

@@ -18,10 +18,10 @@ from objstore.trees import names_of
 if TYPE_CHECKING:
     from objstore.store import Store
 
-__all__ = ["named_besides_edits"]
+__all__ = ["blobs_referenced_outside_edits"]
 
 
-def named_besides_edits(store: "Store") -> Iterator[BlobId]:
+def blobs_referenced_outside_edits(store: "Store") -> Iterator[BlobId]:
     """Yield each blob that decisions, pins, snapshots' trees and large blobs name, as far as they have not expired.
 
     Some come more than once. Raises BlobMissing, BlobDamaged, StoreDamaged and TreeInvalid.

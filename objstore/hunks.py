@@ -22,9 +22,9 @@ from objstore.lines import (
 )
 
 __all__ = [
-    "FittedHunks",
     "Hunk",
     "Span",
+    "VerifiedHunks",
     "borders",
     "hunks_fit",
     "hunks_from_spans",
@@ -52,7 +52,7 @@ class Hunk(NamedTuple):
         return self.new_start + self.new_count
 
 
-class FittedHunks(tuple[Hunk, ...]):  # noqa: SLOT001 - a tuple of its own can have no slots
+class VerifiedHunks(tuple[Hunk, ...]):  # noqa: SLOT001 - a tuple of its own can have no slots
     """The hunks between two texts from which they were made, so that nobody need see whether they lead there.
 
     `shared`: how much the texts share at their ends, as far as it is known.
@@ -161,7 +161,7 @@ def hunks_fit(before: bytes, after: bytes, hunks: Sequence[Hunk]) -> bool:
     return True
 
 
-def hunks_from_spans(before: bytes, after: bytes, spans: Iterable[tuple[int, int, int, int]]) -> FittedHunks:
+def hunks_from_spans(before: bytes, after: bytes, spans: Iterable[tuple[int, int, int, int]]) -> VerifiedHunks:
     """Return the hunks of a change whose replaced bytes are known.
 
     Spans say which of several equal lines was meant, where a diff can only guess. They ascend without
@@ -183,7 +183,7 @@ def hunks_from_spans(before: bytes, after: bytes, spans: Iterable[tuple[int, int
         hunk = Hunk(old_line + kept, old_count, new_line + kept, new_count)
         hunks.append(hunk)
         old_at, old_line, new_line = span.old_end, hunk.old_end, hunk.new_end
-    return FittedHunks(hunks, before, after, _shared(before, after, named))
+    return VerifiedHunks(hunks, before, after, _shared(before, after, named))
 
 
 def hunks_through(before: bytes, after: bytes, first: Sequence[Hunk], second: Sequence[Hunk]) -> tuple[Hunk, ...]:

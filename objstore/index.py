@@ -39,10 +39,10 @@ from objstore.indexfile import (
     prepare,
     remove_index,
 )
-from objstore.indexrows import Chained, Newest, Row
-from objstore.lookups import Lookups
+from objstore.indexrows import ChainedRecord, NewestNumbers, Row
+from objstore.lookups import IndexQueries
 from objstore.segments import Group, Log
-from objstore.statlookups import Moment, Stood
+from objstore.statlookups import CleanFolder, JournalPosition
 
 __all__ = ["NAMELESS", "Index"]
 
@@ -52,7 +52,7 @@ NAMELESS: Final = ""
 _MOMENT_SECONDS: Final = 0.01
 """How long others may have to wait while the index reads on: who records edits has to put them in."""
 
-_ROOMY_KIB: Final = 64 << 10
+_LARGE_CACHE_KIB: Final = 64 << 10
 """What SQLite may hold of the database in memory, in KiB, while all of the log is read: the rows of a million blobs."""
 
 _REMOVALS: Final = 3
@@ -62,7 +62,7 @@ _CLOSED: Final = -1
 """In place of an inode's number: what is closed is no file's, even if no other could be opened."""
 
 
-class Index(Lookups):
+class Index(IndexQueries):
     """The index of one log."""
 
     def __init__(self, path: str, log: Log) -> None:
@@ -75,7 +75,7 @@ class Index(Lookups):
         self.end: Place = log.first
         self.last_record: RecordId | None = None
         self._last_place = Place(0, 0)
-        self._newest = Newest(0, 0, 0, 0)
+        self._newest = NewestNumbers(0, 0, 0, 0)
         self._told = log.generations()
         self._checkpoints = Checkpoints(path)
         with IndexErrors(path):
@@ -124,7 +124,7 @@ class Index(Lookups):
         """See how far the index is by now: other processes may have put something in, or have started it anew."""
         self._load_position()
 
-    def make_sure(self, trusted: Place | None = None) -> None:
+    def verify_position(self, trusted: Place | None = None) -> None:
         """Start anew where the log no longer has what any process put in last. Raises StoreDamaged.
 
         `trusted`: up to where the log is certain to have what is in (None: nothing is).
@@ -144,11 +144,11 @@ class Index(Lookups):
         """Read what has been appended to the log since, and lies before `until`. Raises StoreDamaged."""
         if self._log.ends_at(self.end) or self.end == until:
             return
-        self.make_sure()
-        while self._take_some(until):
+        self.verify_position()
+        while self._ingest_batch(until):
             pass
 
-    def _take_some(self, until: Place | None) -> bool:
+    def _ingest_batch(self, until: Place | None) -> bool:
         """Read on for a moment, in which others can put nothing in; return whether there may be more."""
         news = self._appended(until)
         first = next(news, None)
@@ -162,7 +162,7 @@ class Index(Lookups):
             before = self.end
             self._load_position()
             groups = self._appended(until) if self.end != before else chain([first], news)
-            self._take((group, None) for group in _for_a_moment(groups))
+            self._take((group, None) for group in _bounded_batch(groups))
             self.end = self._next_start(until) or self.end
             self._save_position()
         return True
@@ -214,7 +214,7 @@ class Index(Lookups):
         finally:
             self._db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
 
-    def put_by(self) -> None:
+    def request_checkpoint(self) -> None:
         """Bring what was changed to its place in the database's file. Nobody waits for that."""
         checkpoint(self._path)
 
@@ -232,7 +232,7 @@ class Index(Lookups):
             yield self._db
         self._load_position()
 
-    def take(self, groups: Iterable[tuple[Group, Iterable[Chained]]], *, within: float | None = None) -> None:
+    def take(self, groups: Iterable[tuple[Group, Iterable[ChainedRecord]]], *, within: float | None = None) -> None:
         """Add groups that this process has appended, at the end of what is known, with their records.
 
         `within`: how many seconds to wait where somebody else is changing the index (None: as long as is usual).
@@ -246,7 +246,7 @@ class Index(Lookups):
         """Forget everything and read the whole log. Raises StoreDamaged."""
         # In place: another process may have the same file open, and two files of one name would confuse SQLite.
         # And in one: another process that came in between would put its own groups into an index without the others.
-        with self._roomy(), self._transaction():
+        with self._with_larger_cache(), self._transaction():
             self._log.refresh(anew=True)
             tables = self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
             for (name,) in tables:
@@ -261,7 +261,7 @@ class Index(Lookups):
             self._save_position()
         self._told = self._log.generations()
 
-    def make_anew(self, beside: "Index | None" = None) -> None:
+    def recreate(self, beside: "Index | None" = None) -> None:
         """Do as `rebuild`; in a new file, where SQLite can't even empty what this one holds. Raises StoreDamaged.
 
         `beside`: another index of the log, which was read while nobody had to wait for it (None: there is none). What
@@ -309,11 +309,11 @@ class Index(Lookups):
         """Return what SQLite has for the definitions of all tables, indexes and triggers."""
         return self._db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name").fetchall()
 
-    def doubled(self) -> set[bytes]:
+    def duplicated_blobs(self) -> set[bytes]:
         """Return the blobs of which a second frame was noted."""
         return {row[0] for row in self._db.execute("SELECT id FROM doubled")}
 
-    def sqlite_says(self) -> str:
+    def sqlite_integrity_error(self) -> str:
         """Return the first thing that SQLite finds wrong with the file ("": nothing): of its pages, or of an index.
 
         It holds every index against its table, both ways.
@@ -326,13 +326,13 @@ class Index(Lookups):
         query = "SELECT 1 FROM doubled WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.id = doubled.id) LIMIT 1"
         return self._db.execute(query).fetchone() is not None
 
-    def unsound(self) -> list[str]:
+    def damaged_tables(self) -> list[str]:
         """Return the tables of what is known of files on disk that hold a row that was not put in so."""
         return [
             table
             for table in ("seen", "stood", "stood_until")
             if self._db.execute(f"SELECT 1 FROM {table} WHERE checksum IS NOT {SUMS[table]} LIMIT 1").fetchone()  # noqa: S608 - names of the schema
-        ] or ([] if self.has_all_stood() else ["stood"])
+        ] or ([] if self.are_clean_folders_intact() else ["stood"])
 
     @contextmanager
     def still(self) -> Iterator[None]:
@@ -357,7 +357,7 @@ class Index(Lookups):
         with self._remembering():
             self._db.executemany("UPDATE blobs SET sha256 = ? WHERE id = ?", found_sums)
 
-    def remember_seen(self, found: Iterable[tuple[bytes, int, int, int, int, BlobId]]) -> None:
+    def store_seen_signatures(self, found: Iterable[tuple[bytes, int, int, int, int, BlobId]]) -> None:
         """Keep what was found of files that were read."""
         with self._remembering():
             self._db.executemany(
@@ -365,7 +365,9 @@ class Index(Lookups):
                 ((*row, checksum("seen", *row)) for row in found),
             )
 
-    def remember_stood(self, until: Moment, found: Iterable[Stood], gone: Iterable[bytes] | None) -> None:
+    def store_clean_folders(
+        self, until: JournalPosition, found: Iterable[CleanFolder], gone: Iterable[bytes] | None
+    ) -> None:
         """Keep how the files in folders looked that were looked into, and forget folders without recorded files.
 
         Of the other folders that are kept, nothing was recorded between when they were kept and `until`. `gone`: None:
@@ -460,10 +462,10 @@ class Index(Lookups):
         self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     @contextmanager
-    def _roomy(self) -> Iterator[None]:
+    def _with_larger_cache(self) -> Iterator[None]:
         """Let SQLite hold more of the database in memory: blobs come in the log's order, and lie in that of ids."""
         usual = self._number("PRAGMA cache_size")
-        self._db.execute(f"PRAGMA cache_size = {-_ROOMY_KIB}")
+        self._db.execute(f"PRAGMA cache_size = {-_LARGE_CACHE_KIB}")
         try:
             yield
         finally:
@@ -500,7 +502,7 @@ class Index(Lookups):
         self.end = Place(row[0], row[1])
         self.last_record = None if row[2] is None else RecordId(row[2])
         self._last_place = Place(row[3], row[4])
-        self._newest = Newest(*row[5:])
+        self._newest = NewestNumbers(*row[5:])
 
     def _save_position(self) -> None:
         self._db.execute(
@@ -509,11 +511,11 @@ class Index(Lookups):
             (*self.end, self.last_record, *self._last_place, *self._newest),
         )
 
-    def _take(self, groups: Iterable[tuple[Group, Iterable[Chained] | None]]) -> None:
+    def _take(self, groups: Iterable[tuple[Group, Iterable[ChainedRecord] | None]]) -> None:
         """Take in groups with their records (None: to be decoded), and note how far that is."""
-        from objstore.intake import Intake, decoded
+        from objstore.intake import LogIngest, decoded
 
-        intake = Intake(self._db, self._log, self.blob_place, self.newest(), self.last_record, self._last_place)
+        intake = LogIngest(self._db, self._log, self.blob_place, self.newest(), self.last_record, self._last_place)
         for group, records in groups:
             if self.end < group.end:
                 intake.take(group, decoded(group) if records is None else records)
@@ -529,7 +531,7 @@ def _is_position(segment: object, offset: object, last_record: object, *others: 
     return all(isinstance(number, int) for number in numbers) and isinstance(last_record, bytes | None)
 
 
-def _for_a_moment(groups: Iterable[Group]) -> Iterator[Group]:
+def _bounded_batch(groups: Iterable[Group]) -> Iterator[Group]:
     """Yield what of the groups can be taken in within a moment, and one at least."""
     began = time.monotonic()
     for group in groups:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from blake3 import blake3
 
 from objstore.errors import DiskFailed, DiskFull, IndexUnusable, StoreLocked
-from objstore.premises import own_file, refuse_link
+from objstore.premises import open_store_file, require_no_symlink
 from objstore.standins import MAX_BLOB
 
 if TYPE_CHECKING:
@@ -245,11 +245,11 @@ COMPARED: Final = {
 def connect(path: str) -> sqlite3.Connection:
     """Return a connection to the database at `path`, which is made where there is none. Raises StoreLinked."""
     # SQLite goes where a link leads, and would find there a database that is none of ours, and make it one.
-    refuse_link(path)
+    require_no_symlink(path)
     if os.sep in path and not os.path.exists(path):
         # SQLite gives a new one the mode that new files have, and what it keeps beside it the mode of that.
         with suppress(OSError):
-            os.close(own_file(path, os.O_RDWR | os.O_CREAT))
+            os.close(open_store_file(path, os.O_RDWR | os.O_CREAT))
     seconds = _BUSY_SECONDS if _size(path) else _EMPTY_SECONDS
     return sqlite3.connect(path, timeout=seconds, isolation_level=None, check_same_thread=False)
 

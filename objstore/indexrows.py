@@ -21,17 +21,17 @@ __all__ = [
     "STATUS_LETTERS",
     "Baseline",
     "BlobPlace",
-    "Chained",
+    "ChainedRecord",
     "EditRow",
     "ExpiryRow",
-    "HoldRow",
-    "Look",
-    "Newest",
+    "HolderRow",
+    "NewestNumbers",
+    "RecordedFileStat",
     "Row",
-    "StateTold",
+    "StateOrigin",
     "Tip",
-    "read_reasons",
-    "spelt_reasons",
+    "decode_reasons",
+    "encode_reasons",
 ]
 
 NO_REASONS: Final = b""
@@ -41,7 +41,9 @@ STATUS_LETTERS: Final = {Status.PENDING: "p", Status.ACCEPTED: "a", Status.REJEC
 
 Row: TypeAlias = tuple[int | str | bytes | None, ...]
 
-Look: TypeAlias = tuple[int, bytes, bytes, int, int | None, int | None, int | None, int | None, bytes | None]
+RecordedFileStat: TypeAlias = tuple[
+    int, bytes, bytes, int, int | None, int | None, int | None, int | None, bytes | None
+]
 """Document, path, blob and mode as recorded; inode, size, mtime, ctime (ns) and blob as last read, or None."""
 
 
@@ -61,7 +63,7 @@ class Tip(NamedTuple):
     state: FileState | None  # None: it does not exist
 
 
-class Chained(NamedTuple):
+class ChainedRecord(NamedTuple):
     """A record with its name and the name of the one before it."""
 
     record: "Record"
@@ -69,7 +71,7 @@ class Chained(NamedTuple):
     previous: RecordId | None  # None: it is the first
 
 
-class Newest(NamedTuple):
+class NewestNumbers(NamedTuple):
     """The newest number of each kind of record that has numbers; 0: there is none."""
 
     edits: int
@@ -97,7 +99,7 @@ class EditRow(NamedTuple):
         return [Unit(self.seq, i) for i in range(first, len(self.units)) if self.units[i] is Status.REJECTED]
 
 
-class StateTold(NamedTuple):
+class StateOrigin(NamedTuple):
     """What an edit says of the state that it led to."""
 
     path: bytes  # of the document as it is now
@@ -120,7 +122,7 @@ class Baseline(NamedTuple):
     root: BlobId
 
 
-class HoldRow(NamedTuple):
+class HolderRow(NamedTuple):
     """What the index knows of a snapshot or a pin."""
 
     number: int
@@ -129,7 +131,7 @@ class HoldRow(NamedTuple):
     expired: int  # number of the expiry that took it; 0: none has
 
 
-def spelt_reasons(reasons: Sequence[str]) -> bytes:
+def encode_reasons(reasons: Sequence[str]) -> bytes:
     """Return the spelling of the reasons of units 0, 1, … ("": none was given)."""
     units: dict[str, list[int]] = {}
     for unit, reason in enumerate(reasons):
@@ -140,7 +142,7 @@ def spelt_reasons(reasons: Sequence[str]) -> bytes:
     return canonical.encode({reason: list(chain(*ranges_of(numbers))) for reason, numbers in units.items()})
 
 
-def read_reasons(spelt: bytes, count: int) -> tuple[str, ...]:
+def decode_reasons(spelt: bytes, count: int) -> tuple[str, ...]:
     """Return the reason of each of `count` units. Raises DiskFailed where it is none of them that is spelt."""
     reasons = [""] * count
     if spelt == NO_REASONS:

@@ -14,10 +14,10 @@ from objstore.ids import RecordId
 from objstore.intake import decoded
 from objstore.journal import Journal
 from objstore.naming import recorded_path, recorded_paths
-from objstore.records import Decision, Edit, Record, TakenBack, Void
+from objstore.records import Decision, Edit, Record, Void, VoidedRecords
 from objstore.replay import load_document, load_past
 from objstore.segments import Group
-from objstore.standins import MAX_BLOB, is_stand_in
+from objstore.standins import MAX_BLOB, is_placeholder
 from objstore.terms import DocumentId, FileState, Seq, Status, Unit
 from objstore.values import field, value, variable
 from objstore.views import EditView
@@ -270,7 +270,7 @@ def files_at(journal: Journal, seq: int | None = None, *, before: bool = False) 
     if journal.store.index.edit(seq) is None:
         raise NoSuchName(str(seq), "edit")
     journalled = [view.record for view in records(journal)]
-    taken_back = TakenBack(journalled)
+    taken_back = VoidedRecords(journalled)
     journalled = [record for record in journalled if record not in taken_back]
     # What a file's first edit found stood there before, unless another recorded file did meanwhile.
     found = _found_first(journalled)
@@ -339,7 +339,7 @@ def _blamed(journal: Journal, path: str, at: tuple[Seq, bool] | None) -> tuple[b
     if blob is None or document is None:
         raise NoSuchName(path, "recorded file" if at is None else "state")
     content = journal.store.text(blob)
-    if is_stand_in(content):
+    if is_placeholder(content):
         raise FileTooLarge(path, journal.store.size(blob), MAX_BLOB)
     loaded = load_document(journal, document) if at is None else load_past(journal, document, at[0], before=at[1])
     first = journal.store.index.edit(document)

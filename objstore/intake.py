@@ -18,8 +18,16 @@ from objstore.frames import FrameKind
 from objstore.generations import Place
 from objstore.ids import BlobId, RecordId, record_id
 from objstore.indexfile import BASELINE_NOTED, SUMS, checksum, unusable
-from objstore.indexrows import NO_REASONS, STATUS_LETTERS, BlobPlace, Chained, Newest, read_reasons, spelt_reasons
-from objstore.madefolders import MadeFolders
+from objstore.indexrows import (
+    NO_REASONS,
+    STATUS_LETTERS,
+    BlobPlace,
+    ChainedRecord,
+    NewestNumbers,
+    decode_reasons,
+    encode_reasons,
+)
+from objstore.madefolders import CreatedFolders
 from objstore.ranges import ranges_of
 from objstore.recordcodec import decode_record, written_by
 from objstore.records import Decision, Edit, Expiry, Numbering, Pin, Snapshot, Void
@@ -27,14 +35,14 @@ from objstore.refcounts import RefCounts, written_blobs
 from objstore.segments import Group, Log
 from objstore.terms import MAX_INT, Action, DocumentId, FileState, Seq, Status
 
-__all__ = ["Intake", "decoded"]
+__all__ = ["LogIngest", "decoded"]
 
 _CALLED: Final = (
     "INSERT INTO calls VALUES (?, ?) ON CONFLICT (conversation) DO UPDATE SET newest = max(newest, excluded.newest)"
 )
 
 
-class Intake:
+class LogIngest:
     """Takes groups into one index's database, inside a transaction of its owner."""
 
     def __init__(
@@ -42,7 +50,7 @@ class Intake:
         db: sqlite3.Connection,
         log: Log,
         blob_place: Callable[[BlobId], BlobPlace | None],
-        newest: Newest,
+        newest: NewestNumbers,
         last_record: RecordId | None,
         last_place: Place,
     ) -> None:
@@ -62,7 +70,7 @@ class Intake:
         self._log: Final = log
         # Methods of its own would make a ring of it, which holds the index until the collector comes.
         self._counts: Final = RefCounts(db, place_of, read, chunks)
-        self._folders: Final = MadeFolders(db)
+        self._folders: Final = CreatedFolders(db)
         self._tips: dict[DocumentId, tuple[bytes | None, FileState | None]] = {}  # path and state: not yet put in
         self._numbers: dict[DocumentId, tuple[int, int]] = {}  # sums of edits and decisions: the same
         self._paths: set[tuple[bytes | None, DocumentId]] = set()  # the same
@@ -71,7 +79,7 @@ class Intake:
         self.last_record = last_record
         self.last_place = last_place
 
-    def take(self, group: Group, records: Iterable[Chained]) -> None:
+    def take(self, group: Group, records: Iterable[ChainedRecord]) -> None:
         """Take in a group, whose records are decoded already; `settle` after the last. Raises StoreDamaged."""
         decoded = iter(records)
         for frame in group.frames:
@@ -87,16 +95,16 @@ class Intake:
             self.settle()
 
     @property
-    def newest(self) -> Newest:
+    def newest(self) -> NewestNumbers:
         """Return the newest number of each kind of record."""
-        return Newest(*self._numbering.newest())
+        return NewestNumbers(*self._numbering.newest())
 
     def settle(self) -> None:
         """Put in what the groups did to tips and counts: the next edit takes most of that back."""
-        self._put_in_tips()
+        self._write_tips()
         self._counts.settle()
 
-    def _take_record(self, chained: Chained, place: Place) -> None:
+    def _take_record(self, chained: ChainedRecord, place: Place) -> None:
         if chained.previous != self.last_record:
             raise place.damaged("the record does not follow the one before it")
         wrong = self._numbering.take(chained.record)
@@ -167,10 +175,10 @@ class Intake:
             self._count(document, decision=decision.number)
         for written in decision.written:
             self._set_tip(written.document, written.path, written.after)
-        self._folders.take_arrivals(decision)
+        self._folders.note_recreated_folders(decision)
         left = self._folders.left(decision, sorted(documents))
         if left:
-            self._put_in_tips()
+            self._write_tips()
             self._folders.empty(left, decision)
 
     def _set_verdicts(self, decision: Decision) -> bytes:
@@ -190,32 +198,32 @@ class Intake:
 
     def _decide(self, seq: Seq, letters: Mapping[int, str], said: Mapping[int, str]) -> tuple[object, ...]:
         """Give units of an edit statuses and reasons; return what both were of those of which something is said."""
-        self._see_sound("edits", "seq", seq, seq)
+        self._require_row_checksum("edits", "seq", seq, seq)
         row = self._db.execute("SELECT units, whole, reasons FROM edits WHERE seq = ?", (seq,)).fetchone()
         if row is None or max(said) >= len(row[0]):
             raise self.last_place.damaged(f"a decision names edit {seq}, which has no such hunk")
         units, whole, spelt = row
-        reasons = read_reasons(spelt, len(units))
+        reasons = decode_reasons(spelt, len(units))
         self._set_units(
             seq,
             "".join(letters.get(unit, letter) for unit, letter in enumerate(units)),
             whole=bool(whole),
-            reasons=spelt_reasons([said.get(unit, reason) for unit, reason in enumerate(reasons)]),
+            reasons=encode_reasons([said.get(unit, reason) for unit, reason in enumerate(reasons)]),
         )
         # Of these alone: an edit of a thousand hunks may be decided hunk by hunk, each for a reason of its own.
         own = sorted(said)
         before = "".join(units[unit] for unit in own)
-        return seq, list(chain(*ranges_of(own))), before, spelt_reasons([reasons[unit] for unit in own])
+        return seq, list(chain(*ranges_of(own))), before, encode_reasons([reasons[unit] for unit in own])
 
     def _before(self, number: int) -> dict[Seq, tuple[dict[int, str], dict[int, str]]]:
         """Return the statuses and reasons before a decision of what it was on, by edit; nothing where there is none."""
-        self._see_sound("decisions", "number", number, number)
+        self._require_row_checksum("decisions", "number", number, number)
         row = self._db.execute("SELECT before FROM decisions WHERE number = ?", (number,)).fetchone()
         found: dict[Seq, tuple[dict[int, str], dict[int, str]]] = {}
         for seq, own, letters, spelt in [] if row is None else _rows_before(row[0]):
             if max(own) >= self._count_of_units(seq):
                 raise unusable(f"edit {seq} had no hunk {max(own)} before a decision")
-            reasons = read_reasons(spelt, len(own))
+            reasons = decode_reasons(spelt, len(own))
             found[seq] = dict(zip(own, letters, strict=True)), dict(zip(own, reasons, strict=True))
         return found
 
@@ -231,21 +239,21 @@ class Intake:
         self._db.execute(
             "UPDATE edits SET units = ?, status = ?, reasons = ? WHERE seq = ?", (units, status, reasons, seq)
         )
-        self._sum_up("edits", "seq", seq, seq)
+        self._update_checksums("edits", "seq", seq, seq)
 
     def _insert(self, table: str, *values: str | bytes | int | None) -> None:
         """Put in a row, with its checksum over all its values."""
         marks = "?, " * len(values)
         self._db.execute(f"INSERT INTO {table} VALUES ({marks}?)", (*values, checksum(table, *values)))  # noqa: S608 - this module's own names
 
-    def _see_sound(self, table: str, number: str, first: int, last: int) -> None:
+    def _require_row_checksum(self, table: str, number: str, first: int, last: int) -> None:
         """See that rows are what was put in, before they get another checksum. Raises IndexUnusable."""
         wrong = f"SELECT {number} FROM {table} WHERE {number} BETWEEN ? AND ? AND checksum IS NOT {SUMS[table]}"  # noqa: S608 - this module's own names
         row = self._db.execute(wrong, (first, last)).fetchone()
         if row is not None:
             raise unusable(f"row {row[0]} of {table} is not what was put in")
 
-    def _sum_up(self, table: str, number: str, first: int, last: int) -> None:
+    def _update_checksums(self, table: str, number: str, first: int, last: int) -> None:
         """Give rows that were changed the checksums that fit."""
         statement = f"UPDATE {table} SET checksum = {SUMS[table]} WHERE {number} BETWEEN ? AND ?"  # noqa: S608 - as above
         self._db.execute(statement, (first, last))
@@ -259,9 +267,9 @@ class Intake:
                 raise self.last_place.damaged(f"a void names edit {seq}, which there is not")
             edit, _ = decode_record(bytes(self._log.read(Place(row[0], row[1])).payload))
             assert isinstance(edit, Edit)  # noqa: S101 - the row came from this very record
-            self._see_sound("edits", "seq", seq, seq)
+            self._require_row_checksum("edits", "seq", seq, seq)
             self._db.execute("UPDATE edits SET void = 1 WHERE seq = ?", (seq,))
-            self._sum_up("edits", "seq", seq, seq)
+            self._update_checksums("edits", "seq", seq, seq)
             self._folders.forget(edit=seq)
             if not row[2]:
                 self._counts.hold_record(edit, -1)
@@ -275,7 +283,7 @@ class Intake:
 
     def _forget_document(self, document: DocumentId, paths: Iterable[bytes]) -> None:
         """Forget a document that was never made, at all paths where it would have stood."""
-        self._put_in_tips()
+        self._write_tips()
         row = self._document(document)
         self._counts.hold([] if row is None or row[1] is None else [row[1]], -1)
         self._db.execute("DELETE FROM documents WHERE id = ?", (document,))
@@ -290,9 +298,9 @@ class Intake:
             raise self.last_place.damaged(f"a void names decision {number}, which there is not")
         decision, _ = decode_record(bytes(self._log.read(Place(row[0], row[1])).payload))
         assert isinstance(decision, Decision)  # noqa: S101 - the row came from this very record
-        self._see_sound("decisions", "number", number, number)
+        self._require_row_checksum("decisions", "number", number, number)
         self._db.execute("UPDATE decisions SET void = 1 WHERE number = ?", (number,))
-        self._sum_up("decisions", "number", number, number)
+        self._update_checksums("decisions", "number", number, number)
         self._folders.forget(decision=number)
         if not row[2]:
             self._counts.hold_record(decision, -1)
@@ -306,7 +314,7 @@ class Intake:
         self._tips[document] = path, state
         self._paths.add((path, document))
 
-    def _put_in_tips(self) -> None:
+    def _write_tips(self) -> None:
         for document in {**self._tips, **self._numbers}:
             path, blob, mode, edits, decisions = self._document(document) or (None, None, 0, 0, 0)
             if document in self._tips:
@@ -326,7 +334,7 @@ class Intake:
 
     def _document(self, document: DocumentId) -> tuple[bytes | None, BlobId | None, int, int, int] | None:
         """Return path, blob, mode and sums of numbers as a document's row has them (None: it has none yet)."""
-        self._see_sound("documents", "id", document, document)
+        self._require_row_checksum("documents", "id", document, document)
         query = "SELECT path, blob, mode, edits, decisions FROM documents WHERE id = ?"
         found: tuple[bytes | None, BlobId | None, int, int, int] | None
         found = self._db.execute(query, (document,)).fetchone()
@@ -358,11 +366,11 @@ class Intake:
                 "SELECT before, after FROM edits WHERE seq BETWEEN ? AND ? AND NOT void AND NOT expired", (first, last)
             )
             self._counts.hold((BlobId(blob) for states in rows for blob in states if blob is not None), -1)
-            self._see_sound("edits", "seq", first, last)
+            self._require_row_checksum("edits", "seq", first, last)
             self._db.execute(
                 "UPDATE edits SET expired = ? WHERE seq BETWEEN ? AND ? AND NOT expired", (number, first, last)
             )
-            self._sum_up("edits", "seq", first, last)
+            self._update_checksums("edits", "seq", first, last)
         for first, last in expiry.decisions:
             self._expire("decisions", first, last, number)
         for one in expiry.snapshots:
@@ -373,7 +381,7 @@ class Intake:
             self._expire("pins", one, one, number)
 
     def _expire(self, table: str, first: int, last: int, number: int | None) -> None:
-        self._see_sound(table, "number", first, last)
+        self._require_row_checksum(table, "number", first, last)
         # The table is one of this module's own names.
         which = f"FROM {table} WHERE number BETWEEN ? AND ? AND NOT expired"
         if table == "decisions":
@@ -388,7 +396,7 @@ class Intake:
             f"UPDATE {table} SET expired = ? WHERE number BETWEEN ? AND ? AND NOT expired",  # noqa: S608 - as above
             (number, first, last),
         )
-        self._sum_up(table, "number", first, last)
+        self._update_checksums(table, "number", first, last)
 
 
 def _rows_before(packed: bytes) -> Iterator[tuple[Seq, list[int], str, bytes]]:
@@ -412,7 +420,7 @@ def _rows_before(packed: bytes) -> Iterator[tuple[Seq, list[int], str, bytes]]:
         yield Seq(seq), own, letters, reasons
 
 
-def decoded(group: Group) -> Iterator[Chained]:
+def decoded(group: Group) -> Iterator[ChainedRecord]:
     """Yield the records of a group. Raises StoreDamaged."""
     for frame in group.frames:
         if frame.kind is FrameKind.RECORD:
@@ -421,4 +429,4 @@ def decoded(group: Group) -> Iterator[Chained]:
                 record, previous = decode_record(encoded)
             except RecordInvalid as error:
                 raise Place(group.segment, frame.offset).damaged(str(error)) from error
-            yield Chained(record, record_id(encoded), previous)
+            yield ChainedRecord(record, record_id(encoded), previous)

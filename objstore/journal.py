@@ -25,13 +25,13 @@ from objstore.errors import (
 )
 from objstore.files import Files
 from objstore.indexfile import IndexErrors
-from objstore.mark import Mark
+from objstore.mark import AppliedMarker
 from objstore.names import BESIDE, INDEX_NAME, STORE_NAME
 from objstore.ownership import refuse_others_store
-from objstore.premises import own_folder, refuse_links
+from objstore.premises import open_store_folder, refuse_links
 from objstore.store import Store
-from objstore.terms import Progress, silent
-from objstore.writerlock import GAP_SECONDS, POLL_SECONDS, SOON_SECONDS, WAIT_SECONDS, WriterLock
+from objstore.terms import Progress, ignore_progress
+from objstore.writerlock import BRIEF_WAIT_SECONDS, GAP_SECONDS, POLL_SECONDS, WAIT_SECONDS, WriterLock
 
 # What only writers need is imported where they begin: a status takes no lock and changes no file.
 if TYPE_CHECKING:
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
     from objstore.batch import Batch
     from objstore.disk import Disk
-    from objstore.finishing import Finishing
+    from objstore.finishing import RollForward
     from objstore.generations import Place
     from objstore.paths import Tree
     from objstore.segments import Group
-    from objstore.transition import Blobs, Step, Transition
+    from objstore.transition import Blobs, FileStep, Transition
 
 __all__ = ["Journal"]
 
@@ -101,12 +101,12 @@ class Journal:
         self._holder = 0  # the thread that uses the store at this moment; 0: none
         self._queue: Final = Lock()  # of threads that wait for another process
         self._users = 0  # who use the store at this moment, one within the other
-        self.progress: Progress = silent  # is told how far long work is, whatever asked for it
+        self.progress: Progress = ignore_progress  # is told how far long work is, whatever asked for it
         self._lock: Final = WriterLock(os.path.join(self._folder, "lock"))
         self._scratch: int | None = None
         self._new_file_mode: int | None = None
-        self._mark: Final = Mark(self._folder, disk)
-        self._finishing: Finishing | None = None  # until there was something to finish
+        self._mark: Final = AppliedMarker(self._folder, disk)
+        self._roll_forwarder: RollForward | None = None  # until there was something to finish
         self._settled = False  # whether this process has looked once for what others left unfinished
         self._is_behind = False  # whether files could not follow the log yet, because the disk is full
         self._is_writing = False  # whether the writer lock is held
@@ -128,7 +128,7 @@ class Journal:
 
         Where another one lies at its path by now, it is that. Raises NotAWorkspace where none does.
         """
-        with self.mutex, self.asking(), self._using():
+        with self.mutex, self.translating_index_errors(), self._using():
             self.store.catch_up()
             yield self.store
 
@@ -145,7 +145,7 @@ class Journal:
         ):
             yield store
 
-    def asking(self) -> AbstractContextManager[None]:
+    def translating_index_errors(self) -> AbstractContextManager[None]:
         """Return what says it as an error of ours where the index can't be asked, as `reading` and `writing` do.
 
         If it is damaged, it is made anew before it is asked again.
@@ -155,8 +155,8 @@ class Journal:
     def unfinished(self) -> bool:
         """Return whether files may not have followed the log, as far as the mark tells."""
         with self.mutex:
-            marked, is_of_this_start = self.followed()
-            return self.store.last_record is not None and not (marked == self.store.end and is_of_this_start)
+            marked, is_of_this_boot = self.followed()
+            return self.store.last_record is not None and not (marked == self.store.end and is_of_this_boot)
 
     def followed(self) -> tuple[Place | None, bool]:
         """Return how far files have followed the log, as far as the mark tells (None: not at all).
@@ -165,7 +165,7 @@ class Journal:
         """
         with self.mutex:
             marked, boot = self._mark.read()
-            return marked, self._mark.is_of_this_start(boot)
+            return marked, self._mark.is_of_this_boot(boot)
 
     # ---- writing
 
@@ -190,7 +190,7 @@ class Journal:
 
     @contextmanager
     def writing(
-        self, *, within: float | None = None, makes_room: bool = False, waiting: Callable[[], object] | None = None
+        self, *, within: float | None = None, may_use_reserve: bool = False, waiting: Callable[[], object] | None = None
     ) -> Iterator[Batch]:
         """Hold the writer lock; give a batch to fill for `commit`. What a crashed writer left is finished first.
 
@@ -203,7 +203,7 @@ class Journal:
         left = _CATCH_UPS
         with closing(self._turns(within, waiting)) as turns:
             for _ in turns:
-                with self.mutex, self.asking(), self._using(), self._if_free() as is_ours:
+                with self.mutex, self.translating_index_errors(), self._using(), self._if_free() as is_ours:
                     if not is_ours:
                         continue
                     is_as_left = self.store.is_as_left
@@ -213,7 +213,7 @@ class Journal:
                         left -= 1
                         continue
                     turns.close()  # others may see whether they are next
-                    batch = self._begun(is_as_left=is_as_left, makes_room=makes_room)
+                    batch = self._begun(is_as_left=is_as_left, may_use_reserve=may_use_reserve)
                     self._is_writing = True
                     try:
                         yield batch
@@ -259,7 +259,7 @@ class Journal:
             while (passed := time.monotonic() - began) < seconds:
                 if waiting is not None:
                     waiting()
-                time.sleep(GAP_SECONDS if passed < SOON_SECONDS else POLL_SECONDS)
+                time.sleep(GAP_SECONDS if passed < BRIEF_WAIT_SECONDS else POLL_SECONDS)
                 yield
         finally:
             if not is_inside:
@@ -269,7 +269,7 @@ class Journal:
     def commit(
         self,
         batch: Batch,
-        steps: Iterable[Step],
+        steps: Iterable[FileStep],
         looked: Mapping[bytes, os.stat_result] | None = None,
         *,
         left: Iterable[bytes] | None = None,
@@ -295,12 +295,12 @@ class Journal:
                 raise
         self._note_followed()
 
-    def rehearse(self, batch: Batch, steps: Iterable[Step], looked: Mapping[bytes, os.stat_result]) -> None:
+    def check_commit(self, batch: Batch, steps: Iterable[FileStep], looked: Mapping[bytes, os.stat_result]) -> None:
         """Raise what `commit` would for what stands on disk now; nothing is changed. Call it while `writing`."""
         with self._transition(steps, batch, looked) as transition:
             transition.check()
 
-    def carry_out(self, steps: Iterable[Step]) -> None:
+    def carry_out(self, steps: Iterable[FileStep]) -> None:
         """Make files what the log says of them already. Call it while `writing`; nothing is recorded.
 
         Raises what Transition.prepare raises, with nothing changed, or CallAborted with everything taken back.
@@ -314,19 +314,19 @@ class Journal:
         self.store.seal()
         self._note_followed()
 
-    def carry_mark(self, segment: int) -> None:
+    def relocate_applied_marker(self, segment: int) -> None:
         """Let the mark name the place it did, where the segment was written anew. Call it while `writing`.
 
         It lies in one that is only while files wait for room to follow. If the process dies before this, the mark names
         nothing, and the newest records are looked at.
         """
         marked, boot = self._mark.read()
-        place = None if marked is None or marked.segment != segment else self.store.log.newest_start(marked)
-        if place is not None and place != marked and self._mark.is_of_this_start(boot):
+        place = None if marked is None or marked.segment != segment else self.store.log.start_after_rewrite(marked)
+        if place is not None and place != marked and self._mark.is_of_this_boot(boot):
             self._mark.write(place)
 
     @contextmanager
-    def unless_written(self) -> Iterator[bool]:
+    def try_brief_lock(self) -> Iterator[bool]:
         """Hold the writer lock for a moment, unless another process has it; give whether that is so.
 
         Nothing is finished or brought up to date: it is for what is derived. Raises PermissionRefused, DiskFailed.
@@ -352,7 +352,7 @@ class Journal:
             time.sleep(GAP_SECONDS)
 
     @contextmanager
-    def sweeping(self) -> Iterator[None]:
+    def compacting(self) -> Iterator[None]:
         """Be the only one that sweeps. Raises StoreLocked at once if another one is at it."""
         lock = WriterLock(os.path.join(self._folder, "sweep.lock"))
         if not lock.acquire_now():
@@ -367,18 +367,18 @@ class Journal:
     def new_file_mode(self) -> int:
         """Return the permission bits that a new file has here. Raises DiskFull, DiskFailed, PermissionRefused."""
         if self._new_file_mode is None:
-            self._new_file_mode = self.disk.new_file_mode(self._scratch_fd(), "tmp")
+            self._new_file_mode = self.disk.new_file_mode(self._staging_fd(), "tmp")
         return self._new_file_mode
 
     def remove_superseded(self, path: str) -> None:
         """Remove an older generation of a segment, and give its room back. Call it while nobody waits for the lock."""
         self.disk.remove_store_file(path)
         with self.mutex:
-            self.store.log.give_back()
+            self.store.log.release_superseded()
 
     def finish_moves(self) -> None:
         """Have the index follow what a sweep moved. Only who is `sweeping` calls it. Raises StoreDamaged."""
-        with self.mutex, self.asking():
+        with self.mutex, self.translating_index_errors():
             index, log = self.store.index, self.store.log
             segments = index.moving()
             if segments:
@@ -388,9 +388,9 @@ class Journal:
                 log.refresh(anew=True)
                 relocate(index, log)
         for segment in segments:
-            log.forget_moves(segment)
+            log.delete_frame_moves(segment)
 
-    def make_anew(self, *, index: bool, mark: bool) -> None:
+    def recreate(self, *, index: bool, mark: bool) -> None:
         """Make anew what is derived: the index from the log; the mark, as if files had followed the log to its end.
 
         What writes that were cut off left in `.cas/tmp` goes in any case. The log is read before the lock is taken, and
@@ -401,9 +401,9 @@ class Journal:
         reading = self.store.index_beside() if index else nullcontext()
         with reading as beside, self.mutex, self._lock.held(), IndexErrors(self._index):
             if index:
-                self.store.index.make_anew(beside)
+                self.store.index.recreate(beside)
             self.store.catch_up()
-            self._clear_scratch()
+            self._clear_staging()
             if mark:
                 self.store.log.secure(self.store.log.first)
                 self._mark.write(self.store.end)
@@ -439,7 +439,7 @@ class Journal:
             raise NotAWorkspace(self.tree.root)
         if not os.access(self._folder, os.X_OK):
             raise PermissionRefused(self._folder)
-        self.tree.see_there()  # the store is opened by its name
+        self.tree.require_in_place()  # the store is opened by its name
         refuse_links(self._folder)
         opened = Store(self._folder, self.disk, releases_index=releases_index)
         if not self.tree.is_there:
@@ -472,9 +472,9 @@ class Journal:
             if is_ours:
                 self._lock.release()
 
-    def _begun(self, *, is_as_left: bool, makes_room: bool) -> Batch:
+    def _begun(self, *, is_as_left: bool, may_use_reserve: bool) -> Batch:
         """Return a batch for who holds the lock. `is_as_left`: nobody has written since this process did."""
-        self.tree.see_there()
+        self.tree.require_in_place()
         is_whole = is_as_left or self.store.catch_up(to_write=True)
         marked, boot = self._mark.read()
         if marked is not None and self.store.end < marked:
@@ -482,12 +482,12 @@ class Journal:
             raise self.store.end.damaged("what was acknowledged is not there (or .cas/applied is another store's)")
         if not is_whole:
             self.store.log.repair_tail(self.store.end)
-        self._settle(marked, boot, may_wait=makes_room)
+        self._settle(marked, boot, may_defer_indexing=may_use_reserve)
         return _batch_type()(self.store)
 
     def _transition(
         self,
-        steps: Iterable[Step],
+        steps: Iterable[FileStep],
         blobs: Blobs,
         looked: Mapping[bytes, os.stat_result] | None = None,
         left: Iterable[bytes] | None = None,
@@ -497,7 +497,7 @@ class Journal:
             self.disk,
             steps,
             blobs,
-            scratch=self._scratch_fd(),
+            scratch=self._staging_fd(),
             looked=looked,
             is_made=self._is_made,
             was_file=self._was_file,
@@ -506,23 +506,23 @@ class Journal:
             progress=self.progress,
         )
 
-    def _scratch_fd(self) -> int:
+    def _staging_fd(self) -> int:
         if self._scratch is None:
             path = os.path.join(self._folder, "tmp")
             if not os.path.isdir(path):
                 with suppress(FileExistsError):
                     self.disk.make_store_folder(path)
-            with own_folder(path) as fd:
+            with open_store_folder(path) as fd:
                 self._scratch = os.dup(fd)
         return self._scratch
 
     def _is_made(self, folder: bytes) -> bool:
         """Return whether a recorded edit made the folder; only whoever asks has the index brought up to date."""
-        return self.store.index.made_folder(folder)
+        return self.store.index.was_created_by_edit(folder)
 
     def _is_emptied(self, folder: bytes) -> bool:
         """Return whether a recorded decision leaves the folder empty; as `_is_made`."""
-        return self.store.index.emptied_folder(folder)
+        return self.store.index.was_emptied_by_decision(folder)
 
     def _was_file(self, path: bytes) -> bool:
         """Return whether a recorded file ever stood at a path; as `_is_made`."""
@@ -530,28 +530,28 @@ class Journal:
 
     def _void(self, group: Group, reason: str) -> None:
         """Record that the group was taken back."""
-        from objstore.recovery import void_of
+        from objstore.recovery import void_record
 
         batch = _batch_type()(self.store)
-        batch.record(void_of(group, reason))
+        batch.record(void_record(group, reason))
         batch.commit()
         self._note_followed()
 
-    def _settle(self, marked: Place | None, boot: bytes, *, may_wait: bool) -> None:
+    def _settle(self, marked: Place | None, boot: bytes, *, may_defer_indexing: bool) -> None:
         """Finish what a writer that died had recorded but not carried out, as far as the mark tells.
 
         `may_wait`: unless there is no room for it, as this process has seen already or sees now.
         """
         end = self.store.end
-        since = marked if self._mark.is_of_this_start(boot) else None
-        is_settled = marked == end and self._mark.is_of_this_start(boot)
+        since = marked if self._mark.is_of_this_boot(boot) else None
+        is_settled = marked == end and self._mark.is_of_this_boot(boot)
         was_behind, self._is_behind = self._is_behind, False
         if self._settled and is_settled:
             return
-        self._clear_scratch()  # of what writers left that died before they came to the log
+        self._clear_staging()  # of what writers left that died before they came to the log
         if not self._settled and self.store.index.moving():
             # Of a sweep that was cut off, unless it goes on at this moment.
-            with suppress(StoreLocked), self.sweeping():
+            with suppress(StoreLocked), self.compacting():
                 self.finish_moves()
         self._settled = True
         if is_settled:
@@ -559,41 +559,41 @@ class Journal:
         if self.store.last_record is not None:
             # As in any write: durable before a file changes.
             self.store.log.secure(since)
-        self._is_behind = may_wait and was_behind
+        self._is_behind = may_defer_indexing and was_behind
         if self._is_behind:
             return
-        finishing = self._finishing_here()
+        finishing = self._roll_forward()
         try:
             finishing.carry_out(self.store, marked, boot)
         except DiskFull:
-            if not may_wait:
+            if not may_defer_indexing:
                 raise
             self._is_behind = True
         self._note_followed()
         if not self._is_behind:
-            finishing.forget_due()
+            finishing.remove_recovery_note()
 
-    def _finishing_here(self) -> Finishing:
-        if self._finishing is None:
-            from objstore.finishing import Finishing
+    def _roll_forward(self) -> RollForward:
+        if self._roll_forwarder is None:
+            from objstore.finishing import RollForward
 
-            self._finishing = Finishing(
+            self._roll_forwarder = RollForward(
                 self._folder,
                 self.tree,
                 self.disk,
                 self._mark,
-                scratch=self._scratch_fd,
+                scratch=self._staging_fd,
                 transition=self._transition,
             )
-        return self._finishing
+        return self._roll_forwarder
 
     def _note_followed(self) -> None:
         """Note that files have followed the log to its end, unless some wait for room to do so."""
         if not self._is_behind:
             self._mark.write(self.store.end)
 
-    def _clear_scratch(self) -> None:
-        with suppress(FileNotFoundError), own_folder(os.path.join(self._folder, "tmp")) as folder:
+    def _clear_staging(self) -> None:
+        with suppress(FileNotFoundError), open_store_folder(os.path.join(self._folder, "tmp")) as folder:
             for name in os.listdir(folder):
                 if name.startswith(BESIDE) and not self._is_cleared(folder, name):
                     continue
@@ -606,6 +606,6 @@ class Journal:
 
     def _is_cleared(self, scratch: int, note: str) -> bool:
         """Clear the folder on another file system that a note names; return whether the note may go."""
-        from objstore.beside import clear_noted
+        from objstore.beside import clear_staging_folder
 
-        return clear_noted(self.tree, self.disk, scratch, note)
+        return clear_staging_folder(self.tree, self.disk, scratch, note)

@@ -6,12 +6,12 @@ from typing import Final, NamedTuple
 from objstore.batch import Batch
 from objstore.ids import BlobId, blob_id
 from objstore.journal import Journal
-from objstore.looks import UNKNOWN, FolderLook
+from objstore.looks import UNKNOWN, CachedFolder
 from objstore.recordedpaths import folders_above, joined
-from objstore.survey import ReadFile, Survey
-from objstore.trees import FOLDER, LeftOut, TreeEntry, encode_tree
+from objstore.survey import ReadFile, TreeWalk
+from objstore.trees import FOLDER, ExcludedEntry, TreeEntry, encode_tree
 
-__all__ = ["Pieces", "Trees"]
+__all__ = ["ContentWriter", "TreeBuilder"]
 
 _PIECE: Final = 2 << 20
 """Bytes that are stored at once: encoding them takes a few milliseconds, in which the writer lock is held."""
@@ -20,24 +20,24 @@ _PIECE_FILES: Final = 256
 _EMPTY: Final = blob_id(encode_tree(()))
 
 
-class Pieces:
+class ContentWriter:
     """Stores what a survey reads, a piece at a time, so that no other writer waits long and memory stays bounded."""
 
-    def __init__(self, journal: Journal, *, is_locked: bool = False, is_patient: bool = True) -> None:
+    def __init__(self, journal: Journal, *, is_locked: bool = False, store_large: bool = True) -> None:
         """Begin with none. `is_locked`: the caller holds the writer lock whenever it gives something.
 
         `is_patient`: whether large files are then stored too; else they are only named.
         """
-        self._is_patient = is_patient
+        self._store_large = store_large
         self._journal: Final = journal
         self._is_locked = is_locked
         self._waiting: list[ReadFile] = []
         self._size = 0
         self.large: Final[list[bytes]] = []  # large files that were not stored
 
-    def hurry(self) -> None:
+    def use_callers_lock(self) -> None:
         """From now on the caller holds the writer lock, and large files are only named: others wait."""
-        self._is_locked, self._is_patient = True, False
+        self._is_locked, self._store_large = True, False
 
     def keep(self, read: ReadFile) -> None:
         """Take a file that was read. Raises what `flush` raises, and FileChanged where it is not what was read.
@@ -45,17 +45,17 @@ class Pieces:
         A large one is stored at once: later it may be another one, and whatever is stored with it would be held up.
         """
         if read.source is not None and not self._is_locked:
-            from objstore.beforehand import take_in_beforehand
+            from objstore.beforehand import prestore_blob
 
-            take_in_beforehand(self._journal, read.blob, read.source, read.base)
+            prestore_blob(self._journal, read.blob, read.source, read.base)
         elif read.source is not None and not self._journal.store.has(read.blob):
-            if not self._is_patient:
+            if not self._store_large:
                 self.large.append(read.path)
                 return
-            from objstore.largeblobs import append_chunks, take_in
+            from objstore.largeblobs import append_chunks, store_large_blob
 
             store = self._journal.store
-            append_chunks(store, *take_in(store, read.blob, read.source, read.base))
+            append_chunks(store, *store_large_blob(store, read.blob, read.source, read.base))
         self._waiting.append(read)
         self._size += len(read.text)
         if self._size >= _PIECE or len(self._waiting) >= _PIECE_FILES:
@@ -87,30 +87,30 @@ class _NewTree(NamedTuple):
     folders: list[BlobId]  # trees that it names
 
 
-class Trees:
+class TreeBuilder:
     """The trees of what a survey found: those that are stored already, and those that are new."""
 
-    def __init__(self, survey: Survey, scope: bytes = b"", before: "Trees | None" = None) -> None:
+    def __init__(self, survey: TreeWalk, scope: bytes = b"", before: "TreeBuilder | None" = None) -> None:
         """Work out the tree of every folder that changed; the others keep theirs.
 
         `before`: those that were worked out of the same survey before it looked again, and are not stored.
         """
-        self._looks: Final = survey.looks
+        self._stat_cache: Final = survey.stat_cache
         self._unreadable: Final = survey.unreadable
         self.worked_out: Final[dict[bytes, _NewTree]] = {}  # by folder
-        stale = set(survey.looks.without_tree(scope)) | survey.unreadable
+        stale = set(survey.stat_cache.without_tree(scope)) | survey.unreadable
         for path in list(stale):
             stale.update(folders_above(path))
         # Folders that lie in others come first.
-        for path in sorted(stale & set(survey.looks.paths(scope)), reverse=True):
-            look = survey.looks.get(path)
+        for path in sorted(stale & set(survey.stat_cache.paths(scope)), reverse=True):
+            look = survey.stat_cache.get(path)
             if look is not None:
                 self._work_out(look)
         for path, tree in {} if before is None else before.worked_out.items():
-            look = survey.looks.get(path)
+            look = survey.stat_cache.get(path)
             if look is not None and look.tree == tree.id:
                 self.worked_out[path] = tree
-        top = survey.looks.get(scope)
+        top = survey.stat_cache.get(scope)
         self.root: Final = BlobId(b"" if top is None else top.tree)
         new = self.worked_out.values()
         self.new: Final = {tree.id: tree.encoded for tree in new}  # trees that may not be stored yet
@@ -118,23 +118,23 @@ class Trees:
         named = {folder for tree in new for folder in tree.folders} | {self.root}
         self.kept: Final = named - self.new.keys()  # trees named by them, or the root, that were worked out before
 
-    def _work_out(self, row: FolderLook) -> None:
-        entries: list[TreeEntry | LeftOut] = [LeftOut(name) for name in row.left_out]
+    def _work_out(self, row: CachedFolder) -> None:
+        entries: list[TreeEntry | ExcludedEntry] = [ExcludedEntry(name) for name in row.left_out]
         files, folders = list[BlobId](), list[BlobId]()
         for name, (facts, blob) in row.files().items():
             if blob == UNKNOWN:
-                entries.append(LeftOut(name))
+                entries.append(ExcludedEntry(name))
             else:
                 entries.append(TreeEntry(name, facts.tree_mode, blob))
                 files.append(blob)
         for name in row.folders:
             path = joined(row.path, name)
-            inner = self._looks.get(path)
+            inner = self._stat_cache.get(path)
             if inner is None:
                 if path in self._unreadable:  # else it went while the survey was under way
-                    entries.append(LeftOut(name))
-            elif inner.is_cut:
-                entries.append(LeftOut(name))
+                    entries.append(ExcludedEntry(name))
+            elif inner.is_incomplete:
+                entries.append(ExcludedEntry(name))
             elif inner.tree != _EMPTY:
                 entries.append(TreeEntry(name, FOLDER, BlobId(inner.tree)))
                 folders.append(BlobId(inner.tree))

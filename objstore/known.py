@@ -7,36 +7,36 @@ from typing import TYPE_CHECKING, Final
 from objstore.journal import Journal
 from objstore.recordedpaths import beginning, joined
 from objstore.terms import DocumentId, FileState
-from objstore.trees import LeftOut, TreeEntry, decode_tree, entry_at
+from objstore.trees import ExcludedEntry, TreeEntry, decode_tree, entry_at
 
 if TYPE_CHECKING:
-    from objstore.survey import Passed
+    from objstore.survey import SkippedPath
 
-__all__ = ["Known", "known_of_one"]
+__all__ = ["KnownStates", "known_state_of"]
 
 
-def known_of_one(journal: Journal, path: bytes) -> FileState | LeftOut | None:
+def known_state_of(journal: Journal, path: bytes) -> FileState | ExcludedEntry | None:
     """Return what is known of a file that has no document (None: no file), or that the baseline holds nothing of it.
 
     For one file this is faster than `Known`. Raises what reading blobs raises, and TreeInvalid.
     """
     baseline = journal.store.baseline()
     if baseline is None:
-        return LeftOut(path)
+        return ExcludedEntry(path)
     found = None if journal.store.ever_at(path) else entry_at(baseline.root, path, journal.store.blob)
     return _state(found) if isinstance(found, TreeEntry) else found
 
 
-class Known:
+class KnownStates:
     """What the journal says of each file, or else the baseline."""
 
     def __init__(self, journal: Journal) -> None:
         """Read nothing yet but which snapshot the baseline is."""
         self._store: Final = journal.store
         standing = journal.store.baseline()
-        self._folders: dict[bytes, dict[bytes, TreeEntry | LeftOut]] = {}
+        self._folders: dict[bytes, dict[bytes, TreeEntry | ExcludedEntry]] = {}
         self._root: Final = None if standing is None else standing.root
-        self.passed: list[Passed] = []
+        self.passed: list[SkippedPath] = []
         self.came: dict[bytes, FileState] = {}  # what stands now where the baseline left something out
 
     def state(self, path: bytes) -> tuple[DocumentId | None, FileState | None]:
@@ -50,17 +50,17 @@ class Known:
             return None, None
         return None, _state(entry)
 
-    def is_untold(self, path: bytes) -> bool:
+    def is_excluded_from_baseline(self, path: bytes) -> bool:
         """Return whether something stood at a path, or above it, that the baseline does not hold."""
         if self._store.ever_at(path):
             return False
         while path:
             path, _, name = path.rpartition(b"/")
-            if isinstance(self.entries(path).get(name), LeftOut):
+            if isinstance(self.entries(path).get(name), ExcludedEntry):
                 return True
         return False
 
-    def entries(self, folder: bytes) -> dict[bytes, TreeEntry | LeftOut]:
+    def entries(self, folder: bytes) -> dict[bytes, TreeEntry | ExcludedEntry]:
         """Return what the baseline holds of a folder, by name."""
         # From the folder up to the first that was read, then down again: by steps, however deep it lies.
         unread = []
@@ -110,10 +110,11 @@ class Known:
     def _is_new(self, folder: bytes) -> bool:
         """Return whether a folder that stands holds nothing that is known, or only what has gone with it before."""
         index, names = self._store.index, self.entries(folder)
-        if not index.emptied_folder(folder):
+        if not index.was_emptied_by_decision(folder):
             return not names and not self._store.paths_below(folder)
         return all(
-            self._store.ever_at(path) or index.emptied_folder(path) for path in map(partial(joined, folder), names)
+            self._store.ever_at(path) or index.was_emptied_by_decision(path)
+            for path in map(partial(joined, folder), names)
         )
 
     def _may_hold(self, folder: bytes) -> bool:
@@ -123,7 +124,7 @@ class Known:
         entry = entry_at(self._root, folder, self._store.blob)
         return isinstance(entry, TreeEntry) and entry.is_folder
 
-    def _read(self, folder: bytes) -> tuple[TreeEntry | LeftOut, ...]:
+    def _read(self, folder: bytes) -> tuple[TreeEntry | ExcludedEntry, ...]:
         root = self._root
         if folder:
             above, _, name = folder.rpartition(b"/")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from objstore.chunking import Chunk, Cut, cut
+from objstore.chunking import Chunk, NewChunk, cut
 from objstore.codec import MAX_DEPTH, Base, BlobHeader, encode_blob, encode_chunks
 from objstore.errors import UNREADABLE, FileChanged
 from objstore.frames import FrameKind
@@ -13,7 +13,7 @@ from objstore.sources import Source
 from objstore.standins import MAX_BLOB
 from objstore.store import Store
 
-__all__ = ["Put", "append_chunks", "take_in"]
+__all__ = ["Put", "append_chunks", "store_large_blob"]
 
 _GROUP_BYTES: Final = 4 << 20
 """Bytes of chunks that are appended together."""
@@ -26,7 +26,7 @@ Put = Callable[[list[BlobHeader], list[bytes]], bool]
 """Appends chunks, durably; returns False, with nothing done, if a base is gone, or was put deeper by a repack."""
 
 
-def take_in(
+def store_large_blob(
     store: Store, name: BlobId, source: Source, base: BlobId | None, put: Put | None = None
 ) -> tuple[list[BlobHeader], list[bytes]]:
     """Append what a blob consists of, and return the frames that are still to be appended: headers and payloads.
@@ -95,7 +95,7 @@ class _Intake:
         except UNREADABLE:
             return ()
 
-    def _add(self, piece: Cut) -> None:
+    def _add(self, piece: NewChunk) -> None:
         if piece.id in self._waiting or self._store.has(piece.id):
             return
         header, payload = encode_blob(piece.content, self._like(piece), name=piece.id)
@@ -110,11 +110,11 @@ class _Intake:
             self._headers, self._payloads, self._size = [], [], 0
             self._waiting.clear()
 
-    def _like(self, piece: Cut) -> Base | None:
+    def _like(self, piece: NewChunk) -> Base | None:
         if piece.like is None:
             return None
         found = self._store.blob_place(piece.like.id)
-        if found is None or found.depth >= MAX_DEPTH or not self._store.is_above_base(piece.like.id):
+        if found is None or found.depth >= MAX_DEPTH or not self._store.is_depth_consistent(piece.like.id):
             return None
         content = self._content(piece.like)
         return Base(id=piece.like.id, content=content, depth=found.depth) if content else None

@@ -8,27 +8,27 @@ from objstore.errors import UNREADABLE, SnapshotUnreadable, TreeInvalid
 from objstore.ids import BlobId
 from objstore.records import Record, Snapshot
 from objstore.refcounts import unexpired
-from objstore.trees import decode_tree, named_blobs, trees_below
+from objstore.trees import decode_tree, named_blobs, walk_trees
 
 if TYPE_CHECKING:
     from objstore.store import Store
 
-__all__ = ["LostPart", "can_be_read", "lost_parts", "naming"]
+__all__ = ["UnreadablePart", "is_tree_readable", "naming", "unreadable_parts"]
 
 _UNREADABLE: Final = (*UNREADABLE, TreeInvalid)
 
 
-class LostPart(NamedTuple):
+class UnreadablePart(NamedTuple):
     """What snapshots hold of a blob that can't be read."""
 
     snapshots: tuple[int, ...]  # that hold it, ascending
     is_tree: bool  # whether it is a folder of theirs, and not a file or a link
 
 
-def can_be_read(store: "Store", root: BlobId) -> bool:
+def is_tree_readable(store: "Store", root: BlobId) -> bool:
     """Return whether a tree and all trees below it can be read."""
     try:
-        for _ in trees_below(root, store.blob, set()):
+        for _ in walk_trees(root, store.blob, set()):
             pass
     except _UNREADABLE:
         return False
@@ -45,14 +45,14 @@ def naming(store: "Store", *snapshots: tuple[int, BlobId]) -> Iterator[None]:
         yield
     except _UNREADABLE as error:
         for number, root in snapshots:
-            if not can_be_read(store, root):
+            if not is_tree_readable(store, root):
                 raise SnapshotUnreadable(number, str(error)) from error
         raise
 
 
-def lost_parts(
+def unreadable_parts(
     records: Iterable[Record], sound: Container[BlobId], read: Callable[[BlobId], bytes | None]
-) -> dict[BlobId, LostPart]:
+) -> dict[BlobId, UnreadablePart]:
     """Return what snapshots that have not expired hold and that is not `sound`, as far as their trees can be read.
 
     `read`: a tree's bytes (None: they can't be read). Each is read once, whatever holds it.
@@ -77,7 +77,7 @@ def lost_parts(
                 if is_tree:
                     waiting.append(blob)
     lost = [name for name in {**snapshots, **above} if name not in sound]
-    return {name: LostPart(tuple(sorted(_holding(name, above, snapshots))), name in trees) for name in lost}
+    return {name: UnreadablePart(tuple(sorted(_holding(name, above, snapshots))), name in trees) for name in lost}
 
 
 def _holding(name: BlobId, above: dict[BlobId, set[BlobId]], snapshots: dict[BlobId, set[int]]) -> set[int]:

@@ -14,7 +14,7 @@ from zlib import crc32
 
 from objstore.ids import BlobId
 
-__all__ = ["PAIR", "Likeness"]
+__all__ = ["PAIR", "DeltaCandidates"]
 
 PAIR: Final = re.compile(rb"\b\w{5,}+\W++\w{3,}+")
 """A word of five letters or more, and the next one. Without the boundary it would find the same, after trying each word
@@ -45,14 +45,14 @@ class _Half:
         self.largest: Final[dict[bytes, tuple[int, BlobId]]] = {}  # of a folder, and of a whole project
 
 
-class Likeness:
+class DeltaCandidates:
     """The files that were met, and which of them a new one may resemble."""
 
     def __init__(self) -> None:
         self._young = _Half()
         self._old = _Half()
 
-    def meet(self, name: BlobId, path: bytes, content: bytes) -> list[BlobId]:
+    def match_and_add(self, name: BlobId, path: bytes, content: bytes) -> list[BlobId]:
         """Return up to six files that this one may resemble, and remember it. `path`: empty where it is not known."""
         sketch = sorted(map(crc32, set(PAIR.findall(content[:_READ]))))[:_SKETCH]
         found = [*self._of_the_name(path), *self._of_the_words(sketch), *self._of_the_folders(path)]

@@ -9,22 +9,22 @@ from objstore.configuration import Configuration
 from objstore.errors import CasError, DiskFailed, PermissionRefused, StoreLinked, StoreNotRegular
 from objstore.ids import BlobId
 from objstore.journal import Journal
-from objstore.looks import UNKNOWN, Looks
-from objstore.names import LOOKS_NAME, STORE_NAME
-from objstore.premises import own_bytes, own_folder, put_derived
+from objstore.looks import UNKNOWN, StatCache
+from objstore.names import STAT_CACHE_NAME, STORE_NAME
+from objstore.premises import open_store_folder, read_store_file, write_derived_file
 from objstore.recordedpaths import folders_above, joined
-from objstore.statlookups import Moment
-from objstore.survey import Keep, Limits, ReadFile, Survey
-from objstore.trees import LeftOut, TreeEntry, entry_at
+from objstore.statlookups import JournalPosition
+from objstore.survey import Keep, ReadFile, ScanLimits, TreeWalk
+from objstore.trees import ExcludedEntry, TreeEntry, entry_at
 
-__all__ = ["Looking", "nothing_kept"]
+__all__ = ["WorktreeScan", "discard_content"]
 
 
-def nothing_kept(_: ReadFile) -> None:
+def discard_content(_: ReadFile) -> None:
     """Keep nothing of what a survey reads."""
 
 
-class Looking:
+class WorktreeScan:
     """One look at a workspace, from what the last one left to what the next one will find."""
 
     def __init__(self, journal: Journal) -> None:
@@ -33,15 +33,15 @@ class Looking:
         self._folder: Final = os.path.join(journal.tree.root, STORE_NAME)
         with journal.reading() as store:
             self.baseline = store.index.baseline()
-        self.looks: Final = self._loaded()
+        self.stat_cache: Final = self._loaded()
         self.follow()
 
-    def survey(self, keep: Keep, limits: Limits | None = None) -> Survey:
+    def survey(self, keep: Keep, limits: ScanLimits | None = None) -> TreeWalk:
         """Return a survey that is still to be run; what it reads is given to `keep`."""
         gitignored = Configuration(self._journal.tree.root).get("snapshot.gitignored").value
-        return Survey(
+        return TreeWalk(
             self._journal.tree,
-            self.looks,
+            self.stat_cache,
             clock=self._clock(),
             keep=keep,
             progress=self._journal.progress,
@@ -57,39 +57,39 @@ class Looking:
         """
         with self._journal.reading() as store:
             index = store.index
-            now, until = index.moment(), Moment._make(self.looks.until)
+            now, until = index.moment(), JournalPosition._make(self.stat_cache.until)
             # Numbers are given again where a group was cut off because it could not be synced.
-            if now.taken_back != until.taken_back or index.recorded_at(until) != self.looks.newest:
-                self.looks.settle(is_settled=False)
+            if now.taken_back != until.taken_back or index.recorded_at(until) != self.stat_cache.newest:
+                self.stat_cache.mark_recorded(is_fully_recorded=False)
             elif now != until:
                 for path in index.paths_told_of_since(until):
-                    self.looks.unsettle(path)
-            self.looks.until, self.looks.newest = now, index.recorded_at(now)
+                    self.stat_cache.mark_unrecorded(path)
+            self.stat_cache.until, self.stat_cache.newest = now, index.recorded_at(now)
 
     def mark(self) -> None:
         """Have what is settled be so with all that is recorded now. The caller holds the writer lock."""
         index = self._journal.store.index
-        self.looks.until = moment = index.moment()
-        self.looks.newest = index.recorded_at(moment)
+        self.stat_cache.until = moment = index.moment()
+        self.stat_cache.newest = index.recorded_at(moment)
 
     def distrust(self, blobs: set[BlobId]) -> None:
         """Have files read again that were these blobs: the store has them no longer."""
-        for row in self.looks:
+        for row in self.stat_cache:
             found = [row.blob(at) for at in range(len(row.names))]
             if blobs.isdisjoint(found):
                 continue
             row.blobs = b"".join(UNKNOWN if blob in blobs else blob for blob in found)
-            row.is_unsure = True
+            row.needs_rescan = True
             for path in (row.path, *folders_above(row.path)):
-                holder = self.looks.get(path)
+                holder = self.stat_cache.get(path)
                 if holder is not None:
                     holder.tree = b""
 
     def save(self) -> None:
         """Keep what is known now for the next look. Whatever goes wrong costs that one time, and nothing else."""
-        encoded = self.looks.encoded(self._journal.store.log.store, self._number)
+        encoded = self.stat_cache.encoded(self._journal.store.log.store, self._number)
         with suppress(CasError, OSError):
-            put_derived(self._journal.disk, self._folder, *os.path.split(LOOKS_NAME), encoded)
+            write_derived_file(self._journal.disk, self._folder, *os.path.split(STAT_CACHE_NAME), encoded)
 
     # ---- inside
 
@@ -105,7 +105,7 @@ class Looking:
                 if not isinstance(found, TreeEntry) or not found.is_folder:
                     return False
                 # A tool may have named a file in a folder that is not covered; then the rest of it is left out.
-                return not isinstance(entry_at(found.blob, tag, store.blob), LeftOut)
+                return not isinstance(entry_at(found.blob, tag, store.blob), ExcludedEntry)
             except CasError:
                 return True  # rather too much is looked at than too little
 
@@ -117,16 +117,16 @@ class Looking:
     def _number(self) -> int:
         return 0 if self.baseline is None else self.baseline.number
 
-    def _loaded(self) -> Looks:
+    def _loaded(self) -> StatCache:
         try:
-            stored = own_bytes(os.path.join(self._folder, LOOKS_NAME))
+            stored = read_store_file(os.path.join(self._folder, STAT_CACHE_NAME))
         except (OSError, StoreLinked, StoreNotRegular):
-            return Looks()
-        return Looks.decoded(stored, self._journal.store.log.store, self._number)
+            return StatCache()
+        return StatCache.decoded(stored, self._journal.store.log.store, self._number)
 
     def _clock(self) -> int:
         try:
-            with own_folder(self._scratch) as scratch:
+            with open_store_folder(self._scratch) as scratch:
                 return self._journal.disk.clock(scratch, self._scratch)
         except (OSError, PermissionRefused, DiskFailed):
             # The machine's own clock may be ahead of the file system's, and is finer.

@@ -10,13 +10,13 @@ from typing import Any, Final, Self
 
 from msgpack import packb, unpackb
 
-from objstore.facts import FACTS_SIZE, Facts, FolderKey, Glimpse, inodes_of, unpack_facts
+from objstore.facts import SIGNATURE_SIZE, FolderKey, FolderSignature, StatSignature, inodes_of, unpack_signatures
 from objstore.ids import HASH_SIZE, BlobId, blob_id
 from objstore.recordedpaths import folders_above, is_within, joined
 from objstore.terms import MAX_INT
 from objstore.values import NamedTuple, variable
 
-__all__ = ["UNKNOWN", "FolderLook", "Looks", "Touched"]
+__all__ = ["UNKNOWN", "CachedFolder", "ChangedNames", "StatCache"]
 
 _MAGIC: Final = b"caslook3"
 
@@ -24,7 +24,7 @@ UNKNOWN: Final = BlobId(bytes(HASH_SIZE))
 """In the place of a blob: the file could not be read, or was not."""
 
 
-class Touched(NamedTuple):
+class ChangedNames(NamedTuple):
     """What became otherwise in a folder that was settled, or may be otherwise than recorded."""
 
     names: frozenset[bytes]  # that came, went or changed, or of whose files something was recorded
@@ -32,14 +32,14 @@ class Touched(NamedTuple):
 
 
 @variable
-class FolderLook:
+class CachedFolder:
     """What one folder held when it was last looked at. Packed, because most are only compared."""
 
     path: bytes  # relative to the workspace; b"": its root
     key: FolderKey
     clock: int  # the file system's time just before the look; what changed then or later may change unseen
-    is_unsure: bool  # whether something in it has to be looked at again, whatever its times say
-    is_cut: bool  # whether a file in it says that all of it can be rebuilt, so that the folder is passed over
+    needs_rescan: bool  # whether something in it has to be looked at again, whatever its times say
+    is_incomplete: bool  # whether a file in it says that all of it can be rebuilt, so that the folder is passed over
     texts: list[bytes]  # of the ignore files in it
     rules: BlobId  # fingerprint of the rules that hold in it
     names: list[bytes]  # of its files and links, ascending
@@ -48,22 +48,22 @@ class FolderLook:
     folders: list[bytes]  # names of its folders that are not ignored, ascending
     left_out: list[bytes]  # names of all else in it, ascending
     tree: bytes  # id of its tree; b"": not worked out since
-    is_settled: bool  # whether all that is in it is recorded, or stood in the baseline
-    touched: Touched | None = None  # what alone may be otherwise in it; None: all. Not kept
+    is_fully_recorded: bool  # whether all that is in it is recorded, or stood in the baseline
+    touched: ChangedNames | None = None  # what alone may be otherwise in it; None: all. Not kept
 
     def blob(self, at: int) -> BlobId:
         """Return the blob of the name at that position."""
         return BlobId(self.blobs[at * HASH_SIZE : (at + 1) * HASH_SIZE])
 
-    def files(self) -> dict[bytes, tuple[Facts, BlobId]]:
+    def files(self) -> dict[bytes, tuple[StatSignature, BlobId]]:
         """Return its files and links, with what is known of each."""
         return {
             name: (facts, self.blob(at))
-            for at, (name, facts) in enumerate(zip(self.names, unpack_facts(self.facts), strict=True))
+            for at, (name, facts) in enumerate(zip(self.names, unpack_signatures(self.facts), strict=True))
         }
 
 
-class Looks:
+class StatCache:
     """What is known of folders, by path. Each is taken apart only when it is asked for: most are only compared."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Looks:
         self.until = (0, 0, 0)  # what is settled is settled with what was recorded until then
         self.newest = (b"", b"")  # ids of the edit and the decision that were the newest
         self._rows: dict[bytes, list[Any]] = {}  # as they are kept
-        self._open: dict[bytes, FolderLook] = {}  # those that were asked for, or are new
+        self._open: dict[bytes, CachedFolder] = {}  # those that were asked for, or are new
 
     @classmethod
     def decoded(cls, stored: bytes, store: bytes, baseline: int) -> Self:
@@ -79,7 +79,7 @@ class Looks:
 
         What was settled against another baseline is not settled.
         """
-        looks = cls()
+        stat_cache = cls()
         body = len(_MAGIC) + HASH_SIZE
         packed = memoryview(stored)[body:]
         if stored[:body] == _MAGIC + blob_id(packed):
@@ -87,15 +87,15 @@ class Looks:
                 kept_for, kept_baseline, until, newest, rows = unpackb(packed)
                 is_ours = store == kept_for and _are_types(until, _UNTIL) and _are_types(newest, _NEWEST)
                 if not is_ours or not 0 <= min(until) <= max(until) <= MAX_INT or not all(map(_is_row, rows)):
-                    return looks
+                    return stat_cache
             # The hash has no key, so it tells damage, and not who wrote them.
             except (ValueError, TypeError):
-                return looks
-            looks.until, looks.newest = tuple(until), tuple(newest)
-            looks._rows = {row[_PATH]: row for row in rows}
+                return stat_cache
+            stat_cache.until, stat_cache.newest = tuple(until), tuple(newest)
+            stat_cache._rows = {row[_PATH]: row for row in rows}
             if kept_baseline != baseline:
-                looks.settle(is_settled=False)
-        return looks
+                stat_cache.mark_recorded(is_fully_recorded=False)
+        return stat_cache
 
     def encoded(self, store: bytes, baseline: int) -> bytes:
         """Return the looks as they are kept, for one store and what was settled against one baseline (0: none)."""
@@ -105,7 +105,7 @@ class Looks:
 
     # ---- asking
 
-    def get(self, path: bytes) -> FolderLook | None:
+    def get(self, path: bytes) -> CachedFolder | None:
         """Return what is known of a folder (None: nothing). It may be changed in place."""
         look = self._open.get(path)
         if look is None and path in self._rows:
@@ -116,7 +116,7 @@ class Looks:
         """Return whether anything is known of a folder."""
         return path in self._rows or path in self._open
 
-    def __iter__(self) -> Iterator[FolderLook]:
+    def __iter__(self) -> Iterator[CachedFolder]:
         """Yield all that is known."""
         for path in {**self._rows, **self._open}:
             look = self.get(path)
@@ -146,9 +146,9 @@ class Looks:
                 found += [joined(path, name) for name, inode in zip(look.names, there, strict=True) if inode in inodes]
         return found
 
-    def glimpses(self, scope: bytes) -> tuple[list[Glimpse], list[bytes]]:
+    def folder_signatures(self, scope: bytes) -> tuple[list[FolderSignature], list[bytes]]:
         """Return what can be compared of a folder and all below it, and the folders that must be looked into anyway."""
-        sure: list[Glimpse] = []
+        sure: list[FolderSignature] = []
         unsure: list[bytes] = []
         opened = self._open
         for path, row in self._rows.items():
@@ -159,13 +159,13 @@ class Looks:
             if row[_UNSURE]:
                 unsure.append(path)
             else:
-                sure.append(Glimpse(path, row[_KEY], row[_NAMES], row[_FACTS]))
+                sure.append(FolderSignature(path, row[_KEY], row[_NAMES], row[_FACTS]))
         return sure, unsure + [path for path in self._open if path not in self._rows and is_within(path, scope)]
 
-    def unsettled(self, scope: bytes) -> list[FolderLook]:
+    def unsettled(self, scope: bytes) -> list[CachedFolder]:
         """Return the folders at and below `scope` that are not settled."""
         kept = [path for path, row in self._rows.items() if not row[_SETTLED] and path not in self._open]
-        fresh = [path for path, look in self._open.items() if not look.is_settled]
+        fresh = [path for path, look in self._open.items() if not look.is_fully_recorded]
         inside = [path for path in sorted(kept + fresh) if is_within(path, scope)]
         return [look for path in inside if (look := self.get(path)) is not None]
 
@@ -196,7 +196,7 @@ class Looks:
 
     # ---- changing
 
-    def put(self, look: FolderLook) -> None:
+    def put(self, look: CachedFolder) -> None:
         """Know this of a folder from now on."""
         self._open[look.path] = look
 
@@ -215,14 +215,14 @@ class Looks:
         for look in self._open.values():
             look.tree = b""
 
-    def settle(self, *, is_settled: bool) -> None:
+    def mark_recorded(self, *, is_fully_recorded: bool) -> None:
         """Have all folders settled, or none."""
         for row in self._rows.values():
-            row[_SETTLED] = is_settled
+            row[_SETTLED] = is_fully_recorded
         for look in self._open.values():
-            look.is_settled, look.touched = is_settled, None
+            look.is_fully_recorded, look.touched = is_fully_recorded, None
 
-    def unsettle(self, path: bytes) -> None:
+    def mark_unrecorded(self, path: bytes) -> None:
         """Have a file's folder not settled, because of that file alone.
 
         If nothing is known of the folder, it is the innermost above it of which something is, and because of all in it.
@@ -230,8 +230,8 @@ class Looks:
         above = folders_above(path)
         look = self.get(next(above))
         if look is not None:
-            if look.is_settled:
-                look.is_settled, look.touched = False, Touched(frozenset(), frozenset())
+            if look.is_fully_recorded:
+                look.is_fully_recorded, look.touched = False, ChangedNames(frozenset(), frozenset())
             if look.touched is not None:
                 name = path.rpartition(b"/")[2]
                 look.touched = look.touched._replace(names=look.touched.names | {name})
@@ -239,7 +239,7 @@ class Looks:
         for folder in above:
             look = self.get(folder)
             if look is not None:
-                look.is_settled, look.touched = False, None
+                look.is_fully_recorded, look.touched = False, None
                 return
 
 
@@ -265,21 +265,21 @@ def _is_row(row: object) -> bool:
         return False
     count, names = row[_COUNT], row[_NAMES]
     return (
-        len(row[_FACTS]) == count * FACTS_SIZE
+        len(row[_FACTS]) == count * SIGNATURE_SIZE
         and len(row[_BLOBS]) == count * HASH_SIZE
         and count == (names.count(b"\0") + 1 if names else 0)
         and all(type(text) is bytes for text in row[_TEXTS])
     )
 
 
-def _row(look: FolderLook) -> list[Any]:
+def _row(look: CachedFolder) -> list[Any]:
     return [
         look.path,
         look.key,
         look.clock,
-        look.is_unsure,
-        look.is_cut,
-        look.is_settled,
+        look.needs_rescan,
+        look.is_incomplete,
+        look.is_fully_recorded,
         len(look.names),
         look.texts,
         look.rules,
@@ -292,14 +292,14 @@ def _row(look: FolderLook) -> list[Any]:
     ]
 
 
-def _look(row: list[Any]) -> FolderLook:
-    return FolderLook(
+def _look(row: list[Any]) -> CachedFolder:
+    return CachedFolder(
         path=row[_PATH],
         key=FolderKey._make(row[_KEY]),
         clock=row[_CLOCK],
-        is_unsure=row[_UNSURE],
-        is_cut=row[_CUT],
-        is_settled=row[_SETTLED],
+        needs_rescan=row[_UNSURE],
+        is_incomplete=row[_CUT],
+        is_fully_recorded=row[_SETTLED],
         texts=row[_TEXTS],
         rules=BlobId(row[_RULES]),
         names=_split(row[_NAMES]),

@@ -8,15 +8,15 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from objstore.bloblookups import BlobLookups
+from objstore.bloblookups import BlobQueries
 from objstore.generations import GENERATION, Place
 from objstore.ids import BlobId, RecordId
 from objstore.indexfile import SUMS, checksum, malformed, unusable
-from objstore.indexrows import STATUS_LETTERS, Baseline, EditRow, ExpiryRow, HoldRow, Newest, Row, Tip
-from objstore.statlookups import StatLookups
+from objstore.indexrows import STATUS_LETTERS, Baseline, EditRow, ExpiryRow, HolderRow, NewestNumbers, Row, Tip
+from objstore.statlookups import StatQueries
 from objstore.terms import MAX_INT, DocumentId, FileState, Seq, Status
 
-__all__ = ["Lookups"]
+__all__ = ["IndexQueries"]
 
 _STATUSES: Final = {letter: status for status, letter in STATUS_LETTERS.items()}
 
@@ -31,7 +31,7 @@ FROM position
 _TIP: Final = "id, path, blob, mode, edits, decisions, checksum"
 
 
-class Lookups(BlobLookups, StatLookups):
+class IndexQueries(BlobQueries, StatQueries):
     """The questions that one index answers."""
 
     # ---- documents
@@ -105,18 +105,18 @@ class Lookups(BlobLookups, StatLookups):
         query = "SELECT DISTINCT path FROM {} WHERE path > ? AND path < ? ORDER BY path"
         return [row[0] for row in self._twice(query, folder + b"/", folder + b"0")]
 
-    def made_folder(self, path: bytes) -> bool:
+    def was_created_by_edit(self, path: bytes) -> bool:
         """Return whether a recorded edit made the folder that stands there, if one does."""
         return self._fate(path) == "m"
 
-    def emptied_folder(self, path: bytes) -> bool:
+    def was_emptied_by_decision(self, path: bytes) -> bool:
         """Return whether a decision has left the folder empty: one that stands there came since, or could not go."""
         return self._fate(path) == "e"
 
     def folders_made_for(self, document: DocumentId) -> list[bytes]:
         """Return the folders that the document's edits made, as far as they count as made, by path."""
         query = "SELECT DISTINCT path FROM edits JOIN folders ON folders.edit = seq WHERE document = ? ORDER BY path"
-        return [row[0] for row in self._db.execute(query, (document,)).fetchall() if self.made_folder(row[0])]
+        return [row[0] for row in self._db.execute(query, (document,)).fetchall() if self.was_created_by_edit(row[0])]
 
     def _fate(self, folder: bytes) -> str | None:
         query = "SELECT fate FROM folders WHERE path = ? ORDER BY number DESC LIMIT 1"
@@ -391,7 +391,7 @@ class Lookups(BlobLookups, StatLookups):
         """Return the number of the next decision."""
         return self.newest().decisions + 1
 
-    def newest(self) -> Newest:
+    def newest(self) -> NewestNumbers:
         """Return the newest number of each kind of record.
 
         Whoever records goes by it, and a number that is given twice, or passed over, makes the log unreadable for good.
@@ -400,7 +400,7 @@ class Lookups(BlobLookups, StatLookups):
         row = self._db.execute(_NEWEST).fetchone()
         if row is None or row[:4] != row[4:]:
             raise malformed("what it has for the newest numbers are not those of its rows")
-        return Newest(*row[:4])
+        return NewestNumbers(*row[:4])
 
     def decision_places(self) -> list[tuple[RecordId, Place]]:
         """Return every decision's id and place, oldest first."""
@@ -517,7 +517,7 @@ class Lookups(BlobLookups, StatLookups):
         rows = self._db.execute("SELECT before, after FROM edits WHERE seq BETWEEN ? AND ?", (first, last))
         return [BlobId(blob) for states in rows for blob in states if blob is not None]
 
-    def unheld_mention(self) -> BlobId | None:
+    def uncounted_mention(self) -> BlobId | None:
         """Return a blob that is mentioned and yet does not count as held (None: there is none, as it should be)."""
         row = self._db.execute(
             "SELECT mention FROM (SELECT before AS mention FROM edits WHERE NOT void AND NOT expired "
@@ -538,7 +538,7 @@ class Lookups(BlobLookups, StatLookups):
 
     # ---- snapshots, pins, expiries
 
-    def snapshots(self) -> list[HoldRow]:
+    def snapshots(self) -> list[HolderRow]:
         """Return every snapshot, those that have expired included, oldest first."""
         return self._holds("snapshots", self.newest().snapshots)
 
@@ -567,7 +567,7 @@ class Lookups(BlobLookups, StatLookups):
         """Return the number of the next snapshot."""
         return self.newest().snapshots + 1
 
-    def pins(self) -> list[HoldRow]:
+    def pins(self) -> list[HolderRow]:
         """Return every pin, those that have expired included, oldest first."""
         return self._holds("pins", self.newest().pins)
 
@@ -581,9 +581,9 @@ class Lookups(BlobLookups, StatLookups):
         row = self._db.execute(query, (number,)).fetchone()
         return None if row is None else ExpiryRow(_place(row[0], row[1]), row[2], row[3])
 
-    def _holds(self, table: str, newest: int) -> list[HoldRow]:
+    def _holds(self, table: str, newest: int) -> list[HolderRow]:
         rows = self._all(table, "number, id, segment, offset, expired", newest)
-        return [HoldRow(row[0], RecordId(row[1]), _place(row[2], row[3]), row[4]) for row in rows]
+        return [HolderRow(row[0], RecordId(row[1]), _place(row[2], row[3]), row[4]) for row in rows]
 
     def _all(self, table: str, columns: str, newest: int) -> list[tuple[Any, ...]]:
         """Return some columns of every row, by number. `newest`: the last one's. Raises IndexUnusable.

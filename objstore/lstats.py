@@ -13,7 +13,7 @@ from functools import cache
 from itertools import repeat
 from typing import Any, Final
 
-from objstore.facts import FACTS, pack_facts
+from objstore.facts import pack_signatures, read_signature_fields
 
 __all__ = ["Lstats", "is_single", "lstats_from"]
 
@@ -125,7 +125,7 @@ def lstats_from(folder: int) -> Lstats | None:
     rows = [address_in(array, _ROW * row + _STRUCT) for row in range(_ROWS)]
     lstats = Lstats(lstat, fstatat, table, rows, mode)
     try:
-        known = pack_facts([FACTS(os.lstat(b".", dir_fd=folder))])
+        known = pack_signatures([read_signature_fields(os.lstat(b".", dir_fd=folder))])
         return lstats if lstats.facts(folder, [b"."]) == known else None
     except OSError:
         return None

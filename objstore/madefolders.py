@@ -12,7 +12,7 @@ from objstore.recordedpaths import folders_of
 from objstore.records import Decision, Edit
 from objstore.terms import Origin
 
-__all__ = ["MadeFolders"]
+__all__ = ["CreatedFolders"]
 
 _MADE: Final = "m"
 _EMPTIED: Final = "e"
@@ -22,7 +22,7 @@ _ASKED_AT_ONCE: Final = 500
 """Values in one question to the database, which takes no more than 32,766 as it comes."""
 
 
-class MadeFolders:
+class CreatedFolders:
     """What records say of folders, in one index's database: of each, the newest note counts."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
@@ -41,7 +41,7 @@ class MadeFolders:
             for folder in self._emptied(folders[:stood]):
                 self._note(folder, fate, edit=edit.seq)
 
-    def take_arrivals(self, decision: Decision) -> None:
+    def note_recreated_folders(self, decision: Decision) -> None:
         """Note the folders that a decision made again for the files that it brings back."""
         come = _folders(w.path_after for w in decision.written if w.path_after != w.path_before)
         for folder in self._emptied(sorted(come)):

@@ -16,34 +16,41 @@ from objstore.clock import now
 from objstore.disk import failure
 from objstore.errors import DiskFailed, PermissionRefused, StoreLinked, StoreNotRegular
 from objstore.generations import Place
-from objstore.names import MARK_NAME
-from objstore.premises import own_bytes, own_file
+from objstore.names import APPLIED_MARKER_NAME
+from objstore.premises import open_store_file, read_store_file
 
 if TYPE_CHECKING:
     from objstore.disk import Disk
 
-__all__ = ["MARK_SIZE", "Mark", "acknowledged", "forget_followed", "mark_bytes", "place_in"]
+__all__ = [
+    "MARK_SIZE",
+    "AppliedMarker",
+    "decode_applied_marker",
+    "encode_applied_marker",
+    "read_applied_marker",
+    "reset_applied_marker",
+]
 
 _MARK: Final = Struct("<QQ16s")
 MARK_SIZE: Final = _MARK.size
 
 
-def mark_bytes(place: Place, boot: bytes) -> bytes:
+def encode_applied_marker(place: Place, boot: bytes) -> bytes:
     """Return the mark that names a place, in the start of the machine that `boot` names."""
     return _MARK.pack(place.segment, place.offset, boot)
 
 
-def place_in(stored: bytes) -> Place | None:
+def decode_applied_marker(stored: bytes) -> Place | None:
     """Return the place that a mark names (None: these bytes are none)."""
     return Place(*_MARK.unpack(stored)[:2]) if len(stored) == _MARK.size else None
 
 
-class Mark:
+class AppliedMarker:
     """The mark of the store in `folder`, for one process."""
 
     def __init__(self, folder: str, disk: Disk) -> None:
         """Open nothing yet."""
-        self._path: Final = os.path.join(folder, MARK_NAME)
+        self._path: Final = os.path.join(folder, APPLIED_MARKER_NAME)
         self._disk: Final = disk
         self._fd: int | None = None
         self._is_longer = False  # whether the file was found to hold more than a mark
@@ -73,12 +80,12 @@ class Mark:
         """Note that files have followed the log to `end`."""
         # A mark that can't be written is an old mark: then the newest files are looked at once more.
         with suppress(DiskFailed, PermissionRefused):
-            self._disk.overwrite(self._opened(), mark_bytes(end, self._boot), 0, MARK_NAME)
+            self._disk.overwrite(self._opened(), encode_applied_marker(end, self._boot), 0, APPLIED_MARKER_NAME)
             if self._is_longer:
-                self._disk.truncate(self._opened(), _MARK.size, MARK_NAME)
+                self._disk.truncate(self._opened(), _MARK.size, APPLIED_MARKER_NAME)
                 self._is_longer = False
             # By the clock that records have: that of files is too coarse to tell this from a call that comes at once.
-            self._disk.set_time(self._opened(), now() * 1000, MARK_NAME)
+            self._disk.set_time(self._opened(), now() * 1000, APPLIED_MARKER_NAME)
 
     def moment(self) -> int:
         """Return when it was last written, in microseconds since 1970-01-01 UTC; 0 where there is none."""
@@ -87,39 +94,39 @@ class Mark:
         except OSError:
             return 0
 
-    def is_of_this_start(self, boot: bytes) -> bool:
+    def is_of_this_boot(self, boot: bytes) -> bool:
         """Return whether a mark with that boot id is certain to be of this start of the machine."""
         return self._knows_boot and boot == self._boot
 
-    def is_of_another_start(self, boot: bytes) -> bool:
+    def is_of_earlier_boot(self, boot: bytes) -> bool:
         """Return whether a mark with that boot id is certain to be of an earlier start of the machine."""
         return UNKNOWN_BOOT not in (boot, self._boot) and self._boot != boot != b""
 
-    def note_looked(self) -> None:
+    def note_inspected(self) -> None:
         """Note that this process has looked at the files itself: what it writes from now on is of this start."""
         self._knows_boot = True
 
     def _opened(self) -> int:
         if self._fd is None:
             try:
-                self._fd = own_file(self._path, os.O_RDWR | os.O_CREAT)
+                self._fd = open_store_file(self._path, os.O_RDWR | os.O_CREAT)
             except OSError as error:
-                raise failure(error, MARK_NAME) from error
+                raise failure(error, APPLIED_MARKER_NAME) from error
         return self._fd
 
 
-def acknowledged(folder: str) -> Place | None:
+def read_applied_marker(folder: str) -> Place | None:
     """Return how far files are known to have followed the log of the store in `folder` (None: nothing is known)."""
     try:
-        stored = own_bytes(os.path.join(folder, MARK_NAME), _MARK.size + 1)
+        stored = read_store_file(os.path.join(folder, APPLIED_MARKER_NAME), _MARK.size + 1)
     except (OSError, StoreLinked, StoreNotRegular):
         return None
-    return place_in(stored)
+    return decode_applied_marker(stored)
 
 
-def forget_followed(folder: str, end: Place, disk: Disk) -> None:
+def reset_applied_marker(folder: str, end: Place, disk: Disk) -> None:
     """Set the mark of the store in `folder` to `end`: no file has to follow what its log holds so far."""
-    path = os.path.join(folder, MARK_NAME)
+    path = os.path.join(folder, APPLIED_MARKER_NAME)
     with suppress(FileNotFoundError):
         disk.remove_store_file(path)
-    disk.create(path, mark_bytes(end, disk.boot_id()))
+    disk.create(path, encode_applied_marker(end, disk.boot_id()))

@@ -14,7 +14,7 @@ from objstore.markers import labels_in, regions_in
 from objstore.ondisk import file_at
 from objstore.records import Edit
 from objstore.terms import DocumentId, Seq, Status, Unit
-from objstore.views import StandingMarkers
+from objstore.views import UnresolvedMarkers
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -24,10 +24,18 @@ if TYPE_CHECKING:
     from objstore.journal import Journal
     from objstore.store import Store
 
-__all__ = ["put_back", "recorded_edit", "resolved", "set_aside", "still_there", "taken_up", "written_by"]
+__all__ = [
+    "marker_edit_around",
+    "markers_removed_by",
+    "markers_removed_by_step_back",
+    "markers_still_in_file",
+    "recorded_edit",
+    "units_set_aside",
+    "written_by",
+]
 
 
-def taken_up(
+def markers_removed_by(
     journal: Journal, document: DocumentId, verdicts: Collection[Unit]
 ) -> tuple[list[Seq], dict[Unit, Status]]:
     """Return which markers in the document go because of a decision on `verdicts`, and which statuses come back.
@@ -47,7 +55,7 @@ def taken_up(
     return gone, back
 
 
-def set_aside(journal: Journal) -> set[Unit]:
+def units_set_aside(journal: Journal) -> set[Unit]:
     """Return what is set aside for markers that nobody has taken out: it is rejected, and not yet decided on."""
     found: set[Unit] = set()
     for row in journal.store.index.markers():
@@ -57,7 +65,7 @@ def set_aside(journal: Journal) -> set[Unit]:
     return found
 
 
-def put_back(
+def markers_removed_by_step_back(
     journal: Journal, document: DocumentId, verdicts: Mapping[Unit, Status]
 ) -> tuple[list[Seq], dict[Unit, Status]]:
     """Return the same for a step back: the markers that `verdicts` itself takes out; nothing else comes back."""
@@ -69,7 +77,7 @@ def put_back(
     return gone, {}
 
 
-def still_there(journal: Journal, row: EditRow) -> StandingMarkers | None:
+def markers_still_in_file(journal: Journal, row: EditRow) -> UnresolvedMarkers | None:
     """Return the markers that an edit wrote, as far as they stand in its file (None: they are gone)."""
     edit = recorded_edit(journal, row.seq)
     tip = journal.store.index.tip(edit.document)
@@ -83,7 +91,7 @@ def still_there(journal: Journal, row: EditRow) -> StandingMarkers | None:
     places = [] if found is None else regions_in(found[1].content, openings, closings)
     if not places:
         return None
-    return StandingMarkers(
+    return UnresolvedMarkers(
         edit=edit.seq,
         decision=edit.marks.decision,
         path=os.fsdecode(tip.path),
@@ -93,7 +101,7 @@ def still_there(journal: Journal, row: EditRow) -> StandingMarkers | None:
     )
 
 
-def resolved(store: Store, document: DocumentId, before: bytes, hunks: Collection[Hunk]) -> Seq | None:
+def marker_edit_around(store: Store, document: DocumentId, before: bytes, hunks: Collection[Hunk]) -> Seq | None:
     """Return the edit between whose markers all of a change lies (None: it changes something else, or no markers).
 
     `before` is the text that `hunks` changed.

@@ -19,7 +19,7 @@ from objstore.values import value, variable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from objstore.runs import Run, Unit, UnitIndex
+    from objstore.runs import Run, UnitIndex, WeaveUnit
 
 __all__ = ["Labels", "MarkedText", "labels_in", "marked", "regions_in"]
 
@@ -133,7 +133,7 @@ def _pieces(runs: Sequence[Run], shown: Sequence[tuple[int, int, int]]) -> Itera
 
 
 def _units(runs: Iterable[Run]) -> set[UnitIndex]:
-    units: set[Unit] = set()
+    units: set[WeaveUnit] = set()
     for run in runs:
         units.add(run.inserter)
         units.update(run.deleters)

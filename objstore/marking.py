@@ -16,7 +16,7 @@ from objstore.changes import Change, Recorder, Version
 from objstore.marked_text import recorded_edit
 from objstore.markers import Labels
 from objstore.outcomes import MarkersWritten
-from objstore.records import Decision, Edit, Marks, Written
+from objstore.records import Decision, Edit, Marks, WrittenFile
 from objstore.standins import MAX_BLOB
 from objstore.terms import DocumentId, FileState, Operation, Origin, Seq, Status, Unit
 from objstore.unified import is_binary
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from objstore.hunks import Hunk
     from objstore.journal import Journal
 
-__all__ = ["MarkedFile", "Marker"]
+__all__ = ["FileWithMarkers", "MarkerWriter"]
 
 _LABEL: Final = 120
 """Characters of a label; the name of a conversation can be of any length."""
@@ -39,7 +39,7 @@ _TOOL: Final = "markers"
 
 
 @variable
-class MarkedFile:
+class FileWithMarkers:
     """A file that gets markers."""
 
     document: DocumentId
@@ -57,7 +57,7 @@ class MarkedFile:
         return MarkersWritten(edit=Seq(seq), path=os.fsdecode(self.path), regions=self.regions, aside=tuple(self.aside))
 
 
-class Marker:
+class MarkerWriter:
     """Puts markers into the documents of one decision."""
 
     def __init__(self, journal: Journal, batch: Batch, found: Iterable[Edit]) -> None:
@@ -65,16 +65,16 @@ class Marker:
         self._journal = journal
         self._batch = batch
         self._found = {edit.seq: edit for edit in found}
-        self.files: list[MarkedFile] = []
+        self.files: list[FileWithMarkers] = []
 
-    def give(self, loaded: Document, verdicts: Mapping[Unit, Status]) -> tuple[Unit, ...]:
+    def set_statuses(self, loaded: Document, verdicts: Mapping[Unit, Status]) -> tuple[Unit, ...]:
         """Give the verdicts with markers where they are in conflict; return what is set aside.
 
         Where markers can't help, the document is left in conflict.
         """
         was = loaded.standing()
         if was.content is None or is_binary(was.content):
-            loaded.give(verdicts)
+            loaded.set_statuses(verdicts)
             return ()
         statuses = loaded.statuses()
         against: set[Unit] = set()
@@ -83,19 +83,19 @@ class Marker:
             against.update(decided)
             return self._labels(decided, aside)
 
-        done = loaded.give_with_markers(verdicts, labelled)
+        done = loaded.set_with_markers(verdicts, labelled)
         if done is None:
             return ()
         text, aside = done
         now = loaded.standing()
         if now.content is None or is_binary(text.content) or max(len(now.content), len(text.content)) > MAX_BLOB:
-            loaded.give_back(statuses)
-            loaded.give(verdicts)
+            loaded.restore_statuses(statuses)
+            loaded.set_statuses(verdicts)
             return ()
         before = FileState(blob=self._batch.blob(now.content), mode=now.mode)
         after = FileState(blob=self._batch.blob(text.content, before.blob), mode=now.mode)
         self.files.append(
-            MarkedFile(
+            FileWithMarkers(
                 document=loaded.id,
                 path=now.path,
                 before=before,
@@ -109,7 +109,7 @@ class Marker:
         )
         return tuple(aside)
 
-    def over(self, written: Iterable[Written]) -> tuple[Written, ...]:
+    def over(self, written: Iterable[WrittenFile]) -> tuple[WrittenFile, ...]:
         """Return what a decision writes, markers included."""
         marked = {file.document: file for file in self.files}
         found = []
@@ -117,7 +117,7 @@ class Marker:
             file = marked.pop(each.document, None)
             found.append(each if file is None else replace(each, after=file.after))
         found += [
-            Written(
+            WrittenFile(
                 document=file.document,
                 path_before=file.path,
                 before=file.before,

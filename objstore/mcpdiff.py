@@ -16,7 +16,7 @@ from objstore.lines import split_lines
 from objstore.terms import Operation, Status
 from objstore.values import value
 
-__all__ = ["BadLine", "Entry", "Traces", "entries", "origins_of", "outcomes_of"]
+__all__ = ["BadLine", "DiffChains", "McpdiffEntry", "candidate_origins", "candidate_results", "entries"]
 
 _LONGEST_LINE: Final = 1 << 20
 _LONGEST_NAME: Final = 200
@@ -31,12 +31,12 @@ _END: Final = re.compile(rb"\n|" + _OTHER_END.pattern)
 _FIRST_HUNK: Final = re.compile(rb"^" + _HUNK.pattern, re.MULTILINE)
 
 
-class _Unfit(ValueError):
+class _DiffMismatch(ValueError):
     """A diff that does not fit what it is said to be told against."""
 
 
 @value
-class Entry:
+class McpdiffEntry:
     """One line of a log: one edit, as mcpdiff recorded it."""
 
     id: str
@@ -61,7 +61,7 @@ class BadLine(NamedTuple):
     reason: str
 
 
-def entries(log: bytes) -> Iterator[Entry | BadLine]:
+def entries(log: bytes) -> Iterator[McpdiffEntry | BadLine]:
     """Yield what each line of a log says, in order."""
     for number, line in enumerate(log.split(b"\n"), start=1):
         if not line.strip():
@@ -72,22 +72,22 @@ def entries(log: bytes) -> Iterator[Entry | BadLine]:
             yield BadLine(number, str(error) or type(error).__name__)
 
 
-def outcomes_of(before: bytes, diff: bytes) -> Iterator[bytes]:
+def candidate_results(before: bytes, diff: bytes) -> Iterator[bytes]:
     """Yield what a diff may have led to from `before`, the likeliest first; its hash tells which it was, if any.
 
     The tool's diffs lose what a text has at its very end, and what its lines end with. To the tool, a line may be over
     before its newline, at a form feed say.
     """
-    yield from _led_to(before, diff, _FORWARD)
+    yield from _candidates_along(before, diff, _FORWARD)
 
 
-def origins_of(after: bytes, diff: bytes) -> Iterator[bytes]:
+def candidate_origins(after: bytes, diff: bytes) -> Iterator[bytes]:
     """Yield what a diff may have led from to `after`, the likeliest first; its hash tells which it was, if any."""
-    yield from _led_to(after, diff, _BACK)
-    yield from _led_to(after, diff, _BACK_RUN_ON)
+    yield from _candidates_along(after, diff, _BACK)
+    yield from _candidates_along(after, diff, _BACK_RUN_ON)
 
 
-def _led_to(known: bytes, diff: bytes, way: "_Way") -> Iterator[bytes]:
+def _candidates_along(known: bytes, diff: bytes, way: "_Direction") -> Iterator[bytes]:
     is_in_pieces = any(_OTHER_END.search(text) is not None for text in (known, diff))
     for text, ending in ((known, b"\n"), (known.replace(b"\r\n", b"\n"), b"\r\n")):
         if ending == b"\r\n" and b"\r\n" not in known:
@@ -95,7 +95,7 @@ def _led_to(known: bytes, diff: bytes, way: "_Way") -> Iterator[bytes]:
         for read in (way, way._replace(by_pieces=True)) if is_in_pieces else (way,):
             try:
                 made = _applied(text, diff, read)
-            except _Unfit:
+            except _DiffMismatch:
                 continue
             for each in (made, made[:-1] if made.endswith(b"\n") else made + b"\n"):
                 yield each if ending == b"\n" else each.replace(b"\n", ending)
@@ -104,7 +104,7 @@ def _led_to(known: bytes, diff: bytes, way: "_Way") -> Iterator[bytes]:
 # ---- an entry
 
 
-def _entry(line: bytes) -> Entry:
+def _entry(line: bytes) -> McpdiffEntry:
     if len(line) > _LONGEST_LINE:
         raise ValueError(f"longer than {_LONGEST_LINE} bytes")
     given = json.loads(line.decode())
@@ -126,7 +126,7 @@ def _entry(line: bytes) -> Entry:
     index = given.get("tool_call_index")
     if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < 1 << 31:
         raise ValueError("tool_call_index is no number")
-    return Entry(
+    return McpdiffEntry(
         id=_name(given, "edit_id"),
         conversation=_name(given, "conversation_id"),
         index=index,
@@ -175,7 +175,7 @@ def _time(spelt: str) -> int:
 # ---- a diff
 
 
-class _Way(NamedTuple):
+class _Direction(NamedTuple):
     """In which direction a diff is read: along which of its two texts, which is known, to make the other."""
 
     known: bytes  # the sign of lines that are in the known text alone
@@ -200,12 +200,12 @@ class _Way(NamedTuple):
         return len(diff) if end < 0 else end + 1
 
 
-_FORWARD: Final = _Way(b"-", b"+", runs_on=False)
-_BACK: Final = _Way(b"+", b"-", runs_on=False)
-_BACK_RUN_ON: Final = _Way(b"+", b"-", runs_on=True)
+_FORWARD: Final = _Direction(b"-", b"+", runs_on=False)
+_BACK: Final = _Direction(b"+", b"-", runs_on=False)
+_BACK_RUN_ON: Final = _Direction(b"+", b"-", runs_on=True)
 
 
-def _applied(text: bytes, diff: bytes, way: _Way) -> bytes:
+def _applied(text: bytes, diff: bytes, way: _Direction) -> bytes:
     """Return what the diff makes of `text`, the known one of its two. Raises _Unfit.
 
     It is read along the lines of that: where one has no newline, what comes next stands on the same line.
@@ -221,12 +221,12 @@ def _applied(text: bytes, diff: bytes, way: _Way) -> bytes:
         count, made_count = map(_count, counts)
         start = start - 1 if count else start
         if not at <= start <= len(lines):
-            raise _Unfit
+            raise _DiffMismatch
         made += lines[at:start]
         at, position = _hunk(lines, start, diff, found.end(), count, made_count, made, way)
         found = _HUNK.match(diff, position)
         if found is None and diff[position:].strip():
-            raise _Unfit
+            raise _DiffMismatch
     return b"".join(made + lines[at:])
 
 
@@ -238,7 +238,7 @@ def _hunk(
     count: int,
     made_count: int,
     made: list[bytes],
-    way: _Way,
+    way: _Direction,
 ) -> tuple[int, int]:
     """Add what a hunk makes to `made`; return where the known lines and the diff go on. Raises _Unfit."""
     sign = b""
@@ -262,7 +262,7 @@ def _hunk(
             if before == way.made and made:
                 made[-1] = made[-1].removesuffix(b"\n")
         else:
-            raise _Unfit
+            raise _DiffMismatch
     return at, position
 
 
@@ -271,11 +271,11 @@ def _past(line: bytes, diff: bytes, position: int) -> int:
     text = line.removesuffix(b"\n")
     end = position + len(text)
     if not diff.startswith(text, position):
-        raise _Unfit
+        raise _DiffMismatch
     if diff[end : end + 1] == b"\n":
         return end + 1
     if line.endswith(b"\n") and end < len(diff):
-        raise _Unfit
+        raise _DiffMismatch
     return end
 
 
@@ -284,7 +284,7 @@ def _before(line: bytes, diff: bytes, start: int, end: int, sign: bytes) -> int:
     written = diff[start:end].removesuffix(b"\n")
     text = sign + line.removesuffix(b"\n")
     if not written[1:].endswith(text):
-        raise _Unfit
+        raise _DiffMismatch
     return start + len(written) - len(text)
 
 
@@ -292,7 +292,7 @@ def _count(spelt: bytes | None) -> int:
     return 1 if spelt is None else int(spelt)
 
 
-class Traces:
+class DiffChains:
     """The diffs of a history, by the states from which they lead, to find states that were not kept.
 
     Each diff is taken back in turn. A step back counts only if the SHA-256 of what it gives is the recorded one.
@@ -300,14 +300,14 @@ class Traces:
 
     def __init__(
         self,
-        entries: Iterable[Entry],
+        entries: Iterable[McpdiffEntry],
         held: Callable[[str | None], bytes | None],
-        diff: Callable[[Entry], bytes | None],
+        diff: Callable[[McpdiffEntry], bytes | None],
     ) -> None:
         """`held`: the bytes that have a SHA-256, where they are kept; `diff`: the diff of an entry, where it is."""
         self._held: Final = held
         self._diff: Final = diff
-        self._led_on: Final[dict[str | None, list[Entry]]] = {}
+        self._led_on: Final[dict[str | None, list[McpdiffEntry]]] = {}
         self._nowhere: Final[set[str | None]] = set()  # states since which none is held
         for entry in entries:
             if None not in {entry.before, entry.after}:
@@ -315,7 +315,7 @@ class Traces:
 
     def content(self, digest: str) -> bytes | None:
         """Return the bytes that have a SHA-256, told by what was made of them; None: no diffs lead back to them."""
-        while (way := self._way_from(digest)) is not None:
+        while (way := self._nearest_held_state(digest)) is not None:
             held, steps = way
             for entry in steps:
                 before = self._before(entry, held)
@@ -327,9 +327,9 @@ class Traces:
                 return held
         return None
 
-    def _way_from(self, digest: str) -> tuple[bytes, list[Entry]] | None:
+    def _nearest_held_state(self, digest: str) -> tuple[bytes, list[McpdiffEntry]] | None:
         """Return the nearest state that is held of those since, and the entries that led there, the last one first."""
-        came: dict[str | None, Entry] = {}  # by the state that it led to
+        came: dict[str | None, McpdiffEntry] = {}  # by the state that it led to
         ahead: list[str | None] = [] if digest in self._nowhere else [digest]
         for state in ahead:  # which grows
             held = self._held(state)
@@ -342,16 +342,16 @@ class Traces:
         self._nowhere.update(ahead)
         return None
 
-    def _before(self, entry: Entry, after: bytes) -> bytes | None:
+    def _before(self, entry: McpdiffEntry, after: bytes) -> bytes | None:
         """Return what a file held before an entry that made it `after`; None: its diff does not say."""
         diff = self._diff(entry)
-        origins = () if diff is None else origins_of(after, diff)
+        origins = () if diff is None else candidate_origins(after, diff)
         return next((made for made in origins if sha256(made).hexdigest() == entry.before), None)
 
 
-def _steps(first: str, last: str | None, came: dict[str | None, Entry]) -> list[Entry]:
+def _steps(first: str, last: str | None, came: dict[str | None, McpdiffEntry]) -> list[McpdiffEntry]:
     """Return the entries that led from one state to another, the last one first."""
-    steps: list[Entry] = []
+    steps: list[McpdiffEntry] = []
     while last != first:
         steps.append(came[last])
         last = came[last].before

@@ -8,7 +8,7 @@ import time
 from typing import Final
 
 from objstore.journal import Journal
-from objstore.looks import Looks
+from objstore.looks import StatCache
 from objstore.ondisk import linked
 from objstore.records import Decision, Edit
 from objstore.writerlock import GAP_SECONDS
@@ -37,7 +37,7 @@ class Meanwhile:
         with journal.writing():
             self._until = journal.store.index.moment()
 
-    def paths(self, looks: Looks) -> set[bytes]:
+    def paths(self, stat_cache: StatCache) -> set[bytes]:
         """Return where files stood or stand of which something was recorded since the last time, or the beginning.
 
         One with several names changed under each of them, so those that it has in `looks` are among these. The caller
@@ -54,4 +54,4 @@ class Meanwhile:
                 paths.update(path for file in record.written for path in (file.path_before, file.path_after))
         found = {path for path in paths if path is not None}
         inodes = linked(self._journal.tree, found)
-        return found.union(looks.names_of(inodes)) if inodes else found
+        return found.union(stat_cache.names_of(inodes)) if inodes else found

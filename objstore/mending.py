@@ -10,12 +10,12 @@ from typing import TypeVar
 from objstore.errors import BlobMissing, IndexDamaged, IndexUnusable
 from objstore.journal import Journal
 
-__all__ = ["going_on", "with_sound_index"]
+__all__ = ["rebuild_index_and_retry", "retry_with_rebuilt_index"]
 
 T = TypeVar("T")
 
 
-def with_sound_index(journal: Journal, act: Callable[[], T]) -> tuple[T, str]:
+def retry_with_rebuilt_index(journal: Journal, act: Callable[[], T]) -> tuple[T, str]:
     """Return what `act` gives, and what was wrong with the index before it did; "": nothing.
 
     A blob that is needed and missing is in the log, too, unless that is damaged itself. Raises IndexDamaged and
@@ -27,11 +27,11 @@ def with_sound_index(journal: Journal, act: Callable[[], T]) -> tuple[T, str]:
         damage = error.what
     except BlobMissing as error:
         damage = f"blob {error.blob.hex()} is not in it"
-    journal.make_anew(index=True, mark=False)
+    journal.recreate(index=True, mark=False)
     return act(), damage
 
 
-def going_on(journal: Journal, act: Callable[[], T]) -> T:
+def rebuild_index_and_retry(journal: Journal, act: Callable[[], T]) -> T:
     """Return what `act` gives; where that finds the index damaged, act again, with one that is rebuilt from the log.
 
     Only where nothing was recorded meanwhile: what is in the log is done. Raises what `act` raises.

@@ -13,7 +13,7 @@ from typing import Final, Self
 
 from blake3 import blake3
 
-__all__ = ["Moves"]
+__all__ = ["FrameMoves"]
 
 _MAGIC: Final = b"casmove1"
 _HEAD: Final = Struct("<8s32sQQ")
@@ -25,7 +25,7 @@ _STRETCH: Final = 13
 """Binary logarithm of so many bytes of a file that few frames begin in."""
 
 
-class Moves:
+class FrameMoves:
     """The frames that stayed: where they began in the older file, and where they begin in the newer one.
 
     Positions are offsets in the files, in bytes; in both files the frames have the same order.
@@ -47,7 +47,7 @@ class Moves:
         self._old.extend(old)
         self._new.extend(new)
 
-    def respell(self, new: int) -> None:
+    def mark_reencoded(self, new: int) -> None:
         """Note that the frame now at `new` is another spelling of its blob."""
         self._respelt.append(new)
 

@@ -8,14 +8,14 @@ from contextlib import suppress
 from typing import Final
 
 __all__ = [
+    "APPLIED_MARKER_NAME",
     "BESIDE",
     "IGNORE_NAME",
     "INDEX_NAME",
     "LOG_NAME",
-    "LOOKS_NAME",
-    "MARK_NAME",
+    "STAT_CACHE_NAME",
     "STORE_NAME",
-    "folds_names",
+    "is_case_insensitive",
     "is_reserved",
     "is_store",
     "is_version_control",
@@ -30,8 +30,8 @@ LOG_NAME: Final = "segments"
 IGNORE_NAME: Final = ".gitignore"
 """The file in a store that makes git ignore all of it."""
 INDEX_NAME: Final = "index.sqlite"
-LOOKS_NAME: Final = "cache/looks"
-MARK_NAME: Final = "applied"
+STAT_CACHE_NAME: Final = "cache/looks"
+APPLIED_MARKER_NAME: Final = "applied"
 """Of a workspace's store, its log, its index, what the last look has kept, and how far files have followed the log."""
 
 _SCRATCH_NAME: Final = "tmp"
@@ -89,7 +89,7 @@ def is_reserved(name: str) -> bool:
     return is_store(name) or is_version_control(name)
 
 
-def folds_names(root: int) -> bool:
+def is_case_insensitive(root: int) -> bool:
     """Return whether the store in an open folder is found by another spelling of its name (False: there is none)."""
     other = STORE_NAME.upper()
     return _is_found(root, other) and other not in _names_in(root)

@@ -13,7 +13,7 @@ from objstore.indexrows import EditRow
 from objstore.journal import Journal
 from objstore.recordedpaths import beginning
 from objstore.records import Edit
-from objstore.spots import link_on
+from objstore.spots import first_symlink_on
 from objstore.terms import Seq, Unit, number_of
 from objstore.views import State
 
@@ -108,8 +108,8 @@ def recorded_path(journal: Journal, spelling: str) -> bytes:
     Raises PathInvalid, PathOutside, PathReserved, PermissionRefused.
     """
     try:
-        with journal.tree.locate(spelling, changing=True) as spot:
-            path = os.fsencode(spot.path)
+        with journal.tree.locate(spelling, changing=True) as resolved:
+            path = os.fsencode(resolved.path)
     except (FileMissing, PathInvalid):
         # Something else stands on the way: what was recorded there can be named by its spelling alone.
         spelt = os.path.normpath(journal.tree.within(spelling))
@@ -165,7 +165,7 @@ def linked_spelling(journal: Journal, spelling: str) -> str | None:
     # Up to there it is as the system goes: behind a link, `..` is the folder above the one that it leads to.
     above = journal.files.relative("/".join(parts[:last]), gone=True) if last else os.curdir
     spelt = os.path.normpath(os.path.join(above, *parts[last:]))
-    return spelt if link_on(journal.tree, beginning(os.fsencode(spelt))) else None
+    return spelt if first_symlink_on(journal.tree, beginning(os.fsencode(spelt))) else None
 
 
 def as_spelt(journal: Journal, spelling: str, path: bytes) -> bytes:

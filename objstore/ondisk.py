@@ -17,27 +17,27 @@ from objstore.errors import (
     PathOutside,
 )
 from objstore.ids import BlobId, blob_id
-from objstore.paths import Found, Spot, Tree, look_at, read_at
-from objstore.standins import MAX_BLOB, MAX_CHUNKED, is_stand_in, stand_in, text_of_state
+from objstore.paths import FileOnDisk, ResolvedPath, Tree, look_at, read_at
+from objstore.standins import MAX_BLOB, MAX_CHUNKED, is_placeholder, placeholder, text_of_state
 from objstore.terms import FileState
 from objstore.values import replace
 
 __all__ = ["disk_state", "file_at", "large_files", "linked", "stands_below", "state_at"]
 
 
-def disk_state(tree: Tree, path: bytes) -> tuple[FileState, Found] | None:
+def disk_state(tree: Tree, path: bytes) -> tuple[FileState, FileOnDisk] | None:
     """Return the file that stands at a recorded path, or None where nothing does.
 
     Raises PathIsSymlink, PathIsDirectory and what else Tree.read raises, except FileMissing.
     """
     try:
-        with tree.locate(os.fsdecode(path), as_spelt=False) as spot:
-            return state_at(spot)
+        with tree.locate(os.fsdecode(path), as_spelt=False) as resolved:
+            return state_at(resolved)
     except FileMissing:
         return None
 
 
-def file_at(tree: Tree, path: bytes) -> tuple[FileState, Found] | None:
+def file_at(tree: Tree, path: bytes) -> tuple[FileState, FileOnDisk] | None:
     """Return the file that stands at a recorded path, or None where nothing does, or something that is no file.
 
     A folder or a link in the file's place, or a file or a link in its folder's, means that the file is gone.
@@ -45,33 +45,33 @@ def file_at(tree: Tree, path: bytes) -> tuple[FileState, Found] | None:
     """
     name = os.fsdecode(path)
     try:
-        with tree.locate(name, as_spelt=False) as spot:
-            return state_at(spot) if spot.path == name else None
+        with tree.locate(name, as_spelt=False) as resolved:
+            return state_at(resolved) if resolved.path == name else None
     except (FileMissing, PathIsDirectory, PathIsSymlink, PathNotRegular, PathInvalid, PathOutside):
         return None
 
 
-def stands_below(spot: Spot) -> tuple[list[bytes], list[bytes]]:
+def stands_below(resolved: ResolvedPath) -> tuple[list[bytes], list[bytes]]:
     """Return what stands in the folder at `spot` and below: paths of files and links, and of folders, inner ones first.
 
     The folder itself is the last. Raises FileMissing, PathNotRegular, PermissionRefused, DiskFailed.
     """
     files: list[bytes] = []
     folders: list[bytes] = []
-    top = len(os.fsencode(spot.name))
-    path = os.fsencode(spot.path)
+    top = len(os.fsencode(resolved.name))
+    path = os.fsencode(resolved.path)
     try:
         for folder, below, names, fd in os.fwalk(
-            os.fsencode(spot.name), topdown=False, onerror=_raise, follow_symlinks=False, dir_fd=spot.folder
+            os.fsencode(resolved.name), topdown=False, onerror=_raise, follow_symlinks=False, dir_fd=resolved.folder
         ):
             # Links that lead to folders are told among these, and not walked into.
             links = [name for name in below if stat.S_ISLNK(os.lstat(name, dir_fd=fd).st_mode)]
             files += [path + folder[top:] + b"/" + name for name in [*names, *links]]
             folders.append(path + folder[top:])
     except FileNotFoundError as error:
-        raise FileMissing(spot.path) from error
+        raise FileMissing(resolved.path) from error
     except OSError as error:
-        raise PathNotRegular(spot.path) if is_absence(error) else failure(error, spot.path) from error
+        raise PathNotRegular(resolved.path) if is_absence(error) else failure(error, resolved.path) from error
     return files, folders
 
 
@@ -79,20 +79,22 @@ def _raise(error: OSError) -> None:
     raise error
 
 
-def state_at(spot: Spot, likely: BlobId | None = None, content: bytes | None = None) -> tuple[FileState, Found] | None:
+def state_at(
+    resolved: ResolvedPath, likely: BlobId | None = None, content: bytes | None = None
+) -> tuple[FileState, FileOnDisk] | None:
     """Return what stands at `spot` (None: nothing). Raises as disk_state.
 
     A large file is read piece by piece, and its stand-in is what is returned as its content.
     `likely`: a blob that it may well be, and `content`, where at hand, its bytes: what equals them need not be hashed.
     """
     try:
-        found = read_at(spot, limit=MAX_BLOB)
+        found = read_at(resolved, limit=MAX_BLOB)
     except FileMissing:
         return None
     except FileTooLarge:
-        return _large_state_at(spot)
+        return _large_state_at(resolved)
     blob = likely if likely is not None and found.content == content else blob_id(found.content)
-    if is_stand_in(found.content):
+    if is_placeholder(found.content):
         found = replace(found, content=text_of_state(found.content, blob))
     return FileState(blob=blob, mode=found.mode), found
 
@@ -107,10 +109,10 @@ def large_files(tree: Tree, paths: Iterable[str]) -> list[bytes]:
                 continue
         except (OSError, ValueError):
             continue
-        with suppress(CasError), tree.locate(path) as spot:
-            seen = look_at(spot)
+        with suppress(CasError), tree.locate(path) as resolved:
+            seen = look_at(resolved)
             if seen is not None and seen.st_size > MAX_BLOB and stat.S_ISREG(seen.st_mode):
-                found.append(os.fsencode(spot.path))
+                found.append(os.fsencode(resolved.path))
     return found
 
 
@@ -125,12 +127,12 @@ def linked(tree: Tree, paths: Iterable[bytes]) -> set[int]:
     return inodes
 
 
-def _large_state_at(spot: Spot) -> tuple[FileState, Found] | None:
+def _large_state_at(resolved: ResolvedPath) -> tuple[FileState, FileOnDisk] | None:
     from objstore.sources import hashed_at
 
     try:
-        blob, looked = hashed_at(spot, limit=MAX_CHUNKED)
+        blob, looked = hashed_at(resolved, limit=MAX_CHUNKED)
     except FileMissing:
         return None
-    found = Found(content=stand_in(blob), stat=looked)
+    found = FileOnDisk(content=placeholder(blob), stat=looked)
     return FileState(blob=blob, mode=found.mode), found

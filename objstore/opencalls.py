@@ -23,11 +23,11 @@ from objstore.ids import blob_id
 from objstore.journal import Journal
 from objstore.names import STORE_NAME
 from objstore.outcomes import NOBODY, CallInfo
-from objstore.premises import own_bytes, own_folder, put_derived, refuse_link
+from objstore.premises import open_store_folder, read_store_file, require_no_symlink, write_derived_file
 from objstore.values import field, replace, value
 from objstore.writerlock import WriterLock
 
-__all__ = ["AgentCall", "Claims", "OpenCalls", "recordable", "recordable_name"]
+__all__ = ["AgentCall", "CallAttribution", "OpenCalls", "sanitized_name", "sanitized_text"]
 
 _FOLDER: Final = "agents"
 _OPEN: Final = "open-"
@@ -91,15 +91,15 @@ class AgentCall:
         return (self.since or 0) <= moment + tick and (not self.is_over or moment - tick <= self.ended)
 
     @property
-    def may_claim(self) -> bool:
+    def is_known_to_run(self) -> bool:
         """Return whether it is known that it runs, or ran: changes may be its doing."""
         return self.is_over or not self.is_asked
 
     @property
     def info(self) -> CallInfo:
         """Return how its edits are recorded."""
-        notes = {name: recordable(note) for name, note in self.notes.items()}
-        return CallInfo(tool=recordable(self.tool), conversation=self.conversation, notes=notes)
+        notes = {name: sanitized_text(note) for name, note in self.notes.items()}
+        return CallInfo(tool=sanitized_text(self.tool), conversation=self.conversation, notes=notes)
 
 
 class OpenCalls:
@@ -134,7 +134,7 @@ class OpenCalls:
     @staticmethod
     def name_of(call: AgentCall) -> str:
         """Return the name of a call's file."""
-        return _OPEN + _key(recordable_name(call.conversation), call.id)
+        return _OPEN + _key(sanitized_name(call.conversation), call.id)
 
     def is_open(self, call: AgentCall) -> bool:
         """Return whether a call is kept under its own name."""
@@ -152,7 +152,7 @@ class OpenCalls:
         if not os.path.lexists(os.path.join(self._folder, name)) or self._ended(name):
             return False
         with suppress(OSError, CasError):
-            put_derived(self._disk, self._store, _FOLDER, _over(name), b"")
+            write_derived_file(self._disk, self._store, _FOLDER, _over(name), b"")
         return True
 
     def remove(self, name: str) -> None:
@@ -176,7 +176,7 @@ class OpenCalls:
             done = list(dict.fromkeys([*done, *map(_words, calls)]))[-_MOST_DONE:]
             self._write(_done_name(conversation), {"calls": done, "earlier": earlier})
 
-    def note_turn(self, conversation: str) -> None:
+    def begin_turn(self, conversation: str) -> None:
         """Note that another turn begins: from now on a client may give the names of calls again that were over.
 
         Raises as `note`.
@@ -208,7 +208,7 @@ class OpenCalls:
         held = self._read(_told_name(conversation), _LONGEST_TOLD)
         return set(_texts(held.get("units"))), _texts(held.get("joined"))
 
-    def note_told(self, conversation: str, told: Collection[str], gone: Collection[str] = ()) -> None:
+    def save_reported_rejections(self, conversation: str, told: Collection[str], gone: Collection[str] = ()) -> None:
         """Keep which units the conversation knows to be rejected now, and which no longer. Raises as `note`."""
         with self._one_by_one():
             units, joined = self.told(conversation)
@@ -225,7 +225,7 @@ class OpenCalls:
             owners = [
                 (name, owner) for name, owner in (held if isinstance(held, dict) else {}).items() if name != other
             ]
-            own = _key(recordable_name(conversation))
+            own = _key(sanitized_name(conversation))
             if other in joined or (isinstance(held, dict) and held.get(other, own) != own):
                 return
             self._write(_JOINED, {"joined": dict([*owners, (other, own)][-_MOST_JOINED_OF_ALL:])})
@@ -258,7 +258,7 @@ class OpenCalls:
         """Return the path of a lock, in a folder that is there. Raises StoreLinked."""
         with suppress(FileExistsError):
             self._disk.make_store_folder(self._folder)
-        refuse_link(self._folder)
+        require_no_symlink(self._folder)
         return os.path.join(self._folder, name)
 
     def _ended(self, name: str) -> int:
@@ -274,7 +274,7 @@ class OpenCalls:
 
     def _is_ahead(self, moment: int) -> bool:
         """Return whether a moment is still to come, in the file system's time."""
-        with suppress(OSError, CasError), own_folder(self._folder) as folder:
+        with suppress(OSError, CasError), open_store_folder(self._folder) as folder:
             return moment > self._disk.clock(folder, self._folder)
         return False
 
@@ -292,14 +292,14 @@ class OpenCalls:
     def _read(self, name: str, longest: int = _LONGEST_FILE) -> dict[str, Any]:
         """Return what a file holds; nothing where it is gone, or is not as we write it."""
         try:
-            held = json.loads(own_bytes(os.path.join(self._folder, name), longest))
+            held = json.loads(read_store_file(os.path.join(self._folder, name), longest))
         except (OSError, StoreLinked, StoreNotRegular, ValueError, RecursionError):
             return {}
         return held if isinstance(held, dict) else {}
 
     def _write(self, name: str, held: Mapping[str, Any]) -> None:
         """Put a file in its place, whole; it need not outlive a power cut."""
-        put_derived(self._disk, self._store, _FOLDER, name, json.dumps(held).encode())
+        write_derived_file(self._disk, self._store, _FOLDER, name, json.dumps(held).encode())
 
 
 def _texts(held: object) -> list[str]:
@@ -348,13 +348,13 @@ def _call_of(held: Mapping[str, Any]) -> AgentCall | None:
     return None
 
 
-def recordable_name(conversation: str) -> str:
+def sanitized_name(conversation: str) -> str:
     """Return a conversation's name as it may be recorded: printable, not too long, and not the one of nobody."""
     cleaned = "".join(char for char in conversation if char.isprintable())[:_LONGEST_NAME]
     return f"{cleaned}-agent" if cleaned == EXTERNAL_CONVERSATION else cleaned
 
 
-def recordable(text: str) -> str:
+def sanitized_text(text: str) -> str:
     """Return a text as a record can hold it: not too long, and without half characters, as JSON may have them."""
     return text[:_LONGEST_NOTE].encode("utf-8", "replace").decode()
 
@@ -364,15 +364,15 @@ def _key(*parts: str) -> str:
 
 
 def _session_name(conversation: str) -> str:
-    return _SESSION + _key(recordable_name(conversation))
+    return _SESSION + _key(sanitized_name(conversation))
 
 
 def _done_name(conversation: str) -> str:
-    return _DONE + _key(recordable_name(conversation))
+    return _DONE + _key(sanitized_name(conversation))
 
 
 def _told_name(conversation: str) -> str:
-    return _TOLD + _key(recordable_name(conversation))
+    return _TOLD + _key(sanitized_name(conversation))
 
 
 def _over(name: str) -> str:
@@ -385,7 +385,7 @@ def _words(call: AgentCall) -> str:
     return _key(call.id, call.tool, call.notes.get("command", ""), *(["*"] if call.paths is None else call.paths))
 
 
-class Claims:
+class CallAttribution:
     """What some open calls may have done."""
 
     def __init__(self, standing: Iterable[AgentCall]) -> None:
@@ -402,9 +402,9 @@ class Claims:
         """Return every path that a call has named."""
         return list(self._named)
 
-    def is_waited_for(self, path: str) -> bool:
+    def has_no_confirmed_call(self, path: str) -> bool:
         """Return whether nobody has named the path but calls of which it isn't known that they run."""
-        return not any(call.may_claim for call in self._named.get(path, ()))
+        return not any(call.is_known_to_run for call in self._named.get(path, ()))
 
     def of(self, path: str, moment: int, tick: int = 0) -> CallInfo:
         """Return whose a change of the file is that was made at a moment (as `AgentCall.ran_at` has it)."""
@@ -419,7 +419,7 @@ class Claims:
 
 def _only(callers: Sequence[AgentCall]) -> CallInfo:
     """Return whose a change is that any of the calls may have made: the newest's that runs, if all are of one agent."""
-    running = [call for call in callers if call.may_claim]
+    running = [call for call in callers if call.is_known_to_run]
     if not running or len({call.conversation for call in callers}) != 1:
         return NOBODY
     return max(running, key=lambda call: call.began).info

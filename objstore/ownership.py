@@ -11,7 +11,7 @@ from contextlib import suppress
 from objstore.errors import StoreNotOwned
 from objstore.names import STORE_NAME
 
-__all__ = ["SAFE_DIRECTORIES", "SETTINGS_FILE", "own_settings", "refuse_others_store"]
+__all__ = ["SAFE_DIRECTORIES", "SETTINGS_FILE", "refuse_others_store", "user_settings_path"]
 
 SETTINGS_FILE = "config.toml"
 """The name of a file of settings, the user's or a store's."""
@@ -36,7 +36,7 @@ def refuse_others_store(root: str) -> None:
         raise StoreNotOwned(real, owner, _list())
 
 
-def own_settings() -> str:
+def user_settings_path() -> str:
     """Return the path of the user's own settings."""
     base = os.environ.get("XDG_CONFIG_HOME", "")
     # What is not absolute does not count, as the XDG base directory specification has it.
@@ -53,4 +53,4 @@ def _allowed() -> list[str]:
 
 
 def _list() -> str:
-    return os.path.join(os.path.dirname(own_settings()), SAFE_DIRECTORIES)
+    return os.path.join(os.path.dirname(user_settings_path()), SAFE_DIRECTORIES)

@@ -10,12 +10,12 @@ from objstore.hunks import Hunk
 from objstore.ids import BlobId
 from objstore.terms import DocumentId, FileState, Operation, Seq, Status, Unit
 
-__all__ = ["PastDecision", "PastEdit", "past_decision", "past_edit"]
+__all__ = ["ReplayDecision", "ReplayEdit", "replay_decision", "replay_edit"]
 
 _STATUSES: Final = {status.value: status for status in Status}
 
 
-class PastEdit(NamedTuple):
+class ReplayEdit(NamedTuple):
     """An edit as a replay sees it; the fields are those of `records.Edit`."""
 
     seq: Seq
@@ -31,7 +31,7 @@ class PastEdit(NamedTuple):
     is_meant: bool  # whether a tool may have said which lines it changed
 
 
-def past_edit(fields: dict[str, Any], known: FileState | None) -> PastEdit:
+def replay_edit(fields: dict[str, Any], known: FileState | None) -> ReplayEdit:
     """Return the edit that a record's fields tell, which were found right before: they are not checked again.
 
     `known`: a state that is likely one of the edit's own, to be used again; None: there is none.
@@ -40,7 +40,7 @@ def past_edit(fields: dict[str, Any], known: FileState | None) -> PastEdit:
     flat, source = get("hunks", ()), get("source")
     before, after = _state(get("before"), known), _state(get("after"), known)
     is_same = before is not None and after is not None and before.mode == after.mode and source is None
-    return PastEdit(
+    return ReplayEdit(
         fields["seq"],
         fields["document"],
         fields["path"],
@@ -55,7 +55,7 @@ def past_edit(fields: dict[str, Any], known: FileState | None) -> PastEdit:
     )
 
 
-class PastDecision(NamedTuple):
+class ReplayDecision(NamedTuple):
     """A decision as a replay sees it."""
 
     number: int
@@ -64,13 +64,13 @@ class PastDecision(NamedTuple):
     written: dict[DocumentId, BlobId | None]  # what became of each file that changed; None: it was removed
 
 
-def past_decision(fields: dict[str, Any]) -> PastDecision:
+def replay_decision(fields: dict[str, Any]) -> ReplayDecision:
     """Return the decision that a record's fields tell, which were found right before: they are not checked again."""
     verdicts: dict[Seq, dict[Unit, Status]] = {}
     for seq, hunk, status in fields["verdicts"]:
         verdicts.setdefault(seq, {})[Unit(seq, hunk)] = _STATUSES[status]
     written = {one["document"]: one["after"][0] if "after" in one else None for one in fields.get("written", ())}
-    return PastDecision(fields["number"], len(fields["verdicts"]), verdicts, written)
+    return ReplayDecision(fields["number"], len(fields["verdicts"]), verdicts, written)
 
 
 def _state(spelt: list[Any] | None, known: FileState | None) -> FileState | None:

@@ -31,7 +31,7 @@ from objstore.errors import (
 from objstore.names import (
     LOG_NAME,
     STORE_NAME,
-    folds_names,
+    is_case_insensitive,
     is_reserved,
     is_store,
     is_version_control,
@@ -51,10 +51,10 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_FILE",
     "MAX_PATH",
-    "Found",
-    "Spot",
+    "FileOnDisk",
+    "PathResolver",
+    "ResolvedPath",
     "Tree",
-    "Walk",
     "find_root",
     "look_at",
     "missing_at",
@@ -62,7 +62,7 @@ __all__ = [
     "open_folder",
     "read_at",
     "real_path",
-    "see_free",
+    "require_not_reserved",
 ]
 
 MAX_FILE: Final = 256 << 20
@@ -82,7 +82,7 @@ _READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY |
 
 
 @value
-class Spot:
+class ResolvedPath:
     """A place for a file: its open folder, its name in it, and its canonical path."""
 
     folder: int  # an open descriptor; valid while the Tree's context manager is
@@ -92,7 +92,7 @@ class Spot:
 
 
 @value
-class Found:
+class FileOnDisk:
     """A regular file as it stood at one moment."""
 
     content: bytes  # of a large one, its stand-in
@@ -153,7 +153,7 @@ def _open_real(path: str) -> int:
     return fd
 
 
-def see_free(path: str) -> None:
+def require_not_reserved(path: str) -> None:
     """Raise PathReserved where `path` leads into a store, anybody's, or into a folder of version control.
 
     For what is written to a place that a person names: the next reader of the store would take it for damage.
@@ -182,7 +182,7 @@ class Tree:
             raise FileMissing(self._given) from error
         except OSError as error:
             raise failure(error, self._given) from error
-        self.folds_names: Final = folds_names(self.fd)
+        self.is_case_insensitive: Final = is_case_insensitive(self.fd)
         self._found: Final = os.fstat(self.fd)
         self._listed: tuple[float, Container[tuple[int, int]]] = _NEVER, ()  # when, and which of the store's files
 
@@ -198,7 +198,7 @@ class Tree:
         except OSError:
             return False
 
-    def see_there(self) -> None:
+    def require_in_place(self) -> None:
         """Raise StoreReplaced where the folder's name leads to it no more."""
         if not self.is_there:
             raise StoreReplaced(self.root)
@@ -218,7 +218,7 @@ class Tree:
         """Return whether a canonical path is one that may be reached."""
         return not self.parts or any(path == part or path.startswith(f"{part}/") for part in self.parts)
 
-    def see_users(self, found: os.stat_result, path: str, *, since: float | None = None) -> None:
+    def require_users_file(self, found: os.stat_result, path: str, *, since: float | None = None) -> None:
         """Raise PathReserved where what was looked at is a file of the store's: it may have a second name outside.
 
         `since`: the store was listed then, by the monotonic clock, or later; None: or a moment ago.
@@ -265,8 +265,8 @@ class Tree:
         changing: bool = False,
         gone: bool = False,
         as_spelt: bool = True,
-        is_vacated: Callable[[bytes], bool] = lambda _: False,
-    ) -> "Walk":
+        will_be_vacated: Callable[[bytes], bool] = lambda _: False,
+    ) -> "PathResolver":
         """Find the folder and the last name that `path` leads to, and hold the folder open.
 
         Links in its folders are followed as long as they stay inside; the last name only with `follow`.
@@ -276,33 +276,37 @@ class Tree:
         at a path is going, so that it counts as missing where a folder is to be.
         Raises PathInvalid, PathOutside, PathReserved, FileMissing, FileChanged, PermissionRefused, DiskFailed.
         """
-        spells = as_spelt and self.folds_names
-        return Walk(self, path, follow=follow, changing=changing, gone=gone, spells=spells, is_vacated=is_vacated)
+        spells = as_spelt and self.is_case_insensitive
+        return PathResolver(
+            self, path, follow=follow, changing=changing, gone=gone, spells=spells, will_be_vacated=will_be_vacated
+        )
 
-    def read(self, path: str, *, limit: int = MAX_FILE, follow: bool = True) -> tuple[str, Found]:
+    def read(self, path: str, *, limit: int = MAX_FILE, follow: bool = True) -> tuple[str, FileOnDisk]:
         """Return the canonical path of a regular file, and the file.
 
         Raises FileMissing, PathIsDirectory, PathNotRegular, PathIsSymlink (without `follow`), FileTooLarge,
         FileChanged (it keeps changing while it is read), and what `locate` and `see_users` raise.
         """
-        with self.locate(path, follow=follow) as spot:
+        with self.locate(path, follow=follow) as resolved:
             try:
-                found = read_at(spot, limit=limit)
+                found = read_at(resolved, limit=limit)
             except FileMissing as error:
-                raise missing_at(spot) from error
-            self.see_users(found.stat, spot.path)
-            return spot.path, found
+                raise missing_at(resolved) from error
+            self.require_users_file(found.stat, resolved.path)
+            return resolved.path, found
 
     def entries(self, path: str) -> "list[DirectoryEntry]":
         """Return what is in a folder, by name, without the store.
 
         Raises FileMissing, PathInvalid (it is no folder), PermissionRefused, DiskFailed and what `locate` raises.
         """
-        with self.locate(path, follow=True) as spot:
+        with self.locate(path, follow=True) as resolved:
             try:
-                fd = os.open(spot.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=spot.folder)
+                fd = os.open(
+                    resolved.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=resolved.folder
+                )
             except FileNotFoundError as error:
-                raise FileMissing(path, missing_at(spot).other) from error
+                raise FileMissing(path, missing_at(resolved).other) from error
             except OSError as error:
                 if is_absence(error):
                     raise PathInvalid(path, "not a directory") from error
@@ -317,47 +321,49 @@ class Tree:
         return sorted((entry for entry in found if entry is not None), key=lambda entry: entry.name)
 
 
-def read_at(spot: Spot, *, limit: int = MAX_FILE) -> Found:
+def read_at(resolved: ResolvedPath, *, limit: int = MAX_FILE) -> FileOnDisk:
     """Return the regular file at `spot`, read whole while nobody wrote to it. Raises as Tree.read."""
-    if spot.missing:
-        raise FileMissing(spot.path)
+    if resolved.missing:
+        raise FileMissing(resolved.path)
     for _ in range(_TRIES):
-        fd = open_file(spot)
+        fd = open_file(resolved)
         try:
             before = os.fstat(fd)
             if stat.S_ISDIR(before.st_mode):
-                raise PathIsDirectory(spot.path)
+                raise PathIsDirectory(resolved.path)
             if not stat.S_ISREG(before.st_mode):
-                raise PathNotRegular(spot.path)
+                raise PathNotRegular(resolved.path)
             if before.st_size > limit:
-                raise FileTooLarge(spot.path, before.st_size, limit)
+                raise FileTooLarge(resolved.path, before.st_size, limit)
             content = read_all(fd, before.st_size)
             after = os.fstat(fd)
         except OSError as error:
-            raise failure(error, spot.path) from error
+            raise failure(error, resolved.path) from error
         finally:
             os.close(fd)
         if len(content) == after.st_size and is_same_file(before, after):
-            return Found(content=content, stat=after)
-    raise FileChanged(spot.path)
+            return FileOnDisk(content=content, stat=after)
+    raise FileChanged(resolved.path)
 
 
-def open_file(spot: Spot) -> int:
+def open_file(resolved: ResolvedPath) -> int:
     """Return a descriptor for reading what stands at `spot`; never through a link, and never waiting for a FIFO.
 
     Raises FileMissing, PathIsSymlink, PermissionRefused, PathNotRegular, DiskFailed.
     """
     try:
-        return os.open(spot.name, _READ_FLAGS, dir_fd=spot.folder)
+        return os.open(resolved.name, _READ_FLAGS, dir_fd=resolved.folder)
     except FileNotFoundError as error:
-        raise FileMissing(spot.path) from error
+        raise FileMissing(resolved.path) from error
     except OSError as error:
-        raise _unreadable(spot, error) from error
+        raise _unreadable(resolved, error) from error
 
 
-def missing_at(spot: Spot) -> FileMissing:
+def missing_at(resolved: ResolvedPath) -> FileMissing:
     """Return the error that nothing stands at `spot`: it tells of what stands there in another Unicode form."""
-    return FileMissing(spot.path, other_form(spot.folder, spot.missing[0] if spot.missing else spot.name))
+    return FileMissing(
+        resolved.path, other_form(resolved.folder, resolved.missing[0] if resolved.missing else resolved.name)
+    )
 
 
 def open_folder(parent: int, name: str, path: str) -> int:
@@ -373,16 +379,16 @@ def open_folder(parent: int, name: str, path: str) -> int:
         raise failure(error, path) from error
 
 
-def look_at(spot: Spot) -> os.stat_result | None:
+def look_at(resolved: ResolvedPath) -> os.stat_result | None:
     """Return what stands at `spot` without following a link (None: nothing). Raises PermissionRefused, DiskFailed."""
-    if spot.missing:
+    if resolved.missing:
         return None
     try:
-        return os.lstat(spot.name, dir_fd=spot.folder)
+        return os.lstat(resolved.name, dir_fd=resolved.folder)
     except OSError as error:
         if is_absence(error):
             return None
-        raise failure(error, spot.path) from error
+        raise failure(error, resolved.path) from error
 
 
 def find_root(start: str) -> str:
@@ -407,18 +413,18 @@ def _size(name: str) -> int:
     return len(name) if name.isascii() else len(os.fsencode(name))
 
 
-def _unreadable(spot: Spot, error: OSError) -> Exception:
+def _unreadable(resolved: ResolvedPath, error: OSError) -> Exception:
     if error.errno == errno.ELOOP:
-        return PathIsSymlink(spot.path)
+        return PathIsSymlink(resolved.path)
     try:
-        found = os.lstat(spot.name, dir_fd=spot.folder)
+        found = os.lstat(resolved.name, dir_fd=resolved.folder)
     except OSError as gone:
-        return FileChanged(spot.path) if is_absence(gone) else failure(gone, spot.path)
+        return FileChanged(resolved.path) if is_absence(gone) else failure(gone, resolved.path)
     if stat.S_ISLNK(found.st_mode):
-        return PathIsSymlink(spot.path)
-    told = failure(error, spot.path)
+        return PathIsSymlink(resolved.path)
+    told = failure(error, resolved.path)
     is_told = isinstance(told, PermissionRefused) or stat.S_ISREG(found.st_mode)
-    return told if is_told else PathNotRegular(spot.path)
+    return told if is_told else PathNotRegular(resolved.path)
 
 
 def _entry(item: "os.DirEntry[str]") -> "DirectoryEntry | None":
@@ -437,7 +443,7 @@ def _entry(item: "os.DirEntry[str]") -> "DirectoryEntry | None":
     return DirectoryEntry(name=item.name, kind="other", size=0)
 
 
-class Walk:
+class PathResolver:
     """One walk from the root to a last name. Holds every folder on the way open, so that `..` means what it says.
 
     Use as a context manager, or close it.
@@ -452,7 +458,7 @@ class Walk:
         changing: bool,
         gone: bool,
         spells: bool,
-        is_vacated: Callable[[bytes], bool],
+        will_be_vacated: Callable[[bytes], bool],
     ) -> None:
         self._tree = tree
         self._given = path
@@ -460,13 +466,13 @@ class Walk:
         self._changing = changing
         self._gone = gone
         self._spells = spells
-        self._is_vacated = is_vacated
+        self._will_be_vacated = will_be_vacated
         self._left = _parts(tree.within(path))
         self._folders: list[int] = []  # open folders below the root
         self._names: list[str] = []  # their names
         self._links = 0
 
-    def __enter__(self) -> Spot:
+    def __enter__(self) -> ResolvedPath:
         """Go, and return where it leads, as `arrive`."""
         return self.arrive()
 
@@ -474,7 +480,7 @@ class Walk:
         """Close every folder on the way."""
         self.close()
 
-    def arrive(self) -> Spot:
+    def arrive(self) -> ResolvedPath:
         """Go, and return where it leads. Raises as `Tree.locate`, with every folder closed."""
         try:
             return self._reached(self._run())
@@ -492,7 +498,7 @@ class Walk:
     def _folder(self) -> int:
         return self._folders[-1] if self._folders else self._tree.fd
 
-    def _run(self) -> Spot:
+    def _run(self) -> ResolvedPath:
         while self._left:
             part = self._left.pop()
             if part == "..":
@@ -516,20 +522,20 @@ class Walk:
                 return self._new_spot(part)
         # The path ends in the root, or in a folder that ".." led back to.
         if not self._folders:
-            return Spot(folder=self._tree.fd, name=".", path=".", missing=())
+            return ResolvedPath(folder=self._tree.fd, name=".", path=".", missing=())
         name = self._names.pop()
         os.close(self._folders.pop())
         return self._spot(name)
 
-    def _reached(self, spot: Spot) -> Spot:
-        if not self._tree.reaches(spot.path):
+    def _reached(self, resolved: ResolvedPath) -> ResolvedPath:
+        if not self._tree.reaches(resolved.path):
             raise PathOutside(self._given)
-        return spot
+        return resolved
 
-    def _spot(self, name: str) -> Spot:
-        return Spot(folder=self._folder, name=name, path="/".join([*self._names, name]), missing=())
+    def _spot(self, name: str) -> ResolvedPath:
+        return ResolvedPath(folder=self._folder, name=name, path="/".join([*self._names, name]), missing=())
 
-    def _new_spot(self, part: str) -> Spot:
+    def _new_spot(self, part: str) -> ResolvedPath:
         """Return the spot of a file whose folders, from `part` on, are still to be made."""
         rest = self._left[::-1]
         if ".." in rest:
@@ -537,7 +543,9 @@ class Walk:
         for name in rest:
             self._check(name)
         missing = (part, *rest[:-1])
-        return Spot(folder=self._folder, name=rest[-1], path="/".join([*self._names, part, *rest]), missing=missing)
+        return ResolvedPath(
+            folder=self._folder, name=rest[-1], path="/".join([*self._names, part, *rest]), missing=missing
+        )
 
     def _check(self, part: str) -> None:
         if _size(part) > _MAX_NAME:
@@ -567,7 +575,7 @@ class Walk:
             if self._is_link(part):
                 self._follow_link(part)
                 return True
-            if self._is_vacated(os.fsencode("/".join([*self._names, part]))):
+            if self._will_be_vacated(os.fsencode("/".join([*self._names, part]))):
                 return False
             raise PathInvalid(self._given, f"{part!r} is not a directory") from error
         self._names.append(part)

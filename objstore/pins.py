@@ -6,7 +6,7 @@ from objstore.batch import now
 from objstore.errors import BlobMissing, NoSuchName
 from objstore.expired import refuse_expired
 from objstore.ids import BlobId, RecordId
-from objstore.indexrows import HoldRow
+from objstore.indexrows import HolderRow
 from objstore.journal import Journal
 from objstore.records import Expiry, Pin
 from objstore.room import with_reserve
@@ -63,7 +63,7 @@ def unpin(journal: Journal, numbers: Iterable[int], *, who: str) -> list[PinView
 
 
 def _unpinned(journal: Journal, numbers: Iterable[int], *, who: str) -> list[PinView]:
-    with journal.writing(makes_room=True) as batch:
+    with journal.writing(may_use_reserve=True) as batch:
         wanted = sorted(set(numbers))
         holding = {view.pin.number: view for view in pins(journal)}
         for number in wanted:
@@ -75,7 +75,7 @@ def _unpinned(journal: Journal, numbers: Iterable[int], *, who: str) -> list[Pin
         return [holding[number] for number in wanted]
 
 
-def _view(journal: Journal, row: HoldRow) -> PinView:
+def _view(journal: Journal, row: HolderRow) -> PinView:
     record, name = journal.store.record(row.place)
     if not isinstance(record, Pin) or record.number != row.number:
         raise row.place.damaged(f"pin {row.number} is not where the index says")

@@ -9,21 +9,21 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from objstore.putback import link_undone
+from objstore.putback import link_reinsertion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from objstore.runorder import RunOrder
-    from objstore.runs import Run, Unit
+    from objstore.runorder import RunList
+    from objstore.runs import Run, WeaveUnit
 
-__all__ = ["adjoining", "alert_surrounding", "insert", "slot"]
+__all__ = ["adjoining", "insert", "slot", "watch_enclosing_regions"]
 
 _LAYERS: Final = 64
 """Hidden runs looked at on either side. What lies deeper was rewritten many times since, and is nobody's neighbour."""
 
 
-def insert(order: RunOrder, unit: Unit, line: int, text: bytes) -> None:
+def insert(order: RunList, unit: WeaveUnit, line: int, text: bytes) -> None:
     """Put `text` between two shown lines: beyond what stood in for the one, before the slot of the other."""
     above, below = order.gap_at(line)
     left, right = _beyond(order, above, below), slot(order, below, above)
@@ -32,7 +32,7 @@ def insert(order: RunOrder, unit: Unit, line: int, text: bytes) -> None:
     if first is not None and last is not None and order.distance(first, last) >= 0:
         unit.gap = first, last
         order.watch(unit)
-    run = unit.put_in(text)
+    run = unit.new_run(text)
     if right is None:
         order.append(run)
     else:
@@ -41,11 +41,11 @@ def insert(order: RunOrder, unit: Unit, line: int, text: bytes) -> None:
     for neighbour in (above, below):
         if neighbour is not None:
             neighbour.anchored += (unit,)
-    link_undone(unit, order)
-    alert_surrounding(order, unit)
+    link_reinsertion(unit, order)
+    watch_enclosing_regions(order, unit)
 
 
-def alert_surrounding(order: RunOrder, unit: Unit) -> None:
+def watch_enclosing_regions(order: RunList, unit: WeaveUnit) -> None:
     """Let units watch their regions from now on if `unit` put text between lines that they take out."""
     if not unit.inserted:
         return
@@ -63,7 +63,7 @@ def alert_surrounding(order: RunOrder, unit: Unit) -> None:
                 order.watch(other)
 
 
-def slot(order: RunOrder, below: Run | None, above: Run | None) -> Run | None:
+def slot(order: RunList, below: Run | None, above: Run | None) -> Run | None:
     """Return the first of the runs that `below` replaced or put back, and so on down, but none from `above` up."""
     run = below
     while run is not None:
@@ -76,7 +76,7 @@ def slot(order: RunOrder, below: Run | None, above: Run | None) -> Run | None:
     return run
 
 
-def adjoining(unit: Unit, order: RunOrder) -> set[Unit]:
+def adjoining(unit: WeaveUnit, order: RunList) -> set[WeaveUnit]:
     """Return the hunks that adjoin `unit`."""
     if _is_whole(unit) or not (unit.deleted or unit.inserted):
         return set()
@@ -94,11 +94,11 @@ def _up_to_a_shown_one(runs: Iterable[Run]) -> Iterator[Run]:
             return
 
 
-def _is_whole(unit: Unit) -> bool:
+def _is_whole(unit: WeaveUnit) -> bool:
     return unit.index == unit.since
 
 
-def _builds_on(upper: Unit, lower: Unit) -> bool:
+def _builds_on(upper: WeaveUnit, lower: WeaveUnit) -> bool:
     """Return whether `upper` changed text of `lower`, or stands inside it, directly or through others."""
     if upper.since <= lower.since:
         return False
@@ -119,7 +119,7 @@ def _builds_on(upper: Unit, lower: Unit) -> bool:
 # ---- inside
 
 
-def _beyond(order: RunOrder, above: Run | None, below: Run | None) -> Run | None:
+def _beyond(order: RunList, above: Run | None, below: Run | None) -> Run | None:
     """Return the last of the runs that stood in for `above`, each for the one before: copies, or of dead units."""
     run = above
     while run is not None:

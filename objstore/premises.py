@@ -16,7 +16,15 @@ from objstore.disk import Disk, read_all
 from objstore.errors import PermissionRefused, StoreHardLinked, StoreLinked, StoreNotRegular
 from objstore.names import IGNORE_NAME
 
-__all__ = ["own_bytes", "own_file", "own_folder", "put_derived", "refuse_link", "refuse_links", "refuse_other_names"]
+__all__ = [
+    "open_store_file",
+    "open_store_folder",
+    "read_store_file",
+    "refuse_links",
+    "require_no_symlink",
+    "require_single_link",
+    "write_derived_file",
+]
 
 _NO_FILE: Final = frozenset({errno.ENXIO, errno.EISDIR, errno.ENODEV})
 """How a socket, a pipe that nobody reads, a folder that is to be written to, or a device refuses to be opened."""
@@ -42,13 +50,13 @@ def refuse_links(store: str) -> None:
                 if not name.is_file(follow_symlinks=False):
                     others.append(name)
                 elif name.name != IGNORE_NAME and _has_other_names(name):
-                    refuse_other_names(name.path)
+                    require_single_link(name.path)
     except PermissionError as error:
         raise PermissionRefused(store) from error
     for name in others:
         if name.is_symlink():
             raise StoreLinked(name.path)
-        if not name.is_dir(follow_symlinks=False) and _is_endless(name):
+        if not name.is_dir(follow_symlinks=False) and _is_pipe_or_device(name):
             raise StoreNotRegular(name.path)
 
 
@@ -59,7 +67,7 @@ def _has_other_names(name: os.DirEntry[str]) -> bool:
         return False
 
 
-def refuse_other_names(path: str) -> None:
+def require_single_link(path: str) -> None:
     """See that a file has no name outside its folder: who writes to it would write to that, too.
 
     In the folder itself it may have two for a moment, as it is made. Raises StoreHardLinked.
@@ -78,7 +86,7 @@ def refuse_other_names(path: str) -> None:
         raise StoreHardLinked(path)
 
 
-def _is_endless(name: os.DirEntry[str]) -> bool:
+def _is_pipe_or_device(name: os.DirEntry[str]) -> bool:
     """Return whether what is no file, link or folder is a pipe or a device.
 
     A socket is let be: hooks of an earlier version may have left `hook.sock`.
@@ -89,13 +97,13 @@ def _is_endless(name: os.DirEntry[str]) -> bool:
         return False
 
 
-def refuse_link(path: str) -> None:
+def require_no_symlink(path: str) -> None:
     """See that one name is no symbolic link; there may be nothing. Raises StoreLinked."""
     if os.path.islink(path):
         raise StoreLinked(path)
 
 
-def own_file(path: str, flags: int) -> int:
+def open_store_file(path: str, flags: int) -> int:
     """Return a file of the store's, opened with these flags. It never waits, as opening a pipe does.
 
     Raises StoreLinked, StoreNotRegular, and OSError as open does; StoreHardLinked if it is to be written to.
@@ -111,7 +119,7 @@ def own_file(path: str, flags: int) -> int:
     found = os.fstat(fd)
     try:
         if stat.S_ISREG(found.st_mode) and found.st_nlink > 1 and flags & (os.O_WRONLY | os.O_RDWR):
-            refuse_other_names(path)
+            require_single_link(path)
     except BaseException:
         os.close(fd)
         raise
@@ -121,12 +129,12 @@ def own_file(path: str, flags: int) -> int:
     raise StoreNotRegular(path)
 
 
-def own_bytes(path: str, most: int | None = None) -> bytes:
+def read_store_file(path: str, most: int | None = None) -> bytes:
     """Return what a file of the store's holds, or its first `most` bytes.
 
     Raises StoreLinked, StoreNotRegular, and OSError as open does.
     """
-    fd = own_file(path, os.O_RDONLY)
+    fd = open_store_file(path, os.O_RDONLY)
     try:
         return read_all(fd, os.fstat(fd).st_size) if most is None else os.read(fd, most)
     finally:
@@ -134,12 +142,12 @@ def own_bytes(path: str, most: int | None = None) -> bytes:
 
 
 @contextmanager
-def own_folder(path: str) -> Iterator[int]:
+def open_store_folder(path: str) -> Iterator[int]:
     """Hold a folder of the store's open, to be listed and changed. Raises StoreLinked, and OSError as open does."""
     try:
         fd = os.open(path, _FOLDER)
     except OSError:
-        refuse_link(path)
+        require_no_symlink(path)
         raise
     try:
         yield fd
@@ -147,7 +155,7 @@ def own_folder(path: str) -> Iterator[int]:
         os.close(fd)
 
 
-def put_derived(disk: Disk, store: str, folder: str, name: str, content: bytes) -> None:
+def write_derived_file(disk: Disk, store: str, folder: str, name: str, content: bytes) -> None:
     """Put a file in its place, whole, in one of the store's folders, which is made if it is missing.
 
     It need not outlive a power cut: what it says can be found out again, or is of no use then. Who does so needs no
@@ -156,11 +164,11 @@ def put_derived(disk: Disk, store: str, folder: str, name: str, content: bytes) 
     place = os.path.join(store, folder)
     with suppress(FileExistsError):
         disk.make_store_folder(place)
-    with own_folder(os.path.join(store, "tmp")) as scratch, own_folder(place) as shelf:
+    with open_store_folder(os.path.join(store, "tmp")) as scratch, open_store_folder(place) as shelf:
         for left in reversed(range(_TRIES)):
             staged = disk.stage(scratch, content, None, 0o600, name)
             try:
-                disk.supplant(scratch, staged, shelf, name)
+                disk.replace_derived(scratch, staged, shelf, name)
             except FileNotFoundError:
                 # A process that has not written before clears away what it finds there, this among it.
                 if not left:

@@ -21,20 +21,20 @@ from objstore.ids import BlobId, blob_id
 from objstore.indexrows import Tip
 from objstore.journal import Journal
 from objstore.legibility import naming
-from objstore.mending import with_sound_index
+from objstore.mending import retry_with_rebuilt_index
 from objstore.ondisk import file_at
 from objstore.paststates import past_states
 from objstore.ranges import Range, ranges_of
 from objstore.records import Expiry, Pin, Snapshot
 from objstore.refcounts import held_blobs
-from objstore.replay import forget_all_kept
-from objstore.retention import ordinal_of, touches
-from objstore.room import with_room
+from objstore.replay import delete_cached_documents
+from objstore.retention import dated_decisions, ordinal_of
+from objstore.room import with_compaction_space
 from objstore.snapshot_list import find
 from objstore.store import Store
-from objstore.sweep import SweepOutcome, plan_sweep, sweep
+from objstore.sweep import CompactionResult, plan_compaction, sweep
 from objstore.terms import Progress, Seq, Status
-from objstore.trees import LeftOut, TreeEntry, decode_tree, encode_tree, names_of
+from objstore.trees import ExcludedEntry, TreeEntry, decode_tree, encode_tree, names_of
 from objstore.values import value
 
 __all__ = ["PurgePlan", "blobs_of_paths", "plan_purge", "purge"]
@@ -84,7 +84,7 @@ def plan_purge(journal: Journal, blobs: Iterable[BlobId]) -> PurgePlan:
     Raises SnapshotUnreadable, because nobody knows what such a snapshot holds, StoreDamaged, BlobDamaged, and as
     `file_at`.
     """
-    return _plan(journal, _Holding(journal.store, frozenset(blobs)))
+    return _plan(journal, _TreesHolding(journal.store, frozenset(blobs)))
 
 
 def purge(
@@ -98,28 +98,28 @@ def purge(
     PurgeUnfinished; and what Journal.commit and sweep raise.
     """
 
-    def swept() -> SweepOutcome:
-        outcome = sweep(journal, plan_sweep(journal, all_segments=True), progress)
+    def swept() -> CompactionResult:
+        outcome = sweep(journal, plan_compaction(journal, all_segments=True), progress)
         if outcome.is_done:
             _see_gone(journal, wanted)
         return outcome
 
     with journal.reading() as store:
-        holding = _Holding(store, frozenset(blobs))
+        holding = _TreesHolding(store, frozenset(blobs))
     wanted = holding.blobs
     # Before anybody has to wait: the trees of many snapshots take long, and are what they are. What can't be read shows
     # again under the lock, unless the snapshot has gone by then.
     with suppress(StoreError), journal.reading():
         _plan(journal, holding)
-    with journal.sweeping():
+    with journal.compacting():
         pass  # nothing is let go of while another one keeps the bytes from going
-    with journal.writing(makes_room=True) as batch:
+    with journal.writing(may_use_reserve=True) as batch:
         plan = _plan(journal, holding)
         if plan.files or plan.changed_outside or (plan.needs_force and not force):
             raise PurgeRefused(plan.files, plan.changed_outside, plan.pending, plan.snapshots, plan.pins)
         # Before anything is let go, or a crash would leave the text in a weave that nothing names any more. And all of
         # them, as those may be there still of which every edit had expired before.
-        forget_all_kept(journal)
+        delete_cached_documents(journal)
         if plan.edits or plan.decisions or plan.snapshots or plan.pins:
             if plan.baseline is not None:
                 _renew_baseline(journal, batch, holding)
@@ -136,7 +136,7 @@ def purge(
             journal.commit(batch, ())
     for _ in range(_TRIES):
         try:
-            if with_room(journal, lambda: with_sound_index(journal, swept))[0].is_done:
+            if with_compaction_space(journal, lambda: retry_with_rebuilt_index(journal, swept))[0].is_done:
                 break
         except StoreLocked as error:
             raise PurgeUnfinished from error
@@ -154,12 +154,12 @@ def _is_changed_outside(journal: Journal, tip: Tip) -> bool:
     return bool(found) and found[0].found != found[0].recorded
 
 
-def _plan(journal: Journal, holding: "_Holding") -> PurgePlan:
+def _plan(journal: Journal, holding: "_TreesHolding") -> PurgePlan:
     with journal.store.index.still():
         return _Closure(journal, holding).plan()
 
 
-def _renew_baseline(journal: Journal, batch: Batch, holding: "_Holding") -> None:
+def _renew_baseline(journal: Journal, batch: Batch, holding: "_TreesHolding") -> None:
     """Record a baseline that holds what the one before does, and where that held one of the blobs, what stands there.
 
     Else nobody could tell any more what became of files that were never recorded.
@@ -168,22 +168,22 @@ def _renew_baseline(journal: Journal, batch: Batch, holding: "_Holding") -> None
     if baseline is None or baseline.root in holding.blobs:
         return
 
-    def stands(path: bytes) -> TreeEntry | LeftOut | None:
+    def stands(path: bytes) -> TreeEntry | ExcludedEntry | None:
         name = path.rpartition(b"/")[2]
         if journal.store.ever_at(path):
-            return LeftOut(name)  # its edits tell
+            return ExcludedEntry(name)  # its edits tell
         try:
             found = version_of(file_at(journal.tree, path), journal.tree, path)
         except CasError:
-            return LeftOut(name)
+            return ExcludedEntry(name)
         if found is None:
             return None
         if found.state.blob in holding.blobs:
-            return LeftOut(name)
+            return ExcludedEntry(name)
         batch.state(found.content, name=found.state.blob, source=found.source)
         return TreeEntry(name, stat.S_IFREG | found.state.mode, found.state.blob)
 
-    trees = holding.trees_without(baseline.root, stands)
+    trees = holding.rewrite_trees_without(baseline.root, stands)
     for encoded in trees.values():
         batch.blob(encoded)
     root = blob_id(trees[b""])
@@ -206,7 +206,7 @@ def _see_gone(journal: Journal, blobs: frozenset[BlobId]) -> None:
 class _Closure:
     """What has to go with some blobs."""
 
-    def __init__(self, journal: Journal, holding: "_Holding") -> None:
+    def __init__(self, journal: Journal, holding: "_TreesHolding") -> None:
         self._journal = journal
         self._store = journal.store
         self._index = journal.store.index
@@ -218,7 +218,7 @@ class _Closure:
 
     def plan(self) -> PurgePlan:
         named: dict[int, list[int]] = {}
-        for touch in touches(self._store):
+        for touch in dated_decisions(self._store):
             named[touch.number] = list(touch.edits)
             for seq in touch.flipped:
                 self._flipped[seq] = max(self._flipped.get(seq, 0), touch.place)
@@ -272,7 +272,7 @@ class _Closure:
     def _unrecorded(self, baseline: BlobId) -> list[bytes]:
         """Return the files without an edit that hold one of the blobs now, as they did when the baseline was taken."""
         paths: list[bytes] = []
-        self._holding.trees_without(baseline, paths.append)
+        self._holding.rewrite_trees_without(baseline, paths.append)
         return [path for path in paths if not self._store.ever_at(path) and self._still_holds(path)]
 
     def _still_holds(self, path: bytes) -> bool:
@@ -299,14 +299,14 @@ class _Closure:
                 yield row.number
 
 
-def _made_of(store: Store, blobs: frozenset[BlobId]) -> Iterator[BlobId]:
+def _large_blobs_containing(store: Store, blobs: frozenset[BlobId]) -> Iterator[BlobId]:
     """Yield the large blobs of which one of the blobs is a chunk. Raises what Store.chunks raises."""
     for name in store.index.held_lists():
         if any(chunk.id in blobs for chunk in store.chunks(name)):
             yield name
 
 
-class _Holding:
+class _TreesHolding:
     """Which trees hold one of some blobs, or have one below that does. Each is read once, whoever has it.
 
     With a chunk goes every large blob that it is a part of.
@@ -314,7 +314,7 @@ class _Holding:
 
     def __init__(self, store: Store, blobs: frozenset[BlobId]) -> None:
         self._store = store
-        self.blobs = blobs.union(_made_of(store, blobs))
+        self.blobs = blobs.union(_large_blobs_containing(store, blobs))
         self._found: dict[BlobId, bool] = {}
 
     def holds(self, root: BlobId) -> bool:
@@ -335,7 +335,9 @@ class _Holding:
                 )
         return self._found[root]
 
-    def trees_without(self, root: BlobId, instead: Callable[[bytes], TreeEntry | LeftOut | None]) -> dict[bytes, bytes]:
+    def rewrite_trees_without(
+        self, root: BlobId, instead: Callable[[bytes], TreeEntry | ExcludedEntry | None]
+    ) -> dict[bytes, bytes]:
         """Return a tree that holds one of the blobs, and those below it that do, spelt without them; by their paths.
 
         `instead`: what a tree says where one was, by its path (None: nothing). Raises as `holds` does.
@@ -362,7 +364,7 @@ class _Holding:
             kept = []
             for entry in entries:
                 if isinstance(entry, TreeEntry) and entry.blob in self.blobs:
-                    found = LeftOut(entry.name) if entry.is_folder else instead(prefix + entry.name)
+                    found = ExcludedEntry(entry.name) if entry.is_folder else instead(prefix + entry.name)
                     kept += [] if found is None else [found]
                 elif isinstance(entry, TreeEntry) and prefix + entry.name in anew:
                     kept.append(entry._replace(blob=blob_id(anew[prefix + entry.name])))

@@ -29,31 +29,31 @@ from objstore.runs import BASE, MOST_HIDDEN, text_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from objstore.runorder import RunOrder
-    from objstore.runs import Run, Unit, UnitIndex
+    from objstore.runorder import RunList
+    from objstore.runs import Run, UnitIndex, WeaveUnit
 
 __all__ = [
     "ask",
-    "count_bare",
     "derive",
-    "link_undone",
-    "lose",
-    "note_moves",
+    "link_moves",
+    "link_reinsertion",
     "other_forms",
+    "recheck_copies",
+    "recount_shown_text",
     "returned",
-    "stand_back",
     "taken_out",
+    "update_hidden_copies",
 ]
 
 
 _INDEX: Final = attrgetter("index")
 
 
-def link_undone(unit: Unit, order: RunOrder) -> None:
+def link_reinsertion(unit: WeaveUnit, order: RunList) -> None:
     """Note whether `unit` puts back, byte for byte, what one live unit took out."""
     if not unit.inserted:
         return
-    other: Unit | None = None
+    other: WeaveUnit | None = None
     if unit.deleted:
         author = unit.deleted[0].inserter
         other = author if author.inserted == unit.deleted else None
@@ -65,14 +65,14 @@ def link_undone(unit: Unit, order: RunOrder) -> None:
         _pair_with_earlier(unit, order)
 
 
-def _undo(unit: Unit, other: Unit, order: RunOrder) -> bool:
+def _undo(unit: WeaveUnit, other: WeaveUnit, order: RunList) -> bool:
     """Let `unit` undo `other` if it puts back, byte for byte, what that took out; return whether it does."""
     if any(restoring.live and restoring.undoes is other for restoring in other.shadowed):
         return False
     taken: Iterable[Run] = other.deleted
     if other.echoes and unit.gap is not None:
         taken = [run for run in order.runs(*unit.gap) if other in run.deleters]
-    restored = [run for run in taken if run.hidden_only_by(other)]
+    restored = [run for run in taken if run.is_hidden_only_by(other)]
     if not _same_lines(restored, unit.inserted) or any(len(run.copies) >= MOST_HIDDEN for run in restored):
         return False
     _copy(restored, unit, order)
@@ -86,7 +86,7 @@ def _undo(unit: Unit, other: Unit, order: RunOrder) -> bool:
     return True
 
 
-def _pair_with_earlier(unit: Unit, order: RunOrder) -> None:
+def _pair_with_earlier(unit: WeaveUnit, order: RunList) -> None:
     """Pair what `unit` inserted with the newest earlier text of its place that has the same lines."""
     for earlier in _earlier_texts(unit, order):
         if _same_lines(earlier, unit.inserted) and all(len(run.copies) < MOST_HIDDEN for run in earlier):
@@ -94,7 +94,7 @@ def _pair_with_earlier(unit: Unit, order: RunOrder) -> None:
             return
 
 
-def _earlier_texts(unit: Unit, order: RunOrder) -> Iterator[Sequence[Run]]:
+def _earlier_texts(unit: WeaveUnit, order: RunList) -> Iterator[Sequence[Run]]:
     """Yield what was taken out, with all that replaced it, where `unit` put its text; the newest first."""
     replacing = unit
     for _ in range(MOST_HIDDEN):
@@ -114,7 +114,7 @@ def _earlier_texts(unit: Unit, order: RunOrder) -> Iterator[Sequence[Run]]:
             yield taker.deleted
 
 
-def _copy(restored: Sequence[Run], unit: Unit, order: RunOrder) -> None:
+def _copy(restored: Sequence[Run], unit: WeaveUnit, order: RunList) -> None:
     """Pair what `unit` inserted, run by run, with the same lines that it put back."""
     bounds = [run for run in unit.inserted if not run.lines]
     lines = next((run for run in unit.inserted if run.lines), None)
@@ -143,23 +143,23 @@ def other_forms(run: Run, since: UnitIndex) -> list[Run]:
     return [form for form in forms if form is not run]
 
 
-def note_moves(units: Sequence[Unit]) -> None:
+def link_moves(units: Sequence[WeaveUnit]) -> None:
     """Let each pure deletion among the hunks of one edit know which of the others put its text back."""
     deletions = [unit for unit in units if not unit.inserted]
     if not deletions or len(deletions) == len(units):
         return
-    put_back: dict[bytes, set[Unit]] = {}
+    put_back: dict[bytes, set[WeaveUnit]] = {}
     for unit in units:
         for line in text_of(unit.inserted).split(b"\n"):
             put_back.setdefault(line.strip(), set()).add(unit)
     put_back.pop(b"", None)
     for unit in deletions:
-        taken: dict[Unit, list[bytes]] = {}  # author -> the lines of its text that are not blank
+        taken: dict[WeaveUnit, list[bytes]] = {}  # author -> the lines of its text that are not blank
         for run in unit.deleted:
             if run.inserter.index != BASE:
                 stripped = map(bytes.strip, run.text.split(b"\n"))
                 taken.setdefault(run.inserter, []).extend(filter(None, stripped))
-        moved: dict[Unit, set[Unit]] = {}
+        moved: dict[WeaveUnit, set[WeaveUnit]] = {}
         for author, lines in taken.items():
             back = [line for line in lines if line in put_back]
             if back and 2 * len(back) > len(lines):
@@ -169,9 +169,9 @@ def note_moves(units: Sequence[Unit]) -> None:
             target.readers += (unit,)
 
 
-def stand_back(flipped: Iterable[Unit]) -> list[Unit]:
+def update_hidden_copies(flipped: Iterable[WeaveUnit]) -> list[WeaveUnit]:
     """Have units stand back, or no longer, now that others were `flipped`, and return them, ascending."""
-    changed: list[Unit] = []
+    changed: list[WeaveUnit] = []
     waiting = _Ascending(other for unit in flipped for other in unit.shadowed)
     for unit in waiting:
         hidden = _depth(unit)
@@ -183,12 +183,12 @@ def stand_back(flipped: Iterable[Unit]) -> list[Unit]:
     return changed
 
 
-def lose(runs: Iterable[Run]) -> set[Unit]:
+def recheck_copies(runs: Iterable[Run]) -> set[WeaveUnit]:
     """Find anew who takes out what copies of `runs` stand for; return the units that put in those of which it changed.
 
     `runs`: those that somebody takes out now, or no longer, and those of units that stand back now, or no longer.
     """
-    changed: set[Unit] = set()
+    changed: set[WeaveUnit] = set()
     waiting: list[tuple[UnitIndex, int, Run]] = []  # a heap: originals come before their copies
     pushed = 0
     starts: Iterable[Run] = runs
@@ -207,40 +207,40 @@ def lose(runs: Iterable[Run]) -> set[Unit]:
             starts = (copy,)
 
 
-def _takers(run: Run) -> tuple[Unit, ...]:
+def _takers(run: Run) -> tuple[WeaveUnit, ...]:
     """Return the live units that take out `run`, or, where it stands back, what it stands for."""
     return run.lost if not run.takers and run.inserter.hidden else run.takers
 
 
-def taken_out(unit: Unit) -> set[Unit]:
+def taken_out(unit: WeaveUnit) -> set[WeaveUnit]:
     """Return the live ones that take out what `unit` stands back for and are older, but were dead when it was recorded.
 
     Where somebody else takes it out as well, that is as it should be.
     """
-    found: set[Unit] = set()
+    found: set[WeaveUnit] = set()
     for run in unit.inserted:
-        if run.lost and all(_spites(other, unit) for other in run.lost):
+        if run.lost and all(_overrides(other, unit) for other in run.lost):
             found.update(run.lost)
     return found
 
 
-def _spites(other: Unit, unit: Unit) -> bool:
+def _overrides(other: WeaveUnit, unit: WeaveUnit) -> bool:
     """Return whether `other` is older than `unit`, which didn't know it."""
     return other.since < unit.since and not unit.knew(other)
 
 
-def ask(unit: Unit) -> None:
+def ask(unit: WeaveUnit) -> None:
     """Keep up from now on where text returns in the place of `unit`, which nobody needed to know up to now."""
     unit.is_asked = True
     for run in unit.taken:
         run.asked += (unit,)
-    count_bare(unit)
+    recount_shown_text(unit)
     returns = _in_place_of(unit)
     if returns is not None:
         unit.returns = returns
 
 
-def count_bare(unit: Unit) -> None:
+def recount_shown_text(unit: WeaveUnit) -> None:
     """Count anew in how many places text is shown that `unit`, which was flipped or is asked now, had taken out.
 
     A run that is shown now, in the place of whose author text returned up to now, counts twice until that is found.
@@ -251,13 +251,13 @@ def count_bare(unit: Unit) -> None:
         unit.bare = bare
 
 
-def returned(suspects: Iterable[Unit]) -> list[Unit]:
+def returned(suspects: Iterable[WeaveUnit]) -> list[WeaveUnit]:
     """Find where text returns now, or no longer, and return the units in whose place, ascending.
 
     `suspects`: those that were flipped, that stand back now or no longer, of which a run that they took out was shown
     or hidden, and whoever undoes one of these.
     """
-    changed: list[Unit] = []
+    changed: list[WeaveUnit] = []
     waiting = _Ascending(suspects)
     for unit in waiting:
         returns = _in_place_of(unit)
@@ -275,7 +275,7 @@ def returned(suspects: Iterable[Unit]) -> list[Unit]:
     return changed
 
 
-def derive(units: Iterable[Unit]) -> None:
+def derive(units: Iterable[WeaveUnit]) -> None:
     """Find who stands back and where text returns in a weave that was kept: of `units`, ascending, all others do not.
 
     These are the dead ones, and those that put text back.
@@ -287,13 +287,13 @@ def derive(units: Iterable[Unit]) -> None:
         for run in unit.inserted:
             if run.original is not None:
                 run.lost = _takers(run.original)
-        count_bare(unit)
+        recount_shown_text(unit)
         returns = _in_place_of(unit)
         if returns is not None:
             unit.returns = returns
 
 
-def _depth(unit: Unit) -> int:
+def _depth(unit: WeaveUnit) -> int:
     """Return how many units down the text is that `unit` stands back for; 0 where it does not."""
     if unit.undoes is None or unit.undoes.live:
         return 0
@@ -302,7 +302,7 @@ def _depth(unit: Unit) -> int:
     return deepest + 1 if all(below) and deepest < MOST_HIDDEN else 0
 
 
-def _in_place_of(unit: Unit) -> Unit | None:
+def _in_place_of(unit: WeaveUnit) -> WeaveUnit | None:
     """Return whom it takes to have no older text in the place of `unit`.
 
     None: there is none, or `unit` stands, or it is not asked.
@@ -318,18 +318,18 @@ def _in_place_of(unit: Unit) -> Unit | None:
 class _Ascending:
     """Units to be looked at, each after all older ones, that others are added to meanwhile; these are newer."""
 
-    def __init__(self, units: Iterable[Unit]) -> None:
+    def __init__(self, units: Iterable[WeaveUnit]) -> None:
         self._units = {unit.index: unit for unit in units}
         self._heap = list(self._units)
         heapify(self._heap)
 
-    def add(self, units: Iterable[Unit]) -> None:
+    def add(self, units: Iterable[WeaveUnit]) -> None:
         for unit in units:
             if unit.index not in self._units:
                 self._units[unit.index] = unit
                 heappush(self._heap, unit.index)
 
-    def __iter__(self) -> Iterator[Unit]:
+    def __iter__(self) -> Iterator[WeaveUnit]:
         while self._heap:
             yield self._units.pop(heappop(self._heap))
 

@@ -21,7 +21,7 @@ from objstore.hunks import Hunk, inserted_texts
 from objstore.lines import closed, is_closed, lines_end, split_lines
 from objstore.values import replace, value
 
-__all__ = ["Clash", "Passage", "Rebased", "compared", "rebased"]
+__all__ = ["RebaseConflict", "Rebased", "TextStep", "compared", "rebased"]
 
 
 _MISSING: Final = 1  # the line lacks its newline wherever it is the last one
@@ -34,7 +34,7 @@ _MOST_WORK: Final = 1 << 16
 
 
 @value
-class Passage:
+class TextStep:
     """A step from one version of a text to the next."""
 
     hunks: tuple[Hunk, ...]
@@ -51,7 +51,7 @@ class Rebased:
 
 
 @value
-class Clash:
+class RebaseConflict:
     """A hunk of the change and the later version are about the same lines."""
 
     hunk: int  # of the change, from 1
@@ -62,7 +62,7 @@ class Clash:
 
 
 @value
-class _Stretch:
+class _ChangedRegion:
     """Lines that one side is about, as a whole, and what it makes of them."""
 
     start: int
@@ -105,7 +105,7 @@ class _Stretch:
 class _Piece:
     """A stretch of the change on its way: which lines it is about now."""
 
-    stretch: _Stretch
+    stretch: _ChangedRegion
     start: int
     end: int
     above: bool = True  # of an insertion: whether its upper neighbour, or the beginning, is still what it was
@@ -120,9 +120,9 @@ class _Piece:
         return self.start - self.stretch.start
 
 
-def compared(before: bytes, after: bytes) -> tuple[Passage, ...]:
+def compared(before: bytes, after: bytes) -> tuple[TextStep, ...]:
     """Return the step between two versions of which nothing is known but their bytes; none where they are the same."""
-    return () if before == after else (Passage(hunks=diff_lines(before, after), after=after, compared=True),)
+    return () if before == after else (TextStep(hunks=diff_lines(before, after), after=after, compared=True),)
 
 
 class _Lines:
@@ -144,16 +144,16 @@ class _Lines:
         if last >= 0 and self._marks[last] != self._missing:
             self._marks[last] = _SAID | self._missing
 
-    def may_be_put_in(self, start: int, end: int) -> bool:
+    def may_be_inserted(self, start: int, end: int) -> bool:
         """Return whether a step may have put in any of these lines."""
         return any(mark & _PUT_IN for mark in self._marks[start:end])
 
-    def may_be_filled(self, start: int, end: int) -> bool:
+    def may_be_inserted_at(self, start: int, end: int) -> bool:
         """Return whether a step may have taken out or changed what stood between, above or below these lines."""
         around = self._marks[max(0, start - 1) : end + 1]
         return any(mark & (_PUT_IN | _GONE) for mark in around)
 
-    def step(self, theirs: Sequence[_Stretch], same: Mapping[int, _Piece], after: bytes) -> None:
+    def step(self, theirs: Sequence[_ChangedRegion], same: Mapping[int, _Piece], after: bytes) -> None:
         """Go on to the text behind a step. `same`: by place in `theirs`, the piece that is made alike."""
         marks = self._marks
         for index in range(len(theirs) - 1, -1, -1):
@@ -161,7 +161,7 @@ class _Lines:
             start, end = met.start, met.end
             if piece is not None:
                 start, end = min(start, piece.start), max(end, piece.end)
-            is_put_in = any(met.texts) or self.may_be_put_in(start, end)
+            is_put_in = any(met.texts) or self.may_be_inserted(start, end)
             if piece is not None:
                 _mark(marks, piece.stretch, piece.shift)  # which lines stay is known better to the change
             else:
@@ -193,7 +193,7 @@ class _Lines:
         return len(marks) == 1 or not marks[-2] & _MISSING
 
 
-def _mark(marks: bytearray, stretch: _Stretch, shift: int) -> None:
+def _mark(marks: bytearray, stretch: _ChangedRegion, shift: int) -> None:
     """Put marks of their own in the place of those of the lines that a stretch's hunks take out."""
     for hunk in reversed(stretch.hunks):
         start = hunk.old_start + shift
@@ -201,8 +201,8 @@ def _mark(marks: bytearray, stretch: _Stretch, shift: int) -> None:
 
 
 def rebased(
-    base: bytes, made: bytes, hunks: Sequence[Hunk], passages: Sequence[Passage], *, is_compared: bool = False
-) -> Rebased | Clash:
+    base: bytes, made: bytes, hunks: Sequence[Hunk], text_steps: Sequence[TextStep], *, is_compared: bool = False
+) -> Rebased | RebaseConflict:
     """Return what the change from `base` to `made` is after `passages`, or the first of its hunks that does not fit.
 
     `is_compared`: whether its hunks were found by comparison. Raises ValueError unless they lead from `base` to `made`
@@ -212,24 +212,24 @@ def rebased(
     pieces = [_Piece(stretch=stretch, start=stretch.start, end=stretch.end) for stretch in stretches]
     lines = _Lines(base, made, hunks)
     before = base
-    for number, passage in enumerate(passages):
-        theirs = _stretches(before, passage.after, passage.hunks, is_compared=passage.compared)
-        step = _Step(before=before, theirs=theirs, lines=lines, is_guessed=is_compared or passage.compared)
+    for number, text_step in enumerate(text_steps):
+        theirs = _stretches(before, text_step.after, text_step.hunks, is_compared=text_step.compared)
+        step = _Step(before=before, theirs=theirs, lines=lines, is_guessed=is_compared or text_step.compared)
         carried = step.carried(pieces)
-        if isinstance(carried, _Collision):
-            return _clash(carried, passages[number + 1 :])
+        if isinstance(carried, _Overlap):
+            return _rebase_conflict(carried, text_steps[number + 1 :])
         pieces, same = carried
-        lines.step(theirs, same, passage.after)
-        before = passage.after
+        lines.step(theirs, same, text_step.after)
+        before = text_step.after
     content, found = _placed(before, pieces, ends=lines.end(pieces))
     return Rebased(content=content, hunks=found)
 
 
-def _stretches(before: bytes, after: bytes, hunks: Sequence[Hunk], *, is_compared: bool) -> list[_Stretch]:
+def _stretches(before: bytes, after: bytes, hunks: Sequence[Hunk], *, is_compared: bool) -> list[_ChangedRegion]:
     """Return what a side is about, in order, nothing twice. Raises ValueError as `inserted_texts` does."""
     texts = inserted_texts(before, after, hunks)
     lines = split_lines(closed(before)) if is_compared and hunks else []
-    found: list[_Stretch] = []
+    found: list[_ChangedRegion] = []
     for number, (hunk, text) in enumerate(zip(hunks, texts, strict=True)):
         start, end = hunk.old_start, hunk.old_end
         if is_compared:
@@ -237,7 +237,7 @@ def _stretches(before: bytes, after: bytes, hunks: Sequence[Hunk], *, is_compare
             high = hunks[number + 1].old_start if number + 1 < len(hunks) else len(lines)
             slides = [_slides(lines, hunk, moving, low, high) for moving in (lines[start:end], split_lines(text))]
             start, end = start - max(up for up, _ in slides), end + max(down for _, down in slides)
-        stretch = _Stretch(start=start, end=end, first=number, hunks=(hunk,), texts=(text,))
+        stretch = _ChangedRegion(start=start, end=end, first=number, hunks=(hunk,), texts=(text,))
         if found and start < found[-1].end:
             last = found.pop()
             both = (*last.hunks, hunk), (*last.texts, text)
@@ -276,11 +276,11 @@ def _repeats(lines: Sequence[bytes], text: Sequence[bytes], count: int, most: in
 
 
 @value
-class _Collision:
+class _Overlap:
     """A piece of the change and a stretch of a step that are not the same, about the same lines."""
 
     piece: _Piece
-    met: _Stretch
+    met: _ChangedRegion
 
 
 @value
@@ -288,11 +288,11 @@ class _Step:
     """A step, about to be taken."""
 
     before: bytes
-    theirs: Sequence[_Stretch]
+    theirs: Sequence[_ChangedRegion]
     lines: _Lines
     is_guessed: bool  # whether either side's hunks were found by comparison
 
-    def carried(self, pieces: Sequence[_Piece]) -> tuple[list[_Piece], dict[int, _Piece]] | _Collision:
+    def carried(self, pieces: Sequence[_Piece]) -> tuple[list[_Piece], dict[int, _Piece]] | _Overlap:
         """Return the pieces behind the step, and by place in `theirs` those that it made alike."""
         ends = [met.end for met in self.theirs]
         moved: list[_Piece] = []
@@ -307,16 +307,16 @@ class _Step:
                 met = self.theirs[index]
                 if _meet(piece, met):
                     if alike is not None or index in same or not self._is_same(piece, met):
-                        return _Collision(piece=piece, met=met)
+                        return _Overlap(piece=piece, met=met)
                     same[index], alike = piece, met
                 elif met.end <= piece.start:
                     shift, above = met.shift, False
                     if takes_out and met.start == met.end == cut_above:
-                        return _Collision(piece=piece, met=met)  # both neighbours of what it puts in go
+                        return _Overlap(piece=piece, met=met)  # both neighbours of what it puts in go
                 else:
                     below = False
                 if piece.start == piece.end and not (takes_out or above or below or piece.is_there):
-                    return _Collision(piece=piece, met=met)  # both neighbours of an insertion are gone
+                    return _Overlap(piece=piece, met=met)  # both neighbours of an insertion are gone
                 index += 1
             cut_above = piece.end if takes_out else -1
             if alike is not None:
@@ -325,7 +325,7 @@ class _Step:
                 moved.append(replace(piece, start=piece.start + shift, end=piece.end + shift, above=above, below=below))
         return self._collision_beside(same) or (moved, same)
 
-    def _collision_beside(self, same: Mapping[int, _Piece]) -> _Collision | None:
+    def _collision_beside(self, same: Mapping[int, _Piece]) -> _Overlap | None:
         """Return the first piece that the step made alike and did more to, in the same place.
 
         As two steps that would be a clash, and it must not depend on how many steps there were.
@@ -336,31 +336,31 @@ class _Step:
             other = bisect_left(ends, made.start)
             while other < len(ends) and (met := self.theirs[other]).start <= made.end:
                 if other not in same and _meet(made, met):
-                    return _Collision(piece=piece, met=met)
+                    return _Overlap(piece=piece, met=met)
                 other += 1
         return None
 
-    def _is_same(self, piece: _Piece, met: _Stretch) -> bool:
+    def _is_same(self, piece: _Piece, met: _ChangedRegion) -> bool:
         """Return whether both make the same of the same lines, as far as that can be known."""
         if piece.is_there:
             return False  # whatever is done there may take it back
         start, end = min(piece.start, met.start), max(piece.end, met.end)
-        if any(piece.stretch.texts) and self.lines.may_be_filled(start, end):
+        if any(piece.stretch.texts) and self.lines.may_be_inserted_at(start, end):
             return False  # what it puts in may be what was taken out there
         if not self.is_guessed:
             return (met.start, met.end, met.texts) == (piece.start, piece.end, piece.stretch.texts)
-        if self.lines.may_be_put_in(start, end):
+        if self.lines.may_be_inserted(start, end):
             return False  # what it takes out may be what was put in there
         lines = _cut(self.before, start, end)
         return met.over(lines, start) == piece.stretch.over(lines, start - piece.shift)
 
-    def _there(self, piece: _Piece, met: _Stretch) -> _Piece:
+    def _there(self, piece: _Piece, met: _ChangedRegion) -> _Piece:
         """Return the piece behind the step that made it alike."""
         made = self._made(piece, met)
         first = met.hunks[0].new_start - met.hunks[0].old_start
         return replace(made, start=made.start + first, end=made.end + met.shift)
 
-    def _made(self, piece: _Piece, met: _Stretch) -> _Piece:
+    def _made(self, piece: _Piece, met: _ChangedRegion) -> _Piece:
         """Return the piece that the step makes alike, before the step: it stands for all that either was about."""
         start, end = min(piece.start, met.start), max(piece.end, met.end)
         hunks, shift = piece.stretch.hunks, piece.shift
@@ -375,7 +375,7 @@ def _cut(text: bytes, start: int, end: int) -> list[bytes]:
     return split_lines(whole[at : lines_end(whole, at, end - start)])
 
 
-def _meet(piece: _Piece, met: _Stretch) -> bool:
+def _meet(piece: _Piece, met: _ChangedRegion) -> bool:
     """Return whether a piece and a stretch are about the same lines, or the same place between two."""
     if piece.is_there:
         # Lines put in directly beside, where some were taken out, may be these.
@@ -390,12 +390,12 @@ def _meet(piece: _Piece, met: _Stretch) -> bool:
     return met.start < piece.end and piece.start < met.end
 
 
-def _clash(found: _Collision, rest: Sequence[Passage]) -> Clash:
+def _rebase_conflict(found: _Overlap, rest: Sequence[TextStep]) -> RebaseConflict:
     stretch = found.piece.stretch
     start, end = found.met.hunks[0].new_start, found.met.hunks[-1].new_end
-    for passage in rest:
-        start, end = _followed(start, passage.hunks, end=False), _followed(end, passage.hunks, end=True)
-    return Clash(
+    for text_step in rest:
+        start, end = _followed(start, text_step.hunks, end=False), _followed(end, text_step.hunks, end=True)
+    return RebaseConflict(
         hunk=stretch.first + 1,
         read_start=stretch.hunks[0].old_start + 1,
         read_count=stretch.hunks[-1].old_end - stretch.hunks[0].old_start,

@@ -21,7 +21,7 @@ from objstore.canonical import (
 from objstore.errors import RecordInvalid
 from objstore.hunks import Hunk
 from objstore.ids import HASH_SIZE, BlobId, RecordId
-from objstore.records import Decision, Edit, Expiry, Marks, Pin, Record, Snapshot, Void, Written
+from objstore.records import Decision, Edit, Expiry, Marks, Pin, Record, Snapshot, Void, WrittenFile
 from objstore.terms import MAX_INT, Action, DocumentId, Operation, Origin, Seq, Status, Unit
 
 __all__ = ["decode_record", "encode_record", "written_by"]
@@ -89,7 +89,7 @@ def decode_record(encoded: bytes) -> tuple[Record, RecordId | None]:
     return record, previous
 
 
-def written_by(encoded: bytes) -> tuple[Written, ...]:
+def written_by(encoded: bytes) -> tuple[WrittenFile, ...]:
     """Return what a decision made of files, of bytes that `decode_record` has taken before.
 
     Its verdicts, of which there may be thousands, are not looked at. Raises RecordInvalid.
@@ -305,7 +305,7 @@ def _decision(fields: Fields) -> Decision:
     )
 
 
-def _written_value(written: Written) -> Value:
+def _written_value(written: WrittenFile) -> Value:
     value: dict[str, Value] = {"document": written.document}
     if written.path_before is not None:
         value["path_before"] = written.path_before
@@ -318,11 +318,11 @@ def _written_value(written: Written) -> Value:
     return value
 
 
-def _written(value: Value) -> Written:
+def _written(value: Value) -> WrittenFile:
     if not isinstance(value, dict):
         raise RecordInvalid("what was written is not a map")
     fields = Fields(value)
-    written = Written(
+    written = WrittenFile(
         document=DocumentId(fields.number("document", least=1)),
         path_before=fields.path("path_before") if fields.has("path_before") else None,
         before=fields.state("before"),

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
     from objstore.ids import BlobId
     from objstore.journal import Journal
-    from objstore.looking import Looking
+    from objstore.looking import WorktreeScan
     from objstore.outcomes import CallInfo, Whose
-    from objstore.snapshot_create import SnapshotTaken
+    from objstore.snapshot_create import SnapshotResult
     from objstore.snapshot_list import SnapshotView
-    from objstore.survey import Limits, Passed
+    from objstore.survey import ScanLimits, SkippedPath
     from objstore.views import EditView
 
 __all__ = ["Recorded", "record_changes", "renew_baseline"]
@@ -49,7 +49,7 @@ class Recorded:
     edits: tuple[EditView, ...]
     baseline: SnapshotView | None  # the one that this look took, as a first; None: there was one that can be read
     files: int  # files and links that were looked at
-    passed: tuple[Passed, ...]  # what could not be looked at
+    passed: tuple[SkippedPath, ...]  # what could not be looked at
 
 
 def record_changes(
@@ -58,9 +58,9 @@ def record_changes(
     paths: Sequence[str] | None = None,
     *,
     are_canonical: bool = False,
-    besides: Collection[str] = (),
+    excluding: Collection[str] = (),
     ignored: bool = False,
-    limits: Limits | None = None,
+    limits: ScanLimits | None = None,
 ) -> Recorded:
     """Record every file that is not in its known state as an edit of one call, and return what was found.
 
@@ -74,7 +74,7 @@ def record_changes(
 
     def found() -> Recorded:
         return _recorded(
-            journal, info, paths, are_canonical=are_canonical, besides=besides, ignored=ignored, limits=limits
+            journal, info, paths, are_canonical=are_canonical, excluding=excluding, ignored=ignored, limits=limits
         )
 
     try:
@@ -94,9 +94,9 @@ def _recorded(
     paths: Sequence[str] | None,
     *,
     are_canonical: bool,
-    besides: Collection[str],
+    excluding: Collection[str],
     ignored: bool,
-    limits: Limits | None,
+    limits: ScanLimits | None,
 ) -> Recorded:
     """Do as `record_changes`, where the baseline can be read or there is none. Raises BlobMissing, TreeInvalid."""
     scopes, files = ([], list(map(os.fsencode, paths or ()))) if are_canonical else _sorted_out(journal, paths)
@@ -104,7 +104,7 @@ def _recorded(
     if ignored and paths is None:
         from objstore.status import external_changes
 
-        files = [os.fsencode(change.path) for change in external_changes(journal) if change.path not in besides]
+        files = [os.fsencode(change.path) for change in external_changes(journal) if change.path not in excluding]
     with journal.reading() as store:
         is_first = store.baseline() is None
         strange = [path for path in files if is_first or not _is_as_recorded(journal, path)]
@@ -114,11 +114,11 @@ def _recorded(
         taken = _first_look(journal, limits)
     conversation = ""
     edits: list[EditView] = []
-    passed: list[Passed] = []
+    passed: list[SkippedPath] = []
     look, suspects = _glance(journal, scopes, limits)
     tries = _TRIES
     while tries and (strange or suspects):
-        from objstore.differences import Unforeseen, record_differences
+        from objstore.differences import UnstoredLargeFiles, record_differences
 
         tries -= 1
         found = record_differences(
@@ -128,17 +128,17 @@ def _recorded(
             suspects,
             strange,
             limits,
-            besides={os.fsencode(path) for path in besides},
-            is_patient=not tries,
+            excluding={os.fsencode(path) for path in excluding},
+            store_large=not tries,
         )
-        if not isinstance(found, Unforeseen):
+        if not isinstance(found, UnstoredLargeFiles):
             conversation, edits, passed = found
             break
-        from objstore.beforehand import foresee
+        from objstore.beforehand import prestore_large_files
 
-        foresee(journal, found.paths)
+        prestore_large_files(journal, found.paths)
         look, suspects = _glance(journal, scopes, limits)
-    seen = 0 if look is None else sum(look.looks.files(scope) for scope in scopes)
+    seen = 0 if look is None else sum(look.stat_cache.files(scope) for scope in scopes)
     return Recorded(
         conversation=conversation,
         edits=tuple(edits),
@@ -154,36 +154,36 @@ def renew_baseline(journal: Journal) -> None:
     In this order: what changes in between is known to the new one, or is recorded. With one that can't be read, nothing
     can be compared. Raises what `record_changes` raises.
     """
-    from objstore.legibility import can_be_read
+    from objstore.legibility import is_tree_readable
     from objstore.outcomes import CallInfo
     from objstore.terms import Origin
 
     _first_look(journal, None)
     with journal.reading() as store:
         old = store.baseline()
-        is_known = old is not None and can_be_read(store, old.root)
+        is_known = old is not None and is_tree_readable(store, old.root)
     if is_known:
         record_changes(journal, CallInfo(tool="", origin=Origin.EXTERNAL))
 
 
-def _readable_baseline(journal: Journal, lost: BlobId, limits: Limits | None) -> SnapshotView | None:
+def _readable_baseline(journal: Journal, lost: BlobId, limits: ScanLimits | None) -> SnapshotView | None:
     """Take another baseline if the one there is can't be read; return the one that stays (None: no other helps).
 
     A folder that is as it was has the tree that it had. With that, what was lost may have been stored again; then the
     old one stays, or else the new one, and is the only one. Raises what a first look raises.
     """
     from objstore.batch import now
-    from objstore.legibility import can_be_read
+    from objstore.legibility import is_tree_readable
     from objstore.records import Expiry
     from objstore.snapshot_list import listed
 
     with journal.reading() as store:
-        if can_be_read(store, lost):
+        if is_tree_readable(store, lost):
             return None
     _first_look(journal, limits)
     with journal.writing() as batch:
         standing = [view for view in listed(journal) if not view.who and not view.path]
-        kept = next((view for view in standing if can_be_read(journal.store, view.root)), None)
+        kept = next((view for view in standing if is_tree_readable(journal.store, view.root)), None)
         gone = tuple(view.number for view in standing if view != (kept or standing[0]))
         if gone:
             reason = "baseline lost" if kept is not None and gone[0] < kept.number else "baseline not needed"
@@ -208,32 +208,32 @@ def _is_known(journal: Journal, path: bytes) -> bool:
     tip = journal.store.tip_at(path)
     if tip is not None:
         return tip.state is not None
-    from objstore.known import known_of_one
+    from objstore.known import known_state_of
     from objstore.terms import FileState
 
-    return isinstance(known_of_one(journal, path), FileState)
+    return isinstance(known_state_of(journal, path), FileState)
 
 
 def _glance(
-    journal: Journal, scopes: Sequence[bytes], limits: Limits | None
-) -> tuple[Looking | None, dict[bytes, list[bytes]]]:
+    journal: Journal, scopes: Sequence[bytes], limits: ScanLimits | None
+) -> tuple[WorktreeScan | None, dict[bytes, list[bytes]]]:
     """Return the look at the folders, and those in each that have to be looked into (nothing: all is as it was).
 
     This takes most of the time, and needs no lock: what changes after it is the next look's.
     """
     if not scopes:
         return None, {}
-    from objstore.looking import Looking, nothing_kept
+    from objstore.looking import WorktreeScan, discard_content
 
-    look = Looking(journal)
-    survey = look.survey(nothing_kept, limits)
+    look = WorktreeScan(journal)
+    survey = look.survey(discard_content, limits)
     suspects = {scope: survey.glance(scope) for scope in scopes}
     if all(survey.is_as_known(scope, suspects[scope]) for scope in scopes):
         return look, {}
     return look, suspects
 
 
-def _first_look(journal: Journal, limits: Limits | None) -> SnapshotTaken:
+def _first_look(journal: Journal, limits: ScanLimits | None) -> SnapshotResult:
     """Take the baseline: what stands anywhere now is known from here on."""
     from objstore.snapshot_create import create
 
@@ -241,13 +241,13 @@ def _first_look(journal: Journal, limits: Limits | None) -> SnapshotTaken:
     # What was recorded before is compared with the journal all the same.
     with journal.reading() as store:
         recorded = {path.rpartition(b"/")[0] for path in store.paths_below(b"")}
-    look.looks.settle(is_settled=True)
+    look.stat_cache.mark_recorded(is_fully_recorded=True)
     for folder in recorded:
         # Where a folder is gone, what went with it is told by the innermost above it that stands.
-        around = map(look.looks.get, (folder, *folders_above(folder)))
+        around = map(look.stat_cache.get, (folder, *folders_above(folder)))
         known = next((row for row in around if row is not None), None)
         if known is not None:
-            known.is_settled = False
+            known.is_fully_recorded = False
     look.save()
     return taken
 
@@ -268,10 +268,10 @@ def _sorted_out(journal: Journal, paths: Sequence[str] | None) -> tuple[list[byt
 def _place(journal: Journal, path: str) -> tuple[bytes, bool]:
     """Return where a path leads, relative to the workspace, and whether a folder stands there."""
     # Below what is a file by now, nothing stands.
-    with journal.tree.locate(path, changing=True, is_vacated=lambda _: True) as spot:
-        found = look_at(spot)
+    with journal.tree.locate(path, changing=True, will_be_vacated=lambda _: True) as resolved:
+        found = look_at(resolved)
         is_folder = found is not None and stat.S_ISDIR(found.st_mode)
-        return b"" if spot.path == "." else os.fsencode(spot.path), is_folder
+        return b"" if resolved.path == "." else os.fsencode(resolved.path), is_folder
 
 
 def _is_inside(path: bytes, folder: bytes) -> bool:

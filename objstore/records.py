@@ -13,7 +13,7 @@ from objstore.terms import Action, DocumentId, FileState, Operation, Origin, Seq
 from objstore.values import field, value
 
 __all__ = [
-    "TAKEN_OVER",
+    "MCPDIFF_SOURCE",
     "Decision",
     "Edit",
     "Expiry",
@@ -22,12 +22,12 @@ __all__ = [
     "Pin",
     "Record",
     "Snapshot",
-    "TakenBack",
     "Void",
-    "Written",
+    "VoidedRecords",
+    "WrittenFile",
 ]
 
-TAKEN_OVER: Final = "mcpdiff"
+MCPDIFF_SOURCE: Final = "mcpdiff"
 """The note of an edit that was imported from mcpdiff, which holds its id there; also the author of such decisions."""
 
 
@@ -81,7 +81,7 @@ class Edit:
 
 
 @value
-class Written:
+class WrittenFile:
     """What a decision made of one file."""
 
     document: DocumentId
@@ -104,7 +104,7 @@ class Decision:
     time: int  # microseconds since 1970-01-01 UTC
     action: Action
     verdicts: tuple[tuple[Unit, Status], ...]  # the status that each unit has from now on
-    written: tuple[Written, ...]
+    written: tuple[WrittenFile, ...]
     who: str
     reason: str = ""
     takes_back: int = 0  # number of the decision that an undo or redo takes back; 0: none
@@ -160,7 +160,7 @@ class Expiry:
 Record: TypeAlias = Edit | Decision | Void | Snapshot | Pin | Expiry
 
 
-class TakenBack:
+class VoidedRecords:
     """The edits and decisions that the voids of a journal take back: they count as never made."""
 
     def __init__(self, journal: Iterable[Record]) -> None:

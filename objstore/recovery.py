@@ -10,24 +10,24 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import chain, dropwhile
 from typing import Final, TypeGuard
 
-from objstore.aftermath import DONE, OTHER, Judge, folder_of, folder_time, last_on_disk, sinces_of
+from objstore.aftermath import DONE, OTHER, StepInspector, folder_of, folder_time, last_group_on_disk, step_timings
 from objstore.batch import now
-from objstore.due import Due
+from objstore.due import PendingSteps
 from objstore.errors import StoreDamaged
 from objstore.frames import FrameKind
 from objstore.generations import Place
 from objstore.paths import Tree
 from objstore.recordcodec import decode_record
-from objstore.records import Decision, Edit, Record, TakenBack, Void
+from objstore.records import Decision, Edit, Record, Void, VoidedRecords
 from objstore.segments import Group
 from objstore.store import Store
 from objstore.terms import FileState, Origin
-from objstore.transition import Step
+from objstore.transition import FileStep
 from objstore.values import field, replace, value
 
-__all__ = ["Stop", "due_steps", "groups_since", "void_of", "without"]
+__all__ = ["MachineStop", "pending_steps", "unapplied_groups", "void_record", "without"]
 
-_POWER_CUT_WINDOW: Final = 600 * 1_000_000
+_UNSYNCED_WINDOW: Final = 600 * 1_000_000
 """Microseconds: what was written longer ago than this before the last record has long been written back."""
 
 _PLANNING: Final = 5 * 1_000_000
@@ -38,17 +38,21 @@ _POWER_CUT_RECORDS: Final = 10_000
 
 
 @value
-class Stop:
+class MachineStop:
     """What is known of the time before the machine stopped. Times in microseconds since 1970-01-01 UTC."""
 
     clock: Callable[[], int]  # gives the time that the file system gives to what changes now, in nanoseconds
     followed: int = 0  # when files had last followed all that was recorded, by the clock of records; 0: nothing says
     came: int = 0  # when the store came to its place, by the clock of files; 0: nothing says that
     settled: tuple[int, int] = (0, 0)  # the last edit and decision whose files can't have been lost
-    noted: Due = field(default_factory=dict)  # what was found due since, of which some may have been done by now
+    noted: PendingSteps = field(
+        default_factory=dict
+    )  # what was found due since, of which some may have been done by now
 
 
-def due_steps(tree: Tree, store: Store, groups: list[list[Record]] | None, stop: Stop) -> Iterator[list[Step]]:
+def pending_steps(
+    tree: Tree, store: Store, groups: list[list[Record]] | None, stop: MachineStop
+) -> Iterator[list[FileStep]]:
     """Yield what is still to be done, group by group, the oldest first. Each step starts from what stands there now.
 
     `groups`: those whose files may not have followed, as `groups_since` returns them; None: nobody can tell, the
@@ -56,11 +60,11 @@ def due_steps(tree: Tree, store: Store, groups: list[list[Record]] | None, stop:
     Raises FileUnseen where a file can't be looked at now, and DiskFailed.
     """
     after_power_cut = groups is None
-    ahead = _ahead_by(stop.clock) if after_power_cut else 0
+    ahead = _clock_offset(stop.clock) if after_power_cut else 0
     suspects = _Suspects(_since_power_cut(store, stop, ahead) if groups is None else groups, with_found=after_power_cut)
     newest = suspects.newest()
-    sinces = sinces_of(newest, ahead, stop.followed) if after_power_cut else {}
-    last = last_on_disk(tree, newest, sinces) if after_power_cut else 0
+    step_times = step_timings(newest, ahead, stop.followed) if after_power_cut else {}
+    last = last_group_on_disk(tree, newest, step_times) if after_power_cut else 0
     # As they stand now: the first step that is carried out in a folder changes its time.
     folders = {folder_of(step.path): 0 for steps, _ in newest for step in steps}
     folders = {folder: folder_time(tree, folder) for folder in folders}
@@ -68,18 +72,27 @@ def due_steps(tree: Tree, store: Store, groups: list[list[Record]] | None, stop:
     for number, (steps, time) in enumerate(newest):
         earlier = suspects.earlier if after_power_cut else {}
         vacated = {step.path for step in steps if step.after is None}
-        may_be_half = number >= last or suspects.may_be_one(time, newest[last][1])
-        judge = Judge(
-            tree, store, earlier, folders, sinces.get(time), vacated, leaving, stop.noted, may_be_half=may_be_half
+        may_be_partial = number >= last or suspects.may_be_one(time, newest[last][1])
+        inspector = StepInspector(
+            tree,
+            store,
+            earlier,
+            folders,
+            step_times.get(time),
+            vacated,
+            leaving,
+            stop.noted,
+            may_be_partial=may_be_partial,
         )
-        judge.note_arrived(steps)
-        judged = [(step, judge.verdict(step)) for step in steps]
+        inspector.note_arrivals(steps)
+        judged = [(step, inspector.step_status(step)) for step in steps]
         # The old name of a move goes only if the new one is there, or will be. What is gone already is said to go.
-        holds = all(verdict is not OTHER for step, verdict in judged if step.after is not None)
+        holds = all(step_status is not OTHER for step, step_status in judged if step.after is not None)
         due = [
-            replace(step, before=verdict.found)
-            for step, verdict in judged
-            if (verdict.is_due and (holds or step.after is not None)) or (verdict is DONE and step.after is None)
+            replace(step, before=step_status.found)
+            for step, step_status in judged
+            if (step_status.is_due and (holds or step.after is not None))
+            or (step_status is DONE and step.after is None)
         ]
         gone = {step.path: step.before for step in due if step.after is None and step.before is not None}
         leaving |= gone.keys()
@@ -87,7 +100,7 @@ def due_steps(tree: Tree, store: Store, groups: list[list[Record]] | None, stop:
         yield [step if _is_moved(step, gone) else replace(step, moved_from=None) for step in due]
 
 
-def without(steps: Sequence[Step], refused: Collection[bytes]) -> list[Step]:
+def without(steps: Sequence[FileStep], refused: Collection[bytes]) -> list[FileStep]:
     """Return the steps of a group but for those of some paths, and for those that may not be done without them."""
     # Where a file was moved and changed, nothing says any more which name was its old one.
     all_come = all(step.after is None or step.path not in refused for step in steps)
@@ -96,19 +109,19 @@ def without(steps: Sequence[Step], refused: Collection[bytes]) -> list[Step]:
     return [step for step in left if step.after is not None or step.before is None or all_come or step.path in moved]
 
 
-def _is_moved(step: Step, gone: Mapping[bytes, FileState]) -> bool:
+def _is_moved(step: FileStep, gone: Mapping[bytes, FileState]) -> bool:
     """Return whether the file that comes is the one that goes where the step says, as it is."""
     is_new = step.before is None and step.after is not None
     return is_new and step.moved_from is not None and gone.get(step.moved_from) == step.after
 
 
-def _ahead_by(clock: Callable[[], int]) -> int:
+def _clock_offset(clock: Callable[[], int]) -> int:
     """Return by how many microseconds the clock of files is ahead of that of records, as that of a share may be."""
     asked = now()
     return max(0, clock() // 1000 - asked)
 
 
-def void_of(group: Group, reason: str) -> Void:
+def void_record(group: Group, reason: str) -> Void:
     """Return the record that the group was taken back."""
     records = list(_records(group))
     edits = tuple(record.seq for record in records if isinstance(record, Edit) and record.origin is not Origin.EXTERNAL)
@@ -116,7 +129,7 @@ def void_of(group: Group, reason: str) -> Void:
     return Void(time=now(), edits=edits, decision=decision, reason=reason)
 
 
-def groups_since(store: Store, marked: Place) -> list[list[Record]] | None:
+def unapplied_groups(store: Store, marked: Place) -> list[list[Record]] | None:
     """Return the records of each group whose files may not have followed, oldest first.
 
     None: the mark is not the end of a group, so it tells nothing.
@@ -125,11 +138,11 @@ def groups_since(store: Store, marked: Place) -> list[list[Record]] | None:
         groups = [list(_records(group)) for group in store.log.groups(marked)]
     except StoreDamaged:
         return None
-    taken_back = TakenBack(chain.from_iterable(groups))
+    taken_back = VoidedRecords(chain.from_iterable(groups))
     return [[record for record in records if record not in taken_back] for records in groups]
 
 
-def _since_power_cut(store: Store, stop: Stop, ahead: int) -> list[list[Record]]:
+def _since_power_cut(store: Store, stop: MachineStop, ahead: int) -> list[list[Record]]:
     """Return the same for what may have been in memory only when the machine stopped.
 
     What has expired since is among it: its files stand as ever.
@@ -138,7 +151,7 @@ def _since_power_cut(store: Store, stop: Stop, ahead: int) -> list[list[Record]]
     newest, present = None, now()
     for place in store.index.newest_places(_POWER_CUT_RECORDS):
         record, _ = store.record(place)
-        if newest is not None and record.time < newest - _POWER_CUT_WINDOW:
+        if newest is not None and record.time < newest - _UNSYNCED_WINDOW:
             break
         if newest is None and record.time <= present:
             newest = record.time  # of one that is still to come, the clock was wrong
@@ -159,7 +172,7 @@ def _is_settled(record: Record, settled: tuple[int, int]) -> bool:
             return False
 
 
-def _steps_of(records: Sequence[Record], *, with_found: bool) -> list[Step]:
+def _steps_of(records: Sequence[Record], *, with_found: bool) -> list[FileStep]:
     """Return what the records of one group do to the user's files, path by path.
 
     Edits that were found on disk need nothing done: they say how things stood before the others, or stand behind them.
@@ -192,7 +205,7 @@ def _steps_of(records: Sequence[Record], *, with_found: bool) -> list[Step]:
             case Void():
                 pass
     return [
-        Step(path=path, before=first[path], after=last[path], moved_from=moved.get(path), is_decided=is_decided)
+        FileStep(path=path, before=first[path], after=last[path], moved_from=moved.get(path), is_decided=is_decided)
         for path in first
     ]
 
@@ -205,7 +218,7 @@ def _note_decision(decision: Decision, note: Callable[[bytes, FileState | None, 
         note(path, before.get(path), after.get(path))
 
 
-def _is_removal_found(record: Record) -> TypeGuard[Edit]:
+def _is_external_removal(record: Record) -> TypeGuard[Edit]:
     """Return whether the record says that somebody else had removed a file."""
     return isinstance(record, Edit) and record.origin is Origin.EXTERNAL and record.after is None
 
@@ -220,7 +233,7 @@ class _Suspects:
         ]
         # Nobody but a person takes away again what they had removed, and what is there again.
         self._removed = [
-            {record.path for record in records if _is_removal_found(record)} if with_found else set()
+            {record.path for record in records if _is_external_removal(record)} if with_found else set()
             for records in known
         ]
         # By path: what stood there before the newest of its steps (None: nothing).
@@ -236,7 +249,7 @@ class _Suspects:
         with_decision = (time in self._decided) != (other in self._decided)
         return time == other or (with_decision and abs(time - other) <= _PLANNING)
 
-    def newest(self) -> list[tuple[list[Step], int]]:
+    def newest(self) -> list[tuple[list[FileStep], int]]:
         """Return each group's steps and time, without those on paths that a later group changed again."""
         newest = {step.path: i for i, (steps, _) in enumerate(self._groups) for step in steps}
         return [

@@ -19,7 +19,7 @@ from objstore.generations import Place
 from objstore.ids import BlobId
 from objstore.indexfile import checksum
 from objstore.ranges import Ranges
-from objstore.records import Decision, Edit, Expiry, Pin, Record, Snapshot, TakenBack, Void, Written
+from objstore.records import Decision, Edit, Expiry, Pin, Record, Snapshot, Void, VoidedRecords, WrittenFile
 from objstore.standins import MAX_BLOB
 from objstore.terms import DocumentId
 from objstore.trees import decode_tree, named_blobs
@@ -211,7 +211,7 @@ def held_blobs(record: Record) -> list[BlobId]:
     return [state.blob for state in states if state is not None]
 
 
-def written_blobs(written: Iterable[Written]) -> list[BlobId]:
+def written_blobs(written: Iterable[WrittenFile]) -> list[BlobId]:
     """Return the blobs that a decision mentions which made this of files, once for each mention."""
     states = [state for one in written for state in (one.before, one.after)]
     return [state.blob for state in states if state is not None]
@@ -257,7 +257,7 @@ def unexpired(journal: Iterable[Record]) -> list[Record]:
     expiries = [record for record in journal if isinstance(record, Expiry)]
     edits = Ranges(each for expiry in expiries for each in expiry.edits)
     decisions = Ranges(each for expiry in expiries for each in expiry.decisions)
-    taken_back = TakenBack(journal)
+    taken_back = VoidedRecords(journal)
     snapshots = {number for expiry in expiries for number in expiry.snapshots}
     pins = {number for expiry in expiries for number in expiry.pins}
     held: list[Record] = []
@@ -283,7 +283,7 @@ def unexpired(journal: Iterable[Record]) -> list[Record]:
 def _tips(journal: Iterable[Record]) -> dict[DocumentId, BlobId]:
     """Return the blob that each document holds, as far as it exists."""
     journal = list(journal)
-    taken_back = TakenBack(journal)
+    taken_back = VoidedRecords(journal)
     tips: dict[DocumentId, BlobId | None] = {}
     for record in journal:
         if record in taken_back:

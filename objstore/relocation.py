@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from objstore.index import Index
     from objstore.segments import Log
 
-__all__ = ["Changes", "relocate", "relocations"]
+__all__ = ["Changes", "relocate", "relocation_batches"]
 
 _RECORD_TABLES: Final = {
     "edits": "seq",
@@ -83,16 +83,16 @@ def relocate(index: "Index", log: "Log") -> None:
     size = _Size()
     changed = 0
     with index.relocating():
-        for changes in relocations(index, log, size.rows_at_once):
+        for changes in relocation_batches(index, log, size.rows_at_once):
             began = time.monotonic()
             with index.changing() as db:
                 for statement, rows in changes:
                     changed += db.executemany(statement, rows).rowcount
             taken = time.monotonic() - began
-            size.heed(taken)
+            size.adjust(taken)
             if changed >= _PUT_BY:
                 # By whoever's change is one too many, if not here: a writer may be that.
-                index.put_by()
+                index.request_checkpoint()
                 changed = 0
             # Whoever waits for the index comes to it now.
             time.sleep(_PAUSE)
@@ -108,12 +108,12 @@ class _Size:
         """Return the number."""
         return self._rows
 
-    def heed(self, taken: float) -> None:
+    def adjust(self, taken: float) -> None:
         """Take more rows, or fewer, after some have taken so many seconds."""
         self._rows = max(_FEWEST, self._rows * 3 // 4) if taken > _SECONDS else min(_MOST, self._rows * 5 // 4)
 
 
-def relocations(index: "Index", log: "Log", size: Callable[[], int]) -> Iterator[Changes]:
+def relocation_batches(index: "Index", log: "Log", size: Callable[[], int]) -> Iterator[Changes]:
     """Yield what is to be changed in the index while `relocating`, each part before the next is asked for.
 
     `size`: how many rows that is to be about. Raises StoreDamaged.

@@ -52,11 +52,20 @@ from objstore.ids import BlobHasher, BlobId, RecordId, record_id
 from objstore.recordcodec import decode_record
 from objstore.records import Record
 
-__all__ = ["MOST_LOST", "Damage", "FoundRecord", "Remains", "Segment", "SegmentEnd", "Spot", "segment_folder"]
+__all__ = [
+    "MAX_LISTED_LOSSES",
+    "Damage",
+    "FrameSpan",
+    "ScannedRecord",
+    "Segment",
+    "SegmentEnd",
+    "SegmentScan",
+    "segment_folder",
+]
 
 _SUFFIX: Final = ".seg"
 _CACHE_BYTES: Final = 32 << 20
-MOST_LOST: Final = 1 << 20
+MAX_LISTED_LOSSES: Final = 1 << 20
 """Lost edits and decisions that are named, as many of each: as with segments."""
 
 _MOST_MISSING: Final = 1000
@@ -69,7 +78,7 @@ _PROBES: Final = 4
 """How many frames are tried with an id that is only guessed."""
 
 
-class Spot(NamedTuple):
+class FrameSpan(NamedTuple):
     """Where a valid frame lies."""
 
     file: int  # position of its segment in `Remains.segments`
@@ -86,13 +95,13 @@ class Damage(NamedTuple):
     reason: str
 
 
-class FoundRecord(NamedTuple):
+class ScannedRecord(NamedTuple):
     """A record that still decodes."""
 
     record: Record
     id: RecordId
     previous: RecordId | None  # None: it is the first of its journal
-    spot: Spot
+    span: FrameSpan
     group: int  # records of one append have the same number
 
 
@@ -111,7 +120,7 @@ class SegmentEnd(NamedTuple):
     size: int
 
 
-class Remains:
+class SegmentScan:
     """The readable frames of some segment files."""
 
     def __init__(self, folder: str, store: StoreId | None = None, *, any_names: bool = False) -> None:
@@ -123,11 +132,11 @@ class Remains:
         self._fds: list[int] = []
         self._unreadable: dict[tuple[int, int], str] = {}  # by file and sector: why it can't be read
         self.damage: Final[list[Damage]] = []
-        self.blobs: Final[dict[BlobId, list[Spot]]] = {}
+        self.blobs: Final[dict[BlobId, list[FrameSpan]]] = {}
         self.large: Final[set[BlobId]] = set()  # those of them that are read from chunks
-        self.records: Final[list[FoundRecord]] = []
+        self.records: Final[list[ScannedRecord]] = []
         self.ends: Final[list[SegmentEnd]] = []
-        self._chosen: dict[BlobId, Spot] = {}
+        self._chosen: dict[BlobId, FrameSpan] = {}
         self._failed: dict[BlobId, tuple[BlobId, str | None]] = {}  # what is damaged, and why (None: it is missing)
         self._cache: OrderedDict[BlobId, tuple[BlobHeader, bytes]] = OrderedDict()
         self._cached = 0
@@ -170,25 +179,25 @@ class Remains:
         """Return where the last frame of a segment ends that can be read, whether or not its group is whole."""
         return self._place(file, self.ends[file].last)
 
-    def payload(self, spot: Spot) -> bytes:
+    def payload(self, span: FrameSpan) -> bytes:
         """Return the payload of a frame that was found. Raises StoreDamaged if the file has changed since."""
-        content = self._bytes(spot.file, spot.offset, FRAME_HEADER_SIZE + spot.size)
-        found = read_frame(content, self.key, 0, base=spot.offset)
+        content = self._bytes(span.file, span.offset, FRAME_HEADER_SIZE + span.size)
+        found = read_frame(content, self.key, 0, base=span.offset)
         if isinstance(found, Gap):
-            raise StoreDamaged(self.segments[spot.file].number or 0, spot.offset, found.reason)
+            raise StoreDamaged(self.segments[span.file].number or 0, span.offset, found.reason)
         return bytes(found.payload)
 
-    def spot(self, name: BlobId) -> Spot:
+    def span(self, name: BlobId) -> FrameSpan:
         """Return where the frame lies that a blob is read from: the first of it, or the one that was chosen."""
         return self._chosen.get(name) or self.blobs[name][0]
 
-    def choose(self, name: BlobId, spot: Spot | None) -> None:
+    def use_frame(self, name: BlobId, span: FrameSpan | None) -> None:
         """Read a blob from another one of its frames, whatever depth that tells (None: from the first again)."""
         self._failed.pop(name, None)
-        if spot is None:
+        if span is None:
             del self._chosen[name]
         else:
-            self._chosen[name] = spot
+            self._chosen[name] = span
         if self.header(name).encoding is Encoding.CHUNKED:
             self.large.add(name)
         else:
@@ -198,7 +207,7 @@ class Remains:
         """Return what the frame says of itself that a blob is read from. Raises BlobMissing."""
         if name not in self.blobs:
             raise BlobMissing(name)
-        return parse_blob_header(self.payload(self.spot(name)))
+        return parse_blob_header(self.payload(self.span(name)))
 
     def blob(self, name: BlobId) -> bytes:
         """Return a blob's bytes, verified, through its chain of bases.
@@ -207,7 +216,7 @@ class Remains:
         """
         chain: list[tuple[BlobHeader, bytes]] = []  # from the blob down, what is still to be put together
         try:
-            content = self._walk_down(name, chain)
+            content = self._collect_chain(name, chain)
             while chain:
                 header, payload = chain[-1]
                 content = decode_blob(header, payload, content)
@@ -225,7 +234,7 @@ class Remains:
         """Return the chunks of a large blob; none where it is not large, or its list can't be read."""
         if name not in self.large:
             return ()
-        payload = self.payload(self.spot(name))
+        payload = self.payload(self.span(name))
         try:
             return parse_chunks(parse_blob_header(payload), payload)
         except BlobDamaged:
@@ -269,7 +278,7 @@ class Remains:
         if header.base is not None:
             if header.base not in self.blobs:
                 raise self._without(name, header.base)
-            self._refuse_misfit(header, self.header(header.base))
+            self._require_depth_of_base(header, self.header(header.base))
 
     def _without(self, name: BlobId, part: bytes) -> BlobDamaged:
         return BlobDamaged(name, f"its {'chunk' if name in self.large else 'base'} {part.hex()} is lost")
@@ -281,7 +290,7 @@ class Remains:
         generation = generation_of(os.path.basename(segment.path))
         return Place(segment.number or 0, generation * GENERATION + position)
 
-    def _walk_down(self, name: BlobId, chain: list[tuple[BlobHeader, bytes]]) -> bytes | None:
+    def _collect_chain(self, name: BlobId, chain: list[tuple[BlobHeader, bytes]]) -> bytes | None:
         """Add the blob and its bases to `chain`, down to the first one at hand; return its bytes (None: there is none).
 
         Raises BlobMissing and BlobDamaged.
@@ -294,14 +303,14 @@ class Remains:
             known = self._newest if self._newest and self._newest[0].id == wanted else self._cache.get(wanted)
             header = self.header(wanted) if known is None else known[0]
             if chain:
-                self._refuse_misfit(chain[-1][0], header)
+                self._require_depth_of_base(chain[-1][0], header)
             if known is not None:
                 return known[1]
-            chain.append((header, self.payload(self.spot(wanted))))
+            chain.append((header, self.payload(self.span(wanted))))
             wanted = header.base
         return None
 
-    def _refuse_misfit(self, header: BlobHeader, base: BlobHeader) -> None:
+    def _require_depth_of_base(self, header: BlobHeader, base: BlobHeader) -> None:
         """Raise BlobDamaged where a frame tells of fewer deltas below it than there are.
 
         So no chain is longer than the deepest depth, and none leads back to itself. Who chose another frame than the
@@ -391,17 +400,17 @@ class Remains:
                 following = -1 if found.commits else found.end
                 whole = found.end if found.commits else whole
             last = found.end
-            spot = Spot(file, found.offset, len(found.payload))
+            span = FrameSpan(file, found.offset, len(found.payload))
             try:
                 if found.kind is FrameKind.BLOB:
                     header = parse_blob_header(found.payload)
                     if header.encoding is Encoding.CHUNKED and header.id not in self.blobs:
                         self.large.add(header.id)
-                    self.blobs.setdefault(header.id, []).append(spot)
+                    self.blobs.setdefault(header.id, []).append(span)
                 else:
                     encoded = bytes(found.payload)
                     record, previous = decode_record(encoded)
-                    self.records.append(FoundRecord(record, record_id(encoded), previous, spot, group))
+                    self.records.append(ScannedRecord(record, record_id(encoded), previous, span, group))
             except (BlobDamaged, RecordInvalid) as error:
                 self.damage.append(Damage(name, found.offset, found.end, str(error)))
         self.ends.append(SegmentEnd(min(whole, size), min(last, size), size))

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from objstore.codec import BlobHeader, Encoding, parse_blob_header, parse_chunks
 from objstore.errors import IndexDamaged
-from objstore.footing import Footing, bears, footing_of
+from objstore.footing import LogPosition, log_position_of, log_still_holds
 from objstore.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, FrameKind, RawFrame, encode_frame
 from objstore.generations import GENERATION, Place
 from objstore.journal import Journal
-from objstore.moves import Moves
-from objstore.respelling import Respelling
-from objstore.rewriting import see_blob
-from objstore.room import clear_away
-from objstore.sweep import adopt, discard, room_for
+from objstore.moves import FrameMoves
+from objstore.respelling import BlobReencoder
+from objstore.rewriting import require_readable_frame
+from objstore.room import finish_compaction
+from objstore.sweep import adopt, discard, require_compaction_space
 from objstore.values import value
 
 if TYPE_CHECKING:
@@ -84,12 +84,12 @@ def plan_repack(journal: Journal, progress: Progress | None = None) -> RepackPla
 
     Raises BlobDamaged, BlobMissing, StoreDamaged, IndexDamaged.
     """
-    with journal.reading() as store, Respelling() as respelling:
+    with journal.reading() as store, BlobReencoder() as reencoder:
         count = _Count(store, progress)
         before = after = store.log.total_bytes()
         for segment in store.log.numbers():
-            respelling.begin(store, segment, store.index.bases_outside(segment))
-            respelt = _Respelt(store, segment, respelling, count)
+            reencoder.begin(store, segment, store.index.bases_used_elsewhere(segment))
+            respelt = _ReencodedSegment(store, segment, reencoder, count)
             for _ in respelt.pieces():
                 pass
             after -= respelt.saved if respelt.is_worthwhile else 0
@@ -102,16 +102,16 @@ def repack(journal: Journal, progress: Progress | None = None) -> Repacked:
     Raises StoreLocked at once if a sweep or another repack is going on, and RoomNeeded, DiskFull, DiskFailed,
     BlobDamaged, BlobMissing, StoreDamaged, IndexDamaged: the segments that were not yet done are then as they were.
     """
-    with journal.sweeping():
-        clear_away(journal)
-        with journal.writing(makes_room=True):
+    with journal.compacting():
+        finish_compaction(journal)
+        with journal.writing(may_use_reserve=True):
             if journal.store.end.position > SEGMENT_HEADER_SIZE:
                 journal.seal()
         with journal.reading() as store:
             before, segments = store.log.total_bytes(), store.log.numbers()[:-1]
             count = _Count(store, progress)
-        with Respelling() as respelling:
-            repacking = _Repacking(journal, respelling, count)
+        with BlobReencoder() as reencoder:
+            repacking = _Repacking(journal, reencoder, count)
             written = [repacking.rewrite(segment) for segment in segments]
         with journal.reading() as store:
             return Repacked(
@@ -138,17 +138,17 @@ class _Count:
             self._progress("blobs", self.blobs, self._total)
 
 
-class _Respelt:
+class _ReencodedSegment:
     """One segment's next generation, with its blobs spelt anew."""
 
-    def __init__(self, store: "Store", segment: int, respelling: Respelling, count: _Count) -> None:
+    def __init__(self, store: "Store", segment: int, reencoder: BlobReencoder, count: _Count) -> None:
         self._store: Final = store
         self._segment: Final = segment
-        self._respelling: Final = respelling
+        self._reencoder: Final = reencoder
         self._count: Final = count
         self._base: Final = store.log.generations().get(segment, 0) * GENERATION
         self._position = SEGMENT_HEADER_SIZE
-        self.moves: Final = Moves()
+        self.moves: Final = FrameMoves()
 
     @property
     def saved(self) -> int:
@@ -215,9 +215,9 @@ class _Respelt:
         for at, (frame, found) in enumerate(staying):
             self.moves.add(frame.position, self._position)
             content = frame.whole
-            anew = _anew(found, content)
+            anew = _reencoded_payload(found, content)
             if anew is not None:
-                self.moves.respell(self._position)
+                self.moves.mark_reencoded(self._position)
             if anew is not None or bool(frame.begins) is not (at == 0) or bool(frame.commits) is not (at == last):
                 payload = content[FRAME_HEADER_SIZE:] if anew is None else anew
                 key = self._store.log.key
@@ -234,18 +234,18 @@ class _Respelt:
         if found is None:
             raise IndexDamaged(f"blob {header.id.hex()} is in the log and not in it")
         if found != (self._segment, self._base + frame.position):
-            see_blob(self._store, header.id, found)
+            require_readable_frame(self._store, header.id, found)
             return False
         self._count.add()
         payload = frame.whole[FRAME_HEADER_SIZE:]
         if header.encoding is Encoding.CHUNKED:
             parse_chunks(header, payload)
             return True
-        spelt = self._respelling.spell(header, payload)
+        spelt = self._reencoder.spell(header, payload)
         return True if spelt is payload else spelt
 
 
-def _anew(found: "bytes | Future[bytes] | bool", whole: bytes) -> bytes | None:
+def _reencoded_payload(found: "bytes | Future[bytes] | bool", whole: bytes) -> bytes | None:
     """Return the payload that takes the place of the one in a whole frame (None: that stays)."""
     if isinstance(found, bool):
         return None
@@ -257,14 +257,14 @@ def _anew(found: "bytes | Future[bytes] | bool", whole: bytes) -> bytes | None:
 class _Repacking:
     """One repack in progress."""
 
-    def __init__(self, journal: Journal, respelling: Respelling, count: _Count) -> None:
+    def __init__(self, journal: Journal, reencoder: BlobReencoder, count: _Count) -> None:
         self._journal: Final = journal
-        self._respelling: Final = respelling
+        self._reencoder: Final = reencoder
         self._count: Final = count
 
     def rewrite(self, segment: int) -> bool | None:
         """Write a segment anew; return whether that was worth it (None: what others did meanwhile forbids it)."""
-        with room_for(self._journal, segment):
+        with require_compaction_space(self._journal, segment):
             done = self._attempt(segment, careful=False)
             return self._attempt(segment, careful=True) if done is None else done
 
@@ -272,18 +272,18 @@ class _Repacking:
         prepared = superseded = None
         try:
             with self._journal.beside() as store:
-                since = footing_of(store)
+                since = log_position_of(store)
                 if segment >= since.end.segment:
                     return None  # a backup was put back, in which this is the last one, or to come
-                fixed = store.index.bases_outside(segment)
+                fixed = store.index.bases_used_elsewhere(segment)
                 if careful:
                     fixed |= {tip.state.blob for tip in store.index.tips() if tip.state is not None}
-                self._respelling.begin(store, segment, fixed)
-                respelt = _Respelt(store, segment, self._respelling, self._count)
+                self._reencoder.begin(store, segment, fixed)
+                respelt = _ReencodedSegment(store, segment, self._reencoder, self._count)
                 prepared = store.log.prepare(segment, respelt.pieces())
                 is_worthwhile = respelt.is_worthwhile
                 if is_worthwhile:
-                    store.log.keep_moves(segment, respelt.moves)
+                    store.log.write_frame_moves(segment, respelt.moves)
             if is_worthwhile:
                 superseded = self._adopted(prepared, segment, since)
         finally:
@@ -295,19 +295,19 @@ class _Repacking:
         self._journal.finish_moves()
         return True
 
-    def _adopted(self, prepared: str, segment: int, since: Footing) -> str | None:
+    def _adopted(self, prepared: str, segment: int, since: LogPosition) -> str | None:
         """Return the path of what is superseded (None: what others did since a log was this forbids it)."""
         # Most of what was written meanwhile is looked through before anybody has to wait.
         with self._journal.reading() as store:
-            if not bears(store, since):
+            if not log_still_holds(store, since):
                 return None
-            used, since = _bases_since(store, since.end), footing_of(store)
-        with self._journal.writing(makes_room=True):
+            used, since = _bases_since(store, since.end), log_position_of(store)
+        with self._journal.writing(may_use_reserve=True):
             store = self._journal.store
-            if not bears(store, since):
+            if not log_still_holds(store, since):
                 return None
             used |= _bases_since(store, since.end)
-            return adopt(self._journal, prepared, segment) if used.isdisjoint(self._respelling.raised) else None
+            return adopt(self._journal, prepared, segment) if used.isdisjoint(self._reencoder.raised) else None
 
 
 def _bases_since(store: "Store", place: Place) -> "set[BlobId]":

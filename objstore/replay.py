@@ -14,16 +14,16 @@ from struct import error as StructError  # noqa: N812 - as classes are named
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from objstore.diff import diff_lines
-from objstore.document import Document, DocumentState, Standing, replayed
+from objstore.document import Document, DocumentState, DocumentVersion, replayed
 from objstore.errors import CasError, HistoryBroken, StoreLinked, StoreNotRegular
 from objstore.ids import HASH_SIZE, RecordId, blob_id
 from objstore.journal import Journal
 from objstore.names import STORE_NAME
-from objstore.pastedits import PastDecision, PastEdit
-from objstore.premises import own_bytes, own_folder, put_derived
+from objstore.pastedits import ReplayDecision, ReplayEdit
+from objstore.premises import open_store_folder, read_store_file, write_derived_file
 from objstore.records import Expiry
 from objstore.standins import blob_of_text
-from objstore.states import States, records_of
+from objstore.states import StateReader, records_of
 from objstore.terms import DocumentId, FileState, Seq, Unit
 from objstore.unified import is_either_binary
 from objstore.weave import Weave
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from objstore.generations import Place
 
 __all__ = [
-    "decided_otherwise",
-    "forget_all_kept",
-    "forget_kept",
-    "keep_documents",
-    "kept_differs",
+    "cache_documents",
+    "cached_document_differs",
+    "decisions_differing_on_replay",
+    "delete_cached_document",
+    "delete_cached_documents",
     "load_document",
     "load_past",
-    "taken_up",
+    "loaded_from_cache",
 ]
 
 _FEW_OBJECTS: Final = 2_000
@@ -49,7 +49,7 @@ _FEW_OBJECTS: Final = 2_000
 _MOST_OLD: Final = 200_000
 """Objects that may have been made in replays, some 30 MB, until those of no use any more are looked for."""
 
-_called_old = 0
+_objects_since_collection = 0
 """Objects that were made in replays since."""
 
 _MAGIC: Final = b"casweav9"
@@ -58,14 +58,14 @@ _MAGIC: Final = b"casweav9"
 _KEPT: Final = "weave-"
 """Begins the name of a kept state's file."""
 
-_KEEP_AFTER: Final = 64
+_CACHE_AFTER: Final = 64
 """Records replayed on top of the last kept state before the document is kept anew."""
 
 _MOST_TEXT: Final = 64 << 20
 """Bytes of text in a weave that is kept; a larger one is replayed."""
 
 
-_MOST_KEPT: Final = 1 << 30
+_MAX_CACHED: Final = 1 << 30
 """Bytes of a kept state, unpacked; no more memory is taken for one."""
 
 _MEANINGLESS: Final = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError, StructError)
@@ -114,20 +114,20 @@ def load_past(journal: Journal, document: DocumentId, seq: Seq, *, before: bool)
     The edit has not expired. Raises HistoryBroken.
     """
     with _without_collecting(), journal.store.index.still():
-        past: list[PastEdit | PastDecision] = []
+        past: list[ReplayEdit | ReplayDecision] = []
         for record, _, _ in records_of(journal.store, document):
             past.append(record)
-            if isinstance(record, PastEdit) and record.seq == seq:
+            if isinstance(record, ReplayEdit) and record.seq == seq:
                 break
         last = past.pop() if before else past[-1]
         since = None
-        if before and not any(isinstance(record, PastEdit) for record in past) and isinstance(last, PastEdit):
+        if before and not any(isinstance(record, ReplayEdit) for record in past) and isinstance(last, ReplayEdit):
             since = Document.begun(last, None if last.before is None else journal.store.text(last.before.blob))
         # States that are compared with their hashes: here, no recorded state tells whether the last one is right.
-        return replayed(past, document, journal.store.text, States(journal.store, {}).after, since)
+        return replayed(past, document, journal.store.text, StateReader(journal.store, {}).after, since)
 
 
-def kept_differs(journal: Journal, document: DocumentId) -> bool:
+def cached_document_differs(journal: Journal, document: DocumentId) -> bool:
     """Return whether what is kept of a document makes another one of it than a replay of all its records does.
 
     What is not kept, or does not fit and so is never believed, does not differ. Raises HistoryBroken.
@@ -143,7 +143,7 @@ def kept_differs(journal: Journal, document: DocumentId) -> bool:
     return (followed.statuses(), followed.blame()) != (replayed_anew.statuses(), replayed_anew.blame())
 
 
-def decided_otherwise(journal: Journal, document: DocumentId) -> tuple[int, ...]:
+def decisions_differing_on_replay(journal: Journal, document: DocumentId) -> tuple[int, ...]:
     """Return the numbers of the decisions on a document that wrote another text than they would write now.
 
     Older versions could take lines that read alike with a rejection. Here every change that was recorded by comparison
@@ -151,11 +151,11 @@ def decided_otherwise(journal: Journal, document: DocumentId) -> tuple[int, ...]
     """
     store, built = journal.store, None
     records = [record for record, _, _ in records_of(store, document)]
-    if not any(isinstance(record, PastDecision) and document in record.written for record in records):
+    if not any(isinstance(record, ReplayDecision) and document in record.written for record in records):
         return ()
     regrouped: dict[Seq, int] = {}  # edits that have another number of hunks now, and their units
     for record in records:
-        if isinstance(record, PastEdit):
+        if isinstance(record, ReplayEdit):
             before, after = (
                 None if state is None else store.text(state.blob) for state in (record.before, record.after)
             )
@@ -174,13 +174,13 @@ def decided_otherwise(journal: Journal, document: DocumentId) -> tuple[int, ...]
                     return built.corrected  # hunks were decided one by one, and they are others now
                 verdicts[seq] = {Unit(seq, hunk): status for status in said for hunk in range(regrouped[seq])}
             built.replay(record._replace(verdicts=verdicts))
-            built.hold_to(record, store.text)
+            built.override_text(record, store.text)
     return () if built is None else built.corrected
 
 
-def keep_documents(journal: Journal) -> None:
+def cache_documents(journal: Journal) -> None:
     """Keep every document of which so much would else be replayed the next time. Raises HistoryBroken."""
-    for document in journal.store.index.long_documents(_KEEP_AFTER):
+    for document in journal.store.index.long_documents(_CACHE_AFTER):
         load_document(journal, document)
 
 
@@ -193,31 +193,31 @@ def _followed(
     the text under its verdicts.
     """
     store = journal.store
-    records: list[PastEdit | PastDecision] = []
+    records: list[ReplayEdit | ReplayDecision] = []
     places: dict[Seq, Place] = {}
     edit, decision = (position.seq, position.edit), (position.number, position.decision)
     for record, name, blob in records_of(store, document, after_edit=edit[0], after_decision=decision[0]):
         match record:
-            case PastEdit():
+            case ReplayEdit():
                 edit = record.seq, name
                 if blob is not None:
                     places[record.seq] = blob
-            case PastDecision():
+            case ReplayDecision():
                 decision = record.number, name
         records.append(record)
     if since is None and store.index.oldest_edit(document) is None:
         since = _without_history(journal, document)
-    states = States(store, {} if is_hashed else places)
+    states = StateReader(store, {} if is_hashed else places)
     loaded = replayed(records, document, store.text, states.after, since, is_checked=is_hashed)
     _check(journal, loaded)
-    if sum(map(_weight, records)) >= _KEEP_AFTER:
+    if sum(map(_weight, records)) >= _CACHE_AFTER:
         _keep(journal, loaded, _Position(*edit, *decision))
     return loaded
 
 
-def _weight(record: PastEdit | PastDecision) -> int:
+def _weight(record: ReplayEdit | ReplayDecision) -> int:
     """Return what replaying the record costs, in edits of one hunk."""
-    return max(1, record.size // _KEEP_AFTER if isinstance(record, PastDecision) else len(record.hunks) // 2)
+    return max(1, record.size // _CACHE_AFTER if isinstance(record, ReplayDecision) else len(record.hunks) // 2)
 
 
 def _without_history(journal: Journal, document: DocumentId) -> Document:
@@ -225,7 +225,7 @@ def _without_history(journal: Journal, document: DocumentId) -> Document:
     tip = journal.store.index.tip(document)
     content = None if tip.state is None else journal.store.text(tip.state.blob)
     mode = 0 if tip.state is None else tip.state.mode
-    return Document.found(document, Standing(path=tip.path, mode=mode, content=content))
+    return Document.found(document, DocumentVersion(path=tip.path, mode=mode, content=content))
 
 
 def _check(journal: Journal, loaded: Document) -> None:
@@ -241,16 +241,18 @@ def _check(journal: Journal, loaded: Document) -> None:
 def _taken_up(journal: Journal, document: DocumentId) -> tuple[Document, _Position] | None:
     """Return the document as it was last kept, and behind which records that was (None: nothing that fits is kept)."""
     try:
-        stored = own_bytes(os.path.join(_folder(journal), _name(document)))
+        stored = read_store_file(os.path.join(_folder(journal), _name(document)))
     except (OSError, StoreLinked, StoreNotRegular):
         return None
     header, packed = stored[: len(_MAGIC) + HASH_SIZE], stored[len(_MAGIC) + HASH_SIZE :]
     if header != _MAGIC + blob_id(packed):
         return None
-    return taken_up(packed, lambda kept, behind: kept.document == document and _still_holds(journal, kept, behind))
+    return loaded_from_cache(
+        packed, lambda kept, behind: kept.document == document and _still_holds(journal, kept, behind)
+    )
 
 
-def taken_up(
+def loaded_from_cache(
     packed: bytes, is_fitting: Callable[[DocumentState, _Position], bool]
 ) -> tuple[Document, _Position] | None:
     """Return what the bytes keep of a document, if it is fitting (None: it is not, or they make no sense).
@@ -261,7 +263,7 @@ def taken_up(
     from zstandard import ZstdDecompressor, ZstdError, frame_content_size
 
     try:
-        if not 0 <= frame_content_size(packed) <= _MOST_KEPT:
+        if not 0 <= frame_content_size(packed) <= _MAX_CACHED:
             return None
         position, state, columns = unpackb(ZstdDecompressor().decompress(packed))
         behind = _Position._make(position)
@@ -296,30 +298,30 @@ def _keep(journal: Journal, loaded: Document, position: _Position) -> None:
     packed = ZstdCompressor(level=1).compress(packb((position, state, weave)))
     # Nobody needs it: a full disk or a folder that can't be written costs the next one time, and nothing else.
     # Whoever lets history go removes what is kept of it while they hold the lock: it must not come back behind them.
-    with suppress(CasError, OSError), journal.unless_written() as is_ours:
+    with suppress(CasError, OSError), journal.try_brief_lock() as is_ours:
         if is_ours and not _may_have_expired(journal):
             kept = _MAGIC + blob_id(packed) + packed
-            put_derived(journal.disk, *os.path.split(_folder(journal)), _name(loaded.id), kept)
+            write_derived_file(journal.disk, *os.path.split(_folder(journal)), _name(loaded.id), kept)
 
 
 def _may_have_expired(journal: Journal) -> bool:
     """Return whether anything was let go that the index, as it is asked now, may not know of yet."""
-    from objstore.recovery import groups_since
+    from objstore.recovery import unapplied_groups
 
-    groups = groups_since(journal.store, journal.store.end)
+    groups = unapplied_groups(journal.store, journal.store.end)
     return groups is None or any(isinstance(record, Expiry) for records in groups for record in records)
 
 
-def forget_kept(journal: Journal, document: DocumentId) -> None:
+def delete_cached_document(journal: Journal, document: DocumentId) -> None:
     """Remove what is kept of a document, with all the text that is in it, durably."""
-    with suppress(FileNotFoundError), own_folder(_folder(journal)) as shelf:
+    with suppress(FileNotFoundError), open_store_folder(_folder(journal)) as shelf:
         journal.disk.unlink(shelf, _name(document))
         journal.disk.sync_directory(_folder(journal))
 
 
-def forget_all_kept(journal: Journal) -> None:
+def delete_cached_documents(journal: Journal) -> None:
     """Remove what is kept of every document, and of any that there may once have been, durably."""
-    with suppress(FileNotFoundError), own_folder(_folder(journal)) as shelf:
+    with suppress(FileNotFoundError), open_store_folder(_folder(journal)) as shelf:
         for name in os.listdir(shelf):
             if name.startswith(_KEPT):
                 journal.disk.unlink(shelf, name)
@@ -343,23 +345,23 @@ def _without_collecting() -> Iterator[None]:
         yield
     finally:
         if was_on:
-            _call_old()
+            _freeze_or_collect()
             gc.enable()
 
 
-def _call_old() -> None:
+def _freeze_or_collect() -> None:
     """Have the collector take what was made for old: otherwise the next object made would start a collection.
 
     The units and runs of a weave refer to each other, so it is the collector who frees them, and it does not look for
     what is old as long as this goes on. So it is told to from time to time.
     """
-    global _called_old  # noqa: PLW0603 - there is one collector in a process
+    global _objects_since_collection  # noqa: PLW0603 - there is one collector in a process
     made = gc.get_count()[0]
     if made < _FEW_OBJECTS or gc.get_freeze_count():
         return
-    _called_old += made
-    if _called_old > _MOST_OLD:
-        _called_old = 0
+    _objects_since_collection += made
+    if _objects_since_collection > _MOST_OLD:
+        _objects_since_collection = 0
         gc.collect()
     else:
         gc.freeze()

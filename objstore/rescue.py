@@ -10,25 +10,25 @@ from collections.abc import Iterable, Iterator
 from objstore.codec import MAX_DEPTH, at_depth, encode_blob, parse_blob_header, parse_chunks
 from objstore.errors import BlobDamaged
 from objstore.ids import BlobId
-from objstore.remains import Remains, Spot
+from objstore.remains import FrameSpan, SegmentScan
 
-__all__ = ["Rescue"]
+__all__ = ["BlobRescue"]
 
 
-class Rescue:
+class BlobRescue:
     """What could be read after all, and from where."""
 
-    def __init__(self, remains: Remains, lost: Iterable[BlobId]) -> None:
+    def __init__(self, remains: SegmentScan, lost: Iterable[BlobId]) -> None:
         """Try the frames of what is `lost`: `remains` reads what is rescued from the frame that was sound."""
         self._remains = remains
         self._lost = dict.fromkeys(lost)
         self._depths: dict[BlobId, int] = {}  # at which the rescued are spelt anew
-        self._waiting: dict[BlobId, list[_Try]] = {}  # by what they need
+        self._waiting: dict[BlobId, list[_FrameAttempt]] = {}  # by what they need
         self.blobs: list[BlobId] = list(self._rescued())  # in an order in which each comes behind all that it needs
 
     def payload(self, name: BlobId) -> bytes:
         """Return the payload of a frame that a store can read, to be written behind those of what it needs."""
-        payload = self._remains.payload(self._remains.spot(name))
+        payload = self._remains.payload(self._remains.span(name))
         header = parse_blob_header(payload)
         if name not in self._depths or header.base is None:
             return payload
@@ -52,15 +52,15 @@ class Rescue:
                 if not waiting.needs:
                     ready.append(waiting)
 
-    def _tries(self, name: BlobId) -> Iterator["_Try"]:
-        for spot in self._remains.blobs[name]:
-            attempt = _Try(name, spot, self._lost.keys() & self._needed(spot))
+    def _tries(self, name: BlobId) -> Iterator["_FrameAttempt"]:
+        for span in self._remains.blobs[name]:
+            attempt = _FrameAttempt(name, span, self._lost.keys() & self._needed(span))
             for needed in attempt.needs:
                 self._waiting.setdefault(needed, []).append(attempt)
             yield attempt
 
-    def _needed(self, spot: Spot) -> set[BlobId]:
-        payload = self._remains.payload(spot)
+    def _needed(self, span: FrameSpan) -> set[BlobId]:
+        payload = self._remains.payload(span)
         header = parse_blob_header(payload)
         if header.base is not None:
             return {header.base}
@@ -69,12 +69,12 @@ class Rescue:
         except BlobDamaged:  # it is no list of chunks
             return set()
 
-    def _is_sound(self, attempt: "_Try") -> bool:
-        self._remains.choose(attempt.name, attempt.spot)
+    def _is_sound(self, attempt: "_FrameAttempt") -> bool:
+        self._remains.use_frame(attempt.name, attempt.span)
         try:
             self._remains.verify(attempt.name)
         except BlobDamaged:
-            self._remains.choose(attempt.name, None)
+            self._remains.use_frame(attempt.name, None)
             return False
         return True
 
@@ -87,12 +87,12 @@ class Rescue:
         return below + 1 if below < MAX_DEPTH else 0
 
 
-class _Try:
+class _FrameAttempt:
     """One frame of a lost blob."""
 
-    __slots__ = ("name", "needs", "spot")
+    __slots__ = ("name", "needs", "span")
 
-    def __init__(self, name: BlobId, spot: Spot, needs: set[BlobId]) -> None:
+    def __init__(self, name: BlobId, span: FrameSpan, needs: set[BlobId]) -> None:
         self.name = name
-        self.spot = spot
+        self.span = span
         self.needs = needs  # of what it is told by, that which is lost so far

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from objstore.codec import MAX_DEPTH, Base, BlobHeader, Encoding, at_depth, decode_blob, encode_blob
 from objstore.errors import StoreDamaged
 from objstore.ids import BlobId
-from objstore.likeness import Likeness
-from objstore.trials import Trials
+from objstore.likeness import DeltaCandidates
+from objstore.trials import CompressionTrials
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from objstore.indexrows import StateTold
+    from objstore.indexrows import StateOrigin
     from objstore.store import Store
     from objstore.terms import DocumentId
 
-__all__ = ["Respelling"]
+__all__ = ["BlobReencoder"]
 
 _SHORT: Final = 10
 """zstd's level where little is left to tell: of a state that is told against the one before it, and of short files."""
@@ -84,7 +84,7 @@ class _Choice(NamedTuple):
     is_tried: bool  # whether telling it alone was found to be no shorter, or is what is chosen
 
 
-class Respelling:
+class BlobReencoder:
     """Spells the blobs of a log, segment by segment and in their order."""
 
     _store: "Store"  # that holds the segment which was begun
@@ -94,13 +94,13 @@ class Respelling:
         self._pool: Final = ThreadPoolExecutor(max_workers=min(os.cpu_count() or 1, _THREADS))
         self._pending: Final[deque[tuple[Future[bytes], int]]] = deque()  # each with the bytes that wait with it
         self._waiting = 0  # bytes of all of these
-        self._likeness: Final = Likeness()
-        self._trials: Final = Trials()
+        self._delta_candidates: Final = DeltaCandidates()
+        self._trials: Final = CompressionTrials()
         self._begun: Final[dict[DocumentId, BlobId]] = {}  # the blob with which the document's chain began, or went on
         self._segment = 0
         self._fixed: frozenset[BlobId] = frozenset()
         self._known: dict[BlobId, _Known] = {}  # of this segment
-        self._told: dict[BlobId, StateTold] = {}
+        self._told: dict[BlobId, StateOrigin] = {}
         self.raised: dict[BlobId, int] = {}  # blobs of this segment that lie deeper than before, each with its depth
 
     def __enter__(self) -> Self:
@@ -119,7 +119,7 @@ class Respelling:
         self._store, self._segment = store, segment
         self._fixed = frozenset(fixed)
         self._known, self.raised = {}, {}
-        self._told = self._store.index.states_told(segment)
+        self._told = self._store.index.state_origins(segment)
 
     def spell(self, header: BlobHeader, payload: bytes) -> bytes | Future[bytes]:
         """Return the shorter payload of a blob, as it is or spelt anew, once the blob is what its name says.
@@ -177,7 +177,7 @@ class Respelling:
         if not bases and told is not None:
             bases = self._bases([self._begun.get(told.document)], min(limit, _RUN_DEPTH))
         if not bases and earlier == [None, None]:
-            like = self._likeness.meet(header.id, path, content)
+            like = self._delta_candidates.match_and_add(header.id, path, content)
             bases = self._bases(like, min(limit, _LIKE_DEPTH))
         if told is not None and not is_next:
             self._begun[told.document] = header.id

@@ -14,29 +14,29 @@ from typing import Final, NamedTuple
 
 from objstore.batch import now
 from objstore.errors import CasError
-from objstore.footing import Footing, bears, footing_of
+from objstore.footing import LogPosition, log_position_of, log_still_holds
 from objstore.generations import GENERATION, Place
 from objstore.ids import BlobId
 from objstore.journal import Journal
 from objstore.ranges import Range, ranges_of
 from objstore.records import Decision, Expiry, Pin
 from objstore.refcounts import held_blobs
-from objstore.replay import forget_kept
-from objstore.ripeness import GONE, AgedEdit, Moments, Ripe, Touch, between, ripeness
+from objstore.replay import delete_cached_document
+from objstore.ripeness import GONE, AgedEdit, DatedDecision, ExpiryTimes, ExpiryTimeTable, between, expiry_times
 from objstore.settings import RetentionLimits
 from objstore.store import Store
 from objstore.terms import MAX_INT, Progress, Status, Unit
 from objstore.values import value
 
 __all__ = [
+    "ExpiryBatch",
     "ExpiryPlan",
-    "Letting",
+    "dated_decisions",
     "expire",
+    "format_age",
+    "format_size",
     "ordinal_of",
     "plan_expiry",
-    "spelt_age",
-    "spelt_size",
-    "touches",
 ]
 
 _MICROSECONDS: Final = 1_000_000
@@ -58,7 +58,7 @@ _EVER: Final = MAX_INT
 
 
 @value
-class Letting:
+class ExpiryBatch:
     """What is let go for one reason."""
 
     reason: str  # as records say it
@@ -77,11 +77,11 @@ class Letting:
 class ExpiryPlan:
     """What is to be let go, and what the journal was when that was worked out."""
 
-    lettings: tuple[Letting, ...]
+    batches: tuple[ExpiryBatch, ...]
     blobs: int  # that nothing will hold any more; those that nothing holds already are not among them
     blob_bytes: int  # of their frames
     missing: int  # bytes over the size limit that no ripe history would free
-    footing: Footing
+    log_position: LogPosition
     next_edit: int
     next_decision: int
     next_pin: int
@@ -89,7 +89,7 @@ class ExpiryPlan:
     @property
     def edit_count(self) -> int:
         """Return how many edits go."""
-        return sum(letting.edit_count for letting in self.lettings)
+        return sum(expiry_batch.edit_count for expiry_batch in self.batches)
 
 
 def plan_expiry(journal: Journal, limits: RetentionLimits, *, moment: int | None = None) -> ExpiryPlan:
@@ -100,16 +100,16 @@ def plan_expiry(journal: Journal, limits: RetentionLimits, *, moment: int | None
     index = journal.store.index
     # One moment for all: meanwhile, others may go on.
     with index.still():
-        footing = footing_of(journal.store)
+        log_position = log_position_of(journal.store)
         numbers = (index.next_seq(), index.next_decision(), index.next_pin())
         planner = _Planner(journal, limits, now() if moment is None else moment)
         planner.plan()
     return ExpiryPlan(
-        lettings=tuple(planner.lettings),
+        batches=tuple(planner.batches),
         blobs=planner.freed.blobs,
         blob_bytes=planner.freed.bytes,
         missing=planner.missing,
-        footing=footing,
+        log_position=log_position,
         next_edit=numbers[0],
         next_decision=numbers[1],
         next_pin=numbers[2],
@@ -122,25 +122,25 @@ def expire(journal: Journal, plan: ExpiryPlan, *, who: str, progress: Progress |
     Where somebody decides or pins something meanwhile, or the log has no more what the plan is of, the rest stays: it
     has to be planned anew. Raises what Journal.writing and Journal.commit raise.
     """
-    gone, total = 0, sum(letting.edit_count for letting in plan.lettings)
-    newer = _Newer(journal, plan)
-    for letting in plan.lettings:
-        for part in letting.parts:
-            if not _let_go(journal, newer, letting.reason, who, edits=part):
+    gone, total = 0, sum(expiry_batch.edit_count for expiry_batch in plan.batches)
+    newer = _RecordedSincePlan(journal, plan)
+    for expiry_batch in plan.batches:
+        for part in expiry_batch.parts:
+            if not _let_go(journal, newer, expiry_batch.reason, who, edits=part):
                 return gone
             gone += len(part)
             if progress is not None:
                 progress("edits", gone, total)
-        numbers = [number for first, last in letting.decisions for number in range(first, last + 1)]
+        numbers = [number for first, last in expiry_batch.decisions for number in range(first, last + 1)]
         for start in range(0, len(numbers), _FEW):
-            if not _let_go(journal, newer, letting.reason, who, decisions=numbers[start : start + _FEW]):
+            if not _let_go(journal, newer, expiry_batch.reason, who, decisions=numbers[start : start + _FEW]):
                 return gone
     return gone
 
 
 def _let_go(
     journal: Journal,
-    newer: "_Newer",
+    newer: "_RecordedSincePlan",
     reason: str,
     who: str,
     *,
@@ -149,14 +149,16 @@ def _let_go(
 ) -> bool:
     with journal.reading():
         newer.follow()
-    with journal.writing(makes_room=True) as batch:
+    with journal.writing(may_use_reserve=True) as batch:
         began = time.monotonic()
-        if newer.keep_any(edits):
+        if newer.keeps_any_of(edits):
             return False
         for document in set(map(journal.store.index.document_of, edits)):
             with suppress(CasError, OSError):
                 if document is not None:
-                    forget_kept(journal, document)  # it begins with what goes, so nobody would take it up any more
+                    delete_cached_document(
+                        journal, document
+                    )  # it begins with what goes, so nobody would take it up any more
         expiry = Expiry(time=now(), edits=ranges_of(edits), decisions=ranges_of(decisions), reason=reason, who=who)
         batch.record(expiry)
         journal.commit(batch, ())
@@ -165,13 +167,13 @@ def _let_go(
     return True
 
 
-class _Newer:
+class _RecordedSincePlan:
     """What was recorded since a plan."""
 
     def __init__(self, journal: Journal, plan: ExpiryPlan) -> None:
         self._journal: Final = journal
         self._plan: Final = plan
-        self._seen = plan.footing
+        self._seen = plan.log_position
         self._next = plan.next_edit
         self._conversations: set[str] = set()
 
@@ -181,16 +183,16 @@ class _Newer:
         Return whether the log has all that was seen until then.
         """
         store = self._journal.store
-        if not bears(store, self._seen):
+        if not log_still_holds(store, self._seen):
             return False  # numbers may have been given again
         following = store.index.next_seq()
         if following > self._next:
             self._conversations |= store.index.conversations_between(self._next, following - 1)
             self._next = following
-        self._seen = footing_of(store)
+        self._seen = log_position_of(store)
         return True
 
-    def keep_any(self, edits: Sequence[int]) -> bool:
+    def keeps_any_of(self, edits: Sequence[int]) -> bool:
         """Return whether something was recorded that keeps any of the edits. Call it while `writing`."""
         index = self._journal.store.index
         if (index.next_decision(), index.next_pin()) != (self._plan.next_decision, self._plan.next_pin):
@@ -212,9 +214,9 @@ class _Planner:
         self._limits = limits
         self._moment = moment
         self._documents = array("q", [0]) * journal.store.index.next_seq()  # of each edit that has not expired
-        self._ripe = Ripe(Moments.none(0), Moments.none(0))
+        self._ripe = ExpiryTimes(ExpiryTimeTable.none(0), ExpiryTimeTable.none(0))
         self.freed = _Freed(journal.store)
-        self.lettings: list[Letting] = []
+        self.batches: list[ExpiryBatch] = []
         self.missing = 0
 
     def plan(self) -> None:
@@ -224,22 +226,24 @@ class _Planner:
         is_over = limit is not None and size > limit
         if older_than is None and not is_over:
             return
-        self._ripe = self._ripened()
+        self._ripe = self._eligible()
         aged = _Chosen([], [])
         if older_than is not None:
             cut = self._moment - older_than * _MICROSECONDS
             aged = _Chosen(*(between(moments.since, GONE, cut) for moments in self._ripe))
-            self._take(f"older than {spelt_age(older_than)}", aged)
+            self._take(f"older than {format_age(older_than)}", aged)
             self.freed.let_go(aged)
         if limit is not None and is_over:
             wanted = size - (limit - limit // _ROOM)
-            self._take(f"the store was over {spelt_size(limit)}", self._oldest(wanted, aged))
+            self._take(f"the store was over {format_size(limit)}", self._oldest(wanted, aged))
             self.missing = max(0, wanted - self.freed.bytes)
 
-    def _ripened(self) -> Ripe:
+    def _eligible(self) -> ExpiryTimes:
         index = self._store.index
         pinned = {int(seq) for record in self._pins() for seq in record.edits}
-        return ripeness(self._aged(pinned), touches(self._store), index.next_seq() - 1, index.next_decision() - 1)
+        return expiry_times(
+            self._aged(pinned), dated_decisions(self._store), index.next_seq() - 1, index.next_decision() - 1
+        )
 
     def _aged(self, pinned: set[int]) -> Iterator[AgedEdit]:
         for seq, document, moment, place, is_free in self._store.index.aged_edits():
@@ -254,14 +258,14 @@ class _Planner:
         """Plan to let go what was chosen."""
         edits, decisions = chosen
         if edits or decisions:
-            letting = Letting(
+            expiry_batch = ExpiryBatch(
                 reason=reason,
                 edits=ranges_of(edits),
                 decisions=ranges_of(decisions),
                 newest=max((self._ripe.edits.made[seq] for seq in edits), default=GONE),
                 parts=tuple(self._parts(edits)),
             )
-            self.lettings.append(letting)
+            self.batches.append(expiry_batch)
 
     def _parts(self, edits: list[int]) -> Iterator[tuple[int, ...]]:
         """Yield the edits in parts. What has to go together does, and a document's edits go in their order."""
@@ -332,7 +336,7 @@ class _Freed:
                 yield from held_blobs(self._store.record(place)[0])
 
 
-def touches(store: Store) -> Iterator[Touch]:
+def dated_decisions(store: Store) -> Iterator[DatedDecision]:
     """Yield every decision that has not expired, oldest first, with what it flipped."""
     dead: set[Unit] = set()  # units that are out of the text, after the decisions so far
     for number, moment, place in store.index.aged_decisions():
@@ -343,7 +347,7 @@ def touches(store: Store) -> Iterator[Touch]:
         others = {unit for unit, status in record.verdicts if status is not Status.REJECTED}
         flipped = (rejected - dead) | (others & dead)
         dead = (dead | rejected) - others
-        yield Touch(
+        yield DatedDecision(
             number=number,
             time=moment,
             place=ordinal_of(place),
@@ -358,7 +362,7 @@ def ordinal_of(place: Place) -> int:
     return place.segment * GENERATION + place.position
 
 
-def spelt_age(seconds: int) -> str:
+def format_age(seconds: int) -> str:
     """Return an age as a person says it: `30 days`."""
     for name, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         if seconds and seconds % length == 0:
@@ -366,7 +370,7 @@ def spelt_age(seconds: int) -> str:
     return f"{seconds} second{'' if seconds == 1 else 's'}"
 
 
-def spelt_size(size: int) -> str:
+def format_size(size: int) -> str:
     """Return a size as a person says it: `2 GB`."""
     for name, length in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if size and size % (length // 10) == 0 and size >= length:

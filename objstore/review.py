@@ -11,21 +11,21 @@ import os
 from typing import TYPE_CHECKING
 
 from objstore.batch import Batch, now
-from objstore.crosscheck import second_opinion
+from objstore.crosscheck import merge_replay
 from objstore.errors import FileChanged, FileTooLarge, NoSuchName
 from objstore.external import concerns_disk, external_view, found_changes
 from objstore.indexrows import Tip
 from objstore.lines import closed
-from objstore.marked_text import put_back, taken_up
-from objstore.marking import Marker
+from objstore.marked_text import markers_removed_by, markers_removed_by_step_back
+from objstore.marking import MarkerWriter
 from objstore.ondisk import file_at
 from objstore.outcomes import Conflict, Conflicted, FileEffect, MarkersWritten, Notice
 from objstore.recordedpaths import folders_of
-from objstore.records import Decision, Edit, Written
+from objstore.records import Decision, Edit, WrittenFile
 from objstore.replay import load_document
 from objstore.standins import MAX_BLOB
 from objstore.terms import Action, ConflictKind, DocumentId, FileState, OnExternal, Seq, Status, Unit
-from objstore.transition import Step
+from objstore.transition import FileStep
 from objstore.values import field, replace, value, variable
 from objstore.views import ExternalChange
 
@@ -46,12 +46,12 @@ class Plan:
 
     verdicts: dict[Unit, Status]  # what changes; what is decided anew on what markers are about, or taken back
     cascaded: tuple[Unit, ...]
-    written: tuple[Written, ...]
+    written: tuple[WrittenFile, ...]
     external: list[Edit]
     looked: dict[bytes, os.stat_result]
     notices: tuple[Notice, ...]
     left: tuple[bytes, ...]  # folders that edits made and whose file is gone, maybe from before
-    marked: Marker
+    marked: MarkerWriter
     unmarked: tuple[Seq, ...]  # edits whose markers go
     returned: tuple[Unit, ...]  # units whose status changes only because of that
 
@@ -59,7 +59,7 @@ class Plan:
         """Return what the decision does to each file, as far as it does anything."""
         return tuple(map(_effect, self.marked.over(self.written)))
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[FileStep]:
         """Return what is to be done on disk, path by path."""
         files = self.marked.over(self.written)
         before = {w.path_before: w.before for w in files if w.path_before is not None}
@@ -70,7 +70,7 @@ class Plan:
             if w.path_before != w.path_after and w.before == w.after and w.path_after not in before
         }
         return [
-            Step(
+            FileStep(
                 path=path,
                 before=before.get(path),
                 after=after.get(path),
@@ -89,7 +89,7 @@ class Plan:
 
 
 @value
-class _Settled:
+class _WithoutMarkers:
     """What is left of a decision on one document once the markers are out that it is about."""
 
     verdicts: Mapping[Unit, Status]  # those that were named, and the amendments that go with them
@@ -143,7 +143,7 @@ class Planner:
         """
         documents = self._documents_of(verdicts)
         discarded = self._take_in_external(documents, on_external, expected)
-        said = self._only_said(self._by_document(verdicts))
+        said = self._without_effect(self._by_document(verdicts))
         documents = [document for document in documents if document not in said]
         before: dict[DocumentId, bytes] = {}
         for document in documents:
@@ -151,7 +151,7 @@ class Planner:
             self._document(document)
             before[document] = self._before[document]
         cascaded: list[Unit] = []
-        marker = Marker(self.journal, self.batch, self._external)
+        marker = MarkerWriter(self.journal, self.batch, self._external)
         unmarked: list[Seq] = []
         anew: dict[Unit, Status] = {}
         returned: list[Unit] = []
@@ -165,18 +165,18 @@ class Planner:
             returned += settled.returned
             cascaded += settled.amendments
             if cascade:
-                cascaded += loaded.give_with_dependents(settled.verdicts)
+                cascaded += loaded.set_with_dependents(settled.verdicts)
             elif markers:
-                cascaded += marker.give(loaded, settled.verdicts)
+                cascaded += marker.set_statuses(loaded, settled.verdicts)
             else:
-                loaded.give(settled.verdicts)
+                loaded.set_statuses(settled.verdicts)
         conflicts = [conflict for document in documents for conflict in self._document(document).conflicts()]
         conflicts += self._taken_paths(documents, {unit for share in given.values() for unit in share})
         # What is taken back was there before, so it is in no doubt.
         for document in documents if is_new and not conflicts else ():
             doubt = self._doubt(self._document(document), before[document])
             while doubt is not None and cascade:
-                cascaded += self._reject_too(self._document(document), doubt)
+                cascaded += self._reject_with_dependents(self._document(document), doubt)
                 doubt = self._doubt(self._document(document), before[document])
             conflicts += [] if doubt is None else [doubt]
         if conflicts:
@@ -234,7 +234,9 @@ class Planner:
             found[document] = None
         return list(found)
 
-    def _only_said(self, shares: Mapping[DocumentId, Mapping[Unit, Status]]) -> dict[DocumentId, dict[Unit, Status]]:
+    def _without_effect(
+        self, shares: Mapping[DocumentId, Mapping[Unit, Status]]
+    ) -> dict[DocumentId, dict[Unit, Status]]:
         """Return those of the shares, with what changes, that say something and do nothing: no need to replay for them.
 
         They are of documents of which all is live and stays so, with nothing found on disk and without markers.
@@ -317,21 +319,21 @@ class Planner:
                 discarded += loaded.units(edit.seq)
         return discarded
 
-    def _settle(self, loaded: Document, named: Mapping[Unit, Status], *, is_new: bool) -> _Settled:
+    def _settle(self, loaded: Document, named: Mapping[Unit, Status], *, is_new: bool) -> _WithoutMarkers:
         """Take the markers out of a document that verdicts are about, and return what that leaves of the decision.
 
         Before anything else: what the decision makes of the text is not to be told from the markers.
         """
-        look = taken_up if is_new else put_back
+        look = markers_removed_by if is_new else markers_removed_by_step_back
         gone, back = look(self.journal, loaded.id, named)
         wrote = [unit for seq in gone for unit in loaded.units(seq)]
         rejected = dict.fromkeys((unit for unit in wrote if unit not in named), Status.REJECTED)
         resolved = loaded.amendments(rejected)
         back = {unit: status for unit, status in back.items() if loaded.knows(unit)}
-        loaded.give(back | rejected | dict.fromkeys(resolved, Status.REJECTED))
+        loaded.set_statuses(back | rejected | dict.fromkeys(resolved, Status.REJECTED))
         # What amended an edit before the decision that is taken back stood as it does now, with that edit or without.
         amendments = loaded.amendments(named, self.before)
-        return _Settled(
+        return _WithoutMarkers(
             verdicts={**named, **dict.fromkeys(amendments, Status.REJECTED)},
             unmarked=gone,
             returned=[*wrote, *back],
@@ -353,15 +355,15 @@ class Planner:
         if not compared:
             return None
         statuses, named = loaded.statuses(), compared[-1]
-        loaded.give_back(before)
+        loaded.restore_statuses(before)
         was_in_doubt = bool(self._otherwise(loaded))
-        loaded.give_back(statuses)
+        loaded.restore_statuses(statuses)
         if was_in_doubt:
             return None  # an earlier decision wrote what replay contradicts; this one does not
         for seq in reversed(compared):
-            loaded.give(dict.fromkeys(self._live_units(loaded, seq), Status.REJECTED))
+            loaded.set_statuses(dict.fromkeys(self._live_units(loaded, seq), Status.REJECTED))
             is_way_out = not loaded.conflicts() and not self._otherwise(loaded)
-            loaded.give_back(statuses)
+            loaded.restore_statuses(statuses)
             if is_way_out:
                 named = seq
                 break
@@ -372,20 +374,20 @@ class Planner:
     def _otherwise(self, loaded: Document) -> tuple[Seq, ...]:
         """Return the live edits in question where plain replay of a document gives another text (none: no doubt)."""
         external = [edit for edit in self._external if edit.document == loaded.id]
-        opinion = second_opinion(self.journal.store, loaded, external, self.batch.text)
+        opinion = merge_replay(self.journal.store, loaded, external, self.batch.text)
         text = loaded.text()
         # How the last line ends has rules of its own, which no merge of lines knows.
         is_same = opinion is None or (text is not None and closed(opinion.text) == closed(text))
-        return () if opinion is None or is_same else opinion.in_question()
+        return () if opinion is None or is_same else opinion.suspect_edits()
 
     @staticmethod
     def _live_units(loaded: Document, seq: Seq) -> list[Unit]:
         return [unit for unit in loaded.units(seq) if not loaded.is_rejected(unit)]
 
-    def _reject_too(self, loaded: Document, doubt: Conflict) -> list[Unit]:
+    def _reject_with_dependents(self, loaded: Document, doubt: Conflict) -> list[Unit]:
         """Reject the edit that a doubt is about, and what can't stand without it; return what was rejected."""
         units = self._live_units(loaded, doubt.unit.seq)
-        return [*units, *loaded.give_with_dependents(dict.fromkeys(units, Status.REJECTED))]
+        return [*units, *loaded.set_with_dependents(dict.fromkeys(units, Status.REJECTED))]
 
     def _taken_paths(self, documents: Sequence[DocumentId], decided: Collection[Unit]) -> list[Conflict]:
         """Return a conflict for each document that now stands where another file does, or a folder for one.
@@ -412,9 +414,9 @@ class Planner:
         return found
 
     def _taken(self, document: DocumentId, other: DocumentId, decided: Collection[Unit]) -> Conflict:
-        gone = self._back_without(document, decided)
+        gone = self._rejected_unit_restoring_path(document, decided)
         if gone is None:
-            gone = self._back_without(other, decided)
+            gone = self._rejected_unit_restoring_path(other, decided)
             # What is back is told of, and what stands there is in its way, whichever was named first.
             document, other = (document, other) if gone is None else (other, document)
         loaded = self._document(document)
@@ -433,7 +435,7 @@ class Planner:
             is_without=unit == gone,
         )
 
-    def _back_without(self, document: DocumentId, decided: Collection[Unit]) -> Unit | None:
+    def _rejected_unit_restoring_path(self, document: DocumentId, decided: Collection[Unit]) -> Unit | None:
         """Return without which of what is decided a file is back where it stood from the beginning.
 
         None: it is not, for a live edit put it where it is, or nothing of it is decided.
@@ -456,7 +458,7 @@ class Planner:
         doubted = (conflict.unit for conflict in conflicts if conflict.kind is ConflictKind.IN_DOUBT)
         reject_first += [other for unit in doubted for other in self._live_units(self._owner(unit), unit.seq)]
         for document, statuses in before.items():
-            self._document(document).give_back(statuses)
+            self._document(document).restore_statuses(statuses)
         return Conflicted(
             conflicts=tuple([self._as_it_stands(conflict) for conflict in conflicts]),
             accept_first=tuple(sorted(accept_first)),
@@ -542,12 +544,12 @@ class Planner:
         """Return whether these verdicts would be carried out as things were at the time of `statuses`."""
         for document, before in statuses.items():
             loaded = self._document(document)
-            loaded.give_back(before)
+            loaded.restore_statuses(before)
             if shares.get(document):
-                loaded.give(self._settle(loaded, shares[document], is_new=is_new).verdicts)
+                loaded.set_statuses(self._settle(loaded, shares[document], is_new=is_new).verdicts)
         found = any(self._document(name).conflicts() for name in statuses) or self._taken_paths(list(statuses), ())
         for document, before in statuses.items():
-            self._document(document).give_back(before)
+            self._document(document).restore_statuses(before)
         return not found
 
     def _ways_out(
@@ -556,15 +558,15 @@ class Planner:
         """Return what else would have to be decided, and how, where `statuses` is what is so (None: nothing helps)."""
         besides: dict[Unit, Status] = {}
         while True:
-            loaded.give_back(statuses)
+            loaded.restore_statuses(statuses)
             settled = self._settle(loaded, {**given, **besides}, is_new=is_new)
-            ways = loaded.ways_out(settled.verdicts)
+            ways = loaded.preview_cascade(settled.verdicts)
             if ways.blocked and not ways.accept_first:
                 return None
             besides |= dict.fromkeys(loaded.named(ways.accept_first), Status.ACCEPTED)
             besides |= dict.fromkeys(loaded.named(ways.rejected), Status.REJECTED)
             # Whoever names these, too, decides anew on the markers that they are about.
-            if not is_new or taken_up(self.journal, loaded.id, {**given, **besides})[0] == settled.unmarked:
+            if not is_new or markers_removed_by(self.journal, loaded.id, {**given, **besides})[0] == settled.unmarked:
                 return besides
 
     def _as_it_stands(self, conflict: Conflict) -> Conflict:
@@ -588,7 +590,7 @@ class Planner:
                 if beside:
                     yield replace(notice, beside=beside)
 
-    def _written(self, documents: Iterable[DocumentId]) -> Iterable[Written]:
+    def _written(self, documents: Iterable[DocumentId]) -> Iterable[WrittenFile]:
         for document in documents:
             tip = self._tip(document)
             stands = self._document(document).standing()
@@ -600,7 +602,7 @@ class Planner:
                 after = FileState(blob=self.batch.state(stands.content, base), mode=stands.mode)
             if after == tip.state and (after is None or stands.path == tip.path):
                 continue
-            yield Written(
+            yield WrittenFile(
                 document=document,
                 path_before=None if tip.state is None else tip.path,
                 before=tip.state,
@@ -609,7 +611,7 @@ class Planner:
             )
 
 
-def _effect(written: Written) -> FileEffect:
+def _effect(written: WrittenFile) -> FileEffect:
     return FileEffect(
         document=written.document,
         path_before=None if written.path_before is None else os.fsdecode(written.path_before),

@@ -14,14 +14,14 @@ from objstore.errors import BlobMissing, IndexDamaged, StoreDamaged
 from objstore.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, FrameKind, RawFrame, encode_frame
 from objstore.generations import GENERATION, Place
 from objstore.ids import BlobId
-from objstore.moves import Moves
+from objstore.moves import FrameMoves
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from objstore.store import Store
 
-__all__ = ["Rewriting", "see_blob"]
+__all__ = ["SegmentRewrite", "require_readable_frame"]
 
 _PIECE: Final = 1 << 20
 """Bytes that are written together."""
@@ -35,7 +35,7 @@ _DELTAS: Final = frozenset({int(Encoding.DELTA_RAW), int(Encoding.DELTA_ZSTD)})
 _BLOB: Final = int(FrameKind.BLOB)
 
 
-class Rewriting:
+class SegmentRewrite:
     """What stays of one segment, and where it goes."""
 
     def __init__(
@@ -50,7 +50,7 @@ class Rewriting:
         self._dropped: Final = dropped
         self._generation: Final = store.log.generations().get(segment, 0)
         self._position = SEGMENT_HEADER_SIZE  # where the next frame begins that stays
-        self.moves: Final = Moves()
+        self.moves: Final = FrameMoves()
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the frames that stay, some groups at a time.
@@ -61,7 +61,7 @@ class Rewriting:
         nor goes would be lost.
         """
         staying, going, dropped = self._staying, self._going, self._dropped
-        see_intact = self._store.log.see_intact
+        require_intact = self._store.log.require_intact
         segment, base = self._segment, self._generation * GENERATION
         piece: list[bytes] = []
         begun = self._position
@@ -69,21 +69,21 @@ class Rewriting:
         bereft: list[int] = []  # which of the group are deltas whose base goes
         found = 0
         others: list[tuple[BlobId, int]] = []
-        for frames in self._store.log.told_frames(Place(segment, base)):
+        for frames in self._store.log.unverified_frames(Place(segment, base)):
             for frame in frames:
                 position, kind, _, commits, whole = frame
                 # Of several frames of a blob, one counts; of one that goes, none.
                 if kind != _BLOB:
-                    see_intact(segment, frame)
+                    require_intact(segment, frame)
                     group.append(frame)
                 elif base + position in staying:
-                    see_intact(segment, frame)
+                    require_intact(segment, frame)
                     if whole[_ENCODING] in _DELTAS and whole[_BASE] in dropped:
                         bereft.append(len(group))
                     group.append(frame)
                     found += 1
                 elif going.get(base + position) != len(whole):
-                    see_intact(segment, frame)
+                    require_intact(segment, frame)
                     if whole[_ID] not in dropped:
                         others.append((BlobId(whole[_ID]), base + position))
                 if commits:
@@ -106,7 +106,7 @@ class Rewriting:
             place = known.get(blob)
             if place is None or place == (self._segment, offset):
                 raise IndexDamaged(f"blob {blob.hex()} is in the log and not in it")
-            see_blob(self._store, blob, place)
+            require_readable_frame(self._store, blob, place)
 
     def _group(self, group: list[RawFrame], bereft: list[int]) -> list[bytes]:
         """Return what stays of a group as it is to be, and note where it goes.
@@ -128,7 +128,7 @@ class Rewriting:
         *positions, self._position = accumulate(map(len, spelt), initial=self._position)
         self.moves.extend([frame.position for frame in group], positions)
         for at in bereft:
-            self.moves.respell(positions[at])
+            self.moves.mark_reencoded(positions[at])
         return spelt
 
     def _respelt(self, header: BlobHeader) -> bytes:
@@ -152,7 +152,7 @@ def _payload(frame: RawFrame) -> bytes:
     return frame.whole[FRAME_HEADER_SIZE:]
 
 
-def see_blob(store: "Store", name: BlobId, place: Place) -> None:
+def require_readable_frame(store: "Store", name: BlobId, place: Place) -> None:
     """See that the frame that counts of a blob is where the index says, and sound, before another one goes.
 
     Raises IndexDamaged.

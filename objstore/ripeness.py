@@ -18,9 +18,18 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final, NamedTuple, Self
 
-__all__ = ["GONE", "UNRIPE", "AgedEdit", "Moments", "Ripe", "Touch", "between", "ripeness"]
+__all__ = [
+    "GONE",
+    "NOT_ELIGIBLE",
+    "AgedEdit",
+    "DatedDecision",
+    "ExpiryTimeTable",
+    "ExpiryTimes",
+    "between",
+    "expiry_times",
+]
 
-UNRIPE: Final = -1
+NOT_ELIGIBLE: Final = -1
 """Stands for the moment of what may not expire, whatever its age."""
 
 GONE: Final = 0
@@ -41,7 +50,7 @@ class AgedEdit(NamedTuple):
     is_free: bool  # it and its whole conversation are decided, and nothing pins it
 
 
-class Touch(NamedTuple):
+class DatedDecision(NamedTuple):
     """A decision that has not expired, as far as its age counts."""
 
     number: int
@@ -51,7 +60,7 @@ class Touch(NamedTuple):
     flipped: Sequence[int]  # those of which it took something out of the text or back into it
 
 
-class Moments(NamedTuple):
+class ExpiryTimeTable(NamedTuple):
     """Moments in microseconds since 1970-01-01 UTC, by number; UNRIPE and GONE stand where there is none."""
 
     since: "array[int]"
@@ -69,42 +78,46 @@ class Moments(NamedTuple):
             self.since[number], self.made[number] = since, made
 
 
-class Ripe(NamedTuple):
+class ExpiryTimes(NamedTuple):
     """From which moment on each edit and each decision may expire, and by which it was made."""
 
-    edits: Moments
-    decisions: Moments
+    edits: ExpiryTimeTable
+    decisions: ExpiryTimeTable
 
 
-def ripeness(edits: Iterable[AgedEdit], touches: Iterable[Touch], newest_edit: int, newest_decision: int) -> Ripe:
+def expiry_times(
+    edits: Iterable[AgedEdit], dated_decisions: Iterable[DatedDecision], newest_edit: int, newest_decision: int
+) -> ExpiryTimes:
     """Return what is ripe since when. `edits`: by document, and there in the order of the journal.
 
     A decision is ripe when all edits are that it said something of; those not among `edits` have expired before.
     """
-    ripe = Ripe(Moments.none(newest_edit), Moments.none(newest_decision))
-    last = Moments.none(
+    ripe = ExpiryTimes(ExpiryTimeTable.none(newest_edit), ExpiryTimeTable.none(newest_decision))
+    last = ExpiryTimeTable.none(
         newest_edit
     )  # the time of the last decision on each edit; the place of the last that flipped it
     kept: list[tuple[int, int, array[int]]] = []
-    for touch in touches:
+    for touch in dated_decisions:
         kept.append((touch.number, touch.time, array("q", touch.edits)))
         for seq in touch.edits:
             last.since[seq] = max(last.since[seq], touch.time)
         for seq in touch.flipped:
             last.made[seq] = max(last.made[seq], touch.place)
     for _, document in groupby(edits, attrgetter("document")):
-        _ripen(document, ripe.edits, last.since, last.made)
+        _set_expiry_times(document, ripe.edits, last.since, last.made)
     for number, moment, named in kept:
         since = [ripe.edits.since[seq] for seq in named]
-        if UNRIPE in since:
-            ripe.decisions.set([number], UNRIPE, UNRIPE)
+        if NOT_ELIGIBLE in since:
+            ripe.decisions.set([number], NOT_ELIGIBLE, NOT_ELIGIBLE)
         else:
             made = [ripe.edits.made[seq] for seq in named]
             ripe.decisions.set([number], max(*since, moment, _FIRST), max(*made, _FIRST, _FIRST))
     return ripe
 
 
-def _ripen(document: Iterable[AgedEdit], moments: Moments, last_time: "array[int]", last_place: "array[int]") -> None:
+def _set_expiry_times(
+    document: Iterable[AgedEdit], moments: ExpiryTimeTable, last_time: "array[int]", last_place: "array[int]"
+) -> None:
     """Set the moments of one document's edits."""
     waiting: list[int] = []  # edits that go together with a later one, or not at all
     since, made, touched = _FIRST, _FIRST, 0
@@ -119,7 +132,7 @@ def _ripen(document: Iterable[AgedEdit], moments: Moments, last_time: "array[int
         made = max(made, edit.time)
         since = max(since, edit.time, last_time[edit.seq])
         touched = max(touched, last_place[edit.seq])
-    moments.set(waiting, since if is_free else UNRIPE, made if is_free else UNRIPE)
+    moments.set(waiting, since if is_free else NOT_ELIGIBLE, made if is_free else NOT_ELIGIBLE)
 
 
 def between(moments: "array[int]", after: int, until: int) -> list[int]:

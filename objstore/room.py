@@ -9,9 +9,9 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from objstore.errors import DiskFailed, DiskFull, PermissionRefused, RoomNeeded, StoreLocked
+from objstore.errors import CompactionSpaceNeeded, DiskFailed, DiskFull, PermissionRefused, StoreLocked
 from objstore.names import STORE_NAME
-from objstore.premises import own_folder
+from objstore.premises import open_store_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,12 +19,20 @@ if TYPE_CHECKING:
     from objstore.disk import Disk
     from objstore.journal import Journal
 
-__all__ = ["KEPT_BYTES", "ROOM", "clear_away", "give_back", "keep_room", "with_reserve", "with_room"]
+__all__ = [
+    "MAX_RESERVE_BYTES",
+    "RESERVE_NAME",
+    "finish_compaction",
+    "release_reserve",
+    "reserve_space",
+    "with_compaction_space",
+    "with_reserve",
+]
 
-ROOM: Final = "room"
+RESERVE_NAME: Final = "room"
 """The file that keeps room; FORMAT.md has it in its list."""
 
-KEPT_BYTES: Final = 1 << 20
+MAX_RESERVE_BYTES: Final = 1 << 20
 """The reserve on a disk with plenty of room."""
 
 _SHARE: Final = 16
@@ -38,44 +46,44 @@ _CACHE: Final = "cache"
 Result = TypeVar("Result")
 
 
-def keep_room(root: str, disk: "Disk") -> None:
+def reserve_space(root: str, disk: "Disk") -> None:
     """Reserve room in the store of `root` for work on a full disk, in proportion to what is free."""
-    path = os.path.join(root, STORE_NAME, ROOM)
+    path = os.path.join(root, STORE_NAME, RESERVE_NAME)
     with suppress(FileExistsError, FileNotFoundError, DiskFailed, PermissionRefused):
         if os.path.lexists(path):
             return
-        size = min(KEPT_BYTES, disk.free_bytes(os.path.dirname(path), path) // _SHARE)
+        size = min(MAX_RESERVE_BYTES, disk.free_bytes(os.path.dirname(path), path) // _SHARE)
         if size >= _LEAST:
             disk.reserve(path, size)
 
 
-def clear_away(journal: "Journal") -> None:
+def finish_compaction(journal: "Journal") -> None:
     """Have the index follow what was moved, and remove what was left of segments that were being written anew."""
     journal.finish_moves()
-    with journal.writing(makes_room=True):
+    with journal.writing(may_use_reserve=True):
         # Under the lock nobody else makes a segment, so what looks like one that was never finished will never be.
         left = journal.store.log.superseded()
     for path in left:
         journal.disk.remove_store_file(path)
 
 
-def give_back(journal: "Journal") -> None:
+def release_reserve(journal: "Journal") -> None:
     """Remove what the store can do without: the room that it keeps, what is derived, and what a sweep left.
 
     The index is kept in memory from then on: in its file each change takes room, and it is made from the log again.
     """
     store = os.path.join(journal.tree.root, STORE_NAME)
     with suppress(FileNotFoundError, PermissionRefused, DiskFailed):
-        journal.disk.remove_store_file(os.path.join(store, ROOM))
+        journal.disk.remove_store_file(os.path.join(store, RESERVE_NAME))
     with journal.reading() as opened:
         opened.release_index()
-    with suppress(FileNotFoundError), own_folder(os.path.join(store, _CACHE)) as cache:
+    with suppress(FileNotFoundError), open_store_folder(os.path.join(store, _CACHE)) as cache:
         for name in os.listdir(cache):
             with suppress(FileNotFoundError, PermissionRefused, DiskFailed):
                 journal.disk.unlink(cache, name)
     # Whoever is sweeping at this moment needs what there is.
-    with suppress(StoreLocked, DiskFull), journal.sweeping():
-        clear_away(journal)
+    with suppress(StoreLocked, DiskFull), journal.compacting():
+        finish_compaction(journal)
 
 
 def with_reserve(journal: "Journal", act: "Callable[[], Result]") -> Result:
@@ -83,15 +91,15 @@ def with_reserve(journal: "Journal", act: "Callable[[], Result]") -> Result:
     try:
         return act()
     except DiskFull:
-        give_back(journal)
+        release_reserve(journal)
     return act()
 
 
-def with_room(journal: "Journal", act: "Callable[[], Result]") -> Result:
+def with_compaction_space(journal: "Journal", act: "Callable[[], Result]") -> Result:
     """Do as `with_reserve`, for a step of a collection. Raises RoomNeeded where the reserve was not enough."""
     try:
         return with_reserve(journal, act)
-    except RoomNeeded:
+    except CompactionSpaceNeeded:
         raise
     except DiskFull as error:
-        raise RoomNeeded(error.path, 0) from error
+        raise CompactionSpaceNeeded(error.path, 0) from error

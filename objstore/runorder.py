@@ -15,9 +15,9 @@ from objstore.runs import Block
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from objstore.runs import Run, Unit
+    from objstore.runs import Run, WeaveUnit
 
-__all__ = ["RunOrder"]
+__all__ = ["RunList"]
 
 _BLOCK_RUNS: Final = 32
 """Runs in a fresh block; one that doubles is divided."""
@@ -48,10 +48,10 @@ class _Found(NamedTuple):
     offset: int  # bytes of the shown text before the run
 
 
-class RunOrder:
+class RunList:
     """All runs in text order."""
 
-    def __init__(self, blocks: Iterable[tuple[list[Run], set[Unit]]] = ()) -> None:
+    def __init__(self, blocks: Iterable[tuple[list[Run], set[WeaveUnit]]] = ()) -> None:
         """Begin with these runs, divided into blocks, each with its watchers; see `divided`."""
         self._blocks = [Block(index, runs, watchers) for index, (runs, watchers) in enumerate(blocks)] or [Block(0, [])]
         self._texts = [b""] * len(self._blocks)  # what each block shows, but for
@@ -66,7 +66,7 @@ class RunOrder:
         starts = range(first * _STRIDE_BLOCKS, len(self._blocks), _STRIDE_BLOCKS)
         return [_Stride(self._blocks[at : at + _STRIDE_BLOCKS]) for at in starts]
 
-    def divided(self) -> list[tuple[list[Run], set[Unit]]]:
+    def divided(self) -> list[tuple[list[Run], set[WeaveUnit]]]:
         """Return the runs of each block, with its watchers."""
         return [(block.runs, block.watchers) for block in self._blocks]
 
@@ -156,7 +156,7 @@ class RunOrder:
         self._size += size
         self._found = None
 
-    def watch(self, unit: Unit) -> None:
+    def watch(self, unit: WeaveUnit) -> None:
         """Let `unit` be a watcher of every block that its region touches."""
         unit.watches = True
         unit.checked = None
@@ -268,7 +268,7 @@ class RunOrder:
             return run, self.cut(run, above + 1)
         return run, self._shown_after(run)
 
-    def stretch(self, line: int, count: int) -> list[Run]:
+    def runs_at(self, line: int, count: int) -> list[Run]:
         """Return the shown runs that hold `count` lines from line `line` on, cutting runs at both ends if need be.
 
         `count` is at least 1. Raises ValueError when the text has fewer lines.

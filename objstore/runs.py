@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 
-__all__ = ["BASE", "MOST_HIDDEN", "Block", "Needs", "Run", "Unit", "UnitIndex", "text_of"]
+__all__ = ["BASE", "MOST_HIDDEN", "Block", "Needs", "Run", "UnitIndex", "WeaveUnit", "text_of"]
 
 UnitIndex = NewType("UnitIndex", int)
 """A unit's position in the order of recording."""
@@ -32,10 +32,10 @@ So a flip concerns no more than so many.
 
 _START: Final = attrgetter("start")
 _INDEX: Final = attrgetter("index")
-_NOTHING: Final[Mapping[Unit, set[Unit]]] = MappingProxyType({})
+_NOTHING: Final[Mapping[WeaveUnit, set[WeaveUnit]]] = MappingProxyType({})
 
 
-class Unit:
+class WeaveUnit:
     """What one unit put in and took out, where it stood, and when it was live."""
 
     # Most of ten thousand units never have more than these: the rest takes memory and time only where it is set.
@@ -47,16 +47,18 @@ class Unit:
     ending: tuple[Run, bool]  # of those that said whether the last line lacks its newline: the last run, what they said
     gap: tuple[Run, Run] | None = None  # first and last of the hidden runs among which it inserted, or took out a file
     checked: Needs | None = None  # what was found of a live unit with many lines; None: look again
-    stands_on: Run | None = None  # first bound of the file that this one moves, or gives a mode
+    hides_behind: Run | None = None  # first bound of the file that this one moves, or gives a mode
     watches = False  # whether any text could show in `region` that this unit never saw
-    undoes: Unit | None = None  # the unit whose deleted text this one puts back, byte for byte
-    restores: tuple[Unit, ...] = ()  # who had inserted that text
-    shadowed: tuple[Unit, ...] = ()  # units that are hidden or not with the liveness of this one
+    undoes: WeaveUnit | None = None  # the unit whose deleted text this one puts back, byte for byte
+    restores: tuple[WeaveUnit, ...] = ()  # who had inserted that text
+    shadowed: tuple[WeaveUnit, ...] = ()  # units that are hidden or not with the liveness of this one
     hidden = 0  # how many units down the text is that this one stands back for (see `putback`); 0: it doesn't
     bare = 0  # while dead, and asked: the runs it took out in whose place text is shown
-    returns: Unit | None = None  # whom it takes, now that this one is gone, to have no older text there; where asked
-    moved: Mapping[Unit, set[Unit]] = _NOTHING  # author of deleted text -> units that put it back
-    readers: tuple[Unit, ...] = ()  # units that took out text of which this one put some back elsewhere
+    returns: WeaveUnit | None = (
+        None  # whom it takes, now that this one is gone, to have no older text there; where asked
+    )
+    moved: Mapping[WeaveUnit, set[WeaveUnit]] = _NOTHING  # author of deleted text -> units that put it back
+    readers: tuple[WeaveUnit, ...] = ()  # units that took out text of which this one put some back elsewhere
     echoes: tuple[Run, ...] = ()  # copies of what it took out, hidden at the time: it takes these out as well
 
     def __init__(self, index: UnitIndex, since: UnitIndex) -> None:
@@ -86,7 +88,7 @@ class Unit:
         return self.deleted[0], self.deleted[-1]
 
     @property
-    def is_ender(self) -> bool:
+    def sets_final_newline(self) -> bool:
         """Whether the unit has an `ending`."""
         return "ending" in self.__dict__
 
@@ -103,7 +105,7 @@ class Unit:
         else:
             self.flips += (units,)
 
-    def knew(self, other: Unit) -> bool:
+    def knew(self, other: WeaveUnit) -> bool:
         """Return whether `other` was live when this unit was recorded; units of one edit know each other."""
         return other.since <= self.since and bisect_right(other.flips, self.since) % 2 == 0
 
@@ -114,7 +116,7 @@ class Unit:
             return False
         return not any(other.since < self.since and self.knew(other) for other in run.deleters)
 
-    def _knew_hidden(self, author: Unit) -> bool:
+    def _knew_hidden(self, author: WeaveUnit) -> bool:
         """Return whether the text of `author` stood back when this unit was recorded."""
         layer = {author}
         for _ in range(MOST_HIDDEN):
@@ -125,7 +127,7 @@ class Unit:
             layer = {other for unit in layer for other in unit.restores if not self.knew(other)}
         return not layer
 
-    def put_in(self, content: bytes) -> Run:
+    def new_run(self, content: bytes) -> Run:
         """Add closed text to the end of what the unit inserts and return its run, not yet in order.
 
         Empty content makes a *bound*: a run of no lines that stands for the start or the end of a file.
@@ -158,20 +160,22 @@ class Run:
 
     block: Block  # set when the run is put in order
 
-    def __init__(self, inserter: Unit, start: int, text: bytes, lines: int) -> None:
+    def __init__(self, inserter: WeaveUnit, start: int, text: bytes, lines: int) -> None:
         self.inserter = inserter
         self.start = start  # lines that the inserter put in before this run
         self.text = text
         self.lines = lines  # 0: a bound of the file
-        self.deleters: tuple[Unit, ...] = ()  # in the order of recording, and of these
-        self.takers: tuple[Unit, ...] = ()  # the live ones, and
-        self.asked: tuple[Unit, ...] = ()  # those that are asked, in any order
+        self.deleters: tuple[WeaveUnit, ...] = ()  # in the order of recording, and of these
+        self.takers: tuple[WeaveUnit, ...] = ()  # the live ones, and
+        self.asked: tuple[WeaveUnit, ...] = ()  # those that are asked, in any order
         self.shown = True
-        self.anchored: tuple[Unit, ...] = ()  # pure insertions made directly above or below
-        self.enders: tuple[Unit, ...] = ()  # units whose `ending` is about this run
+        self.anchored: tuple[WeaveUnit, ...] = ()  # pure insertions made directly above or below
+        self.enders: tuple[WeaveUnit, ...] = ()  # units whose `ending` is about this run
         self.original: Run | None = None  # the same lines, which this run put back
         self.copies: tuple[Run, ...] = ()  # runs that put these lines back, in the order of recording
-        self.lost: tuple[Unit, ...] = ()  # of a copy: the live units that take out what it stands for (see `putback`)
+        self.lost: tuple[
+            WeaveUnit, ...
+        ] = ()  # of a copy: the live units that take out what it stands for (see `putback`)
 
     @property
     def end(self) -> int:
@@ -192,7 +196,7 @@ class Run:
             yield run
             pending += run.copies
 
-    def hidden_only_by(self, unit: Unit) -> bool:
+    def is_hidden_only_by(self, unit: WeaveUnit) -> bool:
         """Return whether the run would be shown if `unit` were dead."""
         author = self.inserter
         if not author.live or author.hidden:
@@ -238,7 +242,9 @@ class Needs:
 
     __slots__ = ("missing", "returned", "rivals")
 
-    def __init__(self, missing: dict[Unit, Unit], rivals: set[Unit], returned: dict[Run, set[Unit]]) -> None:
+    def __init__(
+        self, missing: dict[WeaveUnit, WeaveUnit], rivals: set[WeaveUnit], returned: dict[Run, set[WeaveUnit]]
+    ) -> None:
         self.missing = missing  # by author of text that the unit took out: whom that makes it need live
         self.rivals = rivals  # who take out, too, what it replaced, and did not know it
         self.returned = returned  # by run that is shown in the unit's region: whom that makes it need
@@ -249,10 +255,10 @@ class Block:
 
     __slots__ = ("index", "lines", "runs", "shown", "size", "watchers")
 
-    def __init__(self, index: int, runs: list[Run], watchers: Iterable[Unit] = ()) -> None:
+    def __init__(self, index: int, runs: list[Run], watchers: Iterable[WeaveUnit] = ()) -> None:
         self.index = index
         self.runs = runs
-        self.watchers: set[Unit] = set(watchers)  # units with a watched region in this block
+        self.watchers: set[WeaveUnit] = set(watchers)  # units with a watched region in this block
         for run in runs:
             run.block = self
         shown = [run for run in runs if run.shown]

@@ -15,20 +15,27 @@ from typing import Final, NamedTuple
 from objstore.clock import now
 from objstore.disk import Disk
 from objstore.errors import BlobDamaged, DiskFailed, FileExists
-from objstore.founding import create_workspace, discard_left, discard_making, finish_making, is_making, making_name
+from objstore.founding import (
+    create_workspace,
+    creation_folder_name,
+    discard_creation_folder,
+    discard_leftover,
+    finish_creation,
+    is_creation_folder,
+)
 from objstore.frames import FrameKind, StoreId
 from objstore.generations import Place, is_segment
 from objstore.ids import BlobId, RecordId
-from objstore.legibility import lost_parts
-from objstore.mark import acknowledged, forget_followed
+from objstore.legibility import unreadable_parts
+from objstore.mark import read_applied_marker, reset_applied_marker
 from objstore.names import STORE_NAME
-from objstore.paths import see_free
+from objstore.paths import require_not_reserved
 from objstore.ranges import Ranges, ranges_of
 from objstore.recordcodec import encode_record
-from objstore.records import Decision, Edit, Expiry, Numbering, Pin, Record, Snapshot, TakenBack
+from objstore.records import Decision, Edit, Expiry, Numbering, Pin, Record, Snapshot, VoidedRecords
 from objstore.refcounts import held_blobs, unexpired
-from objstore.remains import MOST_LOST, Damage, FoundRecord, Remains, segment_folder
-from objstore.rescue import Rescue
+from objstore.remains import MAX_LISTED_LOSSES, Damage, ScannedRecord, SegmentScan, segment_folder
+from objstore.rescue import BlobRescue
 from objstore.segments import Log
 from objstore.terms import DocumentId, FileState, Progress, Seq
 from objstore.values import replace, value
@@ -83,10 +90,10 @@ class Salvage:
     is_cut_off: bool  # files had followed the log beyond where it ends now, as a mark beside it says
     damage: tuple[Damage, ...]
     blobs: tuple[BlobId, ...]  # every one that can be read: as they lie in the log, then what had to be rescued
-    rescue: Rescue
+    rescue: BlobRescue
     lost_blobs: tuple[LostBlob, ...]
-    journal: tuple[FoundRecord, ...]  # the unbroken beginning, in order
-    beyond: tuple[FoundRecord, ...]  # what decodes behind a lost record
+    journal: tuple[ScannedRecord, ...]  # the unbroken beginning, in order
+    unchained: tuple[ScannedRecord, ...]  # what decodes behind a lost record
     lost_edits: tuple[Seq, ...]  # numbers that no record has, below the last that one has
     lost_decisions: tuple[int, ...]
     breaks: tuple[PathBreak, ...]
@@ -96,7 +103,7 @@ class Salvage:
     @property
     def is_whole(self) -> bool:
         """Return whether nothing is lost, as far as can be seen."""
-        return not (self.missing_segments or self.is_cut_off or self.damage or self.lost_blobs or self.beyond)
+        return not (self.missing_segments or self.is_cut_off or self.damage or self.lost_blobs or self.unchained)
 
 
 def salvage_store(
@@ -110,10 +117,10 @@ def salvage_store(
     Raises FileMissing, StoreUnknown, FileExists, PathReserved, and what the disk raises.
     """
     if directory is not None:
-        see_free(directory)
+        require_not_reserved(directory)
     folder = segment_folder(place)
-    marked = acknowledged(os.path.dirname(folder))
-    with Remains(folder, None if store is None else StoreId(store), any_names=True) as remains:
+    marked = read_applied_marker(os.path.dirname(folder))
+    with SegmentScan(folder, None if store is None else StoreId(store), any_names=True) as remains:
         salvage = plan_salvage(remains, marked, progress)
         if directory is not None:
             unwritten = rebuild(salvage, remains, directory, Disk())
@@ -122,15 +129,15 @@ def salvage_store(
         return salvage
 
 
-def plan_salvage(remains: Remains, marked: Place | None, progress: Progress | None = None) -> Salvage:
+def plan_salvage(remains: SegmentScan, marked: Place | None, progress: Progress | None = None) -> Salvage:
     """Return what can be saved. Changes nothing. `marked`: how far the log is known to have gone, if it is."""
     saved, lost = _verified(remains, progress)
-    rescue = Rescue(remains, lost)
+    rescue = BlobRescue(remains, lost)
     for name in rescue.blobs:
         saved[name] = None
         del lost[name]
-    journal, beyond = _chain(remains.records)
-    known = [found.record for found in (*journal, *beyond)]
+    journal, unchained = _chain(remains.records)
+    known = [found.record for found in (*journal, *unchained)]
     edits = {record.seq for record in known if isinstance(record, Edit)}
     decisions = {record.number for record in known if isinstance(record, Decision)}
     names = tuple(os.path.basename(segment.path) for segment in remains.segments)
@@ -149,15 +156,15 @@ def plan_salvage(remains: Remains, marked: Place | None, progress: Progress | No
         rescue=rescue,
         lost_blobs=tuple(_lost_blobs(known, saved, lost, remains)),
         journal=tuple(journal),
-        beyond=tuple(beyond),
+        unchained=tuple(unchained),
         lost_edits=tuple(map(Seq, _gaps(edits))),
         lost_decisions=tuple(_gaps(decisions)),
         breaks=tuple(_breaks(known)),
-        recovered=tuple(file for file in _states(beyond) if file.state.blob in saved),
+        recovered=tuple(file for file in _states(unchained) if file.state.blob in saved),
     )
 
 
-def rebuild(salvage: Salvage, remains: Remains, directory: str, disk: Disk) -> tuple[RecoveredFile, ...]:
+def rebuild(salvage: Salvage, remains: SegmentScan, directory: str, disk: Disk) -> tuple[RecoveredFile, ...]:
     """Make the new store in `directory`, and write the states behind the break beside it; return those that can't be.
 
     All of it appears, the store last, or nothing. Raises FileExists where there is a store, or a folder of recovered
@@ -168,18 +175,18 @@ def rebuild(salvage: Salvage, remains: Remains, directory: str, disk: Disk) -> t
         if os.path.lexists(taken):
             raise FileExists(taken)
     os.makedirs(directory, exist_ok=True)
-    for name in filter(is_making, os.listdir(directory)):
-        discard_left(os.path.join(directory, name), disk)  # of a salvage, or of an `init`, that was killed
-    making = os.path.join(directory, making_name())
+    for name in filter(is_creation_folder, os.listdir(directory)):
+        discard_leftover(os.path.join(directory, name), disk)  # of a salvage, or of an `init`, that was killed
+    making = os.path.join(directory, creation_folder_name())
     disk.make_store_folder(making)
     try:
         create_workspace(making, disk)
         _fill(salvage, remains, os.path.join(making, STORE_NAME), disk)
         unwritten = _write_recovered(salvage, remains, os.path.join(making, RECOVERED), disk)
         _move_in(making, directory, disk)
-        finish_making(directory, disk)
+        finish_creation(directory, disk)
     finally:
-        discard_making(making, disk)
+        discard_creation_folder(making, disk)
     disk.sync_directory(directory)
     disk.sync_directory(os.path.dirname(os.path.realpath(directory)))  # it may have been made here
     return unwritten
@@ -188,7 +195,7 @@ def rebuild(salvage: Salvage, remains: Remains, directory: str, disk: Disk) -> t
 # ---- planning
 
 
-def _verified(remains: Remains, progress: Progress | None) -> tuple[dict[BlobId, None], dict[BlobId, str]]:
+def _verified(remains: SegmentScan, progress: Progress | None) -> tuple[dict[BlobId, None], dict[BlobId, str]]:
     """Return the blobs that verify, in order, and why each of the others doesn't."""
     saved: dict[BlobId, None] = {}
     lost: dict[BlobId, str] = {}
@@ -204,9 +211,9 @@ def _verified(remains: Remains, progress: Progress | None) -> tuple[dict[BlobId,
     return saved, lost
 
 
-def _chain(records: Sequence[FoundRecord]) -> tuple[list[FoundRecord], list[FoundRecord]]:
+def _chain(records: Sequence[ScannedRecord]) -> tuple[list[ScannedRecord], list[ScannedRecord]]:
     """Return the longest unbroken beginning of the journal, and the other records in the order of the log."""
-    following: dict[RecordId | None, dict[RecordId, FoundRecord]] = {}
+    following: dict[RecordId | None, dict[RecordId, ScannedRecord]] = {}
     for found in records:
         following.setdefault(found.previous, {}).setdefault(found.id, found)
     # Two may follow the same one, where a writer had lost sight of the first. What more was built on counts.
@@ -216,7 +223,7 @@ def _chain(records: Sequence[FoundRecord]) -> tuple[list[FoundRecord], list[Foun
     longest: dict[RecordId | None, int] = {}
     for last in reversed(reached):
         longest[last] = max((longest[name] + 1 for name in following.get(last, ())), default=0)
-    journal: list[FoundRecord] = []
+    journal: list[ScannedRecord] = []
     last = None
     numbering = Numbering()
     while last in following:
@@ -226,17 +233,17 @@ def _chain(records: Sequence[FoundRecord]) -> tuple[list[FoundRecord], list[Foun
             break  # no store takes it, nor what comes behind it
         journal.append(branches[last])
     in_journal = {found.id for found in journal}
-    beyond = {found.id: found for found in records if found.id not in in_journal}
-    return journal, list(beyond.values())
+    unchained = {found.id: found for found in records if found.id not in in_journal}
+    return journal, list(unchained.values())
 
 
 def _gaps(numbers: Collection[int]) -> Iterator[int]:
     """Yield the numbers that are missing below the highest; of very many, the first."""
-    return islice((number for number in range(1, max(numbers, default=0)) if number not in numbers), MOST_LOST)
+    return islice((number for number in range(1, max(numbers, default=0)) if number not in numbers), MAX_LISTED_LOSSES)
 
 
 def _lost_blobs(
-    known: Sequence[Record], saved: dict[BlobId, None], lost: dict[BlobId, str], remains: Remains
+    known: Sequence[Record], saved: dict[BlobId, None], lost: dict[BlobId, str], remains: SegmentScan
 ) -> Iterator[LostBlob]:
     edits: dict[BlobId, dict[Seq, None]] = {name: {} for name in lost}
     decisions: dict[BlobId, dict[int, None]] = {name: {} for name in lost}
@@ -249,7 +256,7 @@ def _lost_blobs(
                     decisions.setdefault(name, {})[record.number] = None
                 elif isinstance(record, Pin):
                     decisions.setdefault(name, {})
-    parts = lost_parts(known, saved, lambda name: remains.blob(name) if name in saved else None)
+    parts = unreadable_parts(known, saved, lambda name: remains.blob(name) if name in saved else None)
     for name in {**edits, **decisions, **parts}:
         yield LostBlob(
             name,
@@ -263,7 +270,7 @@ def _lost_blobs(
 def _breaks(known: Iterable[Record]) -> Iterator[PathBreak]:
     """Yield where a file's next record does not start from what the one before it led to."""
     known = list(known)
-    taken_back = TakenBack(known)
+    taken_back = VoidedRecords(known)
     last: dict[DocumentId, tuple[FileState | None, str]] = {}
     for record in known:
         if record in taken_back:
@@ -292,10 +299,10 @@ def _name(record: Record) -> str:
     return f"edit {record.seq}" if isinstance(record, Edit) else f"decision {getattr(record, 'number', 0)}"
 
 
-def _states(beyond: Iterable[FoundRecord]) -> Iterator[RecoveredFile]:
+def _states(unchained: Iterable[ScannedRecord]) -> Iterator[RecoveredFile]:
     """Yield the states that records led to, each under a name that nothing else has."""
     named: set[str] = set()
-    for found in beyond:
+    for found in unchained:
         folder = _name(found.record).replace(" ", "-")
         if folder in named:
             # Two records of one number: one of them was never acknowledged, and nothing tells which.
@@ -309,7 +316,7 @@ def _states(beyond: Iterable[FoundRecord]) -> Iterator[RecoveredFile]:
 # ---- acting
 
 
-def _write_recovered(salvage: Salvage, remains: Remains, folder: str, disk: Disk) -> tuple[RecoveredFile, ...]:
+def _write_recovered(salvage: Salvage, remains: SegmentScan, folder: str, disk: Disk) -> tuple[RecoveredFile, ...]:
     """Write the states behind the break, and return those whose place can't be made: it may be too long down there."""
     unwritten = []
     for file in salvage.recovered:
@@ -348,7 +355,7 @@ class _LateDisk(Disk):
         pass
 
 
-def _fill(salvage: Salvage, remains: Remains, folder: str, disk: Disk) -> None:
+def _fill(salvage: Salvage, remains: SegmentScan, folder: str, disk: Disk) -> None:
     segments = os.path.join(folder, "segments")
     log = Log(segments, _LateDisk())
     try:
@@ -363,10 +370,10 @@ def _fill(salvage: Salvage, remains: Remains, folder: str, disk: Disk) -> None:
             disk.sync(fd, name)
         finally:
             os.close(fd)
-    forget_followed(folder, end, disk)
+    reset_applied_marker(folder, end, disk)
 
 
-def _groups(salvage: Salvage, remains: Remains) -> Iterator[list[tuple[FrameKind, bytes]]]:
+def _groups(salvage: Salvage, remains: SegmentScan) -> Iterator[list[tuple[FrameKind, bytes]]]:
     """Yield what is to be appended: blobs first, as they were spelt, then records, call by call."""
     blobs: list[tuple[FrameKind, bytes]] = []
     size = 0
@@ -380,18 +387,18 @@ def _groups(salvage: Salvage, remains: Remains) -> Iterator[list[tuple[FrameKind
     if blobs:
         yield blobs
     for _, call in groupby(salvage.journal, key=lambda found: found.group):
-        yield [(FrameKind.RECORD, remains.payload(found.spot)) for found in call]
-    expiry = _expired_beyond(salvage)
+        yield [(FrameKind.RECORD, remains.payload(found.span)) for found in call]
+    expiry = _expired_by_unchained(salvage)
     if expiry is not None:
         yield [(FrameKind.RECORD, encode_record(expiry, salvage.journal[-1].id))]
 
 
-def _expired_beyond(salvage: Salvage) -> Expiry | None:
+def _expired_by_unchained(salvage: Salvage) -> Expiry | None:
     """Return what of the saved journal had expired by records behind a lost one (None: nothing had).
 
     Its blobs were let go of by rule, so the new store has to say that again, or they would count as lost.
     """
-    expiries = [found.record for found in salvage.beyond if isinstance(found.record, Expiry)]
+    expiries = [found.record for found in salvage.unchained if isinstance(found.record, Expiry)]
     saved = [found.record for found in salvage.journal]
     edits = Ranges(one for expiry in expiries for one in expiry.edits)
     decisions = Ranges(one for expiry in expiries for one in expiry.decisions)

@@ -29,10 +29,10 @@ from objstore.frames import (
     raw_frames,
     read_frame,
     scan_windows,
-    told_frames,
+    unverified_frames,
 )
-from objstore.generations import GENERATION, Generations, Place, pread, segment_name
-from objstore.premises import own_file
+from objstore.generations import GENERATION, Place, SegmentFiles, pread, segment_name
+from objstore.premises import open_store_file
 from objstore.values import NamedTuple
 
 __all__ = ["Group", "Log", "ReadAhead", "create_log"]
@@ -54,7 +54,7 @@ class Group(NamedTuple):
     end: Place
 
 
-class Log(Generations):
+class Log(SegmentFiles):
     """The segments of one store, open for reading and, under the writer lock, for appending."""
 
     def __init__(self, folder: str, disk: Disk) -> None:
@@ -162,19 +162,19 @@ class Log(Generations):
                     raise StoreDamaged(start.segment, found.offset, found.reason)
                 yield found
 
-    def told_frames(self, start: Place) -> Iterator[list[RawFrame]]:
+    def unverified_frames(self, start: Place) -> Iterator[list[RawFrame]]:
         """Yield the frames of a full segment as `raw_frames` does, many at a time; which are intact is not looked at.
 
         `see_intact` is for those that are needed. Raises StoreDamaged.
         """
         with self._kept_open(start.segment, start.generation) as fd:
             end = os.fstat(fd).st_size
-            for frames, gap in told_frames(_reader(fd, start.segment), SEGMENT_HEADER_SIZE, end):
+            for frames, gap in unverified_frames(_reader(fd, start.segment), SEGMENT_HEADER_SIZE, end):
                 yield frames
                 if gap is not None:
                     raise StoreDamaged(start.segment, gap.offset, gap.reason)
 
-    def see_intact(self, segment: int, frame: RawFrame) -> None:
+    def require_intact(self, segment: int, frame: RawFrame) -> None:
         """Raise StoreDamaged where the checksum of a frame of the segment is wrong."""
         if not is_intact(self.key, frame.whole):
             raise StoreDamaged(segment, frame.position, WRONG_CHECKSUM)
@@ -218,7 +218,7 @@ class Log(Generations):
             return
         name = self._path(segment, 0)
         with self._breaking:
-            fd = own_file(name, os.O_WRONLY)
+            fd = open_store_file(name, os.O_WRONLY)
             try:
                 if group is not None:
                     # Each writer makes sure of what was there, so only the last group can be in doubt. After a failed
@@ -241,7 +241,7 @@ class Log(Generations):
         Raises StoreReplaced where nobody would find it.
         """
         self._writable()
-        self.see_there()
+        self.require_in_place()
         if end.offset >= ROTATE_AT or self._begun == end.segment + 1:
             end = self._rotate(end.segment)
         elif end.offset == SEGMENT_HEADER_SIZE and end != self.first:
@@ -369,10 +369,10 @@ class Log(Generations):
                 os.close(self._appending[1])
                 self._appending = None
             path = self._path(segment, generation)
-            fd = own_file(path, os.O_WRONLY | os.O_APPEND)
+            fd = open_store_file(path, os.O_WRONLY | os.O_APPEND)
             if not os.path.samestat(os.fstat(fd), os.fstat(self._fd(segment, generation))):
                 os.close(fd)
-                self.look_again()
+                self.invalidate_listing()
                 raise StoreReplaced(path)
             self._appending = (segment, generation), fd
         return self._appending[1]

@@ -7,13 +7,13 @@ one, in order. What each adds is a patch; all of them together lead to the text 
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
-from objstore.document import Document, Standing
+from objstore.document import Document, DocumentVersion
 from objstore.errors import FileTooLarge, SeriesBroken
 from objstore.history import edit
 from objstore.journal import Journal
 from objstore.recordedpaths import folders_of
 from objstore.replay import load_document
-from objstore.standins import MAX_BLOB, blob_of_text, is_stand_in
+from objstore.standins import MAX_BLOB, blob_of_text, is_placeholder
 from objstore.terms import DocumentId, Seq, Status, Unit
 from objstore.values import value
 from objstore.views import EditView
@@ -57,7 +57,7 @@ def series(journal: Journal, seqs: Sequence[Seq]) -> Iterator[SeriesStep]:
         }
     for number, document in documents.items():
         chosen = [unit for view in views if view.edit.document == number for unit in live[view.seq]]
-        document.give(dict.fromkeys(chosen, Status.REJECTED))
+        document.set_statuses(dict.fromkeys(chosen, Status.REJECTED))
         for conflict in document.conflicts():
             raise SeriesBroken(conflict.unit.seq, tuple(sorted({unit.seq for unit in conflict.needs})))
     _refuse_taken(journal, documents, views)
@@ -69,7 +69,7 @@ def series(journal: Journal, seqs: Sequence[Seq]) -> Iterator[SeriesStep]:
             continue
         number = view.edit.document
         document = documents[number]
-        document.give(live[view.seq])
+        document.set_statuses(live[view.seq])
         waiting[number].append(view)
         if document.conflicts():
             continue
@@ -98,10 +98,10 @@ def _refuse_taken(journal: Journal, documents: Mapping[DocumentId, Document], vi
             raise SeriesBroken(int(other.id) if writer is None else writer.seq, needs)
 
 
-def _state(journal: Journal, standing: Standing) -> StepState | None:
+def _state(journal: Journal, standing: DocumentVersion) -> StepState | None:
     if standing.content is None:
         return None
-    if is_stand_in(standing.content):
+    if is_placeholder(standing.content):
         blob = blob_of_text(standing.content)
         raise FileTooLarge(os.fsdecode(standing.path), journal.store.size(blob), MAX_BLOB)
     return StepState(path=os.fsdecode(standing.path), mode=standing.mode, bytes=standing.content)

@@ -7,16 +7,16 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from objstore.names import STORE_NAME
-from objstore.ownership import SETTINGS_FILE, own_settings
+from objstore.ownership import SETTINGS_FILE, user_settings_path
 from objstore.terms import MAX_INT
 from objstore.values import NamedTuple, value
 
 __all__ = [
     "OBSOLETE",
     "SETTINGS",
-    "Kind",
     "RetentionLimits",
     "Setting",
+    "SettingKind",
     "SettingValue",
     "is_anything_set",
     "settings_files",
@@ -43,7 +43,7 @@ _SWITCHES: Final = {"on": True, "true": True, "yes": True, "1": True} | {
 _NUMBER: Final = re.compile(r"(?P<number>[0-9]{1,30}(?:\.[0-9]{1,9})?) ?(?P<unit>[A-Za-z]*)", re.ASCII)
 
 
-class Kind(StrEnum):
+class SettingKind(StrEnum):
     """What a setting is measured in."""
 
     AGE = "age"
@@ -54,22 +54,22 @@ class Kind(StrEnum):
     def how(self) -> str:
         """Return how a value of this kind is spelt, to be told to a person."""
         match self:
-            case Kind.AGE:
+            case SettingKind.AGE:
                 return "a number and a unit (s, min, h, d, w), as in 30d, or never"
-            case Kind.SIZE:
+            case SettingKind.SIZE:
                 return "a number and a unit (B, kB, MB, GB, TB, or KiB, MiB, GiB, TiB), as in 2GB, or unlimited"
-            case Kind.SWITCH:
+            case SettingKind.SWITCH:
                 return "on or off"
 
     @property
     def unit(self) -> str:
         """Return what a value of this kind counts; "" of a switch."""
-        return {Kind.AGE: "seconds", Kind.SIZE: "bytes", Kind.SWITCH: ""}[self]
+        return {SettingKind.AGE: "seconds", SettingKind.SIZE: "bytes", SettingKind.SWITCH: ""}[self]
 
     @property
     def without_limit(self) -> str:
         """Return the word that stands for no limit; "" of a switch."""
-        return {Kind.AGE: "never", Kind.SIZE: "unlimited", Kind.SWITCH: ""}[self]
+        return {SettingKind.AGE: "never", SettingKind.SIZE: "unlimited", SettingKind.SWITCH: ""}[self]
 
 
 @value
@@ -77,7 +77,7 @@ class Setting:
     """One thing that a person can set."""
 
     name: str  # table and key, with a point between them
-    kind: Kind
+    kind: SettingKind
     default: str  # as a person would spell it
     meaning: str
 
@@ -93,31 +93,31 @@ SETTINGS: Final = MappingProxyType(
         for setting in (
             Setting(
                 name="retention.older_than",
-                kind=Kind.AGE,
+                kind=SettingKind.AGE,
                 default="never",
                 meaning="The age from which history that is wholly decided may expire.",
             ),
             Setting(
                 name="retention.max_size",
-                kind=Kind.SIZE,
+                kind=SettingKind.SIZE,
                 default="2GB",
                 meaning="The size of the store above which the oldest decided history expires, whatever its age.",
             ),
             Setting(
                 name="gc.background",
-                kind=Kind.SWITCH,
+                kind=SettingKind.SWITCH,
                 default="on",
                 meaning="Whether the server keeps to the two limits by itself while it runs.",
             ),
             Setting(
                 name="gc.every",
-                kind=Kind.AGE,
+                kind=SettingKind.AGE,
                 default="1min",
                 meaning="How often the server looks whether the store is over a limit.",
             ),
             Setting(
                 name="snapshot.gitignored",
-                kind=Kind.SWITCH,
+                kind=SettingKind.SWITCH,
                 default="on",
                 meaning="Whether snapshots and `cas record` cover files that .gitignore names.",
             ),
@@ -140,7 +140,7 @@ class RetentionLimits(NamedTuple):
 
 def settings_files(root: str | None) -> tuple[str, ...]:
     """Return the paths that settings of the workspace at `root` (None: of none) may be at, the first to count first."""
-    own = own_settings()
+    own = user_settings_path()
     return (own,) if root is None else (os.path.join(root, STORE_NAME, SETTINGS_FILE), own)
 
 
@@ -150,31 +150,31 @@ def is_anything_set(root: str) -> bool:
     return is_written or any(name.startswith("CAS_RETENTION_") for name in os.environ)
 
 
-def value_of(kind: Kind, given: object) -> SettingValue:
+def value_of(kind: SettingKind, given: object) -> SettingValue:
     """Return what `given`, a text or a value of TOML, says. Raises ValueError with what there may be."""
     match kind, given:
-        case Kind.SWITCH, bool(switch):
+        case SettingKind.SWITCH, bool(switch):
             return switch
-        case Kind.SWITCH, str(text) if text.strip().lower() in _SWITCHES:
+        case SettingKind.SWITCH, str(text) if text.strip().lower() in _SWITCHES:
             return _SWITCHES[text.strip().lower()]
-        case Kind.SIZE, int(number) if not isinstance(number, bool) and 0 <= number <= MAX_INT:
+        case SettingKind.SIZE, int(number) if not isinstance(number, bool) and 0 <= number <= MAX_INT:
             return number
-        case ((Kind.AGE | Kind.SIZE), str(text)) if text.strip().lower() == kind.without_limit:
+        case ((SettingKind.AGE | SettingKind.SIZE), str(text)) if text.strip().lower() == kind.without_limit:
             return None
-        case ((Kind.AGE | Kind.SIZE), str(text)):
+        case ((SettingKind.AGE | SettingKind.SIZE), str(text)):
             return _measured(kind, text.strip())
     raise ValueError(kind.how)
 
 
-def stored_value(kind: Kind, spelling: str) -> str | bool:
+def stored_value(kind: SettingKind, spelling: str) -> str | bool:
     """Return what a settings file holds for this spelling. Raises ValueError where `value_of` does."""
     value = value_of(kind, spelling)
     return value if isinstance(value, bool) else spelling.strip()
 
 
-def _measured(kind: Kind, text: str) -> int:
+def _measured(kind: SettingKind, text: str) -> int:
     spelt = _NUMBER.fullmatch(text)
-    units = _UNITS_OF_TIME if kind is Kind.AGE else _SPELLINGS_OF_SIZE
+    units = _UNITS_OF_TIME if kind is SettingKind.AGE else _SPELLINGS_OF_SIZE
     if spelt is None or spelt["unit"].lower() not in units:
         raise ValueError(kind.how)
     whole, _, part = spelt["number"].partition(".")

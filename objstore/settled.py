@@ -10,43 +10,43 @@ from typing import Final
 
 from objstore.disk import Disk
 from objstore.errors import StoreLinked, StoreNotRegular
-from objstore.premises import own_bytes, own_file
-from objstore.statlookups import Moment
+from objstore.premises import open_store_file, read_store_file
+from objstore.statlookups import JournalPosition
 from objstore.store import Store
 
-__all__ = ["SETTLED_NAME", "note_settled", "settled_until"]
+__all__ = ["DURABLE_HORIZON_NAME", "read_durable_horizon", "write_durable_horizon"]
 
-SETTLED_NAME: Final = "settled"
+DURABLE_HORIZON_NAME: Final = "settled"
 _ID_SIZE: Final = 32
 _SETTLED: Final = Struct(f"<QQ{_ID_SIZE}s{_ID_SIZE}s")
 
 
-def note_settled(folder: str, store: Store, disk: Disk) -> None:
+def write_durable_horizon(folder: str, store: Store, disk: Disk) -> None:
     """Note in the store's `folder`, durably, that everything in the journal is settled.
 
     Raises what own_file and Disk raise.
     """
-    fd = own_file(os.path.join(folder, SETTLED_NAME), os.O_RDWR | os.O_CREAT)
+    fd = open_store_file(os.path.join(folder, DURABLE_HORIZON_NAME), os.O_RDWR | os.O_CREAT)
     try:
-        disk.overwrite(fd, _spelt(store, store.index.moment()), 0, SETTLED_NAME)
-        disk.sync(fd, SETTLED_NAME)
+        disk.overwrite(fd, _spelt(store, store.index.moment()), 0, DURABLE_HORIZON_NAME)
+        disk.sync(fd, DURABLE_HORIZON_NAME)
     finally:
         os.close(fd)
 
 
-def settled_until(folder: str, store: Store) -> tuple[int, int]:
+def read_durable_horizon(folder: str, store: Store) -> tuple[int, int]:
     """Return the numbers of the last edit and decision that are settled (0: none is, or nothing is known)."""
     try:
-        stored = own_bytes(os.path.join(folder, SETTLED_NAME), _SETTLED.size + 1)
+        stored = read_store_file(os.path.join(folder, DURABLE_HORIZON_NAME), _SETTLED.size + 1)
     except (OSError, StoreLinked, StoreNotRegular):
         return 0, 0
     if len(stored) != _SETTLED.size:
         return 0, 0
     edit, decision = _SETTLED.unpack(stored)[:2]
     # Numbers of another journal, or that a fault has changed, have other ids.
-    known = max(edit, decision) < 1 << 63 and stored == _spelt(store, Moment(edit, decision, 0))
+    known = max(edit, decision) < 1 << 63 and stored == _spelt(store, JournalPosition(edit, decision, 0))
     return (edit, decision) if known else (0, 0)
 
 
-def _spelt(store: Store, moment: Moment) -> bytes:
+def _spelt(store: Store, moment: JournalPosition) -> bytes:
     return _SETTLED.pack(moment.edit, moment.decision, *store.index.recorded_at(moment))

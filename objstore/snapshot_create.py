@@ -18,56 +18,56 @@ from objstore.errors import (
 from objstore.ids import BlobId
 from objstore.indexrows import Baseline
 from objstore.journal import Journal
-from objstore.keeping import Pieces, Trees
-from objstore.looking import Looking
+from objstore.keeping import ContentWriter, TreeBuilder
+from objstore.looking import WorktreeScan
 from objstore.meanwhile import Meanwhile
 from objstore.paths import look_at
 from objstore.records import Snapshot
 from objstore.snapshot_list import SnapshotView, newest, view_of
-from objstore.survey import Limits, Passed, Survey
+from objstore.survey import ScanLimits, SkippedPath, TreeWalk
 from objstore.values import value
 
-__all__ = ["SnapshotTaken", "are_held", "create", "refuse_part"]
+__all__ = ["SnapshotResult", "are_held", "create", "refuse_part"]
 
 _TRIES: Final = 3
 """Looks beside others, before what came meanwhile is looked at with the lock, or what is cleaned away is given up."""
 
 
 @value
-class SnapshotTaken:
+class SnapshotResult:
     """A snapshot that was just taken."""
 
     view: SnapshotView
     files: int  # files and links in it
-    passed: tuple[Passed, ...]  # what could not be taken in
+    passed: tuple[SkippedPath, ...]  # what could not be taken in
     is_same: bool  # whether the snapshot before it of the same folder holds the very same
 
 
 def create(
-    journal: Journal, scope: str, *, title: str, who: str, limits: Limits | None = None
-) -> tuple[SnapshotTaken, Looking]:
+    journal: Journal, scope: str, *, title: str, who: str, limits: ScanLimits | None = None
+) -> tuple[SnapshotResult, WorktreeScan]:
     """Record what stands in the folder `scope` ("": the workspace), and return also the look that it took.
 
     Raises what paths raise, SnapshotIncomplete where a limit was reached, and what Journal.commit raises.
     """
-    with journal.tree.locate(scope or os.curdir) as spot:
-        scope = "" if spot.path == os.curdir else spot.path
-        found = look_at(spot)
+    with journal.tree.locate(scope or os.curdir) as resolved:
+        scope = "" if resolved.path == os.curdir else resolved.path
+        found = look_at(resolved)
         if found is not None and not stat.S_ISDIR(found.st_mode):
             raise PathInvalid(scope, "not a directory; a snapshot is of a folder")
     path = os.fsencode(scope)
     meanwhile = Meanwhile(journal)
-    look = Looking(journal)
+    look = WorktreeScan(journal)
     for _ in range(_TRIES):
-        pieces = Pieces(journal)
+        pieces = ContentWriter(journal)
         survey = look.survey(pieces.keep, limits)
         survey.run(path)
         with _followed(journal, survey, pieces, meanwhile, path) as (batch, followed):
             trees = followed
             lost = _lost(journal, trees)
             if lost is None:
-                look.looks.forget_trees()
-                trees = Trees(survey, path)
+                look.stat_cache.forget_trees()
+                trees = TreeBuilder(survey, path)
                 lost = _lost(journal, trees)
             if lost:
                 # A cleaning has taken them since they were last looked at.
@@ -90,7 +90,7 @@ def create(
             look.baseline = Baseline(snapshot.number, snapshot.root)
         if survey.is_news or trees.new or not who:
             look.save()
-        taken = SnapshotTaken(
+        taken = SnapshotResult(
             view=view_of(snapshot, name),
             files=survey.files,
             passed=tuple(dict.fromkeys(survey.passed)),
@@ -100,7 +100,7 @@ def create(
     raise SnapshotIncomplete("what was stored of it was cleaned away in the meantime; try again")
 
 
-def refuse_part(survey: Survey) -> None:
+def refuse_part(survey: TreeWalk) -> None:
     """Raise SnapshotIncomplete where a survey has reached a limit."""
     if not survey.is_whole:
         raise SnapshotIncomplete(survey.passed[-1].reason)
@@ -116,35 +116,35 @@ def are_held(journal: Journal, trees: Iterable[BlobId]) -> bool:
 
 @contextmanager
 def _followed(
-    journal: Journal, survey: Survey, pieces: Pieces, meanwhile: Meanwhile, scope: bytes
-) -> Iterator[tuple[Batch, Trees]]:
+    journal: Journal, survey: TreeWalk, pieces: ContentWriter, meanwhile: Meanwhile, scope: bytes
+) -> Iterator[tuple[Batch, TreeBuilder]]:
     """Hold the writer lock, with a survey that holds all of each call; give a batch to fill, and the survey's trees.
 
     Where something was recorded since it began, it looks there again. If that takes long, it does so beside others, so
     that nobody waits; at last with the lock all the same, if something more came each time. Raises SnapshotIncomplete,
     and what surveys, Pieces and Journal.writing raise.
     """
-    trees: Trees | None = None
+    trees: TreeBuilder | None = None
     for left in reversed(range(_TRIES)):
         refuse_part(survey)
         pieces.flush()
-        trees = Trees(survey, scope, trees)
+        trees = TreeBuilder(survey, scope, trees)
         with journal.writing() as batch:
-            paths = meanwhile.paths(survey.looks)
-            may_hold = not left or survey.is_soon_done(paths)
+            paths = meanwhile.paths(survey.stat_cache)
+            may_hold = not left or survey.is_quick_rescan(paths)
             if paths and may_hold:
-                pieces.hurry()
+                pieces.use_callers_lock()
                 survey.again(paths)
                 refuse_part(survey)
                 pieces.flush()
-                trees = Trees(survey, scope, trees)
+                trees = TreeBuilder(survey, scope, trees)
             if may_hold:
                 yield batch, trees
                 return
         survey.again(paths)
 
 
-def _lost(journal: Journal, trees: Trees) -> set[BlobId] | None:
+def _lost(journal: Journal, trees: TreeBuilder) -> set[BlobId] | None:
     """Return the blobs of files that new trees name and the store has not; None: a tree that is to be kept is gone."""
     if not are_held(journal, trees.kept):
         return None

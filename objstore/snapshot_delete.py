@@ -25,7 +25,7 @@ def delete(journal: Journal, numbers: Sequence[int], *, who: str) -> list[Snapsh
         renew_baseline(journal)
 
     def given_up() -> list[SnapshotView]:
-        with journal.writing(makes_room=True) as batch:
+        with journal.writing(may_use_reserve=True) as batch:
             gone = [find(journal, number) for number in sorted(set(numbers))]
             batch.record(
                 Expiry(time=now(), snapshots=tuple(view.number for view in gone), reason="snapshot deleted", who=who)

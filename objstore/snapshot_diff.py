@@ -7,19 +7,19 @@ from typing import Final
 from objstore.errors import (
     FileMissing,
     NotInSnapshot,
-    SnapshotsApart,
+    SnapshotsNotComparable,
 )
 from objstore.ids import BlobId
 from objstore.journal import Journal
-from objstore.keeping import Trees
+from objstore.keeping import TreeBuilder
 from objstore.legibility import naming
-from objstore.looking import Looking, nothing_kept
-from objstore.looks import Looks
+from objstore.looking import WorktreeScan, discard_content
+from objstore.looks import StatCache
 from objstore.snapshot_create import are_held, refuse_part
 from objstore.snapshot_list import PathState, SnapshotView, contains, find, prefix, state_of
 from objstore.suggestions import paths_near
-from objstore.survey import Limits, Passed
-from objstore.trees import LeftOut, TreeChange, TreeEntry, entry_at, tree_changes, tree_files
+from objstore.survey import ScanLimits, SkippedPath
+from objstore.trees import ExcludedEntry, TreeChange, TreeEntry, entry_at, tree_changes, tree_files
 from objstore.values import value
 
 __all__ = ["SnapshotChange", "change_of", "changes", "entries_at", "entry_in", "loader", "now_in"]
@@ -43,8 +43,8 @@ def changes(
     other: int | None = None,
     *,
     paths: Sequence[str] = (),
-    limits: Limits | None = None,
-) -> tuple[list[SnapshotChange], tuple[Passed, ...]]:
+    limits: ScanLimits | None = None,
+) -> tuple[list[SnapshotChange], tuple[SkippedPath, ...]]:
     """Return what differs between a snapshot and a later one (None: what stands there now), and what was passed over.
 
     Of all that both cover, or of what lies at or below `paths`. Raises NoSuchName, FileMissing, SnapshotIncomplete,
@@ -75,27 +75,29 @@ def changes(
         return shown(tree_changes(view.root, root, load, prefix(view.path)), view, view.root, root), passed
 
 
-def now_in(journal: Journal, scope: str, limits: Limits | None) -> tuple[Trees | None, tuple[Passed, ...], Looks]:
+def now_in(
+    journal: Journal, scope: str, limits: ScanLimits | None
+) -> tuple[TreeBuilder | None, tuple[SkippedPath, ...], StatCache]:
     """Return the trees of what stands in a folder now (None: there is no such folder), and the look; nothing is stored.
 
     Between the two stands what was passed over.
     """
     path = os.fsencode(scope)
-    look = Looking(journal)
-    survey = look.survey(nothing_kept, limits)
+    look = WorktreeScan(journal)
+    survey = look.survey(discard_content, limits)
     try:
         survey.run(path)
     except FileMissing:
-        return None, (), look.looks
+        return None, (), look.stat_cache
     refuse_part(survey)
-    trees = Trees(survey, path)
+    trees = TreeBuilder(survey, path)
     if not are_held(journal, trees.kept):
-        look.looks.forget_trees()
-        trees = Trees(survey, path)
-    return trees, tuple(survey.passed), look.looks
+        look.stat_cache.forget_trees()
+        trees = TreeBuilder(survey, path)
+    return trees, tuple(survey.passed), look.stat_cache
 
 
-def loader(journal: Journal, trees: Trees | None) -> Callable[[BlobId], bytes]:
+def loader(journal: Journal, trees: TreeBuilder | None) -> Callable[[BlobId], bytes]:
     """Return what loads a tree: one of `trees`, which are not stored, or one of the store."""
     new = {} if trees is None else trees.new
 
@@ -123,7 +125,7 @@ def entry_in(journal: Journal, view: SnapshotView, path: str) -> TreeEntry | Non
 
 def entries_at(
     view: SnapshotView, roots: Sequence[BlobId | None], load: Callable[[BlobId], bytes], path: str
-) -> list[TreeEntry | LeftOut | None]:
+) -> list[TreeEntry | ExcludedEntry | None]:
     """Return what each of the trees of a snapshot's folder has at a path; of the folder, or one above it, nothing.
 
     Raises NotInSnapshot where the path is another one and none has anything there.
@@ -147,8 +149,8 @@ def _subtree(journal: Journal, view: SnapshotView, other: SnapshotView, scope: s
         return view.root
     covers = contains(view.path, scope)
     found = entry_at(view.root, os.fsencode(_inside(scope, view.path)), journal.store.blob) if covers else None
-    if not covers or isinstance(found, LeftOut):
-        raise SnapshotsApart(view.number, view.path, other.number, other.path)
+    if not covers or isinstance(found, ExcludedEntry):
+        raise SnapshotsNotComparable(view.number, view.path, other.number, other.path)
     return found.blob if isinstance(found, TreeEntry) and found.is_folder else None
 
 

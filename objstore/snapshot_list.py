@@ -11,12 +11,12 @@ from objstore.errors import (
     NoSuchName,
 )
 from objstore.ids import BlobId, RecordId
-from objstore.indexrows import HoldRow
+from objstore.indexrows import HolderRow
 from objstore.journal import Journal
 from objstore.legibility import naming
 from objstore.recordedpaths import beginning
 from objstore.records import Snapshot
-from objstore.trees import LeftOut, TreeEntry, tree_files
+from objstore.trees import ExcludedEntry, TreeEntry, tree_files
 from objstore.values import value
 
 __all__ = [
@@ -97,9 +97,9 @@ def view_of(snapshot: Snapshot, name: RecordId) -> SnapshotView:
     )
 
 
-def state_of(entry: TreeEntry | LeftOut) -> PathState:
+def state_of(entry: TreeEntry | ExcludedEntry) -> PathState:
     """Return the state that a tree's entry records."""
-    if isinstance(entry, LeftOut):
+    if isinstance(entry, ExcludedEntry):
         return PathState(kind="left-out", mode=0, blob=None)
     if entry.is_file:
         return PathState(kind="file", mode=stat.S_IMODE(entry.mode), blob=entry.blob)
@@ -116,7 +116,7 @@ def prefix(scope: str) -> bytes:
     return beginning(os.fsencode(scope))
 
 
-def _views(journal: Journal, rows: Iterable[HoldRow]) -> Iterator[SnapshotView]:
+def _views(journal: Journal, rows: Iterable[HolderRow]) -> Iterator[SnapshotView]:
     """Yield the snapshots at those places that have not been given up."""
     for row in rows:
         if not row.expired:

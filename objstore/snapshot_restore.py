@@ -15,7 +15,7 @@ from objstore.hardlinks import FileId, file_id
 from objstore.ids import BlobId
 from objstore.journal import Journal
 from objstore.legibility import naming
-from objstore.looks import Looks
+from objstore.looks import StatCache
 from objstore.names import is_reserved
 from objstore.naming import linked_spelling
 from objstore.ondisk import stands_below
@@ -24,17 +24,17 @@ from objstore.paths import Tree
 from objstore.recordedpaths import folders_of
 from objstore.snapshot_diff import SnapshotChange, change_of, entries_at, entry_in, loader, now_in
 from objstore.snapshot_list import PathState, SnapshotView, contains, find, prefix, state_of
-from objstore.spots import link_on
-from objstore.survey import Limits, Passed
-from objstore.terms import FileState, Progress, silent
-from objstore.trees import LeftOut, TreeChange, TreeEntry, tree_changes
+from objstore.spots import first_symlink_on
+from objstore.survey import ScanLimits, SkippedPath
+from objstore.terms import FileState, Progress, ignore_progress
+from objstore.trees import ExcludedEntry, TreeChange, TreeEntry, tree_changes
 from objstore.values import value
 
-__all__ = ["Restored", "as_spelt", "carry_out", "plan_restore"]
+__all__ = ["RestoreResult", "as_spelt", "carry_out", "plan_restore"]
 
 
 @value
-class Restored:
+class RestoreResult:
     """What a restore did, or would do."""
 
     changes: tuple[SnapshotChange, ...]  # carried out: from what stood there to what the snapshot holds
@@ -42,17 +42,19 @@ class Restored:
     above: tuple[SnapshotChange, ...]  # that nobody asked for, and for which files below were left: a link, a file
     lost: frozenset[str]  # paths of what was left of which the store has lost the bytes that the snapshot held
     outcome: CallOutcome | None  # None: a dry run, or nothing differs
-    passed: tuple[Passed, ...]  # what could not be compared
+    passed: tuple[SkippedPath, ...]  # what could not be compared
 
 
-def plan_restore(journal: Journal, number: int, paths: Sequence[str] = (), *, limits: Limits | None = None) -> Restored:
+def plan_restore(
+    journal: Journal, number: int, paths: Sequence[str] = (), *, limits: ScanLimits | None = None
+) -> RestoreResult:
     """Return what bringing a snapshot back would do, of all of it or of what lies at or below `paths`.
 
     A part is brought back as it would be with the whole: what stands above it by now counts, asked for or not. Nothing
     is changed. Raises what `changes` raises, NotInSnapshot where nothing was or is at one of `paths`, and NamesShared.
     """
     view = find(journal, number)
-    trees, passed, looks = now_in(journal, view.path, limits)
+    trees, passed, stat_cache = now_in(journal, view.path, limits)
     now_root, load = None if trees is None else trees.root, loader(journal, trees)
     done: list[SnapshotChange] = []
     lost: list[SnapshotChange] = []
@@ -71,11 +73,11 @@ def plan_restore(journal: Journal, number: int, paths: Sequence[str] = (), *, li
                 lost.append(shown)
             else:
                 done.append(shown)
-        clashing = _clashing([*done, *left, *lost, *above])
+        clashing = _file_folder_collisions([*done, *left, *lost, *above])
         wanted = [change for change in done if change.path not in clashing]
-        _see_names(journal, view, wanted, differing, looks)
+        _require_links_agree(journal, view, wanted, differing, stat_cache)
     left += lost
-    return Restored(
+    return RestoreResult(
         changes=tuple(wanted),
         left=(*left, *(change for change in done if change.path in clashing)),
         above=tuple(change for change in above if change.path in clashing),
@@ -85,7 +87,7 @@ def plan_restore(journal: Journal, number: int, paths: Sequence[str] = (), *, li
     )
 
 
-def carry_out(plan: Restored, call: Call, tree: Tree, progress: Progress = silent) -> CallOutcome:
+def carry_out(plan: RestoreResult, call: Call, tree: Tree, progress: Progress = ignore_progress) -> CallOutcome:
     """Carry out a plan within a tracked call. Raises FileChanged where a file is not as it was when it was planned.
 
     So it does where a folder of its path has become a link since.
@@ -131,7 +133,7 @@ def _not_held(
         if contains(path, view.path):
             continue
         before, after = entries_at(view, (now_root, view.root), load, path)
-        if isinstance(before, LeftOut) and isinstance(after, LeftOut):
+        if isinstance(before, ExcludedEntry) and isinstance(after, ExcludedEntry):
             left.append(SnapshotChange(path=path, before=state_of(before), after=state_of(after)))
     return left
 
@@ -152,8 +154,8 @@ def _is_blocked(journal: Journal, change: TreeChange) -> bool:
         return False
     with suppress(OSError, PathError):
         if stat.S_ISDIR(os.lstat(change.path, dir_fd=journal.tree.fd).st_mode):
-            with journal.tree.locate(os.fsdecode(change.path), as_spelt=False) as spot:
-                return not all(map(journal.store.index.made_folder, stands_below(spot)[1]))
+            with journal.tree.locate(os.fsdecode(change.path), as_spelt=False) as resolved:
+                return not all(map(journal.store.index.was_created_by_edit, stands_below(resolved)[1]))
     return False
 
 
@@ -172,8 +174,12 @@ def _in_the_place_of(journal: Journal, scope: str) -> list[SnapshotChange]:
     return []
 
 
-def _see_names(
-    journal: Journal, view: SnapshotView, wanted: Sequence[SnapshotChange], differing: Sequence[str], looks: Looks
+def _require_links_agree(
+    journal: Journal,
+    view: SnapshotView,
+    wanted: Sequence[SnapshotChange],
+    differing: Sequence[str],
+    stat_cache: StatCache,
 ) -> None:
     """See that a file with several names is to be what the snapshot holds at each of them. Raises NamesShared.
 
@@ -187,7 +193,7 @@ def _see_names(
             shared.setdefault(file_id(found), change)
     if not shared:
         return
-    names = map(os.fsdecode, looks.names_of({inode for _, inode in shared}))
+    names = map(os.fsdecode, stat_cache.names_of({inode for _, inode in shared}))
     for path in dict.fromkeys([*names, *differing]):
         found = _seen(journal.tree, path)
         one = None if found is None else shared.get(file_id(found))
@@ -204,7 +210,7 @@ def _seen(tree: Tree, path: str) -> os.stat_result | None:
         return None
 
 
-def _clashing(found: Sequence[SnapshotChange]) -> set[str]:
+def _file_folder_collisions(found: Sequence[SnapshotChange]) -> set[str]:
     """Return the paths that can't be written because a file would have to give way to a folder, or the reverse."""
     paths = {change.path for change in found}
     clashing = set()
@@ -219,7 +225,7 @@ def _clashing(found: Sequence[SnapshotChange]) -> set[str]:
 
 def _check_unchanged(change: SnapshotChange, call: Call, tree: Tree) -> None:
     found, was = call.state(change.path), change.before
-    link = link_on(tree, os.fsencode(change.path))  # after the call has found its way, which it keeps to
+    link = first_symlink_on(tree, os.fsencode(change.path))  # after the call has found its way, which it keeps to
     is_other = (None if found is None else (found.blob, found.mode)) != (None if was is None else (was.blob, was.mode))
     if link or is_other:
         raise FileChanged(change.path, link)

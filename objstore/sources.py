@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, Protocol
 from objstore.disk import failure, is_same_file
 from objstore.errors import FileChanged, FileMissing, FileTooLarge, PathNotRegular
 from objstore.ids import BlobHasher, BlobId
-from objstore.paths import Spot, Tree, open_file
+from objstore.paths import ResolvedPath, Tree, open_file
 
 __all__ = ["PIECE", "FileSource", "MemorySource", "Source", "hashed_at"]
 
@@ -78,38 +78,38 @@ class FileSource(NamedTuple):
 
     def pieces(self) -> Iterator[bytes]:
         """Yield its bytes. Raises FileChanged if it is not as it was then, and what Tree.locate raises."""
-        with self.tree.locate(self.name, as_spelt=False) as spot:
-            fd = open_file(spot)
+        with self.tree.locate(self.name, as_spelt=False) as resolved:
+            fd = open_file(resolved)
             try:
-                yield from _pieces(fd, spot.path, self.looked)
+                yield from _pieces(fd, resolved.path, self.looked)
             finally:
                 os.close(fd)
 
 
-def hashed_at(spot: Spot, *, limit: int) -> tuple[BlobId, os.stat_result]:
+def hashed_at(resolved: ResolvedPath, *, limit: int) -> tuple[BlobId, os.stat_result]:
     """Return the blob id of the regular file at `spot`, read piece by piece while nobody wrote to it, and its facts.
 
     Raises as paths.read_at does; FileTooLarge over `limit`.
     """
-    if spot.missing:
-        raise FileMissing(spot.path)
+    if resolved.missing:
+        raise FileMissing(resolved.path)
     for _ in range(_TRIES):
-        fd = open_file(spot)
+        fd = open_file(resolved)
         try:
             found = os.fstat(fd)
             if not stat.S_ISREG(found.st_mode):
-                raise PathNotRegular(spot.path)
+                raise PathNotRegular(resolved.path)
             if found.st_size > limit:
-                raise FileTooLarge(spot.path, found.st_size, limit)
+                raise FileTooLarge(resolved.path, found.st_size, limit)
             hasher = BlobHasher()
-            for piece in _pieces(fd, spot.path, found):
+            for piece in _pieces(fd, resolved.path, found):
                 hasher.update(piece)
             return hasher.blob_id(), found
         except FileChanged:
             continue
         finally:
             os.close(fd)
-    raise FileChanged(spot.path)
+    raise FileChanged(resolved.path)
 
 
 def _pieces(fd: int, path: str, looked: os.stat_result) -> Iterator[bytes]:

@@ -8,40 +8,40 @@ from contextlib import suppress
 from typing import Final
 
 from objstore.errors import FileChanged
-from objstore.paths import Spot, Tree, Walk
+from objstore.paths import PathResolver, ResolvedPath, Tree
 from objstore.recordedpaths import folders_of
 
-__all__ = ["Spots", "link_on"]
+__all__ = ["ResolvedPaths", "first_symlink_on"]
 
 _MOST_HELD: Final = 16
 """Places that are held open at once, each with every folder on the way."""
 
 
-class Spots:
+class ResolvedPaths:
     """Where paths lead. Only the last few are held open: a transition may have more files than a process may open."""
 
     def __init__(self, tree: Tree, vacated: Container[bytes]) -> None:
         """Begin with none. `vacated`: paths of files that go, so that folders may take their names."""
         self._tree: Final = tree
         self._vacated: Final = vacated
-        self._held: OrderedDict[bytes, tuple[Spot, Walk]] = OrderedDict()
+        self._held: OrderedDict[bytes, tuple[ResolvedPath, PathResolver]] = OrderedDict()
 
-    def at(self, path: bytes) -> Spot:
+    def at(self, path: bytes) -> ResolvedPath:
         """Return the spot of a recorded path. Raises FileChanged if a folder on the way has become a link."""
         held = self._held.get(path)
         if held is not None:
             self._held.move_to_end(path)
             return held[0]
         name = os.fsdecode(path)
-        walk = self._tree.locate(name, changing=True, as_spelt=False, is_vacated=self._vacated.__contains__)
-        spot = walk.arrive()
-        self._held[path] = spot, walk
-        if spot.path != name:
+        walk = self._tree.locate(name, changing=True, as_spelt=False, will_be_vacated=self._vacated.__contains__)
+        resolved = walk.arrive()
+        self._held[path] = resolved, walk
+        if resolved.path != name:
             self.forget(path)
-            raise FileChanged(name, link_on(self._tree, path))
+            raise FileChanged(name, first_symlink_on(self._tree, path))
         if len(self._held) > _MOST_HELD:
             self.forget(next(iter(self._held)))
-        return spot
+        return resolved
 
     def forget(self, path: bytes) -> None:
         """Have a path found anew."""
@@ -58,7 +58,7 @@ class Spots:
             self._held.popitem()[1][1].close()
 
 
-def link_on(tree: Tree, path: bytes) -> str:
+def first_symlink_on(tree: Tree, path: bytes) -> str:
     """Return the first folder of a recorded path that is a link by now ("": none is, any more)."""
     for folder in folders_of(path):
         with suppress(OSError):

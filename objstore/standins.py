@@ -15,11 +15,11 @@ __all__ = [
     "MAX_BLOB",
     "MAX_CHUNKED",
     "PREFIX",
+    "blob_of_placeholder",
     "blob_of_text",
-    "is_stand_in",
-    "mixes_stand_ins",
-    "stand_in",
-    "stood_for",
+    "is_placeholder",
+    "mixes_placeholders",
+    "placeholder",
     "text_of_state",
 ]
 
@@ -36,34 +36,34 @@ _PREFIX_SIZE: Final = len(PREFIX)
 _SIZE: Final = _PREFIX_SIZE + 2 * HASH_SIZE + 1
 
 
-def stand_in(blob: BlobId) -> bytes:
+def placeholder(blob: BlobId) -> bytes:
     """Return the line that stands for the state with these bytes."""
     return PREFIX + blob.hex().encode() + b"\n"
 
 
-def is_stand_in(text: bytes) -> bool:
+def is_placeholder(text: bytes) -> bool:
     """Return whether `text` stands for a state whose bytes are elsewhere."""
     return text[:_PREFIX_SIZE] == PREFIX
 
 
 def text_of_state(content: bytes, blob: BlobId) -> bytes:
     """Return the text of a state that is in memory: its bytes, unless they would be taken for a stand-in."""
-    return stand_in(blob) if content.startswith(PREFIX) else content
+    return placeholder(blob) if content.startswith(PREFIX) else content
 
 
-def stood_for(text: bytes) -> BlobId:
+def blob_of_placeholder(text: bytes) -> BlobId:
     """Return the blob that a stand-in names. Raises ValueError for a text that is none, or more than one line."""
-    if not is_stand_in(text) or len(text) != _SIZE or not text.endswith(b"\n"):
+    if not is_placeholder(text) or len(text) != _SIZE or not text.endswith(b"\n"):
         raise ValueError("this is no stand-in")
     return BlobId(bytes.fromhex(text[len(PREFIX) : -1].decode("ascii")))
 
 
 def blob_of_text(text: bytes) -> BlobId:
     """Return the blob of the state that has this text. Raises ValueError for a stand-in with other lines."""
-    return stood_for(text) if is_stand_in(text) else blob_id(text)
+    return blob_of_placeholder(text) if is_placeholder(text) else blob_id(text)
 
 
-def mixes_stand_ins(text: bytes) -> bool:
+def mixes_placeholders(text: bytes) -> bool:
     """Return whether a stand-in is among other lines: then no file can be what the text says."""
     at = text.find(PREFIX)
     return at >= 0 and (at > 0 or len(text) != _SIZE)

@@ -23,33 +23,35 @@ from objstore.frames import FrameKind
 from objstore.generations import Place
 from objstore.hunks import Hunk
 from objstore.ids import RecordId, record_id
-from objstore.pastedits import PastDecision, PastEdit, past_decision, past_edit
+from objstore.pastedits import ReplayDecision, ReplayEdit, replay_decision, replay_edit
 from objstore.segments import ReadAhead
 from objstore.splices import Splice
-from objstore.standins import MAX_BLOB, PREFIX, is_stand_in
+from objstore.standins import MAX_BLOB, PREFIX, is_placeholder
 from objstore.store import Store
 from objstore.terms import DocumentId, FileState, Seq
 from objstore.weave import Weave
 
-__all__ = ["Past", "States", "records_of"]
+__all__ = ["DocumentRecord", "StateReader", "records_of"]
 
 
-class Past(NamedTuple):
+class DocumentRecord(NamedTuple):
     """A record, and of an edit where the blob lies that it led to (None: it is no edit, or led to none)."""
 
-    record: PastEdit | PastDecision
+    record: ReplayEdit | ReplayDecision
     id: RecordId
     blob: Place | None
 
 
-def records_of(store: Store, document: DocumentId, *, after_edit: int = 0, after_decision: int = 0) -> Iterator[Past]:
+def records_of(
+    store: Store, document: DocumentId, *, after_edit: int = 0, after_decision: int = 0
+) -> Iterator[DocumentRecord]:
     """Yield the document's edits and the decisions on them with higher numbers, in order. Raises StoreDamaged."""
     ahead = ReadAhead(store.log)
     state: FileState | None = None  # that the last edit led to, from which the next one most likely comes
     for place, name, blob in store.index.recorded(document, after_edit=after_edit, after_decision=after_decision):
         known = store.large_decisions.get(name)
         if known is not None:
-            yield Past(known, name, blob)
+            yield DocumentRecord(known, name, blob)
             continue
         encoded = ahead.payload(place, FrameKind.RECORD)
         if record_id(encoded) != name:
@@ -57,18 +59,18 @@ def records_of(store: Store, document: DocumentId, *, after_edit: int = 0, after
         fields = unpack(encoded)
         match fields.get("kind"):
             case "edit":
-                edit = past_edit(fields, state)
+                edit = replay_edit(fields, state)
                 state = edit.after
-                yield Past(edit, name, blob)
+                yield DocumentRecord(edit, name, blob)
             case "decision":
-                decision = past_decision(fields)
+                decision = replay_decision(fields)
                 store.keep_decision(name, decision)
-                yield Past(decision, name, blob)
+                yield DocumentRecord(decision, name, blob)
             case _:
                 raise place.damaged("no edit and no decision lies where the index says")
 
 
-class States:
+class StateReader:
     """What a file was after each of some edits, asked for in their order."""
 
     def __init__(self, store: Store, places: Mapping[Seq, Place]) -> None:
@@ -77,7 +79,7 @@ class States:
         self._places = places
         self._ahead = ReadAhead(store.log)
 
-    def after(self, edit: PastEdit, before: Document) -> bytes | Splice | None:
+    def after(self, edit: ReplayEdit, before: Document) -> bytes | Splice | None:
         """Return the text after the edit (None: no file), or what the edit did to the one before, which is believed.
 
         Raises what Store.text raises.
@@ -86,7 +88,7 @@ class States:
             return None
         return self._told(edit, before) or self._store.text(edit.after.blob)
 
-    def _told(self, edit: PastEdit, before: Document) -> bytes | Splice | None:
+    def _told(self, edit: ReplayEdit, before: Document) -> bytes | Splice | None:
         """Return what the frame of a state tells of it (None: whoever reads it with its hash learns more)."""
         place = self._places.get(edit.seq)
         if place is None or edit.before is None or edit.after is None or before.is_large:
@@ -107,7 +109,7 @@ class States:
                 splice = None
         except (BlobDamaged, StoreDamaged, ValueError):
             return None
-        return None if splice is None or _makes_stand_in(splice, before.weave) else splice
+        return None if splice is None or _makes_placeholder(splice, before.weave) else splice
 
 
 def _out_of_delta(header: BlobHeader, payload: bytes, before: Weave) -> Splice | None:
@@ -132,9 +134,9 @@ def _out_of_keyframe(header: BlobHeader, payload: bytes, hunks: Sequence[Hunk], 
     return Splice(low, high, expand_part(header, payload, low, header.size - behind))
 
 
-def _makes_stand_in(splice: Splice, before: Weave) -> bool:
+def _makes_placeholder(splice: Splice, before: Weave) -> bool:
     """Return whether the text would be taken for a stand-in."""
     if splice.start >= len(PREFIX):
         return False  # its start is that of the text before, which is none
     start = before.between(0, splice.start) + splice.middle[: len(PREFIX)]
-    return is_stand_in(start + before.between(splice.end, splice.end + len(PREFIX)))
+    return is_placeholder(start + before.between(splice.end, splice.end + len(PREFIX)))

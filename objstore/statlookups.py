@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from objstore.facts import Glimpse
+from objstore.facts import FolderSignature
 from objstore.generations import Place
 from objstore.ids import blob_id
 from objstore.indexfile import checksum
@@ -19,9 +19,17 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator
 
-    from objstore.indexrows import Look
+    from objstore.indexrows import RecordedFileStat
 
-__all__ = ["AllStood", "Moment", "StatLookups", "Stood", "digest", "folder_of", "glimpse_of"]
+__all__ = [
+    "CleanFolder",
+    "CleanFolders",
+    "JournalPosition",
+    "StatQueries",
+    "digest",
+    "folder_of",
+    "folder_signature_of",
+]
 
 _OF_ALL: Final = 5
 """Columns that `StatLookups.stood` asks for of all folders together, before those of each."""
@@ -29,7 +37,7 @@ _OF_ALL: Final = 5
 _FOLDER_END: Final = ord("/") + 1
 
 
-class Moment(NamedTuple):
+class JournalPosition(NamedTuple):
     """How far the journal had come: no two states of it with other files recorded have the same."""
 
     edit: int  # number of the newest
@@ -37,7 +45,7 @@ class Moment(NamedTuple):
     taken_back: int  # how many edits and decisions were
 
 
-class Stood(NamedTuple):
+class CleanFolder(NamedTuple):
     """A folder with recorded files, and how those looked that were as recorded."""
 
     folder: bytes
@@ -46,19 +54,21 @@ class Stood(NamedTuple):
     others: bytes  # names of the others, in the same way: they were not as recorded, or could have changed unseen
 
 
-class AllStood(NamedTuple):
+class CleanFolders(NamedTuple):
     """Every folder with recorded files."""
 
-    until: Moment  # that is all that was recorded of them until then; of what came since, they may know as well
-    folders: list[Stood]  # by path
+    until: (
+        JournalPosition  # that is all that was recorded of them until then; of what came since, they may know as well
+    )
+    folders: list[CleanFolder]  # by path
 
 
-class StatLookups:
+class StatQueries:
     """The questions about files on disk that one index answers."""
 
     _db: sqlite3.Connection
 
-    def looks(self, folder: bytes | None = None) -> Iterator[Look]:
+    def recorded_file_stats(self, folder: bytes | None = None) -> Iterator[RecordedFileStat]:
         """Yield every file that exists, by path: what the journal says of it, and how it looked when last read.
 
         `folder`: only those that stand directly in it; None: all.
@@ -71,11 +81,11 @@ class StatLookups:
             values = folder + b"/", folder + bytes([_FOLDER_END]), len(folder) + 2
         return self._looks(inside, values)
 
-    def looks_at(self, path: bytes) -> Iterator[Look]:
+    def recorded_file_stats_at(self, path: bytes) -> Iterator[RecordedFileStat]:
         """Yield the file that exists at a path, as `looks` does."""
         return self._looks("AND path = ?", (path,))
 
-    def _looks(self, which: str, values: tuple[bytes | int, ...]) -> Iterator[Look]:
+    def _looks(self, which: str, values: tuple[bytes | int, ...]) -> Iterator[RecordedFileStat]:
         # As it comes out of the database: of tens of thousands of files, an object each would take most of the time.
         yield from self._db.execute(
             "SELECT id, path, documents.blob, mode, inode, size, mtime, ctime, seen.blob "  # noqa: S608 - text of our own
@@ -83,16 +93,16 @@ class StatLookups:
             values,
         )
 
-    def moment(self) -> Moment:
+    def moment(self) -> JournalPosition:
         """Return how far the journal has come."""
         row = self._db.execute(
             "SELECT (SELECT ifnull(max(seq), 0) FROM edits), (SELECT ifnull(max(number), 0) FROM decisions), "
             "(SELECT count(*) FROM edits INDEXED BY edits_taken_back WHERE void) + "
             "(SELECT count(*) FROM decisions WHERE void)"
         ).fetchone()
-        return Moment(*row)
+        return JournalPosition(*row)
 
-    def stood(self) -> AllStood | None:
+    def stood(self) -> CleanFolders | None:
         """Return every folder with recorded files (None: nothing was kept, or not what was put in).
 
         All of it is believed or nothing: no folder that is missing would be looked into.
@@ -111,13 +121,13 @@ class StatLookups:
             and found == checksum("stood_until", *until, count)
             and all(row[-1] == checksum("stood", *row[:-1]) for row in kept)
         )
-        return AllStood(Moment(*until), [Stood(*row[:-1]) for row in kept]) if is_sound else None
+        return CleanFolders(JournalPosition(*until), [CleanFolder(*row[:-1]) for row in kept]) if is_sound else None
 
-    def has_all_stood(self) -> bool:
+    def are_clean_folders_intact(self) -> bool:
         """Return whether what is kept of folders is what was put in, all of it, or nothing is kept."""
         return self.stood() is not None or not self._db.execute("SELECT count(*) FROM stood").fetchone()[0]
 
-    def recorded_since(self, moment: Moment) -> list[Place]:
+    def recorded_since(self, moment: JournalPosition) -> list[Place]:
         """Return where the edits and decisions lie that were recorded after that moment, also those taken back."""
         rows = self._db.execute(
             "SELECT segment, offset FROM edits WHERE seq > ? "
@@ -126,7 +136,7 @@ class StatLookups:
         )
         return [Place(*row) for row in rows]
 
-    def folders_recorded_since(self, moment: Moment) -> set[bytes]:
+    def folders_recorded_since(self, moment: JournalPosition) -> set[bytes]:
         """Return the folders in which files stand of which something was recorded after that moment."""
         rows = self._db.execute(
             "SELECT path FROM documents WHERE blob IS NOT NULL AND id IN (SELECT document FROM edits WHERE seq > ? "
@@ -135,7 +145,7 @@ class StatLookups:
         )
         return {folder_of(path) for (path,) in rows}
 
-    def recorded_at(self, moment: Moment) -> tuple[bytes, bytes]:
+    def recorded_at(self, moment: JournalPosition) -> tuple[bytes, bytes]:
         """Return the ids of the newest edit and decision at a moment (b"": there is none).
 
         Each record names the one before it: with the same ids the same was recorded until then.
@@ -147,7 +157,7 @@ class StatLookups:
         ).fetchone()
         return row
 
-    def paths_told_of_since(self, moment: Moment) -> set[bytes]:
+    def paths_told_of_since(self, moment: JournalPosition) -> set[bytes]:
         """Return every path where a document stands, or ever stood, of which something was recorded after that."""
         now = self.moment()
         documents: set[int] = set()
@@ -167,9 +177,9 @@ def digest(facts: bytes) -> bytes:
     return blob_id(facts)
 
 
-def glimpse_of(stood: Stood) -> Glimpse:
+def folder_signature_of(stood: CleanFolder) -> FolderSignature:
     """Return what is compared to see whether the files still look so."""
-    return Glimpse(stood.folder, None, stood.names, stood.digest)
+    return FolderSignature(stood.folder, None, stood.names, stood.digest)
 
 
 def folder_of(path: bytes) -> bytes:

@@ -12,14 +12,14 @@ from objstore.errors import CasError, DiskFailed, PathError, StoreDamaged
 from objstore.external import found_changes
 from objstore.settings import RetentionLimits, is_anything_set
 from objstore.terms import Origin, Status
-from objstore.views import ExternalChange, PendingGroup, Reclaimable, StandingMarkers, StatusReport
+from objstore.views import ExternalChange, PendingGroup, Reclaimable, StatusReport, UnresolvedMarkers
 
 if TYPE_CHECKING:
     from objstore.generations import Place
     from objstore.journal import Journal
     from objstore.store import Store
 
-__all__ = ["external_changes", "report", "standing_markers"]
+__all__ = ["external_changes", "report", "unresolved_markers"]
 
 _WAIT_SECONDS: Final = 1.0
 """How long who found a change waits for writers, in all: one may be about to write the file, or to tell whose it is."""
@@ -57,7 +57,7 @@ def _told(journal: Journal, external: tuple[ExternalChange, ...], unreadable: tu
             for conversation, path, seqs, added, removed in index.pending_groups()
         ),
         external=external,
-        markers=standing_markers(journal),
+        markers=unresolved_markers(journal),
         unreadable=unreadable,
         store_bytes=store_bytes,
         blobs=blobs,
@@ -65,14 +65,14 @@ def _told(journal: Journal, external: tuple[ExternalChange, ...], unreadable: tu
     )
 
 
-def standing_markers(journal: Journal) -> tuple[StandingMarkers, ...]:
+def unresolved_markers(journal: Journal) -> tuple[UnresolvedMarkers, ...]:
     """Return the conflict markers that decisions wrote and that still stand in their files, by edit."""
     wrote = [row for row in journal.store.index.markers() if row.status is not Status.REJECTED]
     if not wrote:
         return ()
-    from objstore.marked_text import still_there
+    from objstore.marked_text import markers_still_in_file
 
-    found = (still_there(journal, row) for row in wrote)
+    found = (markers_still_in_file(journal, row) for row in wrote)
     return tuple(markers for markers in found if markers is not None)
 
 
@@ -120,7 +120,7 @@ def _looked(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ..
     while True:
         with journal.reading() as store:
             had_followed, end = not journal.unfinished(), store.end
-            marked, is_of_this_start = journal.followed()
+            marked, is_of_this_boot = journal.followed()
             found, unreadable = _look(journal)
         if not found:
             return found, unreadable
@@ -133,7 +133,7 @@ def _looked(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ..
             # Where nobody writes, what is unfinished stays so until somebody does.
             if is_over or (store.end == end and is_free and journal.unfinished()):
                 # Who finishes what was lost with the machine's last start may be at any file.
-                written = _written(store, marked or end) if is_free or is_of_this_start else None
+                written = _written(store, marked or end) if is_free or is_of_this_boot else None
                 return _without(found, unreadable, written)
         time.sleep(_PAUSE_SECONDS)
 

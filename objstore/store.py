@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from sqlite3 import DatabaseError
 from typing import TYPE_CHECKING, Final
 
-from objstore.ahead import Ahead
+from objstore.ahead import UnindexedGroups
 from objstore.errors import (
     BlobDamaged,
     BlobMissing,
@@ -29,7 +29,7 @@ from objstore.index import NAMELESS, Index
 from objstore.indexfile import SQLITE_ERRORS, is_broken, is_unwritable, remove_index
 from objstore.names import INDEX_NAME, LOG_NAME
 from objstore.segments import Group, Log, create_log
-from objstore.standins import MAX_BLOB, stand_in, text_of_state
+from objstore.standins import MAX_BLOB, placeholder, text_of_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from objstore.disk import Disk
     from objstore.frames import FrameKind
     from objstore.generations import Place
-    from objstore.indexrows import Baseline, BlobPlace, Chained, Tip
-    from objstore.pastedits import PastDecision
+    from objstore.indexrows import Baseline, BlobPlace, ChainedRecord, Tip
+    from objstore.pastedits import ReplayDecision
     from objstore.records import Record
     from objstore.terms import Seq
 
@@ -88,7 +88,7 @@ class Store:
         self._log_path: Final = os.path.join(folder, LOG_NAME)
         self._disk: Final = disk
         self.log: Final = Log(self._log_path, disk)
-        self._ahead = Ahead()
+        self._ahead = UnindexedGroups()
         self._is_doubted = False  # whether the index was found to be none
         # By the monotonic clock; None: the index is in its file.
         self._in_memory_until: float | None = math.inf if releases_index else None
@@ -103,7 +103,7 @@ class Store:
         self._cache: OrderedDict[BlobId, bytes] = OrderedDict()
         self._cached = 0
         # By id; each of their files is replayed with them.
-        self.large_decisions: Final[dict[RecordId, PastDecision]] = {}
+        self.large_decisions: Final[dict[RecordId, ReplayDecision]] = {}
 
     def close(self) -> None:
         """Close the index and the log."""
@@ -164,7 +164,7 @@ class Store:
         with suppress(OSError):
             remove_index(self._index_path)
         self._left.append(self._index)
-        self._index, self._ahead = Index(NAMELESS, self.log), Ahead()  # all of it is in the log
+        self._index, self._ahead = Index(NAMELESS, self.log), UnindexedGroups()  # all of it is in the log
         self._is_doubted = False
         self._in_memory_until = math.inf
 
@@ -186,7 +186,7 @@ class Store:
     def _open_index(self) -> None:
         opened = Index(self._index_path, self.log)
         self._left.append(self._index)
-        self._index, self._ahead = opened, Ahead()  # all of it is in the log
+        self._index, self._ahead = opened, UnindexedGroups()  # all of it is in the log
         self._is_doubted = False
 
     def close_left(self) -> None:
@@ -204,7 +204,7 @@ class Store:
             self.index.follow_generations()
             self.forget()  # what went from the store may have been meant to go for good
         if to_write:
-            self._index.make_sure(self._appended)
+            self._index.verify_position(self._appended)
         else:
             self._index.look()
         if self.log.ends_at(self.end):
@@ -216,7 +216,7 @@ class Store:
         """Look at the log, and forget what is ahead of the index if that is not in it. Raises StoreReplaced."""
         self.log.refresh()
         if self._ahead.groups and not self.log.has(self._ahead.groups[-1][0]):
-            self._ahead, self._appended = Ahead(), None  # an older log was put into the same file
+            self._ahead, self._appended = UnindexedGroups(), None  # an older log was put into the same file
 
     @property
     def is_as_left(self) -> bool:
@@ -271,7 +271,7 @@ class Store:
         """
         if self._ahead.groups:
             self._index.take(self._ahead.groups, within=within)
-            self._ahead = Ahead()
+            self._ahead = UnindexedGroups()
 
     def _put_in_if_possible(self, within: float | None = None) -> None:
         # What is durable in the log is done, whatever becomes of the index: who next needs that, reads the log on.
@@ -308,11 +308,11 @@ class Store:
 
     def tip_at(self, path: bytes) -> Tip | None:
         """Return the document that stands at `path`, or else the one that was last deleted there (None: neither)."""
-        return self._plainly_ahead.tips.get(path) or self._sound(lambda index: index.tip_at(path))
+        return self._answerable_unindexed.tips.get(path) or self._sound(lambda index: index.tip_at(path))
 
     def tips_in_the_way(self, path: bytes, folders: Sequence[bytes]) -> list[Tip]:
         """Return every existing document at `path`, at one of its folders, or below it as if it were a folder."""
-        ahead = self._plainly_ahead.tips
+        ahead = self._answerable_unindexed.tips
         found = {tip.path: tip for tip in self._sound(lambda index: index.tips_in_the_way(path, folders))}
         places = {path, *folders}
         found |= {at: tip for at, tip in ahead.items() if at in places or at.startswith(path + b"/")}
@@ -320,7 +320,7 @@ class Store:
 
     def ever_at(self, path: bytes) -> bool:
         """Return whether a document ever stood at `path`."""
-        return path in self._plainly_ahead.tips or self._sound(lambda index: index.ever_at(path))
+        return path in self._answerable_unindexed.tips or self._sound(lambda index: index.ever_at(path))
 
     def paths_below(self, folder: bytes) -> list[bytes]:
         """Return every path below a folder (b"": anywhere) where a document ever stood, ascending."""
@@ -335,15 +335,15 @@ class Store:
 
     def next_seq(self) -> Seq:
         """Return the number of the next edit."""
-        return self._plainly_ahead.seq or self._sound(Index.next_seq)
+        return self._answerable_unindexed.seq or self._sound(Index.next_seq)
 
     def next_call(self, conversation: str) -> int:
         """Return the position that the conversation's next call has."""
-        known = self._plainly_ahead.calls.get(conversation)
+        known = self._answerable_unindexed.calls.get(conversation)
         return self._sound(lambda index: index.next_call(conversation)) if known is None else known
 
     @property
-    def _plainly_ahead(self) -> Ahead:
+    def _answerable_unindexed(self) -> UnindexedGroups:
         """Return what is ahead of the index, if that can answer for it; else the index has to take it in.
 
         That may have failed when it was appended. A number that is given twice would make the log unreadable.
@@ -367,13 +367,13 @@ class Store:
         except (BlobDamaged, StoreDamaged):
             return True  # as any other that is stored and damaged
 
-    def is_above_base(self, name: BlobId) -> bool:
+    def is_depth_consistent(self, name: BlobId) -> bool:
         """Return whether what is told of a blob's depth can be relied on: it lies deeper than its base."""
-        return name in self._ahead.blobs or self._sound(lambda index: index.is_above_base(name))
+        return name in self._ahead.blobs or self._sound(lambda index: index.is_depth_consistent(name))
 
-    def knows_of(self, name: BlobId) -> bool:
+    def has_row_for(self, name: BlobId) -> bool:
         """Return whether the blob is stored, or was: whatever mentions it keeps its row."""
-        return name in self._cache or name in self._ahead.blobs or self._sound(lambda index: index.knows_of(name))
+        return name in self._cache or name in self._ahead.blobs or self._sound(lambda index: index.has_row_for(name))
 
     def blob(self, name: BlobId) -> bytes:
         """Return the blob's bytes, verified.
@@ -402,7 +402,7 @@ class Store:
 
         Raises BlobMissing, BlobDamaged, StoreDamaged.
         """
-        return stand_in(name) if self.size(name) > MAX_BLOB else text_of_state(self.blob(name), name)
+        return placeholder(name) if self.size(name) > MAX_BLOB else text_of_state(self.blob(name), name)
 
     def pieces(self, name: BlobId) -> Iterator[bytes]:
         """Yield the blob's bytes, whatever their number, each piece verified.
@@ -464,14 +464,14 @@ class Store:
     # ---- writing, only under the writer lock
 
     def append(
-        self, payloads: Sequence[tuple[FrameKind, bytes]], blobs: Sequence[BlobHeader], records: Sequence[Chained]
+        self, payloads: Sequence[tuple[FrameKind, bytes]], blobs: Sequence[BlobHeader], records: Sequence[ChainedRecord]
     ) -> Group:
         """Append a group at the end of the log, durably, and return it. `blobs`, `records`: those in it, in order."""
         group = self.log.append(self.end, payloads)
         self._ahead.note(group, blobs, records)
         self._appended = group.end
         if self._ahead.is_full:
-            self._put_in_if_possible(0.0 if self._ahead.may_wait else None)
+            self._put_in_if_possible(0.0 if self._ahead.may_defer_indexing else None)
         return group
 
     def seal(self) -> Place:
@@ -480,7 +480,7 @@ class Store:
         self.index.begin_segment(end)
         return end
 
-    def keep_decision(self, name: RecordId, decision: PastDecision) -> None:
+    def keep_decision(self, name: RecordId, decision: ReplayDecision) -> None:
         """Keep a decision at hand if it is on so many edits that its other files will ask for it."""
         if decision.size >= _LARGE_DECISION:
             while len(self.large_decisions) >= _DECISIONS_KEPT:
@@ -496,7 +496,7 @@ class Store:
         """Drop a blob's bytes: they are not likely to be asked for again."""
         self._cached -= len(self._cache.pop(name, b""))
 
-    def at_hand(self, name: BlobId) -> bytes | None:
+    def cached_bytes(self, name: BlobId) -> bytes | None:
         """Return a blob's bytes if they are kept at hand."""
         return self._cache.get(name)
 

@@ -9,11 +9,11 @@ from enum import StrEnum
 from itertools import islice
 from typing import Final, NamedTuple
 
-from objstore.indexrows import HoldRow
+from objstore.indexrows import HolderRow
 from objstore.store import Store
 from objstore.terms import number_of
 
-__all__ = ["NameFound", "NameKind", "names_like", "names_near", "paths_near"]
+__all__ = ["NameKind", "NameSuggestion", "names_similar_to", "names_with_prefix", "paths_near"]
 
 _MOST_COMPARED: Final = 5_000
 """Names that a mistyped one is compared with at most."""
@@ -32,14 +32,14 @@ class NameKind(StrEnum):
     PIN = "pin"
 
 
-class NameFound(NamedTuple):
+class NameSuggestion(NamedTuple):
     """A name, and what a person is told of it."""
 
     name: str
     about: str
 
 
-def names_like(store: Store, kind: NameKind, spelling: str, limit: int) -> list[NameFound]:
+def names_with_prefix(store: Store, kind: NameKind, spelling: str, limit: int) -> list[NameSuggestion]:
     """Return up to `limit` names that begin with `spelling`. Of an edit, `12:` asks for its hunks.
 
     The newest come first, paths in their order. Paths are relative to the workspace.
@@ -49,29 +49,29 @@ def names_like(store: Store, kind: NameKind, spelling: str, limit: int) -> list[
             return _hunks(store, spelling)[:limit]
         case NameKind.EDIT:
             found = store.index.newest_edits(spelling, limit)
-            return [NameFound(str(seq), f"{status.value}  {os.fsdecode(path)}") for seq, path, status in found]
+            return [NameSuggestion(str(seq), f"{status.value}  {os.fsdecode(path)}") for seq, path, status in found]
         case NameKind.CONVERSATION:
             conversations = store.index.newest_conversations(spelling, limit)
-            return [NameFound(name, f"{count} edit{'s' * (count != 1)}") for name, count in conversations]
+            return [NameSuggestion(name, f"{count} edit{'s' * (count != 1)}") for name, count in conversations]
         case NameKind.PATH:
-            return [NameFound(os.fsdecode(path), "") for path in store.index.paths(os.fsencode(spelling), limit)]
+            return [NameSuggestion(os.fsdecode(path), "") for path in store.index.paths(os.fsencode(spelling), limit)]
         case NameKind.SNAPSHOT | NameKind.PIN:
             rows = store.index.snapshots() if kind is NameKind.SNAPSHOT else store.index.pins()
             kept = [row for row in rows if not row.expired and str(row.number).startswith(spelling)]
             return [_numbered(store, row) for row in kept[: -limit - 1 : -1]]
 
 
-def _numbered(store: Store, row: HoldRow) -> NameFound:
+def _numbered(store: Store, row: HolderRow) -> NameSuggestion:
     """Return the number of a snapshot or a pin, and what it is for."""
     from objstore.records import Pin, Snapshot
 
     record, _ = store.record(row.place)
-    return NameFound(str(row.number), record.title if isinstance(record, Pin | Snapshot) else "")
+    return NameSuggestion(str(row.number), record.title if isinstance(record, Pin | Snapshot) else "")
 
 
-def names_near(store: Store, kind: NameKind, spelling: str, limit: int) -> list[str]:
+def names_similar_to(store: Store, kind: NameKind, spelling: str, limit: int) -> list[str]:
     """Return up to `limit` names that a mistyped `spelling` may have been meant for, the nearest first."""
-    names = [found.name for found in names_like(store, kind, "", _MOST_COMPARED)]
+    names = [found.name for found in names_with_prefix(store, kind, "", _MOST_COMPARED)]
     return paths_near(names, spelling, limit) if kind is NameKind.PATH else _near(names, spelling, limit)
 
 
@@ -105,11 +105,11 @@ def _near(names: list[str], spelling: str, limit: int) -> list[str]:
     return get_close_matches(spelling, names, limit, _SHARE)
 
 
-def _hunks(store: Store, spelling: str) -> list[NameFound]:
+def _hunks(store: Store, spelling: str) -> list[NameSuggestion]:
     name, _, digits = spelling.partition(":")
     number = number_of(name)
     row = None if number is None else store.index.edit(number)
     if row is None:
         return []
     hunks = range(0 if row.whole else 1, len(row.units))
-    return [NameFound(f"{name}:{hunk}", row.units[hunk].value) for hunk in hunks if str(hunk).startswith(digits)]
+    return [NameSuggestion(f"{name}:{hunk}", row.units[hunk].value) for hunk in hunks if str(hunk).startswith(digits)]

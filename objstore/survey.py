@@ -15,21 +15,21 @@ from typing import Final, NamedTuple
 
 from objstore.disk import failure, is_absence
 from objstore.errors import CasError, FileChanged, FileMissing, PermissionRefused
-from objstore.facts import FACTS, Facts, pack_facts
+from objstore.facts import StatSignature, pack_signatures, read_signature_fields
 from objstore.glance import changed_folders, key_of
 from objstore.ids import BlobId, blob_id
 from objstore.ignores import GIT_IGNORE_FILE, IGNORE_FILE, TAGS, Rules
-from objstore.looks import UNKNOWN, FolderLook, Looks, Touched
+from objstore.looks import UNKNOWN, CachedFolder, ChangedNames, StatCache
 from objstore.names import is_reserved
 from objstore.ondisk import state_at
-from objstore.paths import Spot, Tree, read_at
+from objstore.paths import ResolvedPath, Tree, read_at
 from objstore.recordedpaths import folders_above, is_within, joined
 from objstore.sources import FileSource, Source
-from objstore.standins import is_stand_in
-from objstore.terms import Progress, silent
+from objstore.standins import is_placeholder
+from objstore.terms import Progress, ignore_progress
 from objstore.values import field, value, variable
 
-__all__ = ["COARSEST_CLOCK", "Keep", "Limits", "Passed", "ReadFile", "Survey"]
+__all__ = ["COARSEST_TIMESTAMP_NS", "Keep", "ReadFile", "ScanLimits", "SkippedPath", "TreeWalk"]
 
 
 class ReadFile(NamedTuple):
@@ -55,15 +55,15 @@ _RULING: Final = {IGNORE_FILE, GIT_IGNORE_FILE, *TAGS}
 _FEW: Final = 500
 """Names that are looked at within a few milliseconds."""
 
-_UNSEEN: Final = Facts(0, 0, 0, 0, stat.S_IFREG)
+_UNSEEN: Final = StatSignature(0, 0, 0, 0, stat.S_IFREG)
 """What is kept of a file that the system tells nothing of."""
 
-COARSEST_CLOCK: Final = 2_000_000_000
+COARSEST_TIMESTAMP_NS: Final = 2_000_000_000
 """Nanoseconds: the tick of the coarsest file system, for folders on another one than the store."""
 
 
 @value
-class Limits:
+class ScanLimits:
     """How much one survey may take. What lies beyond is not looked at, and that is said."""
 
     files: int = 1_000_000
@@ -72,7 +72,7 @@ class Limits:
 
 
 @value
-class Passed:
+class SkippedPath:
     """A place that a survey passed over though no rule says so."""
 
     path: str  # "": the survey as a whole
@@ -88,19 +88,19 @@ class _Names:
     left_out: list[bytes] = field(default_factory=list)
 
 
-class Survey:
+class TreeWalk:
     """One walk through a folder and all below it."""
 
     def __init__(
         self,
         tree: Tree,
-        looks: Looks,
+        stat_cache: StatCache,
         *,
         clock: int,
         keep: Keep,
         gitignored: bool = True,
-        limits: Limits | None = None,
-        progress: Progress = silent,
+        limits: ScanLimits | None = None,
+        progress: Progress = ignore_progress,
         is_covered: Callable[[bytes, bytes], bool] = lambda _, __: False,
     ) -> None:
         """Take what is known from the last look, to be brought up to date, and the file system's time now.
@@ -114,7 +114,7 @@ class Survey:
         self._clock: Final = clock
         self._keep: Final = keep
         self._rule_files: Final = (IGNORE_FILE,) if gitignored else (GIT_IGNORE_FILE, IGNORE_FILE)
-        self._limits: Final = limits or Limits()
+        self._limits: Final = limits or ScanLimits()
         self._progress: Final = progress
         self._seen = 0  # files that `progress` was told of
         self._due = 0  # how many there are, as far as that is known
@@ -126,11 +126,11 @@ class Survey:
         self._read = 0
         self._count = 0  # of the files in folders that were looked into
         self._rules: dict[bytes, Rules] = {}  # that hold in each folder, by path
-        self.looks: Final = looks
+        self.stat_cache: Final = stat_cache
         self.is_news = False  # whether there is anything to keep for the next look
         self.unreadable: set[bytes] = set()  # folders that are there and can't be looked into, or were not
         self._refusals: dict[bytes, CasError] = {}  # why folders can't be
-        self.passed: list[Passed] = []
+        self.passed: list[SkippedPath] = []
 
     @property
     def is_whole(self) -> bool:
@@ -140,17 +140,17 @@ class Survey:
     @property
     def files(self) -> int:
         """Return how many files and links there are."""
-        return self.looks.files(self._scope)
+        return self.stat_cache.files(self._scope)
 
     def glance(self, scope: bytes = b"") -> list[bytes]:
         """Return the known folders at and below `scope` that have to be looked into; the others are as they were."""
-        sure, unsure = self.looks.glimpses(scope)
+        sure, unsure = self.stat_cache.folder_signatures(scope)
         return unsure + changed_folders(self._tree.fd, sure)
 
     def is_as_known(self, scope: bytes, suspects: Iterable[bytes]) -> bool:
         """Return whether nothing is left to look into or to tell in a folder of which a glance has found `suspects`."""
-        known = self.looks.get(scope)
-        if known is None or set(suspects) or self.looks.unsettled(scope):
+        known = self.stat_cache.get(scope)
+        if known is None or set(suspects) or self.stat_cache.unsettled(scope):
             return False
         return known.rules == Rules(self._rules_above(scope), _name(scope), known.texts).fingerprint
 
@@ -165,11 +165,11 @@ class Survey:
         self._until = time.monotonic() + self._limits.seconds
         todo = set(self.glance(scope) if suspects is None else suspects)
         above = self._rules_above(scope)
-        known = self.looks.get(scope)
+        known = self.stat_cache.get(scope)
         if known is None or known.rules != Rules(above, _name(scope), known.texts).fingerprint:
             todo.add(scope)
         self._above_scope = above
-        if self._progress is not silent:
+        if self._progress is not ignore_progress:
             self._progress("files", 0, 0)  # it begins; how many there are takes a while to tell
             self._seen, self._due = 0, self._tally(todo)
         queue = sorted(todo)
@@ -185,15 +185,15 @@ class Survey:
             self._check_limits()
         for path in queue:
             self.unreadable.add(path)
-            self._ask_again(path)
-        if self.is_whole and scope not in self.looks:
+            self._rescan_parent_next_time(path)
+        if self.is_whole and scope not in self.stat_cache:
             raise self._refusals.get(scope) or FileMissing(os.fsdecode(scope) or self._tree.root)
 
-    def is_soon_done(self, paths: Collection[bytes]) -> bool:
+    def is_quick_rescan(self, paths: Collection[bytes]) -> bool:
         """Return whether to look `again` at these files takes a few milliseconds, so that others may wait for it."""
         if any(path.rpartition(b"/")[2] in _RULING for path in paths):
             return False  # who knows what they rule in
-        known = [look for path in self._around(paths) if (look := self.looks.get(path)) is not None]
+        known = [look for path in self._around(paths) if (look := self.stat_cache.get(path)) is not None]
         return len(paths) + sum(len(look.names) + len(look.folders) for look in known) <= _FEW
 
     def again(self, paths: Iterable[bytes]) -> None:
@@ -212,18 +212,18 @@ class Survey:
         """Return the folders of the files, as far as they are covered; for one that came since, where it must be."""
         todo = set[bytes]()
         for path in paths:
-            known = next((folder for folder in folders_above(path) if folder in self.looks), self._scope)
+            known = next((folder for folder in folders_above(path) if folder in self.stat_cache), self._scope)
             if is_within(known, self._scope):
                 todo.add(known)
         return todo
 
     def _is_listed(self, path: bytes) -> bool:
         """Return whether the folder above still has this one."""
-        parent = self.looks.get(path.rpartition(b"/")[0])
-        return parent is not None and not parent.is_cut and path.rpartition(b"/")[2] in parent.folders
+        parent = self.stat_cache.get(path.rpartition(b"/")[0])
+        return parent is not None and not parent.is_incomplete and path.rpartition(b"/")[2] in parent.folders
 
     def _drop(self, path: bytes) -> None:
-        self.is_news |= self.looks.drop(path)
+        self.is_news |= self.stat_cache.drop(path)
 
     def _examine(self, path: bytes) -> list[bytes]:
         """Look into a folder; return those in it that are to be looked into too."""
@@ -233,7 +233,7 @@ class Survey:
                 self._drop(path)
                 # What it was in is not as it was, either, where nobody knows that yet.
                 return [] if path == self._scope or path in self.unreadable else [path.rpartition(b"/")[0]]
-            old = self.looks.get(path)
+            old = self.stat_cache.get(path)
             try:
                 look, rules = self._looked_into(fd, path, above, old)
             except OSError as error:
@@ -241,15 +241,15 @@ class Survey:
                 self._drop(path)
                 return []
         self._rules[path] = rules
-        self.looks.put(look)
+        self.stat_cache.put(look)
         self.is_news = True
         for name in set(() if old is None else old.folders) - set(look.folders):
             self._drop(joined(path, name))
-        if look.is_cut:
+        if look.is_incomplete:
             return []
         is_ruled_anew = old is None or old.rules != look.rules
         inner = [joined(path, name) for name in look.folders]
-        return [folder for folder in inner if is_ruled_anew or folder not in self.looks]
+        return [folder for folder in inner if is_ruled_anew or folder not in self.stat_cache]
 
     def _rules_in(self, path: bytes) -> Rules:
         """Return the rules that hold in a folder that is known."""
@@ -264,11 +264,11 @@ class Survey:
                 path = path.rpartition(b"/")[0]
                 rules = self._rules.get(path)
         for folder in reversed(unknown):
-            look = self.looks.get(folder)
+            look = self.stat_cache.get(folder)
             rules = self._rules[folder] = Rules(rules, _name(folder), () if look is None else look.texts)
         return rules
 
-    def _looked_into(self, fd: int, path: bytes, above: Rules, old: FolderLook | None) -> tuple[FolderLook, Rules]:
+    def _looked_into(self, fd: int, path: bytes, above: Rules, old: CachedFolder | None) -> tuple[CachedFolder, Rules]:
         own = os.fstat(fd)
         told = len(self.passed)
         with os.scandir(fd) as found:
@@ -278,34 +278,34 @@ class Survey:
         rules = Rules(above, _name(path), texts)
         for spelling in rules.refused:
             self._pass(path, f"a line in its ignore files can't be heard: {spelling}")
-        is_cut = self._is_cut(fd, path, there, above, old)
-        names = _Names() if is_cut else self._sorted_out(path, entries, rules)
+        is_incomplete = self._is_cut(fd, path, there, above, old)
+        names = _Names() if is_incomplete else self._sorted_out(path, entries, rules)
         known = {} if old is None else old.files()
         files, facts, blobs = self._looked_at(fd, path, names.files, known, 0 if old is None else old.clock)
         self._count += len(files)
         is_same = (
             old is not None
-            and (old.is_cut, old.folders, old.left_out) == (is_cut, names.folders, names.left_out)
+            and (old.is_incomplete, old.folders, old.left_out) == (is_incomplete, names.folders, names.left_out)
             and [(name, was.mode, blob) for name, (was, blob) in known.items()]
             == [(name, now.mode, blob) for name, now, blob in zip(files, facts, blobs, strict=True)]
         )
         # Of what is ignored nothing is asked, and this decides what is.
         is_hidden = any(file in there and file in names.left_out for file in self._rule_files)
         youngest = max((own.st_ctime_ns, *(fact.ctime for fact in facts)))
-        tick = 0 if own.st_dev == self._device else COARSEST_CLOCK
+        tick = 0 if own.st_dev == self._device else COARSEST_TIMESTAMP_NS
         return (
-            FolderLook(
+            CachedFolder(
                 path=path,
                 key=key_of(own),
                 clock=self._clock - tick,
                 # What was told is told again.
-                is_unsure=youngest >= self._clock - tick or len(self.passed) > told or is_hidden,
-                is_cut=is_cut,
-                is_settled=old is not None and is_same and old.is_settled,
+                needs_rescan=youngest >= self._clock - tick or len(self.passed) > told or is_hidden,
+                is_incomplete=is_incomplete,
+                is_fully_recorded=old is not None and is_same and old.is_fully_recorded,
                 texts=texts,
                 rules=rules.fingerprint,
                 names=files,
-                facts=pack_facts(facts),
+                facts=pack_signatures(facts),
                 blobs=b"".join(blobs),
                 folders=names.folders,
                 left_out=names.left_out,
@@ -315,11 +315,11 @@ class Survey:
             rules,
         )
 
-    def _is_cut(self, fd: int, path: bytes, there: set[bytes], above: Rules, old: FolderLook | None) -> bool:
+    def _is_cut(self, fd: int, path: bytes, there: set[bytes], above: Rules, old: CachedFolder | None) -> bool:
         tags = [tag for tag in TAGS if tag in there]
         if not tags or path in {b"", self._scope} or above.verdict(_name(path), is_folder=True) is False:
             return False
-        if old is not None and not old.is_cut:
+        if old is not None and not old.is_incomplete:
             return False  # what was covered stays so: a tag must not be a way to hide a change
         told = [tag for tag in tags if self._text(fd, path, tag).startswith(TAGS[tag])]
         return bool(told) and (old is not None or not all(self._is_covered(path, tag) for tag in told))
@@ -349,22 +349,22 @@ class Survey:
         fd: int,
         path: bytes,
         names: Iterable[bytes],
-        known: Mapping[bytes, tuple[Facts, BlobId]],
+        known: Mapping[bytes, tuple[StatSignature, BlobId]],
         clock: int,
-    ) -> tuple[list[bytes], list[Facts], list[BlobId]]:
+    ) -> tuple[list[bytes], list[StatSignature], list[BlobId]]:
         """Return the names that are still there, what is to be seen of each, and each one's blob.
 
         `known` is what was seen of them at `clock`.
         """
         files: list[bytes] = []
-        facts: list[Facts] = []
+        facts: list[StatSignature] = []
         blobs: list[BlobId] = []
         for name in names:
             self._seen += 1
             self._due = max(self._seen, self._due)  # others may have come since they were counted
             self._progress("files", self._seen, self._due)
             try:
-                now = Facts._make(FACTS(os.lstat(name, dir_fd=fd)))
+                now = StatSignature._make(read_signature_fields(os.lstat(name, dir_fd=fd)))
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -385,8 +385,8 @@ class Survey:
         return files, facts, blobs
 
     def _read_file(
-        self, fd: int, path: bytes, name: bytes, facts: Facts, known: BlobId | None
-    ) -> tuple[Facts, BlobId] | None:
+        self, fd: int, path: bytes, name: bytes, facts: StatSignature, known: BlobId | None
+    ) -> tuple[StatSignature, BlobId] | None:
         """Return what is to be seen of the file and its blob (None: it is gone)."""
         if not self._may_read(facts.size):
             return facts, UNKNOWN
@@ -396,12 +396,12 @@ class Survey:
                 text = os.readlink(name, dir_fd=fd)
                 blob = blob_id(text)
             else:
-                found = state_at(Spot(folder=fd, name=os.fsdecode(name), path=os.fsdecode(path), missing=()))
+                found = state_at(ResolvedPath(folder=fd, name=os.fsdecode(name), path=os.fsdecode(path), missing=()))
                 if found is None:
                     return None
                 blob, text = found[0].blob, found[1].content
-                facts = Facts._make(FACTS(found[1].stat))
-                source = FileSource(self._tree, path, found[1].stat) if is_stand_in(text) else None
+                facts = StatSignature._make(read_signature_fields(found[1].stat))
+                source = FileSource(self._tree, path, found[1].stat) if is_placeholder(text) else None
         except FileNotFoundError:
             return None
         except (OSError, CasError) as error:
@@ -420,8 +420,8 @@ class Survey:
 
         Folders are listed for it, and nothing is read or remembered.
         """
-        count, strange = 0, [path for path in todo if path not in self.looks]
-        for known in filter(None, map(self.looks.get, todo)):
+        count, strange = 0, [path for path in todo if path not in self.stat_cache]
+        for known in filter(None, map(self.stat_cache.get, todo)):
             count += len(known.names)
         passed, unreadable = len(self.passed), set(self.unreadable)
         waiting = [(path, self._above_scope) for path in strange]
@@ -460,7 +460,9 @@ class Survey:
     def _text(self, fd: int, path: bytes, name: bytes) -> bytes:
         spelt = os.fsdecode(name)
         try:
-            return read_at(Spot(folder=fd, name=spelt, path=os.fsdecode(joined(path, name)), missing=())).content
+            return read_at(
+                ResolvedPath(folder=fd, name=spelt, path=os.fsdecode(joined(path, name)), missing=())
+            ).content
         except FileMissing:
             return b""
         except CasError as error:
@@ -470,7 +472,7 @@ class Survey:
     # ---- limits, and what is passed over
 
     def _pass(self, path: bytes, reason: str) -> None:
-        self.passed.append(Passed(path=os.fsdecode(path), reason=reason))
+        self.passed.append(SkippedPath(path=os.fsdecode(path), reason=reason))
 
     def _refuse(self, path: bytes, error: OSError) -> None:
         """Pass over a folder that is there, and can't be looked into now."""
@@ -478,13 +480,13 @@ class Survey:
         self._refusals[path] = told
         self.unreadable.add(path)
         self._pass(path, "may not be read" if isinstance(told, PermissionRefused) else str(told))
-        self._ask_again(path)
+        self._rescan_parent_next_time(path)
 
-    def _ask_again(self, path: bytes) -> None:
+    def _rescan_parent_next_time(self, path: bytes) -> None:
         """Have the folder above looked into at the next look too: nothing there tells when this one can be read."""
-        parent = self.looks.get(path.rpartition(b"/")[0])
+        parent = self.stat_cache.get(path.rpartition(b"/")[0])
         if path and parent is not None:
-            parent.is_unsure = True
+            parent.needs_rescan = True
 
     def _check_limits(self) -> None:
         if self._count > self._limits.files:
@@ -499,7 +501,7 @@ class Survey:
 
     def _stop(self, reason: str) -> None:
         self._until = -1.0
-        self.passed.append(Passed(path="", reason=f"not all was looked at: {reason}"))
+        self.passed.append(SkippedPath(path="", reason=f"not all was looked at: {reason}"))
 
     @contextmanager
     def _opened(self, path: bytes) -> Iterator[int | None]:
@@ -525,20 +527,20 @@ class Survey:
 
 
 def _touched(
-    old: FolderLook | None,
-    known: Mapping[bytes, tuple[Facts, BlobId]],
+    old: CachedFolder | None,
+    known: Mapping[bytes, tuple[StatSignature, BlobId]],
     names: _Names,
-    found: Iterable[tuple[bytes, Facts, BlobId]],
-) -> Touched | None:
+    found: Iterable[tuple[bytes, StatSignature, BlobId]],
+) -> ChangedNames | None:
     """Return what became otherwise in a folder; None: it was not settled, so all in it may be otherwise."""
-    if old is None or old.is_cut or (not old.is_settled and old.touched is None):
+    if old is None or old.is_incomplete or (not old.is_fully_recorded and old.touched is None):
         return None
-    already = old.touched or Touched(frozenset(), frozenset())
+    already = old.touched or ChangedNames(frozenset(), frozenset())
     before = {(name, was.mode, blob) for name, (was, blob) in known.items()}
     # Where a folder comes into view, a file may have stood when its name was first left out.
     others = (set(old.folders) ^ set(names.folders)) | (set(old.left_out) ^ set(names.left_out))
     files = {name for name, _, _ in before ^ {(name, now.mode, blob) for name, now, blob in found}}
-    return Touched(already.names | files | others, already.gone | others)
+    return ChangedNames(already.names | files | others, already.gone | others)
 
 
 def _kind(entry: "os.DirEntry[str]") -> str:

@@ -15,17 +15,17 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from objstore.codec import Encoding, parse_blob_header, parse_chunks
-from objstore.errors import UNREADABLE, BlobDamaged, DiskFull, IndexDamaged, RoomNeeded
-from objstore.footing import Footing, bears, footing_of
+from objstore.errors import UNREADABLE, BlobDamaged, CompactionSpaceNeeded, DiskFull, IndexDamaged
+from objstore.footing import LogPosition, log_position_of, log_still_holds
 from objstore.frames import SEGMENT_HEADER_SIZE, FrameKind
-from objstore.holders import named_besides_edits
+from objstore.holders import blobs_referenced_outside_edits
 from objstore.ids import BlobId
 from objstore.journal import Journal
 from objstore.recordcodec import decode_record
 from objstore.records import Snapshot
 from objstore.refcounts import held_blobs
-from objstore.rewriting import Rewriting
-from objstore.room import clear_away
+from objstore.rewriting import SegmentRewrite
+from objstore.room import finish_compaction
 from objstore.standins import MAX_BLOB
 from objstore.values import value
 
@@ -35,7 +35,15 @@ if TYPE_CHECKING:
     from objstore.index import Index
     from objstore.store import Store
 
-__all__ = ["SweepOutcome", "SweepPlan", "adopt", "discard", "plan_sweep", "room_for", "sweep"]
+__all__ = [
+    "CompactionPlan",
+    "CompactionResult",
+    "adopt",
+    "discard",
+    "plan_compaction",
+    "require_compaction_space",
+    "sweep",
+]
 
 WORTHWHILE: Final = 0.2
 """Share of a segment's bytes that must go for it to be written anew."""
@@ -54,18 +62,18 @@ Progress = Callable[[str, int, int], None]
 
 
 @value
-class SweepPlan:
+class CompactionPlan:
     """What a sweep would do."""
 
     segments: tuple[int, ...]  # to be written anew, in that order
     dropped: frozenset[BlobId]  # that go
     freed: int  # bytes of their frames; a delta that loses its base takes some of them again
-    footing: Footing  # the log that this was planned for
+    log_position: LogPosition  # the log that this was planned for
     generations: dict[int, int]  # and its segments' that had been written anew
 
 
 @value
-class SweepOutcome:
+class CompactionResult:
     """What a sweep did."""
 
     segments: int  # written anew
@@ -73,7 +81,9 @@ class SweepOutcome:
     is_done: bool  # whether all of the plan was done: it was still the log's, and nothing that it drops is needed
 
 
-def plan_sweep(journal: Journal, *, all_segments: bool = False, is_sparing: bool = False) -> SweepPlan:
+def plan_compaction(
+    journal: Journal, *, all_segments: bool = False, skips_unprofitable: bool = False
+) -> CompactionPlan:
     """Return what `sweep` would do now: write anew the segments of which enough would go.
 
     Nothing is changed, but that the index follows what a sweep has moved that was cut off.
@@ -92,9 +102,9 @@ def plan_sweep(journal: Journal, *, all_segments: bool = False, is_sparing: bool
         if store.end.position == SEGMENT_HEADER_SIZE:
             del sizes[store.end.segment]  # begun and empty: nothing in it could go, and another one would be begun
         dead = store.index.dead_bytes()
-        bases, doubles = store.index.dead_bases(), store.index.dead_doubles()
+        bases, doubles = store.index.dead_bases(), store.index.dead_duplicates()
         chosen = set(sizes)
-        if is_sparing:
+        if skips_unprofitable:
             chosen &= set(dead) | {other for *_, other in bases}
             if sizes.get(store.end.segment, 0) < _SHORT * sum(sizes.values()):
                 chosen.discard(store.end.segment)
@@ -122,42 +132,46 @@ def plan_sweep(journal: Journal, *, all_segments: bool = False, is_sparing: bool
             dropped = _dropped(store, chosen, needed)
         # What goes is gone: so the counts are held against what they count, as other parts of the database say it, and
         # the log.
-        unheld = store.index.unheld_mention() or _first(dropped, named_besides_edits(store)) if dropped else None
+        unheld = (
+            store.index.uncounted_mention() or _first(dropped, blobs_referenced_outside_edits(store))
+            if dropped
+            else None
+        )
         if unheld is not None:
             raise IndexDamaged(f"blob {unheld.hex()} is in use and does not count as held")
-        return SweepPlan(
+        return CompactionPlan(
             segments=tuple(sorted(chosen, reverse=True)) if dropped else (),
             dropped=dropped,
             freed=sum(dead.get(segment, 0) for segment in chosen) - sum(length for _, length in needed.values()),
-            footing=footing_of(store),
+            log_position=log_position_of(store),
             generations=dict(store.log.generations()),
         )
 
 
-def sweep(journal: Journal, plan: SweepPlan, progress: Progress | None = None) -> SweepOutcome:
+def sweep(journal: Journal, plan: CompactionPlan, progress: Progress | None = None) -> CompactionResult:
     """Carry out a plan, and remove what a sweep left that was cut off.
 
     Raises StoreLocked at once if another sweep is going on, and RoomNeeded, DiskFull, DiskFailed, BlobDamaged,
     StoreDamaged: the segments that were not yet done are then as they were.
     """
-    with journal.sweeping():
-        sweeping = _Sweeping(journal, plan)
-        if not sweeping.begin():
-            return SweepOutcome(segments=0, freed=0, is_done=False)
+    with journal.compacting():
+        compacting = _Compaction(journal, plan)
+        if not compacting.begin():
+            return CompactionResult(segments=0, freed=0, is_done=False)
         done = 0
         with journal.reading() as store:
             before = store.log.total_bytes()
         for segment in plan.segments:
             if progress is not None:
                 progress("segments", done, len(plan.segments))
-            with room_for(journal, segment, is_swept=True):
-                is_rewritten = sweeping.rewrite(segment)
+            with require_compaction_space(journal, segment, is_swept=True):
+                is_rewritten = compacting.rewrite(segment)
             if not is_rewritten:
                 break
             done += 1
-        sweeping.end()
+        compacting.end()
         with journal.reading() as store:
-            return SweepOutcome(
+            return CompactionResult(
                 segments=done,
                 freed=max(0, before - store.log.total_bytes()),
                 is_done=done == len(plan.segments),
@@ -181,7 +195,7 @@ def adopt(journal: Journal, prepared: str, segment: int) -> str | None:
         db.execute("INSERT OR REPLACE INTO moving VALUES (?, ?)", row)
         old = store.log.adopt(prepared, segment)
     store.catch_up()
-    journal.carry_mark(segment)
+    journal.relocate_applied_marker(segment)
     return old
 
 
@@ -191,11 +205,11 @@ def discard(journal: Journal, prepared: str, segment: int) -> None:
         journal.disk.remove_store_file(prepared)
     except FileNotFoundError:
         return  # it has its name already: who was told so needs the moves, and where nobody was the index is made anew
-    journal.store.log.forget_moves(segment)
+    journal.store.log.delete_frame_moves(segment)
 
 
 @contextmanager
-def room_for(journal: Journal, segment: int, *, is_swept: bool = False) -> Iterator[None]:
+def require_compaction_space(journal: Journal, segment: int, *, is_swept: bool = False) -> Iterator[None]:
     """Say how much room it takes to write a segment anew, where there is not enough.
 
     `is_swept`: what nothing holds of it goes, and takes none.
@@ -206,7 +220,7 @@ def room_for(journal: Journal, segment: int, *, is_swept: bool = False) -> Itera
         with journal.reading() as store:
             going = store.index.dead_bytes().get(segment, 0) if is_swept else 0
             needed = store.log.size(segment) - going + store.index.file_bytes()
-        raise RoomNeeded(error.path, needed) from error
+        raise CompactionSpaceNeeded(error.path, needed) from error
 
 
 @contextmanager
@@ -215,7 +229,7 @@ def _all_followed(journal: Journal) -> Iterator[None]:
 
     The rows of a delta that was spelt anew name its old base until then: what it needs now would be planned to go.
     """
-    with journal.sweeping():
+    with journal.compacting():
         journal.finish_moves()
         yield
 
@@ -256,13 +270,13 @@ def _bereft(store: "Store", dropped: frozenset[BlobId]) -> set[int]:
     return found
 
 
-class _Sweeping:
+class _Compaction:
     """One sweep in progress."""
 
-    def __init__(self, journal: Journal, plan: SweepPlan) -> None:
+    def __init__(self, journal: Journal, plan: CompactionPlan) -> None:
         self._journal: Final = journal
         self._plan: Final = plan
-        self._since = plan.footing
+        self._since = plan.log_position
         self._needed: set[BlobId] = set()  # of what goes: held, a base or a chunk since the plan
         self._staying: dict[int, array[int]] = {}  # where the blobs lie that stay, by segment
         self._going: dict[int, int] = {}  # how many go, by segment
@@ -273,17 +287,17 @@ class _Sweeping:
 
         Return whether the plan is of the log that there is.
         """
-        clear_away(self._journal)
+        finish_compaction(self._journal)
         with self._journal.reading() as store:
             # Where another sweep was at it since, deltas may be told against other bases.
             if store.log.generations() != self._plan.generations or not self._follow():
                 return False
-        with self._journal.writing(makes_room=True):
+        with self._journal.writing(may_use_reserve=True):
             if not self._follow():
                 return False
             if self._journal.store.end.segment in self._plan.segments:
                 self._journal.seal()
-                self._since = footing_of(self._journal.store)
+                self._since = log_position_of(self._journal.store)
         with self._journal.reading() as store, store.index.still():
             # At one moment: what then were neither among what stays nor among what goes would be lost.
             self._look(store.index)
@@ -307,11 +321,11 @@ class _Sweeping:
         prepared = superseded = None
         try:
             with self._journal.beside() as store:
-                if not bears(store, self._since):
+                if not log_still_holds(store, self._since):
                     return False
-                rewriting = Rewriting(store, segment, frozenset(self._staying.pop(segment)), self._plan.dropped)
+                rewriting = SegmentRewrite(store, segment, frozenset(self._staying.pop(segment)), self._plan.dropped)
                 prepared = store.log.prepare(segment, rewriting.pieces())
-                store.log.keep_moves(segment, rewriting.moves)
+                store.log.write_frame_moves(segment, rewriting.moves)
             asked = -1
             for tried in range(_TRIES):
                 # What was written meanwhile is looked through before anybody has to wait.
@@ -319,7 +333,7 @@ class _Sweeping:
                     if not self._follow() or (asked != self._unsure and self._is_held(segment)):
                         break
                     asked = self._unsure
-                with self._journal.writing(makes_room=True):
+                with self._journal.writing(may_use_reserve=True):
                     if self._is_far_behind and tried < _TRIES - 1:
                         continue
                     if not self._follow():
@@ -357,7 +371,7 @@ class _Sweeping:
         Return whether the log has all that the plan is of and that was seen since.
         """
         store = self._journal.store
-        if not bears(store, self._since):
+        if not log_still_holds(store, self._since):
             return False
         for group in store.log.groups(self._since.end):
             for frame in group.frames:
@@ -374,7 +388,7 @@ class _Sweeping:
                     for blob in held_blobs(record):
                         self._need(blob)
                         self._unsure += store.has(blob) and store.size(blob) > MAX_BLOB
-        self._since = footing_of(store)
+        self._since = log_position_of(store)
         return True
 
     def _need(self, blob: BlobId | None) -> None:

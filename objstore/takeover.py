@@ -20,23 +20,23 @@ from objstore.external import EXTERNAL_CONVERSATION
 from objstore.history import edits
 from objstore.ids import blob_id
 from objstore.journal import Journal
-from objstore.mcpdiff import BadLine, Entry, Traces, entries, outcomes_of
+from objstore.mcpdiff import BadLine, DiffChains, McpdiffEntry, candidate_results, entries
 from objstore.names import is_reserved
 from objstore.ondisk import file_at
 from objstore.paths import Tree
-from objstore.records import TAKEN_OVER, Decision, Written
+from objstore.records import MCPDIFF_SOURCE, Decision, WrittenFile
 from objstore.replay import load_document
-from objstore.standins import MAX_BLOB, is_stand_in
+from objstore.standins import MAX_BLOB, is_placeholder
 from objstore.terms import Action, DocumentId, FileState, Operation, Origin, Seq, Status, Unit
 from objstore.values import value, variable
 from objstore.views import EditFilter
 
-__all__ = ["NotTaken", "TakenOver", "take_over"]
+__all__ = ["ImportProblem", "McpdiffImport", "import_mcpdiff_history"]
 
 _LONGEST_LOG: Final = 256 << 20
 
 
-class NotTaken(NamedTuple):
+class ImportProblem(NamedTuple):
     """What could not be taken over, and why."""
 
     place: str  # a log and a line, or an edit's id
@@ -49,7 +49,7 @@ class _Elsewhere(PathInvalid):
 
 
 @value
-class TakenOver:
+class McpdiffImport:
     """What was found in a history, and what of it was recorded, or would be."""
 
     edits: int  # taken over
@@ -58,7 +58,7 @@ class TakenOver:
     external: int  # changes between them, and since, that nobody had recorded
     already: int  # entries that were taken over before
     unchanged: int  # entries that changed nothing
-    problems: tuple[NotTaken, ...]
+    problems: tuple[ImportProblem, ...]
     is_recorded: bool  # False: a dry run, or there are problems and parts were not wanted
 
 
@@ -70,12 +70,12 @@ class _Line:
     document: DocumentId | None  # None: it begins with its next edit
     now: Version | None  # None: no file
     replayed: Document | None = None  # None: nothing was taken over yet
-    entries: list[tuple[Entry, Seq]]
+    entries: list[tuple[McpdiffEntry, Seq]]
 
 
-def take_over(
+def import_mcpdiff_history(
     journal: Journal, history: str, *, origin: str | None = None, partly: bool = False, dry_run: bool = False
-) -> TakenOver:
+) -> McpdiffImport:
     """Record what the history in the folder `history` tells of files of this workspace.
 
     `origin`: where the workspace stood when it was written; None: where it stands. `partly`: also where not everything
@@ -84,7 +84,7 @@ def take_over(
     folder = Tree(history)
     try:
         with journal.writing() as batch:
-            taking = _Taking(journal, batch, folder, origin)
+            taking = _McpdiffImporter(journal, batch, folder, origin)
             taking.take()
             is_wanted = not dry_run and (partly or not taking.problems)
             if is_wanted and batch:
@@ -94,7 +94,7 @@ def take_over(
         folder.close()
 
 
-class _Taking:
+class _McpdiffImporter:
     """One history on its way into a batch, with the writer lock held."""
 
     def __init__(self, journal: Journal, batch: Batch, folder: Tree, origin: str | None) -> None:
@@ -107,15 +107,15 @@ class _Taking:
         self._lines: dict[bytes, _Line] = {}  # by the path where each stands, or stood last
         self._all: list[_Line] = []
         self._kept: dict[str, str] = {}  # places of checkpoints, by the SHA-256 of what they hold
-        self._found: Sequence[Entry] = ()
-        self._traces: Traces | None = None  # None: nobody has asked yet
+        self._found: Sequence[McpdiffEntry] = ()
+        self._diff_chains: DiffChains | None = None  # None: nobody has asked yet
         self._standing: dict[str | None, bytes] | None = None  # as above
         self._times: dict[Seq, int] = {}  # of the edits taken over
         self._external = 0
         self._already = 0
         self._unchanged = 0
         self._decided: dict[Status, set[Seq]] = {Status.ACCEPTED: set(), Status.REJECTED: set()}
-        self.problems: list[NotTaken] = []
+        self.problems: list[ImportProblem] = []
 
     def take(self) -> None:
         """Put everything into the batch."""
@@ -132,15 +132,15 @@ class _Taking:
             try:
                 self._take_entry(entry)
             except (PathError, ValueError) as error:
-                self.problems.append(NotTaken(f"edit {entry.id}", str(error), isinstance(error, _Elsewhere)))
+                self.problems.append(ImportProblem(f"edit {entry.id}", str(error), isinstance(error, _Elsewhere)))
         self._decide()
         # Of those that were at a path, the one that stands there; a rejection may have brought any back, or away.
         for line in {line.path: line for line in sorted(self._all, key=lambda line: line.now is not None)}.values():
-            self._meet_disk(line)
+            self._bridge_to_disk(line)
 
-    def outcome(self, *, is_recorded: bool) -> TakenOver:
+    def outcome(self, *, is_recorded: bool) -> McpdiffImport:
         """Return what came of it."""
-        return TakenOver(
+        return McpdiffImport(
             edits=sum(len(line.entries) for line in self._all),
             accepted=len(self._decided[Status.ACCEPTED]),
             rejected=len(self._decided[Status.REJECTED]),
@@ -153,22 +153,22 @@ class _Taking:
 
     # ---- what the history holds
 
-    def _entries(self) -> Iterator[Entry]:
+    def _entries(self) -> Iterator[McpdiffEntry]:
         """Yield all entries, those of a conversation in their order, and else by their times."""
         logs = [entry.name for entry in self._folder.entries("logs") if entry.name.endswith(".log")]
-        conversations: dict[str, list[Entry]] = {}
+        conversations: dict[str, list[McpdiffEntry]] = {}
         seen: set[str] = set()
         for name in logs:
             try:
                 log = self._folder.read(f"logs/{name}", limit=_LONGEST_LOG, follow=False)[1].content
             except PathError as error:
-                self.problems.append(NotTaken(name, str(error)))
+                self.problems.append(ImportProblem(name, str(error)))
                 continue
             for item in entries(log):
                 if isinstance(item, BadLine):
-                    self.problems.append(NotTaken(f"{name}, line {item.number}", item.reason))
+                    self.problems.append(ImportProblem(f"{name}, line {item.number}", item.reason))
                 elif item.id in seen:
-                    self.problems.append(NotTaken(f"edit {item.id}", "it is there twice"))
+                    self.problems.append(ImportProblem(f"edit {item.id}", "it is there twice"))
                 else:
                     seen.add(item.id)
                     conversations.setdefault(item.conversation, []).append(item)
@@ -178,7 +178,9 @@ class _Taking:
     def _known(self, conversations: Iterable[str]) -> set[str]:
         """Return the ids of entries that were taken over before."""
         found = (edits(self._journal, EditFilter(conversation=name)) for name in sorted(conversations))
-        return {view.edit.notes[TAKEN_OVER] for views in found for view in views if TAKEN_OVER in view.edit.notes}
+        return {
+            view.edit.notes[MCPDIFF_SOURCE] for views in found for view in views if MCPDIFF_SOURCE in view.edit.notes
+        }
 
     def _keep(self, place: str) -> None:
         try:
@@ -192,7 +194,7 @@ class _Taking:
 
     # ---- one entry
 
-    def _take_entry(self, entry: Entry) -> None:
+    def _take_entry(self, entry: McpdiffEntry) -> None:
         """Add an entry. Raises ValueError and PathError, with nothing added, for one that can't be taken over."""
         if entry.conversation == EXTERNAL_CONVERSATION:
             raise ValueError("its conversation has the name of changes from outside")
@@ -204,7 +206,7 @@ class _Taking:
         if before == after and source is None:
             self._unchanged += 1
             return
-        if any(text is not None and is_stand_in(text) for text in (before, after)):
+        if any(text is not None and is_placeholder(text) for text in (before, after)):
             raise ValueError("it begins as what stands for a large file does")
         self._mode(line.path)  # now, and not when something is added already
         target = None if source is None else self._line(path)
@@ -263,9 +265,9 @@ class _Taking:
         found = file_at(self._journal.tree, line.path)
         if found is not None:
             yield found[1].content
-        if self._traces is None:
-            self._traces = Traces(self._found, self._held, self._diff)
-        traced = self._traces.content(digest)
+        if self._diff_chains is None:
+            self._diff_chains = DiffChains(self._found, self._held, self._diff)
+        traced = self._diff_chains.content(digest)
         if traced is not None:
             yield traced
 
@@ -274,11 +276,11 @@ class _Taking:
         if digest in self._kept:
             return self._read(self._kept[digest])
         if self._standing is None:
-            self._standing = self._found_standing()
+            self._standing = self._files_by_sha256()
         found = file_at(self._journal.tree, self._standing[digest]) if digest in self._standing else None
         return None if found is None else found[1].content
 
-    def _found_standing(self) -> dict[str | None, bytes]:
+    def _files_by_sha256(self) -> dict[str | None, bytes]:
         """Return which files that entries are about are there, by the SHA-256 of what they hold."""
         standing: dict[str | None, bytes] = {}
         for path in sorted({entry.path for entry in self._found}):
@@ -291,18 +293,18 @@ class _Taking:
                 standing.setdefault(sha256(found[1].content).hexdigest(), inside)
         return standing
 
-    def _diff(self, entry: Entry) -> bytes | None:
+    def _diff(self, entry: McpdiffEntry) -> bytes | None:
         try:
             return None if entry.diff is None else self._read(entry.diff)
         except PathError:
             return None  # whoever needs it says so
 
-    def _after(self, entry: Entry, before: bytes | None) -> bytes | None:
+    def _after(self, entry: McpdiffEntry, before: bytes | None) -> bytes | None:
         """Return what the entry made of the file, proven by its hash."""
         if entry.operation is Operation.MOVE or entry.after is None:
             return before if entry.operation is Operation.MOVE else None
         diff = b"" if entry.diff is None else self._read(entry.diff)
-        for made in outcomes_of(before or b"", diff):
+        for made in candidate_results(before or b"", diff):
             if sha256(made).hexdigest() == entry.after:
                 return made
         return self._bytes_of(entry.after, self._line(self._inside(entry.path)))
@@ -315,7 +317,7 @@ class _Taking:
         elif _content(line.now) != before:
             self._add_external(line, None if before is None else self._version(line, before))
 
-    def _record(self, entry: Entry, line: _Line, path: bytes, source: bytes | None, after: bytes | None) -> None:
+    def _record(self, entry: McpdiffEntry, line: _Line, path: bytes, source: bytes | None, after: bytes | None) -> None:
         made = None if after is None else line.now if source is not None else self._version(line, after)
         call = self._calls.get(entry.conversation)
         call = self._journal.store.next_call(entry.conversation) if call is None else call
@@ -330,7 +332,7 @@ class _Taking:
             origin=Origin.AGENT,
         )
         time = min(entry.time, now())
-        seq = self._add(line, change, entry.conversation, call, entry.tool, {TAKEN_OVER: entry.id}, time)
+        seq = self._add(line, change, entry.conversation, call, entry.tool, {MCPDIFF_SOURCE: entry.id}, time)
         self._times[seq] = time
         self._calls[entry.conversation] = call + 1
         line.entries.append((entry, seq))
@@ -397,7 +399,7 @@ class _Taking:
             accepted |= self._accepted(line)
         self._add_decision(Action.ACCEPT, accepted, ())
         rejected: dict[Unit, Status] = {}
-        written: list[Written] = []
+        written: list[WrittenFile] = []
         for line in self._all:
             before = line.now
             path = line.path
@@ -416,7 +418,7 @@ class _Taking:
             return {}
         accepted = [seq for entry, seq in line.entries if entry.status is Status.ACCEPTED]
         units = [unit for seq in accepted for unit in line.replayed.units(seq)]
-        line.replayed.give(dict.fromkeys(units, Status.ACCEPTED))
+        line.replayed.set_statuses(dict.fromkeys(units, Status.ACCEPTED))
         return dict.fromkeys(units, Status.ACCEPTED)
 
     def _rejected(self, line: _Line) -> dict[Unit, Status]:
@@ -427,18 +429,18 @@ class _Taking:
         wanted = [(entry, replayed.units(seq)) for entry, seq in line.entries if entry.status is Status.REJECTED]
         every = {unit: Status.REJECTED for _, units in wanted for unit in units}
         before = replayed.statuses()
-        replayed.give(every)
+        replayed.set_statuses(every)
         if not self._clashes(line):
             return every
-        replayed.give_back(before)
+        replayed.restore_statuses(before)
         given: dict[Unit, Status] = {}
         for entry, units in reversed(wanted):
             before = replayed.statuses()
-            replayed.give(dict.fromkeys(units, Status.REJECTED))
+            replayed.set_statuses(dict.fromkeys(units, Status.REJECTED))
             if self._clashes(line):
-                replayed.give_back(before)
+                replayed.restore_statuses(before)
                 reason = "it was rejected, but what is live needs it: it waits for review again"
-                self.problems.append(NotTaken(f"edit {entry.id}", reason))
+                self.problems.append(ImportProblem(f"edit {entry.id}", reason))
             else:
                 given |= dict.fromkeys(units, Status.REJECTED)
         return given
@@ -471,7 +473,7 @@ class _Taking:
         line.path = stands.path
         self._lines[line.path] = line  # whoever had the path last has no file there any more
 
-    def _add_decision(self, action: Action, verdicts: dict[Unit, Status], written: Sequence[Written]) -> None:
+    def _add_decision(self, action: Action, verdicts: dict[Unit, Status], written: Sequence[WrittenFile]) -> None:
         if not verdicts:
             return
         number = self._journal.store.index.next_decision() + (action is Action.REJECT and self._has_accepted)
@@ -482,7 +484,7 @@ class _Taking:
             action=action,
             verdicts=tuple(sorted(verdicts.items())),
             written=tuple(written),
-            who=TAKEN_OVER,
+            who=MCPDIFF_SOURCE,
         )
         self._batch.record(decision)
         for unit, status in verdicts.items():
@@ -494,7 +496,7 @@ class _Taking:
 
     # ---- the files as they stand
 
-    def _meet_disk(self, line: _Line) -> None:
+    def _bridge_to_disk(self, line: _Line) -> None:
         """Lead the lineage to what stands on disk, where that is otherwise."""
         other = self._lines.get(line.path)
         if other is not None and other.replayed is None and other.now is not None:
@@ -502,7 +504,7 @@ class _Taking:
         try:
             found = file_at(self._journal.tree, line.path)
         except PathError as error:
-            self.problems.append(NotTaken(os.fsdecode(line.path), str(error)))
+            self.problems.append(ImportProblem(os.fsdecode(line.path), str(error)))
             return
         if (None if found is None else found[0]) != (None if line.now is None else line.now.state):
             self._add_external(line, version_of(found, self._journal.tree, line.path))
@@ -512,10 +514,10 @@ def _content(version: Version | None) -> bytes | None:
     return None if version is None else version.content
 
 
-def _written(line: _Line, path: bytes, before: Version | None) -> Written:
+def _written(line: _Line, path: bytes, before: Version | None) -> WrittenFile:
     if line.document is None:
         raise RuntimeError("a lineage without an edit was decided")
-    return Written(
+    return WrittenFile(
         document=line.document,
         path_before=None if before is None else path,
         before=None if before is None else before.state,

@@ -20,8 +20,8 @@ __all__ = [
     "Seq",
     "Status",
     "Unit",
+    "ignore_progress",
     "number_of",
-    "silent",
 ]
 
 MAX_INT: Final = 2**63 - 1
@@ -51,7 +51,7 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 """Is told what is worked on, how much of it is done, and how much there is."""
 
 
-def silent(_what: str, _done: int, _total: int, /) -> None:
+def ignore_progress(_what: str, _done: int, _total: int, /) -> None:
     """Take what is told to a Progress, where nobody listens."""
 
 

@@ -18,14 +18,14 @@ from objstore.generations import Place
 from objstore.journal import Journal
 from objstore.legibility import naming
 from objstore.recordedpaths import beginning, folders_of
-from objstore.records import TAKEN_OVER, Decision, Edit, Record, Snapshot, Written
+from objstore.records import MCPDIFF_SOURCE, Decision, Edit, Record, Snapshot, WrittenFile
 from objstore.terms import MAX_INT, DocumentId, FileState
-from objstore.trees import LeftOut, TreeEntry, entry_at, tree_files
+from objstore.trees import ExcludedEntry, TreeEntry, entry_at, tree_files
 from objstore.views import State
 
 __all__ = ["files_at_moment", "state_at_moment"]
 
-_BEFORE_ALL: Final = Place(0, 0)
+_BEFORE_FIRST_RECORD: Final = Place(0, 0)
 """In place of a record's: since before anything was recorded."""
 
 
@@ -74,7 +74,7 @@ def state_at_moment(journal: Journal, path: bytes, moment: int) -> State | None:
                 return _named(path, _state(entry))
     if event is None:
         return None
-    past.refuse_gone(event)
+    past.refuse_expired_state(event)
     return _named(path, event.state)
 
 
@@ -89,10 +89,10 @@ def files_at_moment(journal: Journal, moment: int, below: bytes = b"") -> dict[b
     for taken in past.snapshots:
         if taken.is_baseline:
             told |= {path: event.state for path, event in recorded.items() if event.since < taken.place}
-        held: dict[bytes, TreeEntry | LeftOut | None] = {}
+        held: dict[bytes, TreeEntry | ExcludedEntry | None] = {}
         with naming(journal.store, (taken.record.number, taken.record.root)):
             held.update(tree_files(taken.record.root, journal.store.blob, taken.scope))
-        left_out = {path for path, entry in held.items() if isinstance(entry, LeftOut)}
+        left_out = {path for path, entry in held.items() if isinstance(entry, ExcludedEntry)}
         for path in [path for path in told if path.startswith(taken.scope) and path not in held]:
             if not any(folder in left_out for folder in folders_of(path)):
                 held[path] = None
@@ -111,7 +111,7 @@ class _Past:
         self._journal: Final = journal
         self._store: Final = journal.store
         self._moment: Final = moment
-        self._written: Final[dict[Place, dict[DocumentId, Written]]] = {}  # by decisions: one may be on many files
+        self._written: Final[dict[Place, dict[DocumentId, WrittenFile]]] = {}  # by decisions: one may be on many files
         self._taken: Final = _snapshots(journal)
         until = self._last_until(moment)
         # Who took over what lies behind all that has its own time did so before the moment, as far as can be told.
@@ -135,7 +135,7 @@ class _Past:
             return max(last, key=lambda event: (event.since, event.told, event.state is not None))
         return self._found(places, path)
 
-    def refuse_gone(self, event: _Event) -> None:
+    def refuse_expired_state(self, event: _Event) -> None:
         """Raise EditExpired where the bytes of a state are gone because what led to it has expired."""
         if event.state is None or self._store.has(event.state.blob):
             return
@@ -156,7 +156,7 @@ class _Past:
         for places in (index.edits_until(moment), index.decisions_until(moment)):
             made_here = (place for place in places if not _is_taken_over(self._store.record(place)[0]))
             found += islice(made_here, 1)
-        return max(found, default=_BEFORE_ALL)
+        return max(found, default=_BEFORE_FIRST_RECORD)
 
     def _placed(self, event: _Event) -> _Event:
         """Return an event from the place on at which the journal was when it came about."""
@@ -191,7 +191,7 @@ class _Past:
         for place in places[:1]:
             record, _ = self._store.record(place)
             if isinstance(record, Edit):
-                yield _Event(_BEFORE_ALL, record.source or record.path, record.before, document, place)
+                yield _Event(_BEFORE_FIRST_RECORD, record.source or record.path, record.before, document, place)
 
     def _made(self, document: DocumentId, places: Iterable[Place]) -> Iterator[_Event]:
         """Yield what records made of a document, one after the other."""
@@ -232,11 +232,11 @@ def _first_at(journal: Journal, baselines: Sequence[Place], time: int) -> Place 
 def _is_taken_over(record: Record) -> bool:
     """Return whether a record has the time that it had elsewhere."""
     if isinstance(record, Edit):
-        return TAKEN_OVER in record.notes
-    return isinstance(record, Decision) and record.who == TAKEN_OVER
+        return MCPDIFF_SOURCE in record.notes
+    return isinstance(record, Decision) and record.who == MCPDIFF_SOURCE
 
 
-def _is_file(entry: TreeEntry | LeftOut) -> TypeGuard[TreeEntry]:
+def _is_file(entry: TreeEntry | ExcludedEntry) -> TypeGuard[TreeEntry]:
     return isinstance(entry, TreeEntry) and entry.is_file
 
 

@@ -16,21 +16,28 @@ from objstore.bundle import bundle_pieces, unpack_bundle
 from objstore.check import check_store
 from objstore.disk import Disk
 from objstore.errors import BundleRefused, CasError, FileExists, NotBundled
-from objstore.founding import discard_left, discard_making, finish_making, is_making, making_name, prove_making
+from objstore.founding import (
+    creation_folder_name,
+    discard_creation_folder,
+    discard_leftover,
+    finish_creation,
+    is_creation_folder,
+    write_creation_proof,
+)
 from objstore.generations import Place
 from objstore.intake import decoded
 from objstore.journal import Journal
-from objstore.known import Known
-from objstore.mark import forget_followed
+from objstore.known import KnownStates
+from objstore.mark import reset_applied_marker
 from objstore.names import IGNORE_NAME, STORE_NAME, is_reserved, is_store
-from objstore.paths import MAX_PATH, see_free
+from objstore.paths import MAX_PATH, require_not_reserved
 from objstore.recordedpaths import beginning, folders_of
 from objstore.records import Decision, Edit, Snapshot
-from objstore.settled import note_settled
+from objstore.settled import write_durable_horizon
 from objstore.store import Store
 from objstore.terms import FileState, Progress
-from objstore.transition import Step
-from objstore.trees import TreeEntry, decode_tree, trees_below
+from objstore.transition import FileStep
+from objstore.trees import TreeEntry, decode_tree, walk_trees
 from objstore.values import value
 
 if TYPE_CHECKING:
@@ -65,7 +72,7 @@ def export_bundle(journal: Journal, path: str, progress: Progress | None = None)
 
     Raises FileExists, PathReserved, NotBundled, StoreDamaged and what the disk raises, with nothing at `path`.
     """
-    see_free(path)
+    require_not_reserved(path)
     with journal.reading() as store:
         try:
             journal.disk.create(path, _pieces(store, progress))
@@ -97,7 +104,7 @@ def import_bundle(
     may hold files, and those that differ show as changes from outside; it must hold no store.
     Raises FileExists, PathReserved, BundleRefused with nothing changed, and what the disk raises.
     """
-    see_free(directory)
+    require_not_reserved(directory)
     disk = disk or Disk()
     made: list[str] = []
     try:
@@ -142,20 +149,20 @@ def _make_folders(directory: str, made: list[str]) -> None:
 def _imported(path: str, directory: str, disk: Disk, *, files: bool, progress: Progress | None) -> Imported:
     root = os.path.realpath(directory)
     for name in sorted(os.listdir(root)):
-        if is_making(name) and discard_left(os.path.join(root, name), disk):
+        if is_creation_folder(name) and discard_leftover(os.path.join(root, name), disk):
             pass  # of an import, or of an `init`, that was killed
         elif files or is_store(name):
             raise FileExists(os.path.join(root, name))
-    making = os.path.join(root, making_name())
+    making = os.path.join(root, creation_folder_name())
     disk.make_store_folder(making)
     try:
         records, blobs, steps = _checked(path, making, disk, files=files, progress=progress)
         with closing(Journal(making, disk)) as journal, journal.writing():
             journal.carry_out(steps)
         _move_in(making, root, disk)
-        finish_making(root, disk)
+        finish_creation(root, disk)
     finally:
-        discard_making(making, disk)
+        discard_creation_folder(making, disk)
     disk.sync_directory(root)
     return Imported(root=root, records=records, blobs=blobs, files=len(steps))
 
@@ -198,11 +205,11 @@ def _move(source: str, target: str, name: str, disk: Disk) -> None:
 
 def _checked(
     path: str, making: str, disk: Disk, *, files: bool, progress: Progress | None
-) -> tuple[int, int, list[Step]]:
+) -> tuple[int, int, list[FileStep]]:
     """Make the store in `making` and check it; return how much is in it, and what has to be done for its files."""
     folder = os.path.join(making, STORE_NAME)
     disk.make_store_folder(folder)
-    prove_making(folder, making, disk)
+    write_creation_proof(folder, making, disk)
     for made in (os.path.join(folder, "tmp"), os.path.join(folder, "segments")):
         disk.make_store_folder(made)
     disk.create(os.path.join(folder, IGNORE_NAME), b"*\n")
@@ -213,25 +220,25 @@ def _checked(
         raise BundleRefused(report.faults[0].what)
     end, steps = _found(making, folder, disk, files=files)
     # Otherwise the next writer would take files for unfinished that have never been here.
-    forget_followed(folder, end, disk)
+    reset_applied_marker(folder, end, disk)
     return report.records, report.blobs, steps
 
 
-def _found(making: str, folder: str, disk: Disk, *, files: bool) -> tuple[Place, list[Step]]:
+def _found(making: str, folder: str, disk: Disk, *, files: bool) -> tuple[Place, list[FileStep]]:
     """Return where the log ends, and what has to be done for the files. Raises BundleRefused.
 
     If only the store comes, it is noted that none of them was ever here.
     """
-    steps: list[Step] = []
+    steps: list[FileStep] = []
     try:
         with closing(Journal(making, disk)) as journal, journal.reading() as store:
             is_whole, end = store.log.ends_at(store.end), store.end
             if files:
-                _see_modes(store)
-                _see_extent(store)
+                _require_plain_modes(store)
+                _require_bounded_snapshots(store)
                 steps = _steps(journal)
             else:
-                note_settled(folder, store, disk)
+                write_durable_horizon(folder, store, disk)
     except BundleRefused:
         raise
     except CasError as error:
@@ -241,7 +248,7 @@ def _found(making: str, folder: str, disk: Disk, *, files: bool) -> tuple[Place,
     return end, steps
 
 
-def _see_modes(store: Store) -> None:
+def _require_plain_modes(store: Store) -> None:
     """Raise BundleRefused where a state that may be brought back has a mode beyond `_PLAIN_MODE`."""
     for group in store.log.groups(store.log.first):
         for chained in decoded(group):
@@ -257,37 +264,37 @@ def _see_modes(store: Store) -> None:
                     pass
     seen: set[BlobId] = set()
     for snapshot in _snapshots(store):
-        for tree in trees_below(snapshot.root, store.blob, seen):
+        for tree in walk_trees(snapshot.root, store.blob, seen):
             for entry in tree:
                 if isinstance(entry, TreeEntry) and entry.is_file:
-                    _see_mode(entry.name, stat.S_IMODE(entry.mode))
+                    _require_plain_mode(entry.name, stat.S_IMODE(entry.mode))
 
 
 def _see_state(path: bytes | None, state: FileState | None) -> None:
     if path is not None and state is not None:
-        _see_mode(path, state.mode)
+        _require_plain_mode(path, state.mode)
 
 
-def _see_mode(path: bytes, mode: int) -> None:
+def _require_plain_mode(path: bytes, mode: int) -> None:
     if mode & ~_PLAIN_MODE:
         raise BundleRefused(f"{os.fsdecode(path)!r} would get the mode {mode:04o}; without files it can come")
 
 
-def _steps(journal: Journal) -> list[Step]:
+def _steps(journal: Journal) -> list[FileStep]:
     """Return what writes the files that are known, if that may be done. Raises BundleRefused."""
     tips = [tip for tip in journal.store.index.tips() if tip.state is not None]
     counts = Counter(tip.path for tip in tips)
     for tip in tips:
-        _see_place(tip.path)
+        _require_allowed_path(tip.path)
         if counts[tip.path] > 1 or any(folder in counts for folder in folders_of(tip.path)):
             raise BundleRefused(f"two files stand at {os.fsdecode(tip.path)!r}")
     standing = {tip.path: tip.state for tip in tips if tip.state is not None}
     standing |= _without_document(journal, set(counts))
-    _see_room(journal, Counter(state.blob for state in standing.values()))
-    return [Step(path=path, before=None, after=state) for path, state in standing.items()]
+    _require_space_for(journal, Counter(state.blob for state in standing.values()))
+    return [FileStep(path=path, before=None, after=state) for path, state in standing.items()]
 
 
-def _see_room(journal: Journal, written: "Counter[BlobId]") -> None:
+def _require_space_for(journal: Journal, written: "Counter[BlobId]") -> None:
     """Raise BundleRefused where the files have more bytes than the disk has free: one blob may be that of very many."""
     needed = sum(journal.store.size(blob) * count for blob, count in written.items())
     root = journal.tree.root
@@ -301,21 +308,21 @@ def _without_document(journal: Journal, taken: set[bytes]) -> dict[bytes, FileSt
 
     Links are none of them, nor is what the baseline left out: no look misses these. Raises BundleRefused.
     """
-    known = Known(journal)
+    known = KnownStates(journal)
     folders = {folder for path in taken for folder in folders_of(path)}
     found: dict[bytes, FileState] = {}
     for path in sorted(known.below(b"")):
         document, state = known.state(path)
         if document is not None or state is None:
             continue
-        _see_place(path)
+        _require_allowed_path(path)
         # A tool may have written there before any look could tell that it has gone; the next one tells it.
         if path not in folders and taken.isdisjoint(folders_of(path)):
             found[path] = state
     return found
 
 
-def _see_extent(store: Store) -> None:
+def _require_bounded_snapshots(store: Store) -> None:
     """Raise BundleRefused where a snapshot has more than a look finds, or paths of more bytes than should be in memory.
 
     So it does where the baseline lies deeper than files can be written. A snapshot may have the same folder over and
@@ -369,14 +376,14 @@ def _extent(store: Store, snapshot: Snapshot, known: "dict[BlobId, _Extent]") ->
             longest_path=max([*own, *(begin + extent.longest_path for begin, extent in below)], default=0),
             all_paths=sum(own) + sum(begin * extent.names + extent.all_paths for begin, extent in below),
         )
-        _see_not_too_much(snapshot, extent.names, extent.all_paths)
+        _require_bounded(snapshot, extent.names, extent.all_paths)
         known[waiting.pop()] = extent
     found = known[snapshot.root]
-    _see_not_too_much(snapshot, found.names, found.all_paths + found.names * len(beginning(snapshot.path or b"")))
+    _require_bounded(snapshot, found.names, found.all_paths + found.names * len(beginning(snapshot.path or b"")))
     return found
 
 
-def _see_not_too_much(snapshot: Snapshot, names: int, all_paths: int) -> None:
+def _require_bounded(snapshot: Snapshot, names: int, all_paths: int) -> None:
     its = f"snapshot {snapshot.number} has"
     if names > _MOST_NAMES:
         raise BundleRefused(f"{its} more than {_MOST_NAMES} files and folders; without files it can come")
@@ -384,7 +391,7 @@ def _see_not_too_much(snapshot: Snapshot, names: int, all_paths: int) -> None:
         raise BundleRefused(f"{its} paths of more than {_MOST_OF_PATHS} bytes in all; without files it can come")
 
 
-def _see_place(path: bytes) -> None:
+def _require_allowed_path(path: bytes) -> None:
     """Raise BundleRefused where no file from elsewhere may stand."""
     name = os.fsdecode(path)
     if any(map(is_reserved, name.split("/"))):

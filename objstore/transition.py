@@ -37,13 +37,13 @@ from objstore.errors import (
 from objstore.hardlinks import FileId, HardLinks, file_id
 from objstore.ids import BlobId
 from objstore.ondisk import disk_state, stands_below, state_at
-from objstore.paths import Found, Spot, Tree, look_at, open_folder
+from objstore.paths import FileOnDisk, ResolvedPath, Tree, look_at, open_folder
 from objstore.recordedpaths import folders_of
-from objstore.spots import Spots
-from objstore.terms import FileState, Progress, silent
+from objstore.spots import ResolvedPaths
+from objstore.terms import FileState, Progress, ignore_progress
 from objstore.values import replace, value
 
-__all__ = ["Blobs", "Step", "Transition"]
+__all__ = ["Blobs", "FileStep", "Transition"]
 
 
 _PASSES: Final = 3
@@ -51,7 +51,7 @@ _PASSES: Final = 3
 
 
 @value
-class Step:
+class FileStep:
     """What becomes of one path."""
 
     path: bytes
@@ -67,7 +67,7 @@ class Blobs(Protocol):
     def pieces(self, name: BlobId, /) -> Pieces:
         """Return the bytes of a blob."""
 
-    def at_hand(self, name: BlobId, /) -> bytes | None:
+    def cached_bytes(self, name: BlobId, /) -> bytes | None:
         """Return the bytes of a blob if they are in memory."""
 
 
@@ -78,7 +78,7 @@ class Transition:
         self,
         tree: Tree,
         disk: Disk,
-        steps: Iterable[Step],
+        steps: Iterable[FileStep],
         blobs: Blobs,
         *,
         scratch: int,
@@ -87,7 +87,7 @@ class Transition:
         was_file: Callable[[bytes], bool],
         is_emptied: Callable[[bytes], bool],
         left: Iterable[bytes] | None = None,
-        progress: Progress = silent,
+        progress: Progress = ignore_progress,
     ) -> None:
         """Plan it. `scratch`: an open folder for staging.
 
@@ -122,7 +122,7 @@ class Transition:
         self._notes: list[str] = []  # that say so in `scratch`
         self._vacated: Final = {step.path for step in steps if step.after is None}  # by it, or before it already
         self._made: dict[bytes, os.stat_result | None] = {}  # folders that this transition has made, as they then were
-        self._spots: Final = Spots(tree, self._vacated)
+        self._spots: Final = ResolvedPaths(tree, self._vacated)
         self._progress: Final = progress
         self._passes = 0
         self._links: Final = HardLinks()
@@ -180,10 +180,10 @@ class Transition:
         and Tree.see_users raise.
         """
         for step in self._steps:
-            spot = self._spots.at(step.path)
-            self._check(step, spot)
+            resolved = self._spots.at(step.path)
+            self._check(step, resolved)
             if step.after is not None and not self._keeps_bytes(step):
-                self._stage(step, step.after, spot)
+                self._stage(step, step.after, resolved)
             self._tell()
         self._check_names()
 
@@ -192,7 +192,7 @@ class Transition:
 
         Raises Unacknowledged when not even that was possible; then the next writer finishes the transition.
         """
-        done: list[Step] = []
+        done: list[FileStep] = []
         try:
             for step in self._steps:
                 done.append(step)
@@ -207,36 +207,36 @@ class Transition:
 
     # ---- before
 
-    def _keeps_bytes(self, step: Step) -> bool:
+    def _keeps_bytes(self, step: FileStep) -> bool:
         same = step.before is not None and step.after is not None and step.before.blob == step.after.blob
         return same or step.moved_from is not None
 
-    def _check(self, step: Step, spot: Spot) -> None:
-        found = look_at(spot)
+    def _check(self, step: FileStep, resolved: ResolvedPath) -> None:
+        found = look_at(resolved)
         if found is None:
             if step.before is not None:
-                raise FileChanged(spot.path)
+                raise FileChanged(resolved.path)
         elif step.before is None:
             if stat.S_ISLNK(found.st_mode):
-                raise PathIsSymlink(spot.path)
+                raise PathIsSymlink(resolved.path)
             if not stat.S_ISDIR(found.st_mode):
-                raise FileExists(spot.path)
-            self._see_giving_way(step, spot)
+                raise FileExists(resolved.path)
+            self._require_folder_may_go(step, resolved)
         else:
-            _check_kind(found, spot.path)
-            self._tree.see_users(found, spot.path, since=self._began)
-            self._check_unchanged(step, spot, found)
-            if not os.access(spot.name, os.W_OK, dir_fd=spot.folder) and not _takes_mode_back(step, found):
-                raise PermissionRefused(spot.path)
-        if not os.access(".", os.W_OK | os.X_OK, dir_fd=spot.folder):
-            raise PermissionRefused(spot.path)
+            _check_kind(found, resolved.path)
+            self._tree.require_users_file(found, resolved.path, since=self._began)
+            self._check_unchanged(step, resolved, found)
+            if not os.access(resolved.name, os.W_OK, dir_fd=resolved.folder) and not _takes_mode_back(step, found):
+                raise PermissionRefused(resolved.path)
+        if not os.access(".", os.W_OK | os.X_OK, dir_fd=resolved.folder):
+            raise PermissionRefused(resolved.path)
 
-    def _see_giving_way(self, step: Step, spot: Spot) -> None:
+    def _require_folder_may_go(self, step: FileStep, resolved: ResolvedPath) -> None:
         """Raise FileExists unless a folder may go for a file: this transition empties it, and nobody else made it.
 
         Where a decision brings a file back, whoever has put nothing but folders in its place loses nothing.
         """
-        files, folders = stands_below(spot)
+        files, folders = stands_below(resolved)
         if step.is_decided and not files:
             return
         # Decisions bring back folders that no edit made, for the files in them.
@@ -244,21 +244,21 @@ class Transition:
         kept = [path for path in files if path not in self._vacated]
         kept = kept or [folder for folder in folders if folder not in come and not self._is_made(folder)]
         if kept:
-            raise FileExists(spot.path, _within(step.path, kept))
+            raise FileExists(resolved.path, _within(step.path, kept))
 
-    def _check_unchanged(self, step: Step, spot: Spot, found: os.stat_result) -> None:
+    def _check_unchanged(self, step: FileStep, resolved: ResolvedPath, found: os.stat_result) -> None:
         looked = self._looked.get(step.path)
         if looked is None:
-            stands = state_at(spot)
+            stands = state_at(resolved)
             if stands is None or step.before is None or stands[0].blob != step.before.blob:
-                raise FileChanged(spot.path)
+                raise FileChanged(resolved.path)
             self._looked[step.path] = stands[1].stat
         elif not is_same_file(looked, found):
-            raise FileChanged(spot.path)
+            raise FileChanged(resolved.path)
 
     def _check_names(self) -> None:
         """See that names of one file are to stay one: its bytes are written in place, so all of them get the same."""
-        wanted: dict[FileId, Step] = {}
+        wanted: dict[FileId, FileStep] = {}
         for step in self._steps:
             looked = self._looked.get(step.moved_from or step.path)
             if step.after is None or looked is None or looked.st_nlink == 1:
@@ -267,26 +267,26 @@ class Transition:
             if other.after != step.after:
                 raise NamesShared(os.fsdecode(step.path), os.fsdecode(other.path))
 
-    def _beside(self, spot: Spot) -> int:
+    def _beside(self, resolved: ResolvedPath) -> int:
         """Return an open folder for files of ours from which one can be renamed to `spot`."""
         # A rename can't leave its file system, so they lie on the one where the file will be.
-        found = os.fstat(spot.folder)
+        found = os.fstat(resolved.folder)
         if found.st_dev == self._scratch_device:
             return self._scratch
         folder = self._others.get(file_id(found))
         if folder is None:
-            from objstore.beside import note_folder
+            from objstore.beside import note_staging_folder
 
-            above = spot.path.split("/")[: -1 - len(spot.missing)]
-            self._notes.append(note_folder(self._disk, self._scratch, "/".join(above)))
-            folder = self._others[file_id(found)] = os.dup(spot.folder)
+            above = resolved.path.split("/")[: -1 - len(resolved.missing)]
+            self._notes.append(note_staging_folder(self._disk, self._scratch, "/".join(above)))
+            folder = self._others[file_id(found)] = os.dup(resolved.folder)
         return folder
 
-    def _stage(self, step: Step, after: FileState, spot: Spot) -> None:
-        folder = self._beside(spot)
+    def _stage(self, step: FileStep, after: FileState, resolved: ResolvedPath) -> None:
+        folder = self._beside(resolved)
         model = self._like[step.path]
         like = self._looked.get(model)
-        name = self._disk.stage(folder, self._blobs.pieces(after.blob), like, after.mode, spot.path)
+        name = self._disk.stage(folder, self._blobs.pieces(after.blob), like, after.mode, resolved.path)
         self._staged[step.path] = (folder, name)
         if like is not None:
             seen = self._spots.at(model)
@@ -294,51 +294,51 @@ class Transition:
 
     # ---- during
 
-    def _carry_out(self, step: Step) -> None:
-        spot = self._spots.at(step.path)
+    def _carry_out(self, step: FileStep) -> None:
+        resolved = self._spots.at(step.path)
         if step.after is None:
             if step.path not in self._moves:
-                self._remove(step, spot)
+                self._remove(step, resolved)
             return
-        spot = self._with_folders(step.path, spot)
+        resolved = self._with_folders(step.path, resolved)
         if step.before is None:
-            self._make_way(step, spot)
+            self._remove_blocking_folder(step, resolved)
         if step.moved_from is not None:
-            self._move(step.moved_from, spot)
+            self._move(step.moved_from, resolved)
         elif step.before is None:
             folder, name = self._staged[step.path]
-            self._disk.rename_new(folder, name, spot.folder, spot.name)
+            self._disk.rename_new(folder, name, resolved.folder, resolved.name)
             del self._staged[step.path]
         elif step.before.blob != step.after.blob:
-            self._replace(step, spot)
+            self._replace(step, resolved)
         else:
-            self._still_as_seen(step.path, spot)
-        mode = self._mode_at(spot) if step.before is None else step.before.mode
+            self._still_as_seen(step.path, resolved)
+        mode = self._mode_at(resolved) if step.before is None else step.before.mode
         is_to_change = mode != step.after.mode and (step.before is not None or step.moved_from is not None)
-        if is_to_change and not self._is_kept_with(spot, step.after.mode):
-            raise FileChanged(spot.path)
+        if is_to_change and not self._is_kept_with(resolved, step.after.mode):
+            raise FileChanged(resolved.path)
 
-    def _move(self, path: bytes, spot: Spot) -> None:
+    def _move(self, path: bytes, resolved: ResolvedPath) -> None:
         source = self._spots.at(path)
         found = self._still_as_seen(path, source)
-        self._disk.rename_new(source.folder, source.name, spot.folder, spot.name)
-        if not self._links.note_kept(found, look_at(spot)):
+        self._disk.rename_new(source.folder, source.name, resolved.folder, resolved.name)
+        if not self._links.note_metadata_change(found, look_at(resolved)):
             raise FileChanged(source.path)
 
-    def _is_kept_with(self, spot: Spot, mode: int) -> bool:
+    def _is_kept_with(self, resolved: ResolvedPath, mode: int) -> bool:
         """Give a file a mode; return whether nobody has written to it meanwhile."""
-        found = look_at(spot)
-        self._disk.chmod(spot.folder, spot.name, mode)
-        return found is not None and self._links.note_kept(self._links.expected(found), look_at(spot))
+        found = look_at(resolved)
+        self._disk.chmod(resolved.folder, resolved.name, mode)
+        return found is not None and self._links.note_metadata_change(self._links.expected(found), look_at(resolved))
 
-    def _make_way(self, step: Step, spot: Spot) -> None:
+    def _remove_blocking_folder(self, step: FileStep, resolved: ResolvedPath) -> None:
         """Remove a folder that stands where a file comes, with the folders in it, if nothing else is."""
-        found = look_at(spot)
+        found = look_at(resolved)
         if found is None or not stat.S_ISDIR(found.st_mode):
             return
-        files, folders = stands_below(spot)
+        files, folders = stands_below(resolved)
         if files:
-            raise FileExists(spot.path, _within(step.path, files))
+            raise FileExists(resolved.path, _within(step.path, files))
         self._spots.forget_below(step.path)
         for folder in folders:
             self._remove_folder(folder)
@@ -346,44 +346,44 @@ class Transition:
     def _remove_folder(self, path: bytes, made: os.stat_result | None = None) -> bool:
         """Remove a folder if it is empty, and the one that was `made`, if that is known; return whether it is gone."""
         name = os.fsdecode(path)
-        with self._tree.locate(name, changing=True, as_spelt=False) as spot:
-            if spot.path != name:
+        with self._tree.locate(name, changing=True, as_spelt=False) as resolved:
+            if resolved.path != name:
                 return False  # a link has come in its place, or in that of a folder above
-            found = None if made is None else look_at(spot)
+            found = None if made is None else look_at(resolved)
             if found is not None and made is not None and not os.path.samestat(found, made):
                 return False  # somebody has put another in its place
-            return not spot.missing and self._disk.remove_directory(spot.folder, spot.name)
+            return not resolved.missing and self._disk.remove_directory(resolved.folder, resolved.name)
 
-    def _remove(self, step: Step, spot: Spot) -> None:
-        found = self._still_as_seen(step.path, spot)
+    def _remove(self, step: FileStep, resolved: ResolvedPath) -> None:
+        found = self._still_as_seen(step.path, resolved)
         if found.st_nlink == 1:
-            self._disk.unlink(spot.folder, spot.name)
+            self._disk.unlink(resolved.folder, resolved.name)
             return
         # Made anew, it would be no name of that file any more: it is kept until nothing can be taken back.
-        folder, name = self._beside(spot), f".cas-{os.urandom(8).hex()}"
-        self._disk.replace(spot.folder, spot.name, folder, name)
-        self._note_aside(step, folder, name)
-        if not self._links.note_kept(found, os.lstat(name, dir_fd=folder)):
-            raise FileChanged(spot.path)
+        folder, name = self._beside(resolved), f".cas-{os.urandom(8).hex()}"
+        self._disk.replace(resolved.folder, resolved.name, folder, name)
+        self._note_backup_name(step, folder, name)
+        if not self._links.note_metadata_change(found, os.lstat(name, dir_fd=folder)):
+            raise FileChanged(resolved.path)
 
-    def _note_aside(self, step: Step, folder: int, name: str) -> None:
+    def _note_backup_name(self, step: FileStep, folder: int, name: str) -> None:
         self._aside[step.path] = folder, name
-        self._links.note_aside(os.lstat(name, dir_fd=folder))
+        self._links.note_backup_name(os.lstat(name, dir_fd=folder))
 
-    def _rewrite(self, spot: Spot, blob: BlobId) -> None:
+    def _rewrite(self, resolved: ResolvedPath, blob: BlobId) -> None:
         try:
-            self._disk.rewrite(spot.folder, spot.name, self._blobs.pieces(blob))
+            self._disk.rewrite(resolved.folder, resolved.name, self._blobs.pieces(blob))
         finally:
-            self._links.note_written(spot)  # what was written of it before something failed is ours as well
+            self._links.note_written(resolved)  # what was written of it before something failed is ours as well
 
-    def _replace(self, step: Step, spot: Spot) -> None:
-        found = self._still_as_seen(step.path, spot)
+    def _replace(self, step: FileStep, resolved: ResolvedPath) -> None:
+        found = self._still_as_seen(step.path, resolved)
         folder, name = self._staged[step.path]
-        if self._links.has_others(found) and step.after is not None:
+        if self._links.has_other_links(found) and step.after is not None:
             # A rename would part this name from the file's others.
-            self._rewrite(spot, step.after.blob)
+            self._rewrite(resolved, step.after.blob)
             return
-        if self._disk.exchange(folder, name, spot.folder, spot.name):
+        if self._disk.exchange(folder, name, resolved.folder, resolved.name):
             # What had the name is still there. If somebody wrote to it since we looked, it goes back.
             displaced = os.lstat(name, dir_fd=folder)
             if (displaced.st_ino, displaced.st_size, displaced.st_mtime_ns) != (
@@ -391,59 +391,59 @@ class Transition:
                 found.st_size,
                 found.st_mtime_ns,
             ):
-                self._disk.exchange(folder, name, spot.folder, spot.name)
-                raise FileChanged(spot.path)
+                self._disk.exchange(folder, name, resolved.folder, resolved.name)
+                raise FileChanged(resolved.path)
             if displaced.st_nlink > 1:
-                self._note_aside(step, folder, name)
+                self._note_backup_name(step, folder, name)
             else:
                 self._disk.unlink(folder, name)
         else:
-            self._disk.replace(folder, name, spot.folder, spot.name)
+            self._disk.replace(folder, name, resolved.folder, resolved.name)
         del self._staged[step.path]
 
-    def _still_as_seen(self, path: bytes, spot: Spot) -> os.stat_result:
-        found = look_at(spot)
+    def _still_as_seen(self, path: bytes, resolved: ResolvedPath) -> os.stat_result:
+        found = look_at(resolved)
         if found is None or not is_same_file(self._links.expected(self._looked[path]), found):
-            raise FileChanged(spot.path)
+            raise FileChanged(resolved.path)
         return found
 
-    def _mode_at(self, spot: Spot) -> int:
-        found = look_at(spot)
+    def _mode_at(self, resolved: ResolvedPath) -> int:
+        found = look_at(resolved)
         return -1 if found is None else stat.S_IMODE(found.st_mode)
 
-    def _with_folders(self, path: bytes, spot: Spot) -> Spot:
-        if not spot.missing:
-            return spot
+    def _with_folders(self, path: bytes, resolved: ResolvedPath) -> ResolvedPath:
+        if not resolved.missing:
+            return resolved
         with ExitStack() as opened:
-            folder = spot.folder
-            for name, made in zip(spot.missing, folders_of(path)[-len(spot.missing) :], strict=True):
+            folder = resolved.folder
+            for name, made in zip(resolved.missing, folders_of(path)[-len(resolved.missing) :], strict=True):
                 with suppress(FileExistsError):
                     self._disk.make_directory(folder, name)
                     self._made[made] = None  # not yet looked at
-                folder = open_folder(folder, name, spot.path)
+                folder = open_folder(folder, name, resolved.path)
                 opened.callback(os.close, folder)
                 if made in self._made:
                     self._made[made] = os.fstat(folder)
         self._spots.forget(path)
         return self._spots.at(path)
 
-    def _read_back(self, steps: Iterable[Step]) -> None:
+    def _read_back(self, steps: Iterable[FileStep]) -> None:
         for step in steps:
             try:
-                spot = self._spots.at(step.path)
+                resolved = self._spots.at(step.path)
                 blob = None if step.after is None else step.after.blob
-                stands = state_at(spot, blob, None if blob is None else self._blobs.at_hand(blob))
+                stands = state_at(resolved, blob, None if blob is None else self._blobs.cached_bytes(blob))
             except (PathIsDirectory, PathInvalid):
                 if step.after is None:
                     continue  # a folder has taken the file's name, or a file that of its folder
                 raise
             if stands is None and step.after is not None:
-                raise FileMissing(spot.path)
-            if stands is not None and stands[0] != step.after and not self._is_without_mode(step, spot, stands[0]):
-                raise FileChanged(spot.path)
+                raise FileMissing(resolved.path)
+            if stands is not None and stands[0] != step.after and not self._is_without_mode(step, resolved, stands[0]):
+                raise FileChanged(resolved.path)
             self._tell()
 
-    def _is_without_mode(self, step: Step, spot: Spot, stands: FileState) -> bool:
+    def _is_without_mode(self, step: FileStep, resolved: ResolvedPath, stands: FileState) -> bool:
         """Return whether a new file is as it shall be, but for a mode of which its file system keeps nothing.
 
         Raises PermissionRefused where the file is not new, so that its mode is what should have changed.
@@ -451,11 +451,11 @@ class Transition:
         if step.after is None or stands.blob != step.after.blob:
             return False
         with suppress(PermissionRefused):
-            self._disk.chmod(spot.folder, spot.name, step.after.mode)
-        if self._mode_at(spot) == step.after.mode:
+            self._disk.chmod(resolved.folder, resolved.name, step.after.mode)
+        if self._mode_at(resolved) == step.after.mode:
             return False  # it does; somebody has just changed it
         if step.before is not None:
-            raise PermissionRefused(spot.path)
+            raise PermissionRefused(resolved.path)
         return True
 
     def _tell(self) -> None:
@@ -487,13 +487,13 @@ class Transition:
 
     # ---- after a failure
 
-    def _take_back(self, done: list[Step], cause: Exception) -> None:
+    def _take_back(self, done: list[FileStep], cause: Exception) -> None:
         """Bring every path of `done` back to what it was, as far as it is now what we made of it.
 
         What can't be brought back keeps no other from it. Raises Unacknowledged, which names what can't.
         """
         failed: list[str] = []
-        restored: list[Step] = []
+        restored: list[FileStep] = []
         for step in reversed(done):
             with _noted(step, failed):
                 if self._is_restored(step):
@@ -506,9 +506,9 @@ class Transition:
         if failed:
             raise Unacknowledged("; and ".join([str(cause), *failed])) from cause
 
-    def _is_restored(self, step: Step) -> bool:
+    def _is_restored(self, step: FileStep) -> bool:
         """Bring a file back if it was changed or removed by this transition; return whether its bytes were."""
-        if (step.path in self._moves or self._keeps_bytes(step)) and self._is_put_back(step):
+        if (step.path in self._moves or self._keeps_bytes(step)) and self._restore_name_and_mode(step):
             return False
         try:
             found = disk_state(self._tree, step.path)
@@ -516,96 +516,102 @@ class Transition:
             return False  # somebody else's, or below what is: leave it; the next look reports it
         now = None if found is None else found[0]
         if now is None and step.before is None:
-            self._unmake(step.path)
+            self._remove_made_folders(step.path)
         if now == step.before or not self._is_ours(step, found):
             return False  # as it was, or somebody else's bytes or deletion
-        spot = self._spots.at(step.path)
+        resolved = self._spots.at(step.path)
         if step.before is None:
-            self._uncreate(step, spot)
+            self._undo_create(step, resolved)
             return False
         is_aside = step.path in self._aside
-        self._restore(step, step.before, found, self._with_folders(step.path, spot))
+        self._restore(step, step.before, found, self._with_folders(step.path, resolved))
         return not is_aside
 
-    def _is_put_back(self, step: Step) -> bool:
+    def _restore_name_and_mode(self, step: FileStep) -> bool:
         """Bring back name and mode of a file of which no byte changes; return whether it is the very file still.
 
         Whatever others have written to it meanwhile is theirs and stays in it.
         """
         move = self._moves.get(step.path, step)
         seen = step.path if step.moved_from is None else step.moved_from
-        found = self._very(seen, step.path)
+        found = self._same_file_stat(seen, step.path)
         if found is None:
             # What could not be moved back is not to be there twice.
-            return move is not step and self._very(seen, move.path) is not None
-        spot = self._spots.at(step.path)
+            return move is not step and self._same_file_stat(seen, move.path) is not None
+        resolved = self._spots.at(step.path)
         if step.before is None:
-            self._uncreate(step, spot)
+            self._undo_create(step, resolved)
         elif move.after is not None and stat.S_IMODE(found.st_mode) == move.after.mode != step.before.mode:
-            self._is_kept_with(spot, step.before.mode)
+            self._is_kept_with(resolved, step.before.mode)
         return True
 
-    def _very(self, seen: bytes, path: bytes) -> os.stat_result | None:
+    def _same_file_stat(self, seen: bytes, path: bytes) -> os.stat_result | None:
         """Return how the file at a path looks if it is the very one that was seen at another, or there (None: no)."""
         looked = self._looked.get(seen)
         name = os.fsdecode(path)
-        with suppress(FileMissing, PathInvalid, PathOutside), self._tree.locate(name, as_spelt=False) as spot:
-            found = look_at(spot) if spot.path == name else None
+        with suppress(FileMissing, PathInvalid, PathOutside), self._tree.locate(name, as_spelt=False) as resolved:
+            found = look_at(resolved) if resolved.path == name else None
             return found if looked is not None and found is not None and os.path.samestat(looked, found) else None
         return None
 
-    def _is_ours(self, step: Step, found: tuple[FileState, Found] | None) -> bool:
+    def _is_ours(self, step: FileStep, found: tuple[FileState, FileOnDisk] | None) -> bool:
         """Return whether what stands at the step's path is what this transition has made of it."""
         if found is None:
             return step.after is None
         is_after = step.after is not None and found[0].blob == step.after.blob
         return is_after or self._links.is_ours(found[1].stat)
 
-    def _uncreate(self, step: Step, spot: Spot) -> None:
+    def _undo_create(self, step: FileStep, resolved: ResolvedPath) -> None:
         if step.moved_from is None:
-            self._disk.unlink(spot.folder, spot.name)
+            self._disk.unlink(resolved.folder, resolved.name)
         else:
-            self._move_back(step.moved_from, spot)
-        self._unmake(step.path)
+            self._move_back(step.moved_from, resolved)
+        self._remove_made_folders(step.path)
 
-    def _move_back(self, path: bytes, spot: Spot) -> None:
+    def _move_back(self, path: bytes, resolved: ResolvedPath) -> None:
         # The very file, or its other names would be those of another one, and who has it open writes to no file at all.
         source = self._with_folders(path, self._spots.at(path))
-        stands, found = look_at(source), look_at(spot)
+        stands, found = look_at(source), look_at(resolved)
         if stands is None or found is None:
-            self._disk.rename_new(spot.folder, spot.name, source.folder, source.name)
+            self._disk.rename_new(resolved.folder, resolved.name, source.folder, source.name)
         elif os.path.samestat(stands, found):
-            self._disk.unlink(spot.folder, spot.name)  # the rename was cut off between its two names
+            self._disk.unlink(resolved.folder, resolved.name)  # the rename was cut off between its two names
         else:
             raise FileExists(source.path)
 
-    def _restore(self, step: Step, before: FileState, found: tuple[FileState, Found] | None, spot: Spot) -> None:
+    def _restore(
+        self, step: FileStep, before: FileState, found: tuple[FileState, FileOnDisk] | None, resolved: ResolvedPath
+    ) -> None:
         if found is None or found[0].blob != before.blob:
-            self._restore_bytes(step, before, None if found is None else found[1].stat, spot)
-        if self._mode_at(spot) != before.mode:
+            self._restore_bytes(step, before, None if found is None else found[1].stat, resolved)
+        if self._mode_at(resolved) != before.mode:
             with suppress(PermissionRefused):  # where the file system keeps none
-                self._is_kept_with(spot, before.mode)
+                self._is_kept_with(resolved, before.mode)
 
-    def _restore_bytes(self, step: Step, before: FileState, found: os.stat_result | None, spot: Spot) -> None:
+    def _restore_bytes(
+        self, step: FileStep, before: FileState, found: os.stat_result | None, resolved: ResolvedPath
+    ) -> None:
         if step.path in self._aside:
             folder, name = self._aside[step.path]
-            (self._disk.rename_new if found is None else self._disk.replace)(folder, name, spot.folder, spot.name)
+            (self._disk.rename_new if found is None else self._disk.replace)(
+                folder, name, resolved.folder, resolved.name
+            )
             del self._aside[step.path]
-        elif found is not None and self._links.has_others(found):
-            self._rewrite(spot, before.blob)
+        elif found is not None and self._links.has_other_links(found):
+            self._rewrite(resolved, before.blob)
         else:
-            folder = self._beside(spot)
-            name = self._disk.stage(folder, self._blobs.pieces(before.blob), found, before.mode, spot.path)
+            folder = self._beside(resolved)
+            name = self._disk.stage(folder, self._blobs.pieces(before.blob), found, before.mode, resolved.path)
             if found is not None:
-                self._disk.carry_attributes(spot.folder, spot.name, folder, name, before.mode)
+                self._disk.carry_attributes(resolved.folder, resolved.name, folder, name, before.mode)
             try:
-                self._disk.replace(folder, name, spot.folder, spot.name)
+                self._disk.replace(folder, name, resolved.folder, resolved.name)
             except (CasError, OSError):
                 with suppress(CasError, OSError):
                     self._disk.unlink(folder, name)
                 raise
 
-    def _unmake(self, path: bytes) -> None:
+    def _remove_made_folders(self, path: bytes) -> None:
         """Remove the folders of a path that this transition has made, as far as nothing else is in them."""
         for folder in reversed(folders_of(path)):
             if folder in self._made:
@@ -615,7 +621,7 @@ class Transition:
 
 
 @contextmanager
-def _noted(step: Step, failed: list[str]) -> Iterator[None]:
+def _noted(step: FileStep, failed: list[str]) -> Iterator[None]:
     """Note where a path can't be taken back, for whatever reason."""
     try:
         yield
@@ -623,18 +629,18 @@ def _noted(step: Step, failed: list[str]) -> Iterator[None]:
         failed.append(f"{os.fsdecode(step.path)} could not be taken back ({error})")
 
 
-def _movable(tree: Tree, steps: Sequence[Step]) -> list[Step]:
+def _movable(tree: Tree, steps: Sequence[FileStep]) -> list[FileStep]:
     """Return the steps; a file comes as new if its old name, or a folder of it, is in the way of any that comes.
 
     And if it comes from another file system, as somebody else's program may have moved it.
     """
-    comings = {step.path for step in steps if step.after is not None}
-    folders = {folder for path in comings for folder in folders_of(path)}
+    incoming_paths = {step.path for step in steps if step.after is not None}
+    folders = {folder for path in incoming_paths for folder in folders_of(path)}
 
     def is_in_the_way(source: bytes) -> bool:
-        return source in folders or not comings.isdisjoint(folders_of(source))
+        return source in folders or not incoming_paths.isdisjoint(folders_of(source))
 
-    def stays(step: Step) -> bool:
+    def stays(step: FileStep) -> bool:
         source = step.moved_from
         return source is None or not (is_in_the_way(source) or _device(tree, source) != _device(tree, step.path))
 
@@ -649,7 +655,7 @@ def _device(tree: Tree, path: bytes) -> int:
         return _device(tree, path.rpartition(b"/")[0]) if path else 0
 
 
-def _takes_mode_back(step: Step, found: os.stat_result) -> bool:
+def _takes_mode_back(step: FileStep, found: os.stat_result) -> bool:
     """Return whether a decision takes away the very mode for which our own file may not be written.
 
     That mode came with what is taken back, so it is no sign that the file is to stay.

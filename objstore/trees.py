@@ -19,7 +19,7 @@ from objstore.values import value
 __all__ = [
     "FOLDER",
     "LINK",
-    "LeftOut",
+    "ExcludedEntry",
     "TreeChange",
     "TreeEntry",
     "TreeNames",
@@ -30,7 +30,7 @@ __all__ = [
     "names_of",
     "tree_changes",
     "tree_files",
-    "trees_below",
+    "walk_trees",
 ]
 
 FOLDER: Final = stat.S_IFDIR
@@ -62,23 +62,25 @@ class TreeEntry(NamedTuple):
         return stat.S_ISREG(self.mode)
 
 
-class LeftOut(NamedTuple):
+class ExcludedEntry(NamedTuple):
     """One name in a folder where something stood that the tree doesn't hold: ignored, unreadable, huge, or no file."""
 
     name: bytes
 
 
-TreeNames: TypeAlias = tuple[TreeEntry | LeftOut, ...]
+TreeNames: TypeAlias = tuple[TreeEntry | ExcludedEntry, ...]
 """A folder's names, ascending by their bytes, each once."""
 
 Load: TypeAlias = Callable[[BlobId], bytes]
 """Gives the bytes of a tree."""
 
 
-def encode_tree(entries: Iterable[TreeEntry | LeftOut]) -> bytes:
+def encode_tree(entries: Iterable[TreeEntry | ExcludedEntry]) -> bytes:
     """Return the one spelling of a folder that holds `entries`, given in any order."""
     ordered = sorted(entries, key=lambda entry: entry.name)
-    values: list[Value] = [[e.name] if isinstance(e, LeftOut) else [e.name, e.mode, bytes(e.blob)] for e in ordered]
+    values: list[Value] = [
+        [e.name] if isinstance(e, ExcludedEntry) else [e.name, e.mode, bytes(e.blob)] for e in ordered
+    ]
     return encode({"kind": "tree", "entries": values})
 
 
@@ -124,23 +126,23 @@ def names_of(encoded: bytes) -> list[tuple[BlobId, bool]]:
     return list(named_blobs(decode_tree(encoded)))  # it says what is wrong
 
 
-def entry_at(root: BlobId | None, path: bytes, load: Load) -> TreeEntry | LeftOut | None:
+def entry_at(root: BlobId | None, path: bytes, load: Load) -> TreeEntry | ExcludedEntry | None:
     """Return what a tree (None: no folder) has at `path`, or what it left out there or above it (None: nothing).
 
     Raises TreeInvalid, and what `load` raises.
     """
-    found: TreeEntry | LeftOut | None = None
+    found: TreeEntry | ExcludedEntry | None = None
     for part in path.split(b"/"):
         if root is None:
             return None
         found = _named(load(root), part)
-        if isinstance(found, LeftOut):
+        if isinstance(found, ExcludedEntry):
             return found
         root = _folder(found)
     return found
 
 
-def _named(encoded: bytes, name: bytes) -> TreeEntry | LeftOut | None:
+def _named(encoded: bytes, name: bytes) -> TreeEntry | ExcludedEntry | None:
     """Return what the folder that `encoded` spells has under a name, as `names_of` does: its hash is from the store."""
     try:
         entries: Any = unpack(encoded)["entries"]
@@ -150,7 +152,7 @@ def _named(encoded: bytes, name: bytes) -> TreeEntry | LeftOut | None:
         return next((entry for entry in decode_tree(encoded) if entry.name == name), None)  # or it says what is wrong
 
 
-def trees_below(root: BlobId, load: Load, seen: set[BlobId]) -> Iterator[TreeNames]:
+def walk_trees(root: BlobId, load: Load, seen: set[BlobId]) -> Iterator[TreeNames]:
     """Yield a tree and the trees below it, each once, but for those that were `seen`, to which they are added.
 
     Raises TreeInvalid, and what `load` raises.
@@ -173,11 +175,11 @@ class TreeChange:
     """One path that is not the same in two trees. No folder stands on either side: what is in them is told instead."""
 
     path: bytes
-    before: TreeEntry | LeftOut | None  # None: nothing stands there
-    after: TreeEntry | LeftOut | None
+    before: TreeEntry | ExcludedEntry | None  # None: nothing stands there
+    after: TreeEntry | ExcludedEntry | None
 
 
-def tree_files(root: BlobId, load: Load, prefix: bytes = b"") -> Iterator[tuple[bytes, TreeEntry | LeftOut]]:
+def tree_files(root: BlobId, load: Load, prefix: bytes = b"") -> Iterator[tuple[bytes, TreeEntry | ExcludedEntry]]:
     """Yield every path below a tree that is no folder, with what stands there, by path. Raises TreeInvalid."""
     for change in tree_changes(None, root, load, prefix):
         if change.after is not None:
@@ -227,14 +229,14 @@ def _compared(both: _Both, load: Load) -> Iterator[TreeChange | _Both]:
             yield _Both(was_tree, now_tree, path + b"/")
 
 
-def _folder(entry: TreeEntry | LeftOut | None) -> BlobId | None:
+def _folder(entry: TreeEntry | ExcludedEntry | None) -> BlobId | None:
     return entry.blob if isinstance(entry, TreeEntry) and entry.is_folder else None
 
 
-def _entry(value: Value) -> TreeEntry | LeftOut:
+def _entry(value: Value) -> TreeEntry | ExcludedEntry:
     match value:
         case [bytes(name)]:
-            return LeftOut(_checked(name))
+            return ExcludedEntry(_checked(name))
         case [bytes(name), int(mode), bytes(blob)] if len(blob) == HASH_SIZE and _is_mode(mode):
             return TreeEntry(_checked(name), mode, BlobId(blob))
         case _:

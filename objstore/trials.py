@@ -13,7 +13,7 @@ from objstore.codec import Base
 if TYPE_CHECKING:
     from objstore.ids import BlobId
 
-__all__ = ["Trials"]
+__all__ = ["CompressionTrials"]
 
 _LEVEL: Final = -10
 """zstd's level. What is alike is found as well as by slower ones; how short the rest becomes is about the same for all
@@ -37,7 +37,7 @@ _KEPT_BYTES: Final = 4 << 20
 """Bases, and bytes of these, that are kept prepared."""
 
 
-class Trials:
+class CompressionTrials:
     """Tries blobs against bases."""
 
     def __init__(self) -> None:

@@ -21,14 +21,14 @@ __all__ = [
     "EditView",
     "Expiration",
     "ExternalChange",
-    "FileFacts",
+    "PathInfo",
     "PendingGroup",
     "Reason",
     "Reclaimable",
     "Rejection",
-    "StandingMarkers",
     "State",
     "StatusReport",
+    "UnresolvedMarkers",
 ]
 
 _NAMED: Final = 10
@@ -133,7 +133,7 @@ class Rejection:
 
 
 @value
-class Untold:
+class UnreportedRejections:
     """What is rejected of a conversation's edits, and it was not told of."""
 
     rejections: tuple[Rejection, ...]  # the first of them, by edit
@@ -180,7 +180,7 @@ class DirectoryEntry:
 
 
 @value
-class FileFacts:
+class PathInfo:
     """What is known of a name without reading what it holds."""
 
     path: str  # canonical, relative to the root
@@ -216,7 +216,7 @@ class PendingGroup:
 
 
 @value
-class StandingMarkers:
+class UnresolvedMarkers:
     """Conflict markers that a decision wrote into a file and that are still there."""
 
     edit: Seq  # the edit that wrote them
@@ -251,7 +251,7 @@ class StatusReport:
     conversations: int
     groups: tuple[PendingGroup, ...]  # pending edits by conversation and file, in order of their first edit
     external: tuple[ExternalChange, ...]
-    markers: tuple[StandingMarkers, ...]  # by edit
+    markers: tuple[UnresolvedMarkers, ...]  # by edit
     unreadable: tuple[str, ...]  # recorded files that can't be looked at, each with the reason
     store_bytes: int  # of all segments
     blobs: int

@@ -15,24 +15,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Self, cast
 
-from objstore.conflicts import About, WeaveConflict, described, findings, unseen
+from objstore.conflicts import UnitChanges, WeaveConflict, described, findings, unseen
 from objstore.hunks import borders, inserted_texts
 from objstore.lines import NOTHING_SHARED, closed, is_closed
 from objstore.markers import marked
-from objstore.placement import adjoining, alert_surrounding, insert, slot
+from objstore.placement import adjoining, insert, slot, watch_enclosing_regions
 from objstore.putback import (
     ask,
-    count_bare,
     derive,
-    link_undone,
-    lose,
-    note_moves,
+    link_moves,
+    link_reinsertion,
     other_forms,
+    recheck_copies,
+    recount_shown_text,
     returned,
-    stand_back,
+    update_hidden_copies,
 )
-from objstore.runorder import RunOrder
-from objstore.runs import BASE, Run, Unit, UnitIndex
+from objstore.runorder import RunList
+from objstore.runs import BASE, Run, UnitIndex, WeaveUnit
 from objstore.splices import inserted_by
 from objstore.terms import ConflictKind
 from objstore.weavestate import order_and_units, state_of
@@ -40,7 +40,7 @@ from objstore.weavestate import order_and_units, state_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from objstore.conflicts import Finding
+    from objstore.conflicts import ConflictFinding
     from objstore.hunks import Hunk
     from objstore.lines import Affixes
     from objstore.markers import Labels, MarkedText
@@ -58,15 +58,15 @@ class Weave:
 
     def __init__(self, base: bytes | None) -> None:
         """Begin with the text before the first edit; None: the file did not exist."""
-        self._order = RunOrder()
-        self._findings: dict[Unit, list[Finding]] = {}  # of the units in conflict
-        self._holders: list[Unit] = []  # those that stand on a bound
+        self._order = RunList()
+        self._findings: dict[WeaveUnit, list[ConflictFinding]] = {}  # of the units in conflict
+        self._holders: list[WeaveUnit] = []  # those that stand on a bound
         self._fixed = {BASE}  # units that are always live
-        self._enders: list[Unit] = []  # who left the last line without a newline, or gave it one
+        self._enders: list[WeaveUnit] = []  # who left the last line without a newline, or gave it one
         self._text: bytes | None = None
         self._rendered = True  # whether `_text` is the text of the present state
-        first = Unit(BASE, BASE)
-        self._units: list[Unit | None] = [
+        first = WeaveUnit(BASE, BASE)
+        self._units: list[WeaveUnit | None] = [
             first
         ]  # None: a whole-file part that nothing came of, made when it is asked for
         if base is not None:
@@ -113,14 +113,14 @@ class Weave:
         """Return whether `unit` is live."""
         return self._unit(unit).live
 
-    def first_flipped(self) -> UnitIndex | None:
+    def first_ever_rejected(self) -> UnitIndex | None:
         """Return the first unit that is dead, or ever was (None: there is none)."""
         return next((unit.index for unit in self._units if unit is not None and unit.flips), None)
 
-    def is_idle(self, unit: UnitIndex) -> bool:
+    def has_no_effect(self, unit: UnitIndex) -> bool:
         """Return whether nothing comes of `unit`, live or dead, as of the whole-file part of most edits."""
         of = self._units[unit]
-        return of is None or not (of.inserted or of.deleted or of.stands_on)
+        return of is None or not (of.inserted or of.deleted or of.hides_behind)
 
     def blame(self) -> list[tuple[UnitIndex, int]]:
         """Return who inserted the lines of the text: (unit, number of consecutive lines) from the top."""
@@ -233,10 +233,10 @@ class Weave:
                 return missing
         return False
 
-    def _unit(self, index: UnitIndex) -> Unit:
+    def _unit(self, index: UnitIndex) -> WeaveUnit:
         unit = self._units[index]
         if unit is None:
-            unit = self._units[index] = Unit(index, index)
+            unit = self._units[index] = WeaveUnit(index, index)
         return unit
 
     def _render(self) -> bytes | None:
@@ -263,21 +263,21 @@ class Weave:
         had_file = not self._holders or self._order.has_file()
         for unit in flipped:
             unit.flip(len(self._units))
-        concerned = dict[Unit, About]()
-        standing_back = stand_back(flipped)
+        concerned = dict[WeaveUnit, UnitChanges]()
+        standing_back = update_hidden_copies(flipped)
         changed = [*flipped, *standing_back]
         moved = [run for unit in flipped for run in unit.taken]
         moved += [run for unit in standing_back for run in unit.inserted]
-        for unit in (*changed, *lose(moved)):
+        for unit in (*changed, *recheck_copies(moved)):
             _about(concerned, unit).is_all = True
         suspects = {*changed, *(other for unit in flipped for other in unit.shadowed)}
         for unit in changed:
             self._refresh(unit, concerned, suspects)
         for unit in flipped:
-            count_bare(unit)
+            recount_shown_text(unit)
         for author in returned(suspects):
             for run in author.inserted:
-                _note_author(concerned, run, author)
+                _recheck_deleters_of(concerned, run, author)
         # The file goes with the last of its lines, which need not be lines of the unit that put in its bounds.
         if self._holders and (had_file is not self._order.has_file() or any(_has_bounds(unit) for unit in flipped)):
             for unit in self._holders:
@@ -295,18 +295,18 @@ class Weave:
         """Return whether `unit` is live for good."""
         return unit in self._fixed
 
-    def is_failing(self, unit: UnitIndex) -> bool:
+    def has_conflict(self, unit: UnitIndex) -> bool:
         """Return whether `unit` is in conflict."""
         return self._unit(unit) in self._findings
 
-    def failing(self) -> dict[UnitIndex, set[UnitIndex]]:
+    def conflicting_units(self) -> dict[UnitIndex, set[UnitIndex]]:
         """Return the units in conflict, each with those it needs live (where dead) or dead (where live)."""
         return {
             unit.index: {needed.index for _, needs in found for needed in needs}
             for unit, found in self._findings.items()
         }
 
-    def _refresh(self, unit: Unit, concerned: dict[Unit, About], suspects: set[Unit]) -> None:
+    def _refresh(self, unit: WeaveUnit, concerned: dict[WeaveUnit, UnitChanges], suspects: set[WeaveUnit]) -> None:
         """Show and hide runs after `unit` was flipped, or stands back now or no longer.
 
         Add to `concerned` whose conflicts it can change, and why; and to `suspects` in whose place it can change what
@@ -316,15 +316,15 @@ class Weave:
             _about(concerned, other).is_all = True
         for run in unit.deleted:
             self._reshow(run, concerned, suspects)
-            _note_taker(concerned, run, unit)
+            _recheck_rivals_of(concerned, run, unit)
         for run in unit.echoes:
             self._reshow(run, concerned, suspects)
-            _note_taker(concerned, run, unit)
+            _recheck_rivals_of(concerned, run, unit)
         for run in unit.inserted:
             self._reshow(run, concerned, suspects)
-            _note_author(concerned, run, unit)
+            _recheck_deleters_of(concerned, run, unit)
 
-    def _reshow(self, run: Run, concerned: dict[Unit, About], suspects: set[Unit]) -> None:
+    def _reshow(self, run: Run, concerned: dict[WeaveUnit, UnitChanges], suspects: set[WeaveUnit]) -> None:
         for unit in run.anchored:
             _about(concerned, unit).is_all = True
         wanted = run.wanted
@@ -333,7 +333,7 @@ class Weave:
             for unit in run.block.watchers:
                 _about(concerned, unit).runs.add(run)
 
-    def _show(self, run: Run, suspects: set[Unit], *, shown: bool) -> None:
+    def _show(self, run: Run, suspects: set[WeaveUnit], *, shown: bool) -> None:
         """Show or hide `run`, which was hidden or shown; add to `suspects` the dead that took it out and are asked."""
         self._order.show(run, shown=shown)
         for unit in run.asked:
@@ -341,7 +341,7 @@ class Weave:
                 unit.bare += 1 if shown else -1
                 suspects.add(unit)
 
-    def _recheck(self, units: Mapping[Unit, About | None]) -> None:
+    def _recheck(self, units: Mapping[WeaveUnit, UnitChanges | None]) -> None:
         for unit, about in units.items():
             found = findings(unit, self._order, about)
             if found:
@@ -376,7 +376,7 @@ class Weave:
         elif before is not None and after is None:
             self._delete(self._unit(units[0]))
         else:
-            self._take_in(units, hunks, inserted, needs_file=needs_file)
+            self._apply_units(units, hunks, inserted, needs_file=needs_file)
         if after is not None and ender is not None:
             self._set_ending(units[ender], missing=not is_closed(after))
         self._text, self._rendered = after, True
@@ -396,7 +396,7 @@ class Weave:
             shared = splice.shared(len(before))
             return self.record(splice.over(before), hunks, needs_file=needs_file, shared=shared)
         units = self._new_units(hunks)
-        self._take_in(units, hunks, inserted, needs_file=needs_file)
+        self._apply_units(units, hunks, inserted, needs_file=needs_file)
         self._rendered = False
         self._recheck_with(units)
         return units
@@ -427,15 +427,15 @@ class Weave:
         since = UnitIndex(len(self._units))
         indexes = cast("tuple[UnitIndex, ...]", tuple(range(since, since + len(hunks) + 1)))
         self._units.append(None)
-        self._units += [Unit(index, since) for index in indexes[1:]]
+        self._units += [WeaveUnit(index, since) for index in indexes[1:]]
         return indexes
 
-    def _take_in(
+    def _apply_units(
         self, units: Sequence[UnitIndex], hunks: Sequence[Hunk], inserted: Sequence[bytes], *, needs_file: bool
     ) -> None:
         if needs_file and (bound := next(self._order.shown(), None)) is not None:
             whole = self._unit(units[0])
-            whole.stands_on = bound
+            whole.hides_behind = bound
             self._holders.append(whole)
         if len(hunks) > 1:
             for line in borders(hunks):
@@ -448,31 +448,31 @@ class Weave:
             else:
                 insert(self._order, parts[at], hunk.old_start, inserted[at])
         if len(parts) > 1:
-            note_moves(parts)
+            link_moves(parts)
 
     def _recheck_with(self, units: Sequence[UnitIndex]) -> None:
         """Look again at whatever was in conflict, and at `units`, once the text has changed by an edit."""
         if self._findings:
             self._recheck(dict.fromkeys([*self._findings, *map(self._unit, units)]))
 
-    def _create(self, unit: Unit, content: bytes) -> None:
+    def _create(self, unit: WeaveUnit, content: bytes) -> None:
         first, last = self._order.first(), self._order.last()
         if first is not None and last is not None:
             unit.gap = first, last
             self._order.watch(unit)
-        self._order.append(unit.put_in(b""))
+        self._order.append(unit.new_run(b""))
         if content:
-            self._order.append(unit.put_in(closed(content)))
-        self._order.append(unit.put_in(b""))
-        link_undone(unit, self._order)
+            self._order.append(unit.new_run(closed(content)))
+        self._order.append(unit.new_run(b""))
+        link_reinsertion(unit, self._order)
 
-    def _delete(self, unit: Unit) -> None:
+    def _delete(self, unit: WeaveUnit) -> None:
         """Take out the file with everything between its bounds: what is hidden shall not come back either."""
         shown = list(self._order.shown())
         for holder in self._holders:
             # What was said of a file that is gone is said, by now, of the one that stands in its stead.
-            if holder.live and holder.stands_on is not None and not holder.stands_on.shown:
-                holder.stands_on = shown[0]
+            if holder.live and holder.hides_behind is not None and not holder.hides_behind.shown:
+                holder.hides_behind = shown[0]
         first, last = self._order.first(), self._order.last()
         if first is not None and last is not None and (first is not shown[0] or last is not shown[-1]):
             unit.gap = first, last
@@ -480,22 +480,22 @@ class Weave:
         if unit.gap is not None:
             self._order.watch(unit)
 
-    def _replace(self, unit: Unit, hunk: Hunk, text: bytes) -> None:
+    def _replace(self, unit: WeaveUnit, hunk: Hunk, text: bytes) -> None:
         """Take out lines and put `text` right after the last of them."""
-        removed = self._order.stretch(hunk.old_start, hunk.old_count)
+        removed = self._order.runs_at(hunk.old_start, hunk.old_count)
         first, last = removed[0], removed[-1]
         if text:
-            self._order.insert_after(last, unit.put_in(text))
+            self._order.insert_after(last, unit.new_run(text))
         self._take_out(unit, removed)
         if first is not last and self._order.distance(first, last) >= len(removed):
             self._order.watch(unit)
-        link_undone(unit, self._order)
-        alert_surrounding(self._order, unit)
+        link_reinsertion(unit, self._order)
+        watch_enclosing_regions(self._order, unit)
 
-    def _take_out(self, unit: Unit, runs: list[Run]) -> None:
+    def _take_out(self, unit: WeaveUnit, runs: list[Run]) -> None:
         """Let `unit` take out `runs`, and what is hidden of the very same lines: its word is on these, too."""
         unit.deleted = runs
-        suspects: set[Unit] = set()
+        suspects: set[WeaveUnit] = set()
         for run in runs:
             if not run.inserter.is_asked:
                 ask(run.inserter)
@@ -512,7 +512,7 @@ class Weave:
             run.takers += (unit,)
         if echoes:
             unit.echoes = tuple(echoes)
-        lose(unit.taken)
+        recheck_copies(unit.taken)
         returned(suspects)
 
     def _set_ending(self, index: UnitIndex, *, missing: bool) -> None:
@@ -525,25 +525,25 @@ class Weave:
             self._enders.append(unit)
 
 
-def _about(concerned: dict[Unit, About], unit: Unit) -> About:
+def _about(concerned: dict[WeaveUnit, UnitChanges], unit: WeaveUnit) -> UnitChanges:
     about = concerned.get(unit)
     if about is None:
-        about = concerned[unit] = About()
+        about = concerned[unit] = UnitChanges()
     return about
 
 
-def _note_author(concerned: dict[Unit, About], run: Run, author: Unit) -> None:
+def _recheck_deleters_of(concerned: dict[WeaveUnit, UnitChanges], run: Run, author: WeaveUnit) -> None:
     """Note that text of `author` is another matter now for those that take `run` of it out."""
     for unit in run.takers:
         _about(concerned, unit).authors.add(author)
 
 
-def _note_taker(concerned: dict[Unit, About], run: Run, taker: Unit) -> None:
+def _recheck_rivals_of(concerned: dict[WeaveUnit, UnitChanges], run: Run, taker: WeaveUnit) -> None:
     """Note that those that replace `run` may have a rival in `taker` now, or no longer."""
     for unit in run.takers:
         if unit.inserted or unit.echoes:
             _about(concerned, unit).deleters.add(taker)
 
 
-def _has_bounds(unit: Unit) -> bool:
+def _has_bounds(unit: WeaveUnit) -> bool:
     return any(not run.lines for runs in (unit.inserted, unit.deleted) for run in runs[:1])

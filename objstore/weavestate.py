@@ -10,8 +10,8 @@ from itertools import accumulate
 from struct import calcsize, pack, unpack
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from objstore.runorder import RunOrder
-from objstore.runs import Run, Unit, UnitIndex
+from objstore.runorder import RunList
+from objstore.runs import Run, UnitIndex, WeaveUnit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -52,9 +52,9 @@ class WeaveState(NamedTuple):
 
 
 def state_of(
-    order: RunOrder,
-    units: Sequence[Unit | None],
-    enders: Sequence[Unit],
+    order: RunList,
+    units: Sequence[WeaveUnit | None],
+    enders: Sequence[WeaveUnit],
     fixed: Iterable[UnitIndex],
 ) -> WeaveState:
     """Return the state of the weave with this order and these units (None: one that is idle).
@@ -81,7 +81,7 @@ def state_of(
             if unit.above is not None or unit.below is not None
         ],
         gaps=[[unit.index, numbers[unit.gap[0]], numbers[unit.gap[1]]] for unit in told if unit.gap is not None],
-        holders=[[unit.index, numbers[unit.stands_on]] for unit in told if unit.stands_on is not None],
+        holders=[[unit.index, numbers[unit.hides_behind]] for unit in told if unit.hides_behind is not None],
         undoes=[[unit.index, unit.undoes.index, *_indexes(unit.restores)] for unit in told if unit.undoes is not None],
         shadowed=[[unit.index, *_indexes(unit.shadowed)] for unit in told if unit.shadowed],
         readers=[[unit.index, *_indexes(unit.readers)] for unit in told if unit.readers],
@@ -107,16 +107,16 @@ def state_of(
     )
 
 
-def order_and_units(state: WeaveState) -> tuple[RunOrder, list[Unit | None]]:
+def order_and_units(state: WeaveState) -> tuple[RunList, list[WeaveUnit | None]]:
     """Return the order and the units of the weave whose state this is; `state` must be one that `state_of` made.
 
     None stands for a unit that is idle.
     """
     since = cast("tuple[UnitIndex, ...]", _unpacked(state.since))
     known = zip(state.idle, zip(cast("Sequence[UnitIndex]", range(len(since))), since, strict=True), strict=True)
-    units = [None if idle else Unit(*both) for idle, both in known]
+    units = [None if idle else WeaveUnit(*both) for idle, both in known]
     # Only idle units are None, and no column names one of them.
-    active = cast("Sequence[Unit]", units)
+    active = cast("Sequence[WeaveUnit]", units)
     for index, *flips in state.flips:
         active[index].flips = tuple(flips)
         active[index].live = len(flips) % 2 == 0
@@ -130,7 +130,7 @@ def order_and_units(state: WeaveState) -> tuple[RunOrder, list[Unit | None]]:
     return _order(state, runs, active), units
 
 
-def _stand_among(state: WeaveState, runs: Sequence[Run], units: Sequence[Unit]) -> None:
+def _stand_among(state: WeaveState, runs: Sequence[Run], units: Sequence[WeaveUnit]) -> None:
     for index, above, below in state.anchors:
         unit = units[index]
         unit.above = runs[above - 1] if above else None
@@ -141,13 +141,13 @@ def _stand_among(state: WeaveState, runs: Sequence[Run], units: Sequence[Unit]) 
     for index, first, last in state.gaps:
         units[index].gap = runs[first], runs[last]
     for index, bound in state.holders:
-        units[index].stands_on = runs[bound]
+        units[index].hides_behind = runs[bound]
     for index, last, missing in state.endings:
         units[index].ending = runs[last], bool(missing)
         runs[last].enders += (units[index],)
 
 
-def _relate(state: WeaveState, units: Sequence[Unit]) -> None:
+def _relate(state: WeaveState, units: Sequence[WeaveUnit]) -> None:
     for index, undone, *restored in state.undoes:
         units[index].undoes = units[undone]
         units[undone].is_asked = True
@@ -156,14 +156,14 @@ def _relate(state: WeaveState, units: Sequence[Unit]) -> None:
         units[index].shadowed = tuple(units[other] for other in others)
     for index, *others in state.readers:
         units[index].readers = tuple(units[other] for other in others)
-    moved: dict[int, dict[Unit, set[Unit]]] = {}
+    moved: dict[int, dict[WeaveUnit, set[WeaveUnit]]] = {}
     for index, author, *targets in state.moved:
         moved.setdefault(index, {})[units[author]] = {units[target] for target in targets}
     for index, by_author in moved.items():
         units[index].moved = by_author
 
 
-def _runs(state: WeaveState, units: Sequence[Unit]) -> list[Run]:
+def _runs(state: WeaveState, units: Sequence[WeaveUnit]) -> list[Run]:
     authors = [units[index] for index in _unpacked(state.inserters)]
     ends = list(accumulate(_unpacked(state.sizes)))
     texts = [state.text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
@@ -189,12 +189,12 @@ def _runs(state: WeaveState, units: Sequence[Unit]) -> list[Run]:
     return runs
 
 
-def _delete_more(state: WeaveState, runs: Sequence[Run], units: Sequence[Unit]) -> None:
+def _delete_more(state: WeaveState, runs: Sequence[Run], units: Sequence[WeaveUnit]) -> None:
     """Add the deleters beyond the first, and put what they take out into text order again."""
     if not state.more_deleters:
         return
     numbers = {run: number for number, run in enumerate(runs)}
-    concerned: set[Unit] = set()
+    concerned: set[WeaveUnit] = set()
     for number, *others in state.more_deleters:
         deleters = tuple(units[other] for other in others)
         runs[number].deleters += deleters
@@ -206,8 +206,8 @@ def _delete_more(state: WeaveState, runs: Sequence[Run], units: Sequence[Unit]) 
         unit.deleted.sort(key=numbers.__getitem__)
 
 
-def _order(state: WeaveState, runs: Sequence[Run], units: Sequence[Unit]) -> RunOrder:
-    watchers: dict[int, set[Unit]] = {}
+def _order(state: WeaveState, runs: Sequence[Run], units: Sequence[WeaveUnit]) -> RunList:
+    watchers: dict[int, set[WeaveUnit]] = {}
     for block, *others in state.watchers:
         watchers[block] = {units[other] for other in others}
         for unit in watchers[block]:
@@ -217,16 +217,16 @@ def _order(state: WeaveState, runs: Sequence[Run], units: Sequence[Unit]) -> Run
     for number, count in enumerate(_unpacked(state.blocks)):
         blocks.append((list(runs[at : at + count]), watchers.get(number, set())))
         at += count
-    return RunOrder(blocks)
+    return RunList(blocks)
 
 
-def _is_idle(unit: Unit) -> bool:
+def _is_idle(unit: WeaveUnit) -> bool:
     if unit.since != unit.index or unit.flips or unit.inserted or unit.deleted:
         return False
-    return unit.stands_on is None and not unit.is_ender
+    return unit.hides_behind is None and not unit.sets_final_newline
 
 
-def _indexes(units: Iterable[Unit]) -> list[int]:
+def _indexes(units: Iterable[WeaveUnit]) -> list[int]:
     return [unit.index for unit in units]
 
 

@@ -15,17 +15,17 @@ from objstore.journal import Journal
 from objstore.names import LOG_NAME, STORE_NAME
 from objstore.paths import MAX_FILE, Tree, find_root
 from objstore.standins import MAX_BLOB
-from objstore.terms import Action, FileState, OnExternal, Origin, Status, silent
+from objstore.terms import Action, FileState, OnExternal, Origin, Status, ignore_progress
 from objstore.values import replace
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from objstore.agentcalls import AgentCalls
+    from objstore.agentcalls import HookSessions
     from objstore.capture import Call
-    from objstore.collection import Collected, CollectionPlan
-    from objstore.decisions import Request
+    from objstore.collection import GcPlan, GcResult
+    from objstore.decisions import DecisionRequest
     from objstore.files import Files
     from objstore.hunks import Hunk
     from objstore.ids import BlobId
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from objstore.repack import Repacked, RepackPlan
     from objstore.series import SeriesStep
     from objstore.settings import RetentionLimits
-    from objstore.snapshot_create import SnapshotTaken
+    from objstore.snapshot_create import SnapshotResult
     from objstore.snapshot_diff import SnapshotChange
     from objstore.snapshot_list import PathState, SnapshotView
-    from objstore.snapshot_restore import Restored
-    from objstore.suggestions import NameFound, NameKind
-    from objstore.survey import Limits, Passed
-    from objstore.takeover import TakenOver
+    from objstore.snapshot_restore import RestoreResult
+    from objstore.suggestions import NameKind, NameSuggestion
+    from objstore.survey import ScanLimits, SkippedPath
+    from objstore.takeover import McpdiffImport
     from objstore.terms import Progress, Seq, Unit
     from objstore.views import (
         Content,
@@ -52,9 +52,9 @@ if TYPE_CHECKING:
         EditView,
         ExternalChange,
         Seen,
-        StandingMarkers,
         State,
         StatusReport,
+        UnresolvedMarkers,
     )
 
 __all__ = ["Workspace"]
@@ -87,14 +87,14 @@ class Workspace:
         Raises FileMissing, PathReserved, StorePlaceTaken, PermissionRefused, and as `open`.
         """
         from objstore.founding import create_workspace
-        from objstore.room import keep_room
+        from objstore.room import reserve_space
 
         disk = disk or Disk()
         tree = Tree(root, is_real=is_real)
         try:
             create_workspace(tree.root, disk, tree.fd)
-            tree.see_there()
-            keep_room(tree.root, disk)
+            tree.require_in_place()
+            reserve_space(tree.root, disk)
         finally:
             tree.close()
         return cls.open(tree.root, disk, is_real=is_real)
@@ -141,13 +141,13 @@ class Workspace:
         self.close()
 
     @contextmanager
-    def telling(self, progress: Progress) -> Iterator[None]:
+    def reporting_progress(self, progress: Progress) -> Iterator[None]:
         """Have `progress` told how far long work is, in the thread that does it: looks, calls, decisions, series."""
         self._journal.progress = progress
         try:
             yield
         finally:
-            self._journal.progress = silent
+            self._journal.progress = ignore_progress
 
     # ---- files as they stand
 
@@ -231,10 +231,10 @@ class Workspace:
 
             large = large_files(self._journal.tree.confined(info.within), paths)
         if large:
-            from objstore.beforehand import foresee
+            from objstore.beforehand import prestore_large_files
 
             before_storing()
-            foresee(self._journal, large)
+            prestore_large_files(self._journal, large)
         if dry_run:
             with self._journal.session(dry_run=True, waiting=waiting) as (batch, _):
                 yield _call_type()(self._journal, batch, info)
@@ -274,19 +274,19 @@ class Workspace:
         with self._journal.reading():
             return naming.find_conversation(self._journal, spelling)
 
-    def names_like(self, kind: NameKind, spelling: str, limit: int) -> list[NameFound]:
+    def names_with_prefix(self, kind: NameKind, spelling: str, limit: int) -> list[NameSuggestion]:
         """Return up to `limit` names that begin with `spelling`, those most likely to be meant first."""
         from objstore import suggestions
 
         with self._journal.reading() as store:
-            return suggestions.names_like(store, kind, spelling, limit)
+            return suggestions.names_with_prefix(store, kind, spelling, limit)
 
-    def names_near(self, kind: NameKind, spelling: str, limit: int) -> list[str]:
+    def names_similar_to(self, kind: NameKind, spelling: str, limit: int) -> list[str]:
         """Return up to `limit` names that a mistyped `spelling` may have been meant for, the nearest first."""
         from objstore import suggestions
 
         with self._journal.reading() as store:
-            return suggestions.names_near(store, kind, spelling, limit)
+            return suggestions.names_similar_to(store, kind, spelling, limit)
 
     def find_state(self, spelling: str) -> State:
         """Return the recorded state that a spelling names. Raises NoSuchName, AmbiguousName, EditExpired."""
@@ -366,22 +366,22 @@ class Workspace:
         """Return the workspace at a glance."""
         from objstore import status
 
-        with self._journal.asking():
+        with self._journal.translating_index_errors():
             return status.report(self._journal)
 
     def external_changes(self) -> tuple[ExternalChange, ...]:
         """Return every recorded file that is not what the journal says."""
         from objstore import status
 
-        with self._journal.asking():
+        with self._journal.translating_index_errors():
             return status.external_changes(self._journal)
 
-    def markers(self) -> tuple[StandingMarkers, ...]:
+    def markers(self) -> tuple[UnresolvedMarkers, ...]:
         """Return the conflict markers that decisions wrote and that still stand in their files, by edit."""
         from objstore import status
 
         with self._journal.reading():
-            return status.standing_markers(self._journal)
+            return status.unresolved_markers(self._journal)
 
     # ---- what the store holds
 
@@ -449,9 +449,9 @@ class Workspace:
         Raises FileChanged where a folder of its path is a link by now, and what Call.write and Call.commit raise.
         """
         from objstore.outcomes import CallInfo
-        from objstore.spots import link_on
+        from objstore.spots import first_symlink_on
 
-        link = link_on(self._journal.tree, os.fsencode(state.path))
+        link = first_symlink_on(self._journal.tree, os.fsencode(state.path))
         if link:
             raise FileChanged(state.path, link)
         with self.call(CallInfo(tool="restore", origin=Origin.PERSON)) as call:
@@ -470,7 +470,7 @@ class Workspace:
         paths: Sequence[str] | None = None,
         *,
         ignored: bool = False,
-        limits: Limits | None = None,
+        limits: ScanLimits | None = None,
     ) -> Recorded:
         """Record each file that is not in its known state as an edit of one call, and return what was found.
 
@@ -485,31 +485,31 @@ class Workspace:
         from objstore import mending, recording
 
         def recorded() -> Recorded:
-            with self._journal.asking():
+            with self._journal.translating_index_errors():
                 return recording.record_changes(self._journal, info, paths, ignored=ignored, limits=limits)
 
-        return mending.going_on(self._journal, recorded)
+        return mending.rebuild_index_and_retry(self._journal, recorded)
 
-    def agent_calls(self) -> AgentCalls:
+    def agent_calls(self) -> HookSessions:
         """Return what is known of the calls that agents' own programs carry out in the workspace."""
-        from objstore.agentcalls import AgentCalls
+        from objstore.agentcalls import HookSessions
 
-        return AgentCalls(self._journal)
+        return HookSessions(self._journal)
 
     def take_snapshot(
-        self, path: str = "", *, who: str, title: str = "", limits: Limits | None = None
-    ) -> SnapshotTaken:
+        self, path: str = "", *, who: str, title: str = "", limits: ScanLimits | None = None
+    ) -> SnapshotResult:
         """Record what stands in a folder ("": the workspace). `who`: who asked for it; not empty.
 
         Raises SnapshotIncomplete, FileMissing, and what paths and Call.commit raise.
         """
         from objstore import mending, snapshot_create
 
-        def taken() -> SnapshotTaken:
-            with self._journal.asking():
+        def taken() -> SnapshotResult:
+            with self._journal.translating_index_errors():
                 return snapshot_create.create(self._journal, path, title=title, who=who, limits=limits)[0]
 
-        return mending.going_on(self._journal, taken)
+        return mending.rebuild_index_and_retry(self._journal, taken)
 
     def snapshots(self) -> list[SnapshotView]:
         """Return every snapshot that has not been deleted, oldest first."""
@@ -533,8 +533,8 @@ class Workspace:
             return list(snapshot_list.listing(self._journal, number))
 
     def snapshot_changes(
-        self, number: int, other: int | None = None, *, paths: Sequence[str] = (), limits: Limits | None = None
-    ) -> tuple[list[SnapshotChange], tuple[Passed, ...]]:
+        self, number: int, other: int | None = None, *, paths: Sequence[str] = (), limits: ScanLimits | None = None
+    ) -> tuple[list[SnapshotChange], tuple[SkippedPath, ...]]:
         """Return what differs between a snapshot and another (None: what stands there now), and what was passed over.
 
         With `paths`, at and below these. Raises NoSuchName, NotInSnapshot, SnapshotsApart, SnapshotIncomplete.
@@ -550,8 +550,8 @@ class Workspace:
         paths: Sequence[str] = (),
         *,
         dry_run: bool = False,
-        limits: Limits | None = None,
-    ) -> Restored:
+        limits: ScanLimits | None = None,
+    ) -> RestoreResult:
         """Bring back what a snapshot holds, or what it holds at and below `paths`, as one call of a person.
 
         Only what differs is written; files that came since are deleted, and what it does not cover is left alone.
@@ -578,7 +578,7 @@ class Workspace:
         """
         from objstore import snapshot_delete
 
-        with self._journal.asking():
+        with self._journal.translating_index_errors():
             return snapshot_delete.delete(self._journal, numbers, who=who)
 
     # ---- elsewhere
@@ -590,7 +590,7 @@ class Workspace:
         """
         from objstore.transfer import export_bundle
 
-        with self._journal.asking():
+        with self._journal.translating_index_errors():
             return export_bundle(self._journal, path, progress)
 
     def send_bundle(self, take: Callable[[bytes], None], progress: Progress | None = None) -> None:
@@ -600,20 +600,20 @@ class Workspace:
         """
         from objstore.transfer import send_bundle
 
-        with self._journal.asking():
+        with self._journal.translating_index_errors():
             send_bundle(self._journal, take, progress)
 
-    def take_over(
+    def import_mcpdiff_history(
         self, history: str, *, origin: str | None = None, partly: bool = False, dry_run: bool = False
-    ) -> TakenOver:
+    ) -> McpdiffImport:
         """Record what mcpdiff's history in the folder `history` tells of this workspace's files; none is written.
 
         `origin`: where the workspace stood when that was written; None: where it stands. `partly`: also where not
         everything can be taken over. Raises FileMissing, HistoryBroken, and what Call.commit raises.
         """
-        from objstore.takeover import take_over
+        from objstore.takeover import import_mcpdiff_history
 
-        return take_over(self._journal, history, origin=origin, partly=partly, dry_run=dry_run)
+        return import_mcpdiff_history(self._journal, history, origin=origin, partly=partly, dry_run=dry_run)
 
     def series(self, seqs: Sequence[Seq]) -> list[SeriesStep]:
         """Return what each of the edits that is live adds to all other live ones, in order.
@@ -652,9 +652,9 @@ class Workspace:
         cascade; if there is another one by now, that is the outcome. `dry_run`: only say what would happen.
         Raises NoSuchName, HistoryBroken and what Call.commit raises.
         """
-        from objstore.decisions import Request
+        from objstore.decisions import DecisionRequest
 
-        request = Request(
+        request = DecisionRequest(
             action=action,
             verdicts=dict.fromkeys(units, _STATUS_OF[action]),
             reason=reason,
@@ -687,9 +687,9 @@ class Workspace:
         as they are of other units. `seen`: how far the history went when a person looked; if anything was decided
         since, DecidedMeanwhile is raised.
         """
-        from objstore.decisions import Request
+        from objstore.decisions import DecisionRequest
 
-        request = Request(
+        request = DecisionRequest(
             action=Action.UNDO,
             who=who,
             on_external=on_external,
@@ -714,9 +714,9 @@ class Workspace:
 
         `seen`: as of `undo`.
         """
-        from objstore.decisions import Request
+        from objstore.decisions import DecisionRequest
 
-        request = Request(
+        request = DecisionRequest(
             action=Action.REDO,
             who=who,
             on_external=on_external,
@@ -782,14 +782,16 @@ class Workspace:
         from objstore import mending, pins
 
         wanted = tuple(edits), tuple(blobs)
-        return mending.going_on(self._journal, lambda: pins.pin(self._journal, *wanted, title=title, who=who))
+        return mending.rebuild_index_and_retry(
+            self._journal, lambda: pins.pin(self._journal, *wanted, title=title, who=who)
+        )
 
     def unpin(self, numbers: Iterable[int], *, who: str = "") -> list[PinView]:
         """Take pins out and return them. Raises NoSuchName, with none taken out, and what Call.commit raises."""
         from objstore import mending, pins
 
         wanted = tuple(numbers)
-        return mending.going_on(self._journal, lambda: pins.unpin(self._journal, wanted, who=who))
+        return mending.rebuild_index_and_retry(self._journal, lambda: pins.unpin(self._journal, wanted, who=who))
 
     def retention_limits(self) -> RetentionLimits:
         """Return the limits that settings give this workspace. Raises what Configuration.all raises."""
@@ -797,16 +799,16 @@ class Workspace:
 
         return limits_of(self.root)
 
-    def plan_collection(self, limits: RetentionLimits) -> CollectionPlan:
+    def plan_gc(self, limits: RetentionLimits) -> GcPlan:
         """Return what `collect` would do now. Raises StoreDamaged."""
         from objstore import collection
 
         with self._journal.reading():
-            return collection.plan_collection(self._journal, limits)
+            return collection.plan_gc(self._journal, limits)
 
     def collect(
         self, limits: RetentionLimits, *, who: str = "", thorough: bool = False, progress: Progress | None = None
-    ) -> Collected:
+    ) -> GcResult:
         """Let go what the limits let go, and take the bytes that nothing holds out of the store.
 
         `thorough`: all of them; else a segment is written anew only when enough of it is of no use. Readers and writers
@@ -815,14 +817,14 @@ class Workspace:
         """
         from objstore import collection
 
-        with self._journal.asking():
+        with self._journal.translating_index_errors():
             return collection.collect(self._journal, limits, who=who, thorough=thorough, progress=progress)
 
     def plan_repack(self, progress: Progress | None = None) -> RepackPlan:
         """Return what `repack` would come to now; it takes as long. Raises StoreDamaged, BlobDamaged, BlobMissing."""
         from objstore import repack
 
-        with self._journal.asking():
+        with self._journal.translating_index_errors():
             return repack.plan_repack(self._journal, progress)
 
     def repack(self, progress: Progress | None = None) -> Repacked:
@@ -834,8 +836,8 @@ class Workspace:
         """
         from objstore import mending, repack
 
-        with self._journal.asking():
-            return mending.with_sound_index(self._journal, lambda: repack.repack(self._journal, progress))[0]
+        with self._journal.translating_index_errors():
+            return mending.retry_with_rebuilt_index(self._journal, lambda: repack.repack(self._journal, progress))[0]
 
     def expire(self, limits: RetentionLimits, *, who: str = "", moment: int | None = None) -> bool:
         """Let go what the limits let go, and leave the bytes where they are; return whether that was all.
@@ -847,19 +849,19 @@ class Workspace:
 
         with self._journal.reading():
             plan = retention.plan_expiry(self._journal, limits, moment=moment)
-        with self._journal.asking():
+        with self._journal.translating_index_errors():
             return retention.expire(self._journal, plan, who=who) == plan.edit_count
 
-    def keep_documents(self) -> None:
+    def cache_documents(self) -> None:
         """Keep what reviews would else replay: files with long histories then open quickly. Raises HistoryBroken."""
         from objstore import replay
 
         with self._journal.reading():
-            replay.keep_documents(self._journal)
+            replay.cache_documents(self._journal)
 
     def next_edit(self) -> Seq:
         """Return the number that the next edit gets."""
-        with self._journal.mutex, self._journal.asking():
+        with self._journal.mutex, self._journal.translating_index_errors():
             return self._journal.store.next_seq()
 
     def plan_purge(self, *, blobs: Iterable[BlobId] = (), path: str = "") -> PurgePlan:
@@ -887,10 +889,10 @@ class Workspace:
         """
         from objstore import purge
 
-        with self._journal.asking():
+        with self._journal.translating_index_errors():
             return purge.purge(self._journal, blobs, force=force, who=who, progress=progress)
 
-    def follow_files(self) -> None:
+    def close_superseded_files(self) -> None:
         """See which of the store's files others have superseded: as long as one is open, its room is not free."""
         with self._journal.mutex:
             self._journal.store.log.refresh()
@@ -902,9 +904,9 @@ class Workspace:
 
     # ---- inside
 
-    def _outcome(self, request: Request) -> DecisionOutcome:
+    def _outcome(self, request: DecisionRequest) -> DecisionOutcome:
         from objstore import mending
         from objstore.decisions import decide
 
-        outcome, self._preview = mending.going_on(self._journal, lambda: decide(self._journal, request))
+        outcome, self._preview = mending.rebuild_index_and_retry(self._journal, lambda: decide(self._journal, request))
         return outcome

@@ -18,11 +18,11 @@ from objstore.errors import StoreLocked
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-__all__ = ["GAP_SECONDS", "POLL_SECONDS", "SOON_SECONDS", "WAIT_SECONDS", "WriterLock"]
+__all__ = ["BRIEF_WAIT_SECONDS", "GAP_SECONDS", "POLL_SECONDS", "WAIT_SECONDS", "WriterLock"]
 
 WAIT_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.001
-SOON_SECONDS: Final = 0.25
+BRIEF_WAIT_SECONDS: Final = 0.25
 """How long a lock may be waited for without filelock: to import it alone takes as long as ten edits."""
 
 GAP_SECONDS: Final = 0.000_2
@@ -51,7 +51,7 @@ class WriterLock:
     def acquire(self, seconds: float | None = None) -> None:
         """Take the lock, waiting for it up to so long (None: 30 s). Raises StoreLocked."""
         within = WAIT_SECONDS if seconds is None else seconds
-        soon = min(within, SOON_SECONDS)
+        soon = min(within, BRIEF_WAIT_SECONDS)
         if not self._take_free() and not self._take_soon(soon):
             self._wait(within - soon, within)
 

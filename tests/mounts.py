@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from shutil import which
 
-__all__ = ["dead_mount", "may_be_dead", "may_mount", "mounted_again", "small_disk"]
+__all__ = ["bind_mount", "can_mount", "can_mount_unreachable", "small_disk", "unreachable_mount"]
 
 
 @contextmanager
@@ -22,7 +22,7 @@ def small_disk(place: Path) -> Iterator[None]:
 
 
 @contextmanager
-def mounted_again(folder: Path, place: Path) -> Iterator[None]:
+def bind_mount(folder: Path, place: Path) -> Iterator[None]:
     """Mount a folder at another place too. Raises CalledProcessError where that is not permitted."""
     subprocess.run(["mount", "--bind", str(folder), str(place)], check=True, capture_output=True)
     try:
@@ -32,7 +32,7 @@ def mounted_again(folder: Path, place: Path) -> Iterator[None]:
 
 
 @contextmanager
-def dead_mount(place: Path) -> Iterator[None]:
+def unreachable_mount(place: Path) -> Iterator[None]:
     """Mount a file system at a folder whose server has gone: whatever looks there fails with ENOTCONN.
 
     Raises OSError where that is not permitted, or there is no FUSE.
@@ -51,16 +51,16 @@ def dead_mount(place: Path) -> Iterator[None]:
         subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
-def may_be_dead(place: Path) -> bool:
+def can_mount_unreachable(place: Path) -> bool:
     """Return whether such a file system can be mounted here."""
     try:
-        with dead_mount(place):
+        with unreachable_mount(place):
             return True
     except (AttributeError, OSError):
         return False
 
 
-def may_mount(place: Path) -> bool:
+def can_mount(place: Path) -> bool:
     if which("mount") is None or os.geteuid() != 0:
         return False
     try:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from objstore.opencalls import AgentCall, Claims
+from objstore.opencalls import AgentCall, CallAttribution
 from objstore.outcomes import NOBODY, CallInfo
 from objstore.values import replace
 
@@ -55,7 +55,7 @@ ASKED_AND_OVER = call("K", "f", asked=True, ended=1)
     ],
 )
 def test_a_change_is_whose_call_named_the_file(standing: list[AgentCall], whose: AgentCall | None) -> None:
-    assert Claims(standing).of("f", NOW) == (NOBODY if whose is None else whose.info)
+    assert CallAttribution(standing).of("f", NOW) == (NOBODY if whose is None else whose.info)
 
 
 @pytest.mark.parametrize(
@@ -75,15 +75,15 @@ def test_a_change_of_a_file_that_nobody_named_is_whose_call_alone_may_touch_any(
     standing: list[AgentCall], whose: AgentCall | None
 ) -> None:
     mine = CallInfo(tool="mine")
-    claims = Claims(standing)
+    claims = CallAttribution(standing)
     for found in (claims.of("h", NOW), claims.of_others(NOBODY, NOW), claims.of_others(mine, NOW)):
         assert found == (NOBODY if whose is None else whose.info)
 
 
 def test_where_no_call_may_touch_any_file_it_is_whose_it_is_otherwise() -> None:
     mine = CallInfo(tool="mine")
-    assert Claims([]).of_others(mine, NOW) == Claims([A, OTHER]).of_others(mine, NOW) == mine
-    assert Claims([A]).of("h", NOW) == Claims([A]).of_others(NOBODY, NOW) == NOBODY
+    assert CallAttribution([]).of_others(mine, NOW) == CallAttribution([A, OTHER]).of_others(mine, NOW) == mine
+    assert CallAttribution([A]).of("h", NOW) == CallAttribution([A]).of_others(NOBODY, NOW) == NOBODY
 
 
 @pytest.mark.parametrize(
@@ -94,13 +94,13 @@ def test_what_changed_before_a_call_began_or_after_it_was_over_is_not_its_doing(
     moment: int, tick: int, *, is_theirs: bool
 ) -> None:
     named, anywhere = (replace(each, since=10, ended=20) for each in (A, ANY))
-    assert Claims([named]).of("f", moment, tick) == (named.info if is_theirs else NOBODY)
-    assert Claims([anywhere]).of_others(NOBODY, moment, tick) == (anywhere.info if is_theirs else NOBODY)
-    assert Claims([named, ANY]).of("f", moment, tick) == (named if is_theirs else ANY).info
+    assert CallAttribution([named]).of("f", moment, tick) == (named.info if is_theirs else NOBODY)
+    assert CallAttribution([anywhere]).of_others(NOBODY, moment, tick) == (anywhere.info if is_theirs else NOBODY)
+    assert CallAttribution([named, ANY]).of("f", moment, tick) == (named if is_theirs else ANY).info
 
 
 def test_a_file_is_waited_for_that_nobody_named_who_is_known_to_run() -> None:
-    assert Claims(iter([A, OTHER, ANY])).named == ["f", "g"]
-    assert Claims([ASKED, ASKED_OTHER, ANY]).is_waited_for("f")
-    assert not Claims([ASKED, A]).is_waited_for("f")
-    assert not Claims([ASKED_AND_OVER, ASKED]).is_waited_for("f")
+    assert CallAttribution(iter([A, OTHER, ANY])).named == ["f", "g"]
+    assert CallAttribution([ASKED, ASKED_OTHER, ANY]).has_no_confirmed_call("f")
+    assert not CallAttribution([ASKED, A]).has_no_confirmed_call("f")
+    assert not CallAttribution([ASKED_AND_OVER, ASKED]).has_no_confirmed_call("f")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from objstore.diff import Hunk, Span, diff_lines, hunks_fit, hunks_from_spans, split_lines
-from objstore.hunks import FittedHunks, hunks_through, inserted_texts
+from objstore.hunks import VerifiedHunks, hunks_through, inserted_texts
 from objstore.lines import closed, lines_end
 
 texts = st.lists(st.sampled_from([b"", b"a", b"b", b"}", b"\r", b"\x00\xff"]), max_size=12).flatmap(
@@ -204,10 +204,10 @@ def test_what_texts_share_at_their_ends_is_told_by_their_spans(change: tuple[byt
 def test_hunks_are_known_to_fit_the_very_texts_that_they_were_made_from() -> None:
     before, after = b"a\nb\n", b"a\nB\n"
     hunks = hunks_from_spans(before, after, [Span(2, 3, 2, 3)])
-    assert FittedHunks.known(hunks, before, after) is hunks
-    assert FittedHunks.known(tuple(hunks), before, after) is None
+    assert VerifiedHunks.known(hunks, before, after) is hunks
+    assert VerifiedHunks.known(tuple(hunks), before, after) is None
     for others in [(before, bytes(bytearray(after))), (b"x\nb\n", after), (after, before)]:
-        assert FittedHunks.known(hunks, *others) is None
+        assert VerifiedHunks.known(hunks, *others) is None
 
 
 def test_spans_tell_equal_lines_apart() -> None:

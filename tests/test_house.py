@@ -179,12 +179,12 @@ def test_no_file_names_a_registry_host_or_a_path_of_one_machine() -> None:
 
 
 def test_every_module_says_in_its_first_line_what_it_is_for() -> None:
-    silent = []
+    ignore_progress = []
     for path in modules():
         docstring = ast.get_docstring(ast.parse(path.read_bytes()))
         if docstring is None or " " not in docstring.splitlines()[0]:
-            silent.append(str(path.relative_to(ROOT)))
-    assert silent == []
+            ignore_progress.append(str(path.relative_to(ROOT)))
+    assert ignore_progress == []
 
 
 def test_every_module_is_named_for_a_concept() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, reject, settings, strategies as st
 from objstore.diff import diff_lines
 from objstore.hunks import Hunk, hunks_fit
 from objstore.lines import closed, is_closed, split_lines
-from objstore.rebase import Clash, Passage, Rebased, compared, rebased
+from objstore.rebase import RebaseConflict, Rebased, TextStep, compared, rebased
 from objstore.values import replace
 from objstore.weave import Weave
 from tests.verdicts import set_live, units_of
@@ -25,9 +25,9 @@ def text(picture: str) -> bytes:
     return content[:-1] if is_open else content
 
 
-def carried(base: bytes, made: bytes, *versions: bytes, compared: bool = False) -> Rebased | Clash:
+def carried(base: bytes, made: bytes, *versions: bytes, compared: bool = False) -> Rebased | RebaseConflict:
     steps = [
-        Passage(hunks=diff_lines(old, new), after=new, compared=compared) for old, new in pairwise((base, *versions))
+        TextStep(hunks=diff_lines(old, new), after=new, compared=compared) for old, new in pairwise((base, *versions))
     ]
     return rebased(base, made, diff_lines(base, made), steps)
 
@@ -91,24 +91,24 @@ def test_the_same_lines_are_a_clash_that_names_them(
     base: str, made: str, now: str, clash: tuple[int, int, int, int, int]
 ) -> None:
     hunk, read_start, read_count, start, count = clash
-    assert carried(text(base), text(made), text(now)) == Clash(
+    assert carried(text(base), text(made), text(now)) == RebaseConflict(
         hunk=hunk, read_start=read_start, read_count=read_count, start=start, count=count
     )
 
 
 def test_an_insertion_needs_one_neighbour_however_many_steps_it_took() -> None:
     base, made = text("a b"), text("a x b")
-    assert isinstance(carried(base, made, text("A b"), text("A B")), Clash)
+    assert isinstance(carried(base, made, text("A b"), text("A B")), RebaseConflict)
 
 
 def test_a_clash_is_told_where_its_lines_are_at_the_end() -> None:
     found = carried(text("a b c"), text("a B c"), text("a x y c"), text("p q a x y c"))
-    assert found == Clash(hunk=1, read_start=2, read_count=1, start=4, count=2)
+    assert found == RebaseConflict(hunk=1, read_start=2, read_count=1, start=4, count=2)
 
 
 def test_a_clash_with_what_is_gone_stays_empty_whatever_comes_in_its_place() -> None:
     found = carried(text("a b c"), text("a B c"), text("a c"), text("a x y c"))
-    assert found == Clash(hunk=1, read_start=2, read_count=1, start=4, count=0)
+    assert found == RebaseConflict(hunk=1, read_start=2, read_count=1, start=4, count=0)
 
 
 def test_pieces_that_touch_are_one_hunk_and_others_are_not() -> None:
@@ -118,11 +118,13 @@ def test_pieces_that_touch_are_one_hunk_and_others_are_not() -> None:
 
 def test_later_steps_move_a_clash_or_take_it_in() -> None:
     base, made, first = text("a b c d e f"), text("a b C d e f"), text("a b X d e f")
-    assert carried(base, made, first, text("a b X d E f g")) == Clash(
+    assert carried(base, made, first, text("a b X d E f g")) == RebaseConflict(
         hunk=1, read_start=3, read_count=1, start=3, count=1
     )
-    assert carried(base, made, first, text("a Y Z e f")) == Clash(hunk=1, read_start=3, read_count=1, start=2, count=2)
-    assert carried(base, made, first, text("a b n X m d e f")) == Clash(
+    assert carried(base, made, first, text("a Y Z e f")) == RebaseConflict(
+        hunk=1, read_start=3, read_count=1, start=2, count=2
+    )
+    assert carried(base, made, first, text("a b n X m d e f")) == RebaseConflict(
         hunk=1, read_start=3, read_count=1, start=4, count=1
     )
 
@@ -143,12 +145,12 @@ def test_later_steps_move_a_clash_or_take_it_in() -> None:
     ],
 )
 def test_what_was_there_already_and_is_no_more_is_a_clash(base: str, made: str, later: tuple[str, ...]) -> None:
-    assert isinstance(carried(text(base), text(made), *map(text, later)), Clash)
+    assert isinstance(carried(text(base), text(made), *map(text, later)), RebaseConflict)
 
 
 def test_what_a_step_does_once_more_may_be_to_other_lines() -> None:
     base, made, now = text("a _ _ _ b"), text("a _ _ b"), text("a _ b")
-    assert isinstance(carried(base, made, made, now, compared=True), Clash)
+    assert isinstance(carried(base, made, made, now, compared=True), RebaseConflict)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +189,7 @@ def test_without_a_step_a_change_is_what_it_makes(base: str, made: str) -> None:
 
 def test_known_steps_tell_equal_lines_apart() -> None:
     base, made, now = text("s s s"), text("s S s"), text("s s")
-    step = Passage(hunks=(Hunk(2, 1, 2, 0),), after=now)
+    step = TextStep(hunks=(Hunk(2, 1, 2, 0),), after=now)
     found = rebased(base, made, diff_lines(base, made), [step])
     assert isinstance(found, Rebased)
     assert found.content == text("s S")
@@ -195,8 +197,8 @@ def test_known_steps_tell_equal_lines_apart() -> None:
 
 def test_known_hunks_that_take_out_different_lines_are_not_the_same_whatever_is_left() -> None:
     base, now = text("a b a b"), text("a b")
-    step = Passage(hunks=(Hunk(1, 2, 1, 0),), after=now)
-    assert isinstance(rebased(base, now, [Hunk(0, 2, 0, 0)], [step]), Clash)
+    step = TextStep(hunks=(Hunk(1, 2, 1, 0),), after=now)
+    assert isinstance(rebased(base, now, [Hunk(0, 2, 0, 0)], [step]), RebaseConflict)
 
 
 @pytest.mark.parametrize(
@@ -221,10 +223,10 @@ def test_known_hunks_that_take_out_different_lines_are_not_the_same_whatever_is_
 def test_a_comparison_can_not_tell_equal_lines_apart(
     base: str, hunk: Hunk, made: str, now: str, result: str | None
 ) -> None:
-    step = Passage(hunks=diff_lines(text(base), text(now)), after=text(now), compared=True)
+    step = TextStep(hunks=diff_lines(text(base), text(now)), after=text(now), compared=True)
     found = rebased(text(base), text(made), [hunk], [step])
     if result is None:
-        assert isinstance(found, Clash)
+        assert isinstance(found, RebaseConflict)
     else:
         assert isinstance(found, Rebased)
         assert found.content == text(result)
@@ -247,13 +249,13 @@ def test_a_change_that_was_found_by_comparison_can_not_tell_equal_lines_apart_ei
     base, made = text("k x } } e"), text("k x } e")
     lines = split_lines(base)
     now = b"".join([*lines[: meant.old_start], b"}\n" * meant.new_count, *lines[meant.old_end :]])
-    found = rebased(base, made, diff_lines(base, made), [Passage(hunks=(meant,), after=now)], is_compared=True)
+    found = rebased(base, made, diff_lines(base, made), [TextStep(hunks=(meant,), after=now)], is_compared=True)
     assert (found.content if isinstance(found, Rebased) else None) == (None if result is None else text(result))
 
 
 def test_an_insertion_beside_an_equal_line_has_that_for_a_neighbour() -> None:
     base, made, now = text("a _ b"), text("a _ _ b"), text("A _ B")
-    step = Passage(hunks=diff_lines(base, now), after=now)
+    step = TextStep(hunks=diff_lines(base, now), after=now)
     found = rebased(base, made, diff_lines(base, made), [step], is_compared=True)
     assert isinstance(found, Rebased)
     assert found.content == text("A _ _ B")
@@ -264,7 +266,7 @@ def test_hunks_of_a_comparison_that_slide_over_the_same_lines_are_one() -> None:
     hunks = diff_lines(base, made)
     assert len(hunks) == 2
     assert rebased(base, made, hunks, compared(base, made), is_compared=True) == Rebased(content=made, hunks=())
-    assert isinstance(rebased(base, text("a a b"), hunks[:1], compared(base, made)), Clash)
+    assert isinstance(rebased(base, text("a a b"), hunks[:1], compared(base, made)), RebaseConflict)
 
 
 @pytest.mark.parametrize(
@@ -277,8 +279,8 @@ def test_hunks_of_a_comparison_that_slide_over_the_same_lines_are_one() -> None:
 def test_what_a_step_did_once_answers_for_one_part_of_a_change(
     base: str, hunks: list[Hunk], made: str, now: str
 ) -> None:
-    step = Passage(hunks=diff_lines(text(base), text(now)), after=text(now), compared=True)
-    assert isinstance(rebased(text(base), text(made), hunks, [step]), Clash)
+    step = TextStep(hunks=diff_lines(text(base), text(now)), after=text(now), compared=True)
+    assert isinstance(rebased(text(base), text(made), hunks, [step]), RebaseConflict)
 
 
 @pytest.mark.parametrize(
@@ -293,21 +295,21 @@ def test_what_a_step_made_alike_and_did_more_to_is_a_clash_as_it_is_in_two_steps
     base: str, made: str, now: str, meant: tuple[Hunk, ...]
 ) -> None:
     change = text(base), text(made), diff_lines(text(base), text(made))
-    at_once = Passage(hunks=meant, after=text(now))
-    assert isinstance(rebased(*change, [at_once], is_compared=True), Clash)
+    at_once = TextStep(hunks=meant, after=text(now))
+    assert isinstance(rebased(*change, [at_once], is_compared=True), RebaseConflict)
     out = next(hunk for hunk in meant if hunk.old_count)
     more = next(hunk for hunk in meant if hunk.new_count)
-    alone = Passage(hunks=(Hunk(out.old_start, out.old_count, out.old_start, 0),), after=text(made))
+    alone = TextStep(hunks=(Hunk(out.old_start, out.old_count, out.old_start, 0),), after=text(made))
     line = 0 if more.old_start <= out.old_start else more.new_start
-    then = Passage(hunks=(Hunk(line, 0, line, more.new_count),), after=text(now))
-    assert isinstance(rebased(*change, [alone, then], is_compared=True), Clash)
+    then = TextStep(hunks=(Hunk(line, 0, line, more.new_count),), after=text(now))
+    assert isinstance(rebased(*change, [alone, then], is_compared=True), RebaseConflict)
 
 
 def test_what_a_step_did_directly_below_what_it_made_alike_is_no_clash_as_it_is_none_in_two_steps() -> None:
     change = text("s s t"), text("s t"), [Hunk(0, 1, 0, 0)]
-    at_once = Passage(hunks=(Hunk(0, 1, 0, 0), Hunk(2, 1, 1, 1)), after=text("s u"))
-    alone = Passage(hunks=(Hunk(0, 1, 0, 0),), after=text("s t"))
-    then = Passage(hunks=(Hunk(1, 1, 1, 1),), after=text("s u"))
+    at_once = TextStep(hunks=(Hunk(0, 1, 0, 0), Hunk(2, 1, 1, 1)), after=text("s u"))
+    alone = TextStep(hunks=(Hunk(0, 1, 0, 0),), after=text("s t"))
+    then = TextStep(hunks=(Hunk(1, 1, 1, 1),), after=text("s u"))
     found = rebased(*change, [at_once], is_compared=True)
     assert isinstance(found, Rebased)
     assert found.content == text("s u")
@@ -316,7 +318,7 @@ def test_what_a_step_did_directly_below_what_it_made_alike_is_no_clash_as_it_is_
 
 def test_a_part_of_a_change_that_a_step_made_alike_leaves_the_other_to_be_done() -> None:
     base, made, now = text("s s"), text("s s s"), text("s")
-    step = Passage(hunks=diff_lines(base, now), after=now, compared=True)
+    step = TextStep(hunks=diff_lines(base, now), after=now, compared=True)
     found = rebased(base, made, [Hunk(0, 1, 0, 0), Hunk(2, 0, 1, 2)], [step])
     assert isinstance(found, Rebased)
     assert found.content == made
@@ -332,9 +334,9 @@ def test_what_was_made_alike_and_taken_back_is_a_clash_whichever_of_equal_lines_
     hunk, back = Hunk(1, 0, 1, 1), Hunk(line, 1, line, 0)
     if b"}" in base:
         base, made, hunk, back = made, base, Hunk(1, 1, 1, 0), Hunk(line, 0, line, 1)
-    there = Passage(hunks=diff_lines(base, made), after=made, compared=True)
+    there = TextStep(hunks=diff_lines(base, made), after=made, compared=True)
     assert rebased(base, made, [hunk], [there]) == Rebased(content=made, hunks=())
-    assert isinstance(rebased(base, made, [hunk], [there, Passage(hunks=(back,), after=base)]), Clash)
+    assert isinstance(rebased(base, made, [hunk], [there, TextStep(hunks=(back,), after=base)]), RebaseConflict)
 
 
 @pytest.mark.parametrize(
@@ -348,24 +350,24 @@ def test_what_was_made_alike_and_taken_back_is_a_clash_whichever_of_equal_lines_
 def test_what_a_step_did_to_what_another_had_done_may_not_be_the_same(
     hunk: Hunk, made: str, steps: list[tuple[str, Hunk | None]]
 ) -> None:
-    before, passages = text("a _ b"), []
+    before, text_steps = text("a _ b"), []
     for after, meant in steps:
         hunks = (meant,) if meant else diff_lines(before, text(after))
-        passages.append(Passage(hunks=hunks, after=text(after), compared=meant is None))
+        text_steps.append(TextStep(hunks=hunks, after=text(after), compared=meant is None))
         before = text(after)
-    assert isinstance(rebased(text("a _ b"), text(made), [hunk], passages), Clash)
+    assert isinstance(rebased(text("a _ b"), text(made), [hunk], text_steps), RebaseConflict)
 
 
 def test_what_a_step_took_out_may_be_what_another_had_put_in_anywhere_in_equal_lines() -> None:
     # A comparison says "b x" above "b"; it may have been "x b" below.
     steps = text("z b x b b"), text("z b x b")
-    assert isinstance(carried(text("z b b"), text("z b"), *steps, compared=True), Clash)
+    assert isinstance(carried(text("z b b"), text("z b"), *steps, compared=True), RebaseConflict)
 
 
 @pytest.mark.parametrize("line", [1, 2])
 def test_the_final_newline_of_equal_lines_goes_with_the_change_wherever_it_took_one_out(line: int) -> None:
     base, made, now = text("c d d"), text("c d ."), text("u c d")
-    step = Passage(hunks=diff_lines(base, now), after=now, compared=True)
+    step = TextStep(hunks=diff_lines(base, now), after=now, compared=True)
     found = rebased(base, made, [Hunk(line, 1, line, 0)], [step])
     assert isinstance(found, Rebased)
     assert found.content == text("u c d .")
@@ -382,7 +384,7 @@ def test_the_final_newline_of_equal_lines_goes_with_the_change_wherever_it_took_
 def test_hunks_with_lines_that_stay_are_carried_over_too(
     base: str, hunk: Hunk, made: str, now: str, result: str
 ) -> None:
-    step = Passage(hunks=diff_lines(text(base), text(now)), after=text(now), compared=True)
+    step = TextStep(hunks=diff_lines(text(base), text(now)), after=text(now), compared=True)
     found = rebased(text(base), text(made), [hunk], [step])
     assert isinstance(found, Rebased)
     assert found.content == text(result)
@@ -390,7 +392,7 @@ def test_hunks_with_lines_that_stay_are_carried_over_too(
 
 def test_what_was_put_between_two_lines_that_the_change_takes_out_is_a_clash() -> None:
     steps = text("a d g b"), text("a d u g b")
-    assert carried(text("a d f g b"), text("a f b"), *steps) == Clash(
+    assert carried(text("a d f g b"), text("a f b"), *steps) == RebaseConflict(
         hunk=2, read_start=4, read_count=1, start=3, count=1
     )
     assert isinstance(carried(text("a d f g b"), text("a f g b"), *steps), Rebased)
@@ -411,7 +413,7 @@ def test_which_of_equal_lines_a_comparison_names_makes_no_difference(data: st.Da
         hunks = [Hunk(hunk.new_start, 0, hunk.old_start, count) for hunk in hunks]
     made = data.draw(st.one_of(versions(base, "abm"), st.just(now)))
     found = [
-        rebased(base, made, diff_lines(base, made), [Passage(hunks=(hunk,), after=now, compared=True)])
+        rebased(base, made, diff_lines(base, made), [TextStep(hunks=(hunk,), after=now, compared=True)])
         for hunk in hunks
         if hunks_fit(base, now, (hunk,))
     ]
@@ -456,14 +458,14 @@ def test_what_is_carried_over_is_what_the_weave_shows(data: st.DataObject) -> No
     if rewrites_last and is_closed(made) is is_closed(base) is not is_closed(steps[-1]):
         # Here the change leaves the end as they made it; to the weave the line is the change's with its end.
         shown, found = closed(shown), replace(found, content=closed(found.content))
-    if not all(unit.ending[0].shown for unit in units_of(weave) if unit.is_ender):
+    if not all(unit.ending[0].shown for unit in units_of(weave) if unit.sets_final_newline):
         # The line of which one side said how it ends is gone by the other: here its word goes with it, while to the
         # weave it still holds for the text.
         shown, found = closed(shown), replace(found, content=closed(found.content))
     assert shown == found.content
 
 
-Cut: TypeAlias = tuple[int, int, str]
+NewChunk: TypeAlias = tuple[int, int, str]
 """Where lines give way, how many, and the letters that take their place."""
 
 Line: TypeAlias = tuple[str, str]
@@ -471,9 +473,9 @@ Line: TypeAlias = tuple[str, str]
 
 
 @st.composite
-def cuts(draw: st.DrawFn, lines: list[Line], letters: str) -> list[Cut]:
+def cuts(draw: st.DrawFn, lines: list[Line], letters: str) -> list[NewChunk]:
     """Return one or two cuts that do not touch, and none whose ends stay as they are."""
-    found: list[Cut] = []
+    found: list[NewChunk] = []
     at = 0
     for _ in range(draw(st.integers(1, 2))):
         if at > len(lines):
@@ -488,7 +490,7 @@ def cuts(draw: st.DrawFn, lines: list[Line], letters: str) -> list[Cut]:
     return found
 
 
-def made_of(lines: list[Line], found: list[Cut], whose: str) -> tuple[list[Line], list[Hunk]]:
+def made_of(lines: list[Line], found: list[NewChunk], whose: str) -> tuple[list[Line], list[Hunk]]:
     """Return the lines that cuts make of others, and the hunks that lead there."""
     made: list[Line] = []
     hunks: list[Hunk] = []
@@ -523,8 +525,8 @@ def letters_of(lines: Iterable[Line]) -> Counter[str]:
 def test_lines_that_go_beside_what_both_put_in_may_be_those() -> None:
     # "a" stood below "b a", which a comparison takes for "b" above it and the change's own "a b" below.
     base, first, last = b"a\n", b"b\na\na\nb\n", b"a\nb\n"
-    passages = (*compared(base, first), Passage(hunks=(Hunk(0, 2, 0, 0),), after=last))
-    assert isinstance(rebased(base, b"a\na\nb\n", (Hunk(1, 0, 1, 2),), passages), Clash)
+    text_steps = (*compared(base, first), TextStep(hunks=(Hunk(0, 2, 0, 0),), after=last))
+    assert isinstance(rebased(base, b"a\na\nb\n", (Hunk(1, 0, 1, 2),), text_steps), RebaseConflict)
 
 
 @settings(max_examples=settings().max_examples * 4)
@@ -542,14 +544,14 @@ def test_whatever_is_carried_over_both_sides_have_what_they_wanted(data: st.Data
     if is_compared:
         hunks = list(diff_lines(spelt(base), spelt(made)))
         made = as_compared(base, made, hunks, "change")
-    passages, now = [], base
+    text_steps, now = [], base
     for _ in range(data.draw(st.integers(1, 3))):
         after, meant = made_of(now, data.draw(cuts(now, "abt")), "step")
         is_guessed = data.draw(st.booleans())
         found_hunks = diff_lines(spelt(now), spelt(after)) if is_guessed else tuple(meant)
-        passages.append(Passage(hunks=found_hunks, after=spelt(after), compared=is_guessed))
+        text_steps.append(TextStep(hunks=found_hunks, after=spelt(after), compared=is_guessed))
         now = as_compared(now, after, found_hunks, "step") if is_guessed else after
-    found = rebased(spelt(base), spelt(made), hunks, passages, is_compared=is_compared)
+    found = rebased(spelt(base), spelt(made), hunks, text_steps, is_compared=is_compared)
     if not isinstance(found, Rebased):
         reject()
     assert hunks_fit(spelt(now), found.content, found.hunks)
@@ -570,7 +572,7 @@ def test_what_two_did_to_a_run_of_equal_lines_is_done_once_or_refused(data: st.D
     count = data.draw(st.integers(1, 5))
     run: list[Line] = [(f"base {number}", "s") for number in range(count)]
 
-    def of_run() -> list[Cut]:
+    def of_run() -> list[NewChunk]:
         if data.draw(st.booleans()):
             return data.draw(cuts(run, "s").filter(bool))
         return [(data.draw(st.integers(0, count)), 0, "s" * data.draw(st.integers(1, 3)))]
@@ -588,7 +590,7 @@ def test_what_two_did_to_a_run_of_equal_lines_is_done_once_or_refused(data: st.D
         hunks = list(diff_lines(whole, wanted))
     if is_step:
         step = list(diff_lines(whole, after))
-    passage = Passage(hunks=tuple(step), after=after, compared=is_step)
+    passage = TextStep(hunks=tuple(step), after=after, compared=is_step)
     found = rebased(whole, wanted, hunks, [passage], is_compared=is_change)
     ours_more, theirs_more = len(made) - count, len(now) - count
     if ours_more == theirs_more and len(hunks) == len(step) == 1:

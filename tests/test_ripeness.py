@@ -8,24 +8,25 @@ text as it was. Under each edit stands the number of the step from which on it m
 import pytest
 from hypothesis import given, strategies as st
 
-from objstore.ripeness import GONE, UNRIPE, AgedEdit, Touch, between, ripeness
+from objstore.ripeness import GONE, NOT_ELIGIBLE, AgedEdit, DatedDecision, between, expiry_times
 
 
 def drawn(journal: str) -> str:
     """Return the picture of when each edit of the journal is ripe."""
     edits: list[AgedEdit] = []
-    touches: list[Touch] = []
+    dated_decisions: list[DatedDecision] = []
     for at, step in enumerate(journal, 1):
         if step in "eE":
             edits.append(AgedEdit(len(edits) + 1, 1, at, at, step == "e"))
         elif step in "abc":
-            touches.append(Touch(len(touches) + 1, at, at, ["_abc".index(step)], []))
+            dated_decisions.append(DatedDecision(len(dated_decisions) + 1, at, at, ["_abc".index(step)], []))
         elif step.isdigit():
-            touches.append(Touch(len(touches) + 1, at, at, [int(step)], [int(step)]))
-    ripe = ripeness(edits, touches, len(edits), len(touches))
+            dated_decisions.append(DatedDecision(len(dated_decisions) + 1, at, at, [int(step)], [int(step)]))
+    ripe = expiry_times(edits, dated_decisions, len(edits), len(dated_decisions))
     moments = iter(ripe.edits.since[1:])
     return "".join(
-        ("-" if (moment := next(moments)) == UNRIPE else f"{moment:x}") if step in "eE" else " " for step in journal
+        ("-" if (moment := next(moments)) == NOT_ELIGIBLE else f"{moment:x}") if step in "eE" else " "
+        for step in journal
     ).rstrip()
 
 
@@ -61,20 +62,20 @@ def test_pictures(journal: str, ripe: str) -> None:
 
 def test_a_decision_goes_with_the_last_edit_that_it_named() -> None:
     edits = [AgedEdit(1, 1, 10, 1, True), AgedEdit(2, 2, 20, 2, True), AgedEdit(3, 3, 30, 3, False)]  # noqa: FBT003 -- a row
-    touches = [
-        Touch(1, 40, 4, [1, 2], []),
-        Touch(2, 50, 5, [1], [1]),
-        Touch(3, 60, 6, [1, 3], []),
-        Touch(4, 70, 7, [], []),
+    dated_decisions = [
+        DatedDecision(1, 40, 4, [1, 2], []),
+        DatedDecision(2, 50, 5, [1], [1]),
+        DatedDecision(3, 60, 6, [1, 3], []),
+        DatedDecision(4, 70, 7, [], []),
     ]
-    ripe = ripeness(edits, touches, 3, 4)
-    assert list(ripe.edits.since) == [GONE, 60, 40, UNRIPE]
-    assert list(ripe.decisions.since) == [GONE, 60, 60, UNRIPE, 70]
+    ripe = expiry_times(edits, dated_decisions, 3, 4)
+    assert list(ripe.edits.since) == [GONE, 60, 40, NOT_ELIGIBLE]
+    assert list(ripe.decisions.since) == [GONE, 60, 60, NOT_ELIGIBLE, 70]
     assert (between(ripe.edits.since, GONE, 59), between(ripe.decisions.since, GONE, 59)) == ([2], [])
     assert (between(ripe.edits.since, GONE, 60), between(ripe.decisions.since, GONE, 60)) == ([1, 2], [1, 2])
     # The oldest edits go first, whenever they were decided.
-    assert list(ripe.edits.made) == [GONE, 10, 20, UNRIPE]
-    assert list(ripe.decisions.made)[1:4] == [20, 10, UNRIPE]
+    assert list(ripe.edits.made) == [GONE, 10, 20, NOT_ELIGIBLE]
+    assert list(ripe.decisions.made)[1:4] == [20, 10, NOT_ELIGIBLE]
 
 
 STEPS = st.lists(st.sampled_from("eeeE123."), max_size=12)
@@ -94,8 +95,8 @@ def test_what_goes_is_a_beginning_that_no_later_decision_reached_into(journal: l
         elif step.isdigit():
             decided.append((at, int(step)))
     rows = [AgedEdit(seq, 1, at, at, free) for seq, (at, free) in enumerate(made, 1)]
-    touches = [Touch(number, at, at, [seq], [seq]) for number, (at, seq) in enumerate(decided, 1)]
-    ripe = ripeness(rows, touches, len(rows), len(touches))
+    dated_decisions = [DatedDecision(number, at, at, [seq], [seq]) for number, (at, seq) in enumerate(decided, 1)]
+    ripe = expiry_times(rows, dated_decisions, len(rows), len(dated_decisions))
 
     def may_go(count: int) -> bool:
         """Return whether the first `count` edits may go, as the rule says it."""

@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from objstore.runorder import RunOrder
-from objstore.runs import Run, Unit, UnitIndex
+from objstore.runorder import RunList
+from objstore.runs import Run, UnitIndex, WeaveUnit
 
 STEPS = 150
 
@@ -18,9 +18,9 @@ class Listed:
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
-        self.order = RunOrder()
+        self.order = RunList()
         self.runs: list[Run] = []
-        self.watchers: list[Unit] = []
+        self.watchers: list[WeaveUnit] = []
         self.count = 0
         self.line = 0
 
@@ -31,7 +31,7 @@ class Listed:
         lines = self.random.choice([0, 1, 1, 2, 5])
         self.count += 1
         text = b"".join(b"%d.%d\n" % (self.count, line) for line in range(lines))
-        run = Unit(UnitIndex(self.count), UnitIndex(self.count)).put_in(text)
+        run = WeaveUnit(UnitIndex(self.count), UnitIndex(self.count)).new_run(text)
         run.shown = self.random.random() < 0.7
         return run
 
@@ -70,7 +70,7 @@ class Listed:
         self.order.show(run, shown=not run.shown)
 
     def watch(self) -> None:
-        unit = Unit(UnitIndex(0), UnitIndex(0))
+        unit = WeaveUnit(UnitIndex(0), UnitIndex(0))
         unit.gap = self.stretch_of_two()
         self.order.watch(unit)
         assert unit.watches
@@ -180,7 +180,7 @@ class Listed:
         assert not line or (above is not None and above.lines)
         if line + 1 < len(starts):
             count = self.random.randrange(1, len(starts) - line)
-            found = self.order.stretch(line, count)
+            found = self.order.runs_at(line, count)
             self.resync()
             assert self.text == text
             assert b"".join(run.text for run in found) == text[starts[line] : starts[line + count]]
@@ -212,7 +212,7 @@ def test_an_order_is_what_it_was_when_it_is_taken_up_again(monkeypatch: pytest.M
     listed = Listed(seed)
     for _ in range(STEPS // 2):
         listed.step()
-    listed.order = RunOrder(listed.order.divided())
+    listed.order = RunList(listed.order.divided())
     listed.agree()
     for _ in range(STEPS // 2):
         listed.step()

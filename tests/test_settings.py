@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from objstore.settings import SETTINGS, Kind, stored_value, value_of
+from objstore.settings import SETTINGS, SettingKind, stored_value, value_of
 
 NUMBERED = {
     "30d": 30 * 86_400,
@@ -29,47 +29,47 @@ SENSELESS: list[object] = ["", "30", "30x", "d", "-1d", "1e3s", "1..5h", "٣d", 
 
 @pytest.mark.parametrize(("spelling", "value"), NUMBERED.items())
 def test_an_age_is_a_number_with_a_unit(spelling: str, value: int | None) -> None:
-    assert value_of(Kind.AGE, spelling) == value
+    assert value_of(SettingKind.AGE, spelling) == value
 
 
 @pytest.mark.parametrize(("spelling", "value"), SIZED.items())
 def test_a_size_is_bytes_in_toml_or_a_number_with_a_unit(spelling: object, value: int | None) -> None:
-    assert value_of(Kind.SIZE, spelling) == value
+    assert value_of(SettingKind.SIZE, spelling) == value
 
 
 @pytest.mark.parametrize("given", SENSELESS)
 def test_what_is_no_age_is_refused_with_how_it_is_spelt(given: object) -> None:
     with pytest.raises(ValueError, match="as in 30d, or never"):
-        value_of(Kind.AGE, given)
+        value_of(SettingKind.AGE, given)
 
 
 @pytest.mark.parametrize("given", [-1, 2**63, "100", "2 GX", "1e9", 1.5, "never", False, "0x10"])
 def test_what_is_no_size_is_refused_with_how_it_is_spelt(given: object) -> None:
     with pytest.raises(ValueError, match="as in 2GB, or unlimited"):
-        value_of(Kind.SIZE, given)
+        value_of(SettingKind.SIZE, given)
 
 
 @pytest.mark.parametrize(
     ("kind", "given", "most"),
     [
-        (Kind.SIZE, "99999999999999TB", "bytes, or unlimited"),
-        (Kind.SIZE, f"{2**63}B", "bytes, or unlimited"),
-        (Kind.SIZE, f"{2**63}.5 kB", "bytes, or unlimited"),
-        (Kind.AGE, "999999999999999999w", "seconds, or never"),
+        (SettingKind.SIZE, "99999999999999TB", "bytes, or unlimited"),
+        (SettingKind.SIZE, f"{2**63}B", "bytes, or unlimited"),
+        (SettingKind.SIZE, f"{2**63}.5 kB", "bytes, or unlimited"),
+        (SettingKind.AGE, "999999999999999999w", "seconds, or never"),
     ],
 )
-def test_of_what_is_too_much_it_is_said_how_much_there_may_be(kind: Kind, given: str, most: str) -> None:
+def test_of_what_is_too_much_it_is_said_how_much_there_may_be(kind: SettingKind, given: str, most: str) -> None:
     with pytest.raises(ValueError, match=f"^at most {2**63 - 1} {most}$"):
         value_of(kind, given)
-    assert value_of(Kind.SIZE, f"{2**63 - 1}B") == 2**63 - 1
+    assert value_of(SettingKind.SIZE, f"{2**63 - 1}B") == 2**63 - 1
 
 
 def test_a_switch_is_on_or_off() -> None:
-    assert [value_of(Kind.SWITCH, word) for word in ("on", "TRUE", True, "1")] == [True] * 4
-    assert [value_of(Kind.SWITCH, word) for word in ("off", "no", False, "0")] == [False] * 4
+    assert [value_of(SettingKind.SWITCH, word) for word in ("on", "TRUE", True, "1")] == [True] * 4
+    assert [value_of(SettingKind.SWITCH, word) for word in ("off", "no", False, "0")] == [False] * 4
     for word in ("maybe", "", 1, None):
         with pytest.raises(ValueError, match="on or off"):
-            value_of(Kind.SWITCH, word)
+            value_of(SettingKind.SWITCH, word)
 
 
 def test_every_default_is_a_value_of_its_kind() -> None:
@@ -80,4 +80,6 @@ def test_every_default_is_a_value_of_its_kind() -> None:
 @given(number=st.integers(0, 10**9), unit=st.sampled_from(["s", "min", "h", "d", "w"]))
 def test_what_is_written_down_is_read_as_it_was_meant(number: int, unit: str) -> None:
     spelling = f"{number}{unit}"
-    assert value_of(Kind.AGE, stored_value(Kind.AGE, f" {spelling}\n")) == value_of(Kind.AGE, spelling)
+    assert value_of(SettingKind.AGE, stored_value(SettingKind.AGE, f" {spelling}\n")) == value_of(
+        SettingKind.AGE, spelling
+    )

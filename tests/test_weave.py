@@ -602,11 +602,11 @@ def test_a_mode_is_without_its_file_once_the_last_line_is_gone() -> None:
     h = with_mode(history("-", "a", "a b"))
     creation, line, mode = (h.edits[edit][-1] for edit in (1, 2, 3))
     set_live(h.weave, {creation: False})
-    assert not h.weave.is_failing(mode)  # a line still stands there, for want of what it stands in
+    assert not h.weave.has_conflict(mode)  # a line still stands there, for want of what it stands in
     set_live(h.weave, {line: False})
-    assert h.weave.is_failing(mode)
+    assert h.weave.has_conflict(mode)
     set_live(h.weave, {line: True})
-    assert not h.weave.is_failing(mode)
+    assert not h.weave.has_conflict(mode)
 
 
 def test_a_conflict_does_not_name_lines_that_a_deletion_never_saw() -> None:

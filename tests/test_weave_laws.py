@@ -21,8 +21,8 @@ from tests.verdicts import set_live, units_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from objstore.conflicts import Finding
-    from objstore.runs import Run, Unit
+    from objstore.conflicts import ConflictFinding
+    from objstore.runs import Run, WeaveUnit
 
 LINES = [b"", b"a", b"b", b"c", b"\r", b"d\r", b"\x00", b"\xff\xfe"]
 
@@ -335,13 +335,13 @@ def test_what_is_remembered_of_a_stretch_rewritten_over_and_over_is_what_is_foun
             assert remembered(weave) == found_anew(weave)
 
 
-def remembered(weave: Weave) -> dict[Unit, list[Finding]]:
+def remembered(weave: Weave) -> dict[WeaveUnit, list[ConflictFinding]]:
     return weave._findings  # noqa: SLF001 - not shown otherwise
 
 
-def found_anew(weave: Weave) -> dict[Unit, list[Finding]]:
+def found_anew(weave: Weave) -> dict[WeaveUnit, list[ConflictFinding]]:
     """Return what is found of each unit if nothing is remembered of it; it is remembered on as it was."""
-    found: dict[Unit, list[Finding]] = {}
+    found: dict[WeaveUnit, list[ConflictFinding]] = {}
     for unit in units_of(weave):
         checked, unit.checked = unit.checked, None
         found[unit] = findings(unit, weave._order)  # noqa: SLF001 - not shown otherwise
@@ -349,16 +349,16 @@ def found_anew(weave: Weave) -> dict[Unit, list[Finding]]:
     return {unit: those for unit, those in found.items() if those}
 
 
-def stands_back(unit: Unit) -> bool:
+def stands_back(unit: WeaveUnit) -> bool:
     undone = unit.undoes
     return undone is not None and not undone.live and all(a.live or stands_back(a) for a in unit.restores)
 
 
-def bare(unit: Unit) -> int:
+def bare(unit: WeaveUnit) -> int:
     return 0 if unit.live else sum(run.shown or returns(run.inserter) is not None for run in unit.taken)
 
 
-def returns(unit: Unit) -> Unit | None:
+def returns(unit: WeaveUnit) -> WeaveUnit | None:
     if unit.live and not stands_back(unit):
         return None
     if bare(unit):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from objstore.runs import Unit
+    from objstore.runs import WeaveUnit
     from objstore.weave import UnitIndex, Weave, WeaveConflict
 
 __all__ = ["set_live", "units_of"]
@@ -19,6 +19,6 @@ def set_live(weave: Weave, changes: Mapping[UnitIndex, bool]) -> tuple[WeaveConf
     return weave.conflicts()
 
 
-def units_of(weave: Weave) -> list[Unit]:
+def units_of(weave: Weave) -> list[WeaveUnit]:
     """Return the units of which anything is known."""
     return [unit for unit in weave._units if unit is not None]  # noqa: SLF001 - not shown otherwise

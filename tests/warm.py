@@ -26,7 +26,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
-__all__ = ["Ended", "Starter", "warm"]
+__all__ = ["ForkServer", "ProcessResult", "forked_program"]
 
 REPOSITORY: Final = Path(__file__).resolve().parents[1]
 LAUNCHER: Final = Path(__file__).with_name("launcher.py")
@@ -42,7 +42,7 @@ PIECE: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class ProcessResult:
     """How a process ended."""
 
     status: int  # as subprocess has it: of a signal, its number below 0
@@ -54,18 +54,18 @@ class Ended:
 
 
 @functools.cache
-def warm(program: str, begun_by: tuple[str, ...] = ()) -> "Starter":
+def forked_program(program: str, begun_by: tuple[str, ...] = ()) -> "ForkServer":
     """Return what starts `cli` or `mcptools`, for as long as this process lives.
 
     `begun_by`: a command that takes something from the process and becomes what the words behind it say; whatever is
     started is without that too.
     """
-    starter = Starter(program, begun_by)
+    starter = ForkServer(program, begun_by)
     atexit.register(starter.close)
     return starter
 
 
-class Starter:
+class ForkServer:
     """Starts processes of one program."""
 
     def __init__(self, program: str, begun_by: tuple[str, ...] = ()) -> None:
@@ -98,7 +98,7 @@ class Starter:
 
     def run(
         self, words: Sequence[str], *, folder: Path, environment: Mapping[str, str], stdin: bytes, patience: float
-    ) -> Ended:
+    ) -> ProcessResult:
         """Run the program with nothing but pipes around it, and wait for its end, but not for ever."""
         pipes = [os.pipe() for _ in range(3)]
         theirs = [pipes[0][0], pipes[1][1], pipes[2][1]]
@@ -121,7 +121,7 @@ class Starter:
                     os.kill(pid, signal.SIGKILL)
                     raise
             written.result()
-        return Ended(status=status, out=out.result(), err=err.result())
+        return ProcessResult(status=status, out=out.result(), err=err.result())
 
 
 def _read(fd: int) -> bytes:

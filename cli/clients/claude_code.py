@@ -13,18 +13,18 @@ from typing import Final
 from cli.clients.event import (
     COMMON,
     Event,
-    Moment,
+    HookMoment,
     Payload,
     additional_context,
+    canonical_tool_name,
     context_in_copilot,
     joined_by,
     map_of,
     notes_of,
-    one_name,
     patched,
+    paths_touched_by,
     subagent,
     text,
-    touched_by,
     within,
 )
 
@@ -32,13 +32,13 @@ __all__ = ["read", "reply"]
 
 _MOMENTS: Final = {
     **COMMON,
-    "PostToolUseFailure": Moment.AFTER,
-    "PermissionRequest": Moment.ASKED,
-    "PermissionDenied": Moment.DENIED,
-    "StopFailure": Moment.PAUSE,
-    "SubagentStart": Moment.SENT,
-    "SubagentStop": Moment.BACK,
-    "SessionEnd": Moment.OVER,
+    "PostToolUseFailure": HookMoment.AFTER,
+    "PermissionRequest": HookMoment.ASKED,
+    "PermissionDenied": HookMoment.DENIED,
+    "StopFailure": HookMoment.PAUSE,
+    "SubagentStart": HookMoment.SENT,
+    "SubagentStop": HookMoment.BACK,
+    "SessionEnd": HookMoment.OVER,
 }
 _WAITS: Final = "idle_prompt"
 """The notification that no turn is going on: it waits for what the person says next."""
@@ -76,7 +76,7 @@ def _of_copilot(payload: Payload) -> Event:
 def _own(payload: Payload) -> Event:
     name = text(payload, "hook_event_name", "hookEventName")
     call = text(payload, "tool_use_id")
-    tool = one_name(text(payload, "tool_name"), call)
+    tool = canonical_tool_name(text(payload, "tool_name"), call)
     given = map_of(payload, "tool_input")
     path = text(given, "file_path", "notebook_path", "path")
     named = [path] if path else patched(text(payload, "tool_input"))
@@ -88,7 +88,7 @@ def _own(payload: Payload) -> Event:
         tool=tool,
         call=call,
         given=payload.get("tool_input"),
-        touched=touched_by(tool, named, reads=_READS, writes=_WRITES),
+        touched=paths_touched_by(tool, named, reads=_READS, writes=_WRITES),
         joins=joined_by(tool, given, payload),
         prompt=text(payload, "prompt"),
         notes=notes_of(
@@ -98,14 +98,14 @@ def _own(payload: Payload) -> Event:
             command=text(given, "command"),
         ),
         agent=subagent(payload),
-        tells_of_agents=True,
+        reports_subagents=True,
     )
 
 
-def _moment(name: str, payload: Payload) -> Moment:
-    moment = _MOMENTS.get(name, Moment.OTHER)
-    if moment is Moment.AFTER and text(map_of(payload, "tool_response"), "backgroundTaskId"):
-        moment = Moment.BEHIND
+def _moment(name: str, payload: Payload) -> HookMoment:
+    moment = _MOMENTS.get(name, HookMoment.OTHER)
+    if moment is HookMoment.AFTER and text(map_of(payload, "tool_response"), "backgroundTaskId"):
+        moment = HookMoment.BEHIND
     if name == "Notification" and text(payload, "notification_type") == _WAITS:
-        moment = Moment.PAUSE
+        moment = HookMoment.PAUSE
     return within(payload, moment)

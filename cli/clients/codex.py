@@ -12,17 +12,17 @@ from cli.clients.event import (
     ANYWHERE,
     COMMON,
     Event,
-    Moment,
+    HookMoment,
     Payload,
-    Touched,
+    TouchedPaths,
     additional_context,
     joined_by,
     map_of,
     notes_of,
     patched,
+    paths_touched_by,
     subagent,
     text,
-    touched_by,
     within,
 )
 
@@ -32,11 +32,11 @@ _READS: Final = frozenset({"update_plan", "view_image", "web_search", "read_file
 _PATCH: Final = "apply_patch"
 _MOMENTS: Final = {
     **COMMON,
-    "PermissionRequest": Moment.ASKED,
-    "SubagentStart": Moment.SENT,
-    "SubagentStop": Moment.BACK,
-    "Interrupt": Moment.PAUSE,
-    "SessionEnd": Moment.OVER,
+    "PermissionRequest": HookMoment.ASKED,
+    "SubagentStart": HookMoment.SENT,
+    "SubagentStop": HookMoment.BACK,
+    "Interrupt": HookMoment.PAUSE,
+    "SessionEnd": HookMoment.OVER,
 }
 _OF_NETWORK: Final = "network-access "
 """How the description begins where a person is asked whether a running command may use the network."""
@@ -49,9 +49,9 @@ def read(payload: Payload) -> Event:
     name = text(payload, "hook_event_name")
     tool = text(payload, "tool_name")
     given = map_of(payload, "tool_input")
-    moment = _MOMENTS.get(name, Moment.OTHER)
-    if moment is Moment.ASKED and text(given, "description").startswith(_OF_NETWORK):
-        moment = Moment.OTHER
+    moment = _MOMENTS.get(name, HookMoment.OTHER)
+    if moment is HookMoment.ASKED and text(given, "description").startswith(_OF_NETWORK):
+        moment = HookMoment.OTHER
     return Event(
         moment=within(payload, moment),
         conversation=text(payload, "session_id"),
@@ -79,9 +79,9 @@ def reply(event: Event, told: str) -> Payload | None:
     return additional_context(event, told, _CAN_TELL)
 
 
-def _touched(tool: str, given: Payload) -> Touched:
+def _touched(tool: str, given: Payload) -> TouchedPaths:
     if tool != _PATCH:
-        return touched_by(tool, [], reads=_READS, writes=frozenset())
+        return paths_touched_by(tool, [], reads=_READS, writes=frozenset())
     # The patch is a string, or the last word of a command line.
     return patched("\n".join(_words(given))) or ANYWHERE
 

@@ -6,21 +6,21 @@ server is told as `MCP:` and its name, and not whose it is: what is said of ours
 
 from typing import Final
 
-from cli.clients.event import Event, Moment, Payload, joined_by, map_of, notes_of, text, touched_by
+from cli.clients.event import Event, HookMoment, Payload, joined_by, map_of, notes_of, paths_touched_by, text
 
 __all__ = ["read", "reply"]
 
 _MOMENTS: Final = {
-    "preToolUse": Moment.BEFORE,
-    "beforeShellExecution": Moment.BEFORE,
-    "postToolUse": Moment.AFTER,
-    "postToolUseFailure": Moment.AFTER,
-    "afterShellExecution": Moment.AFTER,
-    "afterFileEdit": Moment.AFTER,
-    "beforeSubmitPrompt": Moment.PROMPT,
-    "sessionStart": Moment.START,
-    "sessionEnd": Moment.OVER,
-    "stop": Moment.PAUSE,
+    "preToolUse": HookMoment.BEFORE,
+    "beforeShellExecution": HookMoment.BEFORE,
+    "postToolUse": HookMoment.AFTER,
+    "postToolUseFailure": HookMoment.AFTER,
+    "afterShellExecution": HookMoment.AFTER,
+    "afterFileEdit": HookMoment.AFTER,
+    "beforeSubmitPrompt": HookMoment.PROMPT,
+    "sessionStart": HookMoment.START,
+    "sessionEnd": HookMoment.OVER,
+    "stop": HookMoment.PAUSE,
 }
 _TOOLS: Final = {"beforeShellExecution": "Shell", "afterShellExecution": "Shell", "afterFileEdit": "Write"}
 """What tool an event speaks of that names none."""
@@ -49,21 +49,21 @@ _CAN_TELL: Final = frozenset({"postToolUse", "sessionStart"})
 def read(payload: Payload) -> Event:
     """Return what a hook event says."""
     name = text(payload, "hook_event_name")
-    moment = _MOMENTS.get(name, Moment.OTHER)
+    moment = _MOMENTS.get(name, HookMoment.OTHER)
     given = map_of(payload, "tool_input")
     tool = text(payload, "tool_name") or _TOOLS.get(name, "")
     path = text(given, "file_path", "path", "target_file", "target_notebook") or text(payload, "file_path")
     place = text(payload, "cwd")
     folders = [place] if place else _roots(payload)
     return Event(
-        moment=Moment.DENIED if text(payload, "failure_type") == _NOT_LET else moment,
+        moment=HookMoment.DENIED if text(payload, "failure_type") == _NOT_LET else moment,
         conversation=text(payload, "conversation_id", "session_id"),
         place=folders[0] if folders else "",
         name=name,
         tool=tool,
         call=text(payload, "tool_use_id"),
         given=payload.get("tool_input"),
-        touched=touched_by(tool, [path] if path else [], reads=_READS, writes=_WRITES),
+        touched=paths_touched_by(tool, [path] if path else [], reads=_READS, writes=_WRITES),
         joins=joined_by(tool, given, payload),
         prompt=text(payload, "prompt"),
         notes=notes_of(
@@ -73,7 +73,7 @@ def read(payload: Payload) -> Event:
             command=text(given, "command") or text(payload, "command"),
         ),
         # A turn is one in all folders. A tool begins in one: where it is not said in which, it is not taken for all.
-        others=() if moment is Moment.BEFORE else tuple(folders[1:]),
+        others=() if moment is HookMoment.BEFORE else tuple(folders[1:]),
     )
 
 

@@ -14,31 +14,31 @@ __all__ = [
     "NOWHERE",
     "Client",
     "Event",
-    "Moment",
+    "HookMoment",
     "Payload",
-    "Touched",
+    "TouchedPaths",
     "additional_context",
+    "canonical_tool_name",
     "context_in_copilot",
-    "going_on",
     "joined_by",
     "map_of",
+    "moment_ignoring_compaction",
     "notes_of",
-    "one_name",
     "patched",
+    "paths_touched_by",
     "subagent",
     "text",
-    "touched_by",
     "within",
 ]
 
 Payload: TypeAlias = Mapping[str, Any]
 """A decoded hook event, of whatever shape: nothing in it is trusted."""
 
-Touched: TypeAlias = tuple[str, ...] | None
+TouchedPaths: TypeAlias = tuple[str, ...] | None
 """The files that a tool may change, as it names them. None: any file."""
 
-ANYWHERE: Final[Touched] = None
-NOWHERE: Final[Touched] = ()
+ANYWHERE: Final[TouchedPaths] = None
+NOWHERE: Final[TouchedPaths] = ()
 
 _FILE: Final = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
 _COPILOT_HEARS: Final = frozenset({"SessionStart", "PostToolUse"})
@@ -76,7 +76,7 @@ _LONGEST: Final = 2000
 """Characters of a prompt or a command that are kept with an edit."""
 
 
-class Moment(Enum):
+class HookMoment(Enum):
     """What part of a session an event marks."""
 
     BEFORE = "before a tool runs"
@@ -95,13 +95,13 @@ class Moment(Enum):
     OTHER = "nothing that matters here"
 
 
-COMMON: Final[Mapping[str, Moment]] = MappingProxyType(
+COMMON: Final[Mapping[str, HookMoment]] = MappingProxyType(
     {
-        "PreToolUse": Moment.BEFORE,
-        "PostToolUse": Moment.AFTER,
-        "UserPromptSubmit": Moment.PROMPT,
-        "SessionStart": Moment.START,
-        "Stop": Moment.PAUSE,
+        "PreToolUse": HookMoment.BEFORE,
+        "PostToolUse": HookMoment.AFTER,
+        "UserPromptSubmit": HookMoment.PROMPT,
+        "SessionStart": HookMoment.START,
+        "Stop": HookMoment.PAUSE,
     }
 )
 """The events that Claude Code has and others have taken over, with their names."""
@@ -110,18 +110,18 @@ COMMON: Final[Mapping[str, Moment]] = MappingProxyType(
 class Event(NamedTuple):
     """One hook event. A named tuple, because an agent waits: `dataclasses` alone takes 10 ms to import."""
 
-    moment: Moment
+    moment: HookMoment
     conversation: str  # "": the client said nothing of it
     place: str  # folder in which the agent works; "": not said
     name: str = ""  # of the event, as the client spells it
     tool: str = ""
     call: str = ""  # id of the tool call; "": the client gives none
-    touched: Touched = NOWHERE
+    touched: TouchedPaths = NOWHERE
     given: object = None  # the tool's input, as told: it tells calls without ids apart
     prompt: str = ""
     notes: Mapping[str, str] = MappingProxyType({})
     agent: str = ""  # id of the subagent that does this, or begins, or is done; "": the session's own
-    tells_of_agents: bool = False  # whether the client tells when a subagent begins
+    reports_subagents: bool = False  # whether the client tells when a subagent begins
     others: tuple[str, ...] = ()  # further folders that an event without files concerns: the client has them all open
     of_copilot: bool = False  # whether VS Code or another program of Copilot's tells it, whose hooks it may be
     home: str = ""  # folder in which the session began; "": nobody says
@@ -153,7 +153,7 @@ def context_in_copilot(event: Event, told: str) -> Payload | None:
     return None if found is None else {"additionalContext": told, **found}
 
 
-def one_name(tool: str, call: str) -> str:
+def canonical_tool_name(tool: str, call: str) -> str:
     """Return what a tool is called before and after it runs, where a call has no id ("") by which to know it again."""
     return tool if call else _COPILOTS.get(tool, tool)
 
@@ -167,18 +167,18 @@ def text(payload: Payload, *names: str) -> str:
     return ""
 
 
-def going_on(payload: Payload, moment: Moment) -> Moment:
+def moment_ignoring_compaction(payload: Payload, moment: HookMoment) -> HookMoment:
     """Return the moment of an event of Claude Code's shape; that a session was made shorter is none.
 
     It goes on, perhaps in the middle of a turn, and so do its subagents.
     """
-    return Moment.OTHER if moment is Moment.START and text(payload, "source") == "compact" else moment
+    return HookMoment.OTHER if moment is HookMoment.START and text(payload, "source") == "compact" else moment
 
 
-def within(payload: Payload, moment: Moment) -> Moment:
+def within(payload: Payload, moment: HookMoment) -> HookMoment:
     """Return the moment as the whole session sees it, as `going_on`; no turn of a subagent is one of the session."""
-    is_turn = moment in {Moment.PROMPT, Moment.PAUSE, Moment.OVER, Moment.START}
-    return Moment.OTHER if is_turn and subagent(payload) else going_on(payload, moment)
+    is_turn = moment in {HookMoment.PROMPT, HookMoment.PAUSE, HookMoment.OVER, HookMoment.START}
+    return HookMoment.OTHER if is_turn and subagent(payload) else moment_ignoring_compaction(payload, moment)
 
 
 def subagent(payload: Payload) -> str:
@@ -192,7 +192,7 @@ def map_of(payload: Payload, name: str) -> Payload:
     return value if isinstance(value, Mapping) else {}
 
 
-def touched_by(tool: str, named: Sequence[str], *, reads: frozenset[str], writes: frozenset[str]) -> Touched:
+def paths_touched_by(tool: str, named: Sequence[str], *, reads: frozenset[str], writes: frozenset[str]) -> TouchedPaths:
     """Return what a tool may change that names `named` in its input.
 
     `reads`: tools that change nothing; `writes`: tools that change the files they name, and no others. Any other tool

@@ -7,25 +7,25 @@ from typing import Final
 
 from cli.clients.event import (
     Event,
-    Moment,
+    HookMoment,
     Payload,
     additional_context,
     joined_by,
     map_of,
     notes_of,
+    paths_touched_by,
     text,
-    touched_by,
 )
 
 __all__ = ["read", "reply"]
 
 _MOMENTS: Final = {
-    "BeforeTool": Moment.BEFORE,
-    "AfterTool": Moment.AFTER,
-    "BeforeAgent": Moment.PROMPT,
-    "AfterAgent": Moment.PAUSE,
-    "SessionStart": Moment.START,
-    "SessionEnd": Moment.OVER,
+    "BeforeTool": HookMoment.BEFORE,
+    "AfterTool": HookMoment.AFTER,
+    "BeforeAgent": HookMoment.PROMPT,
+    "AfterAgent": HookMoment.PAUSE,
+    "SessionStart": HookMoment.START,
+    "SessionEnd": HookMoment.OVER,
 }
 _WRITES: Final = frozenset({"write_file", "replace"})
 _READS: Final = frozenset(
@@ -46,14 +46,14 @@ def read(payload: Payload) -> Event:
     given = map_of(payload, "tool_input")
     path = text(given, "file_path", "absolute_path", "path")
     return Event(
-        moment=_MOMENTS.get(name, Moment.OTHER),
+        moment=_MOMENTS.get(name, HookMoment.OTHER),
         conversation=text(payload, "session_id"),
         place=text(payload, "cwd"),
         name=name,
         tool=tool,
         call=text(payload, "tool_use_id", "call_id"),
         given=payload.get("tool_input"),
-        touched=touched_by(tool, [path] if path else [], reads=_READS, writes=_WRITES),
+        touched=paths_touched_by(tool, [path] if path else [], reads=_READS, writes=_WRITES),
         joins=joined_by(tool, given, payload),
         prompt=text(payload, "prompt"),
         notes=notes_of("gemini", model=text(payload, "model"), command=text(given, "command")),

@@ -12,33 +12,33 @@ from cli.clients.event import (
     ANYWHERE,
     NOWHERE,
     Event,
-    Moment,
+    HookMoment,
     Payload,
-    Touched,
+    TouchedPaths,
     joined_by,
     map_of,
     notes_of,
     patched,
+    paths_touched_by,
     subagent,
     text,
-    touched_by,
     within,
 )
 
 __all__ = ["read", "reply"]
 
 _MOMENTS: Final = {
-    "tool.execute.before": Moment.BEFORE,
-    "tool.execute.after": Moment.AFTER,
-    "tool.execute.failed": Moment.FAILED,  # our name for an end that has no words to which ours could be added
-    "chat.message": Moment.PROMPT,
-    "permission.asked": Moment.ASKED,
-    "permission.allowed": Moment.ALLOWED,  # our names for the two answers
-    "permission.rejected": Moment.DENIED,
-    "session.created": Moment.START,
-    "session.idle": Moment.PAUSE,
+    "tool.execute.before": HookMoment.BEFORE,
+    "tool.execute.after": HookMoment.AFTER,
+    "tool.execute.failed": HookMoment.FAILED,  # our name for an end that has no words to which ours could be added
+    "chat.message": HookMoment.PROMPT,
+    "permission.asked": HookMoment.ASKED,
+    "permission.allowed": HookMoment.ALLOWED,  # our names for the two answers
+    "permission.rejected": HookMoment.DENIED,
+    "session.created": HookMoment.START,
+    "session.idle": HookMoment.PAUSE,
 }
-_OF_SUBAGENTS: Final = {"session.created": Moment.SENT, "session.idle": Moment.BACK}
+_OF_SUBAGENTS: Final = {"session.created": HookMoment.SENT, "session.idle": HookMoment.BACK}
 _WRITES: Final = frozenset({"write", "edit", "multiedit"})
 _READS: Final = frozenset(
     {"read", "glob", "grep", "list", "webfetch", "websearch", "todowrite", "todoread", "task", "subagent"}
@@ -56,7 +56,7 @@ def read(payload: Payload) -> Event:
     agent = subagent(payload)
     moments = _MOMENTS | _OF_SUBAGENTS if agent else _MOMENTS
     return Event(
-        moment=within(payload, moments.get(name, Moment.OTHER)),
+        moment=within(payload, moments.get(name, HookMoment.OTHER)),
         conversation=text(payload, "sessionID"),
         place=text(payload, "directory"),
         name=name,
@@ -81,8 +81,8 @@ def reply(event: Event, told: str) -> Payload | None:
     return {"context": told} if event.name in _CAN_TELL else None
 
 
-def _touched(tool: str, given: Payload) -> Touched:
+def _touched(tool: str, given: Payload) -> TouchedPaths:
     if tool in _PATCHES:
         return patched(text(given, "patchText", "patch")) or ANYWHERE
     path = text(given, "filePath", "file_path", "path")
-    return touched_by(tool, [path] if path else [], reads=_READS, writes=_WRITES)
+    return paths_touched_by(tool, [path] if path else [], reads=_READS, writes=_WRITES)

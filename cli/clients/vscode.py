@@ -14,23 +14,23 @@ from cli.clients.event import (
     ANYWHERE,
     COMMON,
     Event,
-    Moment,
+    HookMoment,
     Payload,
-    Touched,
+    TouchedPaths,
+    canonical_tool_name,
     context_in_copilot,
-    going_on,
     joined_by,
     map_of,
+    moment_ignoring_compaction,
     notes_of,
-    one_name,
     patched,
+    paths_touched_by,
     text,
-    touched_by,
 )
 
 __all__ = ["read", "reply"]
 
-_MOMENTS: Final = {**COMMON, "PostToolUseFailure": Moment.AFTER, "SessionEnd": Moment.OVER}
+_MOMENTS: Final = {**COMMON, "PostToolUseFailure": HookMoment.AFTER, "SessionEnd": HookMoment.OVER}
 _WRITES: Final = frozenset(
     {"create_file", "replace_string_in_file", "multi_replace_string_in_file", "insert_edit_into_file"}
     | {"edit_notebook_file", "createFile", "editFiles", "deleteFile", "Write", "Edit"}
@@ -54,10 +54,10 @@ def read(payload: Payload) -> Event:
     """Return what a hook event says."""
     name = text(payload, "hook_event_name", "hookEventName")
     call = text(payload, "tool_use_id", "toolUseId")
-    tool = one_name(text(payload, "tool_name", "toolName"), call)
+    tool = canonical_tool_name(text(payload, "tool_name", "toolName"), call)
     given = map_of(payload, "tool_input") or map_of(payload, "toolInput")
     return Event(
-        moment=going_on(payload, _MOMENTS.get(name, Moment.OTHER)),
+        moment=moment_ignoring_compaction(payload, _MOMENTS.get(name, HookMoment.OTHER)),
         conversation=text(payload, "session_id", "sessionId"),
         place=text(payload, "cwd"),
         name=name,
@@ -76,13 +76,13 @@ def reply(event: Event, told: str) -> Payload | None:
     return context_in_copilot(event, told)
 
 
-def _touched(tool: str, given: Payload, bare: str) -> Touched:
+def _touched(tool: str, given: Payload, bare: str) -> TouchedPaths:
     """Return what a tool may change. `bare`: its input, where that is no map but a text."""
     if tool == _PATCH or tool in _WRITES:
         files = patched(bare or text(given, "input", "patch"))
         if files or tool == _PATCH:
             return files or ANYWHERE
-    return touched_by(tool, list(dict.fromkeys(_named(given))), reads=_READS, writes=_WRITES)
+    return paths_touched_by(tool, list(dict.fromkeys(_named(given))), reads=_READS, writes=_WRITES)
 
 
 def _named(given: Payload) -> Iterator[str]:

@@ -11,7 +11,7 @@ from cli.terminal import Screen, shown_name, write
 
 if TYPE_CHECKING:
     from cli.jsonshapes import Json
-    from objstore import Configuration, Given
+    from objstore import Configuration, ConfiguredValue
 
 __all__ = ["config"]
 
@@ -82,7 +82,7 @@ def _configuration(*, changing: bool = False) -> "Configuration":
         return Configuration()
 
 
-def _list_text(found: "list[Given]", screen: Screen) -> Iterator[bytes]:
+def _list_text(found: "list[ConfiguredValue]", screen: Screen) -> Iterator[bytes]:
     width = max(len(given.setting.name) for given in found)
     spelt = max(len(given.spelling) for given in found)
     for given in found:
@@ -92,7 +92,7 @@ def _list_text(found: "list[Given]", screen: Screen) -> Iterator[bytes]:
         yield screen.line(f"    {given.setting.meaning}")
 
 
-def _json_line(given: "Given") -> bytes:
+def _json_line(given: "ConfiguredValue") -> bytes:
     from cli.storeshapes import json_line, text_shape
 
     setting = given.setting

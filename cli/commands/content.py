@@ -110,7 +110,9 @@ def _two_states(names: tuple[str, ...]) -> str:
 
 def _is_recorded(workspace: "Workspace", path: str) -> bool:
     """Return whether a file has ever been recorded at the path, or one is now recorded below it."""
-    return bool(workspace.edits(EditFilter(path=path, limit=1)) or workspace.names_like(NameKind.PATH, f"{path}/", 1))
+    return bool(
+        workspace.edits(EditFilter(path=path, limit=1)) or workspace.names_with_prefix(NameKind.PATH, f"{path}/", 1)
+    )
 
 
 def _external_text(workspace: "Workspace", changes: list["ExternalChange"], screen: Screen) -> Iterator[bytes]:

@@ -13,8 +13,8 @@ import click
 from cli.candidates import moments, names
 from cli.invocation import Command, Invocation, Number, command, json_option
 from cli.layout import in_columns, takes_layout
-from cli.listing import Terms, followed, matching, tool_named
-from cli.losses import Losses
+from cli.listing import EditConditions, lineage_at, matching, tool_named
+from cli.losses import ReadErrors
 from cli.moments import since_named, until_named
 from cli.naming import edit_filter, edits_named, places_named
 from cli.pickaxe import Pickaxe
@@ -115,7 +115,7 @@ def log(  # noqa: PLR0913 -- each is an option of the command
     if patch and as_json:
         raise click.UsageError("--json of a list has no diffs: `cas show EDIT --json` has those of an edit.")
     invocation = Invocation.current()
-    losses = Losses()
+    read_errors = ReadErrors()
     from cli.progress import Progress
 
     with invocation.workspace() as workspace, Progress({"edits": "searching"}) as progress:
@@ -124,13 +124,13 @@ def log(  # noqa: PLR0913 -- each is an option of the command
             raise NoSuchName(places[0], "recorded file")  # it is a folder, or a pattern
         named = edit_filter(workspace, conversation=conversation, status=None if status is None else Status(status))
         wanted = replace(named, path=found.file)
-        terms = Terms(
+        terms = EditConditions(
             tool=tool_named(workspace, tool) if tool else "",
             since=since,
             until=until,
-            document=followed(workspace, wanted.path) if follow else None,
+            document=lineage_at(workspace, wanted.path) if follow else None,
             places=found,
-            pickaxe=None if text is None else Pickaxe(workspace, os.fsencode(text), progress, losses),
+            pickaxe=None if text is None else Pickaxe(workspace, os.fsencode(text), progress, read_errors),
         )
         views = matching(workspace, wanted, terms, number)
         if reverse:
@@ -139,15 +139,15 @@ def log(  # noqa: PLR0913 -- each is an option of the command
         if as_json:
             from cli.jsonshapes import edit_shape, json_line
 
-            pieces: Iterator[bytes] = (json_line(edit_shape(workspace, view, losses)) for view in views)
+            pieces: Iterator[bytes] = (json_line(edit_shape(workspace, view, read_errors)) for view in views)
         elif stat and patch:
             listed = list(views)  # the table comes first
-            table = _stat_text(workspace, listed, screen, losses, newest_first=not reverse)
-            pieces = chain(table, [screen.line()], _log_text(workspace, listed, screen, losses, patch=True))
+            table = _stat_text(workspace, listed, screen, read_errors, newest_first=not reverse)
+            pieces = chain(table, [screen.line()], _log_text(workspace, listed, screen, read_errors, patch=True))
         elif stat:
-            pieces = _stat_text(workspace, views, screen, losses, newest_first=not reverse)
+            pieces = _stat_text(workspace, views, screen, read_errors, newest_first=not reverse)
         else:
-            pieces = _log_text(workspace, views, screen, losses, patch=patch or columns)
+            pieces = _log_text(workspace, views, screen, read_errors, patch=patch or columns)
         write(pieces if text is None else _searched(pieces, progress), paged=not as_json)
         if not as_json and not workspace.edits(EditFilter(limit=1)):
             click.echo("Nothing is recorded yet.", err=True)
@@ -157,7 +157,7 @@ def log(  # noqa: PLR0913 -- each is an option of the command
         if terms.pickaxe is not None and terms.pickaxe.lost:
             lost = terms.pickaxe.lost
             click.echo(f"Not searched: {lost} edit{'s' * (lost > 1)}, whose content is lost.", err=True)
-    losses.tell()
+    read_errors.tell()
 
 
 @command("show")
@@ -170,20 +170,20 @@ def show(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) ->
     Without a name, the newest edit.
     """
     invocation = Invocation.current()
-    losses = Losses()
+    read_errors = ReadErrors()
     with invocation.workspace() as workspace:
         meant = [edit for name in names or (_newest(workspace),) for edit in edits_named(workspace, name)]
         screen = in_columns(invocation.screen(), columns)
         if as_json:
             from cli.jsonshapes import json_line, shown_edit_shape
 
-            edits = [shown_edit_shape(workspace, view, units, losses) for view, units in meant]
+            edits = [shown_edit_shape(workspace, view, units, read_errors) for view, units in meant]
             write([json_line({"edits": edits})])
         elif stat:
-            write(_stat_text(workspace, (view for view, _ in meant), screen, losses), paged=True)
+            write(_stat_text(workspace, (view for view, _ in meant), screen, read_errors), paged=True)
         else:
-            write(_show_text(workspace, meant, screen, losses), paged=True)
-    losses.tell()
+            write(_show_text(workspace, meant, screen, read_errors), paged=True)
+    read_errors.tell()
     if all(view.expired is not None for view, _ in meant):
         # Its record was shown; that there is no diff must not look like an edit that changed nothing.
         meant[0][0].refuse_if_expired()
@@ -207,7 +207,12 @@ def _searched(pieces: Iterator[bytes], progress: "Progress") -> Iterator[bytes]:
 
 
 def _stat_text(
-    workspace: "Workspace", views: Iterable["EditView"], screen: Screen, losses: Losses, *, newest_first: bool = False
+    workspace: "Workspace",
+    views: Iterable["EditView"],
+    screen: Screen,
+    read_errors: ReadErrors,
+    *,
+    newest_first: bool = False,
 ) -> Iterator[bytes]:
     from cli.diffstat import FileChange, diffstat, edit_change
 
@@ -215,7 +220,7 @@ def _stat_text(
         try:
             return edit_change(view, workspace.text)
         except UNREADABLE as error:
-            losses.note(error)
+            read_errors.note(error)
             edit = view.edit
             return FileChange(name=os.fsdecode(edit.path), added=edit.added, removed=edit.removed)
 
@@ -223,18 +228,18 @@ def _stat_text(
 
 
 def _log_text(
-    workspace: "Workspace", views: Iterable["EditView"], screen: Screen, losses: Losses, *, patch: bool
+    workspace: "Workspace", views: Iterable["EditView"], screen: Screen, read_errors: ReadErrors, *, patch: bool
 ) -> Iterator[bytes]:
     rows = Rows(workspace, screen)
     for view in views:
         yield from rows.of(view)
         if patch and view.expired is None:
-            yield from _diff_text(workspace, view, None, screen, losses)
+            yield from _diff_text(workspace, view, None, screen, read_errors)
             yield screen.line()
 
 
 def _show_text(
-    workspace: "Workspace", meant: list[tuple["EditView", tuple["Unit", ...]]], screen: Screen, losses: Losses
+    workspace: "Workspace", meant: list[tuple["EditView", tuple["Unit", ...]]], screen: Screen, read_errors: ReadErrors
 ) -> Iterator[bytes]:
     standing = workspace.markers()
     for at, (view, units) in enumerate(meant):
@@ -243,15 +248,15 @@ def _show_text(
         yield from edit_header(view, screen, standing)
         if view.expired is None:
             yield screen.line()
-            yield from _diff_text(workspace, view, units, screen, losses)
+            yield from _diff_text(workspace, view, units, screen, read_errors)
 
 
 def _diff_text(
-    workspace: "Workspace", view: "EditView", units: tuple["Unit", ...] | None, screen: Screen, losses: Losses
+    workspace: "Workspace", view: "EditView", units: tuple["Unit", ...] | None, screen: Screen, read_errors: ReadErrors
 ) -> Iterator[bytes]:
     """Yield the diff of an edit, or in its place that what it needs is lost: the next one may have all it needs."""
     try:
         yield from edit_diff(view, workspace, screen, units)
     except UNREADABLE as error:
-        losses.note(error)
+        read_errors.note(error)
         yield screen.line(f"No diff of edit {view.seq}: {error}")

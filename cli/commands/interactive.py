@@ -53,11 +53,11 @@ def review(*, names: tuple[str, ...], conversation: str, file: str) -> None:
 def _wanted(
     workspace: "Workspace", names: tuple[str, ...], *, conversation: str, file: str
 ) -> "Callable[[PendingGroup, int], bool]":
-    from cli.naming import edits_named, happened_at
+    from cli.naming import edits_named, path_predicate
 
     seqs = {view.seq for name in names for view, _ in edits_named(workspace, name)}
     spoken = workspace.find_conversation(conversation) if conversation else ""
-    is_there = happened_at(workspace, file)
+    is_there = path_predicate(workspace, file)
 
     def wanted(group: "PendingGroup", seq: int) -> bool:
         is_named = (not seqs or seq in seqs) and spoken in {"", group.conversation}

@@ -8,7 +8,7 @@ import click
 
 from cli.candidates import names
 from cli.invocation import Invocation, command, json_option, recorded_text, reviewer
-from cli.progress import LOOKING, followed
+from cli.progress import LOOKING, showing_progress
 from cli.terminal import Screen, write
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, 
     )
     with invocation.workspace() as workspace:
         named = [path_named(workspace, path) for path in paths] or None
-        with followed(workspace, LOOKING):
+        with showing_progress(workspace, LOOKING):
             # Who says whose it is, knows; of the rest, agents at work may have done some.
             is_said = bool(agent or conversation)
             found = (workspace.record_changes if is_said else workspace.agent_calls().notice)(info, named, ignored=True)

@@ -146,9 +146,9 @@ def _salvage_text(found: "Salvage", directory: str | None, screen: Screen) -> It
         yield screen.line(f"{name}: changes {between} are lost.")
     saved = f"{counted(len(found.blobs), 'blob')}, and {counted(len(found.journal), 'record')} in one unbroken journal"
     yield screen.line(f"{'Can be saved' if directory is None else 'Saved'}: {saved}.")
-    if found.beyond:
+    if found.unchained:
         states = "" if directory is None else f"; what they led to is in {shown_name(directory)}/recovered"
-        number = len(found.beyond)
+        number = len(found.unchained)
         yield screen.line(f"{counted(number, 'record')} {'lies' if number == 1 else 'lie'} behind a lost one{states}.")
     for file in found.unwritten:
         state = f"`cas cat {file.state.blob.hex()}` gives what it holds"

@@ -12,7 +12,7 @@ from cli.terminal import Screen, visible, write
 
 if TYPE_CHECKING:
     from cli.jsonshapes import Json
-    from objstore import Collected, CollectionPlan, Repacked, RepackPlan, RetentionLimits, Workspace
+    from objstore import GcPlan, GcResult, Repacked, RepackPlan, RetentionLimits, Workspace
 
 __all__ = ["gc"]
 
@@ -32,8 +32,8 @@ def gc(*, older_than: str | None, max_size: str | None, repack: bool, dry_run: b
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         limits = _limits(workspace, older_than, max_size)
-        plan = workspace.plan_collection(limits)
-        done: Collected | None = None
+        plan = workspace.plan_gc(limits)
+        done: GcResult | None = None
         repacked: Repacked | RepackPlan | None = None
         with Progress({"edits": "letting go", "segments": "sweeping", "blobs": "compressing"}) as progress:
             if not dry_run:
@@ -53,12 +53,12 @@ def gc(*, older_than: str | None, max_size: str | None, repack: bool, dry_run: b
 
 def _limits(workspace: "Workspace", older_than: str | None, max_size: str | None) -> "RetentionLimits":
     """Return the limits that were given, and for what was not, those of the settings."""
-    from objstore import Kind, value_of
+    from objstore import SettingKind, value_of
 
     limits = workspace.retention_limits()
     for option, name, kind, given in (
-        ("--older-than", "older_than", Kind.AGE, older_than),
-        ("--max-size", "max_size", Kind.SIZE, max_size),
+        ("--older-than", "older_than", SettingKind.AGE, older_than),
+        ("--max-size", "max_size", SettingKind.SIZE, max_size),
     ):
         if given is not None:
             try:
@@ -68,18 +68,18 @@ def _limits(workspace: "Workspace", older_than: str | None, max_size: str | None
     return limits
 
 
-def _text(plan: "CollectionPlan", done: "Collected | None", screen: Screen) -> Iterator[bytes]:
+def _text(plan: "GcPlan", done: "GcResult | None", screen: Screen) -> Iterator[bytes]:
     from cli.rendering import moment
 
     if done is None:
         yield screen.line("Dry run: nothing was changed.")
-    for letting in plan.expiry.lettings:
+    for expiry_batch in plan.expiry.batches:
         verb = "Would let go" if done is None else "Let go"
         yield screen.line(
-            f"{verb} of {_count(letting.edit_count, 'edit')}, the newest of {moment(letting.newest)}: "
-            f"{visible(letting.reason)}."
+            f"{verb} of {_count(expiry_batch.edit_count, 'edit')}, the newest of {moment(expiry_batch.newest)}: "
+            f"{visible(expiry_batch.reason)}."
         )
-    if not plan.expiry.lettings:
+    if not plan.expiry.batches:
         yield screen.line("No history goes.")
     if done is None:
         frees = f"{size_text(plan.free_bytes)} in {_count(plan.free_blobs, 'blob')}"
@@ -123,7 +123,7 @@ def _repack_shape(repacked: "Repacked | RepackPlan") -> "dict[str, Json]":
     }
 
 
-def _shape(plan: "CollectionPlan", done: "Collected | None") -> "dict[str, Json]":
+def _shape(plan: "GcPlan", done: "GcResult | None") -> "dict[str, Json]":
     from cli.storeshapes import text_shape
 
     return {
@@ -132,12 +132,12 @@ def _shape(plan: "CollectionPlan", done: "Collected | None") -> "dict[str, Json]
         "max_size": plan.limits.max_size,
         "expired": [
             {
-                "reason": text_shape(letting.reason),
-                "edits": letting.edit_count,
-                "edit_ranges": [list(span) for span in letting.edits],
-                "newest": letting.newest,
+                "reason": text_shape(expiry_batch.reason),
+                "edits": expiry_batch.edit_count,
+                "edit_ranges": [list(span) for span in expiry_batch.edits],
+                "newest": expiry_batch.newest,
             }
-            for letting in plan.expiry.lettings
+            for expiry_batch in plan.expiry.batches
         ],
         "frees": {"blobs": plan.free_blobs, "bytes": plan.free_bytes},
         "missing": plan.expiry.missing,

@@ -11,9 +11,9 @@ import click
 from cli.candidates import names
 from cli.external import settled
 from cli.invocation import Command, Invocation, command, json_option, recorded_text, reviewer
-from cli.naming import Selection, edits_meant, units_named
-from cli.outcomes import conflict_text, decided_text, effect_text, external_refusal, ways_out
-from cli.progress import DECIDING, followed
+from cli.naming import UnitSelection, edits_meant, units_named
+from cli.outcomes import conflict_text, decided_text, effect_text, external_refusal, resolution_commands
+from cli.progress import DECIDING, showing_progress
 from cli.terminal import FOR_STDERR, write
 from objstore import (
     Action,
@@ -32,7 +32,7 @@ from objstore import (
 if TYPE_CHECKING:
     from objstore import DecisionOutcome, ExternalChange, Workspace
 
-__all__ = ["Desk", "accept", "redo", "reject", "reset", "undo"]
+__all__ = ["DecisionCommand", "accept", "redo", "reject", "reset", "undo"]
 
 STANDING: Final = {Action.ACCEPT: "accepted", Action.REJECT: "rejected", Action.RESET: "pending"}
 
@@ -64,7 +64,7 @@ def _takes_selection(function: Function) -> Function:
     def with_selection(
         *, names: tuple[str, ...], conversation: str, file: str, everything: bool, **others: object
     ) -> object:
-        selection = Selection(names=names, conversation=conversation, file=file, everything=everything)
+        selection = UnitSelection(names=names, conversation=conversation, file=file, everything=everything)
         return function(selection=selection, **others)
 
     return cast("Function", with_selection)
@@ -73,7 +73,7 @@ def _takes_selection(function: Function) -> Function:
 MARKERS_HELP: Final = "Where edits can't stand together, put both into the file, between conflict markers."
 
 
-def _takes_desk(function: Function) -> Function:
+def _takes_decision_options(function: Function) -> Function:
     """Give a command the parameters that say how to decide, as one argument `desk`."""
 
     @click.option("-n", "--dry-run", is_flag=True, help="Show exactly what would change on disk; change nothing.")
@@ -85,13 +85,13 @@ def _takes_desk(function: Function) -> Function:
     @json_option
     @wraps(function)
     def with_desk(*, dry_run: bool, on_external: str | None, as_json: bool, **others: object) -> object:
-        desk = Desk(
+        decision_command = DecisionCommand(
             invocation=Invocation.current(),
             dry_run=dry_run,
             on_external=None if on_external is None else OnExternal(on_external),
             as_json=as_json,
         )
-        return function(desk=desk, **others)
+        return function(decision_command=decision_command, **others)
 
     return cast("Function", with_desk)
 
@@ -99,13 +99,13 @@ def _takes_desk(function: Function) -> Function:
 @command("accept")
 @_takes_selection
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
-@_takes_desk
-def accept(*, desk: "Desk", selection: Selection, markers: bool) -> None:
+@_takes_decision_options
+def accept(*, decision_command: "DecisionCommand", selection: UnitSelection, markers: bool) -> None:
     """Accept edits (12) or hunks (12:2). What was rejected comes back.
 
     --conversation, --file and --all stand for pending edits, or for all if none is pending.
     """
-    desk.decide(Action.ACCEPT, selection, markers=markers)
+    decision_command.decide(Action.ACCEPT, selection, markers=markers)
 
 
 @command("reject")
@@ -115,24 +115,26 @@ def accept(*, desk: "Desk", selection: Selection, markers: bool) -> None:
 )
 @click.option("--cascade", is_flag=True, help="Reject what can't stand without them, too.")
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
-@_takes_desk
-def reject(*, desk: "Desk", selection: Selection, reason: str, cascade: bool, markers: bool) -> None:
+@_takes_decision_options
+def reject(
+    *, decision_command: "DecisionCommand", selection: UnitSelection, reason: str, cascade: bool, markers: bool
+) -> None:
     """Reject edits (12) or hunks (12:2): their effect goes, every other edit stays.
 
     --conversation, --file and --all stand for pending and accepted edits.
     """
     if cascade and markers:
         raise click.UsageError("--cascade rejects what --markers would show: name one of them.")
-    desk.decide(Action.REJECT, selection, reason=reason, cascade=cascade, markers=markers)
+    decision_command.decide(Action.REJECT, selection, reason=reason, cascade=cascade, markers=markers)
 
 
 @command("reset")
 @_takes_selection
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
-@_takes_desk
-def reset(*, desk: "Desk", selection: Selection, markers: bool) -> None:
+@_takes_decision_options
+def reset(*, decision_command: "DecisionCommand", selection: UnitSelection, markers: bool) -> None:
     """Make edits (12) or hunks (12:2) pending again. What was rejected comes back."""
-    desk.decide(Action.RESET, selection, markers=markers)
+    decision_command.decide(Action.RESET, selection, markers=markers)
 
 
 class _Undo(Command):
@@ -151,21 +153,21 @@ class _Undo(Command):
 
 
 @command("undo", cls=_Undo)
-@_takes_desk
-def undo(*, desk: "Desk") -> None:
+@_takes_decision_options
+def undo(*, decision_command: "DecisionCommand") -> None:
     """Take back the newest decision that stands."""
-    desk.step(Action.UNDO)
+    decision_command.step(Action.UNDO)
 
 
 @command("redo")
-@_takes_desk
-def redo(*, desk: "Desk") -> None:
+@_takes_decision_options
+def redo(*, decision_command: "DecisionCommand") -> None:
     """Take the decision again that the last undo took back, unless something else was decided since."""
-    desk.step(Action.REDO)
+    decision_command.step(Action.REDO)
 
 
 @value
-class Desk:
+class DecisionCommand:
     """How a decision is to be taken and reported."""
 
     invocation: Invocation
@@ -176,7 +178,7 @@ class Desk:
     def decide(
         self,
         action: Action,
-        selection: Selection,
+        selection: UnitSelection,
         *,
         markers: bool,
         reason: str = "",
@@ -192,7 +194,7 @@ class Desk:
             decision = partial(workspace.decide, action, [*units], reason=reason, who=reviewer(), shown=units)
 
             def decide(on_external: OnExternal, expected: tuple["ExternalChange", ...]) -> "DecisionOutcome":
-                with followed(workspace, DECIDING):
+                with showing_progress(workspace, DECIDING):
                     return decision(
                         cascade=cascade,
                         markers=markers,
@@ -204,7 +206,7 @@ class Desk:
             outcome = settled(workspace, decide, self.on_external) if units else NothingToDo()
             can_mark = False
             if isinstance(outcome, Conflicted) and outcome.outside and not (markers or cascade):
-                with suppress(CasError), followed(workspace, DECIDING):
+                with suppress(CasError), showing_progress(workspace, DECIDING):
                     kept = decision(markers=True, on_external=OnExternal.KEEP, dry_run=True)
                     can_mark = isinstance(kept, Decided)
             self._report(
@@ -218,7 +220,7 @@ class Desk:
             seen = workspace.seen()
 
             def decide(on_external: OnExternal, expected: tuple["ExternalChange", ...]) -> "DecisionOutcome":
-                with followed(workspace, DECIDING):
+                with showing_progress(workspace, DECIDING):
                     return stepped(
                         who=reviewer(), on_external=on_external, expected=expected, seen=seen, dry_run=self.dry_run
                     )
@@ -230,7 +232,7 @@ class Desk:
         workspace: "Workspace",
         action: Action,
         outcome: "DecisionOutcome",
-        selection: Selection | None = None,
+        selection: UnitSelection | None = None,
         *,
         paths: Mapping[int, str] | None = None,
         markers: bool = False,
@@ -248,7 +250,7 @@ class Desk:
                     self._say(workspace, outcome, paths or {})
             case Conflicted():
                 newest = workspace.edits(EditFilter(newest_first=True, limit=1))[0].seq
-                advice = ways_out(
+                advice = resolution_commands(
                     action,
                     selection,
                     outcome,
@@ -298,7 +300,7 @@ class Desk:
         return ""
 
 
-def _paths(workspace: "Workspace", selection: Selection) -> dict[int, str]:
+def _paths(workspace: "Workspace", selection: UnitSelection) -> dict[int, str]:
     """Return of what --file stands for the path of each edit, by its number."""
     if not selection.file:
         return {}

@@ -9,12 +9,12 @@ import click
 
 from cli.candidates import folders, names
 from cli.invocation import Invocation, Number, command_group, json_option, recorded_text, reviewer
-from cli.losses import Losses
-from cli.progress import LOOKING, followed
+from cli.losses import ReadErrors
+from cli.progress import LOOKING, showing_progress
 from cli.terminal import Screen, shown_name, write
 
 if TYPE_CHECKING:
-    from objstore import Passed, PathState, Restored, SnapshotChange, SnapshotTaken, SnapshotView, Workspace
+    from objstore import PathState, RestoreResult, SkippedPath, SnapshotChange, SnapshotResult, SnapshotView, Workspace
 
 __all__ = ["snapshot"]
 
@@ -36,7 +36,7 @@ def create(*, folder: str, title: str, as_json: bool) -> None:
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         path = _folder(workspace, folder)
-        with followed(workspace, LOOKING):
+        with showing_progress(workspace, LOOKING):
             taken = workspace.take_snapshot(path, who=reviewer(), title=title)
     if as_json:
         from cli.snapshotshapes import taken_shape
@@ -102,7 +102,7 @@ def diff(*, number: int, other: str | None, paths: tuple[str, ...], patch: bool,
     with invocation.workspace() as workspace:
         held_by = (number,) if until is None else (number, until)
         named = {_folder(workspace, path, held_by): path for path in paths}
-        with followed(workspace, LOOKING), _as_typed(named):
+        with showing_progress(workspace, LOOKING), _as_typed(named):
             found, passed = workspace.snapshot_changes(number, until, paths=[*named])
         if as_json:
             from cli.snapshotshapes import changes_shape
@@ -111,12 +111,12 @@ def diff(*, number: int, other: str | None, paths: tuple[str, ...], patch: bool,
             write([json_line(changes_shape(found, passed))])
             return
         _tell(passed)
-        screen, losses = invocation.screen(), Losses()
+        screen, read_errors = invocation.screen(), ReadErrors()
         if patch:
-            write(_patches(workspace, found, screen, losses, until_now=until is None), paged=True)
+            write(_patches(workspace, found, screen, read_errors, until_now=until is None), paged=True)
         else:
             write(_change_lines(found, screen), paged=True)
-    losses.tell()
+    read_errors.tell()
 
 
 @snapshot.command("restore")
@@ -133,7 +133,7 @@ def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         named = {_folder(workspace, path, (number,)): path for path in paths}
-        with followed(workspace, LOOKING), _as_typed(named):
+        with showing_progress(workspace, LOOKING), _as_typed(named):
             done = workspace.restore_snapshot(number, [*named], dry_run=dry_run)
         if as_json:
             from cli.snapshotshapes import restored_shape
@@ -159,7 +159,7 @@ def delete(*, numbers: tuple[int, ...], as_json: bool) -> None:
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         before = workspace.next_edit()
-        with followed(workspace, LOOKING):
+        with showing_progress(workspace, LOOKING):
             gone = workspace.delete_snapshots(numbers, who=reviewer())
         renewed = any(not view.who for view in gone)
         recorded = workspace.next_edit() - before if renewed else 0
@@ -199,14 +199,14 @@ def _as_typed(named: "dict[str, str]") -> "Iterator[None]":
 # ---- words
 
 
-def _tell(passed: "Sequence[Passed]") -> None:
+def _tell(passed: "Sequence[SkippedPath]") -> None:
     """Say on stderr what could not be looked at."""
     for place in passed:
         named = f"{shown_name(place.path)}: " if place.path else ""
         click.echo(f"cas: not covered: {named}{shown_name(place.reason)}", err=True)
 
 
-def _tell_loss(done: "Restored") -> None:
+def _tell_loss(done: "RestoreResult") -> None:
     """Raise BlobMissing where a file was left because its bytes are lost: the command ends with it."""
     from objstore import BlobMissing
 
@@ -223,7 +223,7 @@ def _renewed_text(recorded: int, screen: Screen) -> Iterator[bytes]:
     yield screen.line("Another one was taken in its place: files without an edit are compared with that from now on.")
 
 
-def _taken_text(taken: "SnapshotTaken", screen: Screen) -> Iterator[bytes]:
+def _taken_text(taken: "SnapshotResult", screen: Screen) -> Iterator[bytes]:
     from cli.overview import counted
 
     view = taken.view
@@ -269,7 +269,12 @@ def _letter(change: "SnapshotChange") -> tuple[str, str]:
 
 
 def _patches(
-    workspace: "Workspace", found: "Sequence[SnapshotChange]", screen: Screen, losses: Losses, *, until_now: bool
+    workspace: "Workspace",
+    found: "Sequence[SnapshotChange]",
+    screen: Screen,
+    read_errors: ReadErrors,
+    *,
+    until_now: bool,
 ) -> Iterator[bytes]:
     """Yield the diff of each file, or in its place why there is none; `losses` hears of bytes that are lost.
 
@@ -287,7 +292,7 @@ def _patches(
             old = None if before is None else _bytes(workspace, path, before, is_now=False)
             new = None if after is None else _bytes(workspace, path, after, is_now=until_now)
         except UNREADABLE as error:
-            losses.note(error)
+            read_errors.note(error)
             yield screen.line(f"No diff of {shown_name(path)}: {error}")
             continue
         except PathError as error:
@@ -302,7 +307,7 @@ def _bytes(workspace: "Workspace", path: str, state: "PathState", *, is_now: boo
 
     Raises what Workspace.text raises, and PathError where what was found does not stand there any more.
     """
-    from objstore import MAX_BLOB, UNREADABLE, FileChanged, FileTooLarge, stand_in
+    from objstore import MAX_BLOB, UNREADABLE, FileChanged, FileTooLarge, placeholder
 
     if state.blob is None:
         return b""
@@ -314,13 +319,13 @@ def _bytes(workspace: "Workspace", path: str, state: "PathState", *, is_now: boo
     try:
         content = workspace.read(path, limit=MAX_BLOB)
     except FileTooLarge:
-        return stand_in(state.blob)
+        return placeholder(state.blob)
     if content.blob != state.blob:
         raise FileChanged(path)
     return content.bytes
 
 
-def _restored_text(done: "Restored", invocation: Invocation, *, dry_run: bool) -> Iterator[bytes]:
+def _restored_text(done: "RestoreResult", invocation: Invocation, *, dry_run: bool) -> Iterator[bytes]:
     screen = invocation.screen()
     words = ("Would delete", "Would write") if dry_run else ("Deleted", "Wrote")
     for change in done.changes:
@@ -341,7 +346,7 @@ def _restored_text(done: "Restored", invocation: Invocation, *, dry_run: bool) -
         yield screen.line("No file differs.")
 
 
-def _why_left(change: "SnapshotChange", done: "Restored") -> str:
+def _why_left(change: "SnapshotChange", done: "RestoreResult") -> str:
     if change.path in done.lost:
         return "the store has lost its bytes"
     above = [other for other in (*done.left, *done.above) if change.path.startswith(f"{other.path}/")]

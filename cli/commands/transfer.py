@@ -12,7 +12,7 @@ import click
 from cli.candidates import files, folders, names
 from cli.invocation import Invocation, command, json_option
 from cli.naming import edits_meant, edits_named
-from cli.progress import Progress, followed
+from cli.progress import Progress, showing_progress
 from cli.terminal import guarded, shown_name, write
 
 if TYPE_CHECKING:
@@ -134,9 +134,9 @@ def import_(
     if bundle == "mcpdiff":
         if store_only:
             raise click.UsageError("--store-only goes with a bundle.")
-        from cli.takeover import take_over
+        from cli.takeover import import_mcpdiff_history
 
-        take_over(directory, root=root, partly=partly, dry_run=dry_run, as_json=as_json)
+        import_mcpdiff_history(directory, root=root, partly=partly, dry_run=dry_run, as_json=as_json)
         return
     if root or partly or dry_run:
         raise click.UsageError("--root, --partly and --dry-run go with mcpdiff.")
@@ -221,12 +221,12 @@ def _write_patches(
     workspace: "Workspace", names: tuple[str, ...], output: str | None, *, conversation: str, file: str, as_json: bool
 ) -> None:
     from cli.patches import is_told, patches
-    from objstore import see_free
+    from objstore import require_not_reserved
 
     if output is not None:
-        see_free(output)
+        require_not_reserved(output)
     seqs = _chosen(workspace, names, conversation=conversation, file=file)
-    with followed(workspace, {"edits": "working out"}):
+    with showing_progress(workspace, {"edits": "working out"}):
         steps = workspace.series(seqs)
         found = list(patches([step for step in steps if is_told(step)]))
     written: list[Path] = []

@@ -62,7 +62,7 @@ def watch(*, agent: str, conversation: str, quiet_for: int) -> None:
     They are yours, and so accepted, unless --agent says otherwise or the hook of an agent has told that one of its
     tools is running. Where hooks or our server tell of each tool, nothing need be watched.
     """
-    from cli.bursts import bursts
+    from cli.bursts import change_batches
     from objstore import CallInfo, Origin
 
     invocation = Invocation.current()
@@ -75,7 +75,7 @@ def watch(*, agent: str, conversation: str, quiet_for: int) -> None:
         root = os.path.realpath(workspace.root)
         watched = _Watched(workspace, info, screen, quiet=quiet_for / 1000)
         watches = False
-        for has_happened in bursts(root, _STORE, quiet=quiet_for, ending=ending, left_out=_tell_of_limit):
+        for has_happened in change_batches(root, _STORE, quiet=quiet_for, ending=ending, left_out=_tell_of_limit):
             if not watches:
                 watched.begin()
                 ending.hold()

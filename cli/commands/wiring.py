@@ -44,7 +44,7 @@ def setup(*, client: str, project: bool, user: bool, dry_run: bool, remove: bool
     """
     from cli.wiring.files import changes, remarks
     from cli.wiring.plans import HOMES, plan
-    from cli.wiring.switches import switched_off
+    from cli.wiring.switches import disabled_hooks
     from objstore import Workspace
 
     invocation = Invocation.current()
@@ -59,7 +59,7 @@ def setup(*, client: str, project: bool, user: bool, dry_run: bool, remove: bool
     try:
         wanted = changes(steps, remove=remove)
         remarked = [] if remove else remarks(steps)
-        switch = None if remove else switched_off(client, where.project, where.home)
+        switch = None if remove else disabled_hooks(client, where.project, where.home)
     except ValueError as error:
         raise click.ClickException(str(error)) from error
     begun = None if dry_run or remove else where.project
@@ -123,10 +123,10 @@ def _told(changes: "list[SettingsChange]", screen: Screen, *, remove: bool, dry_
 
 
 def _begun(project: Path, screen: Screen) -> Iterator[bytes]:
-    from cli.progress import LOOKING, followed
+    from cli.progress import LOOKING, showing_progress
     from objstore import CallInfo, Origin, Workspace
 
-    with Workspace.open(project) as workspace, followed(workspace, LOOKING):
+    with Workspace.open(project) as workspace, showing_progress(workspace, LOOKING):
         found = workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
     if found.baseline is not None:
         yield screen.line(f"What stands in {shown_name(str(project))} now is kept: later changes can be told.")

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from cli.hooking import CLIENTS, HOOK_LOG
-from cli.wiring.files import Standing, changes, standing
+from cli.wiring.files import SetupState, changes, standing
 from cli.wiring.plans import HOMES, WIRED, Programs, Scope, plan
-from cli.wiring.switches import switched_off
+from cli.wiring.switches import disabled_hooks
 
 __all__ = ["Finding", "examine"]
 
@@ -61,7 +61,7 @@ def examine(root: Path, home: Path, programs: Programs, clients: Sequence[str] |
                 yield Finding(check=f"{client} is set up", ok=False, said=f"`cas setup {client}` does it")
         if client in CLIENTS and (places or (clients is not None and client in clients)):
             yield _hook_answers(client, programs, root)
-            switch = switched_off(client, root, home)
+            switch = disabled_hooks(client, root, home)
             if switch is not None:
                 yield Finding(check=f"{client} runs hooks", ok=False, said=str(switch))
     if not wired and clients is None:
@@ -75,13 +75,13 @@ def _in_part(client: str, root: Path, home: Path, programs: Programs) -> Iterato
     for name, scope in _scopes(root, home):
         words = f"cas setup {client}{' --user' if name == 'user' else ''}"
         match standing(plan(client, scope, programs)):
-            case Standing.NOTHING:
+            case SetupState.NOTHING:
                 pass
-            case Standing.SOME:
+            case SetupState.SOME:
                 # A person may want no more.
                 said = f"for the {name}; `{words}` does the rest"
                 yield Finding(check=f"{client} is set up in part", ok=True, said=said)
-            case Standing.BROKEN:
+            case SetupState.BROKEN:
                 said = f"for the {name} in part, and not all that it does is told; `{words}` mends it"
                 yield Finding(check=f"{client} is set up", ok=False, said=said)
 

@@ -8,9 +8,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from cli.wiring.plans import NAME, Step
+from cli.wiring.plans import NAME, SetupStep
 
-__all__ = ["BACKUP", "SettingsChange", "Standing", "changes", "remarks", "standing", "text_of", "write"]
+__all__ = ["BACKUP", "SettingsChange", "SetupState", "changes", "remarks", "standing", "text_of", "write"]
 
 BACKUP: Final = ".before-editledger"
 """What the name of the copy ends in that holds a file as it was before anything of ours came into it."""
@@ -18,7 +18,7 @@ BACKUP: Final = ".before-editledger"
 _LONGEST: Final = 16 << 20
 
 
-class Standing(Enum):
+class SetupState(Enum):
     """What stands in a client's files that is not set up as a whole."""
 
     NOTHING = "nothing of ours"
@@ -38,7 +38,7 @@ class SettingsChange:
     is_given_back: bool = False  # with it, an entry of our name that was there before us
 
 
-def changes(steps: Iterable[Step], *, remove: bool) -> list[SettingsChange]:
+def changes(steps: Iterable[SetupStep], *, remove: bool) -> list[SettingsChange]:
     """Return what the steps change, or what taking them back changes; files that stay as they are are left out.
 
     Raises OSError for files that can't be read, ValueError for those that make no sense, or are no text, or too long.
@@ -56,13 +56,13 @@ def changes(steps: Iterable[Step], *, remove: bool) -> list[SettingsChange]:
     return found
 
 
-def remarks(steps: Iterable[Step]) -> list[str]:
+def remarks(steps: Iterable[SetupStep]) -> list[str]:
     """Return what a person should know of what stays in the steps' files as it is. Raises as `changes`."""
     found = [(step.path, step.remark(text_of(step.path) or "")) for step in steps]
     return [f"In {path}, {said}." for path, said in found if said]
 
 
-def standing(steps: Iterable[Step]) -> Standing:
+def standing(steps: Iterable[SetupStep]) -> SetupState:
     """Return what stands of the steps, which are not all done, in their files."""
     has_ours, is_read = False, True
     for step in steps:
@@ -70,13 +70,13 @@ def standing(steps: Iterable[Step]) -> Standing:
         try:
             text = text_of(step.path) or ""
             if step.is_partial(text):
-                return Standing.BROKEN
-            has_ours = has_ours or (step.undo(text) != text and not step.is_anothers(text))
+                return SetupState.BROKEN
+            has_ours = has_ours or (step.undo(text) != text and not step.is_foreign_entry(text))
         except (OSError, ValueError):
             is_read, has_ours = False, has_ours or NAME in text
     if not has_ours:
-        return Standing.NOTHING
-    return Standing.SOME if is_read else Standing.BROKEN
+        return SetupState.NOTHING
+    return SetupState.SOME if is_read else SetupState.BROKEN
 
 
 def text_of(path: Path) -> str | None:
@@ -118,13 +118,15 @@ def write(change: SettingsChange, below: Path) -> None:
         _copy_of(change.path).unlink()
 
 
-def _set_up(step: Step, path: Path, before: str | None, copy: str | None) -> SettingsChange:
+def _set_up(step: SetupStep, path: Path, before: str | None, copy: str | None) -> SettingsChange:
     """Return what becomes of a file that is to have ours. The first copy is the one that knows how it was before."""
-    is_kept = before is not None and copy is None and (step.is_anothers(before) or not _is_of_our_making(step, before))
+    is_kept = (
+        before is not None and copy is None and (step.is_foreign_entry(before) or not _is_of_our_making(step, before))
+    )
     return SettingsChange(path=path, before=before, after=step.apply(before or ""), is_kept=is_kept)
 
 
-def _taken_back(step: Step, path: Path, before: str | None, copy: str | None) -> SettingsChange:
+def _taken_back(step: SetupStep, path: Path, before: str | None, copy: str | None) -> SettingsChange:
     """Return what becomes of a file that is to be without ours.
 
     What is ours can be cut out of any text, but not always so that every space and comma is as it was. The copy knows
@@ -132,29 +134,31 @@ def _taken_back(step: Step, path: Path, before: str | None, copy: str | None) ->
     anything else since, and the copy it is. So a person gets back what stood there under our name, and was not ours.
     """
     left = step.undo(before or "")
-    if before is None or left == before or (copy is None and step.is_anothers(before)):
+    if before is None or left == before or (copy is None and step.is_foreign_entry(before)):
         return SettingsChange(path=path, before=before, after=before)
     try:
-        is_anothers = copy is not None and step.is_anothers(copy)
-        if copy is not None and (is_anothers or step.undo(copy) == copy) and step.undo(step.apply(copy)) == left:
-            return SettingsChange(path=path, before=before, after=copy, is_restored=True, is_given_back=is_anothers)
+        is_foreign_entry = copy is not None and step.is_foreign_entry(copy)
+        if copy is not None and (is_foreign_entry or step.undo(copy) == copy) and step.undo(step.apply(copy)) == left:
+            return SettingsChange(
+                path=path, before=before, after=copy, is_restored=True, is_given_back=is_foreign_entry
+            )
         # The file: nothing of anybody's was there before us.
-        is_ours = copy is None or (not is_anothers and _is_ours_alone(step, copy))
+        is_ours = copy is None or (not is_foreign_entry and _is_ours_alone(step, copy))
     except ValueError:  # whatever has the copy's name
         is_ours = False
     # What a person gave the server goes with it, and may be nowhere else: it may be all theirs, written before us.
-    is_kept = copy is None and step.is_more(before)
+    is_kept = copy is None and step.has_extra_settings(before)
     return SettingsChange(
         path=path, before=before, after=None if is_ours and _is_empty(left) else left, is_kept=is_kept
     )
 
 
-def _is_of_our_making(step: Step, text: str) -> bool:
+def _is_of_our_making(step: SetupStep, text: str) -> bool:
     """Return whether the text needs no copy: it says nothing but what we wrote, in an earlier version maybe."""
     return _is_ours_alone(step, text) and (step.is_certain or step.apply(text) == step.apply(""))
 
 
-def _is_ours_alone(step: Step, text: str) -> bool:
+def _is_ours_alone(step: SetupStep, text: str) -> bool:
     left = step.undo(text)
     return left != text and _is_empty(left)
 

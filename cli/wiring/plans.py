@@ -18,7 +18,7 @@ from cli.wiring.jsontext import Key, loaded, with_member, with_members, without_
 from cli.wiring.plugin import FIRST_WORDS, PLUGIN, PROGRAM
 from objstore import toml_value, with_toml, without_toml
 
-__all__ = ["HOMES", "NAME", "WIRED", "Programs", "Scope", "Step", "plan"]
+__all__ = ["HOMES", "NAME", "WIRED", "Programs", "Scope", "SetupStep", "plan"]
 
 NAME: Final = "editledger"
 """Our name in other programs' settings."""
@@ -91,20 +91,24 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class SetupStep:
     """What becomes of one settings file. Both are functions of its text; an empty text is no file."""
 
     path: Path
     apply: Edit
     undo: Edit
     is_certain: bool = False  # what `undo` takes out is of our making: a person's entry may have our name
-    is_anothers: Callable[[str], bool] = lambda _: False  # whether a text has such an entry, which runs something else
-    is_more: Callable[[str], bool] = lambda _: False  # whether `undo` takes out of a text what `apply` doesn't write
+    is_foreign_entry: Callable[[str], bool] = lambda _: (
+        False
+    )  # whether a text has such an entry, which runs something else
+    has_extra_settings: Callable[[str], bool] = lambda _: (
+        False
+    )  # whether `undo` takes out of a text what `apply` doesn't write
     remark: Edit = lambda _: ""  # what a person should know of what is left as it stands in a text ("": nothing)
     is_partial: Callable[[str], bool] = lambda _: False  # whether a text has hooks of ours, but not as they should be
 
 
-def plan(client: str, scope: Scope, programs: Programs) -> tuple[Step, ...]:
+def plan(client: str, scope: Scope, programs: Programs) -> tuple[SetupStep, ...]:
     """Return the steps for a client of WIRED. What they write twice is the same as what they write once."""
     return WIRED[client](scope, programs)
 
@@ -112,7 +116,7 @@ def plan(client: str, scope: Scope, programs: Programs) -> tuple[Step, ...]:
 # ---- the clients
 
 
-def _claude_code(scope: Scope, programs: Programs) -> tuple[Step, ...]:
+def _claude_code(scope: Scope, programs: Programs) -> tuple[SetupStep, ...]:
     if scope.project is None:
         servers = (scope.told("claude-code") or scope.home) / ".claude.json"
     else:
@@ -139,7 +143,7 @@ def _claude_code(scope: Scope, programs: Programs) -> tuple[Step, ...]:
     )
 
 
-def _codex(scope: Scope, programs: Programs) -> tuple[Step, ...]:
+def _codex(scope: Scope, programs: Programs) -> tuple[SetupStep, ...]:
     folder = scope.folder("codex")
     command = f"{quote(programs.cas)} hook codex"
     during = _grouped(
@@ -156,7 +160,7 @@ def _codex(scope: Scope, programs: Programs) -> tuple[Step, ...]:
     )
 
 
-def _gemini(scope: Scope, programs: Programs) -> tuple[Step, ...]:
+def _gemini(scope: Scope, programs: Programs) -> tuple[SetupStep, ...]:
     settings = scope.folder("gemini") / "settings.json"
     entries = _grouped(
         tools=("BeforeTool", "AfterTool"),
@@ -174,7 +178,7 @@ def _gemini(scope: Scope, programs: Programs) -> tuple[Step, ...]:
     return (_both(server, hooks),)
 
 
-def _cursor(scope: Scope, programs: Programs) -> tuple[Step, ...]:
+def _cursor(scope: Scope, programs: Programs) -> tuple[SetupStep, ...]:
     folder = scope.base / ".cursor"
     entry = {"command": f"{quote(programs.cas)} hook cursor"}
     tools = ("preToolUse", "postToolUse", "postToolUseFailure", "afterFileEdit")
@@ -185,7 +189,7 @@ def _cursor(scope: Scope, programs: Programs) -> tuple[Step, ...]:
     )
 
 
-def _vscode(scope: Scope, programs: Programs) -> tuple[Step, ...]:
+def _vscode(scope: Scope, programs: Programs) -> tuple[SetupStep, ...]:
     if scope.project is not None:
         folder = scope.project / ".vscode"
     elif scope.platform == "darwin":
@@ -203,7 +207,7 @@ def _vscode(scope: Scope, programs: Programs) -> tuple[Step, ...]:
     )
 
 
-def _opencode(scope: Scope, programs: Programs) -> tuple[Step, ...]:
+def _opencode(scope: Scope, programs: Programs) -> tuple[SetupStep, ...]:
     if scope.project is None:
         folder = scope.configurations / "opencode"
         settings, plugins = folder / "opencode.json", folder / "plugin"
@@ -218,7 +222,7 @@ def _opencode(scope: Scope, programs: Programs) -> tuple[Step, ...]:
     )
 
 
-WIRED: Final[Mapping[str, Callable[[Scope, Programs], tuple[Step, ...]]]] = {
+WIRED: Final[Mapping[str, Callable[[Scope, Programs], tuple[SetupStep, ...]]]] = {
     "claude-code": _claude_code,
     "codex": _codex,
     "gemini": _gemini,
@@ -250,13 +254,13 @@ class _Server:
             ours = {"command": [ours["command"], *ours["args"]]}
         return {**self.more, **ours}
 
-    def is_anothers(self, standing: object) -> bool:
+    def is_foreign_entry(self, standing: object) -> bool:
         """Return whether an entry stands there that runs something else: a person had it before us."""
         return standing is not None and not self._runs_ours(standing)
 
-    def is_more(self, standing: object) -> bool:
+    def has_extra_settings(self, standing: object) -> bool:
         """Return whether an entry stands there that has something of a person's."""
-        if not isinstance(standing, Mapping) or self.is_anothers(standing):
+        if not isinstance(standing, Mapping) or self.is_foreign_entry(standing):
             return standing is not None
         return {**standing, **self.members(standing)} != self.members(None)
 
@@ -280,7 +284,7 @@ class _Server:
         return standing["command"][1:] if self.is_one_list else standing.get("args")
 
 
-def _member(path: Path, keys: Sequence[Key], server: _Server) -> Step:
+def _member(path: Path, keys: Sequence[Key], server: _Server) -> SetupStep:
     """Return the step that puts the entry of our server into a JSON file: what a person adds to it is theirs."""
 
     def standing(text: str) -> object:
@@ -289,29 +293,29 @@ def _member(path: Path, keys: Sequence[Key], server: _Server) -> Step:
             held = held.get(key) if isinstance(held, dict) else None
         return held
 
-    return Step(
+    return SetupStep(
         path=path,
         apply=lambda text: with_members(text, keys, server.members(standing(text))),
         undo=lambda text: without_member(text, keys),
-        is_anothers=lambda text: server.is_anothers(standing(text)),
-        is_more=lambda text: server.is_more(standing(text)),
+        is_foreign_entry=lambda text: server.is_foreign_entry(standing(text)),
+        has_extra_settings=lambda text: server.has_extra_settings(standing(text)),
         remark=lambda text: server.remark(standing(text)),
     )
 
 
-def _table(path: Path, names: Sequence[str], server: _Server) -> Step:
+def _table(path: Path, names: Sequence[str], server: _Server) -> SetupStep:
     """Return the step that puts it into a TOML file."""
-    return Step(
+    return SetupStep(
         path=path,
         apply=lambda text: with_toml(text, names, server.members(toml_value(text, names))),
         undo=lambda text: without_toml(text, names),
-        is_anothers=lambda text: server.is_anothers(toml_value(text, names)),
-        is_more=lambda text: server.is_more(toml_value(text, names)),
+        is_foreign_entry=lambda text: server.is_foreign_entry(toml_value(text, names)),
+        has_extra_settings=lambda text: server.has_extra_settings(toml_value(text, names)),
         remark=lambda text: server.remark(toml_value(text, names)),
     )
 
 
-def _whole(path: Path, content: str, first_words: str) -> Step:
+def _whole(path: Path, content: str, first_words: str) -> SetupStep:
     """Return the step for a file that is all ours, which its first words tell."""
 
     def apply(text: str) -> str:
@@ -319,7 +323,7 @@ def _whole(path: Path, content: str, first_words: str) -> Step:
             raise ValueError(f"`cas setup` didn't write it, and needs its name: it would begin with {first_words!r}")
         return content
 
-    return Step(
+    return SetupStep(
         path=path,
         apply=apply,
         undo=lambda text: "" if text.startswith(first_words) else text,
@@ -332,7 +336,7 @@ def _hook(command: str, *, seconds: int = _SECONDS) -> dict[str, object]:
     return {"type": "command", "command": command, "timeout": seconds}
 
 
-def _versioned(hooks: Step) -> Step:
+def _versioned(hooks: SetupStep) -> SetupStep:
     """Return the step for a file that has to say which version of its format it is of."""
 
     def apply(text: str) -> str:
@@ -356,7 +360,7 @@ def _grouped(
     return entries | {event: {"hooks": [dict(hook)]} for event in others}
 
 
-def _entries(path: Path, client: str, programs: Programs, entries: Mapping[str, Mapping[str, object]]) -> Step:
+def _entries(path: Path, client: str, programs: Programs, entries: Mapping[str, Mapping[str, object]]) -> SetupStep:
     """Return the step that puts an entry of ours into the lists of events."""
     ours = is_ours(client, programs.cas)
 
@@ -365,7 +369,7 @@ def _entries(path: Path, client: str, programs: Programs, entries: Mapping[str, 
             text = with_hook(text, event, entry, ours)
         return text
 
-    return Step(
+    return SetupStep(
         path=path,
         apply=apply,
         undo=lambda text: without_hooks(text, ours),
@@ -374,13 +378,13 @@ def _entries(path: Path, client: str, programs: Programs, entries: Mapping[str, 
     )
 
 
-def _both(first: Step, second: Step) -> Step:
-    return Step(
+def _both(first: SetupStep, second: SetupStep) -> SetupStep:
+    return SetupStep(
         path=first.path,
         apply=lambda text: second.apply(first.apply(text)),
         undo=lambda text: first.undo(second.undo(text)),
-        is_anothers=lambda text: first.is_anothers(text) and second.undo(text) == text,
-        is_more=first.is_more,
+        is_foreign_entry=lambda text: first.is_foreign_entry(text) and second.undo(text) == text,
+        has_extra_settings=first.has_extra_settings,
         remark=first.remark,
         is_partial=second.is_partial,
     )

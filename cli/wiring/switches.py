@@ -14,11 +14,11 @@ from cli.wiring.files import text_of
 from cli.wiring.jsontext import loaded
 from cli.wiring.plans import NAME, Scope
 
-__all__ = ["SwitchedOff", "switched_off"]
+__all__ = ["DisabledHooks", "disabled_hooks"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SwitchedOff:
+class DisabledHooks:
     """A setting that turns a client's hooks off: all of them, or ours by name."""
 
     path: Path
@@ -66,7 +66,7 @@ _SWITCHES: Final[Mapping[str, _Switch]] = {
 }
 
 
-def switched_off(client: str, root: Path | None, home: Path) -> SwitchedOff | None:
+def disabled_hooks(client: str, root: Path | None, home: Path) -> DisabledHooks | None:
     """Return what turns the client's hooks off in the project at `root`; None: nothing that is known of.
 
     `root`: None for what the user has for all projects.
@@ -82,10 +82,10 @@ def switched_off(client: str, root: Path | None, home: Path) -> SwitchedOff | No
             value = _value(said, names)
             if isinstance(value, bool):
                 is_off = value is switch.off
-                found = SwitchedOff(path=path, name=".".join(names), value=value) if is_off else None
+                found = DisabledHooks(path=path, name=".".join(names), value=value) if is_off else None
         listed = _value(said, switch.listed) if switch.listed else None
         if ours is None and isinstance(listed, list) and NAME in listed:
-            ours = SwitchedOff(path=path, name=".".join(switch.listed), value=NAME)
+            ours = DisabledHooks(path=path, name=".".join(switch.listed), value=NAME)
     return found or ours
 
 

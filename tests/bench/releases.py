@@ -120,7 +120,7 @@ def _review(report: Report, journal: Journal, states: list[bytes]) -> dict[int, 
     def toggle(i: int) -> None:
         unit = free[i // 2 * 7919 % len(free)]
         said[unit] = Status.PENDING if said[unit] is Status.REJECTED else Status.REJECTED
-        loaded.give({unit: said[unit]})
+        loaded.set_statuses({unit: said[unit]})
         if loaded.conflicts() or loaded.standing().content is None:
             raise AssertionError("a free hunk is in conflict")
 
@@ -133,12 +133,12 @@ def _review(report: Report, journal: Journal, states: list[bytes]) -> dict[int, 
         chosen = random.Random(half).sample(hunks, len(hunks) // 2)
 
         def reject_half(_: int, chosen: list[Unit] = chosen) -> None:
-            loaded.give_with_dependents(dict.fromkeys(chosen, Status.REJECTED))
+            loaded.set_with_dependents(dict.fromkeys(chosen, Status.REJECTED))
             if loaded.standing() == whole:
                 raise AssertionError("nothing was rejected")
 
         times += timed(reject_half, 1)
-        loaded.give_back(before)
+        loaded.restore_statuses(before)
     if loaded.standing() != whole:
         raise AssertionError("giving back what was said has changed the text")
     report.times("reject a random half of all hunks", times)
@@ -149,18 +149,18 @@ def _review(report: Report, journal: Journal, states: list[bytes]) -> dict[int, 
     report.ratio("reopen, ms", figures["reopen, replaying everything p50 ms"], "<= 250")
     without = {}
     for seq in range(1, edits + 1):
-        loaded.give(dict.fromkeys(loaded.units(Seq(seq)), Status.REJECTED))
+        loaded.set_statuses(dict.fromkeys(loaded.units(Seq(seq)), Status.REJECTED))
         content = loaded.standing().content
         if content is not None and not loaded.conflicts():
             without[seq] = content
-        loaded.give_back(before)
+        loaded.restore_statuses(before)
     return without
 
 
 def _conflicting(loaded: Document, unit: Unit) -> bool:
-    loaded.give({unit: Status.REJECTED})
+    loaded.set_statuses({unit: Status.REJECTED})
     found = bool(loaded.conflicts())
-    loaded.give({unit: Status.PENDING})
+    loaded.set_statuses({unit: Status.PENDING})
     return found
 
 

@@ -60,7 +60,7 @@ class Change(NamedTuple):
     content: bytes | None  # None: it is gone
 
 
-class Took(NamedTuple):
+class ProcessCost(NamedTuple):
     """What a child process took."""
 
     wall: float  # seconds
@@ -189,11 +189,11 @@ def _import(root: Path, wheels: list[Path]) -> None:
         raise AssertionError("git fast-import failed")
 
 
-def _run(command: list[str]) -> Took:
+def _run(command: list[str]) -> ProcessCost:
     # By a small process in between: what a child took of memory begins with what its parent has.
     told = subprocess.run([sys.executable, "-c", MEASURE, *command], check=True, capture_output=True, text=True).stdout
     wall, user, system, peak = map(float, told.split())
-    return Took(wall, user + system, peak / 1024)
+    return ProcessCost(wall, user + system, peak / 1024)
 
 
 def _git_bytes(root: Path) -> int:

@@ -100,7 +100,7 @@ def _open_and_toggle(report: Report, journal: Journal, cache: Path) -> None:
     def toggle(i: int) -> None:
         seq = free[i // 2 * 7919 % len(free)]
         said[seq] = flips[said[seq]]
-        loaded.give({Unit(Seq(seq), 1): said[seq]})
+        loaded.set_statuses({Unit(Seq(seq), 1): said[seq]})
         if loaded.conflicts() or loaded.standing().content is None:
             raise AssertionError("a free edit is in conflict")
 
@@ -110,7 +110,7 @@ def _open_and_toggle(report: Report, journal: Journal, cache: Path) -> None:
     half = {Unit(Seq(seq), 1): Status.REJECTED for seq in random.Random(2).sample(range(1, EDITS + 1), EDITS // 2)}
 
     def reject_half(_: int) -> None:
-        loaded.give_with_dependents(half)
+        loaded.set_with_dependents(half)
         if loaded.standing() == whole:
             raise AssertionError("nothing was rejected")
 
@@ -118,15 +118,15 @@ def _open_and_toggle(report: Report, journal: Journal, cache: Path) -> None:
     times = []
     for _ in range(5):
         times += timed(reject_half, 1)
-        loaded.give_back(before)
+        loaded.restore_statuses(before)
     report.times("reject a random half", times)
 
 
 def _conflicting(loaded: Document, seq: int) -> bool:
     unit = Unit(Seq(seq), 1)
-    loaded.give({unit: Status.REJECTED})
+    loaded.set_statuses({unit: Status.REJECTED})
     found = bool(loaded.conflicts())
-    loaded.give({unit: Status.PENDING})
+    loaded.set_statuses({unit: Status.PENDING})
     return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.cli.desk import PATIENCE, Ran, cas
+from tests.cli.desk import PATIENCE, CommandResult, cas
 
 __all__ = [
     "AGENTS",
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-def hook(client: str, event: Mapping[str, Any] | bytes, *, folder: Path) -> Ran:
+def hook(client: str, event: Mapping[str, Any] | bytes, *, folder: Path) -> CommandResult:
     """Run the hook for one event, as the client's program does."""
     given = event if isinstance(event, bytes) else json.dumps(event).encode()
     return cas("hook", client, folder=folder, stdin=given)

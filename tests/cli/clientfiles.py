@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from tests.cli.desk import Ran, cas
+from tests.cli.desk import CommandResult, cas
 
 __all__ = ["files", "put", "run"]
 
 
-def run(project: Path, home: Path, *words: str) -> Ran:
+def run(project: Path, home: Path, *words: str) -> CommandResult:
     """Run `cas` in the project as somebody who lives in that home."""
     settings = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")}
     return cas(*words, folder=project, settings=settings)

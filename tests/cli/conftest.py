@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 
 from cli.wiring.plans import HOMES
-from tests.cli.desk import Desk
+from tests.cli.desk import CommandRunner
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
+def runner(tmp_path: Path) -> CommandRunner:
     """Return a desk with an empty workspace."""
     folder = tmp_path / "ws"
     folder.mkdir()
-    return Desk(folder)
+    return CommandRunner(folder)
 
 
 @pytest.fixture

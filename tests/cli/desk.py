@@ -14,9 +14,19 @@ from typing import Any, Final
 
 from objstore import Call, CallInfo, CallOutcome, EditFilter, Operation, Status, Unit, Workspace
 from tests.store.countdown import UnsyncedDisk
-from tests.warm import warm
+from tests.warm import forked_program
 
-__all__ = ["Answer", "Desk", "Ran", "as_anybody", "cas", "cold_cas", "on_terminal", "with_progress", "without_room"]
+__all__ = [
+    "Answer",
+    "CommandResult",
+    "CommandRunner",
+    "cas",
+    "cas_on_full_disk",
+    "cas_unprivileged",
+    "on_terminal",
+    "unforked_cas",
+    "with_progress",
+]
 
 SOURCE: Final = str(Path(__file__).parents[2])
 PROGRAM: Final = (sys.executable, "-P", "-m", "cli")
@@ -31,7 +41,7 @@ PATIENCE: Final = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
+class CommandResult:
     """How a process ended."""
 
     status: int
@@ -69,21 +79,23 @@ def environment(settings: dict[str, str]) -> dict[str, str]:
     return kept | {"PYTHONPATH": SOURCE, "XDG_CONFIG_HOME": NOWHERE, "TERM": "xterm", "TZ": "UTC"} | settings
 
 
-def cas(*words: str, folder: Path, settings: dict[str, str] | None = None, stdin: bytes = b"") -> Ran:
+def cas(*words: str, folder: Path, settings: dict[str, str] | None = None, stdin: bytes = b"") -> CommandResult:
     """Run `cas` in `folder` with nothing but pipes around it."""
     return _started((), words, folder, settings or {}, stdin)
 
 
 def _started(
     begun_by: tuple[str, ...], words: Sequence[str], folder: Path, settings: dict[str, str], stdin: bytes = b""
-) -> Ran:
-    ran = warm("cli", begun_by).run(
+) -> CommandResult:
+    ran = forked_program("cli", begun_by).run(
         words, folder=folder, environment=environment(settings), stdin=stdin, patience=PATIENCE
     )
-    return Ran(status=ran.status, out=ran.out, err=ran.err)
+    return CommandResult(status=ran.status, out=ran.out, err=ran.err)
 
 
-def cold_cas(*words: str, folder: Path, settings: dict[str, str] | None = None, stdin: bytes = b"") -> Ran:
+def unforked_cas(
+    *words: str, folder: Path, settings: dict[str, str] | None = None, stdin: bytes = b""
+) -> CommandResult:
     """Run `cas` with all that its start does: slower, and for tests of which that is a part."""
     ran = subprocess.run(
         [*PROGRAM, *words],
@@ -94,7 +106,7 @@ def cold_cas(*words: str, folder: Path, settings: dict[str, str] | None = None, 
         timeout=PATIENCE,
         check=False,
     )
-    return Ran(status=ran.returncode, out=ran.stdout, err=ran.stderr)
+    return CommandResult(status=ran.returncode, out=ran.stdout, err=ran.stderr)
 
 
 # The superuser may read and write everything: dropping CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH (by PR_CAPBSET_DROP)
@@ -114,12 +126,12 @@ os.execv(sys.argv[1], sys.argv[1:])
 """
 
 
-def as_anybody(*words: str, folder: Path, stdin: bytes = b"") -> Ran:
+def cas_unprivileged(*words: str, folder: Path, stdin: bytes = b"") -> CommandResult:
     """Run `cas` with no more rights to the files than their modes give."""
     return _started((sys.executable, "-c", ANYBODY), words, folder, {}, stdin)
 
 
-def without_room(*words: str, folder: Path, stdin: bytes = b"") -> Ran:
+def cas_on_full_disk(*words: str, folder: Path, stdin: bytes = b"") -> CommandResult:
     """Run `cas` where no file may grow: every write to one fails, as on a full disk."""
     return _started((sys.executable, "-c", LIMITED), words, folder, {}, stdin)
 
@@ -209,7 +221,7 @@ def _answered(master: int, answers: Sequence[Answer]) -> bytes:
         shown += piece
 
 
-class Desk:
+class CommandRunner:
     """A workspace in its own folder."""
 
     def __init__(self, folder: Path) -> None:
@@ -253,11 +265,11 @@ class Desk:
 
     # ---- the person
 
-    def cas(self, *words: str, **settings: str) -> Ran:
+    def cas(self, *words: str, **settings: str) -> CommandResult:
         """Run `cas` here; `settings` are added to its environment."""
         return cas(*words, folder=self.folder, settings=settings)
 
-    def done(self, *words: str, **settings: str) -> Ran:
+    def done(self, *words: str, **settings: str) -> CommandResult:
         """Run `cas` here and return how it ended, which must be well."""
         ran = self.cas(*words, **settings)
         assert (ran.status, ran.said) == (0, ""), ran

@@ -17,7 +17,7 @@ from typing import Final, Protocol
 
 from tests.cli.desk import LOGIN, PROGRAM, environment
 
-__all__ = ["STAGES", "Stage", "on_stage"]
+__all__ = ["TERMINALS", "TerminalDriver", "run_in_terminal"]
 
 SIZE: Final = (100, 40)
 """Columns and lines."""
@@ -26,7 +26,7 @@ PATIENCE: Final = 20
 """Seconds after which a terminal that doesn't show what it should counts as hung."""
 
 
-class Stage(Protocol):
+class TerminalDriver(Protocol):
     """A terminal in which a process runs."""
 
     def type(self, keys: str) -> None:
@@ -197,15 +197,15 @@ def _quoted(word: str) -> str:
 
 Kind = Callable[[list[str], Path, dict[str, str], Path], PlainTerminal | TmuxTerminal]
 
-STAGES: Final[dict[str, Kind]] = {"plain": PlainTerminal} | ({"tmux": TmuxTerminal} if shutil.which("tmux") else {})
+TERMINALS: Final[dict[str, Kind]] = {"plain": PlainTerminal} | ({"tmux": TmuxTerminal} if shutil.which("tmux") else {})
 """The kinds of terminal that this machine has."""
 
 
 @contextmanager
-def on_stage(kind: str, *words: str, folder: Path, scratch: Path, **settings: str) -> Iterator[Stage]:
+def run_in_terminal(kind: str, *words: str, folder: Path, scratch: Path, **settings: str) -> Iterator[TerminalDriver]:
     """Run `cas` in a terminal of that kind."""
     scratch.mkdir(exist_ok=True)
-    stage = STAGES[kind](list(words), folder, environment(settings), scratch)
+    stage = TERMINALS[kind](list(words), folder, environment(settings), scratch)
     try:
         yield stage
     finally:

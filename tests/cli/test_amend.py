@@ -5,17 +5,17 @@ from pathlib import Path
 import pytest
 
 from objstore import Status
-from tests.cli.desk import Desk
+from tests.cli.desk import CommandRunner
 
 PENDING, ACCEPTED, REJECTED = Status
 
 
 @pytest.fixture
-def edited(desk: Desk) -> Desk:
+def edited(runner: CommandRunner) -> CommandRunner:
     """Record a file and an edit of its second line."""
-    desk.write("a", b"one\ntwo\nthree\n")
-    desk.edit("a", b"two", b"2")
-    return desk
+    runner.write("a", b"one\ntwo\nthree\n")
+    runner.edit("a", b"two", b"2")
+    return runner
 
 
 def editor(folder: Path, script: str) -> str:
@@ -33,7 +33,7 @@ def kept(folder: Path, shown: str) -> bytes:
     return copy.read_bytes()
 
 
-def test_an_amendment_from_a_file_is_bound_to_its_edit(edited: Desk, tmp_path: Path) -> None:
+def test_an_amendment_from_a_file_is_bound_to_its_edit(edited: CommandRunner, tmp_path: Path) -> None:
     new = tmp_path / "new"
     new.write_bytes(b"one\nzwei\nthree\n")
     assert edited.done("amend", "2", "--from", str(new)).text == "Recorded edit 3, which amends edit 2.\n"
@@ -57,7 +57,7 @@ def test_an_amendment_from_a_file_is_bound_to_its_edit(edited: Desk, tmp_path: P
     ],
 )
 def test_of_an_amendment_only_what_was_not_named_is_said_to_go_along(
-    edited: Desk, tmp_path: Path, named: list[str], also: str
+    edited: CommandRunner, tmp_path: Path, named: list[str], also: str
 ) -> None:
     new = tmp_path / "new"
     new.write_bytes(b"one\nzwei\nthree\nfour\n")
@@ -66,7 +66,7 @@ def test_of_an_amendment_only_what_was_not_named_is_said_to_go_along(
     assert "".join(said[1:-1]) == also
 
 
-def test_rejecting_the_amendment_gives_the_edits_text_back(edited: Desk, tmp_path: Path) -> None:
+def test_rejecting_the_amendment_gives_the_edits_text_back(edited: CommandRunner, tmp_path: Path) -> None:
     new = tmp_path / "new"
     new.write_bytes(b"one\nzwei\nthree\n")
     assert edited.done("amend", "2:1", "--from", str(new), "--json").json()["amends"] == 2
@@ -74,19 +74,19 @@ def test_rejecting_the_amendment_gives_the_edits_text_back(edited: Desk, tmp_pat
     assert edited.bytes("a") == b"one\n2\nthree\n"
 
 
-def test_an_editor_gets_the_file_as_it_stands(edited: Desk, tmp_path: Path) -> None:
+def test_an_editor_gets_the_file_as_it_stands(edited: CommandRunner, tmp_path: Path) -> None:
     status, shown = edited.typed("amend", "2", EDITOR=editor(tmp_path, 'sed -i s/2/II/ "$1"'), VISUAL="")
     assert (status, shown) == (0, "Recorded edit 3, which amends edit 2.\n")
     assert edited.bytes("a") == b"one\nII\nthree\n"
 
 
-def test_an_editor_that_changes_nothing_records_nothing(edited: Desk, tmp_path: Path) -> None:
+def test_an_editor_that_changes_nothing_records_nothing(edited: CommandRunner, tmp_path: Path) -> None:
     status, shown = edited.typed("amend", "2", EDITOR=editor(tmp_path, "true"), VISUAL="")
     assert (status, shown) == (0, "Nothing to do: a holds these bytes already.\n")
     assert edited.statuses() == {"1:0": PENDING, "2:1": PENDING}
 
 
-def test_an_editor_that_fails_changes_nothing(edited: Desk, tmp_path: Path) -> None:
+def test_an_editor_that_fails_changes_nothing(edited: CommandRunner, tmp_path: Path) -> None:
     program = editor(tmp_path, 'echo typed > "$1"; exit 3')
     status, shown = edited.typed("amend", "2", EDITOR=program, VISUAL="", TMPDIR=str(tmp_path))
     assert status == 1
@@ -95,20 +95,22 @@ def test_an_editor_that_fails_changes_nothing(edited: Desk, tmp_path: Path) -> N
     assert kept(tmp_path, shown) == b"typed\n"
 
 
-def test_an_editor_that_fails_before_anything_is_typed_leaves_nothing_behind(edited: Desk, tmp_path: Path) -> None:
+def test_an_editor_that_fails_before_anything_is_typed_leaves_nothing_behind(
+    edited: CommandRunner, tmp_path: Path
+) -> None:
     status, shown = edited.typed("amend", "2", EDITOR=editor(tmp_path, "exit 3"), VISUAL="", TMPDIR=str(tmp_path))
     assert status == 1
     assert shown.startswith("cas: ")
     assert not list(tmp_path.glob("cas-amend-*"))
 
 
-def test_an_editor_with_an_open_quote_is_no_internal_error(edited: Desk) -> None:
+def test_an_editor_with_an_open_quote_is_no_internal_error(edited: CommandRunner) -> None:
     status, shown = edited.typed("amend", "2", EDITOR="vi '", VISUAL="")
     assert status == 1
     assert shown == "cas: VISUAL or EDITOR names no program: No closing quotation\n"
 
 
-def test_a_file_that_changes_while_the_editor_is_open_is_not_overwritten(edited: Desk, tmp_path: Path) -> None:
+def test_a_file_that_changes_while_the_editor_is_open_is_not_overwritten(edited: CommandRunner, tmp_path: Path) -> None:
     script = f'echo mine > "$1"; echo theirs > "{edited.folder / "a"}"'
     status, shown = edited.typed("amend", "2", EDITOR=editor(tmp_path, script), VISUAL="", TMPDIR=str(tmp_path))
     assert status == 1
@@ -117,7 +119,9 @@ def test_a_file_that_changes_while_the_editor_is_open_is_not_overwritten(edited:
     assert kept(tmp_path, shown) == b"mine\n"
 
 
-def test_what_is_typed_beside_other_lines_that_change_meanwhile_is_carried_over(edited: Desk, tmp_path: Path) -> None:
+def test_what_is_typed_beside_other_lines_that_change_meanwhile_is_carried_over(
+    edited: CommandRunner, tmp_path: Path
+) -> None:
     script = f'sed -i s/2/II/ "$1"; echo four >> "{edited.folder / "a"}"'
     program = editor(tmp_path, script)
     status, shown = edited.typed("amend", "2", EDITOR=program, VISUAL="", TMPDIR=str(tmp_path))
@@ -129,7 +133,7 @@ def test_what_is_typed_beside_other_lines_that_change_meanwhile_is_carried_over(
     assert not list(tmp_path.glob("cas-amend-*"))
 
 
-def test_without_a_terminal_the_new_bytes_are_named(edited: Desk) -> None:
+def test_without_a_terminal_the_new_bytes_are_named(edited: CommandRunner) -> None:
     ran = edited.cas("amend", "2")
     assert ran.status == 2
     assert "--from FILE" in ran.said

@@ -31,26 +31,26 @@ from objstore.transfer import export_bundle, import_bundle, send_bundle
 from objstore.trees import FOLDER, TreeEntry, encode_tree
 from objstore.values import replace
 from tests.cli.agents import ClaudeCode
-from tests.cli.desk import Desk, cas
-from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, some_of
+from tests.cli.desk import CommandRunner, cas
+from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, sampled_steps
 from tests.store.losses import lose
 
 
 @pytest.fixture
-def bundle(desk: Desk, tmp_path: Path) -> Path:
+def bundle(runner: CommandRunner, tmp_path: Path) -> Path:
     """Return a bundle of a history with a first look, decisions, a move, a deletion and something that was rejected."""
-    put(desk.folder / "kept", b"no edit tells of it\n", 0o640)
-    put(desk.folder / "sub/deep/tool", b"#!/bin/sh\n", 0o755)
-    desk.done("record")
-    desk.write("a", b"1\n2\n3\n")
-    desk.edit("a", b"2", b"two")
-    desk.write("sub/run", b"#!/bin/sh\n", mode=0o755)
-    desk.write("gone", b"x\n")
-    desk.delete("gone")
-    desk.move("a", "b")
-    desk.done("reject", "2", "--reason", "no")
+    put(runner.folder / "kept", b"no edit tells of it\n", 0o640)
+    put(runner.folder / "sub/deep/tool", b"#!/bin/sh\n", 0o755)
+    runner.done("record")
+    runner.write("a", b"1\n2\n3\n")
+    runner.edit("a", b"2", b"two")
+    runner.write("sub/run", b"#!/bin/sh\n", mode=0o755)
+    runner.write("gone", b"x\n")
+    runner.delete("gone")
+    runner.move("a", "b")
+    runner.done("reject", "2", "--reason", "no")
     path = tmp_path / "all.bundle"
-    desk.done("export", "--bundle", str(path))
+    runner.done("export", "--bundle", str(path))
     return path
 
 
@@ -77,54 +77,54 @@ RESERVED = (".cas/segments/00000002.seg", ".cas/new", "sub/../.cas/x", "link/x",
 
 @pytest.mark.parametrize("place", RESERVED)
 def test_nothing_is_written_into_a_store_or_a_folder_of_version_control(
-    desk: Desk, bundle: Path, tmp_path: Path, place: str
+    runner: CommandRunner, bundle: Path, tmp_path: Path, place: str
 ) -> None:
-    (desk.folder / "link").symlink_to(".cas")
-    (desk.folder / ".git" / "hooks").mkdir(parents=True)
-    before = sorted(desk.folder.rglob("*"))
+    (runner.folder / "link").symlink_to(".cas")
+    (runner.folder / ".git" / "hooks").mkdir(parents=True)
+    before = sorted(runner.folder.rglob("*"))
     other = tmp_path / "other"
     other.mkdir()
     for words in (["export", "--bundle"], ["export", "--patch", "-o"], ["import", bundle], ["salvage", ".cas", "--to"]):
-        for there in (place, str(desk.folder / place)):
-            ran = desk.cas(*map(str, words), there)
+        for there in (place, str(runner.folder / place)):
+            ran = runner.cas(*map(str, words), there)
             assert ran.status == 1
             assert ran.said.startswith("cas: Path is reserved for "), ran
             assert ran.said.count("\n") == 1, ran
         # The store of another workspace is one too.
-        ran = cas("-C", str(desk.folder), *map(str, words), str(desk.folder / place), folder=other)
+        ran = cas("-C", str(runner.folder), *map(str, words), str(runner.folder / place), folder=other)
         assert ran.said.startswith("cas: Path is reserved for "), ran
-    assert sorted(desk.folder.rglob("*")) == before
-    assert cas("init", ".cas/segments", folder=desk.folder).said.startswith("cas: Path is reserved for the store")
+    assert sorted(runner.folder.rglob("*")) == before
+    assert cas("init", ".cas/segments", folder=runner.folder).said.startswith("cas: Path is reserved for the store")
 
 
 # ---- what comes out is what went in
 
 
-def test_the_same_files_and_the_same_hash_chain(desk: Desk, bundle: Path, tmp_path: Path) -> None:
+def test_the_same_files_and_the_same_hash_chain(runner: CommandRunner, bundle: Path, tmp_path: Path) -> None:
     there = tmp_path / "there"
     ran = cas("import", str(bundle), str(there), folder=tmp_path)
     assert (ran.status, ran.said) == (0, "")
-    assert tree(there) == tree(desk.folder)
+    assert tree(there) == tree(runner.folder)
     for words in (["records", "--json"], ["log"], ["segments"], ["ls"], ["show", "2"]):
-        assert cas(*words, folder=there).out == desk.done(*words).out
+        assert cas(*words, folder=there).out == runner.done(*words).out
     assert cas("fsck", folder=there).status == 0
     assert cas("diff", folder=there).out == b""
 
 
-def test_a_bundle_goes_through_a_pipe(desk: Desk, bundle: Path, tmp_path: Path) -> None:
-    sent = desk.done("export", "--bundle", "-").out
+def test_a_bundle_goes_through_a_pipe(runner: CommandRunner, bundle: Path, tmp_path: Path) -> None:
+    sent = runner.done("export", "--bundle", "-").out
     assert sent == bundle.read_bytes()
     for words in (["piped"], ["alone", "--store-only"], ["told", "--json"]):
         ran = cas("import", "-", *words, folder=tmp_path, stdin=sent)
         assert (ran.status, ran.said) == (0, "")
-        assert cas("records", "--json", folder=tmp_path / words[0]).out == desk.done("records", "--json").out
-    assert tree(tmp_path / "piped") == tree(desk.folder)
+        assert cas("records", "--json", folder=tmp_path / words[0]).out == runner.done("records", "--json").out
+    assert tree(tmp_path / "piped") == tree(runner.folder)
     for stdin in (b"", sent[:-1], b"no bundle"):
         ran = cas("import", "-", "refused", folder=tmp_path, stdin=stdin)
         assert (ran.status, ran.out) == (1, b"")
         assert not (tmp_path / "refused").exists()
-    assert desk.cas("export", "--bundle", "-", "--json").status == 2
-    assert not (desk.folder / "-").exists()
+    assert runner.cas("export", "--bundle", "-", "--json").status == 2
+    assert not (runner.folder / "-").exists()
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "device", "link"])
@@ -147,24 +147,24 @@ def test_a_bundle_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> Non
         assert (ran.status, ran.said.splitlines()[0]) == (2, f"cas: No such file: {name}")
 
 
-def test_a_bundle_is_neither_shown_on_a_terminal_nor_typed(desk: Desk) -> None:
+def test_a_bundle_is_neither_shown_on_a_terminal_nor_typed(runner: CommandRunner) -> None:
     for words in (["export", "--bundle", "-"], ["import", "-", "new"]):
-        status, shown = desk.typed(*words)
+        status, shown = runner.typed(*words)
         assert (status, "cas: " in shown) == (2, True), shown
 
 
-def test_a_large_history_goes_in_pieces_and_is_whole(desk: Desk, tmp_path: Path) -> None:
+def test_a_large_history_goes_in_pieces_and_is_whole(runner: CommandRunner, tmp_path: Path) -> None:
     for number in range(5):
-        put(desk.folder / str(number), random.Random(number).randbytes(700_000), 0o644)
-    desk.done("record")
-    desk.done("export", "--bundle", str(tmp_path / "b"))
+        put(runner.folder / str(number), random.Random(number).randbytes(700_000), 0o644)
+    runner.done("record")
+    runner.done("export", "--bundle", str(tmp_path / "b"))
     sent: list[bytes] = []
-    with closing(Journal(str(desk.folder), CountdownDisk(None))) as journal:
+    with closing(Journal(str(runner.folder), CountdownDisk(None))) as journal:
         send_bundle(journal, sent.append)
     assert max(map(len, sent)) < 2 << 20
     assert b"".join(sent) == (tmp_path / "b").read_bytes()
     assert cas("import", str(tmp_path / "b"), "there", folder=tmp_path).status == 0
-    assert tree(tmp_path / "there") == tree(desk.folder)
+    assert tree(tmp_path / "there") == tree(runner.folder)
 
 
 def test_the_history_goes_on_there(bundle: Path, tmp_path: Path) -> None:
@@ -176,62 +176,62 @@ def test_the_history_goes_on_there(bundle: Path, tmp_path: Path) -> None:
     assert (there / "b").read_bytes() == b"1\n2\n3\n"
 
 
-def test_an_export_leaves_the_store_and_an_older_bundle_alone(desk: Desk, bundle: Path) -> None:
+def test_an_export_leaves_the_store_and_an_older_bundle_alone(runner: CommandRunner, bundle: Path) -> None:
     before = bundle.read_bytes()
-    ran = desk.cas("export", "--bundle", str(bundle))
+    ran = runner.cas("export", "--bundle", str(bundle))
     assert (ran.status, ran.said) == (1, f"cas: {bundle} is there already. Name a new file.\n")
     assert bundle.read_bytes() == before
-    assert desk.done("fsck").status == 0
+    assert runner.done("fsck").status == 0
 
 
-def test_an_export_that_can_go_nowhere_names_where_that_is(desk: Desk) -> None:
+def test_an_export_that_can_go_nowhere_names_where_that_is(runner: CommandRunner) -> None:
     said = "cas: No such file or directory: nowhere/bundle\n"
-    assert desk.cas("export", "--bundle", "nowhere/bundle").said == said
+    assert runner.cas("export", "--bundle", "nowhere/bundle").said == said
 
 
-def test_a_store_in_which_bytes_are_damaged_is_not_bundled(desk: Desk, tmp_path: Path) -> None:
+def test_a_store_in_which_bytes_are_damaged_is_not_bundled(runner: CommandRunner, tmp_path: Path) -> None:
     for content in (b"1\n", b"2\n", b"3\n"):
-        desk.write("a", content)
-    segment = desk.folder / ".cas/segments/00000001.seg"
+        runner.write("a", content)
+    segment = runner.folder / ".cas/segments/00000001.seg"
     sound = segment.read_bytes()
     for at in (sound.index(b"1\n"), sound.index(b"ordinal")):
         segment.write_bytes(sound[:at] + bytes([sound[at] ^ 1]) + sound[at + 1 :])
-        refusal = desk.cas("export", "--bundle", str(tmp_path / "b"))
+        refusal = runner.cas("export", "--bundle", str(tmp_path / "b"))
         assert (refusal.status, refusal.out) == (1, b"")
         assert re.fullmatch("cas: Store damaged in segment 1 at byte .*\n`cas fsck` tells what is .*\n", refusal.said)
         assert list(tmp_path.glob("b*")) == []
-        sent = desk.cas("export", "--bundle", "-")
+        sent = runner.cas("export", "--bundle", "-")
         assert (sent.status, sent.said) == (1, refusal.said)
         assert cas("import", "-", "there", folder=tmp_path, stdin=sent.out).status == 1
 
 
-def test_a_store_that_has_lost_a_state_is_bundled_once_that_is_let_go_of(desk: Desk, tmp_path: Path) -> None:
+def test_a_store_that_has_lost_a_state_is_bundled_once_that_is_let_go_of(runner: CommandRunner, tmp_path: Path) -> None:
     first, second, third = (random.Random(number).randbytes(90).hex().encode() for number in range(3))
-    desk.write("a", first)
-    desk.write("a", second)
-    desk.done("snapshot", "create")
-    desk.write("a", third)
-    desk.done("accept", "1..3")
+    runner.write("a", first)
+    runner.write("a", second)
+    runner.done("snapshot", "create")
+    runner.write("a", third)
+    runner.done("accept", "1..3")
     lost = blob_id(second)
-    lose(desk.folder, lost)
+    lose(runner.folder, lost)
     for words in ([str(tmp_path / "b")], ["-"]):
-        ran = desk.cas("export", "--bundle", *words)
+        ran = runner.cas("export", "--bundle", *words)
         assert (ran.status, ran.out) == (1, b"")
         assert ran.said.startswith(f"cas: No bundle is written: blob {lost.hex()} is lost, ")
         assert "`cas fsck`" in ran.said
         assert "`cas purge PATH@N`" in ran.said
         assert "`cas snapshot delete N`" in ran.said
     assert list(tmp_path.glob("b*")) == []
-    desk.done("snapshot", "delete", "1")
-    desk.done("purge", "a@2")
-    desk.done("export", "--bundle", str(tmp_path / "b"))
+    runner.done("snapshot", "delete", "1")
+    runner.done("purge", "a@2")
+    runner.done("export", "--bundle", str(tmp_path / "b"))
     assert cas("import", str(tmp_path / "b"), "there", folder=tmp_path).status == 0
-    assert tree(tmp_path / "there") == tree(desk.folder) == {"a": (third, 0o100644)}
+    assert tree(tmp_path / "there") == tree(runner.folder) == {"a": (third, 0o100644)}
 
 
-def test_json_tells_what_was_done(desk: Desk, tmp_path: Path) -> None:
-    desk.write("a", b"1\n")
-    found = desk.done("export", "--bundle", str(tmp_path / "b"), "--json").json()
+def test_json_tells_what_was_done(runner: CommandRunner, tmp_path: Path) -> None:
+    runner.write("a", b"1\n")
+    found = runner.done("export", "--bundle", str(tmp_path / "b"), "--json").json()
     assert found == {"bundle": str(tmp_path / "b"), "bytes": (tmp_path / "b").stat().st_size}
     found = cas("import", str(tmp_path / "b"), str(tmp_path / "there"), "--json", folder=tmp_path).json()
     assert found == {"workspace": str(tmp_path / "there"), "records": 1, "blobs": 1, "files": 1}
@@ -241,7 +241,7 @@ def test_json_tells_what_was_done(desk: Desk, tmp_path: Path) -> None:
 
 
 def test_what_the_first_look_found_comes_too_and_the_next_look_tells_of_nothing(
-    desk: Desk, bundle: Path, tmp_path: Path
+    runner: CommandRunner, bundle: Path, tmp_path: Path
 ) -> None:
     there = tmp_path / "there"
     ran = cas("import", str(bundle), str(there), folder=tmp_path)
@@ -252,7 +252,7 @@ def test_what_the_first_look_found_comes_too_and_the_next_look_tells_of_nothing(
     session = ClaudeCode(there)
     session.run("echo mine > new")
     assert session.run("chmod 600 kept; rm sub/deep/tool") == ""
-    older = {edit["edit_id"] for edit in desk.done("log", "--json").lines()}
+    older = {edit["edit_id"] for edit in runner.done("log", "--json").lines()}
     told = [edit for edit in cas("log", "--json", folder=there).lines() if edit["edit_id"] not in older]
     assert {(edit["operation"], edit["file_path"]) for edit in told} == {
         ("create", str(there / "new")),
@@ -261,59 +261,61 @@ def test_what_the_first_look_found_comes_too_and_the_next_look_tells_of_nothing(
     }
 
 
-def test_a_hook_is_the_first_to_look_there_and_tells_of_nothing(desk: Desk, bundle: Path, tmp_path: Path) -> None:
+def test_a_hook_is_the_first_to_look_there_and_tells_of_nothing(
+    runner: CommandRunner, bundle: Path, tmp_path: Path
+) -> None:
     there = tmp_path / "there"
     cas("import", str(bundle), str(there), folder=tmp_path)
     ClaudeCode(there).run("true")
-    assert cas("log", folder=there).out == desk.done("log").out
+    assert cas("log", folder=there).out == runner.done("log").out
 
 
-def test_what_has_gone_or_was_never_held_is_not_written_and_not_told_of(desk: Desk, tmp_path: Path) -> None:
+def test_what_has_gone_or_was_never_held_is_not_written_and_not_told_of(runner: CommandRunner, tmp_path: Path) -> None:
     for name in ("a", "b", "c/d", "ignored", "other"):
-        put(desk.folder / name, name.encode(), 0o644)
-    put(desk.folder / ".casignore", b"ignored\n", 0o644)
-    (desk.folder / "link").symlink_to("other")
-    desk.done("record")
-    desk.delete("a")
-    desk.move("b", "e")
-    put(desk.folder / "c/d", b"otherwise", 0o600)
-    desk.done("record")
-    desk.done("export", "--bundle", str(tmp_path / "b"))
+        put(runner.folder / name, name.encode(), 0o644)
+    put(runner.folder / ".casignore", b"ignored\n", 0o644)
+    (runner.folder / "link").symlink_to("other")
+    runner.done("record")
+    runner.delete("a")
+    runner.move("b", "e")
+    put(runner.folder / "c/d", b"otherwise", 0o600)
+    runner.done("record")
+    runner.done("export", "--bundle", str(tmp_path / "b"))
     there = tmp_path / "there"
     cas("import", str(tmp_path / "b"), str(there), folder=tmp_path)
-    written = tree(desk.folder)
+    written = tree(runner.folder)
     assert set(written) == {".casignore", "c/d", "e", "ignored", "link", "other"}
     assert tree(there) == {name: was for name, was in written.items() if name not in {"ignored", "link"}}
     assert not (there / "link").is_symlink()
     assert cas("record", "--json", folder=there).json()["edits"] == []
 
 
-def test_where_nobody_has_looked_yet_a_snapshot_comes_too(desk: Desk, tmp_path: Path) -> None:
-    desk.write("a", b"a\n")
-    with Workspace.open(desk.folder) as workspace:
+def test_where_nobody_has_looked_yet_a_snapshot_comes_too(runner: CommandRunner, tmp_path: Path) -> None:
+    runner.write("a", b"a\n")
+    with Workspace.open(runner.folder) as workspace:
         taken = workspace.take_snapshot(who="me").view
         assert workspace.snapshots() == [taken]
-    desk.done("export", "--bundle", str(tmp_path / "bundle"))
+    runner.done("export", "--bundle", str(tmp_path / "bundle"))
     import_bundle(str(tmp_path / "bundle"), str(tmp_path / "there"), disk=CountdownDisk(None))
     with Workspace.open(tmp_path / "there") as workspace:
         assert workspace.snapshots() == [taken]
 
 
 def test_where_an_edit_has_taken_the_place_of_what_the_first_look_found_the_edit_counts(
-    desk: Desk, tmp_path: Path
+    runner: CommandRunner, tmp_path: Path
 ) -> None:
-    put(desk.folder / "a", b"a file", 0o644)
-    put(desk.folder / "b/c", b"in a folder", 0o644)
-    desk.done("record")
-    (desk.folder / "a").unlink()
-    (desk.folder / "b/c").unlink()
-    (desk.folder / "b").rmdir()
-    desk.write("a/c", b"in a folder")
-    desk.write("b", b"a file")
-    desk.done("export", "--bundle", str(tmp_path / "b"))
+    put(runner.folder / "a", b"a file", 0o644)
+    put(runner.folder / "b/c", b"in a folder", 0o644)
+    runner.done("record")
+    (runner.folder / "a").unlink()
+    (runner.folder / "b/c").unlink()
+    (runner.folder / "b").rmdir()
+    runner.write("a/c", b"in a folder")
+    runner.write("b", b"a file")
+    runner.done("export", "--bundle", str(tmp_path / "b"))
     there = tmp_path / "there"
     assert cas("import", str(tmp_path / "b"), str(there), folder=tmp_path).status == 0
-    assert tree(there) == tree(desk.folder)
+    assert tree(there) == tree(runner.folder)
     told = {edit["file_path"] for edit in cas("record", "--json", folder=there).json()["edits"]}
     assert told == {str(there / "a"), str(there / "b/c")}  # as a look at the original tells
 
@@ -326,9 +328,9 @@ def test_with_the_store_alone_no_file_of_the_first_look_is_written(bundle: Path,
 
 @pytest.mark.parametrize("name", [".g\u200dit", ".\uff23\uff21\uff33"])
 def test_a_first_look_cannot_have_found_what_is_a_store_s_under_another_spelling(
-    desk: Desk, tmp_path: Path, name: str
+    runner: CommandRunner, tmp_path: Path, name: str
 ) -> None:
-    with closing(Journal(str(desk.folder), Disk())) as journal, journal.writing() as batch:
+    with closing(Journal(str(runner.folder), Disk())) as journal, journal.writing() as batch:
         hook = TreeEntry(os.fsencode(name), stat.S_IFREG | 0o644, batch.blob(b"#!/bin/sh\n", None))
         found_first(journal, batch, batch.blob(encode_tree([hook])), tmp_path / "forged")
     assert "into a store or version control" in refused(tmp_path / "forged", tmp_path)
@@ -337,12 +339,12 @@ def test_a_first_look_cannot_have_found_what_is_a_store_s_under_another_spelling
 @pytest.mark.parametrize("who", ["", "me"])
 @pytest.mark.parametrize("is_empty", [False, True])
 def test_a_snapshot_that_holds_the_same_folder_over_and_over_fills_nothing(
-    desk: Desk,
+    runner: CommandRunner,
     tmp_path: Path,
     is_empty: bool,  # noqa: FBT001 - a parameter of the test
     who: str,
 ) -> None:
-    with closing(Journal(str(desk.folder), Disk())) as journal, journal.writing() as batch:
+    with closing(Journal(str(runner.folder), Disk())) as journal, journal.writing() as batch:
         file = TreeEntry(b"file", stat.S_IFREG | 0o644, batch.blob(b"x", None))
         tree = batch.blob(encode_tree([] if is_empty else [file]))
         for _ in range(40):
@@ -352,8 +354,10 @@ def test_a_snapshot_that_holds_the_same_folder_over_and_over_fills_nothing(
     assert "snapshot 1 has more than 2000000 files and folders; without files it can come" in said
 
 
-def test_a_first_look_cannot_have_found_what_lies_deeper_than_a_file_can_be_written(desk: Desk, tmp_path: Path) -> None:
-    with closing(Journal(str(desk.folder), Disk())) as journal, journal.writing() as batch:
+def test_a_first_look_cannot_have_found_what_lies_deeper_than_a_file_can_be_written(
+    runner: CommandRunner, tmp_path: Path
+) -> None:
+    with closing(Journal(str(runner.folder), Disk())) as journal, journal.writing() as batch:
         tree = batch.blob(encode_tree([TreeEntry(b"file", stat.S_IFREG | 0o644, batch.blob(b"x", None))]))
         for _ in range(50):
             tree = batch.blob(encode_tree([TreeEntry(b"f" * 100, FOLDER, tree)]))
@@ -364,8 +368,10 @@ def test_a_first_look_cannot_have_found_what_lies_deeper_than_a_file_can_be_writ
 
 
 @pytest.mark.parametrize("who", ["", "me"])
-def test_a_snapshot_cannot_have_more_of_paths_than_memory_holds(desk: Desk, tmp_path: Path, who: str) -> None:
-    with closing(Journal(str(desk.folder), Disk())) as journal, journal.writing() as batch:
+def test_a_snapshot_cannot_have_more_of_paths_than_memory_holds(
+    runner: CommandRunner, tmp_path: Path, who: str
+) -> None:
+    with closing(Journal(str(runner.folder), Disk())) as journal, journal.writing() as batch:
         names = [b"%03d" % number for number in range(300)]
         file = batch.blob(b"x", None)
         tree = batch.blob(encode_tree([TreeEntry(name, stat.S_IFREG | 0o644, file) for name in names]))
@@ -377,8 +383,8 @@ def test_a_snapshot_cannot_have_more_of_paths_than_memory_holds(desk: Desk, tmp_
     assert "snapshot 1 has paths of more than 268435456 bytes in all; without files" in said
 
 
-def test_a_snapshot_of_a_folder_has_paths_with_that_folders_in_front(desk: Desk, tmp_path: Path) -> None:
-    with closing(Journal(str(desk.folder), Disk())) as journal, journal.writing() as batch:
+def test_a_snapshot_of_a_folder_has_paths_with_that_folders_in_front(runner: CommandRunner, tmp_path: Path) -> None:
+    with closing(Journal(str(runner.folder), Disk())) as journal, journal.writing() as batch:
         file = batch.blob(b"x", None)
         names = [b"%03d" % number for number in range(300)]
         tree = batch.blob(encode_tree([TreeEntry(name, stat.S_IFREG | 0o644, file) for name in names]))
@@ -390,12 +396,14 @@ def test_a_snapshot_of_a_folder_has_paths_with_that_folders_in_front(desk: Desk,
     assert "snapshot 1 has paths of more than 268435456 bytes in all" in refused(tmp_path / "forged", tmp_path)
 
 
-def test_a_first_look_that_found_a_large_file_over_and_over_fills_no_disk(desk: Desk, tmp_path: Path) -> None:
+def test_a_first_look_that_found_a_large_file_over_and_over_fills_no_disk(
+    runner: CommandRunner, tmp_path: Path
+) -> None:
     piece, names = bytes(MAX_CHUNK), [b"%03d" % number for number in range(300)]
     hasher = BlobHasher()
     for _ in range(512):
         hasher.update(piece)
-    with closing(Journal(str(desk.folder), Disk())) as journal, journal.writing() as batch:
+    with closing(Journal(str(runner.folder), Disk())) as journal, journal.writing() as batch:
         chunks = [Chunk(blob_id(piece), len(piece))] * 512
         forged = (encode_blob(piece)[1], encode_chunks(hasher.blob_id(), chunks)[1])
         journal.store.log.append(journal.store.end, [(FrameKind.BLOB, payload) for payload in forged])
@@ -419,9 +427,9 @@ def snapped(journal: Journal, batch: Batch, root: BlobId, bundle: Path, who: str
     export_bundle(journal, str(bundle))
 
 
-def test_one_file_is_called_one(desk: Desk, tmp_path: Path) -> None:
-    desk.write("a", b"1\n")
-    desk.done("export", "--bundle", str(tmp_path / "b"))
+def test_one_file_is_called_one(runner: CommandRunner, tmp_path: Path) -> None:
+    runner.write("a", b"1\n")
+    runner.done("export", "--bundle", str(tmp_path / "b"))
     verified, written = cas("import", str(tmp_path / "b"), "there", folder=tmp_path).text.splitlines()
     assert verified == "Verified 1 record and 1 blob: nothing is wrong."
     assert written.endswith("; 1 file written.")
@@ -432,20 +440,22 @@ def test_one_file_is_called_one(desk: Desk, tmp_path: Path) -> None:
 # ---- where it goes
 
 
-def test_a_folder_with_files_or_a_store_is_refused_and_left_alone(desk: Desk, bundle: Path, tmp_path: Path) -> None:
+def test_a_folder_with_files_or_a_store_is_refused_and_left_alone(
+    runner: CommandRunner, bundle: Path, tmp_path: Path
+) -> None:
     there = tmp_path / "there"
     there.mkdir()
     (there / "mine").write_text("mine")
     for words in (
         (str(bundle), str(there)),
-        (str(bundle), str(desk.folder)),
-        (str(bundle), str(desk.folder), "--store-only"),
+        (str(bundle), str(runner.folder)),
+        (str(bundle), str(runner.folder), "--store-only"),
     ):
-        before = desk.done("records").out
+        before = runner.done("records").out
         ran = cas("import", *words, folder=tmp_path)
         assert ran.status == 1
         assert ran.said.count("\n") == 1
-        assert desk.done("records").out == before
+        assert runner.done("records").out == before
     assert [path.name for path in there.iterdir()] == ["mine"]
 
 
@@ -552,18 +562,18 @@ def test_a_bundle_begins_with_the_first_segment(bundle: Path, tmp_path: Path, nu
     ],
 )
 def test_a_well_formed_bundle_cannot_write_where_it_must_not(
-    desk: Desk, tmp_path: Path, path: bytes, mode: int, why: str
+    runner: CommandRunner, tmp_path: Path, path: bytes, mode: int, why: str
 ) -> None:
-    forged(desk, [(path, mode)], tmp_path / "forged")
+    forged(runner, [(path, mode)], tmp_path / "forged")
     assert why in refused(tmp_path / "forged", tmp_path)
 
 
 @pytest.mark.parametrize("mode", [0o4755, 0o2755, 0o1777])
 @pytest.mark.parametrize("where", ["snapshot", "once", "at first"])
 def test_no_mode_beyond_the_usual_bits_comes_in_by_way_of_history(
-    desk: Desk, tmp_path: Path, mode: int, where: str
+    runner: CommandRunner, tmp_path: Path, mode: int, where: str
 ) -> None:
-    with closing(Journal(str(desk.folder), Disk())) as journal:
+    with closing(Journal(str(runner.folder), Disk())) as journal:
         with journal.writing() as batch:
             named = batch.blob(b"#!/bin/sh\n", None)
             before, after = (FileState(blob=named, mode=bits) for bits in (mode, 0o755))
@@ -586,8 +596,8 @@ def test_no_mode_beyond_the_usual_bits_comes_in_by_way_of_history(
 
 
 @pytest.mark.parametrize("name", [b".git", b".CAS"])
-def test_a_tree_with_what_is_never_in_one_is_refused(desk: Desk, tmp_path: Path, name: bytes) -> None:
-    with closing(Journal(str(desk.folder), Disk())) as journal:
+def test_a_tree_with_what_is_never_in_one_is_refused(runner: CommandRunner, tmp_path: Path, name: bytes) -> None:
+    with closing(Journal(str(runner.folder), Disk())) as journal:
         with journal.writing() as batch:
             hook = TreeEntry(name, stat.S_IFREG | 0o644, batch.blob(b"#!/bin/sh\n", None))
             root = batch.blob(encode_tree([hook]))
@@ -595,33 +605,35 @@ def test_a_tree_with_what_is_never_in_one_is_refused(desk: Desk, tmp_path: Path,
             batch.commit()
         export_bundle(journal, str(tmp_path / "forged"))
     assert f"tree {root.hex()}: a name is a store's" in refused(tmp_path / "forged", tmp_path)
-    assert f"tree {root.hex()}: a name is a store's" in desk.cas("fsck").text
+    assert f"tree {root.hex()}: a name is a store's" in runner.cas("fsck").text
 
 
 @pytest.mark.parametrize("other", [b"a", b"a/b"])
-def test_two_files_cannot_stand_at_one_place(desk: Desk, tmp_path: Path, other: bytes) -> None:
-    forged(desk, [(b"a", 0o644), (other, 0o644)], tmp_path / "forged")
+def test_two_files_cannot_stand_at_one_place(runner: CommandRunner, tmp_path: Path, other: bytes) -> None:
+    forged(runner, [(b"a", 0o644), (other, 0o644)], tmp_path / "forged")
     assert "two files" in refused(tmp_path / "forged", tmp_path)
 
 
-def test_what_stands_where_another_file_is_gone_comes_with_the_history_of_both(desk: Desk, tmp_path: Path) -> None:
+def test_what_stands_where_another_file_is_gone_comes_with_the_history_of_both(
+    runner: CommandRunner, tmp_path: Path
+) -> None:
     for path in ("a", "b/c"):
-        desk.write(path, b"goes\n")
-        desk.delete(path)
-    desk.write("moved", b"stays\n")
-    desk.move("moved", "a")
-    (desk.folder / "b").rmdir()
-    desk.write("b", b"stays too\n")
+        runner.write(path, b"goes\n")
+        runner.delete(path)
+    runner.write("moved", b"stays\n")
+    runner.move("moved", "a")
+    (runner.folder / "b").rmdir()
+    runner.write("b", b"stays too\n")
     bundle = tmp_path / "bundle"
-    desk.done("export", "--bundle", str(bundle))
+    runner.done("export", "--bundle", str(bundle))
     import_bundle(str(bundle), str(tmp_path / "there"), disk=CountdownDisk(None))
-    assert tree(tmp_path / "there") == tree(desk.folder)
-    assert tree(desk.folder).keys() == {"a", "b"}
+    assert tree(tmp_path / "there") == tree(runner.folder)
+    assert tree(runner.folder).keys() == {"a", "b"}
 
 
-def test_a_record_of_bytes_that_are_not_there_is_refused(desk: Desk, tmp_path: Path) -> None:
+def test_a_record_of_bytes_that_are_not_there_is_refused(runner: CommandRunner, tmp_path: Path) -> None:
     absent = BlobId(blake3(b"nowhere").digest())
-    forged(desk, [(b"a", 0o644)], tmp_path / "forged", blob=absent)
+    forged(runner, [(b"a", 0o644)], tmp_path / "forged", blob=absent)
     assert absent.hex() in refused(tmp_path / "forged", tmp_path)
 
 
@@ -652,9 +664,9 @@ def creation(seq: int, path: bytes, mode: int, blob: BlobId) -> Edit:
     )
 
 
-def forged(desk: Desk, made: list[tuple[bytes, int]], bundle: Path, *, blob: BlobId | None = None) -> None:
+def forged(runner: CommandRunner, made: list[tuple[bytes, int]], bundle: Path, *, blob: BlobId | None = None) -> None:
     """Bundle creations that no tool would make; no file is touched."""
-    journal = Journal(str(desk.folder), Disk())
+    journal = Journal(str(runner.folder), Disk())
     with journal.writing() as batch:
         assert isinstance(batch, Batch)
         named = batch.blob(b"#!/bin/sh\n", None) if blob is None else blob
@@ -676,20 +688,20 @@ def test_what_a_killed_import_leaves_is_cleared_away(bundle: Path, tmp_path: Pat
 
 
 def test_wherever_an_import_dies_there_is_no_history_without_its_files(
-    desk: Desk, bundle: Path, tmp_path: Path
+    runner: CommandRunner, bundle: Path, tmp_path: Path
 ) -> None:
     whole = CountdownDisk(None)
     import_bundle(str(bundle), str(tmp_path / "whole"), disk=whole)
-    assert tree(tmp_path / "whole") == tree(desk.folder)
+    assert tree(tmp_path / "whole") == tree(runner.folder)
     stores = 0
     first = whole.done.index("stage")
-    for step in (first + at for at in some_of(len(whole.done) - first)):
+    for step in (first + at for at in sampled_steps(len(whole.done) - first)):
         there = tmp_path / f"cut{step}"
         with pytest.raises(PowerCut):
             import_bundle(str(bundle), str(there), disk=CountdownDisk(step))
         if (there / ".cas").exists():
             stores += 1
-            assert tree(there) == tree(desk.folder)
+            assert tree(there) == tree(runner.folder)
     assert stores > 0
 
 
@@ -751,7 +763,7 @@ def test_where_an_import_fails_nothing_of_it_is_left(bundle: Path, tmp_path: Pat
     whole = CountdownDisk(None)
     import_bundle(str(bundle), str(tmp_path / "whole"), disk=whole)
     first, last = (len(whole.done) - 1 - whole.done[::-1].index(one) for one in ("stage", "move_store_folder"))
-    for step in (first + at for at in some_of(last + 1 - first)):
+    for step in (first + at for at in sampled_steps(last + 1 - first)):
         there = tmp_path / f"failed{step}"
         disk = CountdownDisk(step, broken_disk, lasting=False)
         try:

@@ -5,7 +5,7 @@ from typing import Final
 
 from cli.main import COMMANDS
 from tests.cli.agents import ClaudeCode
-from tests.cli.desk import Desk, cold_cas
+from tests.cli.desk import CommandRunner, unforked_cas
 from tests.cli.test_readonly import READING
 
 IN_TURN: Final = (
@@ -43,26 +43,26 @@ def test_every_command_is_started_cold_somewhere() -> None:
     assert {words[0] for words in (*READING, *IN_TURN)} | ELSEWHERE | BELOW == set(COMMANDS)
 
 
-def test_each_command_imports_what_it_needs(desk: Desk) -> None:
-    desk.write("a", b"1\n")
-    desk.write("a", b"1\n2\n")
-    (desk.folder / ".new").write_bytes(b"1\n3\n")
+def test_each_command_imports_what_it_needs(runner: CommandRunner) -> None:
+    runner.write("a", b"1\n")
+    runner.write("a", b"1\n2\n")
+    (runner.folder / ".new").write_bytes(b"1\n3\n")
     for words in IN_TURN:
-        ran = cold_cas(*(word.format(folder=desk.folder) for word in words), folder=desk.folder)
+        ran = unforked_cas(*(word.format(folder=runner.folder) for word in words), folder=runner.folder)
         assert (ran.status, ran.said) == (0, ""), (words, ran)
 
 
-def test_the_doctor_imports_what_it_needs(desk: Desk) -> None:
-    ran = cold_cas("doctor", folder=desk.folder)
+def test_the_doctor_imports_what_it_needs(runner: CommandRunner) -> None:
+    ran = unforked_cas("doctor", folder=runner.folder)
     assert ran.said == ""
     assert "hooks had no faults" in ran.text  # what else it finds depends on where it was installed
 
 
-def test_a_hook_imports_what_it_needs(desk: Desk) -> None:
-    session = ClaudeCode(desk.folder)
+def test_a_hook_imports_what_it_needs(runner: CommandRunner) -> None:
+    session = ClaudeCode(runner.folder)
     for before in (True, False):
         event = json.dumps(session.write_event("a", "new\n", before=before)).encode()
-        ran = cold_cas("hook", "claude-code", folder=desk.folder, stdin=event)
+        ran = unforked_cas("hook", "claude-code", folder=runner.folder, stdin=event)
         assert (ran.status, ran.said) == (0, ""), ran
-        (desk.folder / "a").write_text("new\n")
-    assert [str(unit) for unit in desk.statuses()] == ["1:0"]
+        (runner.folder / "a").write_text("new\n")
+    assert [str(unit) for unit in runner.statuses()] == ["1:0"]

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from cli.main import EXIT_USAGE
-from tests.cli.desk import LOGIN, PATIENCE, PROGRAM, Desk, Ran, cas, environment
+from tests.cli.desk import LOGIN, PATIENCE, PROGRAM, CommandResult, CommandRunner, cas, environment
 
 SHELLS = [shell for shell in ("bash", "zsh", "fish") if shutil.which(shell)]
 
@@ -55,7 +55,7 @@ def program(tmp_path: Path) -> dict[str, str]:
     return settings | {"PATH": f"{script.parent}:{settings['PATH']}"}
 
 
-def completed(shell: str, line: str, desk: Desk, settings: dict[str, str]) -> str:
+def completed(shell: str, line: str, runner: CommandRunner, settings: dict[str, str]) -> str:
     """Return what the shell shows when the tab key is pressed behind `line`."""
     script = {
         "bash": BASH.format(line=shlex.quote(line)),
@@ -65,7 +65,7 @@ def completed(shell: str, line: str, desk: Desk, settings: dict[str, str]) -> st
     options = {"bash": ["--norc", "--noprofile"], "zsh": ["-f"], "fish": ["--no-config"]}[shell]
     ran = subprocess.run(
         [shell, *options, "-c", script],
-        cwd=desk.folder,
+        cwd=runner.folder,
         env=settings,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -76,31 +76,33 @@ def completed(shell: str, line: str, desk: Desk, settings: dict[str, str]) -> st
 
 
 @pytest.fixture
-def history(desk: Desk) -> Desk:
+def history(runner: CommandRunner) -> CommandRunner:
     """Return a desk with two edits of two files in two conversations."""
-    desk.write("src/first.py", b"1\n2\n3\n", conversation="conv_hello")
-    desk.write("second.py", b"1\n", conversation="conv_polish")
-    return desk
+    runner.write("src/first.py", b"1\n2\n3\n", conversation="conv_hello")
+    runner.write("second.py", b"1\n", conversation="conv_polish")
+    return runner
 
 
 @pytest.mark.parametrize("command", ["cat", "log", "show", "pin add"])
-def test_a_name_that_begins_as_an_option_does_is_offered_as_the_command_takes_it(desk: Desk, command: str) -> None:
-    desk.write("-x", b"1\n", conversation="-s4")
+def test_a_name_that_begins_as_an_option_does_is_offered_as_the_command_takes_it(
+    runner: CommandRunner, command: str
+) -> None:
+    runner.write("-x", b"1\n", conversation="-s4")
     takes_paths = command != "show"
     for before in ("", "-- "):
-        offered = candidates(desk, f"cas {command} {before}")
+        offered = candidates(runner, f"cas {command} {before}")
         assert ("./-x" in offered) is takes_paths
         assert not [name for name in offered if name.startswith("-")]
-    assert ("-x" if takes_paths else "-s4") in candidates(desk, f"cas {command} -- -")
-    assert "--json" not in candidates(desk, f"cas {command} -- -")
-    assert "-s4" in candidates(desk, "cas log --conversation ")
+    assert ("-x" if takes_paths else "-s4") in candidates(runner, f"cas {command} -- -")
+    assert "--json" not in candidates(runner, f"cas {command} -- -")
+    assert "-s4" in candidates(runner, "cas log --conversation ")
     if takes_paths:
-        assert cas(*command.split(), "./-x", folder=desk.folder).status != EXIT_USAGE
+        assert cas(*command.split(), "./-x", folder=runner.folder).status != EXIT_USAGE
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_shell_completes_edits_conversations_files_commands_and_options(
-    history: Desk, program: dict[str, str], shell: str
+    history: CommandRunner, program: dict[str, str], shell: str
 ) -> None:
     shown = completed(shell, "cas show ", history, program)
     assert all(name in shown for name in ("conv_hello", "conv_polish", "1", "2"))
@@ -136,12 +138,12 @@ TYPED = {
 
 
 def test_at_a_terminal_bash_completes_what_is_quoted_or_broken_as_what_is_not(
-    desk: Desk, program: dict[str, str]
+    runner: CommandRunner, program: dict[str, str]
 ) -> None:
     names = ("my file.txt", "it's.txt", "do$llar.txt", "star*.txt", "src/at@sign.txt", "src/c:o=lon.txt")
     for name in names:
-        desk.write(name, b"1\n", conversation="conv_hello")
-    with at_terminal("bash", desk.folder, program) as become:
+        runner.write(name, b"1\n", conversation="conv_hello")
+    with at_terminal("bash", runner.folder, program) as become:
         for line, arguments in TYPED.items():
             assert become(line) == ["cas", *arguments], line
 
@@ -151,11 +153,11 @@ NAMES = ("two words here", "two$words", "*", "~root", "{a,b}", "#no", "a'b", 'c"
 
 
 def test_at_a_terminal_no_name_of_a_conversation_is_more_to_bash_than_one_word(
-    desk: Desk, program: dict[str, str]
+    runner: CommandRunner, program: dict[str, str]
 ) -> None:
     for number, name in enumerate((EVIL, *NAMES)):
-        desk.write(f"f{number}", b"1\n", conversation=name)
-    with at_terminal("bash", desk.folder, program) as become:
+        runner.write(f"f{number}", b"1\n", conversation=name)
+    with at_terminal("bash", runner.folder, program) as become:
         for start in ("", "'", '"'):
             assert become(f"cas log --conversation {start}evil") == ["cas", "log", "--conversation", EVIL]
             assert become(f"cas log --conversation={start}evil") == ["cas", "log", f"--conversation={EVIL}"]
@@ -163,30 +165,32 @@ def test_at_a_terminal_no_name_of_a_conversation_is_more_to_bash_than_one_word(
         for name in NAMES:
             typed = "".join(f"\\{c}" if c in "*~{#'\"!$ " else c for c in name[:4])
             assert become(f"cas log --conversation {typed}") == ["cas", "log", "--conversation", name]
-    assert not (desk.folder / "pwned").exists()
+    assert not (runner.folder / "pwned").exists()
 
 
-def test_at_a_terminal_what_bash_finds_in_common_is_quoted_and_goes_on(desk: Desk, program: dict[str, str]) -> None:
+def test_at_a_terminal_what_bash_finds_in_common_is_quoted_and_goes_on(
+    runner: CommandRunner, program: dict[str, str]
+) -> None:
     for number, name in enumerate(("p$(touch pwned)1", "p$(touch pwned)2", "q r", "q$r", "$(touch pwned)f")):
-        desk.write(f"f{number}" if number < 4 else name, b"1\n", conversation=name if number < 4 else "q$r")
-    with at_terminal("bash", desk.folder, program) as become:
+        runner.write(f"f{number}" if number < 4 else name, b"1\n", conversation=name if number < 4 else "q$r")
+    with at_terminal("bash", runner.folder, program) as become:
         assert become("cas log --conversation p") == ["cas", "log", "--conversation", "p$(touch pwned)"]
         # A file among them has bash quote all of them, once.
         assert become("cas pin add p") == ["cas", "pin", "add", "p$(touch pwned)"]
         assert become("cas cat \\$\\(") == ["cas", "cat", "$(touch pwned)f"]
-    assert candidates(desk, "cas log --conversation q\\", "bash") == ["q\\$r", "q\\ r"]
-    assert candidates(desk, "cas log --conversation q\\ ", "bash") == ["q\\ r"]
-    assert candidates(desk, "cas accept q\\\\ ") == candidates(desk, "cas accept ") != []
-    assert not (desk.folder / "pwned").exists()
+    assert candidates(runner, "cas log --conversation q\\", "bash") == ["q\\$r", "q\\ r"]
+    assert candidates(runner, "cas log --conversation q\\ ", "bash") == ["q\\ r"]
+    assert candidates(runner, "cas accept q\\\\ ") == candidates(runner, "cas accept ") != []
+    assert not (runner.folder / "pwned").exists()
 
 
 @pytest.mark.parametrize("shell", [shell for shell in SHELLS if shell != "bash"])
 def test_at_a_terminal_no_name_is_more_to_zsh_or_fish_than_one_word(
-    desk: Desk, program: dict[str, str], shell: str
+    runner: CommandRunner, program: dict[str, str], shell: str
 ) -> None:
     for number, name in enumerate((EVIL, *NAMES)):
-        desk.write(f"f{number} $(touch pwned)", b"1\n", conversation=name)
-    with at_terminal(shell, desk.folder, program) as become:
+        runner.write(f"f{number} $(touch pwned)", b"1\n", conversation=name)
+    with at_terminal(shell, runner.folder, program) as become:
         for start in ("", "'", '"'):
             assert become(f"cas log --conversation {start}evil") == ["cas", "log", "--conversation", EVIL]
             assert become(f"cas show {start}evil") == ["cas", "show", EVIL]
@@ -198,7 +202,7 @@ def test_at_a_terminal_no_name_is_more_to_zsh_or_fish_than_one_word(
             # click's script for fish cuts words at a comma, so such a name is not offered there.
             expected = name[:4] if shell == "fish" and "," in name else name
             assert become(f"cas log --conversation {typed}") == ["cas", "log", "--conversation", expected]
-    assert not (desk.folder / "pwned").exists()
+    assert not (runner.folder / "pwned").exists()
 
 
 STARTS = {
@@ -244,7 +248,7 @@ def at_terminal(shell: str, folder: Path, settings: dict[str, str]) -> Iterator[
         os.close(master)
 
 
-def asked(line: str, shell: str, folder: Path) -> Ran:
+def asked(line: str, shell: str, folder: Path) -> CommandResult:
     """Run `cas` as the script for a shell does when the tab key is pressed behind a line."""
     settings = {"_CAS_COMPLETE": f"{shell}_complete", "COMP_WORDS": line, "COMP_CWORD": line.rpartition(" ")[2]}
     if shell == "zsh":
@@ -252,15 +256,15 @@ def asked(line: str, shell: str, folder: Path) -> Ran:
     return cas(folder=folder, settings=settings)
 
 
-def candidates(desk: Desk, line: str, shell: str = "fish", folder: Path | None = None) -> list[str]:
+def candidates(runner: CommandRunner, line: str, shell: str = "fish", folder: Path | None = None) -> list[str]:
     """Return the words that are offered; of files and folders that the shell is to find, only that it is to."""
-    ran = asked(line, shell, folder or desk.folder)
+    ran = asked(line, shell, folder or runner.folder)
     assert (ran.status, ran.said) == (0, "")
     rows = [row.partition(",") for row in ran.text.splitlines() if row]
     return [word.partition("\t")[0] if kind == "plain" else f"<{kind}>" for kind, _, word in rows]
 
 
-def test_what_may_stand_there(history: Desk) -> None:
+def test_what_may_stand_there(history: CommandRunner) -> None:
     assert candidates(history, "cas accept ") == ["2", "1"]
     assert candidates(history, "cas reject 1:") == ["1:0"]
     assert candidates(history, "cas reject 1:", "bash") == ["0"]
@@ -287,7 +291,7 @@ def test_what_may_stand_there(history: Desk) -> None:
     assert candidates(history, "cas pin add ") == candidates(history, "cas show ") + candidates(history, "cas cat ")
 
 
-def test_what_may_stand_there_that_is_no_name_of_an_edit_or_a_file(history: Desk) -> None:
+def test_what_may_stand_there_that_is_no_name_of_an_edit_or_a_file(history: CommandRunner) -> None:
     clients = candidates(history, "cas setup ")
     assert {"claude-code", "codex"} <= set(clients)
     assert candidates(history, "cas hook ") == candidates(history, "cas doctor ") == clients
@@ -310,7 +314,7 @@ def test_what_may_stand_there_that_is_no_name_of_an_edit_or_a_file(history: Desk
     assert candidates(history, "cas help snapshot d") == ["delete", "diff"]
 
 
-def test_snapshots_and_pins_are_named_by_their_numbers(history: Desk) -> None:
+def test_snapshots_and_pins_are_named_by_their_numbers(history: CommandRunner) -> None:
     history.done("snapshot", "-m", "before the move")
     history.done("snapshot", "create", "src")
     history.done("pin", "add", "1", "--title", "kept")
@@ -324,7 +328,7 @@ def test_snapshots_and_pins_are_named_by_their_numbers(history: Desk) -> None:
     assert asked("cas snapshot show ", "fish", history.folder).text == "plain,2\nplain,1\tbefore the move\n"
 
 
-def test_folders_and_files_on_disk_are_left_to_the_shell(history: Desk, tmp_path: Path) -> None:
+def test_folders_and_files_on_disk_are_left_to_the_shell(history: CommandRunner, tmp_path: Path) -> None:
     for line in (
         "-C ",
         "-C s",
@@ -343,7 +347,7 @@ def test_folders_and_files_on_disk_are_left_to_the_shell(history: Desk, tmp_path
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_shell_completes_clients_settings_numbers_tools_and_folders(
-    history: Desk, program: dict[str, str], shell: str
+    history: CommandRunner, program: dict[str, str], shell: str
 ) -> None:
     history.done("snapshot", "-m", "before")
     (history.folder / "other").mkdir()
@@ -372,9 +376,9 @@ def test_where_nothing_can_be_told_nothing_is_said(tmp_path: Path, shell: str) -
     assert (ran.status, ran.text.strip(), ran.said) == (0, "", "")
 
 
-def test_a_name_that_cannot_be_typed_is_not_offered(desk: Desk) -> None:
-    desk.write("new\nline", b"1\n")
-    desk.write("esc\x1b[31m", b"1\n")
-    desk.write("plain", b"1\n")
-    assert candidates(desk, "cas cat ") == candidates(desk, "cas cat ", "bash") == ["plain"]
-    assert asked("cas cat ", "zsh", desk.folder).text == "plain\nplain\n_\n"
+def test_a_name_that_cannot_be_typed_is_not_offered(runner: CommandRunner) -> None:
+    runner.write("new\nline", b"1\n")
+    runner.write("esc\x1b[31m", b"1\n")
+    runner.write("plain", b"1\n")
+    assert candidates(runner, "cas cat ") == candidates(runner, "cas cat ", "bash") == ["plain"]
+    assert asked("cas cat ", "zsh", runner.folder).text == "plain\nplain\n_\n"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from objstore import Call, Operation
-from tests.cli.desk import PATIENCE, SOURCE, Desk, environment
-from tests.warm import warm
+from tests.cli.desk import PATIENCE, SOURCE, CommandRunner, environment
+from tests.warm import forked_program
 
 DOCS = Path(SOURCE) / "docs"
 
@@ -26,9 +26,9 @@ def main():
 """
 
 
-def hello(desk: Desk) -> None:
+def hello(runner: CommandRunner) -> None:
     """Record what the page says that the agents have done."""
-    desk.write("greet.py", FIRST, conversation="conv_hello")
+    runner.write("greet.py", FIRST, conversation="conv_hello")
 
     def two_hunks(call: Call) -> None:
         second = FIRST.replace(b"(name):", b'(name="world"):').replace(
@@ -37,30 +37,30 @@ def hello(desk: Desk) -> None:
         )
         call.write("greet.py", second, operation=Operation.EDIT)
 
-    desk.call(two_hunks, conversation="conv_hello", tool="edit_file_diff")
-    desk.write("NOTES", b"greet more than one\n", conversation="conv_hello")
-    desk.edit("greet.py", b'"Hello, " + name', b'f"Hello, {name}!"', conversation="conv_polish")
+    runner.call(two_hunks, conversation="conv_hello", tool="edit_file_diff")
+    runner.write("NOTES", b"greet more than one\n", conversation="conv_hello")
+    runner.edit("greet.py", b'"Hello, " + name', b'f"Hello, {name}!"', conversation="conv_polish")
 
 
-def notes(desk: Desk) -> None:
+def notes(runner: CommandRunner) -> None:
     """Record what docs/repair.md says that an agent has done."""
     for content in (b"one\n", b"one\ntwo\n", b"one\ntwo\nthree\n"):
-        desk.write("notes.txt", content, conversation="conv_notes")
+        runner.write("notes.txt", content, conversation="conv_notes")
 
 
-def drafts(desk: Desk) -> None:
+def drafts(runner: CommandRunner) -> None:
     """Record what docs/retention.md says that an agent has done."""
     for number in range(1, 7):
-        desk.write("notes.txt", b"draft %d\n" % number, conversation="conv_notes")
+        runner.write("notes.txt", b"draft %d\n" % number, conversation="conv_notes")
 
 
-def images(desk: Desk) -> None:
+def images(runner: CommandRunner) -> None:
     """Record what docs/large-files.md says that an agent has done."""
     for content in (b"image 1\n" + bytes(70 << 20), b"image 2\n" + bytes(70 << 20) + b"the end\n"):
-        desk.write("disk.img", content, conversation="conv_image")
+        runner.write("disk.img", content, conversation="conv_image")
 
 
-def sources(desk: Desk) -> None:
+def sources(runner: CommandRunner) -> None:
     """Put down what docs/snapshots.md says that there is."""
     for path, content in (
         ("README", b"a small program\n"),
@@ -68,13 +68,13 @@ def sources(desk: Desk) -> None:
         ("src/run.sh", b"python greet.py\n"),
         ("src/__pycache__/greet.pyc", b"\0"),
     ):
-        file = desk.folder / path
+        file = runner.folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
-    (desk.folder / "src/run.sh").chmod(0o755)
+    (runner.folder / "src/run.sh").chmod(0o755)
 
 
-def nothing(_: Desk) -> None:
+def nothing(_: CommandRunner) -> None:
     """docs/agents.md makes what it needs."""
 
 
@@ -107,11 +107,13 @@ def pattern_of(shown: str) -> str:
         ("agents.md", nothing),
     ],
 )
-def test_the_page_shows_what_happens(desk: Desk, tmp_path: Path, page: str, prepare: Callable[[Desk], None]) -> None:
-    prepare(desk)
+def test_the_page_shows_what_happens(
+    runner: CommandRunner, tmp_path: Path, page: str, prepare: Callable[[CommandRunner], None]
+) -> None:
+    prepare(runner)
     program = tmp_path / "bin" / "cas"
     program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {shlex.join(warm("cli").command)} "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(forked_program("cli").command)} "$@"\n')
     program.chmod(0o755)
     settings = environment({})
     settings["PATH"] = f"{program.parent}:{settings['PATH']}"
@@ -120,7 +122,7 @@ def test_the_page_shows_what_happens(desk: Desk, tmp_path: Path, page: str, prep
     for command, shown in commands:
         ran = subprocess.run(
             ["sh", "-c", command],
-            cwd=desk.folder,
+            cwd=runner.folder,
             env=settings,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

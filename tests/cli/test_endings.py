@@ -13,7 +13,7 @@ import pytest
 
 from cli.main import COMMANDS, main
 from objstore import MAX_TEXT, CallInfo, Status
-from tests.cli.desk import PATIENCE, PROGRAM, Desk, Ran, cas, environment
+from tests.cli.desk import PATIENCE, PROGRAM, CommandResult, CommandRunner, cas, environment
 
 # ---- 2: usage
 
@@ -48,8 +48,8 @@ from tests.cli.desk import PATIENCE, PROGRAM, Desk, Ran, cas, environment
         ["export", "--patch", "--conversation", "a", "--conversation", "b"],
     ],
 )
-def test_a_senseless_command_line_is_status_2(desk: Desk, words: list[str]) -> None:
-    ran = desk.cas(*words)
+def test_a_senseless_command_line_is_status_2(runner: CommandRunner, words: list[str]) -> None:
+    ran = runner.cas(*words)
     assert (ran.status, ran.out) == (2, b"")
     first, *rest = ran.said.splitlines()
     assert first.startswith("cas: ")
@@ -59,67 +59,69 @@ def test_a_senseless_command_line_is_status_2(desk: Desk, words: list[str]) -> N
 @pytest.mark.parametrize(
     "words", ["pin remove x", "snapshot show x", "snapshot diff x", "log -n x", "watch --quiet-for x"]
 )
-def test_what_is_no_number_is_said_not_to_be_one(desk: Desk, words: str) -> None:
-    assert desk.cas(*words.split()).said.splitlines()[0].endswith(": 'x' is not a valid number.")
+def test_what_is_no_number_is_said_not_to_be_one(runner: CommandRunner, words: str) -> None:
+    assert runner.cas(*words.split()).said.splitlines()[0].endswith(": 'x' is not a valid number.")
 
 
-def test_a_second_value_of_an_option_is_refused_and_takes_the_place_of_none(desk: Desk) -> None:
-    desk.write("a", b"x\n", conversation="c1")
-    desk.write("b", b"x\n", conversation="c2")
+def test_a_second_value_of_an_option_is_refused_and_takes_the_place_of_none(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n", conversation="c1")
+    runner.write("b", b"x\n", conversation="c2")
     said = "cas: '--file' takes one value, and is given 2.\nTry `cas reject --help`.\n"
-    assert desk.cas("reject", "--file", "a", "--file", "b").said == said
+    assert runner.cas("reject", "--file", "a", "--file", "b").said == said
     said = "cas: '-m' / '--reason' takes one value, and is given 3.\nTry `cas reject --help`.\n"
-    assert desk.cas("reject", "1", "-m", "x", "--reason=y", "-mz").said == said
-    assert set(desk.statuses().values()) == {Status.PENDING}
+    assert runner.cas("reject", "1", "-m", "x", "--reason=y", "-mz").said == said
+    assert set(runner.statuses().values()) == {Status.PENDING}
     # How it is to be shown can be said again, as behind an alias.
-    assert desk.done("--color", "always", "log", "--color", "never", "--color", "never").text == desk.done("log").text
-    assert desk.cas("reject", "--file", "a", "--file", "b", "--help").status == 0
+    assert (
+        runner.done("--color", "always", "log", "--color", "never", "--color", "never").text == runner.done("log").text
+    )
+    assert runner.cas("reject", "--file", "a", "--file", "b", "--help").status == 0
 
 
-def test_a_second_place_is_refused_before_the_command_and_behind_it(desk: Desk, tmp_path: Path) -> None:
-    desk.write("a", b"x\n")
-    (desk.folder / "sub").mkdir()
-    named = ["-C", str(tmp_path), f"-C{desk.folder}"]
+def test_a_second_place_is_refused_before_the_command_and_behind_it(runner: CommandRunner, tmp_path: Path) -> None:
+    runner.write("a", b"x\n")
+    (runner.folder / "sub").mkdir()
+    named = ["-C", str(tmp_path), f"-C{runner.folder}"]
     for words, command in (
         ([*named, "reject", "1"], ""),
         (["reject", "1", *named], " reject"),
         (["pin", *named, "add", "1"], " pin"),
     ):
         said = f"cas: '-C' takes one value, and is given 2.\nTry `cas{command} --help`.\n"
-        assert cas(*words, folder=tmp_path) == Ran(status=2, out=b"", err=said.encode())
-    assert desk.statuses() == {"1:0": Status.PENDING}
+        assert cas(*words, folder=tmp_path) == CommandResult(status=2, out=b"", err=said.encode())
+    assert runner.statuses() == {"1:0": Status.PENDING}
     # Behind the command it is said from where the one before has gone, as behind an alias.
-    assert cas("-C", str(desk.folder), "cat", "-C", "sub", "../a", folder=tmp_path).out == b"x\n"
+    assert cas("-C", str(runner.folder), "cat", "-C", "sub", "../a", folder=tmp_path).out == b"x\n"
 
 
-def test_without_a_command_the_help_is_shown(desk: Desk) -> None:
-    ran = desk.cas()
+def test_without_a_command_the_help_is_shown(runner: CommandRunner) -> None:
+    ran = runner.cas()
     assert (ran.status, ran.out) == (2, b"")
     assert "Usage: cas" in ran.said
 
 
-def test_help_is_a_command_too(desk: Desk) -> None:
-    assert desk.done("help").text == desk.done("--help").text
-    assert desk.done("help", "log").text == desk.done("log", "--help").text
+def test_help_is_a_command_too(runner: CommandRunner) -> None:
+    assert runner.done("help").text == runner.done("--help").text
+    assert runner.done("help", "log").text == runner.done("log", "--help").text
 
 
-def test_help_says_of_each_command_a_whole_sentence(desk: Desk) -> None:
-    assert "...\n" not in desk.done("--help").text.partition("[ARGS]...\n")[2]
+def test_help_says_of_each_command_a_whole_sentence(runner: CommandRunner) -> None:
+    assert "...\n" not in runner.done("--help").text.partition("[ARGS]...\n")[2]
 
 
-def test_choices_are_listed_on_one_line(desk: Desk) -> None:
-    assert "Choose from: bash, zsh, fish" in desk.cas("completion").said
+def test_choices_are_listed_on_one_line(runner: CommandRunner) -> None:
+    assert "Choose from: bash, zsh, fish" in runner.cas("completion").said
 
 
-def test_without_a_name_the_newest_edit_is_shown(desk: Desk) -> None:
-    assert desk.cas("show").said == "cas: Nothing is recorded yet.\n"
-    desk.write("a", b"1\n")
-    desk.write("a", b"2\n")
-    assert desk.done("show").out == desk.done("show", "2").out
+def test_without_a_name_the_newest_edit_is_shown(runner: CommandRunner) -> None:
+    assert runner.cas("show").said == "cas: Nothing is recorded yet.\n"
+    runner.write("a", b"1\n")
+    runner.write("a", b"2\n")
+    assert runner.done("show").out == runner.done("show", "2").out
 
 
-def test_help_lists_every_command(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
-    text = desk.done("--help").text
+def test_help_lists_every_command(runner: CommandRunner, capsys: pytest.CaptureFixture[str]) -> None:
+    text = runner.done("--help").text
     for name in COMMANDS:
         assert f"\n  {name} " in text
         assert main([name, "--help"]) == 0
@@ -127,8 +129,8 @@ def test_help_lists_every_command(desk: Desk, capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize("option", ["--since", "--until"])
-def test_a_time_that_is_none_is_refused_with_the_option_it_was_given_to(desk: Desk, option: str) -> None:
-    ran = desk.cas("log", option, "garbage")
+def test_a_time_that_is_none_is_refused_with_the_option_it_was_given_to(runner: CommandRunner, option: str) -> None:
+    ran = runner.cas("log", option, "garbage")
     assert ran.status == 2
     assert ran.said.startswith(f"cas: Invalid value for '{option}': 'garbage' is no time: say 2h, ")
     assert ran.said.endswith("\nTry `cas log --help`.\n")
@@ -152,30 +154,30 @@ def test_a_time_that_is_none_is_refused_with_the_option_it_was_given_to(desk: De
         (["cat", ".cas/index"], "Path is reserved for "),
     ],
 )
-def test_an_unknown_name_is_status_1(desk: Desk, words: list[str], said: str) -> None:
-    desk.write("a", b"x\n")
-    ran = desk.cas(*words)
+def test_an_unknown_name_is_status_1(runner: CommandRunner, words: list[str], said: str) -> None:
+    runner.write("a", b"x\n")
+    ran = runner.cas(*words)
     assert (ran.status, ran.out) == (1, b"")
     assert ran.said.startswith(f"cas: {said}")
     assert ran.said.count("\n") <= 2
 
 
-def test_a_link_in_the_way_of_a_decision_is_told_as_such_and_what_to_do(desk: Desk) -> None:
-    desk.write("a", b"x\n")
-    desk.write("k", b"k\n")
-    desk.delete("a")
-    (desk.folder / "a").symlink_to("k")
+def test_a_link_in_the_way_of_a_decision_is_told_as_such_and_what_to_do(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n")
+    runner.write("k", b"k\n")
+    runner.delete("a")
+    (runner.folder / "a").symlink_to("k")
     for words in (["reject", "3"], ["reject", "3", "--on-external", "discard"], ["reject", "3", "--dry-run"]):
-        ran = desk.cas(*words)
+        ran = runner.cas(*words)
         assert (ran.status, ran.out) == (1, b"")
         assert ran.said == (
             "cas: a is a link now, which no edit tells of, and links are never changed.\n"
             "Remove it by hand and do the same again, or leave out the edits of a.\n"
         )
-    assert (desk.folder / "a").is_symlink()
-    (desk.folder / "a").unlink()
-    desk.done("reject", "3")
-    assert (desk.folder / "a").read_bytes() == b"x\n"
+    assert (runner.folder / "a").is_symlink()
+    (runner.folder / "a").unlink()
+    runner.done("reject", "3")
+    assert (runner.folder / "a").read_bytes() == b"x\n"
 
 
 @pytest.mark.parametrize(
@@ -205,28 +207,30 @@ def test_a_link_in_the_way_of_a_decision_is_told_as_such_and_what_to_do(desk: De
         (["log", "--file", "greet.py"], "Did you mean src/greet.py?\n"),
     ],
 )
-def test_a_mistyped_name_is_answered_with_those_near_to_it(desk: Desk, words: list[str], said: str) -> None:
-    desk.write("src/greet.py", b"x\n")
-    ran = desk.cas(*words)
+def test_a_mistyped_name_is_answered_with_those_near_to_it(runner: CommandRunner, words: list[str], said: str) -> None:
+    runner.write("src/greet.py", b"x\n")
+    ran = runner.cas(*words)
     assert ran.said.endswith(said)
     assert ran.said.count("\n") == 2
 
 
 @pytest.mark.parametrize("when", ["1h", "yesterday", "2020-11-20"])
-def test_a_time_before_a_path_was_recorded_is_answered_with_what_follows_the_sign(desk: Desk, when: str) -> None:
-    desk.write("a", b"x\n")
-    desk.move("a", "b")
-    desk.edit("b", b"x", b"y")
+def test_a_time_before_a_path_was_recorded_is_answered_with_what_follows_the_sign(
+    runner: CommandRunner, when: str
+) -> None:
+    runner.write("a", b"x\n")
+    runner.move("a", "b")
+    runner.edit("b", b"x", b"y")
     for command in ("cat", "restore"):
-        said = desk.cas(command, f"b@{when}").said.splitlines()
+        said = runner.cas(command, f"b@{when}").said.splitlines()
         assert said[0] == f"cas: No state is named 'b@{when}' here."
         assert said[1].endswith("or a time (2h, 2026-11-20) since its first record.")
 
 
-def test_what_a_name_may_mean_is_spelt_as_it_is_to_be_typed_from_here(desk: Desk) -> None:
-    desk.write("src/greet.py", b"x\n")
-    desk.write("README", b"x\n")
-    below = desk.folder / "src"
+def test_what_a_name_may_mean_is_spelt_as_it_is_to_be_typed_from_here(runner: CommandRunner) -> None:
+    runner.write("src/greet.py", b"x\n")
+    runner.write("README", b"x\n")
+    below = runner.folder / "src"
     assert cas("cat", "grete.py", folder=below).said.endswith("Did you mean greet.py?\n")
     said = cas("cat", "greet.py@2", folder=below).said
     assert said.endswith("Edit 2 is of ../README: did you mean ../README@2?\n")
@@ -246,10 +250,10 @@ UNDECODED = "a\udcffb"
         *("snapshot create", "snapshot restore 1"),
     ],
 )
-def test_a_name_that_is_not_utf_8_is_refused_as_others_are(desk: Desk, words: str) -> None:
-    desk.write("src/greet.py", b"x\n")
-    desk.done("snapshot")
-    ran = desk.cas(*words.split(), UNDECODED)
+def test_a_name_that_is_not_utf_8_is_refused_as_others_are(runner: CommandRunner, words: str) -> None:
+    runner.write("src/greet.py", b"x\n")
+    runner.done("snapshot")
+    ran = runner.cas(*words.split(), UNDECODED)
     assert ran.status == 1
     assert ran.said.startswith("cas: ")
     assert r"a\xffb" in ran.said.splitlines()[0]
@@ -265,26 +269,28 @@ def test_a_name_that_is_not_utf_8_is_refused_as_others_are(desk: Desk, words: st
     ],
     ids=["not UTF-8", "too long"],
 )
-def test_what_a_person_says_for_the_record_has_to_be_what_a_record_holds(desk: Desk, said: str, refusal: str) -> None:
-    desk.write("a", b"x\n")
-    (desk.folder / "a").write_bytes(b"y\n")
+def test_what_a_person_says_for_the_record_has_to_be_what_a_record_holds(
+    runner: CommandRunner, said: str, refusal: str
+) -> None:
+    runner.write("a", b"x\n")
+    (runner.folder / "a").write_bytes(b"y\n")
     for words in (
         *(["record", "--agent"], ["record", "--note"], ["record", "--conversation"], ["watch", "--agent"]),
         *(["snapshot", "-m"], ["pin", "add", "1", "--title"], ["reject", "1", "--reason"]),
     ):
-        ran = desk.cas(*words, said)
+        ran = runner.cas(*words, said)
         assert (ran.status, ran.out) == (2, b"")
         assert words[-1] in ran.said
         assert refusal in " ".join(ran.said.split())
-    (desk.folder / "a").write_bytes(b"x\n")
-    desk.done("reject", "1", "--reason", "r" * MAX_TEXT)
+    (runner.folder / "a").write_bytes(b"x\n")
+    runner.done("reject", "1", "--reason", "r" * MAX_TEXT)
 
 
-def test_a_suggestion_that_fails_hides_nothing(desk: Desk) -> None:
+def test_a_suggestion_that_fails_hides_nothing(runner: CommandRunner) -> None:
     broken = "import sys, cli.mistyped as it; it.meant = None; from cli.main import main; sys.exit(main())"
     ran = subprocess.run(
         [sys.executable, "-P", "-c", broken, "show", "nothing"],
-        cwd=desk.folder,
+        cwd=runner.folder,
         env=environment({}),
         capture_output=True,
         timeout=PATIENCE,
@@ -293,10 +299,10 @@ def test_a_suggestion_that_fails_hides_nothing(desk: Desk) -> None:
     assert (ran.returncode, ran.stderr) == (1, b"cas: No edit, hunk or conversation is named 'nothing' here.\n")
 
 
-def test_an_ambiguous_name_is_status_1_and_lists_what_it_may_mean(desk: Desk) -> None:
-    desk.write("a", b"x\n", conversation="conv_one")
-    desk.write("a", b"y\n", conversation="conv_other")
-    ran = desk.cas("show", "conv_o")
+def test_an_ambiguous_name_is_status_1_and_lists_what_it_may_mean(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n", conversation="conv_one")
+    runner.write("a", b"y\n", conversation="conv_other")
+    ran = runner.cas("show", "conv_o")
     assert (ran.status, ran.out) == (1, b"")
     assert "conv_one" in ran.said
     assert "conv_other" in ran.said
@@ -312,19 +318,19 @@ def test_no_workspace_is_status_10(tmp_path: Path) -> None:
         assert ran.said == f"cas: No workspace at {tmp_path} or above it. Run `cas init` in the folder to record.\n"
 
 
-def test_the_workspace_is_found_upward(desk: Desk) -> None:
-    below = desk.folder / "sub" / "sub"
+def test_the_workspace_is_found_upward(runner: CommandRunner) -> None:
+    below = runner.folder / "sub" / "sub"
     below.mkdir(parents=True)
-    assert cas("status", folder=below).text == desk.cas("status").text
+    assert cas("status", folder=below).text == runner.cas("status").text
 
 
-def test_the_workspace_can_be_named(desk: Desk, tmp_path: Path) -> None:
-    desk.write("sub/a", b"x\n")
-    here = desk.cas("status").text
-    named = str(desk.folder)
+def test_the_workspace_can_be_named(runner: CommandRunner, tmp_path: Path) -> None:
+    runner.write("sub/a", b"x\n")
+    here = runner.cas("status").text
+    named = str(runner.folder)
     assert cas("-C", named, "status", folder=tmp_path).text == here
     assert cas("status", "-C", named, folder=tmp_path).text == here
-    assert cas("-C", str(desk.folder / "sub"), "cat", "a", folder=tmp_path).out == b"x\n"
+    assert cas("-C", str(runner.folder / "sub"), "cat", "a", folder=tmp_path).out == b"x\n"
     assert cas("status", folder=tmp_path, settings={"CAS_WORKSPACE": named}).text == here
     assert cas("cat", "sub/a", folder=tmp_path, settings={"CAS_WORKSPACE": named}).out == b"x\n"
     elsewhere = {"CAS_WORKSPACE": str(tmp_path / "nowhere")}
@@ -339,18 +345,18 @@ def test_the_workspace_can_be_named(desk: Desk, tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("named", ["mistyped/sub", "a"])
 def test_a_workspace_is_not_looked_for_above_what_the_variable_names_and_is_no_folder(
-    desk: Desk, words: list[str], named: str
+    runner: CommandRunner, words: list[str], named: str
 ) -> None:
-    desk.write("a", b"x\n")
-    (desk.folder / "a").write_bytes(b"y\n")
-    place = desk.folder / named
+    runner.write("a", b"x\n")
+    (runner.folder / "a").write_bytes(b"y\n")
+    place = runner.folder / named
     said = f"cas: No workspace at {place}: no folder is to be found there.\nCAS_WORKSPACE says to look there.\n"
-    for folder in (desk.folder, desk.folder.parent):
+    for folder in (runner.folder, runner.folder.parent):
         ran = cas(*words, folder=folder, settings={"CAS_WORKSPACE": str(place)})
-        assert ran == Ran(status=10, out=b"", err=said.encode())
-    assert desk.statuses() == {"1:0": Status.PENDING}
+        assert ran == CommandResult(status=10, out=b"", err=said.encode())
+    assert runner.statuses() == {"1:0": Status.PENDING}
     asking = {"_CAS_COMPLETE": "bash_complete", "COMP_WORDS": "cas show "}
-    listed = cas(folder=desk.folder.parent, settings=asking | {"CAS_WORKSPACE": str(place)})
+    listed = cas(folder=runner.folder.parent, settings=asking | {"CAS_WORKSPACE": str(place)})
     assert (listed.status, listed.out) == (0, b"\n")
 
 
@@ -361,11 +367,11 @@ def test_init_makes_a_workspace_once(tmp_path: Path) -> None:
     folder = tmp_path / "new"
     folder.mkdir()
     said = f"{folder} is a workspace: what is done there can be recorded.\n"
-    done = Ran(status=0, out=f"{said}{HOW}".encode(), err=b"")
+    done = CommandResult(status=0, out=f"{said}{HOW}".encode(), err=b"")
     assert cas("init", folder=folder) == done
     assert cas("init", str(folder), folder=tmp_path) == done
     assert cas("-C", str(folder), "init", folder=tmp_path) == done
-    Desk(folder).write("a", b"x\n")
+    CommandRunner(folder).write("a", b"x\n")
     assert cas("init", folder=folder).text == said
     (folder / "a").unlink()
     assert [path.name for path in folder.iterdir()] == [".cas"]
@@ -375,8 +381,8 @@ def test_init_makes_a_workspace_once(tmp_path: Path) -> None:
 def test_init_goes_on_from_what_is_left_of_a_store_or_says_what_stands_in_the_way(tmp_path: Path) -> None:
     folder = tmp_path / "new"
     folder.mkdir()
-    desk = Desk(folder)
-    desk.write("a", b"x\n")
+    runner = CommandRunner(folder)
+    runner.write("a", b"x\n")
     (folder / ".cas" / "segments").rename(tmp_path / "segments")
     ran = cas("init", folder=folder)
     taken = f"cas: No store can be made: {folder}/.cas is there, and"
@@ -406,53 +412,53 @@ def test_a_workspace_within_another_is_made_and_told_of(tmp_path: Path) -> None:
 # ---- 11: locked
 
 
-def test_a_store_that_stays_locked_is_status_11(desk: Desk) -> None:
-    desk.write("a", b"x\n")
+def test_a_store_that_stays_locked_is_status_11(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n")
     # The patience of half a minute, cut short.
     impatient = (
         "import sys, objstore.journal as journal; assert journal.WAIT_SECONDS; journal.WAIT_SECONDS = 0.2; "
         "from cli.main import main; sys.exit(main())"
     )
-    with desk.workspace() as workspace, workspace.call(CallInfo(tool="slow")):
+    with runner.workspace() as workspace, workspace.call(CallInfo(tool="slow")):
         ran = subprocess.run(
             [sys.executable, "-P", "-c", impatient, "reject", "1"],
-            cwd=desk.folder,
+            cwd=runner.folder,
             env=environment({}),
             capture_output=True,
             timeout=PATIENCE,
             check=False,
         )
-        assert desk.cas("status").status == 0
+        assert runner.cas("status").status == 0
     assert (ran.returncode, ran.stdout) == (11, b"")
     assert ran.stderr.startswith(b"cas: Another process has been writing for ")
 
 
-def test_who_only_reads_does_not_wait_for_a_writer(desk: Desk) -> None:
-    desk.write("a", b"x\n")
-    with desk.workspace() as workspace, workspace.call(CallInfo(tool="slow")):
-        (desk.folder / ".cas" / "applied").unlink()  # as if the writer was in the middle of its files
+def test_who_only_reads_does_not_wait_for_a_writer(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n")
+    with runner.workspace() as workspace, workspace.call(CallInfo(tool="slow")):
+        (runner.folder / ".cas" / "applied").unlink()  # as if the writer was in the middle of its files
         for words in (("status",), ("log",), ("cat", "a@1")):
-            assert desk.cas(*words).status == 0, words
-        assert desk.cas(_CAS_COMPLETE="bash_complete", COMP_WORDS="cas show ").text.startswith("plain,1\n")
+            assert runner.cas(*words).status == 0, words
+        assert runner.cas(_CAS_COMPLETE="bash_complete", COMP_WORDS="cas show ").text.startswith("plain,1\n")
 
 
 # ---- 130: interrupted
 
 
-def test_an_interrupt_is_status_130_without_a_word(desk: Desk) -> None:
-    desk.write("a", b"x\n")
+def test_an_interrupt_is_status_130_without_a_word(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n")
     with (
-        desk.workspace() as workspace,
+        runner.workspace() as workspace,
         workspace.call(CallInfo(tool="slow")),
         subprocess.Popen(
             [*PROGRAM, "reject", "1"],
-            cwd=desk.folder,
+            cwd=runner.folder,
             env=environment({}),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         ) as process,
     ):
-        lock = os.fspath(desk.folder / ".cas")
+        lock = os.fspath(runner.folder / ".cas")
         while not any(lock in target for target in open_files(process.pid)):
             assert process.poll() is None
             time.sleep(0.005)
@@ -478,13 +484,13 @@ def open_files(pid: int) -> list[str]:
 # ---- the unexpected
 
 
-def test_a_fault_of_ours_is_one_line_and_debug_shows_where(desk: Desk) -> None:
+def test_a_fault_of_ours_is_one_line_and_debug_shows_where(runner: CommandRunner) -> None:
     broken = "import sys, objstore.status as status; status.report = None; from cli.main import main; sys.exit(main())"
 
     def run(*words: str) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
             [sys.executable, "-P", "-c", broken, *words],
-            cwd=desk.folder,
+            cwd=runner.folder,
             env=environment({}),
             capture_output=True,
             timeout=PATIENCE,
@@ -499,14 +505,14 @@ def test_a_fault_of_ours_is_one_line_and_debug_shows_where(desk: Desk) -> None:
         assert run(*words).stderr.startswith(b"Traceback")
 
 
-def test_damage_is_status_1(desk: Desk) -> None:
-    desk.write("a", b"a line of some length\n" * 20)
-    for segment in (desk.folder / ".cas").rglob("*"):
+def test_damage_is_status_1(runner: CommandRunner) -> None:
+    runner.write("a", b"a line of some length\n" * 20)
+    for segment in (runner.folder / ".cas").rglob("*"):
         if segment.is_file() and segment.stat().st_size > 100 and segment.suffix not in {".db", ".sqlite"}:
             content = bytearray(segment.read_bytes())
             content[len(content) // 2] ^= 1
             segment.write_bytes(content)
-    ran = desk.cas("cat", "a@1")
+    ran = runner.cas("cat", "a@1")
     assert ran.status == 1
     assert ran.out == b""
     assert ran.said.startswith("cas: ")
@@ -516,11 +522,11 @@ def test_damage_is_status_1(desk: Desk) -> None:
 # ---- the server
 
 
-def test_mcp_replaces_the_process_with_the_server(desk: Desk) -> None:
-    (desk.folder / "mcptools").mkdir()
-    (desk.folder / "mcptools" / "__main__.py").write_text("raise SystemExit('the agent wrote this')")
-    (desk.folder / "json.py").write_text("raise SystemExit('the agent wrote this')")
-    ran = desk.cas("mcp", "--", "--help")
+def test_mcp_replaces_the_process_with_the_server(runner: CommandRunner) -> None:
+    (runner.folder / "mcptools").mkdir()
+    (runner.folder / "mcptools" / "__main__.py").write_text("raise SystemExit('the agent wrote this')")
+    (runner.folder / "json.py").write_text("raise SystemExit('the agent wrote this')")
+    ran = runner.cas("mcp", "--", "--help")
     assert ran.status == 0
     assert b"the agent wrote this" not in ran.out + ran.err
     assert b"usage" in ran.out.lower()
@@ -539,8 +545,8 @@ sys.exit(main())
 """
 
 
-def in_a_folder_that_is_gone(desk: Desk, *words: str, stdin: bytes = b"") -> tuple[int, bytes, bytes]:
-    folder = desk.folder / "gone"
+def in_a_folder_that_is_gone(runner: CommandRunner, *words: str, stdin: bytes = b"") -> tuple[int, bytes, bytes]:
+    folder = runner.folder / "gone"
     folder.mkdir()
     ran = subprocess.run(
         [sys.executable, "-P", "-c", GONE, *words],
@@ -555,24 +561,24 @@ def in_a_folder_that_is_gone(desk: Desk, *words: str, stdin: bytes = b"") -> tup
 
 
 @pytest.mark.parametrize("words", ["status", "log", "doctor", "record", "init"])
-def test_a_folder_that_is_gone_is_said_to_be(desk: Desk, words: str) -> None:
+def test_a_folder_that_is_gone_is_said_to_be(runner: CommandRunner, words: str) -> None:
     said = b"cas: The current folder is gone. Change to another one, or say -C DIR.\n"
-    assert in_a_folder_that_is_gone(desk, *words.split()) == (1, b"", said)
+    assert in_a_folder_that_is_gone(runner, *words.split()) == (1, b"", said)
 
 
-def test_a_folder_that_is_gone_stops_no_agent_and_hides_no_edit(desk: Desk) -> None:
-    desk.done("record")
-    event = {"session_id": "s1", "tool_name": "Bash", "tool_use_id": "t1", "cwd": str(desk.folder)}
+def test_a_folder_that_is_gone_stops_no_agent_and_hides_no_edit(runner: CommandRunner) -> None:
+    runner.done("record")
+    event = {"session_id": "s1", "tool_name": "Bash", "tool_use_id": "t1", "cwd": str(runner.folder)}
     before = json.dumps(event | {"hook_event_name": "PreToolUse"}).encode()
-    assert in_a_folder_that_is_gone(desk, "hook", "claude-code", stdin=before) == (0, b"", b"")
-    (desk.folder / "new").write_text("1\n")
+    assert in_a_folder_that_is_gone(runner, "hook", "claude-code", stdin=before) == (0, b"", b"")
+    (runner.folder / "new").write_text("1\n")
     after = json.dumps(event | {"hook_event_name": "PostToolUse"}).encode()
-    assert in_a_folder_that_is_gone(desk, "hook", "claude-code", stdin=after) == (0, b"", b"")
-    assert [edit["conversation_id"] for edit in desk.done("log", "--json").lines()] == ["s1"]
+    assert in_a_folder_that_is_gone(runner, "hook", "claude-code", stdin=after) == (0, b"", b"")
+    assert [edit["conversation_id"] for edit in runner.done("log", "--json").lines()] == ["s1"]
 
 
 @pytest.mark.parametrize("words", ["log", "status", "reject 1"])
-def test_an_interrupt_while_it_starts_is_no_traceback(desk: Desk, words: str) -> None:
+def test_an_interrupt_while_it_starts_is_no_traceback(runner: CommandRunner, words: str) -> None:
     """Ctrl-C may come while modules are being imported, before there is anything to take back."""
     program = f"""
 import os, signal, sys
@@ -587,7 +593,7 @@ from cli.entry import main
 sys.exit(main())
 """
     ran = subprocess.run(
-        [sys.executable, "-c", program], cwd=desk.folder, env=environment({}), capture_output=True, check=False
+        [sys.executable, "-c", program], cwd=runner.folder, env=environment({}), capture_output=True, check=False
     )
     assert (ran.returncode, ran.stderr) == (130, b"")
 

@@ -11,39 +11,39 @@ from hypothesis import given, strategies as st
 
 from cli.pickaxe import count_text
 from objstore import blob_id
-from tests.cli.desk import Desk, Ran, cas, with_progress
+from tests.cli.desk import CommandResult, CommandRunner, cas, with_progress
 from tests.store.losses import damage, lose
 
 POEM = b"".join(b"line %d\n" % number for number in range(1, 31))
 
 
-def poem_with_two_hunks(desk: Desk) -> None:
-    desk.write("poem", POEM)
-    desk.write("poem", POEM.replace(b"line 3\n", b"LINE 3\n").replace(b"line 20\n", b"LINE 20\nmore\n"))
+def poem_with_two_hunks(runner: CommandRunner) -> None:
+    runner.write("poem", POEM)
+    runner.write("poem", POEM.replace(b"line 3\n", b"LINE 3\n").replace(b"line 20\n", b"LINE 20\nmore\n"))
 
 
-def numbers(desk: Desk, *words: str) -> list[int]:
-    return [edit["seq"] for edit in desk.cas("log", "--json", *words).lines()]
+def numbers(runner: CommandRunner, *words: str) -> list[int]:
+    return [edit["seq"] for edit in runner.cas("log", "--json", *words).lines()]
 
 
 # ---- log
 
 
-def test_log_is_newest_first_and_reverse_turns_it(desk: Desk) -> None:
+def test_log_is_newest_first_and_reverse_turns_it(runner: CommandRunner) -> None:
     for name in ("a", "b", "c"):
-        desk.write(name, b"x\n")
-    assert numbers(desk) == [3, 2, 1]
-    assert numbers(desk, "--reverse") == [1, 2, 3]
-    assert numbers(desk, "-n", "2") == [3, 2]
-    assert numbers(desk, "-n", "2", "--reverse") == [2, 3]
-    assert [int(line.split()[0]) for line in desk.cas("log").text.splitlines()] == [3, 2, 1]
+        runner.write(name, b"x\n")
+    assert numbers(runner) == [3, 2, 1]
+    assert numbers(runner, "--reverse") == [1, 2, 3]
+    assert numbers(runner, "-n", "2") == [3, 2]
+    assert numbers(runner, "-n", "2", "--reverse") == [2, 3]
+    assert [int(line.split()[0]) for line in runner.cas("log").text.splitlines()] == [3, 2, 1]
 
 
 def test_a_record_of_a_time_that_no_calendar_has_is_shown_as_any_other(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    runner: CommandRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("objstore.changes.now", lambda: 2**63 - 1)
-    desk.write("a", b"x\n")
+    runner.write("a", b"x\n")
     for words in (
         ["log"],
         ["log", "-p"],
@@ -53,40 +53,40 @@ def test_a_record_of_a_time_that_no_calendar_has_is_shown_as_any_other(
         ["blame", "a"],
         ["diff", "a@1^", "a@1"],
     ):
-        assert desk.done(*words).text
-    assert desk.done("log", "--json").lines()[0]["timestamp"].startswith("9999-12-30T")
-    assert b"Date: Thu, 30 Dec 9999" in desk.done("export", "--patch").out
+        assert runner.done(*words).text
+    assert runner.done("log", "--json").lines()[0]["timestamp"].startswith("9999-12-30T")
+    assert b"Date: Thu, 30 Dec 9999" in runner.done("export", "--patch").out
 
 
-def test_log_filters_hold_together(desk: Desk) -> None:
-    desk.write("a", b"x\n")
-    desk.write("a", b"y\n", conversation="conv_two")
-    desk.write("b", b"x\n", conversation="conv_two")
-    desk.done("accept", "2")
-    assert numbers(desk, "--conversation", "conv_two") == [3, 2]
-    assert numbers(desk, "--conversation", "conv_t") == [3, 2]
-    assert numbers(desk, "--file", "a") == [2, 1]
-    assert numbers(desk, "--status", "accepted") == [2]
-    assert numbers(desk, "--file", "a", "--status", "pending") == [1]
-    assert numbers(desk, "--file", "a", "--conversation", "conv_two", "--status", "accepted") == [2]
+def test_log_filters_hold_together(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n")
+    runner.write("a", b"y\n", conversation="conv_two")
+    runner.write("b", b"x\n", conversation="conv_two")
+    runner.done("accept", "2")
+    assert numbers(runner, "--conversation", "conv_two") == [3, 2]
+    assert numbers(runner, "--conversation", "conv_t") == [3, 2]
+    assert numbers(runner, "--file", "a") == [2, 1]
+    assert numbers(runner, "--status", "accepted") == [2]
+    assert numbers(runner, "--file", "a", "--status", "pending") == [1]
+    assert numbers(runner, "--file", "a", "--conversation", "conv_two", "--status", "accepted") == [2]
 
 
-def test_log_names_a_file_from_where_the_person_stands(desk: Desk) -> None:
-    desk.write("sub/a", b"x\n")
-    desk.write("a", b"x\n")
-    assert numbers(desk, "-C", str(desk.folder / "sub"), "--file", "../a") == [2]
-    assert numbers(desk, "-C", str(desk.folder / "sub"), "--file", str(desk.folder / "sub" / "a")) == [1]
+def test_log_names_a_file_from_where_the_person_stands(runner: CommandRunner) -> None:
+    runner.write("sub/a", b"x\n")
+    runner.write("a", b"x\n")
+    assert numbers(runner, "-C", str(runner.folder / "sub"), "--file", "../a") == [2]
+    assert numbers(runner, "-C", str(runner.folder / "sub"), "--file", str(runner.folder / "sub" / "a")) == [1]
 
 
-def test_a_path_may_leave_the_workspace_and_come_back(desk: Desk, tmp_path: Path) -> None:
-    desk.write("sub/a", b"x\n")
-    desk.write("a", b"y\n")
-    desk.write("sub/gone/b", b"z\n")
-    desk.delete("sub/gone/b")
-    sub, other = desk.folder / "sub", tmp_path / "other"
+def test_a_path_may_leave_the_workspace_and_come_back(runner: CommandRunner, tmp_path: Path) -> None:
+    runner.write("sub/a", b"x\n")
+    runner.write("a", b"y\n")
+    runner.write("sub/gone/b", b"z\n")
+    runner.delete("sub/gone/b")
+    sub, other = runner.folder / "sub", tmp_path / "other"
     (other / "deep").mkdir(parents=True)
-    (desk.folder / "out").symlink_to(other / "deep")
-    (tmp_path / "again").symlink_to(desk.folder)
+    (runner.folder / "out").symlink_to(other / "deep")
+    (tmp_path / "again").symlink_to(runner.folder)
     inside = {
         "../../ws/sub/a": "sub/a",
         "../../ws/a": "a",
@@ -98,14 +98,16 @@ def test_a_path_may_leave_the_workspace_and_come_back(desk: Desk, tmp_path: Path
     for spelling, path in inside.items():
         for words in (["log", "--json"], ["log", "--json", "--file"]):
             ran = cas(*words, spelling, folder=sub)
-            assert (ran.said, {edit["file_path"] for edit in ran.lines()}) == ("", {str(desk.folder / path)}), spelling
+            assert (ran.said, {edit["file_path"] for edit in ran.lines()}) == ("", {str(runner.folder / path)}), (
+                spelling
+            )
         assert cas("reset", "--file", spelling, folder=sub).status == 0, spelling
     assert cas("cat", "../../ws/a", folder=sub).out == b"y\n"
     assert cas("cat", "../../ws@1", folder=sub).status == 1
-    assert numbers(desk, "-C", "sub", "../../ws") == [4, 3, 2, 1]
-    assert numbers(desk, "-C", "sub", "../..//ws/sub/..") == [4, 3, 2, 1]
-    assert numbers(desk, "-C", "sub", "../../ws/*a") == [2, 1]
-    settings = {"CAS_WORKSPACE": str(desk.folder)}
+    assert numbers(runner, "-C", "sub", "../../ws") == [4, 3, 2, 1]
+    assert numbers(runner, "-C", "sub", "../..//ws/sub/..") == [4, 3, 2, 1]
+    assert numbers(runner, "-C", "sub", "../../ws/*a") == [2, 1]
+    settings = {"CAS_WORKSPACE": str(runner.folder)}
     for spelling in ("../ws/sub/a", "sub/a", str(sub / "a")):
         assert cas("cat", spelling, folder=other, settings=settings).out == b"x\n", spelling
     for spelling in ("../../ws-evil/a", "../../other/a", "../out/../a", "../out/x", "../../wss"):
@@ -113,36 +115,36 @@ def test_a_path_may_leave_the_workspace_and_come_back(desk: Desk, tmp_path: Path
         assert ran.said == f"cas: Path is outside the workspace: {spelling}\n", ran
 
 
-def test_log_finds_what_added_or_removed_a_text(desk: Desk) -> None:
-    desk.write("a", b"one\n")
-    desk.write("a", b"one\nneedle\n")
-    desk.write("a", b"needle\none\n")
-    desk.write("b", b"needle needle\n")
-    desk.write("a", b"one\n")
-    assert numbers(desk, "-S", "needle") == [5, 4, 2]
-    assert numbers(desk, "-S", "needle", "--file", "a", "-n", "1") == [5]
-    assert numbers(desk, "-S", "needle", "--reverse") == [2, 4, 5]
-    assert numbers(desk, "-S", "one\nneedle") == [3, 2]
-    assert numbers(desk, "-S", "nowhere") == []
-    assert desk.cas("log", "-S", "").status == 2
+def test_log_finds_what_added_or_removed_a_text(runner: CommandRunner) -> None:
+    runner.write("a", b"one\n")
+    runner.write("a", b"one\nneedle\n")
+    runner.write("a", b"needle\none\n")
+    runner.write("b", b"needle needle\n")
+    runner.write("a", b"one\n")
+    assert numbers(runner, "-S", "needle") == [5, 4, 2]
+    assert numbers(runner, "-S", "needle", "--file", "a", "-n", "1") == [5]
+    assert numbers(runner, "-S", "needle", "--reverse") == [2, 4, 5]
+    assert numbers(runner, "-S", "one\nneedle") == [3, 2]
+    assert numbers(runner, "-S", "nowhere") == []
+    assert runner.cas("log", "-S", "").status == 2
 
 
-def test_log_says_what_it_could_not_search(desk: Desk) -> None:
-    desk.write("a", b"needle\n")
-    desk.write("a", b"other\n")
-    desk.write("a", b"more\n")
-    desk.done("accept", "--all")
-    desk.done("gc", "--older-than", "0s")
-    ran = desk.cas("log", "-S", "needle", "--json")
+def test_log_says_what_it_could_not_search(runner: CommandRunner) -> None:
+    runner.write("a", b"needle\n")
+    runner.write("a", b"other\n")
+    runner.write("a", b"more\n")
+    runner.done("accept", "--all")
+    runner.done("gc", "--older-than", "0s")
+    ran = runner.cas("log", "-S", "needle", "--json")
     assert b"Not searched: " in ran.err
 
 
 @pytest.mark.parametrize("salvaged", [False, True])
-def test_a_search_goes_on_past_bytes_that_are_lost_and_says_so(desk: Desk, *, salvaged: bool) -> None:
-    said = three_edits_and_a_loss(desk, salvaged=salvaged)
-    assert numbers(desk, "-S", "a") == [1]
+def test_a_search_goes_on_past_bytes_that_are_lost_and_says_so(runner: CommandRunner, *, salvaged: bool) -> None:
+    said = three_edits_and_a_loss(runner, salvaged=salvaged)
+    assert numbers(runner, "-S", "a") == [1]
     for words in (["--json"], []):
-        ran = desk.cas("log", "-S", "a", *words)
+        ran = runner.cas("log", "-S", "a", *words)
         assert (ran.status, len(ran.text.splitlines())) == (1, 1)
         assert ran.said.startswith(f"Not searched: 1 edit, whose content is lost.\n{said}")
 
@@ -152,16 +154,16 @@ def test_a_text_is_counted_across_pieces_as_in_one(pieces: list[bytes], text: st
     assert count_text(pieces, text.encode()) == b"".join(pieces).count(text.encode())
 
 
-def test_log_of_nothing_prints_nothing_and_says_so_to_a_person(desk: Desk) -> None:
-    assert desk.cas("log", "--json") == Ran(status=0, out=b"", err=b"")
-    assert desk.cas("log") == Ran(status=0, out=b"", err=b"Nothing is recorded yet.\n")
+def test_log_of_nothing_prints_nothing_and_says_so_to_a_person(runner: CommandRunner) -> None:
+    assert runner.cas("log", "--json") == CommandResult(status=0, out=b"", err=b"")
+    assert runner.cas("log") == CommandResult(status=0, out=b"", err=b"Nothing is recorded yet.\n")
 
 
-def test_log_json_has_the_fields_of_the_edit_log(desk: Desk) -> None:
-    desk.write("a", b"one\ntwo\n")
-    desk.edit("a", b"two", b"2\n3")
-    desk.done("reject", "2", "--reason", "no digits")
-    second, first = desk.cas("log", "--json").lines()
+def test_log_json_has_the_fields_of_the_edit_log(runner: CommandRunner) -> None:
+    runner.write("a", b"one\ntwo\n")
+    runner.edit("a", b"two", b"2\n3")
+    runner.done("reject", "2", "--reason", "no digits")
+    second, first = runner.cas("log", "--json").lines()
     assert list(first) == list(second)
     assert (first["hash_before"], first["blob_before"], first["mode_before"]) == (None, None, None)
     assert len(second.pop("edit_id")) == 64
@@ -170,7 +172,7 @@ def test_log_json_has_the_fields_of_the_edit_log(desk: Desk) -> None:
         "conversation_id": "conv_one",
         "tool_call_index": 1,
         "operation": "edit",
-        "file_path": str(desk.folder / "a"),
+        "file_path": str(runner.folder / "a"),
         "source_path": None,
         "tool_name": "edit_file_diff",
         "status": "rejected",
@@ -207,37 +209,39 @@ def test_log_json_has_the_fields_of_the_edit_log(desk: Desk) -> None:
     }
 
 
-def test_log_json_of_moves_and_deletes(desk: Desk) -> None:
-    desk.write("a", b"x\n")
-    desk.move("a", "b")
-    desk.delete("b")
-    delete, move, _ = desk.cas("log", "--json").lines()
+def test_log_json_of_moves_and_deletes(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n")
+    runner.move("a", "b")
+    runner.delete("b")
+    delete, move, _ = runner.cas("log", "--json").lines()
     assert (move["operation"], move["source_path"], move["file_path"], move["whole_file"]) == (
         "move",
-        str(desk.folder / "a"),
-        str(desk.folder / "b"),
+        str(runner.folder / "a"),
+        str(runner.folder / "b"),
         "pending",
     )
     assert (delete["operation"], delete["hash_after"], delete["blob_after"]) == ("delete", None, None)
 
 
-def three_edits_and_a_loss(desk: Desk, *, salvaged: bool) -> str:
+def three_edits_and_a_loss(runner: CommandRunner, *, salvaged: bool) -> str:
     """Record three edits, lose what the second led to, and return the first of what is said of that at the end."""
     for name in ("a", "b", "c"):
-        desk.write(name, name.encode() * 100 + b"\n")
+        runner.write(name, name.encode() * 100 + b"\n")
     lost = blob_id(b"b" * 100 + b"\n")
     if salvaged:
-        lose(desk.folder, lost)
+        lose(runner.folder, lost)
         return f"cas: No blob {lost.hex()} in this store.\n"
-    damage(desk.folder, lost)
+    damage(runner.folder, lost)
     return "cas: Store damaged in segment 1 at byte "
 
 
 @pytest.mark.parametrize("salvaged", [False, True])
 @pytest.mark.parametrize("words", [["log"], ["log", "--reverse"], ["show", "conv_one"], ["show", "3", "2", "1"]])
-def test_bytes_that_are_lost_hide_no_other_edit_from_a_program(desk: Desk, words: list[str], *, salvaged: bool) -> None:
-    said = three_edits_and_a_loss(desk, salvaged=salvaged)
-    ran = desk.cas(*words, "--json")
+def test_bytes_that_are_lost_hide_no_other_edit_from_a_program(
+    runner: CommandRunner, words: list[str], *, salvaged: bool
+) -> None:
+    said = three_edits_and_a_loss(runner, salvaged=salvaged)
+    ran = runner.cas(*words, "--json")
     assert ran.status == 1
     assert ran.said.startswith(said)
     assert ran.said.endswith("\n`cas fsck` tells what is damaged, and what that means for which files.\n")
@@ -252,21 +256,21 @@ def test_bytes_that_are_lost_hide_no_other_edit_from_a_program(desk: Desk, words
         assert [edit["diff"] is None for edit in (first, second, third)] == [False, True, False]
 
 
-def test_of_an_edit_of_which_one_state_is_lost_the_other_is_told(desk: Desk) -> None:
-    desk.write("a", b"one\n")
-    desk.write("a", b"two\n")
+def test_of_an_edit_of_which_one_state_is_lost_the_other_is_told(runner: CommandRunner) -> None:
+    runner.write("a", b"one\n")
+    runner.write("a", b"two\n")
     lost = blob_id(b"one\n")
-    lose(desk.folder, lost)
-    second, first = desk.cas("log", "--json").lines()
+    lose(runner.folder, lost)
+    second, first = runner.cas("log", "--json").lines()
     assert (second["hash_before"], second["hash_after"]) == (None, hashlib.sha256(b"two\n").hexdigest())
     assert second["lost"] == first["lost"] == f"No blob {lost.hex()} in this store."
 
 
 @pytest.mark.parametrize("salvaged", [False, True])
 @pytest.mark.parametrize("words", [["log", "-p"], ["log", "-p", "--reverse"], ["show", "conv_one"]])
-def test_bytes_that_are_lost_hide_no_other_diff(desk: Desk, words: list[str], *, salvaged: bool) -> None:
-    said = three_edits_and_a_loss(desk, salvaged=salvaged)
-    ran = desk.cas(*words)
+def test_bytes_that_are_lost_hide_no_other_diff(runner: CommandRunner, words: list[str], *, salvaged: bool) -> None:
+    said = three_edits_and_a_loss(runner, salvaged=salvaged)
+    ran = runner.cas(*words)
     assert ran.status == 1
     assert ran.said.startswith(said)
     assert ran.text.count("\n@@ ") == 2
@@ -275,58 +279,58 @@ def test_bytes_that_are_lost_hide_no_other_diff(desk: Desk, words: list[str], *,
 
 
 @pytest.mark.parametrize(("words", "first"), [(["log", "-p"], b"b\n"), (["log", "-p", "--reverse"], b"a\n")])
-def test_of_several_losses_the_first_is_told_at_the_end(desk: Desk, words: list[str], first: bytes) -> None:
+def test_of_several_losses_the_first_is_told_at_the_end(runner: CommandRunner, words: list[str], first: bytes) -> None:
     for name in ("a", "b"):
-        desk.write(name, name.encode() + b"\n")
-    lose(desk.folder, blob_id(b"a\n"), blob_id(b"b\n"))
-    ran = desk.cas(*words)
+        runner.write(name, name.encode() + b"\n")
+    lose(runner.folder, blob_id(b"a\n"), blob_id(b"b\n"))
+    ran = runner.cas(*words)
     assert (ran.status, ran.text.count("\nNo diff of edit ")) == (1, 2)
     assert ran.said.startswith(f"cas: No blob {blob_id(first).hex()} in this store.\n")
     assert ran.said.count("No blob ") == 1
 
 
 @pytest.mark.parametrize("words", [["log"], ["show", "conv_one"]])
-def test_bytes_that_are_lost_leave_the_sums_as_recorded(desk: Desk, words: list[str]) -> None:
-    said = three_edits_and_a_loss(desk, salvaged=True)
-    ran = desk.cas(*words, "--stat")
+def test_bytes_that_are_lost_leave_the_sums_as_recorded(runner: CommandRunner, words: list[str]) -> None:
+    said = three_edits_and_a_loss(runner, salvaged=True)
+    ran = runner.cas(*words, "--stat")
     assert (ran.status, ran.said.startswith(said)) == (1, True)
     assert ran.text.endswith("3 files changed, 3 insertions(+), 0 deletions(-)\n")
 
 
-def test_log_json_tells_the_status_of_each_edit(desk: Desk) -> None:
+def test_log_json_tells_the_status_of_each_edit(runner: CommandRunner) -> None:
     for name in ("a", "b", "c"):
-        desk.write(name, b"x\n")
-    desk.done("accept", "1")
-    desk.done("reject", "2")
-    told = {edit["seq"]: edit["status"] for edit in desk.done("log", "--json").lines()}
+        runner.write(name, b"x\n")
+    runner.done("accept", "1")
+    runner.done("reject", "2")
+    told = {edit["seq"]: edit["status"] for edit in runner.done("log", "--json").lines()}
     assert told == {1: "accepted", 2: "rejected", 3: "pending"}
 
 
-def test_log_with_patch_shows_each_diff(desk: Desk) -> None:
-    desk.write("a", b"x\n")
-    desk.edit("a", b"x", b"y")
-    text = desk.cas("log", "-p").text
+def test_log_with_patch_shows_each_diff(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n")
+    runner.edit("a", b"x", b"y")
+    text = runner.cas("log", "-p").text
     assert "@@ -1,1 +1,1 @@ 2:1 pending\n-x\n+y\n" in text
     assert text.index("+y") < text.index("+x")
 
 
-def test_the_reason_stands_under_the_edit(desk: Desk) -> None:
-    desk.write("a", b"x\n")
-    desk.done("reject", "1", "--reason", "not wanted")
-    assert "\n       reason: not wanted\n" in desk.cas("log").text
+def test_the_reason_stands_under_the_edit(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n")
+    runner.done("reject", "1", "--reason", "not wanted")
+    assert "\n       reason: not wanted\n" in runner.cas("log").text
 
 
-def test_of_several_reasons_each_stands_behind_its_hunks(desk: Desk) -> None:
-    desk.write("a", b"1\n2\n3\n4\n5\n")
-    desk.write("a", b"one\n2\nthree\n4\nfive\n")
-    desk.done("reject", "2:3", "--reason", "keep 5")
-    desk.done("accept", "2:2")
-    assert "\n       reason: keep 5\n" in desk.cas("log").text
-    desk.done("reject", "2:1", "--reason", "1 is a name")
+def test_of_several_reasons_each_stands_behind_its_hunks(runner: CommandRunner) -> None:
+    runner.write("a", b"1\n2\n3\n4\n5\n")
+    runner.write("a", b"one\n2\nthree\n4\nfive\n")
+    runner.done("reject", "2:3", "--reason", "keep 5")
+    runner.done("accept", "2:2")
+    assert "\n       reason: keep 5\n" in runner.cas("log").text
+    runner.done("reject", "2:1", "--reason", "1 is a name")
     said = "2:1: 1 is a name; 2:3: keep 5"
-    assert f"\n       reason: {said}\n" in desk.cas("log").text
-    assert f"reason        {said}\n" in desk.cas("show", "2").text
-    (shown,) = desk.cas("show", "2:3", "--json").json()["edits"]
+    assert f"\n       reason: {said}\n" in runner.cas("log").text
+    assert f"reason        {said}\n" in runner.cas("show", "2").text
+    (shown,) = runner.cas("show", "2:3", "--json").json()["edits"]
     assert (shown["reason"], shown["reasons"]) == (
         said,
         [{"hunks": ["2:1"], "reason": "1 is a name"}, {"hunks": ["2:3"], "reason": "keep 5"}],
@@ -336,10 +340,10 @@ def test_of_several_reasons_each_stands_behind_its_hunks(desk: Desk) -> None:
 # ---- show
 
 
-def test_show_numbers_the_hunks_and_gives_the_status_of_each(desk: Desk) -> None:
-    poem_with_two_hunks(desk)
-    desk.done("reject", "2:2")
-    text = desk.cas("show", "2").text
+def test_show_numbers_the_hunks_and_gives_the_status_of_each(runner: CommandRunner) -> None:
+    poem_with_two_hunks(runner)
+    runner.done("reject", "2:2")
+    text = runner.cas("show", "2").text
     assert text.startswith("edit 2  replace  poem  +3 -2  partly\nid            ")
     assert text.endswith(
         "\n--- a/poem\n+++ b/poem\n"
@@ -349,40 +353,40 @@ def test_show_numbers_the_hunks_and_gives_the_status_of_each(desk: Desk) -> None
     )
 
 
-def test_show_a_hunk_shows_that_hunk_alone(desk: Desk) -> None:
-    poem_with_two_hunks(desk)
-    ran = desk.cas("show", "2:2")
+def test_show_a_hunk_shows_that_hunk_alone(runner: CommandRunner) -> None:
+    poem_with_two_hunks(runner)
+    ran = runner.cas("show", "2:2")
     assert ran.text.count("@@ 2:") == 1
     assert "2:2 pending" in ran.text
     assert "LINE 3" not in ran.text
-    (edit,) = desk.cas("show", "2:2", "--json").json()["edits"]
+    (edit,) = runner.cas("show", "2:2", "--json").json()["edits"]
     assert [hunk["name"] for hunk in edit["hunks"]] == ["2:2"]
     assert "LINE 20" in edit["diff"]
     assert "LINE 3" not in edit["diff"]
 
 
-def test_show_a_conversation_shows_its_edits_in_order(desk: Desk) -> None:
-    desk.write("a", b"x\n", conversation="conv_two")
-    desk.write("b", b"y\n")
-    desk.write("c", b"z\n", conversation="conv_two")
-    document = desk.cas("show", "conv_tw", "--json").json()
+def test_show_a_conversation_shows_its_edits_in_order(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n", conversation="conv_two")
+    runner.write("b", b"y\n")
+    runner.write("c", b"z\n", conversation="conv_two")
+    document = runner.cas("show", "conv_tw", "--json").json()
     assert list(document) == ["edits"]
     assert [edit["seq"] for edit in document["edits"]] == [1, 3]
-    text = desk.cas("show", "conv_two").text
+    text = runner.cas("show", "conv_two").text
     assert text.index("edit 1  create") < text.index("edit 3  create")
     assert "edit 2" not in text
 
 
-def test_show_takes_the_beginning_of_an_id(desk: Desk) -> None:
-    desk.write("a", b"x\n")
-    name = desk.cas("log", "--json").lines()[0]["edit_id"]
-    assert desk.cas("show", name[:12]).text == desk.cas("show", "1").text
+def test_show_takes_the_beginning_of_an_id(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n")
+    name = runner.cas("log", "--json").lines()[0]["edit_id"]
+    assert runner.cas("show", name[:12]).text == runner.cas("show", "1").text
 
 
-def test_neighbouring_hunks_share_their_context_between_them(desk: Desk) -> None:
-    desk.write("a", b"1\n2\n3\n4\n5\n")
-    desk.write("a", b"one\n2\nthree\n4\n5\n")
-    assert desk.cas("show", "2").text.endswith(
+def test_neighbouring_hunks_share_their_context_between_them(runner: CommandRunner) -> None:
+    runner.write("a", b"1\n2\n3\n4\n5\n")
+    runner.write("a", b"one\n2\nthree\n4\n5\n")
+    assert runner.cas("show", "2").text.endswith(
         "@@ -1,2 +1,2 @@ 2:1 pending\n-1\n+one\n 2\n@@ -3,3 +3,3 @@ 2:2 pending\n-3\n+three\n 4\n 5\n"
     )
 
@@ -410,100 +414,104 @@ def test_neighbouring_hunks_share_their_context_between_them(desk: Desk) -> None
         (b"1\n2\n3\n4\n5\nlast\n", b"1\n2\n3\nfour\n5\nlast"),
     ],
 )
-def test_what_show_prints_is_a_patch(desk: Desk, tmp_path: Path, before: bytes, after: bytes) -> None:
-    desk.write("a", before)
-    desk.write("a", after)
-    patch = desk.cas("show", "2").out
+def test_what_show_prints_is_a_patch(runner: CommandRunner, tmp_path: Path, before: bytes, after: bytes) -> None:
+    runner.write("a", before)
+    runner.write("a", after)
+    patch = runner.cas("show", "2").out
     for command in (["patch", "--binary", "-p1"], ["git", "apply"]):
         (tmp_path / "a").write_bytes(before)
         subprocess.run(command, cwd=tmp_path, input=patch, check=True, capture_output=True)
         assert (tmp_path / "a").read_bytes() == after
 
 
-def test_one_hunk_beside_the_last_line_is_a_patch_as_well_and_leaves_the_newline(desk: Desk, tmp_path: Path) -> None:
-    desk.write("a", b"1\n2\nlast")
-    desk.write("a", b"1\ntwo\nlast\n")
+def test_one_hunk_beside_the_last_line_is_a_patch_as_well_and_leaves_the_newline(
+    runner: CommandRunner, tmp_path: Path
+) -> None:
+    runner.write("a", b"1\n2\nlast")
+    runner.write("a", b"1\ntwo\nlast\n")
     for unit, result in (("2:1", b"1\ntwo\nlast"), ("2:0", b"1\n2\nlast\n")):
         (tmp_path / "a").write_bytes(b"1\n2\nlast")
-        patch = desk.cas("show", unit).out
+        patch = runner.cas("show", unit).out
         subprocess.run(["git", "apply"], cwd=tmp_path, input=patch, check=True, capture_output=True)
         assert (tmp_path / "a").read_bytes() == result
 
 
-def test_show_says_what_no_hunk_can_say(desk: Desk) -> None:
-    desk.write("a", b"x")
-    desk.write("a", b"x\n")
-    desk.write("a", b"x\n", mode=0o755)
-    desk.move("a", "b")
-    desk.delete("b")
-    assert "1:0 pending  new file, mode 0644\n" in desk.cas("show", "1").text
-    assert "2:0 pending  final newline came or went\n" in desk.cas("show", "2").text
-    assert "@@ -1,1 +1,1 @@ 2:0 pending\n-x\n\\ No newline at end of file\n+x\n" in desk.cas("show", "2").text
-    assert "3:0 pending  mode 0644 -> 0755\n" in desk.cas("show", "3").text
-    assert "4:0 pending  move a -> b\n" in desk.cas("show", "4").text
-    assert "5:0 pending  file deleted\n" in desk.cas("show", "5").text
+def test_show_says_what_no_hunk_can_say(runner: CommandRunner) -> None:
+    runner.write("a", b"x")
+    runner.write("a", b"x\n")
+    runner.write("a", b"x\n", mode=0o755)
+    runner.move("a", "b")
+    runner.delete("b")
+    assert "1:0 pending  new file, mode 0644\n" in runner.cas("show", "1").text
+    assert "2:0 pending  final newline came or went\n" in runner.cas("show", "2").text
+    assert "@@ -1,1 +1,1 @@ 2:0 pending\n-x\n\\ No newline at end of file\n+x\n" in runner.cas("show", "2").text
+    assert "3:0 pending  mode 0644 -> 0755\n" in runner.cas("show", "3").text
+    assert "4:0 pending  move a -> b\n" in runner.cas("show", "4").text
+    assert "5:0 pending  file deleted\n" in runner.cas("show", "5").text
 
 
-def test_binary_files_are_not_shown_line_by_line(desk: Desk) -> None:
-    desk.write("a", b"\0\1\n")
-    desk.write("a", b"\0\2\n")
-    assert "Binary files a/a and b/a differ\n" in desk.cas("show", "2").text
+def test_binary_files_are_not_shown_line_by_line(runner: CommandRunner) -> None:
+    runner.write("a", b"\0\1\n")
+    runner.write("a", b"\0\2\n")
+    assert "Binary files a/a and b/a differ\n" in runner.cas("show", "2").text
 
 
-def test_of_bytes_that_are_no_text_it_is_shown_how_many_there_are(desk: Desk, tmp_path: Path) -> None:
-    desk.write("a", b"\0\1\n")
-    desk.write("a", b"\0\2\3\n", mode=0o755)
-    desk.delete("a")
+def test_of_bytes_that_are_no_text_it_is_shown_how_many_there_are(runner: CommandRunner, tmp_path: Path) -> None:
+    runner.write("a", b"\0\1\n")
+    runner.write("a", b"\0\2\3\n", mode=0o755)
+    runner.delete("a")
     differ = "diff --git a/a b/a\nBinary files a/a and b/a differ\n"
-    assert "1:0 pending  new file, mode 0644\n1:0 pending  3 bytes\ndiff --git a/a b/a\n" in desk.done("show", "1").text
-    assert desk.done("show", "2:1").text.endswith("\n\n2:1 pending  3 bytes -> 4 bytes\n" + differ)
-    assert desk.done("show", "2:0").text.endswith("\n\n2:0 pending  mode 0644 -> 0755\n")
-    assert desk.done("show", "2").text.endswith(
+    assert (
+        "1:0 pending  new file, mode 0644\n1:0 pending  3 bytes\ndiff --git a/a b/a\n" in runner.done("show", "1").text
+    )
+    assert runner.done("show", "2:1").text.endswith("\n\n2:1 pending  3 bytes -> 4 bytes\n" + differ)
+    assert runner.done("show", "2:0").text.endswith("\n\n2:0 pending  mode 0644 -> 0755\n")
+    assert runner.done("show", "2").text.endswith(
         "\n\n2:0 pending  mode 0644 -> 0755\n2:1 pending  3 bytes -> 4 bytes\n" + differ
     )
-    assert "3:0 pending  file deleted\n3:0 pending  4 bytes\n" in desk.done("show", "3").text
+    assert "3:0 pending  file deleted\n3:0 pending  4 bytes\n" in runner.done("show", "3").text
     large = tmp_path / "large"
     large.write_bytes(bytes((1 << 26) + 1))
-    desk.write("large", b"small\n")
-    shutil.copy(large, desk.folder / "large")
-    desk.done("record", "--agent", "x")
-    assert f"\n5:1 pending  6 bytes -> {(1 << 26) + 1} bytes\n" in desk.done("show", "5:1").text
+    runner.write("large", b"small\n")
+    shutil.copy(large, runner.folder / "large")
+    runner.done("record", "--agent", "x")
+    assert f"\n5:1 pending  6 bytes -> {(1 << 26) + 1} bytes\n" in runner.done("show", "5:1").text
 
 
 # ---- how far it is
 
 
-def test_a_search_tells_how_far_it_is(desk: Desk) -> None:
+def test_a_search_tells_how_far_it_is(runner: CommandRunner) -> None:
     for number in range(1, 6):
-        desk.write("a", b"%d\n" % number)
-    out, shown = with_progress("log", "-S", "1", folder=desk.folder, patience=0)
+        runner.write("a", b"%d\n" % number)
+    out, shown = with_progress("log", "-S", "1", folder=runner.folder, patience=0)
     assert out.count(b"\n") == 2
     assert b"searching [####....................] 1 of 5 edits" in shown
     assert shown.endswith(b"\r\x1b[K")
-    assert with_progress("log", "-S", "1", folder=desk.folder, patience=3600)[1] == b""
+    assert with_progress("log", "-S", "1", folder=runner.folder, patience=3600)[1] == b""
 
 
-def test_at_a_terminal_a_search_is_over_before_its_bar_could_stand_in_the_list(desk: Desk) -> None:
+def test_at_a_terminal_a_search_is_over_before_its_bar_could_stand_in_the_list(runner: CommandRunner) -> None:
     for number in range(1, 4):
-        desk.write("a", b"%d\n" % number)
-    status, shown = desk.typed("log", "-S", "1")
+        runner.write("a", b"%d\n" % number)
+    status, shown = runner.typed("log", "-S", "1")
     assert (status, shown.count("\n")) == (0, 2)
 
 
-def test_show_a_last_line_that_went_with_the_newline_above_it_shows_each_line_once(desk: Desk) -> None:
-    desk.write("f", b"a\nb\nc\n")
-    desk.write("f", b"a\nb")
-    text = desk.cas("show", "2").text
+def test_show_a_last_line_that_went_with_the_newline_above_it_shows_each_line_once(runner: CommandRunner) -> None:
+    runner.write("f", b"a\nb\nc\n")
+    runner.write("f", b"a\nb")
+    text = runner.cas("show", "2").text
     assert text.endswith("@@ -1,3 +1,2 @@ 2:0 pending, 2:1 pending\n a\n-b\n+b\n\\ No newline at end of file\n-c\n")
-    rows = desk.cas("show", "2", "--side-by-side").text.split("2:1 pending\n")[1].splitlines()
+    rows = runner.cas("show", "2", "--side-by-side").text.split("2:1 pending\n")[1].splitlines()
     assert [row.split() for row in rows] == [
         ["1", "a", "1", "a"],
         ["2", "b", "|", "2", "b"],
         ["\\", "No", "newline", "at", "end", "of", "file"],
         ["3", "c", "<"],
     ]
-    desk.write("f", b"")
-    assert desk.cas("show", "3").text.endswith(
+    runner.write("f", b"")
+    assert runner.cas("show", "3").text.endswith(
         "\n\n3:0 pending  final newline came or went\n--- a/f\n+++ b/f\n"
         "@@ -1,2 +0,0 @@ 3:1 pending\n-a\n-b\n\\ No newline at end of file\n"
     )

@@ -21,9 +21,9 @@ from mcptools.answers import Answer, FileWritten
 from mcptools.catalogue import TOOLS
 from mcptools.replies import success
 from mcptools.toolset import conversation_notes
-from objstore import CallInfo, EditFilter, EditView, Operation, Origin, Status, Untold, Workspace
+from objstore import CallInfo, EditFilter, EditView, Operation, Origin, Status, UnreportedRejections, Workspace
 from tests.cli.agents import AGENTS, ClaudeCode, Codex, Copilot, Cursor, Gemini, OpenCode, Session, VSCode, hook, shell
-from tests.cli.desk import PATIENCE, PROGRAM, SOURCE, Desk, cas, cold_cas, environment
+from tests.cli.desk import PATIENCE, PROGRAM, SOURCE, CommandRunner, cas, environment, unforked_cas
 
 EVERY_AGENT = pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.__name__)
 
@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
     (root / "a.txt").write_text("one\ntwo\nthree\n")
     (root / "src" / "b.py").write_text("x = 1\ny = 2\nz = 3\n")
     (root / "run.sh").write_text("echo\n")
-    Desk(root)
+    CommandRunner(root)
     assert cas("record", folder=root).status == 0
     return root
 
@@ -371,14 +371,14 @@ HOSTILE: dict[str, bytes] = {
 
 @pytest.mark.parametrize("event", HOSTILE.values(), ids=HOSTILE)
 def test_an_event_that_makes_no_sense_ends_well_and_prints_nothing(event: bytes, tmp_path: Path) -> None:
-    Desk(tmp_path)
+    CommandRunner(tmp_path)
     ran = hook("claude-code", event, folder=tmp_path)
     assert (ran.status, ran.out, ran.err) == (0, b"", b"")
 
 
 @pytest.mark.parametrize("words", [["a\udcffb"], []], ids=["no text", "none"])
 def test_a_client_without_a_name_that_makes_sense_is_no_fault_of_the_agents(words: list[str], folder: Path) -> None:
-    ran = cold_cas("hook", *words, folder=folder, stdin=b"{}")
+    ran = unforked_cas("hook", *words, folder=folder, stdin=b"{}")
     assert (ran.status, ran.out, ran.err) == (0, b"", b"")
     assert (folder / ".cas" / "hook.log").exists()
 
@@ -405,7 +405,7 @@ def test_a_program_that_is_being_replaced_does_not_stop_the_agent(missing: str, 
     shutil.copytree(Path(SOURCE) / "cli", tmp_path / "cli")
     (tmp_path / "cli" / missing).unlink()
     settings = {"PYTHONPATH": os.pathsep.join([str(tmp_path), SOURCE])}
-    ran = cold_cas("hook", "claude-code", folder=folder, settings=settings, stdin=b"{}")
+    ran = unforked_cas("hook", "claude-code", folder=folder, settings=settings, stdin=b"{}")
     assert (ran.status, ran.out, ran.err) == (0, b"", b"")
     assert (folder / ".cas" / "hook.log").exists() == (missing == "clients/claude_code.py")
 
@@ -954,13 +954,13 @@ def test_what_an_agent_was_told_never_costs_what_else_is_known_of_it(folder: Pat
         told = calls.rejected("session-1", 20)
         assert told is not None
         units = told.units | {f"{number}:1" for number in range(2, 200_000)}  # more than most conversations have
-        calls.told("session-1", Untold(rejections=(), more=0, units=units))
+        calls.told("session-1", UnreportedRejections(rejections=(), more=0, units=units))
         assert calls.rejected("session-1", 20) is None
         assert calls.prompt("session-1") == "make it"
 
 
 def test_a_file_in_a_workspace_below_is_recorded_there(folder: Path) -> None:
-    Desk(folder / "src")
+    CommandRunner(folder / "src")
     cas("record", folder=folder / "src")
     session = ClaudeCode(folder)
     session.write("src/b.py", "x = 2\n")
@@ -1013,7 +1013,7 @@ def test_a_turn_that_ends_does_so_in_each_folder_of_a_client_with_several(
     for other in others:
         other.mkdir()
         (other / "o.txt").write_text("one\n")
-        Desk(other)
+        CommandRunner(other)
         cas("record", folder=other)
     session = Cursor(folder)
     whole = {"workspace_roots": [str(each) for each in (*others, folder, tmp_path / "gone")]}
@@ -1039,7 +1039,7 @@ def test_a_fault_in_another_folder_of_a_client_is_logged_there_and_says_which_cl
 ) -> None:
     other = tmp_path / "other"
     other.mkdir()
-    Desk(other)
+    CommandRunner(other)
     cas("record", folder=other)
     (segment,) = (other / ".cas" / "segments").iterdir()
     segment.unlink()

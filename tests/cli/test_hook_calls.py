@@ -17,8 +17,8 @@ import pytest
 
 from objstore import AgentCall, EditFilter, Operation, Workspace
 from tests.cli.agents import ClaudeCode, Codex, Copilot, Cursor, Gemini, OpenCode, Session, VSCode, shell
-from tests.cli.desk import PATIENCE, PROGRAM, Desk, as_anybody, cas, environment, without_room
-from tests.mounts import dead_mount, may_be_dead
+from tests.cli.desk import PATIENCE, PROGRAM, CommandRunner, cas, cas_on_full_disk, cas_unprivileged, environment
+from tests.mounts import can_mount_unreachable, unreachable_mount
 
 WORKER = {"agent_id": "agent-7", "agent_type": "worker"}
 FORKED = {"agent_id": "agent-8", "agent_type": ""}
@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
     (root / "src").mkdir(parents=True)
     (root / "a.txt").write_text("one\ntwo\nthree\n")
     (root / "src" / "b.py").write_text("x = 1\n")
-    Desk(root)
+    CommandRunner(root)
     assert cas("record", folder=root).status == 0
     return root
 
@@ -448,7 +448,7 @@ def test_subagents_that_begin_at_the_same_moment_are_all_known(folder: Path) -> 
         calls = workspace.agent_calls()
         for name in names:
             call = AgentCall(conversation=session.name, id=name, tool="Bash", paths=None, agent=name)
-            calls.begin(call, tells_of_agents=True)
+            calls.begin(call, reports_subagents=True)
             (folder / name).write_text(name)
             calls.end(call)
     assert whose(folder) == [(name, session.name) for name in names]
@@ -578,7 +578,7 @@ def test_a_patch_is_recorded_in_each_workspace_that_it_reaches_into(folder: Path
     other = tmp_path / "other"
     other.mkdir()
     (other / "o.txt").write_text("o\n")
-    Desk(other)
+    CommandRunner(other)
     assert cas("record", folder=other).status == 0
     nowhere = tmp_path / "notes.md"
     session = Codex(folder)
@@ -604,7 +604,7 @@ def test_a_shell_that_goes_into_another_workspace_is_over_when_its_agent_says_so
 ) -> None:
     inner = (tmp_path if is_apart else folder) / "inner"
     inner.mkdir()
-    Desk(inner)
+    CommandRunner(inner)
     assert cas("record", folder=inner).status == 0
     session = ClaudeCode(folder)
     session.ask("build it")
@@ -635,7 +635,7 @@ def beside(tmp_path: Path, name: str = "beside") -> Path:
     root = tmp_path / name
     root.mkdir()
     (root / "o.txt").write_text("o\n")
-    Desk(root)
+    CommandRunner(root)
     assert cas("record", folder=root).status == 0
     return root
 
@@ -729,7 +729,7 @@ def test_what_a_person_lets_opencode_do_is_known_in_the_workspace_of_its_file(fo
 def test_a_workspace_above_where_an_agent_never_was_is_left_alone(folder: Path) -> None:
     inner = folder / "inner"
     inner.mkdir()
-    Desk(inner)
+    CommandRunner(inner)
     typed(folder)
     session = ClaudeCode(inner)
     session.ask("build it")
@@ -743,7 +743,7 @@ def test_a_workspace_above_where_an_agent_never_was_is_left_alone(folder: Path) 
 def test_a_workspace_above_that_is_damaged_keeps_the_agents_own_from_nothing(folder: Path) -> None:
     inner = folder / "inner"
     inner.mkdir()
-    Desk(inner)
+    CommandRunner(inner)
     session = ClaudeCode(folder)
     session.ask("build it")
     segment = next((folder / ".cas" / "segments").iterdir())
@@ -879,7 +879,7 @@ def test_a_named_file_that_may_not_be_read_any_more_keeps_no_other_from_the_reco
     session.tell(session.write_event("src/b.py", "x\n", before=True))
     typed(folder)
     (folder / "src").chmod(0)
-    ran = as_anybody("record", folder=folder)
+    ran = cas_unprivileged("record", folder=folder)
     (folder / "src").chmod(0o755)
     assert ran.status == 0, ran.said
     assert [path for path, _ in whose(folder)] == ["a.txt"]
@@ -897,9 +897,9 @@ def test_a_patch_that_names_what_may_not_be_looked_at_leaves_a_persons_line_thei
     typed(folder)
     (folder / "src").chmod(0)
     try:
-        before = as_anybody("hook", session.client, folder=folder, stdin=json.dumps(event).encode())
+        before = cas_unprivileged("hook", session.client, folder=folder, stdin=json.dumps(event).encode())
         typed(folder)
-        after = as_anybody("hook", session.client, folder=folder, stdin=json.dumps(ended).encode())
+        after = cas_unprivileged("hook", session.client, folder=folder, stdin=json.dumps(ended).encode())
     finally:
         (folder / "src").chmod(0o755)
     assert (before.status, after.status) == (0, 0)
@@ -913,14 +913,14 @@ def test_a_patch_that_names_what_may_not_be_looked_at_leaves_a_persons_line_thei
 def test_a_patch_that_names_what_lies_on_a_mount_whose_server_has_gone_leaves_a_persons_line_theirs(
     folder: Path, named: str, end: str
 ) -> None:
-    if not may_be_dead(folder / "src"):
+    if not can_mount_unreachable(folder / "src"):
         pytest.skip("no file system can be mounted here")
     session = Codex(folder)
     patch = f"*** Begin Patch\n*** Update File: {named}\n*** Update File: a.txt\n*** End Patch\n"
     event = session.tool_event("apply_patch", {"command": patch}, before=True)
     ended = event | {"hook_event_name": "PostToolUse"} if end == "its own" else session.stopped()
     typed(folder)
-    with dead_mount(folder / "src"):
+    with unreachable_mount(folder / "src"):
         before = cas("hook", session.client, folder=folder, stdin=json.dumps(event).encode())
         typed(folder)
         after = cas("hook", session.client, folder=folder, stdin=json.dumps(ended).encode())
@@ -1117,7 +1117,7 @@ def test_the_end_of_a_turn_for_which_the_disk_had_no_room_ends_what_ran_in_it(fo
     session.ask("go")
     session.calls += 1
     session.tell(session.shell_event("make", before=True))
-    told = without_room("hook", "claude-code", folder=folder, stdin=json.dumps(session.base(name)).encode())
+    told = cas_on_full_disk("hook", "claude-code", folder=folder, stdin=json.dumps(session.base(name)).encode())
     assert (told.status, told.out) == (0, b"")
     time.sleep(0.05)  # more than a tick of the file system's clock
     typed(folder)

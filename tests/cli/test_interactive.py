@@ -10,49 +10,51 @@ import pytest
 from cli.interactive import KEYS
 from cli.screenful import height, screenful
 from objstore import Call, Hunk, Operation, Status
-from tests.cli.desk import Desk
-from tests.cli.stage import STAGES, Stage, on_stage
+from tests.cli.desk import CommandRunner
+from tests.cli.stage import TERMINALS, TerminalDriver, run_in_terminal
 
 PROMPT = r"Decide on {} \[.*\] $"
 PENDING, ACCEPTED, REJECTED = Status.PENDING, Status.ACCEPTED, Status.REJECTED
 
 FIRST = b"one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n"
 
-Review = Callable[..., AbstractContextManager[Stage]]
+Review = Callable[..., AbstractContextManager[TerminalDriver]]
 
 
-@pytest.fixture(params=list(STAGES)[-1:])
-def review(request: pytest.FixtureRequest, desk: Desk, tmp_path: Path) -> Review:
+@pytest.fixture(params=list(TERMINALS)[-1:])
+def review(request: pytest.FixtureRequest, runner: CommandRunner, tmp_path: Path) -> Review:
     """Return what runs `cas review` in a terminal: in tmux where a machine has it."""
     settings = {"XDG_STATE_HOME": str(tmp_path / "state")}
 
-    def begin(*words: str, **more: str) -> AbstractContextManager[Stage]:
+    def begin(*words: str, **more: str) -> AbstractContextManager[TerminalDriver]:
         scratch = tmp_path / "stage"
         for left in scratch.glob("*") if scratch.exists() else ():
             left.unlink()
-        return on_stage(request.param, "review", *words, folder=desk.folder, scratch=scratch, **(settings | more))
+        return run_in_terminal(
+            request.param, "review", *words, folder=runner.folder, scratch=scratch, **(settings | more)
+        )
 
     return begin
 
 
 @pytest.fixture
-def history(desk: Desk) -> Desk:
+def history(runner: CommandRunner) -> CommandRunner:
     """Return a desk with a file of two agents: edit 1 made it, 2 changed it in two places, 3 is of another file."""
-    desk.write("a", FIRST, conversation="conv_one")
+    runner.write("a", FIRST, conversation="conv_one")
 
     def two_hunks(call: Call) -> None:
         call.write("a", FIRST.replace(b"two", b"2").replace(b"eight", b"8"), operation=Operation.EDIT)
 
-    desk.call(two_hunks, conversation="conv_one", tool="edit_file_diff")
-    desk.write("b", b"other\n", conversation="conv_two")
-    return desk
+    runner.call(two_hunks, conversation="conv_one", tool="edit_file_diff")
+    runner.write("b", b"other\n", conversation="conv_two")
+    return runner
 
 
 def at(unit: str) -> str:
     return PROMPT.format(unit)
 
 
-def press(stage: Stage, keys: str, then: str) -> str:
+def press(stage: TerminalDriver, keys: str, then: str) -> str:
     stage.type(keys)
     return stage.sees(then)
 
@@ -60,8 +62,8 @@ def press(stage: Stage, keys: str, then: str) -> str:
 # ---- deciding
 
 
-@pytest.mark.parametrize("review", STAGES, indirect=True)
-def test_one_key_decides_and_goes_on_to_the_next_hunk(history: Desk, review: Review) -> None:
+@pytest.mark.parametrize("review", TERMINALS, indirect=True)
+def test_one_key_decides_and_goes_on_to_the_next_hunk(history: CommandRunner, review: Review) -> None:
     with review() as stage:
         shown = stage.sees(at("1:0"))
         assert "edit 1  create  a  (1 of 3 edits)" in shown
@@ -79,8 +81,8 @@ def test_one_key_decides_and_goes_on_to_the_next_hunk(history: Desk, review: Rev
     assert not (history.folder / "b").exists()
 
 
-@pytest.mark.parametrize("review", STAGES, indirect=True)
-def test_every_decision_outlives_a_kill_and_the_next_review_goes_on(history: Desk, review: Review) -> None:
+@pytest.mark.parametrize("review", TERMINALS, indirect=True)
+def test_every_decision_outlives_a_kill_and_the_next_review_goes_on(history: CommandRunner, review: Review) -> None:
     with review() as stage:
         stage.sees(at("1:0"))
         press(stage, "a", at("2:1"))
@@ -96,7 +98,7 @@ def test_every_decision_outlives_a_kill_and_the_next_review_goes_on(history: Des
         assert stage.ends() == 0
 
 
-def test_ctrl_c_is_an_interrupt_and_loses_nothing(history: Desk, review: Review) -> None:
+def test_ctrl_c_is_an_interrupt_and_loses_nothing(history: CommandRunner, review: Review) -> None:
     with review() as stage:
         stage.sees(at("1:0"))
         press(stage, "a", at("2:1"))
@@ -105,7 +107,7 @@ def test_ctrl_c_is_an_interrupt_and_loses_nothing(history: Desk, review: Review)
     assert history.statuses()["1:0"] is ACCEPTED
 
 
-def test_a_reason_is_recorded(history: Desk, review: Review) -> None:
+def test_a_reason_is_recorded(history: CommandRunner, review: Review) -> None:
     with review("3") as stage:
         stage.sees(at("3:0"))
         press(stage, "R", "Reason:")
@@ -127,7 +129,7 @@ def test_a_reason_is_shown_at_the_hunk_that_it_was_given_for(review: Review) -> 
         press(stage, "q", "left pending")
 
 
-def test_a_reason_that_somebody_else_gave_is_shown_at_its_hunk(history: Desk, review: Review) -> None:
+def test_a_reason_that_somebody_else_gave_is_shown_at_its_hunk(history: CommandRunner, review: Review) -> None:
     with review("2") as stage:
         stage.sees(at("2:1"))
         press(stage, "s", at("2:2"))
@@ -136,7 +138,7 @@ def test_a_reason_that_somebody_else_gave_is_shown_at_its_hunk(history: Desk, re
         press(stage, "q", "left pending")
 
 
-def test_a_reason_not_given_rejects_nothing(history: Desk, review: Review) -> None:
+def test_a_reason_not_given_rejects_nothing(history: CommandRunner, review: Review) -> None:
     with review("3") as stage:
         stage.sees(at("3:0"))
         press(stage, "R", "Reason:")
@@ -145,7 +147,7 @@ def test_a_reason_not_given_rejects_nothing(history: Desk, review: Review) -> No
     assert history.statuses()["3:0"] is PENDING
 
 
-def test_undo_takes_back_what_this_review_did_and_no_more(history: Desk, review: Review) -> None:
+def test_undo_takes_back_what_this_review_did_and_no_more(history: CommandRunner, review: Review) -> None:
     history.done("accept", "3")
     with review() as stage:
         stage.sees(at("1:0"))
@@ -174,7 +176,7 @@ def test_a_hunk_counts_once_as_it_was_decided_last(review: Review) -> None:
         )
 
 
-def test_undo_leaves_what_somebody_else_decided_since(history: Desk, review: Review) -> None:
+def test_undo_leaves_what_somebody_else_decided_since(history: CommandRunner, review: Review) -> None:
     with review() as stage:
         stage.sees(at("1:0"))
         press(stage, "a", at("2:1"))
@@ -183,7 +185,7 @@ def test_undo_leaves_what_somebody_else_decided_since(history: Desk, review: Rev
     assert history.statuses()["3:0"] is REJECTED
 
 
-def test_undo_leaves_what_somebody_else_decided_since_on_the_very_hunk(history: Desk, review: Review) -> None:
+def test_undo_leaves_what_somebody_else_decided_since_on_the_very_hunk(history: CommandRunner, review: Review) -> None:
     with review() as stage:
         stage.sees(at("1:0"))
         press(stage, "s", at("2:1"))
@@ -193,7 +195,7 @@ def test_undo_leaves_what_somebody_else_decided_since_on_the_very_hunk(history: 
     assert history.statuses()["2:1"] is REJECTED
 
 
-def test_undo_asks_about_a_change_from_outside(history: Desk, review: Review) -> None:
+def test_undo_asks_about_a_change_from_outside(history: CommandRunner, review: Review) -> None:
     with review("2") as stage:
         stage.sees(at("2:1"))
         press(stage, "r", at("2:2"))
@@ -206,7 +208,7 @@ def test_undo_asks_about_a_change_from_outside(history: Desk, review: Review) ->
     assert history.bytes("a") == FIRST.replace(b"two", b"2").replace(b"eight", b"8") + b"mine\n"
 
 
-def test_what_depends_on_a_rejected_hunk_is_asked_about(history: Desk, review: Review) -> None:
+def test_what_depends_on_a_rejected_hunk_is_asked_about(history: CommandRunner, review: Review) -> None:
     with review() as stage:
         stage.sees(at("1:0"))
         press(stage, "r", r"leave it \[any other key\]")
@@ -218,7 +220,7 @@ def test_what_depends_on_a_rejected_hunk_is_asked_about(history: Desk, review: R
     assert history.statuses()["2:2"] is REJECTED
 
 
-def test_a_change_from_outside_is_asked_about(history: Desk, review: Review) -> None:
+def test_a_change_from_outside_is_asked_about(history: CommandRunner, review: Review) -> None:
     (history.folder / "a").write_bytes(history.bytes("a") + b"mine\n")
     with review() as stage:
         stage.sees(at("1:0"))
@@ -233,7 +235,7 @@ def test_a_change_from_outside_is_asked_about(history: Desk, review: Review) -> 
 # ---- groups
 
 
-def test_a_whole_file_and_a_whole_conversation(history: Desk, review: Review) -> None:
+def test_a_whole_file_and_a_whole_conversation(history: CommandRunner, review: Review) -> None:
     with review() as stage:
         stage.sees(at("1:0"))
         press(stage, "f", r"3 hunks of a: .*\] $")
@@ -250,21 +252,21 @@ def test_a_whole_file_and_a_whole_conversation(history: Desk, review: Review) ->
 # ---- splitting and amending
 
 
-def test_a_hunk_is_split_and_its_parts_decided_on(desk: Desk, review: Review) -> None:
-    desk.write("a", b"top\nred = 1\ngreen = 2\nend\n")
-    desk.done("accept", "1")
-    desk.write("a", b"top\nred = 10\ngreen = 20\nblue = 30\nend\n")
+def test_a_hunk_is_split_and_its_parts_decided_on(runner: CommandRunner, review: Review) -> None:
+    runner.write("a", b"top\nred = 1\ngreen = 2\nend\n")
+    runner.done("accept", "1")
+    runner.write("a", b"top\nred = 10\ngreen = 20\nblue = 30\nend\n")
     with review() as stage:
         stage.sees(at("2:1"))
         assert "-red = 1\n+red = 10\nPart of 2:1" in press(stage, "x", r"Part of .*\] $")
         press(stage, "a", r"-green = 2\n\+green = 20\nPart of .*\] $")
         press(stage, "r", r"Recorded edit 3, which amends edit 2(?s:.*)Part of .*\] $")
-        assert desk.bytes("a") == b"top\nred = 10\ngreen = 2\nblue = 30\nend\n"
+        assert runner.bytes("a") == b"top\nred = 10\ngreen = 2\nblue = 30\nend\n"
         press(stage, "a", "nothing is left pending")
-    assert desk.bytes("a") == b"top\nred = 10\ngreen = 2\nblue = 30\nend\n"
-    assert desk.statuses()["2:1"] is ACCEPTED
-    desk.done("reject", "3")
-    assert desk.bytes("a") == b"top\nred = 10\ngreen = 20\nblue = 30\nend\n"
+    assert runner.bytes("a") == b"top\nred = 10\ngreen = 2\nblue = 30\nend\n"
+    assert runner.statuses()["2:1"] is ACCEPTED
+    runner.done("reject", "3")
+    assert runner.bytes("a") == b"top\nred = 10\ngreen = 20\nblue = 30\nend\n"
 
 
 @pytest.mark.parametrize(
@@ -277,47 +279,47 @@ def test_a_hunk_is_split_and_its_parts_decided_on(desk: Desk, review: Review) ->
     ],
 )
 def test_a_rejected_part_takes_out_the_hunks_line_and_not_an_equal_one_below_it(
-    desk: Desk, review: Review, put_in: bytes, keys: str, left: bytes
+    runner: CommandRunner, review: Review, put_in: bytes, keys: str, left: bytes
 ) -> None:
-    (desk.folder / "a").write_bytes(b"top\nx\n" + FIRST)
+    (runner.folder / "a").write_bytes(b"top\nx\n" + FIRST)
     rest = b"x\n" + FIRST.replace(b"eight", b"8")
 
     def change(call: Call) -> None:
         hunks = [Hunk(1, 0, 1, 2), Hunk(9, 1, 11, 1)]
         call.write("a", b"top\n" + put_in + rest, hunks=hunks, operation=Operation.EDIT)
 
-    desk.call(change)
+    runner.call(change)
     with review() as stage:
         stage.sees(at("1:1"))
         press(stage, "x", r"Part of .*\] $")
         press(stage, keys[0], r"Part of .*\] $")
         press(stage, keys[1], at("1:2"))
         press(stage, "q", "left pending")
-    assert desk.bytes("a") == b"top\n" + left + rest
-    desk.done("reject", "1:1")
-    assert desk.bytes("a") == b"top\n" + rest
+    assert runner.bytes("a") == b"top\n" + left + rest
+    runner.done("reject", "1:1")
+    assert runner.bytes("a") == b"top\n" + rest
 
 
-def test_what_is_written_between_two_parts_of_a_hunk_stays(desk: Desk, review: Review) -> None:
-    desk.write("a", b"top\nred = 1\ngreen = 2\nend\n")
-    desk.done("accept", "1")
-    desk.write("a", b"top\nred = 10\ngreen = 20\nend\n")
+def test_what_is_written_between_two_parts_of_a_hunk_stays(runner: CommandRunner, review: Review) -> None:
+    runner.write("a", b"top\nred = 1\ngreen = 2\nend\n")
+    runner.done("accept", "1")
+    runner.write("a", b"top\nred = 10\ngreen = 20\nend\n")
     later = b"top\nred = 10\ngreen = 20\nend\nlater\n"
     with review() as stage:
         stage.sees(at("2:1"))
         press(stage, "x", r"Part of .*\] $")
-        desk.write("a", later)
+        runner.write("a", later)
         press(stage, "r", "File changed on disk meanwhile")
-        assert desk.bytes("a") == later
-    assert desk.statuses() == {"1:0": ACCEPTED, "2:1": PENDING, "3:1": PENDING}
+        assert runner.bytes("a") == later
+    assert runner.statuses() == {"1:0": ACCEPTED, "2:1": PENDING, "3:1": PENDING}
 
 
-def test_a_hunk_is_split_in_a_file_that_was_changed_outside(desk: Desk, review: Review) -> None:
-    desk.write("a", b"top\nred = 1\ngreen = 2\nend\n" + FIRST)
-    desk.done("accept", "1")
-    desk.write("a", b"top\nred = 10\ngreen = 20\nend\n" + FIRST)
+def test_a_hunk_is_split_in_a_file_that_was_changed_outside(runner: CommandRunner, review: Review) -> None:
+    runner.write("a", b"top\nred = 1\ngreen = 2\nend\n" + FIRST)
+    runner.done("accept", "1")
+    runner.write("a", b"top\nred = 10\ngreen = 20\nend\n" + FIRST)
     mine = FIRST + b"mine\n"
-    (desk.folder / "a").write_bytes(b"top\nred = 10\ngreen = 20\nend\n" + mine)
+    (runner.folder / "a").write_bytes(b"top\nred = 10\ngreen = 20\nend\n" + mine)
     with review() as stage:
         stage.sees(at("2:1"))
         press(stage, "x", r"-red = 1\n\+red = 10\nPart of .*\] $")
@@ -326,33 +328,35 @@ def test_a_hunk_is_split_in_a_file_that_was_changed_outside(desk: Desk, review: 
         press(stage, "a", "Left as it is")
         press(stage, "x", r"-red = 1\n\+red = 10\nPart of .*\] $")
         press(stage, "r", r"-green = 2\n\+green = 20\nPart of .*\] $")
-        assert desk.bytes("a") == b"top\nred = 1\ngreen = 20\nend\n" + mine
+        assert runner.bytes("a") == b"top\nred = 1\ngreen = 20\nend\n" + mine
         press(stage, "a", "1 hunk accepted, 0 hunks rejected, nothing is left pending")
-    assert desk.statuses() == {"1:0": ACCEPTED, "2:1": ACCEPTED, "3:1": ACCEPTED, "4:1": ACCEPTED}
+    assert runner.statuses() == {"1:0": ACCEPTED, "2:1": ACCEPTED, "3:1": ACCEPTED, "4:1": ACCEPTED}
 
 
-def test_a_hunk_of_which_all_parts_are_rejected_is_rejected_without_a_question(desk: Desk, review: Review) -> None:
+def test_a_hunk_of_which_all_parts_are_rejected_is_rejected_without_a_question(
+    runner: CommandRunner, review: Review
+) -> None:
     before = b"top\nred = 1\ngreen = 2\nend\n" + FIRST
-    desk.write("a", before)
-    desk.done("accept", "1")
+    runner.write("a", before)
+    runner.done("accept", "1")
     after = before.replace(b"red = 1", b"red = 10").replace(b"green = 2", b"green = 20").replace(b"eight", b"8")
-    desk.write("a", after)
+    runner.write("a", after)
     with review() as stage:
         stage.sees(at("2:1"))
         press(stage, "x", r"-red = 1\n\+red = 10\nPart of .*\] $")
         press(stage, "r", r"-green = 2\n\+green = 20\nPart of .*\] $")
         press(stage, "r", at("2:2"))
-    assert desk.bytes("a") == before.replace(b"eight", b"8")
-    assert desk.statuses() == {"1:0": ACCEPTED, "2:1": REJECTED, "2:2": PENDING, "3:1": REJECTED, "4:1": REJECTED}
+    assert runner.bytes("a") == before.replace(b"eight", b"8")
+    assert runner.statuses() == {"1:0": ACCEPTED, "2:1": REJECTED, "2:2": PENDING, "3:1": REJECTED, "4:1": REJECTED}
 
 
 @pytest.mark.parametrize("deleted", [b"A\nB\n", b"A\nB\nC\n"])
 def test_a_deletion_of_which_all_parts_are_rejected_puts_each_line_back_once(
-    desk: Desk, review: Review, deleted: bytes
+    runner: CommandRunner, review: Review, deleted: bytes
 ) -> None:
-    (desk.folder / "a").write_bytes(FIRST + deleted + b"end\n")
+    (runner.folder / "a").write_bytes(FIRST + deleted + b"end\n")
     after = FIRST.replace(b"two", b"2")
-    desk.call(lambda call: call.write("a", after + b"end\n", operation=Operation.EDIT), tool="edit_file_diff")
+    runner.call(lambda call: call.write("a", after + b"end\n", operation=Operation.EDIT), tool="edit_file_diff")
     with review() as stage:
         stage.sees(at("1:1"))
         press(stage, "a", at("1:2"))
@@ -360,9 +364,9 @@ def test_a_deletion_of_which_all_parts_are_rejected_puts_each_line_back_once(
         for _ in deleted.split()[1:]:
             press(stage, "r", r"Part of .*\] $")
         press(stage, "r", "nothing is left pending")
-    assert desk.bytes("a") == after + deleted + b"end\n"
+    assert runner.bytes("a") == after + deleted + b"end\n"
     amendments = [f"{seq}:1" for seq in range(2, 2 + len(deleted.split()))]
-    assert desk.statuses() == {"1:1": ACCEPTED} | dict.fromkeys(["1:2", *amendments], REJECTED)
+    assert runner.statuses() == {"1:1": ACCEPTED} | dict.fromkeys(["1:2", *amendments], REJECTED)
 
 
 @pytest.mark.usefixtures("history")
@@ -374,7 +378,7 @@ def test_a_hunk_in_one_piece_says_so(review: Review) -> None:
         press(stage, "x", "2:1 can't be split: it is in one piece")
 
 
-def test_editing_is_an_amendment(history: Desk, review: Review, tmp_path: Path) -> None:
+def test_editing_is_an_amendment(history: CommandRunner, review: Review, tmp_path: Path) -> None:
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\nsed -i s/^2$/II/ "$1"\n')
     editor.chmod(0o755)
@@ -386,7 +390,9 @@ def test_editing_is_an_amendment(history: Desk, review: Review, tmp_path: Path) 
         assert history.bytes("a").startswith(b"one\n2\n")
 
 
-def test_undo_goes_on_to_what_was_done_before_an_amendment(history: Desk, review: Review, tmp_path: Path) -> None:
+def test_undo_goes_on_to_what_was_done_before_an_amendment(
+    history: CommandRunner, review: Review, tmp_path: Path
+) -> None:
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\nsed -i -e s/^8$/VIII/ -e s/^2$/II/ "$1"\n')
     editor.chmod(0o755)
@@ -412,7 +418,7 @@ def test_undo_goes_on_to_what_was_done_before_an_amendment(history: Desk, review
 
 
 def test_undo_goes_on_past_an_amendment_that_somebody_else_has_rejected(
-    history: Desk, review: Review, tmp_path: Path
+    history: CommandRunner, review: Review, tmp_path: Path
 ) -> None:
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\nsed -i s/^2$/II/ "$1"\n')
@@ -430,7 +436,7 @@ def test_undo_goes_on_past_an_amendment_that_somebody_else_has_rejected(
 
 
 def test_what_was_typed_is_kept_where_the_file_has_changed_meanwhile(
-    history: Desk, review: Review, tmp_path: Path
+    history: CommandRunner, review: Review, tmp_path: Path
 ) -> None:
     editor = tmp_path / "editor"
     editor.write_text(f'#!/bin/sh\nsed -i s/^2$/II/ "$1"\nsed -i s/^2$/zwei/ "{history.folder / "a"}"\n')
@@ -464,7 +470,7 @@ def test_search_back_and_view(review: Review) -> None:
         press(stage, "q", "3 edits left pending")
 
 
-def test_help_lists_every_key_and_an_unknown_key_does_nothing(history: Desk, review: Review) -> None:
+def test_help_lists_every_key_and_an_unknown_key_does_nothing(history: CommandRunner, review: Review) -> None:
     with review() as stage:
         stage.sees(at("1:0"))
         shown = press(stage, "?", at("1:0"))
@@ -473,16 +479,16 @@ def test_help_lists_every_key_and_an_unknown_key_does_nothing(history: Desk, rev
     assert set(history.statuses().values()) == {PENDING}
 
 
-def test_a_long_hunk_leaves_room_and_says_how_much_more_there_is(desk: Desk, review: Review) -> None:
-    desk.write("a", b"line\n" * 500)
+def test_a_long_hunk_leaves_room_and_says_how_much_more_there_is(runner: CommandRunner, review: Review) -> None:
+    runner.write("a", b"line\n" * 500)
     with review() as stage:
         assert "more lines: v shows all." in stage.sees(at("1:0"))
 
 
-def test_a_hunk_of_long_lines_leaves_room_for_what_it_is(desk: Desk, review: Review) -> None:
-    desk.write("a", b"x\n")
-    desk.write("a", b"y" * 5_000 + b"\n\tend\n")
-    desk.done("accept", "1")
+def test_a_hunk_of_long_lines_leaves_room_for_what_it_is(runner: CommandRunner, review: Review) -> None:
+    runner.write("a", b"x\n")
+    runner.write("a", b"y" * 5_000 + b"\n\tend\n")
+    runner.done("accept", "1")
     with review() as stage:
         shown = stage.sees(at("2:1"))
         assert "... and the rest of this line, and 1 more line: v shows all." in shown
@@ -501,7 +507,7 @@ def test_a_screenful_is_measured_in_rows_as_a_terminal_folds_lines() -> None:
     assert [height("x" * length, 4) for length in (0, 4, 5, 8, 9)] == [1, 1, 2, 2, 3]
 
 
-def test_what_others_have_pending_is_told_of_at_the_end(history: Desk, review: Review) -> None:
+def test_what_others_have_pending_is_told_of_at_the_end(history: CommandRunner, review: Review) -> None:
     with review("--file", "b") as stage:
         stage.sees(at("3:0"))
         press(stage, "a", "1 hunk accepted, 0 hunks rejected, nothing of these is left pending, 2 other edits are.")
@@ -523,7 +529,7 @@ def test_what_others_have_pending_is_told_of_at_the_end(history: Desk, review: R
 
 
 def test_what_agents_do_meanwhile_is_come_to_and_what_others_decide_is_passed_over(
-    history: Desk, review: Review
+    history: CommandRunner, review: Review
 ) -> None:
     with review() as stage:
         stage.sees(at("1:0"))
@@ -535,7 +541,7 @@ def test_what_agents_do_meanwhile_is_come_to_and_what_others_decide_is_passed_ov
 
 @pytest.mark.parametrize("key", ["a", "R"])
 def test_what_others_decided_since_it_was_shown_is_shown_before_it_is_decided_anew(
-    history: Desk, review: Review, key: str
+    history: CommandRunner, review: Review, key: str
 ) -> None:
     with review("2") as stage:
         stage.sees(at("2:1"))
@@ -546,14 +552,16 @@ def test_what_others_decided_since_it_was_shown_is_shown_before_it_is_decided_an
     assert history.statuses()["2:1"] is ACCEPTED
 
 
-def meanwhile(stage: Stage, keys: str, question: str, change: Callable[[], object], answer: str, then: str) -> str:
+def meanwhile(
+    stage: TerminalDriver, keys: str, question: str, change: Callable[[], object], answer: str, then: str
+) -> str:
     """Press keys that lead to a question, have something change while it stands, and answer it."""
     press(stage, keys, question)
     change()
     return press(stage, answer, then)
 
 
-def test_what_others_decided_while_a_question_stood_stays(history: Desk, review: Review) -> None:
+def test_what_others_decided_while_a_question_stood_stays(history: CommandRunner, review: Review) -> None:
     with review() as stage:
         stage.sees(at("1:0"))
         reject = lambda: history.done("reject", "2:1", "-m", "wrong")  # noqa: E731 - said where it is meant
@@ -568,7 +576,7 @@ def test_what_others_decided_while_a_question_stood_stays(history: Desk, review:
 
 
 def test_what_came_to_depend_on_a_hunk_while_a_question_stood_is_shown_before_it_goes(
-    history: Desk, review: Review
+    history: CommandRunner, review: Review
 ) -> None:
     with review() as stage:
         stage.sees(at("1:0"))
@@ -587,13 +595,13 @@ def test_what_came_to_depend_on_a_hunk_while_a_question_stood_is_shown_before_it
 # ---- where a review can't be
 
 
-def test_without_a_terminal_a_review_says_what_to_do_instead(history: Desk) -> None:
+def test_without_a_terminal_a_review_says_what_to_do_instead(history: CommandRunner) -> None:
     ran = history.cas("review")
     assert ran.status == 2
     assert "needs a terminal" in ran.said
 
 
-@pytest.mark.usefixtures("desk")
+@pytest.mark.usefixtures("runner")
 def test_nothing_pending_is_said(review: Review) -> None:
     with review() as stage:
         stage.sees("Nothing is pending.")
@@ -610,16 +618,18 @@ def test_a_review_goes_on_where_nothing_can_be_kept_for_the_next_one(review: Rev
         assert "Accepted hunk 2:1." in press(stage, "a", at("2:2"))
 
 
-def test_names_and_bytes_cannot_forge_the_screen(desk: Desk, review: Review) -> None:
-    desk.write("esc\x1b[31m\nname", b"\x1b[2Jwiped\n", conversation="conv_\x1b[2J")
+def test_names_and_bytes_cannot_forge_the_screen(runner: CommandRunner, review: Review) -> None:
+    runner.write("esc\x1b[31m\nname", b"\x1b[2Jwiped\n", conversation="conv_\x1b[2J")
     with review() as stage:
         shown = stage.sees(at("1:0"))
     assert r"esc\x1b[31m\nname" in shown
     assert r"+\x1b[2Jwiped" in shown
 
 
-@pytest.mark.parametrize("review", STAGES, indirect=True)
-def test_an_editor_that_fails_leaves_the_review_where_it_is(history: Desk, review: Review, tmp_path: Path) -> None:
+@pytest.mark.parametrize("review", TERMINALS, indirect=True)
+def test_an_editor_that_fails_leaves_the_review_where_it_is(
+    history: CommandRunner, review: Review, tmp_path: Path
+) -> None:
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\necho lost > "$1"\nexit 3\n')
     editor.chmod(0o755)
@@ -631,8 +641,8 @@ def test_an_editor_that_fails_leaves_the_review_where_it_is(history: Desk, revie
     assert history.bytes("a").startswith(b"one\n2\n")
 
 
-def test_who_comes_back_to_a_suspended_review_is_asked_again(history: Desk, tmp_path: Path) -> None:
-    with on_stage("plain", "review", folder=history.folder, scratch=tmp_path / "stage") as stage:
+def test_who_comes_back_to_a_suspended_review_is_asked_again(history: CommandRunner, tmp_path: Path) -> None:
+    with run_in_terminal("plain", "review", folder=history.folder, scratch=tmp_path / "stage") as stage:
         stage.sees(at("1:0"))
         stage.signal(signal.SIGCONT)
         stage.sees(at("1:0"))
@@ -652,9 +662,9 @@ def test_who_comes_back_to_a_line_is_asked_for_it_again(review: Review) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
-@pytest.mark.parametrize("review", STAGES, indirect=True)
+@pytest.mark.parametrize("review", TERMINALS, indirect=True)
 def test_whatever_ends_a_review_it_gives_the_terminal_back(
-    history: Desk, review: Review, number: signal.Signals
+    history: CommandRunner, review: Review, number: signal.Signals
 ) -> None:
     with review() as stage:
         stage.sees(at("1:0"))
@@ -667,10 +677,12 @@ def test_whatever_ends_a_review_it_gives_the_terminal_back(
 
 
 @pytest.mark.usefixtures("history")
-def test_a_review_goes_on_where_a_terminal_that_hangs_up_is_to_be_ignored(desk: Desk, tmp_path: Path) -> None:
+def test_a_review_goes_on_where_a_terminal_that_hangs_up_is_to_be_ignored(
+    runner: CommandRunner, tmp_path: Path
+) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with on_stage("plain", "review", folder=desk.folder, scratch=tmp_path / "stage") as stage:
+        with run_in_terminal("plain", "review", folder=runner.folder, scratch=tmp_path / "stage") as stage:
             stage.sees(at("1:0"))
             stage.signal(signal.SIGHUP)
             press(stage, "a", at("2:1"))

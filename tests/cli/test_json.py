@@ -12,7 +12,7 @@ import pytest
 
 from cli.main import cas as group
 from objstore import blob_id
-from tests.cli.desk import SOURCE, Desk, Ran, cas
+from tests.cli.desk import SOURCE, CommandResult, CommandRunner, cas
 from tests.cli.test_repair import break_record
 from tests.store.losses import damage
 
@@ -75,21 +75,21 @@ def test_the_page_names_every_command_that_takes_json(name: str) -> None:
     assert name in documented()
 
 
-def read(ran: Ran) -> list[Any]:
+def read(ran: CommandResult) -> list[Any]:
     assert ran.status in {0, 1}, ran
     assert ran.out.isascii()
     return ran.lines()
 
 
-def history(desk: Desk) -> None:
+def history(runner: CommandRunner) -> None:
     """Record edits of two conversations, decide on some, and change a file from outside."""
-    desk.write("a", b"1\n2\n3\n")
-    desk.edit("a", b"2", b"two")
-    desk.edit("a", b"two", b"zwei", conversation="conv_two")
-    desk.write("b", b"x\n")
-    desk.move("b", "c")
-    desk.done("reject", "3", "--reason", "no")
-    (desk.folder / "c").write_bytes(b"outside\n")
+    runner.write("a", b"1\n2\n3\n")
+    runner.edit("a", b"2", b"two")
+    runner.edit("a", b"two", b"zwei", conversation="conv_two")
+    runner.write("b", b"x\n")
+    runner.move("b", "c")
+    runner.done("reject", "3", "--reason", "no")
+    (runner.folder / "c").write_bytes(b"outside\n")
 
 
 COMMANDS: Final = {
@@ -130,13 +130,13 @@ COMMANDS: Final = {
 }
 
 
-def test_what_is_printed_has_the_fields_that_the_page_names(desk: Desk, tmp_path: Path) -> None:
-    history(desk)
+def test_what_is_printed_has_the_fields_that_the_page_names(runner: CommandRunner, tmp_path: Path) -> None:
+    history(runner)
     known = documented()
     wrong = []
     for name, words in COMMANDS.items():
-        wrong += unknown(name, read(desk.cas(*words.split(), "--json")), known)
-    bundle = str(desk.folder / "out")
+        wrong += unknown(name, read(runner.cas(*words.split(), "--json")), known)
+    bundle = str(runner.folder / "out")
     imported = read(cas("import", bundle, str(tmp_path / "there"), "--json", folder=tmp_path))
     wrong += [(place, fields) for place, fields in shapes("import", imported) if fields != known.get(place)]
     assert wrong == []
@@ -153,55 +153,55 @@ def unknown(name: str, found: object, known: dict[str, set[str]]) -> list[tuple[
     ]
 
 
-def troubles(desk: Desk) -> Iterator[tuple[str, str]]:
+def troubles(runner: CommandRunner) -> Iterator[tuple[str, str]]:
     """Do what goes less well, and yield after each step what to ask next: by name, and as it is typed."""
-    (desk.folder / "seen").write_bytes(b"1\n")
-    os.mkfifo(desk.folder / "pipe")
+    (runner.folder / "seen").write_bytes(b"1\n")
+    os.mkfifo(runner.folder / "pipe")
     yield "snapshot create", "snapshot create"
-    (desk.folder / "seen").write_bytes(b"2\n")
+    (runner.folder / "seen").write_bytes(b"2\n")
     yield "snapshot diff", "snapshot diff 1"
     yield "record", "record"
     yield "snapshot restore", "snapshot restore 1"
     yield "snapshot delete", "snapshot delete 1"
-    desk.write("a", b"1\n2\n3\n")
-    second = desk.edit("a", b"2", b"two")
-    desk.edit("a", b"two", b"zwei", conversation="conv_two")
+    runner.write("a", b"1\n2\n3\n")
+    second = runner.edit("a", b"2", b"two")
+    runner.edit("a", b"two", b"zwei", conversation="conv_two")
     yield "restore", f"restore a@{second} --dry-run"
     yield "reject", f"reject {second}"
-    (desk.folder / "a").write_bytes(b"0\n")
+    (runner.folder / "a").write_bytes(b"0\n")
     yield "reject", f"reject --cascade {second}"
     yield "status", "status"
-    (desk.folder / "a").write_bytes(b"1\nzwei\n3\n")
+    (runner.folder / "a").write_bytes(b"1\nzwei\n3\n")
     yield "reject", f"reject {second} --markers"
     yield "status", "status"
     yield "log", "log"
     yield "show", f"show {second}"
-    desk.write("b", b"long\n" * 100)
-    desk.write("b", b"longer\n" * 100)
-    desk.done("accept", "--file", "b")
+    runner.write("b", b"long\n" * 100)
+    runner.write("b", b"longer\n" * 100)
+    runner.done("accept", "--file", "b")
     yield "gc", "gc --older-than 0s --repack"
     yield "log", "log"
     yield "show", "show 1..3"
-    damage(desk.folder, blob_id(b"longer\n" * 100))
+    damage(runner.folder, blob_id(b"longer\n" * 100))
     yield "verify", "verify --all"
     yield "fsck", "fsck"
     yield "salvage", "salvage . --dry-run"
-    break_record(desk, second)
+    break_record(runner, second)
     yield "salvage", "salvage . --dry-run"
 
 
-def test_what_is_printed_of_troubles_has_the_fields_that_the_page_names(desk: Desk) -> None:
+def test_what_is_printed_of_troubles_has_the_fields_that_the_page_names(runner: CommandRunner) -> None:
     known, wrong = documented(), []
-    for name, words in troubles(desk):
-        wrong += unknown(name, read(desk.cas(*words.split(), "--json")), known)
+    for name, words in troubles(runner):
+        wrong += unknown(name, read(runner.cas(*words.split(), "--json")), known)
     assert wrong == []
 
 
-def test_a_timestamp_is_iso_8601_in_utc_to_the_microsecond(desk: Desk) -> None:
-    desk.write("a", b"1\n")
-    with desk.workspace() as workspace:
+def test_a_timestamp_is_iso_8601_in_utc_to_the_microsecond(runner: CommandRunner) -> None:
+    runner.write("a", b"1\n")
+    with runner.workspace() as workspace:
         time = workspace.edit(1).edit.time
-    said = desk.done("log", "--json", TZ="Asia/Tokyo").json()["timestamp"]
+    said = runner.done("log", "--json", TZ="Asia/Tokyo").json()["timestamp"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", said)
     since = datetime.fromisoformat(said) - datetime.fromtimestamp(0, UTC)
     assert since == timedelta(microseconds=time)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.desk import Desk
+from tests.cli.desk import CommandRunner
 
 NOBODY = 65_534
 
@@ -27,41 +27,41 @@ def cas(*words: str, folder: Path, **environment: str) -> subprocess.CompletedPr
 
 
 @pytest.mark.parametrize("words", [("status",), ("log",), ("fsck",), ("config",), ("reject", "1")])
-def test_a_store_of_another_user_is_not_opened(desk: Desk, words: tuple[str, ...]) -> None:
-    desk.write("a", b"one\n")
-    give(desk.folder, NOBODY)
-    before = (desk.folder / "a").read_bytes()
-    ran = cas(*words, folder=desk.folder)
+def test_a_store_of_another_user_is_not_opened(runner: CommandRunner, words: tuple[str, ...]) -> None:
+    runner.write("a", b"one\n")
+    give(runner.folder, NOBODY)
+    before = (runner.folder / "a").read_bytes()
+    ran = cas(*words, folder=runner.folder)
     assert ran.returncode != 0
     assert f"belongs to another user (uid {NOBODY})" in ran.stderr
-    assert (desk.folder / "a").read_bytes() == before
+    assert (runner.folder / "a").read_bytes() == before
 
 
 def test_a_store_of_another_user_is_opened_where_a_variable_or_the_users_list_names_it(
-    desk: Desk, tmp_path: Path
+    runner: CommandRunner, tmp_path: Path
 ) -> None:
-    desk.write("a", b"one\n")
-    give(desk.folder, NOBODY)
-    allowed = str(desk.folder)
-    assert cas("log", folder=desk.folder, CAS_SAFE_DIRECTORY=f"/elsewhere:{allowed}").returncode == 0
-    assert cas("log", folder=desk.folder, CAS_SAFE_DIRECTORY="*").returncode == 0
-    assert cas("log", folder=desk.folder, CAS_SAFE_DIRECTORY="/elsewhere").returncode != 0
+    runner.write("a", b"one\n")
+    give(runner.folder, NOBODY)
+    allowed = str(runner.folder)
+    assert cas("log", folder=runner.folder, CAS_SAFE_DIRECTORY=f"/elsewhere:{allowed}").returncode == 0
+    assert cas("log", folder=runner.folder, CAS_SAFE_DIRECTORY="*").returncode == 0
+    assert cas("log", folder=runner.folder, CAS_SAFE_DIRECTORY="/elsewhere").returncode != 0
     own = tmp_path / "own" / "editledger"
     own.mkdir(parents=True)
     (own / "safe-directories").write_text(f"/elsewhere\n{allowed}\n")
-    assert cas("log", folder=desk.folder, XDG_CONFIG_HOME=str(own.parent)).returncode == 0
+    assert cas("log", folder=runner.folder, XDG_CONFIG_HOME=str(own.parent)).returncode == 0
 
 
-def test_a_store_does_not_allow_itself(desk: Desk) -> None:
-    desk.write("a", b"one\n")
-    (desk.folder / ".cas" / "safe-directories").write_text("*\n")
-    (desk.folder / ".cas" / "config.toml").write_text('[safe]\ndirectory = "*"\n')
-    give(desk.folder, NOBODY)
-    assert cas("log", folder=desk.folder).returncode != 0
+def test_a_store_does_not_allow_itself(runner: CommandRunner) -> None:
+    runner.write("a", b"one\n")
+    (runner.folder / ".cas" / "safe-directories").write_text("*\n")
+    (runner.folder / ".cas" / "config.toml").write_text('[safe]\ndirectory = "*"\n')
+    give(runner.folder, NOBODY)
+    assert cas("log", folder=runner.folder).returncode != 0
 
 
-def test_who_became_root_by_sudo_keeps_to_their_own_stores(desk: Desk) -> None:
-    desk.write("a", b"one\n")
-    give(desk.folder, NOBODY)
-    assert cas("log", folder=desk.folder, SUDO_UID=str(NOBODY)).returncode == 0
-    assert cas("log", folder=desk.folder, SUDO_UID="1234").returncode != 0
+def test_who_became_root_by_sudo_keeps_to_their_own_stores(runner: CommandRunner) -> None:
+    runner.write("a", b"one\n")
+    give(runner.folder, NOBODY)
+    assert cas("log", folder=runner.folder, SUDO_UID=str(NOBODY)).returncode == 0
+    assert cas("log", folder=runner.folder, SUDO_UID="1234").returncode != 0

@@ -13,49 +13,49 @@ from cli.moments import moment_named
 from cli.terminal import EXACT, shown_width
 from cli.words import emphasis, paired_lines
 from objstore import MAX_BLOB, Call, blob_id
-from tests.cli.desk import Desk
+from tests.cli.desk import CommandRunner
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def numbers(desk: Desk, *words: str) -> list[int]:
-    return [edit["seq"] for edit in desk.done("log", "--json", *words).lines()]
+def numbers(runner: CommandRunner, *words: str) -> list[int]:
+    return [edit["seq"] for edit in runner.done("log", "--json", *words).lines()]
 
 
 # ---- filters
 
 
-def test_log_by_tool_and_time(desk: Desk) -> None:
-    desk.write("a", b"1\n")
-    desk.edit("a", b"1", b"2")
-    assert numbers(desk, "--tool", "edit_file_diff") == [2]
-    assert numbers(desk, "--since", "1h") == [2, 1]
-    assert numbers(desk, "--since", "2999-01-01") == []
-    assert numbers(desk, "--until", "yesterday") == []
-    assert numbers(desk, "--since", "today", "--tool", "write_file", "-n", "1") == [1]
+def test_log_by_tool_and_time(runner: CommandRunner) -> None:
+    runner.write("a", b"1\n")
+    runner.edit("a", b"1", b"2")
+    assert numbers(runner, "--tool", "edit_file_diff") == [2]
+    assert numbers(runner, "--since", "1h") == [2, 1]
+    assert numbers(runner, "--since", "2999-01-01") == []
+    assert numbers(runner, "--until", "yesterday") == []
+    assert numbers(runner, "--since", "today", "--tool", "write_file", "-n", "1") == [1]
 
 
-def test_follow_is_the_file_that_stands_there_under_all_its_names(desk: Desk) -> None:
-    desk.write("old", b"1\n")
-    desk.move("old", "a")
-    desk.delete("a")
-    desk.write("b", b"2\n")
-    desk.move("b", "a")
-    assert numbers(desk, "--file", "a") == [5, 4, 3, 2, 1]
-    assert numbers(desk, "--file", "a", "--follow") == [5, 4]
-    assert numbers(desk, "--file", "old", "--follow") == [3, 2, 1]
-    assert desk.cas("log", "--follow").status == 2
+def test_follow_is_the_file_that_stands_there_under_all_its_names(runner: CommandRunner) -> None:
+    runner.write("old", b"1\n")
+    runner.move("old", "a")
+    runner.delete("a")
+    runner.write("b", b"2\n")
+    runner.move("b", "a")
+    assert numbers(runner, "--file", "a") == [5, 4, 3, 2, 1]
+    assert numbers(runner, "--file", "a", "--follow") == [5, 4]
+    assert numbers(runner, "--file", "old", "--follow") == [3, 2, 1]
+    assert runner.cas("log", "--follow").status == 2
 
 
-def test_a_log_longer_than_what_is_read_at_once_is_whole(desk: Desk) -> None:
+def test_a_log_longer_than_what_is_read_at_once_is_whole(runner: CommandRunner) -> None:
     def many(call: Call) -> None:
         for number in range(90):
             call.write(f"f{number}", b"x\n")
 
-    desk.call(many, tool="t")
-    assert numbers(desk) == list(range(90, 0, -1))
-    assert numbers(desk, "-n", "70") == list(range(90, 20, -1))
-    assert numbers(desk, "-n", "70", "--tool", "t", "--reverse") == list(range(21, 91))
+    runner.call(many, tool="t")
+    assert numbers(runner) == list(range(90, 0, -1))
+    assert numbers(runner, "-n", "70") == list(range(90, 20, -1))
+    assert numbers(runner, "-n", "70", "--tool", "t", "--reverse") == list(range(21, 91))
 
 
 @pytest.mark.parametrize(
@@ -135,40 +135,41 @@ def test_lines_are_paired_in_order_by_what_they_have_in_common() -> None:
     assert paired_lines(old * 40, new * 40) == []
 
 
-def test_colour_marks_words_and_says_the_same(desk: Desk) -> None:
-    desk.write("a", b"red = 1\nend\n")
-    desk.write("a", b"red = 22\nend")
+def test_colour_marks_words_and_says_the_same(runner: CommandRunner) -> None:
+    runner.write("a", b"red = 1\nend\n")
+    runner.write("a", b"red = 22\nend")
     for words in (["show", "2"], ["diff", "a@1", "a@2"], ["log", "-p"]):
-        colored = desk.done(*words, "--color", "always").text
-        assert SGR.sub("", colored) == desk.done(*words).text
+        colored = runner.done(*words, "--color", "always").text
+        assert SGR.sub("", colored) == runner.done(*words).text
         assert "\x1b[31m-red = \x1b[7m1\x1b[27m\x1b[0m\n" in colored
         assert "\x1b[32m+red = \x1b[7m22\x1b[27m\x1b[0m\n" in colored
 
 
-def test_where_a_terminal_has_no_room_for_a_hash_its_beginning_is_shown_which_names_it(desk: Desk) -> None:
-    desk.write("a", b"1\n")
-    desk.edit("a", b"1", b"2")
-    whole = desk.done("show", "2").text
+def test_where_a_terminal_has_no_room_for_a_hash_its_beginning_is_shown_which_names_it(runner: CommandRunner) -> None:
+    runner.write("a", b"1\n")
+    runner.edit("a", b"1", b"2")
+    whole = runner.done("show", "2").text
     at = {
-        columns: desk.typed("show", "2", PAGER="cat", NO_COLOR="1", COLUMNS=str(columns))[1] for columns in (89, 80, 60)
+        columns: runner.typed("show", "2", PAGER="cat", NO_COLOR="1", COLUMNS=str(columns))[1]
+        for columns in (89, 80, 60)
     }
     assert at[89] == whole
     assert all(len(row) <= columns for columns, shown in at.items() for row in shown.splitlines())
     facts = dict(re.findall("(?m)^(id|before|after) +([0-9a-f]+)", at[60]))
     assert {len(fact) for fact in facts.values()} == {16}
-    assert desk.done("cat", facts["before"]).out == b"1\n"
-    assert desk.done("cat", facts["after"]).out == b"2\n"
-    assert desk.done("show", facts["id"]).text == whole
+    assert runner.done("cat", facts["before"]).out == b"1\n"
+    assert runner.done("cat", facts["after"]).out == b"2\n"
+    assert runner.done("show", facts["id"]).text == whole
 
 
 # ---- columns and tables
 
 
-def test_both_sides_stand_next_to_each_other(desk: Desk) -> None:
-    desk.write("a", b"top\nred = 1\nend\n")
-    desk.write("a", b"top\nred = 2\nnew\nend\n")
+def test_both_sides_stand_next_to_each_other(runner: CommandRunner) -> None:
+    runner.write("a", b"top\nred = 1\nend\n")
+    runner.write("a", b"top\nred = 2\nnew\nend\n")
     for words in (["show", "2"], ["diff", "a@1", "a@2"]):
-        shown = desk.done(*words, "--side-by-side", COLUMNS="60").text
+        shown = runner.done(*words, "--side-by-side", COLUMNS="60").text
         rows = [
             "    1 top                          1 top",
             "    2 red = 1                |     2 red = 2",
@@ -178,27 +179,27 @@ def test_both_sides_stand_next_to_each_other(desk: Desk) -> None:
         assert "\n".join(rows) in shown
 
 
-def test_a_change_of_no_line_has_no_rows_in_columns(desk: Desk) -> None:
-    desk.write("empty", b"")
-    desk.write("run", b"echo\n")
-    desk.call(lambda call: call.write("run", b"echo\n", mode=0o755))
-    desk.call(lambda call: call.move("run", "go"))
-    desk.delete("empty")
-    shown = desk.done("log", "-p", "--side-by-side").text
+def test_a_change_of_no_line_has_no_rows_in_columns(runner: CommandRunner) -> None:
+    runner.write("empty", b"")
+    runner.write("run", b"echo\n")
+    runner.call(lambda call: call.write("run", b"echo\n", mode=0o755))
+    runner.call(lambda call: call.move("run", "go"))
+    runner.delete("empty")
+    shown = runner.done("log", "-p", "--side-by-side").text
     for said in ("new file mode 100644", "mode 0644 -> 0755", "move run -> go", "deleted file mode 100644"):
         assert f"{said}\n" in shown
     for number in ("1", "3", "4", "5", "conv_one"):
-        assert desk.done("show", number, "--side-by-side").text
-    (desk.folder / "go").chmod(0o600)
-    assert desk.done("diff", "--side-by-side").text.endswith("old mode 100755\nnew mode 100600\n")
-    assert desk.done("diff", "empty@1^", "empty@1", "--side-by-side").text.endswith("new file mode 100644\n")
+        assert runner.done("show", number, "--side-by-side").text
+    (runner.folder / "go").chmod(0o600)
+    assert runner.done("diff", "--side-by-side").text.endswith("old mode 100755\nnew mode 100600\n")
+    assert runner.done("diff", "empty@1^", "empty@1", "--side-by-side").text.endswith("new file mode 100644\n")
 
 
-def test_a_long_line_is_folded_and_nothing_of_it_is_lost(desk: Desk) -> None:
+def test_a_long_line_is_folded_and_nothing_of_it_is_lost(runner: CommandRunner) -> None:
     line = "".join(chr(ord("a") + i % 26) for i in range(90))
-    desk.write("a", b"x\n")
-    desk.write("a", (line + "\n日本語日本語日本語日本語日本語\n").encode())
-    shown = desk.done("show", "2", "-y", COLUMNS="60").text
+    runner.write("a", b"x\n")
+    runner.write("a", (line + "\n日本語日本語日本語日本語日本語\n").encode())
+    shown = runner.done("show", "2", "-y", COLUMNS="60").text
     right = "".join(row[31:].strip().removeprefix("1 ") for row in shown.splitlines() if row[29:30] in {">", "|"})
     assert right.startswith(line)
     assert all(shown_width(row) <= 60 for row in shown.splitlines() if row[29:30] in {">", "|"})
@@ -215,11 +216,13 @@ def beside(left: str, mark: str = " ", right: str = "") -> str:
         (b"a\n\xff\n", b"a\n\xfe\n", beside(r"    2 \xff", "|", r"    2 \xfe")),
     ],
 )
-def test_lines_that_only_look_alike_are_told_apart(desk: Desk, before: bytes, after: bytes, row: str) -> None:
-    desk.write("f", before)
-    desk.write("f", after)
+def test_lines_that_only_look_alike_are_told_apart(
+    runner: CommandRunner, before: bytes, after: bytes, row: str
+) -> None:
+    runner.write("f", before)
+    runner.write("f", after)
     for words in (["show", "2"], ["diff", "f@1", "f@2"]):
-        assert row in desk.done(*words, "-y", COLUMNS="80").text.splitlines()
+        assert row in runner.done(*words, "-y", COLUMNS="80").text.splitlines()
 
 
 LACKS = r"      \ No newline at end of file"
@@ -238,36 +241,38 @@ LACKS = r"      \ No newline at end of file"
         (b"", b"1", [beside("", ">", "    1 1"), beside("", " ", LACKS)]),
     ],
 )
-def test_a_final_newline_that_came_or_went_shows(desk: Desk, before: bytes, after: bytes, rows: list[str]) -> None:
-    desk.write("f", before)
-    desk.write("f", after)
+def test_a_final_newline_that_came_or_went_shows(
+    runner: CommandRunner, before: bytes, after: bytes, rows: list[str]
+) -> None:
+    runner.write("f", before)
+    runner.write("f", after)
     for words in (["show", "2"], ["diff", "f@1", "f@2"]):
-        assert "\n".join(rows) in desk.done(*words, "-y", COLUMNS="80").text
-    (desk.folder / "f").write_bytes(before)
-    assert desk.done("diff", "-y").text.count("@@") >= 2
+        assert "\n".join(rows) in runner.done(*words, "-y", COLUMNS="80").text
+    (runner.folder / "f").write_bytes(before)
+    assert runner.done("diff", "-y").text.count("@@") >= 2
 
 
-def test_stat_sums_by_file(desk: Desk) -> None:
-    desk.write("a", b"1\n2\n3\n")
-    desk.edit("a", b"2", b"two")
-    desk.write("bin", bytes(range(256)))
-    assert desk.done("log", "--stat").text == (
+def test_stat_sums_by_file(runner: CommandRunner) -> None:
+    runner.write("a", b"1\n2\n3\n")
+    runner.edit("a", b"2", b"two")
+    runner.write("bin", bytes(range(256)))
+    assert runner.done("log", "--stat").text == (
         " bin | Bin 0 -> 256 bytes\n a   | 5 ++++-\n 2 files changed, 4 insertions(+), 1 deletion(-)\n"
     )
-    assert desk.done("show", "2", "--stat").text == " a | 2 +-\n 1 file changed, 1 insertion(+), 1 deletion(-)\n"
-    assert desk.done("diff", "a@1", "a@2", "--stat").text == desk.done("show", "2", "--stat").text
-    (desk.folder / "a").write_bytes(b"1\n")
-    assert desk.done("diff", "--stat").text == " a | 2 --\n 1 file changed, 0 insertions(+), 2 deletions(-)\n"
-    assert desk.cas("show", "2", "--stat", "-y").status == 2
+    assert runner.done("show", "2", "--stat").text == " a | 2 +-\n 1 file changed, 1 insertion(+), 1 deletion(-)\n"
+    assert runner.done("diff", "a@1", "a@2", "--stat").text == runner.done("show", "2", "--stat").text
+    (runner.folder / "a").write_bytes(b"1\n")
+    assert runner.done("diff", "--stat").text == " a | 2 --\n 1 file changed, 0 insertions(+), 2 deletions(-)\n"
+    assert runner.cas("show", "2", "--stat", "-y").status == 2
 
 
-def test_stat_and_the_diffs_are_shown_both_and_neither_is_dropped_for_json(desk: Desk) -> None:
-    desk.write("a", b"1\n")
-    desk.edit("a", b"1", b"2")
+def test_stat_and_the_diffs_are_shown_both_and_neither_is_dropped_for_json(runner: CommandRunner) -> None:
+    runner.write("a", b"1\n")
+    runner.edit("a", b"1", b"2")
     for words in (["--stat", "-p"], ["-p", "--stat", "--reverse"]):
-        table = desk.done("log", *(word for word in words if word != "-p")).text
-        listed = desk.done("log", *(word for word in words if word != "--stat")).text
-        assert desk.done("log", *words).text == f"{table}\n{listed}"
+        table = runner.done("log", *(word for word in words if word != "-p")).text
+        listed = runner.done("log", *(word for word in words if word != "--stat")).text
+        assert runner.done("log", *words).text == f"{table}\n{listed}"
     for words in (
         ["log", "-p"],
         ["log", "--stat"],
@@ -276,49 +281,49 @@ def test_stat_and_the_diffs_are_shown_both_and_neither_is_dropped_for_json(desk:
         ["show", "-y"],
         ["diff", "--stat"],
     ):
-        ran = desk.cas(*words, "--json")
+        ran = runner.cas(*words, "--json")
         assert (ran.status, ran.out, "--json" in ran.said) == (2, b"", True), ran
 
 
-def test_stat_gives_no_size_of_a_large_file_rather_than_that_of_what_stands_for_it(desk: Desk) -> None:
-    desk.write("big", bytes(MAX_BLOB + 1))
-    desk.delete("big")
+def test_stat_gives_no_size_of_a_large_file_rather_than_that_of_what_stands_for_it(runner: CommandRunner) -> None:
+    runner.write("big", bytes(MAX_BLOB + 1))
+    runner.delete("big")
     table = " big | Bin\n 1 file changed, 0 insertions(+), 0 deletions(-)\n"
     for words in (["show", "1"], ["show", "2"], ["log", "-n", "1"], ["diff", "big@1^", "big@1"]):
-        assert desk.done(*words, "--stat").text == table
-    desk.write("big", b"\0")
-    (desk.folder / "big").write_bytes(bytes(MAX_BLOB + 2))
-    assert desk.done("diff", "--stat").text == table
+        assert runner.done(*words, "--stat").text == table
+    runner.write("big", b"\0")
+    (runner.folder / "big").write_bytes(bytes(MAX_BLOB + 2))
+    assert runner.done("diff", "--stat").text == table
 
 
-def test_stat_says_the_same_of_what_is_no_text_wherever_it_is_asked(desk: Desk) -> None:
-    desk.write("bin", b"\0\1\n" * 10)
-    desk.write("bin", b"\0\2\n" * 10)
-    desk.write("bin", b"\0\3\n" * 20)
-    desk.write("text", b"1\n")
-    desk.write("text", b"2\n")
+def test_stat_says_the_same_of_what_is_no_text_wherever_it_is_asked(runner: CommandRunner) -> None:
+    runner.write("bin", b"\0\1\n" * 10)
+    runner.write("bin", b"\0\2\n" * 10)
+    runner.write("bin", b"\0\3\n" * 20)
+    runner.write("text", b"1\n")
+    runner.write("text", b"2\n")
     table = " bin | Bin 30 -> {} bytes\n 1 file changed, 0 insertions(+), 0 deletions(-)\n"
-    assert desk.done("diff", "bin@1", "bin@2", "--stat").text == table.format(30)
-    assert desk.done("show", "2", "--stat").text == table.format(30)
+    assert runner.done("diff", "bin@1", "bin@2", "--stat").text == table.format(30)
+    assert runner.done("show", "2", "--stat").text == table.format(30)
     for words in (["log", "bin", "-n", "2"], ["log", "bin", "-n", "2", "--reverse"], ["show", "2..3"]):
-        assert desk.done(*words, "--stat").text == table.format(60)
-    assert desk.done("show", "5", "--stat").text == " text | 2 +-\n 1 file changed, 1 insertion(+), 1 deletion(-)\n"
+        assert runner.done(*words, "--stat").text == table.format(60)
+    assert runner.done("show", "5", "--stat").text == " text | 2 +-\n 1 file changed, 1 insertion(+), 1 deletion(-)\n"
 
 
-def test_a_table_stands_straight_and_fits_80_columns_whatever_the_names(desk: Desk) -> None:
+def test_a_table_stands_straight_and_fits_80_columns_whatever_the_names(runner: CommandRunner) -> None:
     for name, lines in {"日本" * 30: 400, "plain": 1, "e\u0301te\u0301": 60, "d/" * 50 + "end": 3}.items():
-        desk.write(name, b"x\n" * lines)
-    table = desk.done("log", "--stat").text.splitlines()[:-1]
+        runner.write(name, b"x\n" * lines)
+    table = runner.done("log", "--stat").text.splitlines()[:-1]
     assert {shown_width(line.partition("|")[0]) for line in table} == {62}
     assert max(map(shown_width, table)) == 80
     assert table[0].startswith(" ...d/")
     assert "/end " in table[0]
 
 
-def test_names_in_a_table_cannot_forge_it(desk: Desk) -> None:
-    desk.write("a\n b | 9 +++\x1b[31m", b"1\n")
-    assert desk.done("log", "--stat").out.count(b"\n") == 2
-    assert b"\x1b" not in desk.done("log", "--stat").out
+def test_names_in_a_table_cannot_forge_it(runner: CommandRunner) -> None:
+    runner.write("a\n b | 9 +++\x1b[31m", b"1\n")
+    assert runner.done("log", "--stat").out.count(b"\n") == 2
+    assert b"\x1b" not in runner.done("log", "--stat").out
 
 
 # ---- charts
@@ -336,50 +341,50 @@ def test_a_chart_is_as_high_as_what_it_shows_and_fits_a_line() -> None:
         assert columns[0] == columns[-1] == "█"
 
 
-def test_stats_show_a_chart(desk: Desk) -> None:
-    desk.write("a", b"1\n")
-    shown = desk.done("stats").text
+def test_stats_show_a_chart(runner: CommandRunner) -> None:
+    runner.write("a", b"1\n")
+    shown = runner.done("stats").text
     assert "      1 edit  " in shown
     assert "edits in time █\n" in shown
     assert "bytes in time █\n" in shown
-    (minute,) = desk.done("stats", "--json").json()["minutes"]
+    (minute,) = runner.done("stats", "--json").json()["minutes"]
     assert minute["edits"] == 1
 
 
 @pytest.mark.parametrize("target", ["other", "nowhere", "..", "/", ".git", "a"])
-def test_a_file_whose_folder_is_a_link_by_now_is_named_as_ever(desk: Desk, target: str) -> None:
-    desk.write("a/z", b"x\n")
-    (desk.folder / "a").rename(desk.folder / "other")
-    (desk.folder / "other" / "z").unlink()
-    (desk.folder / "a").symlink_to(target)
-    assert desk.done("cat", "a/z@1").out == b"x\n"
-    assert desk.done("blame", "a/z@1").out
-    assert b"x" in desk.done("diff", "a/z@1^", "a/z@1").out
-    assert b"a/z" in desk.done("log", "a/z").out
-    refused = desk.cas("restore", "a/z@1")
+def test_a_file_whose_folder_is_a_link_by_now_is_named_as_ever(runner: CommandRunner, target: str) -> None:
+    runner.write("a/z", b"x\n")
+    (runner.folder / "a").rename(runner.folder / "other")
+    (runner.folder / "other" / "z").unlink()
+    (runner.folder / "a").symlink_to(target)
+    assert runner.done("cat", "a/z@1").out == b"x\n"
+    assert runner.done("blame", "a/z@1").out
+    assert b"x" in runner.done("diff", "a/z@1^", "a/z@1").out
+    assert b"a/z" in runner.done("log", "a/z").out
+    refused = runner.cas("restore", "a/z@1")
     assert (refused.status, refused.out) == (1, b"")
     assert "The folder a is a symlink now, which is not followed: a/z" in refused.said
-    assert not (desk.folder / target / "z").exists()
-    seq = desk.write("other/z", b"y\n")
+    assert not (runner.folder / target / "z").exists()
+    seq = runner.write("other/z", b"y\n")
     if target == "other":
-        assert desk.done("cat", f"a/z@{seq}").out == b"y\n"  # what it leads to, where that is recorded
+        assert runner.done("cat", f"a/z@{seq}").out == b"y\n"  # what it leads to, where that is recorded
 
 
 @pytest.fixture
-def linked(desk: Desk) -> Desk:
+def linked(runner: CommandRunner) -> CommandRunner:
     """Return a desk where a folder was moved away, with a link in its place, and a look has recorded both."""
-    desk.write("src/f", b"one\n")  # 1
-    desk.write("src/f", b"two\n")  # 2
-    desk.done("record")
-    (desk.folder / "src").rename(desk.folder / "real")
-    (desk.folder / "src").symlink_to("real")
-    (desk.folder / "real/f").write_bytes(b"two\nthree\n")
-    desk.done("record")
-    assert desk.done("cat", "real/f@4").out == b"two\nthree\n"  # src/f went with 3
-    return desk
+    runner.write("src/f", b"one\n")  # 1
+    runner.write("src/f", b"two\n")  # 2
+    runner.done("record")
+    (runner.folder / "src").rename(runner.folder / "real")
+    (runner.folder / "src").symlink_to("real")
+    (runner.folder / "real/f").write_bytes(b"two\nthree\n")
+    runner.done("record")
+    assert runner.done("cat", "real/f@4").out == b"two\nthree\n"  # src/f went with 3
+    return runner
 
 
-def test_a_state_before_a_folder_became_a_link_has_its_name_also_where_both_are_recorded(linked: Desk) -> None:
+def test_a_state_before_a_folder_became_a_link_has_its_name_also_where_both_are_recorded(linked: CommandRunner) -> None:
     for name in ("src/f@1", "./src/f@1", str(linked.folder / "src/f@1"), "src/f@2^"):
         assert linked.done("cat", name).out == b"one\n"
     assert linked.done("cat", "src/f@2").out == linked.done("cat", "src/f@3^").out == b"two\n"
@@ -400,52 +405,52 @@ def test_a_state_before_a_folder_became_a_link_has_its_name_also_where_both_are_
 
 @pytest.mark.parametrize("target", ["there", "../there"])
 def test_a_moment_before_a_folder_became_a_link_is_told_also_where_only_a_snapshot_tells(
-    desk: Desk, target: str
+    runner: CommandRunner, target: str
 ) -> None:
-    (desk.folder / "src").mkdir()
-    (desk.folder / "src/f").write_bytes(b"one\n")
-    desk.done("snapshot")
-    moment = desk.done("snapshot", "list", "--json").lines()[-1]["timestamp"]
-    there = desk.folder / target
-    (desk.folder / "src").rename(there)
-    (desk.folder / "src").symlink_to(target)
+    (runner.folder / "src").mkdir()
+    (runner.folder / "src/f").write_bytes(b"one\n")
+    runner.done("snapshot")
+    moment = runner.done("snapshot", "list", "--json").lines()[-1]["timestamp"]
+    there = runner.folder / target
+    (runner.folder / "src").rename(there)
+    (runner.folder / "src").symlink_to(target)
     (there / "f").write_bytes(b"two\n")
-    for name in ("src/f", str(desk.folder / "src/f")):
-        assert desk.done("cat", f"{name}@{moment}").out == b"one\n"
+    for name in ("src/f", str(runner.folder / "src/f")):
+        assert runner.done("cat", f"{name}@{moment}").out == b"one\n"
         for words in ([], ["--dry-run"]):
-            refused = desk.cas("restore", f"{name}@{moment}", *words)
+            refused = runner.cas("restore", f"{name}@{moment}", *words)
             assert refused.said == "cas: The folder src is a symlink now, which is not followed: src/f\n"
     assert (there / "f").read_bytes() == b"two\n"
     for name in ("src", "src/f"):
-        assert [file["path"] for file in desk.done("ls", f"{name}@{moment}", "--json").lines()] == ["src/f"]
-    assert desk.done("purge", "src/f", "--dry-run", "--json").json()["blobs"] == [blob_id(b"one\n").hex()]
+        assert [file["path"] for file in runner.done("ls", f"{name}@{moment}", "--json").lines()] == ["src/f"]
+    assert runner.done("purge", "src/f", "--dry-run", "--json").json()["blobs"] == [blob_id(b"one\n").hex()]
 
 
-def test_a_moment_at_which_a_link_stood_is_that_of_what_it_leads_to(desk: Desk) -> None:
-    (desk.folder / "real").mkdir()
-    (desk.folder / "real/f").write_bytes(b"one\n")
-    (desk.folder / "src").symlink_to("real")
-    desk.done("snapshot")
-    moment = desk.done("snapshot", "list", "--json").lines()[-1]["timestamp"]
-    (desk.folder / "real/f").write_bytes(b"two\n")
-    assert desk.done("cat", f"src/f@{moment}").out == b"one\n"
-    assert desk.done("restore", f"src/f@{moment}").text.startswith("Restored real/f as edit 1;")
-    assert desk.bytes("real/f") == b"one\n"
+def test_a_moment_at_which_a_link_stood_is_that_of_what_it_leads_to(runner: CommandRunner) -> None:
+    (runner.folder / "real").mkdir()
+    (runner.folder / "real/f").write_bytes(b"one\n")
+    (runner.folder / "src").symlink_to("real")
+    runner.done("snapshot")
+    moment = runner.done("snapshot", "list", "--json").lines()[-1]["timestamp"]
+    (runner.folder / "real/f").write_bytes(b"two\n")
+    assert runner.done("cat", f"src/f@{moment}").out == b"one\n"
+    assert runner.done("restore", f"src/f@{moment}").text.startswith("Restored real/f as edit 1;")
+    assert runner.bytes("real/f") == b"one\n"
 
 
-def test_a_moment_at_which_a_link_led_out_of_the_workspace_tells_of_no_file_below_it(desk: Desk) -> None:
-    (desk.folder / "out").symlink_to("..")
-    desk.done("snapshot")
-    assert desk.cas("cat", "out/f@0s").said == "cas: Path is outside the workspace: out/f\n"
+def test_a_moment_at_which_a_link_led_out_of_the_workspace_tells_of_no_file_below_it(runner: CommandRunner) -> None:
+    (runner.folder / "out").symlink_to("..")
+    runner.done("snapshot")
+    assert runner.cas("cat", "out/f@0s").said == "cas: Path is outside the workspace: out/f\n"
 
 
 @pytest.mark.parametrize("name", ["src/f", "src"])
-def test_a_log_is_also_of_what_a_link_has_taken_the_place_of(linked: Desk, name: str) -> None:
+def test_a_log_is_also_of_what_a_link_has_taken_the_place_of(linked: CommandRunner, name: str) -> None:
     assert [edit["seq"] for edit in linked.done("log", name, "--json").lines()] == [4, 3, 2, 1]
     assert [edit["seq"] for edit in linked.done("log", name.replace("src", "real"), "--json").lines()] == [4]
 
 
-def test_a_decision_on_a_name_is_of_what_it_leads_to(linked: Desk) -> None:
+def test_a_decision_on_a_name_is_of_what_it_leads_to(linked: CommandRunner) -> None:
     assert [edit["seq"] for edit in linked.done("log", "--follow", "src/f", "--json").lines()] == [4]
     linked.write("real/f", b"four\n")  # 5
     assert linked.done("reject", "--file", "src/f").text.startswith("Rejected edit 5.\n")

@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from objstore import CallInfo, Workspace
-from tests.cli.desk import Desk, as_anybody, cas, without_room
+from tests.cli.desk import CommandRunner, cas, cas_on_full_disk, cas_unprivileged
 
 READING: Final = (
     ("status", "--json"),
@@ -42,14 +42,14 @@ NEEDS_FILES: Final = {("status", "--json"), ("diff",), ("fsck",)}
 
 
 @pytest.fixture
-def written(desk: Desk) -> Desk:
+def written(runner: CommandRunner) -> CommandRunner:
     """Return a desk with some history."""
-    desk.write("a", b"1\n")
-    desk.write("a", b"1\n2\n")
-    desk.write("dir/b", b"b\n")
-    desk.done("reject", "3")
-    desk.done("accept", "1")
-    return desk
+    runner.write("a", b"1\n")
+    runner.write("a", b"1\n2\n")
+    runner.write("dir/b", b"b\n")
+    runner.done("reject", "3")
+    runner.done("accept", "1")
+    return runner
 
 
 def bytes_of(folder: Path) -> dict[str, bytes]:
@@ -57,7 +57,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def sealed(written: Desk) -> Iterator[Desk]:
+def sealed(written: CommandRunner) -> Iterator[CommandRunner]:
     """Return the desk with a store in which nobody may write."""
     paths = [written.folder, *written.folder.rglob("*")]
     inside = [path for path in paths if path == written.folder or ".cas" in path.parts]
@@ -69,36 +69,38 @@ def sealed(written: Desk) -> Iterator[Desk]:
             path.chmod(path.stat().st_mode | 0o200)
 
 
-def test_a_store_that_may_only_be_read_answers_as_ever(written: Desk, request: pytest.FixtureRequest) -> None:
-    said = {words: as_anybody(*words, folder=written.folder) for words in READING}
+def test_a_store_that_may_only_be_read_answers_as_ever(written: CommandRunner, request: pytest.FixtureRequest) -> None:
+    said = {words: cas_unprivileged(*words, folder=written.folder) for words in READING}
     assert {ran.status for ran in said.values()} == {0}
-    sealed: Desk = request.getfixturevalue("sealed")
+    sealed: CommandRunner = request.getfixturevalue("sealed")
     before = bytes_of(sealed.folder)
     for words, ran in said.items():
-        assert as_anybody(*words, folder=sealed.folder) == ran, words
+        assert cas_unprivileged(*words, folder=sealed.folder) == ran, words
     assert bytes_of(sealed.folder) == before
 
 
 def test_a_store_that_another_has_open_answers_who_may_only_read_it(
-    written: Desk, request: pytest.FixtureRequest
+    written: CommandRunner, request: pytest.FixtureRequest
 ) -> None:
     with Workspace.open(written.folder) as owner, owner.call(CallInfo(tool="t", conversation="c")) as call:
         call.write("late", b"late\n")
         call.commit()
         owner.edits()
         assert (written.folder / ".cas" / "index.sqlite-wal").stat().st_size
-        sealed: Desk = request.getfixturevalue("sealed")
+        sealed: CommandRunner = request.getfixturevalue("sealed")
         for words in READING:
-            assert as_anybody(*words, folder=sealed.folder).status == 0, words
+            assert cas_unprivileged(*words, folder=sealed.folder).status == 0, words
 
 
-def test_on_a_full_disk_what_only_reads_answers_as_ever_and_what_writes_says_why_it_can_not(written: Desk) -> None:
+def test_on_a_full_disk_what_only_reads_answers_as_ever_and_what_writes_says_why_it_can_not(
+    written: CommandRunner,
+) -> None:
     said = {words: cas(*words, folder=written.folder) for words in READING}
     assert {ran.status for ran in said.values()} == {0}
     before = bytes_of(written.folder / ".cas" / "segments")
     for words, ran in said.items():
-        assert without_room(*words, folder=written.folder) == ran, words
-    refused = without_room("reject", "2", folder=written.folder)
+        assert cas_on_full_disk(*words, folder=written.folder) == ran, words
+    refused = cas_on_full_disk("reject", "2", folder=written.folder)
     assert refused.status == 1
     assert refused.said == "cas: No space left on the disk: a\n"
     assert bytes_of(written.folder / ".cas" / "segments") == before
@@ -107,32 +109,32 @@ def test_on_a_full_disk_what_only_reads_answers_as_ever_and_what_writes_says_why
     assert (written.folder / "a").read_bytes() == b"1\n"
 
 
-def test_a_store_that_may_not_be_looked_into_is_told_from_none(written: Desk) -> None:
+def test_a_store_that_may_not_be_looked_into_is_told_from_none(written: CommandRunner) -> None:
     store = written.folder / ".cas"
     store.chmod(0)
     for words in (("status",), ("log",), ("init",)):
-        refused = as_anybody(*words, folder=written.folder)
+        refused = cas_unprivileged(*words, folder=written.folder)
         assert refused.status == 1, words
         assert "ermission" in refused.said, words
         assert str(store) in refused.said
     store.chmod(0o700)
 
 
-def test_without_an_index_it_is_made_in_memory(written: Desk, request: pytest.FixtureRequest) -> None:
-    said = {words: as_anybody(*words, folder=written.folder) for words in FEW}
+def test_without_an_index_it_is_made_in_memory(written: CommandRunner, request: pytest.FixtureRequest) -> None:
+    said = {words: cas_unprivileged(*words, folder=written.folder) for words in FEW}
     for path in (written.folder / ".cas").glob("index.sqlite*"):
         path.unlink()
-    sealed: Desk = request.getfixturevalue("sealed")
+    sealed: CommandRunner = request.getfixturevalue("sealed")
     for words, ran in said.items():
-        assert as_anybody(*words, folder=sealed.folder) == ran, words
+        assert cas_unprivileged(*words, folder=sealed.folder) == ran, words
     assert not list((sealed.folder / ".cas").glob("index.sqlite*"))
 
 
 @pytest.mark.parametrize("table", ["", "edits", "documents", "blobs"])
 def test_where_an_index_is_damaged_that_may_not_be_removed_another_is_made_in_memory(
-    written: Desk, request: pytest.FixtureRequest, table: str
+    written: CommandRunner, request: pytest.FixtureRequest, table: str
 ) -> None:
-    said = {words: as_anybody(*words, folder=written.folder) for words in READING if words[0] != "fsck"}
+    said = {words: cas_unprivileged(*words, folder=written.folder) for words in READING if words[0] != "fsck"}
     index = written.folder / ".cas" / "index.sqlite"
     with closing(sqlite3.connect(index)) as db:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -141,66 +143,66 @@ def test_where_an_index_is_damaged_that_may_not_be_removed_another_is_made_in_me
     with index.open("r+b") as file:
         file.seek((page - 1) * PAGE)
         file.write(b"\xa5" * PAGE)
-    sealed: Desk = request.getfixturevalue("sealed")
+    sealed: CommandRunner = request.getfixturevalue("sealed")
     damaged = index.read_bytes()
     for words, ran in said.items():
-        assert as_anybody(*words, folder=sealed.folder) == ran, words
+        assert cas_unprivileged(*words, folder=sealed.folder) == ran, words
     assert index.read_bytes() == damaged
 
 
-def test_an_old_index_is_followed_in_memory(written: Desk, request: pytest.FixtureRequest) -> None:
+def test_an_old_index_is_followed_in_memory(written: CommandRunner, request: pytest.FixtureRequest) -> None:
     index = written.folder / ".cas" / "index.sqlite"
     old = index.read_bytes()
     written.write("late", b"late\n")
     for path in index.parent.glob("index.sqlite*"):
         path.unlink()
     index.write_bytes(old)
-    sealed: Desk = request.getfixturevalue("sealed")
-    assert b"late" in as_anybody("log", folder=sealed.folder).out
+    sealed: CommandRunner = request.getfixturevalue("sealed")
+    assert b"late" in cas_unprivileged("log", folder=sealed.folder).out
     assert index.read_bytes() == old
 
 
-def test_what_writes_is_refused(sealed: Desk) -> None:
+def test_what_writes_is_refused(sealed: CommandRunner) -> None:
     for words in (["reject", "1"], ["restore", "a@1"], ["undo"], ["gc", "--repack"]):
-        ran = as_anybody(*words, folder=sealed.folder)
+        ran = cas_unprivileged(*words, folder=sealed.folder)
         assert (ran.status, ran.out) == (1, b""), words
         assert "Permission denied" in ran.said
 
 
-def test_where_a_folder_may_not_be_written_that_is_said_and_how_it_may_be(desk: Desk) -> None:
-    desk.write("sub/a", b"1\n")
-    desk.write("sub/a", b"2\n")
-    folder = desk.folder / "sub"
+def test_where_a_folder_may_not_be_written_that_is_said_and_how_it_may_be(runner: CommandRunner) -> None:
+    runner.write("sub/a", b"1\n")
+    runner.write("sub/a", b"2\n")
+    folder = runner.folder / "sub"
     folder.chmod(0o555)
-    said = as_anybody("reject", "2", folder=desk.folder).said
+    said = cas_unprivileged("reject", "2", folder=runner.folder).said
     folder.chmod(0o755)
     assert said == f"cas: Permission denied: sub/a\n{folder} has the mode 0555. To use it: chmod u+rwx {folder}\n"
-    lock = desk.folder / ".cas" / "lock"
+    lock = runner.folder / ".cas" / "lock"
     lock.chmod(0o444)
-    said = as_anybody("reject", "2", folder=desk.folder).said
+    said = cas_unprivileged("reject", "2", folder=runner.folder).said
     lock.chmod(0o644)
     assert said == f"cas: Permission denied: {lock}\n{lock} has the mode 0444. To use it: chmod u+rw {lock}\n"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser can give a file away")
-def test_of_a_store_of_somebody_else_it_is_said_whose_it_is(desk: Desk) -> None:
-    desk.write("a", b"1\n")
-    store = desk.folder / ".cas"
+def test_of_a_store_of_somebody_else_it_is_said_whose_it_is(runner: CommandRunner) -> None:
+    runner.write("a", b"1\n")
+    store = runner.folder / ".cas"
     for path in (store, *store.rglob("*")):
         os.chown(path, 1, 1)
     for words in (["status"], ["log"], ["reject", "1"]):
-        assert as_anybody(*words, folder=desk.folder).said.startswith(
-            f"cas: The store in {desk.folder} belongs to another user (uid 1), so it is not opened"
+        assert cas_unprivileged(*words, folder=runner.folder).said.startswith(
+            f"cas: The store in {runner.folder} belongs to another user (uid 1), so it is not opened"
         )
 
 
-def test_a_store_alone_answers_as_ever(written: Desk, tmp_path: Path) -> None:
-    said = {words: as_anybody(*words, folder=written.folder) for words in READING}
+def test_a_store_alone_answers_as_ever(written: CommandRunner, tmp_path: Path) -> None:
+    said = {words: cas_unprivileged(*words, folder=written.folder) for words in READING}
     alone = tmp_path / "alone"
     shutil.copytree(written.folder / ".cas", alone / ".cas")
     for words, ran in said.items():
         if words not in NEEDS_FILES:
             expected = ran.out.replace(os.fsencode(written.folder), os.fsencode(alone))
-            assert as_anybody(*words, folder=alone).out == expected, words
-    assert as_anybody("fsck", folder=alone).status == 0
+            assert cas_unprivileged(*words, folder=alone).out == expected, words
+    assert cas_unprivileged("fsck", folder=alone).status == 0
     assert [path.name for path in alone.iterdir()] == [".cas"]

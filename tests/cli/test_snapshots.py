@@ -12,31 +12,31 @@ from typing import Final
 import pytest
 
 from objstore import blob_id
-from tests.cli.desk import PATIENCE, PROGRAM, Desk, as_anybody, cas, environment, with_progress
+from tests.cli.desk import PATIENCE, PROGRAM, CommandRunner, cas, cas_unprivileged, environment, with_progress
 from tests.store.losses import lose
 
 
-def put(desk: Desk, path: str, content: bytes = b"x\n") -> Path:
+def put(runner: CommandRunner, path: str, content: bytes = b"x\n") -> Path:
     """Write a file as an editor would."""
-    file = desk.folder / path
+    file = runner.folder / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(content)
     return file
 
 
 @pytest.fixture
-def full(desk: Desk) -> Desk:
+def full(runner: CommandRunner) -> CommandRunner:
     """Return a desk with some files, of which a tool has recorded one."""
-    desk.write("recorded", b"1\n")
-    put(desk, "a", b"a\n")
-    put(desk, "src/b", b"b\n")
-    return desk
+    runner.write("recorded", b"1\n")
+    put(runner, "a", b"a\n")
+    put(runner, "src/b", b"b\n")
+    return runner
 
 
 # ---- how far it is
 
 
-def test_a_first_look_counts_what_it_covers(full: Desk) -> None:
+def test_a_first_look_counts_what_it_covers(full: CommandRunner) -> None:
     """What is ignored would only make the bar end early."""
     (full.folder / ".casignore").write_text("*.log\n")
     for number in range(40):
@@ -45,7 +45,7 @@ def test_a_first_look_counts_what_it_covers(full: Desk) -> None:
     assert b" of 4 files" in shown
 
 
-def test_what_tells_nothing_for_a_while_says_for_how_long(full: Desk) -> None:
+def test_what_tells_nothing_for_a_while_says_for_how_long(full: CommandRunner) -> None:
     put(full, "large", os.urandom(60 << 20))  # no processor is so quick that nobody would wait
     _, shown = with_progress("record", folder=full.folder, patience=0)
     assert re.search(rb" \d+ s so far", shown)
@@ -76,7 +76,7 @@ print(*counts)
 """A look that finds something, one that finds nothing, and a decision, each with how many threads the process has."""
 
 
-def test_a_look_has_no_other_thread_before_it_has_a_word_to_say(full: Desk) -> None:
+def test_a_look_has_no_other_thread_before_it_has_a_word_to_say(full: CommandRunner) -> None:
     """A process with threads can't share its look with a child; that of the tests may have some of its own."""
     ran = subprocess.run(
         [sys.executable, "-P", "-c", THREADS, str(full.folder)],
@@ -88,7 +88,7 @@ def test_a_look_has_no_other_thread_before_it_has_a_word_to_say(full: Desk) -> N
     assert (ran.returncode, ran.stderr, ran.stdout) == (0, b"", b"1 2 1 2 1\n")
 
 
-def test_a_restored_snapshot_tells_how_far_it_is(full: Desk) -> None:
+def test_a_restored_snapshot_tells_how_far_it_is(full: CommandRunner) -> None:
     full.done("snapshot", "create")
     for file in ("a", "src/b"):
         put(full, file, b"otherwise\n")
@@ -98,7 +98,7 @@ def test_a_restored_snapshot_tells_how_far_it_is(full: Desk) -> None:
 
 
 @pytest.mark.parametrize("words", [[], ["--json"]], ids=["text", "json"])
-def test_what_neither_stands_there_nor_ever_did_has_not_just_not_changed(full: Desk, words: list[str]) -> None:
+def test_what_neither_stands_there_nor_ever_did_has_not_just_not_changed(full: CommandRunner, words: list[str]) -> None:
     full.done("record")
     put(full, "src/new")
     ran = full.cas("record", "src/new", "src/nwe", *words)
@@ -119,7 +119,7 @@ def test_what_neither_stands_there_nor_ever_did_has_not_just_not_changed(full: D
 @pytest.mark.parametrize(
     "words", [["record"], ["snapshot", "create"], ["snapshot", "diff", "1"], ["setup", "cursor"]], ids=" ".join
 )
-def test_a_look_that_takes_its_time_says_how_far_it_is(full: Desk, words: list[str]) -> None:
+def test_a_look_that_takes_its_time_says_how_far_it_is(full: CommandRunner, words: list[str]) -> None:
     full.done("snapshot", "create")
     put(full, "src/c")
     _, shown = with_progress(*words, folder=full.folder, patience=0)
@@ -129,7 +129,7 @@ def test_a_look_that_takes_its_time_says_how_far_it_is(full: Desk, words: list[s
     assert with_progress(*words, folder=full.folder, patience=3600)[1] == b""
 
 
-def test_without_a_word_a_snapshot_is_taken(full: Desk) -> None:
+def test_without_a_word_a_snapshot_is_taken(full: CommandRunner) -> None:
     assert full.done("snapshot").text == "Snapshot 1 of the workspace: 3 files.\n"
     assert full.done("snapshot", "--json").json() | {"id": "", "timestamp": "", "root": "", "who": ""} == {
         "number": 2,
@@ -145,7 +145,7 @@ def test_without_a_word_a_snapshot_is_taken(full: Desk) -> None:
     }
 
 
-def test_a_folder_is_named_from_where_the_person_stands(full: Desk) -> None:
+def test_a_folder_is_named_from_where_the_person_stands(full: CommandRunner) -> None:
     ran = cas("snapshot", "create", ".", "-m", "here", "--json", folder=full.folder / "src")
     assert (ran.status, ran.json()["path"], ran.json()["title"]) == (0, "src", "here")
     ran = cas("snapshot", "create", "..", "--json", folder=full.folder / "src")
@@ -154,13 +154,13 @@ def test_a_folder_is_named_from_where_the_person_stands(full: Desk) -> None:
     assert full.cas("snapshot", "create", "/").status == 1
 
 
-def test_a_snapshot_of_what_stands_there_and_is_no_folder_is_refused_as_that(full: Desk) -> None:
+def test_a_snapshot_of_what_stands_there_and_is_no_folder_is_refused_as_that(full: CommandRunner) -> None:
     ran = full.cas("snapshot", "create", "src/b")
     assert (ran.status, ran.out) == (1, b"")
     assert ran.said == "cas: Not a usable path (not a directory; a snapshot is of a folder): 'src/b'\n"
 
 
-def test_what_is_in_a_snapshot_is_shown(full: Desk) -> None:
+def test_what_is_in_a_snapshot_is_shown(full: CommandRunner) -> None:
     (full.folder / "link").symlink_to("a")
     put(full, "node_modules/x")
     full.done("snapshot")
@@ -176,7 +176,7 @@ def test_what_is_in_a_snapshot_is_shown(full: Desk) -> None:
     assert full.done("cat", blob).out == b"b\n"
 
 
-def test_changes_are_told_in_letters_in_json_and_as_patches(full: Desk) -> None:
+def test_changes_are_told_in_letters_in_json_and_as_patches(full: CommandRunner) -> None:
     full.done("snapshot")
     put(full, "a", b"a\nmore\n")
     put(full, "new")
@@ -195,7 +195,7 @@ def test_changes_are_told_in_letters_in_json_and_as_patches(full: Desk) -> None:
     assert full.done("snapshot", "diff", "1", "2").text == "M  a\nA  new\nD  recorded\nT  src/b\n"
 
 
-def test_snapshots_of_folders_that_lie_apart_are_not_compared(full: Desk) -> None:
+def test_snapshots_of_folders_that_lie_apart_are_not_compared(full: CommandRunner) -> None:
     put(full, "we ird/b")
     full.done("snapshot", "create", "src")
     full.done("snapshot", "create", "we ird")
@@ -205,21 +205,21 @@ def test_snapshots_of_folders_that_lie_apart_are_not_compared(full: Desk) -> Non
         assert ran.said == "cas: Snapshots 1 and 2 cover nothing in common: one is of src, the other of we ird.\n"
 
 
-def a_loss(desk: Desk) -> str:
+def a_loss(runner: CommandRunner) -> str:
     """Take a snapshot and another, of which the first loses a file's bytes, and return what is said of that."""
     lost = b"what is lost, and resembles nothing else"
-    put(desk, "a", lost)
-    desk.done("snapshot")
-    put(desk, "a", b"a\n")
-    put(desk, "src/b", b"b\nmore\n")
-    desk.done("snapshot")
-    lose(desk.folder, blob_id(lost))
+    put(runner, "a", lost)
+    runner.done("snapshot")
+    put(runner, "a", b"a\n")
+    put(runner, "src/b", b"b\nmore\n")
+    runner.done("snapshot")
+    lose(runner.folder, blob_id(lost))
     return f"No blob {blob_id(lost).hex()} in this store."
 
 
 @pytest.mark.parametrize("until", [[], ["2"]], ids=["now", "another"])
 def test_the_bytes_that_a_snapshot_has_lost_are_not_made_up_from_what_stands_there(
-    full: Desk, until: list[str]
+    full: CommandRunner, until: list[str]
 ) -> None:
     told = a_loss(full)
     put(full, "a", b"what stands there now\n")
@@ -233,7 +233,7 @@ def test_the_bytes_that_a_snapshot_has_lost_are_not_made_up_from_what_stands_the
 
 @pytest.mark.parametrize("words", [[], ["--json"]], ids=["text", "json"])
 def test_a_file_of_which_a_snapshot_has_lost_the_bytes_is_left_and_the_others_come_back(
-    full: Desk, words: list[str]
+    full: CommandRunner, words: list[str]
 ) -> None:
     told = a_loss(full)
     for options in (["--dry-run"], []):
@@ -251,7 +251,7 @@ def test_a_file_of_which_a_snapshot_has_lost_the_bytes_is_left_and_the_others_co
     assert full.cas("snapshot", "restore", "1", "src").status == 0
 
 
-def test_what_was_put_into_a_file_since_it_was_looked_at_is_not_told_as_what_was_found(full: Desk) -> None:
+def test_what_was_put_into_a_file_since_it_was_looked_at_is_not_told_as_what_was_found(full: CommandRunner) -> None:
     full.done("snapshot")
     put(full, "a", b"more\n" * (1 << 20))
     put(full, "src/b", b"found\n")
@@ -266,7 +266,7 @@ def test_what_was_put_into_a_file_since_it_was_looked_at_is_not_told_as_what_was
     assert last == b"No diff of src/b: File changed on disk meanwhile; look at it again: src/b\n"
 
 
-def test_changes_are_told_of_paths_alone(full: Desk) -> None:
+def test_changes_are_told_of_paths_alone(full: CommandRunner) -> None:
     put(full, "src/2", b"b\n")
     full.done("snapshot")
     full.done("snapshot", "create", "src")
@@ -287,7 +287,7 @@ def test_changes_are_told_of_paths_alone(full: Desk) -> None:
     assert full.cas("snapshot", "diff", "2", "a").status == 1  # it covers no more than the folder
 
 
-def test_a_restored_snapshot_is_taken_back_by_its_conversation(full: Desk) -> None:
+def test_a_restored_snapshot_is_taken_back_by_its_conversation(full: CommandRunner) -> None:
     full.done("snapshot")
     put(full, "a", b"other\n")
     put(full, "new", b"new\n")
@@ -298,13 +298,13 @@ def test_a_restored_snapshot_is_taken_back_by_its_conversation(full: Desk) -> No
     assert (full.bytes("a"), full.bytes("new")) == (b"other\n", b"new\n")
 
 
-def test_a_restore_that_changes_nothing_says_so(full: Desk) -> None:
+def test_a_restore_that_changes_nothing_says_so(full: CommandRunner) -> None:
     full.done("snapshot")
     assert full.done("snapshot", "restore", "1").text == "No file differs.\n"
     assert full.done("snapshot", "restore", "1", "--json").json()["conversation_id"] is None
 
 
-def test_a_path_that_is_gone_can_be_brought_back(full: Desk) -> None:
+def test_a_path_that_is_gone_can_be_brought_back(full: CommandRunner) -> None:
     full.done("snapshot")
     (full.folder / "src/b").unlink()
     (full.folder / "src").rmdir()
@@ -313,7 +313,7 @@ def test_a_path_that_is_gone_can_be_brought_back(full: Desk) -> None:
     assert (full.bytes("src/b"), (full.folder / "a").exists()) == (b"b\n", False)
 
 
-def test_a_path_that_no_snapshot_holds_and_nothing_stands_at_is_refused(full: Desk) -> None:
+def test_a_path_that_no_snapshot_holds_and_nothing_stands_at_is_refused(full: CommandRunner) -> None:
     full.done("snapshot")
     full.done("snapshot", "create", "src")
     put(full, "new")
@@ -335,7 +335,7 @@ def test_a_path_that_no_snapshot_holds_and_nothing_stands_at_is_refused(full: De
     assert full.done("snapshot", "restore", "1", "src", "a").text == "No file differs.\n"
 
 
-def test_what_is_left_alone_for_its_folder_is_told_with_the_folders_reason(full: Desk) -> None:
+def test_what_is_left_alone_for_its_folder_is_told_with_the_folders_reason(full: CommandRunner) -> None:
     put(full, "away/z")
     put(full, "taken/z")
     put(full, "linked/z")
@@ -356,7 +356,7 @@ def test_what_is_left_alone_for_its_folder_is_told_with_the_folders_reason(full:
     )
 
 
-def test_what_is_left_alone_is_told_with_the_reason_also_where_only_it_was_asked_for(full: Desk) -> None:
+def test_what_is_left_alone_is_told_with_the_reason_also_where_only_it_was_asked_for(full: CommandRunner) -> None:
     put(full, "src/sub/z")
     full.done("snapshot")
     full.done("snapshot", "create", "src/sub")
@@ -373,7 +373,7 @@ def test_what_is_left_alone_is_told_with_the_reason_also_where_only_it_was_asked
 
 
 @pytest.mark.parametrize("target", ["lib", "nowhere", "..", ".git"])
-def test_a_path_whose_folder_is_a_link_by_now_is_what_the_snapshot_has_there(full: Desk, target: str) -> None:
+def test_a_path_whose_folder_is_a_link_by_now_is_what_the_snapshot_has_there(full: CommandRunner, target: str) -> None:
     put(full, "lib/own")
     full.done("snapshot")
     full.done("snapshot", "create", "src")
@@ -398,7 +398,7 @@ def test_a_path_whose_folder_is_a_link_by_now_is_what_the_snapshot_has_there(ful
     assert {path.name: path.read_bytes() for path in here.iterdir()} == before
 
 
-def test_a_path_through_a_link_that_the_snapshot_has_as_one_is_where_it_leads(full: Desk) -> None:
+def test_a_path_through_a_link_that_the_snapshot_has_as_one_is_where_it_leads(full: CommandRunner) -> None:
     (full.folder / "now").symlink_to("src")
     put(full, "src/deep/c")
     (full.folder / "far").symlink_to("src/deep")
@@ -413,7 +413,7 @@ def test_a_path_through_a_link_that_the_snapshot_has_as_one_is_where_it_leads(fu
     assert full.done("snapshot", "restore", "1", "now/b").text.startswith("Wrote src/b\n")
 
 
-def test_what_is_left_out_is_not_said_to_be_as_it_was(full: Desk) -> None:
+def test_what_is_left_out_is_not_said_to_be_as_it_was(full: CommandRunner) -> None:
     put(full, "node_modules/x")
     full.done("snapshot")
     put(full, "node_modules/x", b"otherwise\n")
@@ -435,20 +435,20 @@ def test_what_is_left_out_is_not_said_to_be_as_it_was(full: Desk) -> None:
         (["nothing"], 2),
     ],
 )
-def test_what_there_is_not_is_refused(full: Desk, words: list[str], status: int) -> None:
+def test_what_there_is_not_is_refused(full: CommandRunner, words: list[str], status: int) -> None:
     ran = full.cas("snapshot", *words)
     assert (ran.status, ran.out) == (status, b"")
     assert ran.said
 
 
-def test_a_list_shows_what_was_not_deleted(full: Desk) -> None:
+def test_a_list_shows_what_was_not_deleted(full: CommandRunner) -> None:
     for title in ("one", "two", "three"):
         full.done("snapshot", "-m", title)
     assert full.done("snapshot", "delete", "1", "3").text == "Deleted snapshot 1.\nDeleted snapshot 3.\n"
     assert [view["title"] for view in full.done("snapshot", "list", "--json").lines()] == ["two"]
 
 
-def test_names_can_not_forge_lines(full: Desk) -> None:
+def test_names_can_not_forge_lines(full: CommandRunner) -> None:
     full.done("snapshot", "-m", "a\nb\x1b[2J")
     put(full, "new\nD  a")
     assert full.done("snapshot", "diff", "1").text == 'A  "new\\nD  a"\n'
@@ -456,14 +456,14 @@ def test_names_can_not_forge_lines(full: Desk) -> None:
     assert len(full.done("snapshot", "list").text.splitlines()) == 1
 
 
-def test_what_could_not_be_covered_is_said_each_time(full: Desk) -> None:
+def test_what_could_not_be_covered_is_said_each_time(full: CommandRunner) -> None:
     os.mkfifo(full.folder / "pipe")
     for _ in range(2):
         ran = full.cas("snapshot")
         assert (ran.status, ran.said) == (0, "cas: not covered: pipe: no file, link or folder\n")
 
 
-def test_a_setting_leaves_out_what_git_ignores(full: Desk) -> None:
+def test_a_setting_leaves_out_what_git_ignores(full: CommandRunner) -> None:
     put(full, ".gitignore", b"a\n")
     full.done("snapshot")
     full.done("config", "set", "snapshot.gitignored", "off")
@@ -475,7 +475,7 @@ def test_a_setting_leaves_out_what_git_ignores(full: Desk) -> None:
 # ---- what nobody recorded
 
 
-def test_what_changed_is_recorded_as_the_persons_own(full: Desk) -> None:
+def test_what_changed_is_recorded_as_the_persons_own(full: CommandRunner) -> None:
     first = full.done("record", "--json").json()
     assert (first["first_look"], first["edits"], first["files"]) == (True, [], 3)
     put(full, "a", b"mine\n")
@@ -489,7 +489,7 @@ def test_what_changed_is_recorded_as_the_persons_own(full: Desk) -> None:
     assert full.done("record").text == "Nothing changed.\n"
 
 
-def test_what_an_agent_changed_is_to_be_reviewed(full: Desk) -> None:
+def test_what_an_agent_changed_is_to_be_reviewed(full: CommandRunner) -> None:
     full.done("record")
     put(full, "a", b"theirs\n")
     found = full.done("record", "--agent", "tester", "--conversation", "conv_shell", "--json").json()
@@ -500,7 +500,7 @@ def test_what_an_agent_changed_is_to_be_reviewed(full: Desk) -> None:
     assert full.bytes("a") == b"a\n"
 
 
-def test_only_the_paths_that_are_named_are_recorded(full: Desk) -> None:
+def test_only_the_paths_that_are_named_are_recorded(full: CommandRunner) -> None:
     full.done("record")
     put(full, "a", b"x\n")
     put(full, "src/b", b"x\n")
@@ -510,7 +510,7 @@ def test_only_the_paths_that_are_named_are_recorded(full: Desk) -> None:
 
 
 @pytest.mark.parametrize("words", [(), ("--agent", "a")])
-def test_record_takes_in_all_that_status_says_is_changed_outside(full: Desk, words: tuple[str, ...]) -> None:
+def test_record_takes_in_all_that_status_says_is_changed_outside(full: CommandRunner, words: tuple[str, ...]) -> None:
     full.done("record")
     full.write("a", b"recorded\n")
     put(full, ".casignore", b"a\n")
@@ -521,12 +521,12 @@ def test_record_takes_in_all_that_status_says_is_changed_outside(full: Desk, wor
     assert "changed outside" not in full.done("status").text
 
 
-def test_the_conversation_of_what_nobody_recorded_is_refused(full: Desk) -> None:
+def test_the_conversation_of_what_nobody_recorded_is_refused(full: CommandRunner) -> None:
     ran = full.cas("record", "--conversation", "external")
     assert (ran.status, ran.out) == (1, b"")
 
 
-def test_several_processes_at_once_record_each_change_once(full: Desk) -> None:
+def test_several_processes_at_once_record_each_change_once(full: CommandRunner) -> None:
     full.done("record")
     for number in range(30):
         put(full, f"many/{number}", b"%d\n" % number)
@@ -542,12 +542,12 @@ def test_several_processes_at_once_record_each_change_once(full: Desk) -> None:
     assert full.done("record").text == "Nothing changed.\n"
 
 
-def test_what_can_not_be_looked_at_is_not_deleted(full: Desk) -> None:
+def test_what_can_not_be_looked_at_is_not_deleted(full: CommandRunner) -> None:
     full.done("record")
     (full.folder / "src").chmod(0)
     put(full, "a", b"x\n")
-    ran = as_anybody("record", "--json", folder=full.folder)
-    snapshot = as_anybody("snapshot", "--json", folder=full.folder)
+    ran = cas_unprivileged("record", "--json", folder=full.folder)
+    snapshot = cas_unprivileged("snapshot", "--json", folder=full.folder)
     (full.folder / "src").chmod(0o755)
     assert [Path(edit["file_path"]).name for edit in ran.json()["edits"]] == ["a"]
     assert [place["path"] for place in ran.json()["not_covered"]] == ["src"]
@@ -561,7 +561,7 @@ def test_what_can_not_be_looked_at_is_not_deleted(full: Desk) -> None:
 # ---- states by time
 
 
-def test_a_state_is_named_by_a_moment(full: Desk) -> None:
+def test_a_state_is_named_by_a_moment(full: CommandRunner) -> None:
     full.write("recorded", b"2\n")
     assert full.done("cat", "recorded@0s").out == b"2\n"
     assert full.done("diff", "recorded@1", "recorded@0s", "--json").json()["diff"].endswith("-1\n+2\n")
@@ -571,15 +571,15 @@ def test_a_state_is_named_by_a_moment(full: Desk) -> None:
     assert full.cas("cat", "nothing@2h").status == 1
 
 
-def test_who_deletes_the_snapshot_of_the_first_look_is_told_that_there_is_another(desk: Desk) -> None:
-    (desk.folder / "file").write_bytes(b"one\n")
-    desk.done("record")
-    (desk.folder / "file").write_bytes(b"two\n")
-    said = desk.done("snapshot", "delete", "1").text.splitlines()
+def test_who_deletes_the_snapshot_of_the_first_look_is_told_that_there_is_another(runner: CommandRunner) -> None:
+    (runner.folder / "file").write_bytes(b"one\n")
+    runner.done("record")
+    (runner.folder / "file").write_bytes(b"two\n")
+    said = runner.done("snapshot", "delete", "1").text.splitlines()
     assert said == [
         "Deleted snapshot 1.",
         "Before that, 1 edit recorded what had changed since it was taken.",
         "Another one was taken in its place: files without an edit are compared with that from now on.",
     ]
-    desk.done("snapshot", "create")
-    assert desk.done("snapshot", "delete", "3").text == "Deleted snapshot 3.\n"
+    runner.done("snapshot", "create")
+    assert runner.done("snapshot", "delete", "3").text == "Deleted snapshot 3.\n"

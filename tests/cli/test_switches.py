@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from cli.wiring.plans import HOMES
-from cli.wiring.switches import switched_off
+from cli.wiring.switches import disabled_hooks
 from tests.cli.clientfiles import put, run
-from tests.cli.desk import Desk
+from tests.cli.desk import CommandRunner
 
 OFF = [
     ("claude-code", ".claude/settings.json", '{"disableAllHooks": true}', "disableAllHooks = true"),
@@ -28,7 +28,7 @@ def opposite(content: str) -> str:
 def test_doctor_says_which_setting_of_whose_file_switches_hooks_off(
     off: list[tuple[str, str, str, str]], project: Path, home: Path
 ) -> None:
-    Desk(project)
+    CommandRunner(project)
     clients = [client for client, *_ in off]
 
     def found() -> dict[str, dict[str, object]]:
@@ -55,24 +55,24 @@ def test_what_the_user_switched_off_is_off_until_the_project_says_otherwise(
     client: str, name: str, content: str, setting: str, project: Path, home: Path
 ) -> None:
     del setting
-    assert switched_off(client, project, home) is None
+    assert disabled_hooks(client, project, home) is None
     put(home / name, content)
-    found = switched_off(client, project, home)
+    found = disabled_hooks(client, project, home)
     assert found is not None
     assert found.path == home / name
     put(project / name, opposite(content))
-    assert switched_off(client, project, home) is None
+    assert disabled_hooks(client, project, home) is None
 
 
 @pytest.mark.parametrize("content", ["{ not this", "\x00", '{"disableAllHooks": "true"}', "[]"])
 def test_settings_that_say_nothing_of_hooks_switch_nothing_off(content: str, project: Path, home: Path) -> None:
     put(project / ".claude" / "settings.local.json", content)
-    assert switched_off("claude-code", project, home) is None
-    assert switched_off("cursor", project, home) is None
+    assert disabled_hooks("claude-code", project, home) is None
+    assert disabled_hooks("cursor", project, home) is None
 
 
 def test_ours_that_are_off_by_name_are_told_by_setup_and_doctor(project: Path, home: Path) -> None:
-    Desk(project)
+    CommandRunner(project)
     settings = put(home / ".gemini" / "settings.json", '{"hooksConfig": {"disabled": ["theirs", "editledger"]}}')
     # What one file lists no other takes back, and one of another name is not ours.
     put(project / ".gemini" / "settings.json", '{"hooksConfig": {"enabled": true, "disabled": ["other"]}}')
@@ -84,7 +84,7 @@ def test_ours_that_are_off_by_name_are_told_by_setup_and_doctor(project: Path, h
     assert found["gemini runs hooks"]["said"].startswith(said)
     settings.write_text('{"hooksConfig": {"disabled": "editledger"}}')
     assert "hooksConfig" not in run(project, home, "setup", "gemini").text
-    assert switched_off("gemini", project, home) is None
+    assert disabled_hooks("gemini", project, home) is None
 
 
 @pytest.mark.parametrize(("client", "name", "content", "setting"), OFF)
@@ -95,4 +95,4 @@ def test_a_switch_in_a_users_settings_that_lie_elsewhere_counts(
     put(home / name, opposite(content))
     settings = put(tmp_path / "elsewhere" / below / Path(name).name, content)
     monkeypatch.setenv(variable, str(tmp_path / "elsewhere"))
-    assert str(switched_off(client, None, home)).startswith(f"{settings} says {setting}, ")
+    assert str(disabled_hooks(client, None, home)).startswith(f"{settings} says {setting}, ")

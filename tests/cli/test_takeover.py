@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from objstore import EditView, Operation, Status, Workspace, blob_id, check_store
-from objstore.mcpdiff import BadLine, Entry, Traces, entries, origins_of, outcomes_of
+from objstore.mcpdiff import BadLine, DiffChains, McpdiffEntry, candidate_origins, candidate_results, entries
 from objstore.moments import date_of
-from tests.cli.desk import Desk, cas, with_progress
+from tests.cli.desk import CommandRunner, cas, with_progress
 from tests.cli.mcphistory import McpDiff
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def past(tmp_path: Path) -> McpDiff:
 
 def taken_over(past: McpDiff, *words: str) -> dict[str, Any]:
     """Import the history into the workspace, and return what is said of it."""
-    Desk(past.root)
+    CommandRunner(past.root)
     files = files_of(past.root)
     ran = cas("import", "mcpdiff", str(past.history), "--json", *words, folder=past.root)
     assert ran.err == b""
@@ -222,7 +222,7 @@ def test_where_one_way_back_is_lost_another_is_taken(past: McpDiff, forged: str)
 )
 @pytest.mark.parametrize("asking", [list, reversed], ids=["from the first", "from the last"])
 def test_that_nothing_leads_back_is_found_out_once_for_all_that_follow(
-    past: McpDiff, texts: str, asking: "Callable[[list[Entry]], Iterable[Entry]]"
+    past: McpDiff, texts: str, asking: "Callable[[list[McpdiffEntry]], Iterable[McpdiffEntry]]"
 ) -> None:
     for text in texts:
         past.write("c", "a.txt", f"{text}\n")
@@ -233,7 +233,7 @@ def test_that_nothing_leads_back_is_found_out_once_for_all_that_follow(
         assert digest not in asked
         asked.append(digest)
 
-    traces = Traces(found, none_held, lambda _: None)
+    traces = DiffChains(found, none_held, lambda _: None)
     assert [traces.content(entry.before or "") for entry in asking(found)] == [None] * len(texts)
     assert set(asked) == {entry.before for entry in found} | {found[-1].after}
 
@@ -303,8 +303,8 @@ def test_a_dry_run_records_nothing(past: McpDiff) -> None:
 
 def test_a_file_with_another_history_here_is_left_alone(past: McpDiff) -> None:
     edit = past.write("c", "a.txt", "one\n2\nthree\n")
-    desk = Desk(past.root)
-    desk.write("a.txt", b"ours\n")
+    runner = CommandRunner(past.root)
+    runner.write("a.txt", b"ours\n")
     found = taken_over(past)
     assert [one["place"] for one in found["problems"]] == [f"edit {edit}"]
     assert "has a history here already" in found["problems"][0]["reason"]
@@ -325,7 +325,7 @@ def test_where_entries_name_the_workspace_otherwise_the_way_to_say_so_is_told(
     link.symlink_to(past.root)
     edit = past.write("c", "a.txt", "one\n2\nthree\n")
     past.change(edit, {"file_path": str(link / "a.txt")})
-    Desk(past.root)
+    CommandRunner(past.root)
     refused = cas("import", "mcpdiff", ".", *words, folder=past.root)
     assert refused.status == 1
     assert "If it had another name or place then, say so with --root DIR." in refused.text.splitlines()[-1]
@@ -335,13 +335,13 @@ def test_where_entries_name_the_workspace_otherwise_the_way_to_say_so_is_told(
 def test_what_was_taken_over_is_told_at_the_times_that_it_had_and_nothing_else_is(past: McpDiff) -> None:
     for text in ("1\n", "2\n"):
         past.write("c", "a.txt", text)
-    desk = Desk(past.root)
-    desk.write("mine", b"1\n")
+    runner = CommandRunner(past.root)
+    runner.write("mine", b"1\n")
     (past.root / "a.txt").write_text("3\n")
-    desk.done("snapshot")
+    runner.done("snapshot")
     between = recorded(past.root)[0].edit.time
     time.sleep(0.01)
-    desk.write("mine", b"2\n")
+    runner.write("mine", b"2\n")
     assert (found := taken_over(past))["edits"] == 2
     assert found["external"] == 1
     first, second = (view.edit.time for view in recorded(past.root)[2:4])
@@ -361,19 +361,19 @@ def test_what_was_taken_over_is_told_at_the_times_that_it_had_and_nothing_else_i
 
 def test_what_was_taken_over_last_is_what_stands_now(past: McpDiff) -> None:
     past.write("c", "a.txt", "1\n")
-    desk = Desk(past.root)
+    runner = CommandRunner(past.root)
     (past.root / "a.txt").write_text("meanwhile\n")
-    desk.done("snapshot")
+    runner.done("snapshot")
     (past.root / "a.txt").write_text("1\n")
     assert taken_over(past)["external"] == 0
-    assert desk.done("cat", "a.txt@0s").out == b"1\n"
-    assert desk.done("restore", "a.txt@0s", "--dry-run", "--json").json()["edits"] == []
+    assert runner.done("cat", "a.txt@0s").out == b"1\n"
+    assert runner.done("restore", "a.txt@0s", "--dry-run", "--json").json()["edits"] == []
 
 
 def test_where_another_thing_is_wrong_no_other_root_is_advised(past: McpDiff) -> None:
     edit = past.write("c", "a.txt", "one\n2\nthree\n")
     past.change(edit, {"hash_before": "0" * 64})
-    Desk(past.root)
+    CommandRunner(past.root)
     refused = cas("import", "mcpdiff", ".", folder=past.root)
     assert (refused.status, "--root" in refused.text) == (1, False)
 
@@ -386,7 +386,7 @@ def test_whoever_finishes_what_a_crash_left_writes_no_file(past: McpDiff) -> Non
     (past.root / "gone.txt").unlink()
     (past.root / "a.txt").write_text("one\n2\nthree\n")  # nobody took it back
     mark = past.root / ".cas" / "applied"
-    Desk(past.root)
+    CommandRunner(past.root)
     cas("record", folder=past.root)
     before = mark.read_bytes()
     assert taken_over(past)["external"] == 2
@@ -483,7 +483,7 @@ def test_an_entry_that_is_there_twice_counts_once(past: McpDiff) -> None:
 
 
 def test_where_there_is_no_history_that_is_said(past: McpDiff) -> None:
-    Desk(past.root)
+    CommandRunner(past.root)
     ran = cas("import", "mcpdiff", str(past.root), folder=past.root)
     assert ran.status == 2
     assert b"No history of mcpdiff" in ran.err
@@ -510,8 +510,8 @@ def test_a_diff_leads_to_what_it_was_made_of(
     )
     told = unified_diff(before.splitlines(keepends=True), after.splitlines(keepends=True), "a", "b")
     diff = "".join(told).encode()
-    assert after.encode() in {*outcomes_of(before.encode(), diff)} or before == after
-    assert before.encode() in {*origins_of(after.encode(), diff)} or before == after
+    assert after.encode() in {*candidate_results(before.encode(), diff)} or before == after
+    assert before.encode() in {*candidate_origins(after.encode(), diff)} or before == after
 
 
 @pytest.mark.parametrize("end", ["\f", "\v", "\r", "\x1c", "\x1d", "\x1e"])
@@ -537,8 +537,8 @@ def test_no_log_stops_the_reader(log: bytes) -> None:
 
 @given(st.binary(max_size=60), st.binary(max_size=120))
 def test_no_diff_stops_the_reader(before: bytes, diff: bytes) -> None:
-    assert len(list(outcomes_of(before, b"@@ -1,2 +1,3 @@\n" + diff))) <= 8
-    assert len(list(origins_of(before, b"@@ -1,3 +1,2 @@\n" + diff))) <= 16
+    assert len(list(candidate_results(before, b"@@ -1,2 +1,3 @@\n" + diff))) <= 8
+    assert len(list(candidate_origins(before, b"@@ -1,3 +1,2 @@\n" + diff))) <= 16
 
 
 def test_an_entry_that_changed_nothing_is_no_edit(past: McpDiff) -> None:
@@ -551,6 +551,6 @@ def test_an_entry_that_changed_nothing_is_no_edit(past: McpDiff) -> None:
 def test_what_is_taken_over_is_counted(past: McpDiff) -> None:
     past.write("c", "a.txt", "1\n")
     past.write("c", "a.txt", "2\n")
-    Desk(past.root)
+    CommandRunner(past.root)
     _, shown = with_progress("import", "mcpdiff", str(past.history), folder=past.root, patience=0)
     assert b"working out states [############............] 1 of 2 entries" in shown

@@ -17,7 +17,7 @@ from cli.wiring import doctor
 from cli.wiring.jsontext import JsonInvalid, appended, discarded, loaded, with_member, with_members, without_member
 from cli.wiring.plans import WIRED, Programs, Scope, plan
 from tests.cli.clientfiles import files, put, run
-from tests.cli.desk import PATIENCE, PROGRAM, SOURCE, Desk, Ran, as_anybody, cas, environment
+from tests.cli.desk import PATIENCE, PROGRAM, SOURCE, CommandResult, CommandRunner, cas, cas_unprivileged, environment
 
 EVERY_CLIENT = pytest.mark.parametrize("client", WIRED)
 
@@ -468,7 +468,7 @@ def test_a_file_that_can_not_be_changed_is_named_and_what_was_changed_before_it_
     settings = put(project / ".claude" / "settings.json", '{"mine": 1}')
     settings.parent.chmod(0o555)
     said = f"cas: {settings} can't be changed: Permission denied"
-    ran = as_anybody("setup", "claude-code", folder=project)
+    ran = cas_unprivileged("setup", "claude-code", folder=project)
     assert (ran.status, ran.said) == (
         1,
         f"{said}. What is told above was changed before that; the same command goes on from there.\n",
@@ -476,16 +476,16 @@ def test_a_file_that_can_not_be_changed_is_named_and_what_was_changed_before_it_
     assert f"Changed {project / '.mcp.json'}:\n" in ran.text
     assert str(settings) not in ran.text
     assert files(settings.parent) == {settings: b'{"mine": 1}'}
-    again = as_anybody("setup", "claude-code", folder=project)
+    again = cas_unprivileged("setup", "claude-code", folder=project)
     assert (again.status, again.out, again.said) == (1, b"", f"{said}.\n")
     settings.parent.chmod(0o755)
-    assert as_anybody("setup", "claude-code", folder=project).status == 0
-    assert as_anybody("setup", "claude-code", "--remove", folder=project).status == 0
+    assert cas_unprivileged("setup", "claude-code", folder=project).status == 0
+    assert cas_unprivileged("setup", "claude-code", "--remove", folder=project).status == 0
     assert files(project) == {settings: b'{"mine": 1}', project / "a.txt": b"one\n"}
 
 
 def test_a_pipe_in_place_of_settings_is_named_and_waited_for_by_nobody(project: Path, home: Path) -> None:
-    Desk(project)
+    CommandRunner(project)
     (home / ".claude").mkdir()
     for path in (project / ".mcp.json", home / ".claude" / "settings.json"):
         os.mkfifo(path)
@@ -523,8 +523,8 @@ def test_a_program_of_an_environment_that_only_this_shell_knows_is_named_by_its_
     settings = {"HOME": str(home), "PATH": path}
 
     def named(**more: str) -> str:
-        desk = environment(settings | more) | {"PYTHONPATH": os.pathsep.join([SOURCE, *sys.path])}
-        subprocess.run(words, cwd=project, env=desk, check=True, capture_output=True, timeout=PATIENCE)
+        runner = environment(settings | more) | {"PYTHONPATH": os.pathsep.join([SOURCE, *sys.path])}
+        subprocess.run(words, cwd=project, env=runner, check=True, capture_output=True, timeout=PATIENCE)
         hooks = json.loads((project / ".cursor" / "hooks.json").read_text())["hooks"]
         command: str = hooks["preToolUse"][0]["command"]
         return command
@@ -558,13 +558,13 @@ def test_a_user_whose_client_keeps_its_settings_elsewhere_is_set_up_there_and_to
     place.mkdir(parents=True)
     settings = {"HOME": str(home), variable: str(place)}
 
-    def ran(*words: str) -> Ran:
+    def ran(*words: str) -> CommandResult:
         return cas(*words, folder=project, settings=settings)
 
     made = ran("setup", client, "--user")
     assert made.text.startswith(f"{variable} says where your settings of {client} are: {place}")
     assert sorted(files(home)) == sorted(place / name for name in names)
-    Desk(project)
+    CommandRunner(project)
     found = {one["check"]: one["said"] for one in ran("doctor", client, "--json").lines()}
     assert found[f"{client} is set up"].startswith(f"for the user, in {place}")
     assert found[f"{client} is set up"].endswith(f", as {variable} says")
@@ -637,7 +637,7 @@ def test_a_project_that_can_be_no_workspace_is_not_set_up(taken: str, project: P
 
 
 def test_doctor_says_what_is_set_up_and_what_is_not(project: Path, home: Path) -> None:
-    Desk(project)
+    CommandRunner(project)
     run(project, home, "setup", "cursor")
     found = {one["check"]: one["ok"] for one in run(project, home, "doctor", "codex", "--json").lines()}
     assert found["cursor is set up"]
@@ -650,7 +650,7 @@ def test_doctor_says_what_is_set_up_and_what_is_not(project: Path, home: Path) -
 def test_doctor_finds_a_client_whose_hooks_are_in_place_in_part(
     client: str, name: str, event: str, fault: str, project: Path, home: Path
 ) -> None:
-    Desk(project)
+    CommandRunner(project)
     assert run(project, home, "setup", client).status == 0
     settings = project / name
     held = json.loads(settings.read_text())
@@ -672,7 +672,7 @@ def test_doctor_finds_a_client_whose_hooks_are_in_place_in_part(
 
 
 def test_doctor_finds_nothing_wrong_with_a_server_that_a_person_set_up_alone(project: Path, home: Path) -> None:
-    Desk(project)
+    CommandRunner(project)
     put(project / ".mcp.json", '{"mcpServers": {"editledger": {"command": "editledger", "args": ["/home/me"]}}}')
     status, found = diagnosis(project, home)
     assert status == 0
@@ -683,7 +683,7 @@ def test_doctor_finds_nothing_wrong_with_a_server_that_a_person_set_up_alone(pro
 
 
 def test_doctor_minds_no_settings_that_have_nothing_of_ours(project: Path, home: Path) -> None:
-    Desk(project)
+    CommandRunner(project)
     put(project / ".claude" / "settings.json", "{")
     put(home / ".codex" / "config.toml", "[")
     put(project / ".mcp.json", '{"mcpServers": {"editledger": {"command": "mine"}}}')
@@ -715,7 +715,7 @@ def program(place: Path, does: str) -> str:
 def test_doctor_says_what_to_do_about_a_server_that_does_not_answer_well(
     project: Path, tmp_path: Path, does: str, said: str
 ) -> None:
-    Desk(project)
+    CommandRunner(project)
     server = program(tmp_path / "its server", does)
     found = {one.check: one for one in doctor.examine(project, tmp_path, Programs(cas="true", server=server), [])}
     answer = found["the server answers"]
@@ -727,7 +727,7 @@ def test_doctor_says_what_to_do_about_a_server_that_does_not_answer_well(
 
 @pytest.mark.usefixtures("impatient")
 def test_doctor_says_what_to_do_about_a_command_that_takes_too_long(project: Path, tmp_path: Path) -> None:
-    Desk(project)
+    CommandRunner(project)
     slow = Programs(cas=program(tmp_path / "cas", "exec sleep 60"), server="/nonexistent")
     first, second, *_ = doctor.examine(project, tmp_path, slow, [])
     assert not first.ok

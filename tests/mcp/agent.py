@@ -26,7 +26,7 @@ from mcp.types import (
 from pydantic import FileUrl
 
 from objstore import EditView, NotAWorkspace, Workspace
-from tests.warm import warm
+from tests.warm import forked_program
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -162,7 +162,7 @@ def connected(
 
 def server_command() -> Sequence[str]:
     """Return what starts a server, for its words to stand behind."""
-    return (sys.executable, "-m", "mcptools") if _is_cold.get() else warm("mcptools").command
+    return (sys.executable, "-m", "mcptools") if _is_cold.get() else forked_program("mcptools").command
 
 
 @contextmanager

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from tests.mcp.agent import REPOSITORY, SECONDS_TO_ANSWER
-from tests.warm import warm
+from tests.warm import forked_program
 
-__all__ = ["INITIALIZE", "NEWER", "Message", "Raw", "called", "ping", "started", "told_of"]
+__all__ = ["INITIALIZE", "NEWER", "Message", "RawClient", "called", "ping", "started", "told_of"]
 
 INITIALIZE: Final[dict[str, Any]] = {
     "jsonrpc": "2.0",
@@ -33,7 +33,7 @@ NEWER: Final = {
 Message: TypeAlias = dict[str, Any]
 
 
-class Raw:
+class RawClient:
     """A server process, and this side of its standard streams."""
 
     def __init__(self, process: subprocess.Popen[bytes], root: Path, writing: FileIO, reading: FileIO) -> None:
@@ -105,7 +105,7 @@ def started(
     sockets: bool = False,
     capabilities: Message | None = None,
     greets: bool = True,
-) -> Iterator[Raw]:
+) -> Iterator[RawClient]:
     """Start a server between two pipes, or on one socket as Node gives its children, and greet it."""
     with ExitStack() as opened:
         if sockets:
@@ -118,7 +118,7 @@ def started(
             opened.enter_context(FileIO(fd, mode)) for fd, mode in zip(fds, ("r", "w", "r", "w"), strict=True)
         )
         process = subprocess.Popen(
-            [*(command or warm("mcptools").command), str(root)],
+            [*(command or forked_program("mcptools").command), str(root)],
             stdin=stdin,
             stdout=stdout,
             stderr=subprocess.PIPE,
@@ -127,7 +127,7 @@ def started(
         opened.callback(process.communicate)
         opened.callback(process.kill)
         opened.callback(writing.close)  # which ends the server where the process is only what stands for it
-        raw = Raw(process, root, writing, reading)
+        raw = RawClient(process, root, writing, reading)
         if greets:
             params = {**INITIALIZE["params"], "capabilities": capabilities or {}}
             raw.send({**INITIALIZE, "params": params}, INITIALIZED)

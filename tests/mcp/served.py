@@ -38,7 +38,7 @@ INITIALIZE: Final[dict[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
+class HttpServer:
     """A server that listens."""
 
     root: Path
@@ -69,7 +69,7 @@ class Served:
             connection.close()
 
     @contextmanager
-    def talk(self, capabilities: Mapping[str, object]) -> Iterator["Talk"]:
+    def talk(self, capabilities: Mapping[str, object]) -> Iterator["LegacyHttpSession"]:
         """Begin a session of the older era in which nothing listens but who waits for an answer."""
         headers = {"Authorization": f"Bearer {self.token}", "Accept": "application/json, text/event-stream"}
         url = f"http://127.0.0.1:{self.port}"
@@ -77,7 +77,7 @@ class Served:
             params = {**INITIALIZE["params"], "capabilities": capabilities}
             began = connection.post("/mcp", json={**INITIALIZE, "params": params})
             connection.headers["Mcp-Session-Id"] = began.headers["mcp-session-id"]
-            talk = Talk(connection)
+            talk = LegacyHttpSession(connection)
             talk.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
             yield talk
 
@@ -116,7 +116,7 @@ class Served:
         return anyio.run(connected)
 
 
-class Talk:
+class LegacyHttpSession:
     """A session of the older era over HTTP, message by message."""
 
     def __init__(self, connection: httpx2.Client) -> None:
@@ -157,7 +157,7 @@ class Talk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inside:
+class InProcessServer:
     """A server in this process, spoken to in the older era over HTTP without a socket."""
 
     app: Starlette
@@ -211,7 +211,7 @@ class Inside:
 
 
 @asynccontextmanager
-async def inside(server: EditServer) -> AsyncIterator[Inside]:
+async def inside(server: EditServer) -> AsyncIterator[InProcessServer]:
     """Run a server in this process."""
     app = server.streamable_http_app()
     headers = {"Accept": "application/json, text/event-stream", "Host": "127.0.0.1:8000"}
@@ -220,11 +220,11 @@ async def inside(server: EditServer) -> AsyncIterator[Inside]:
         server.session_manager.run(),
         httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000", headers=headers) as connection,
     ):
-        yield Inside(app=app, connection=connection)
+        yield InProcessServer(app=app, connection=connection)
 
 
 @contextmanager
-def serving(root: Path, *options: str, environment: dict[str, str] | None = None) -> Iterator[Served]:
+def serving(root: Path, *options: str, environment: dict[str, str] | None = None) -> Iterator[HttpServer]:
     """Start a server that listens at a free port."""
     with subprocess.Popen(
         [*server_command(), "--http", "127.0.0.1:0", *options, str(root)],
@@ -240,7 +240,7 @@ def serving(root: Path, *options: str, environment: dict[str, str] | None = None
                 token = line.removeprefix("Authorization: Bearer ").strip() if "Bearer" in line else token
                 found = re.fullmatch(r"editledger: serving at http://127\.0\.0\.1:(\d+)/mcp\n", line)
                 if found is not None:
-                    yield Served(root=root, port=int(found[1]), token=token, process=process)
+                    yield HttpServer(root=root, port=int(found[1]), token=token, process=process)
                     break
             else:
                 pytest.fail("the server did not say where it listens")

@@ -21,7 +21,7 @@ from mcptools.anchored import (
     TaggedContent,
     apply_operations,
     parse_anchor,
-    splits_lines,
+    split_content_lines,
 )
 from mcptools.hashline import line_tag
 from objstore import hunks_fit, hunks_from_spans, split_lines
@@ -245,10 +245,15 @@ def test_what_is_no_anchor_is_none(spelling: str) -> None:
 
 
 def test_a_newline_at_the_end_of_content_adds_no_line() -> None:
-    assert splits_lines(b"a\nb") == splits_lines(b"a\nb\n") == splits_lines(b"a\r\nb\r\n") == (b"a", b"b")
-    assert splits_lines(b"\n") == (b"",)
-    assert splits_lines(b"a\n\n") == (b"a", b"")
-    assert splits_lines(b"a\rb") == (b"a\rb",)
+    assert (
+        split_content_lines(b"a\nb")
+        == split_content_lines(b"a\nb\n")
+        == split_content_lines(b"a\r\nb\r\n")
+        == (b"a", b"b")
+    )
+    assert split_content_lines(b"\n") == (b"",)
+    assert split_content_lines(b"a\n\n") == (b"a", b"")
+    assert split_content_lines(b"a\rb") == (b"a\rb",)
 
 
 # ---- costs

@@ -8,9 +8,9 @@ import anyio
 
 from mcptools.clients import Clients
 from mcptools.directories import Directories
-from mcptools.following import Following
-from mcptools.limits import Limits
-from mcptools.news import News
+from mcptools.following import SubscriptionFeed
+from mcptools.limits import ServerLimits
+from mcptools.news import ChangeFeed
 from mcptools.server import EditServer
 from mcptools.tools import Tools
 from tests.mcp.served import inside
@@ -23,30 +23,30 @@ def test_whoever_has_something_to_lose_is_not_forgotten_for_names_that_have_not(
     clients, directories = Clients(require_read=False, most=MOST), Directories([str(tmp_path)])
     (tmp_path / "file").write_text("text\n")
 
-    def heard(name: str) -> Tools:
-        clients.heard(name)
-        return Tools(directories, clients.current().session, Limits())
+    def note_request(name: str) -> Tools:
+        clients.note_request(name)
+        return Tools(directories, clients.current().session, ServerLimits())
 
-    heard("writer").write_file("new", "text\n")
-    heard("undoer").write_file("file", "more\n")
-    heard("undoer").Undo()
-    heard("reader").read_file("file")
-    clients.heard("listener")
+    note_request("writer").write_file("new", "text\n")
+    note_request("undoer").write_file("file", "more\n")
+    note_request("undoer").Undo()
+    note_request("reader").read_file("file")
+    clients.note_request("listener")
     clients.current().subscribed.add("cas://edit/1")
     before = {}
     for name in ("writer", "undoer", "reader", "listener"):
-        clients.heard(name)
+        clients.note_request(name)
         before[name] = clients.current()
     for number in range(5 * MOST):
-        clients.heard(f"invented {number}")
+        clients.note_request(f"invented {number}")
         assert clients.current() is not None
     for name, client in before.items():
-        clients.heard(name)
+        clients.note_request(name)
         assert clients.current() is client, name
     for number in range(2 * MOST):
-        heard(f"reads {number}").read_file("file")
+        note_request(f"reads {number}").read_file("file")
     for name in ("writer", "undoer", "listener"):
-        clients.heard(name)
+        clients.note_request(name)
         assert clients.current() is before[name], name
     directories.close()
 
@@ -54,12 +54,12 @@ def test_whoever_has_something_to_lose_is_not_forgotten_for_names_that_have_not(
 def test_a_client_that_is_new_is_remembered_where_all_others_have_something_to_lose(tmp_path: Path) -> None:
     clients, directories = Clients(require_read=False, most=MOST), Directories([str(tmp_path)])
     for number in range(MOST):
-        clients.heard(f"writer {number}")
-        Tools(directories, clients.current().session, Limits()).write_file("file", f"{number}\n")
-    clients.heard("new")
+        clients.note_request(f"writer {number}")
+        Tools(directories, clients.current().session, ServerLimits()).write_file("file", f"{number}\n")
+    clients.note_request("new")
     new = clients.current()
-    clients.heard(f"writer {MOST - 1}")
-    clients.heard("new")
+    clients.note_request(f"writer {MOST - 1}")
+    clients.note_request("new")
     assert clients.current() is new
     directories.close()
 
@@ -69,22 +69,22 @@ def test_whoever_was_not_heard_for_long_makes_room_before_anybody_who_was(tmp_pa
     clients, directories = Clients(require_read=False, clock=lambda: now, most=MOST), Directories([str(tmp_path)])
     (tmp_path / "file").write_text("text\n")
 
-    def heard(name: str) -> Tools:
-        clients.heard(name)
-        return Tools(directories, clients.current().session, Limits())
+    def note_request(name: str) -> Tools:
+        clients.note_request(name)
+        return Tools(directories, clients.current().session, ServerLimits())
 
-    clients.heard("listener")
+    clients.note_request("listener")
     listener = clients.current()
     listener.subscribed.add("cas://edit/1")
     for number in range(MOST - 2):
-        heard(f"wrote once {number}").write_file("new", f"{number}\n")
+        note_request(f"wrote once {number}").write_file("new", f"{number}\n")
     now = 3600.0
-    heard("reader").read_file("file")
+    note_request("reader").read_file("file")
     reader = clients.current()
     for number in range(MOST - 2):
-        clients.heard(f"new {number}")
+        clients.note_request(f"new {number}")
     for name, client in (("reader", reader), ("listener", listener)):
-        clients.heard(name)
+        clients.note_request(name)
         assert clients.current() is client, name
     directories.close()
 
@@ -96,20 +96,20 @@ async def told_of_nothing(_: str | None) -> None:
 def test_whoever_listens_on_a_stream_is_not_forgotten_before_it_ends(tmp_path: Path) -> None:
     now = 0.0
     clients, directories = Clients(require_read=False, clock=lambda: now, most=MOST), Directories([str(tmp_path)])
-    following = Following(News(directories), clients, lambda _client, _roots: directories)
-    clients.heard("listener")
+    following = SubscriptionFeed(ChangeFeed(directories), clients, lambda _client, _roots: directories)
+    clients.note_request("listener")
     listener = clients.current()
     ends = [following.hear(told_of_nothing), following.hear(told_of_nothing)]
     for moment in (0.0, 3600.0):
         now = moment
         for number in range(2 * MOST):
-            clients.heard(f"invented {number}")
+            clients.note_request(f"invented {number}")
         ends.pop()()
-    clients.heard("listener")
+    clients.note_request("listener")
     assert clients.current() is listener
     for number in range(2 * MOST):
-        clients.heard(f"invented {number}")
-    clients.heard("listener")
+        clients.note_request(f"invented {number}")
+    clients.note_request("listener")
     assert clients.current() is not listener
     directories.close()
 
@@ -118,13 +118,15 @@ def test_what_is_recorded_since_the_first_listener_came_is_news_also_if_another_
     directories = Directories([str(tmp_path)])
     begun: list[float] = []
 
-    class Counted(News):
+    class Counted(ChangeFeed):
         def begin(self) -> None:
             begun.append(time.monotonic())
             super().begin()
 
     async def both() -> None:
-        following = Following(Counted(directories), Clients(require_read=False), lambda _client, _roots: directories)
+        following = SubscriptionFeed(
+            Counted(directories), Clients(require_read=False), lambda _client, _roots: directories
+        )
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(following.begin)
             tasks.start_soon(following.begin)
@@ -142,10 +144,10 @@ def test_a_client_whose_session_has_ended_is_forgotten(tmp_path: Path) -> None:
         async with inside(server) as served:
             session = await served.session()
             await served.ask(session, "resources/subscribe", uri="cas://edit/1")
-            before = server.following.is_heard()
+            before = server.following.has_listeners()
             assert (await served.connection.delete("/mcp", headers=session)).is_success
             await anyio.wait_all_tasks_blocked()
-            return before, server.following.is_heard()
+            return before, server.following.has_listeners()
 
     assert anyio.run(subscribed_and_ended) == (True, False)
     directories.close()

@@ -8,7 +8,7 @@ from threading import Event, Thread
 import pytest
 
 from mcptools.directories import Directories
-from mcptools.limits import Limits
+from mcptools.limits import ServerLimits
 from mcptools.recovery import PatchOp, Strategy
 from mcptools.session import Session
 from mcptools.tools import AnchorOp, Tools
@@ -56,7 +56,7 @@ def test_while_a_call_is_held_every_path_can_be_looked_up(directories: Directori
 
 
 def test_calls_that_look_back_at_the_directories_and_others_all_end(directories: Directories, tmp_path: Path) -> None:
-    tools = Tools(directories, Session(), Limits())
+    tools = Tools(directories, Session(), ServerLimits())
     for name in ("patched", "batched", "anchored"):
         (tmp_path / name).write_text("a\nb\n")
 

@@ -10,16 +10,16 @@ import pytest
 
 import objstore
 from mcptools.catalogue import TOOLS
-from mcptools.failures import Failure, Kind, failure_of
+from mcptools.failures import Failure, FailureKind, failure_of
 from mcptools.tools import Tools
 
 
 def test_codes_and_types_are_each_used_once() -> None:
-    assert len({kind.code for kind in Kind}) == len({kind.type for kind in Kind}) == len(Kind)
+    assert len({kind.code for kind in FailureKind}) == len({kind.type for kind in FailureKind}) == len(FailureKind)
 
 
 def test_codes_of_the_contract() -> None:
-    codes = {kind.type: kind.code for kind in Kind}
+    codes = {kind.type: kind.code for kind in FailureKind}
     assert (
         codes.items()
         >= {
@@ -38,35 +38,35 @@ def test_codes_of_the_contract() -> None:
 @pytest.mark.parametrize(
     ("error", "kind", "message"),
     [
-        (objstore.FileMissing("a/b"), Kind.FILE_NOT_FOUND, "File not found: /ws/a/b"),
-        (objstore.PathOutside("a/b"), Kind.PERMISSION_DENIED, "Permission denied: /ws/a/b"),
-        (objstore.PathReserved("a/b", "the store"), Kind.PERMISSION_DENIED, "Permission denied: /ws/a/b"),
-        (objstore.PermissionRefused("a/b"), Kind.PERMISSION_DENIED, "Permission denied: /ws/a/b"),
+        (objstore.FileMissing("a/b"), FailureKind.FILE_NOT_FOUND, "File not found: /ws/a/b"),
+        (objstore.PathOutside("a/b"), FailureKind.PERMISSION_DENIED, "Permission denied: /ws/a/b"),
+        (objstore.PathReserved("a/b", "the store"), FailureKind.PERMISSION_DENIED, "Permission denied: /ws/a/b"),
+        (objstore.PermissionRefused("a/b"), FailureKind.PERMISSION_DENIED, "Permission denied: /ws/a/b"),
         (
             objstore.PathIsSymlink("a/b"),
-            Kind.SYMLINK,
+            FailureKind.SYMLINK,
             "Symlinks are not allowed (security policy): /ws/a/b",
         ),
-        (objstore.PathIsDirectory("a/b"), Kind.IO, "Is a directory, not a file: /ws/a/b"),
-        (objstore.PathNotRegular("a/b"), Kind.IO, "Not a regular file: /ws/a/b"),
-        (objstore.FileExists("a/b"), Kind.FILE_EXISTS, "Already exists: /ws/a/b"),
+        (objstore.PathIsDirectory("a/b"), FailureKind.IO, "Is a directory, not a file: /ws/a/b"),
+        (objstore.PathNotRegular("a/b"), FailureKind.IO, "Not a regular file: /ws/a/b"),
+        (objstore.FileExists("a/b"), FailureKind.FILE_EXISTS, "Already exists: /ws/a/b"),
         (
             objstore.FileTooLarge("a/b", 9, 8),
-            Kind.RESOURCE_LIMIT,
+            FailureKind.RESOURCE_LIMIT,
             "File too large: 9 bytes (max: 8): /ws/a/b",
         ),
         (
             objstore.FileChanged("a/b"),
-            Kind.STALE_FILE,
+            FailureKind.STALE_FILE,
             "File changed on disk meanwhile; look at it again: /ws/a/b",
         ),
-        (PermissionError(errno.EACCES, "x"), Kind.PERMISSION_DENIED, "Permission denied: /ws/a/b"),
-        (OSError(errno.ENOSPC, "No space left on device"), Kind.DISK_SPACE, "No space left on device: /ws/a/b"),
-        (OSError(errno.EIO, "Input/output error"), Kind.IO, "Input/output error: /ws/a/b"),
+        (PermissionError(errno.EACCES, "x"), FailureKind.PERMISSION_DENIED, "Permission denied: /ws/a/b"),
+        (OSError(errno.ENOSPC, "No space left on device"), FailureKind.DISK_SPACE, "No space left on device: /ws/a/b"),
+        (OSError(errno.EIO, "Input/output error"), FailureKind.IO, "Input/output error: /ws/a/b"),
     ],
 )
 def test_an_error_speaks_of_the_path_as_the_client_spelt_it(
-    error: objstore.CasError | OSError, kind: Kind, message: str
+    error: objstore.CasError | OSError, kind: FailureKind, message: str
 ) -> None:
     failure = failure_of(error, "/ws/a/b")
     assert (failure.kind, str(failure)) == (kind, message)
@@ -76,14 +76,14 @@ def test_an_error_speaks_of_the_path_as_the_client_spelt_it(
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        (objstore.StoreLocked("/ws/.cas/lock", 30), Kind.LOCKED),
-        (objstore.DiskFull("/ws/a"), Kind.DISK_SPACE),
-        (objstore.CallAborted("a", "why"), Kind.IO),
-        (objstore.StoreDamaged(1, 2, "why"), Kind.IO),
-        (objstore.StoreRefuses("why"), Kind.IO),
+        (objstore.StoreLocked("/ws/.cas/lock", 30), FailureKind.LOCKED),
+        (objstore.DiskFull("/ws/a"), FailureKind.DISK_SPACE),
+        (objstore.CallAborted("a", "why"), FailureKind.IO),
+        (objstore.StoreDamaged(1, 2, "why"), FailureKind.IO),
+        (objstore.StoreRefuses("why"), FailureKind.IO),
     ],
 )
-def test_a_fault_of_the_store_is_told_in_its_own_words(error: objstore.CasError, kind: Kind) -> None:
+def test_a_fault_of_the_store_is_told_in_its_own_words(error: objstore.CasError, kind: FailureKind) -> None:
     failure = failure_of(error, "/ws/a/b")
     assert (failure.kind, str(failure)) == (kind, str(error))
 
@@ -107,14 +107,14 @@ def test_what_the_system_refuses_elsewhere_than_at_a_calls_path_is_named_itself(
     error: Callable[[str], objstore.CasError | OSError], place: str, paths: tuple[str, ...]
 ) -> None:
     failure = failure_of(error(place), *paths)
-    assert (failure.kind, str(failure)) == (Kind.PERMISSION_DENIED, f"Permission denied: {place}")
+    assert (failure.kind, str(failure)) == (FailureKind.PERMISSION_DENIED, f"Permission denied: {place}")
     assert failure.facts == {"path": place}
     assert failure.hint == "A person has to let the server read and write there."
     assert failure_of(error(place), place).hint == ""
 
 
 def test_a_failure_tells_its_facts() -> None:
-    failure = Failure(Kind.IO, "why", hint="what to do", line=7)
+    failure = Failure(FailureKind.IO, "why", hint="what to do", line=7)
     assert failure.error() == {
         "code": -32032,
         "type": "io_error",
@@ -127,7 +127,7 @@ def test_a_failure_tells_its_facts() -> None:
 def test_the_documentation_lists_every_failure() -> None:
     text = (Path(__file__).resolve().parents[2] / "docs" / "server.md").read_text()
     listed = re.findall(r"^\| (-\d+) \| `(\w+)` \|", text, re.MULTILINE)
-    assert listed == [(str(kind.code), kind.type) for kind in Kind]
+    assert listed == [(str(kind.code), kind.type) for kind in FailureKind]
 
 
 def test_the_documentation_lists_every_tool_and_its_arguments() -> None:

@@ -15,7 +15,7 @@ from mcptools.directories import Directories
 from mcptools.hashline import line_tag
 from mcptools.recovery import PatchOp, Strategy
 from mcptools.session import Session
-from mcptools.tools import Limits, Tools
+from mcptools.tools import ServerLimits, Tools
 from tests.mcp.agent import connected
 
 OPENED: list[str] = []
@@ -32,7 +32,7 @@ def _note(event: str, arguments: tuple[object, ...]) -> None:
 @pytest.fixture
 def tools(tmp_path: Path) -> Iterator[tuple[Tools, Session]]:
     directories, session = Directories([str(tmp_path)]), Session()
-    yield Tools(directories, session, Limits()), session
+    yield Tools(directories, session, ServerLimits()), session
     directories.close()
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from mcptools.directories import Directories
-from mcptools.failures import Failure, Kind
+from mcptools.failures import Failure, FailureKind
 from mcptools.session import Session
-from mcptools.tools import Limits, Tools
+from mcptools.tools import ServerLimits, Tools
 from objstore import is_binary
 from tests.mcp.agent import Agent, Result, connected
-from tests.mounts import may_mount, small_disk
-from tests.store.overtaking import moments, overtaken
+from tests.mounts import can_mount, small_disk
+from tests.store.overtaking import interrupted_at, interruption_points
 
 PATCH = "--- f\n+++ f\n@@ -1 +1 @@\n-a\n+b\n"
 MEBIBYTE = 1 << 20
@@ -84,23 +84,23 @@ def test_reject_binary_file(agent: Agent, folder: Path, content: bytes) -> None:
 def test_a_link_that_comes_in_a_files_place_meanwhile_is_not_followed(tmp_path: Path) -> None:
     file = tmp_path / "file"
     (tmp_path / "other").write_text("other\n")
-    told: list[Kind] = []
+    told: list[FailureKind] = []
 
     def act() -> None:
         file.unlink()
         file.symlink_to("other")
 
     with closing(Directories([str(tmp_path)])) as directories:
-        tools = Tools(directories, Session(), Limits())
-        for moment in moments():
+        tools = Tools(directories, Session(), ServerLimits())
+        for moment in interruption_points():
             file.unlink(missing_ok=True)
             file.write_text("a\n")
             try:
-                with overtaken(moment, act):
+                with interrupted_at(moment, act):
                     tools.validate_patch(str(file), PATCH)
             except Failure as failure:
                 told.append(failure.kind)
-    assert set(told) == {Kind.SYMLINK}
+    assert set(told) == {FailureKind.SYMLINK}
 
 
 def test_up_to_the_threshold_a_file_is_text(agent: Agent, folder: Path) -> None:
@@ -125,7 +125,7 @@ def test_insufficient_disk_space(tmp_path: Path) -> None:
     # A disk with less than the minimum free where one can be made, else a minimum that no disk has free.
     root = tmp_path / "workspace"
     root.mkdir()
-    if may_mount(root):
+    if can_mount(root):
         with small_disk(root):
             no_space_in(root, [], 100 * MEBIBYTE)
     else:
@@ -152,7 +152,7 @@ def test_room_is_needed_for_the_file_itself(tmp_path: Path) -> None:
     (root / "file.txt").write_text("a\n" + "x" * 100)
     with connected(root, options=["--min-free-space", "0"]) as agent:
         agent.done("apply_patch", file_path="file.txt", patch=PATCH)
-    if may_mount(root):
+    if can_mount(root):
         with small_disk(root):
             content = "a\n" + "x\n" * (300 << 10)
             (root / "file.txt").write_text(content)

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from mcptools.directories import Directories
-from mcptools.failures import Failure, Kind
+from mcptools.failures import Failure, FailureKind
 from mcptools.globs import leads_into, matches
 from mcptools.matching import matching
 from mcptools.paging import page_of
 from mcptools.session import Session
-from mcptools.tools import Limits, Tools
+from mcptools.tools import ServerLimits, Tools
 
 
 @pytest.fixture
@@ -27,8 +27,8 @@ def directories(tmp_path: Path) -> Iterator[Directories]:
     found.close()
 
 
-@pytest.mark.parametrize("limits", [Limits(max_walked=5), Limits(max_seconds=0)])
-def test_a_search_that_ends_early_says_so(directories: Directories, limits: Limits) -> None:
+@pytest.mark.parametrize("limits", [ServerLimits(max_walked=5), ServerLimits(max_seconds=0)])
+def test_a_search_that_ends_early_says_so(directories: Directories, limits: ServerLimits) -> None:
     tools = Tools(directories, Session(), limits)
     answers = (tools.directory_tree("."), tools.search_files(".", "*"), tools.grep_files(".", "needle"))
     for answer in answers:
@@ -45,7 +45,7 @@ def beside_a_large_folder(tmp_path: Path) -> Iterator[Tools]:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "wanted.py").write_text("needle\n")
     directories = Directories([str(tmp_path)])
-    yield Tools(directories, Session(), Limits(max_walked=10))
+    yield Tools(directories, Session(), ServerLimits(max_walked=10))
     directories.close()
 
 
@@ -78,7 +78,7 @@ def test_a_search_goes_into_no_folder_below_which_nothing_can_fit(beside_a_large
 
 def test_a_file_over_the_limit_is_passed_over_and_counted(directories: Directories, tmp_path: Path) -> None:
     (tmp_path / "big").write_text("needle" * 100)
-    answer = Tools(directories, Session(), Limits(max_file_bytes=100)).grep_files(".", "needle")
+    answer = Tools(directories, Session(), ServerLimits(max_file_bytes=100)).grep_files(".", "needle")
     assert (answer.content.files, answer.content.complete) == (20, False)
     assert "1 files could not be read" in answer.notes[0]
 
@@ -88,19 +88,19 @@ def test_an_expression_that_would_take_for_ever_is_ended(
     directories: Directories, tmp_path: Path, expression: str
 ) -> None:
     (tmp_path / "folder 0" / "slow").write_text("found\n" + "a" * 3000 + "b\n")
-    tools = Tools(directories, Session(), Limits(max_seconds=0.5))
+    tools = Tools(directories, Session(), ServerLimits(max_seconds=0.5))
     found = tools.grep_files(".", expression, "slow", use_regex=True)
     assert (found.content.matches, found.content.complete) == ([], False)
     assert "Not everything was looked at" in found.notes[0]
     with pytest.raises(Failure, match="takes longer than") as refusal:
         tools.read_file_by_keyword("folder 0/slow", expression, use_regex=True)
-    assert refusal.value.kind is Kind.RESOURCE_LIMIT
+    assert refusal.value.kind is FailureKind.RESOURCE_LIMIT
 
 
 @pytest.mark.parametrize("expression", ["(", "a{2,1}", "(?P<a", "\\"])
 def test_what_is_no_regular_expression_is_refused_with_its_fault(directories: Directories, expression: str) -> None:
     with pytest.raises(Failure, match=r"Not a regular expression: .*: .+"):
-        Tools(directories, Session(), Limits()).grep_files(".", expression, use_regex=True)
+        Tools(directories, Session(), ServerLimits()).grep_files(".", expression, use_regex=True)
 
 
 LINE = st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=8)
@@ -222,7 +222,7 @@ def test_a_glob_may_begin_with_the_place_that_is_searched(directories: Directori
     (tmp_path / "src" / "p").mkdir(parents=True)
     for name in ("src/p/hit.py", "src/hit.py"):
         (tmp_path / name).write_text("needle\n")
-    tools = Tools(directories, Session(), Limits())
+    tools = Tools(directories, Session(), ServerLimits())
     place = os.path.normpath(tmp_path / start)
     for pattern in ("**/hit.py", "./**/hit.py", f"{place}/**/hit.py"):
         assert len(tools.search_files(start, pattern).content.paths) == 2, pattern
@@ -235,7 +235,7 @@ def test_a_glob_may_begin_with_the_place_that_is_searched(directories: Directori
 
 @pytest.mark.parametrize("pattern", ["{a,b}" * 10, "{a,b}" * 3000, f"{{{','.join(map(str, range(1001)))}}}"])
 def test_a_glob_that_stands_for_too_many_is_refused(directories: Directories, pattern: str) -> None:
-    tools = Tools(directories, Session(), Limits())
+    tools = Tools(directories, Session(), ServerLimits())
     for call in (
         lambda: tools.search_files(".", pattern),
         lambda: tools.search_files(".", "*", [pattern]),
@@ -243,7 +243,7 @@ def test_a_glob_that_stands_for_too_many_is_refused(directories: Directories, pa
     ):
         with pytest.raises(Failure, match=r"^The glob stands for more than 1000 others$") as refusal:
             call()
-        assert refusal.value.kind is Kind.INVALID_REQUEST
+        assert refusal.value.kind is FailureKind.INVALID_REQUEST
 
 
 @given(

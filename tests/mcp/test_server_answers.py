@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.mcp.raw import Message, Raw, started
+from tests.mcp.raw import Message, RawClient, started
 
 BOOM: Final[Message] = {"error": {"code": -32601, "message": "Method not found"}}
 ROOTS: Final[list[Message]] = [BOOM, {"result": {}}, {"result": {"roots": [{"uri": 7}]}}]
@@ -19,7 +19,7 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def call(raw: Raw, tool: str, answers: dict[str, Message], **arguments: object) -> Message:
+def call(raw: RawClient, tool: str, answers: dict[str, Message], **arguments: object) -> Message:
     """Call a tool, answering as is given whatever the server asks; return what the call came to."""
     raw.send({"jsonrpc": "2.0", "id": tool, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
     while (message := raw.next_answer()).get("id") != tool:
@@ -29,7 +29,7 @@ def call(raw: Raw, tool: str, answers: dict[str, Message], **arguments: object) 
     return result
 
 
-def ended(raw: Raw) -> None:
+def ended(raw: RawClient) -> None:
     raw.writing.close()
     assert raw.ended() == (0, b"")
 

@@ -14,7 +14,7 @@ from mcptools import watching
 from mcptools.directories import Directories
 from mcptools.recovery import PatchOp, Strategy
 from mcptools.session import Session
-from mcptools.tools import Limits, Tools
+from mcptools.tools import ServerLimits, Tools
 from mcptools.watching import Cancelled, Watch, checkpoint, progress
 from objstore import CallInfo, Workspace
 from tests.mcp.agent import Agent, connected
@@ -134,7 +134,7 @@ def test_progress_only_goes_on_and_comes_to_its_total(tmp_path: Path, monkeypatc
     ]
     waiting = "Waiting for its turn to write"
     with closing(Directories([str(tmp_path)])) as directories:
-        tools = Tools(directories, Session(), Limits())
+        tools = Tools(directories, Session(), ServerLimits())
         calls: list[tuple[Callable[[], object], list[tuple[float, float | None, str]]]] = [
             (lambda: tools.read_multiple_files(files), [(n, 3, name) for n, name in enumerate(files, 1)]),
             (

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from mcptools.telling import made_anew
-from mcptools.told import spelt, told
+from mcptools.telling import describe_tools
+from mcptools.told import encode_descriptions, load_descriptions
 from tests.mcp.agent import REPOSITORY, Agent, connected
 
 NAMES = [
@@ -95,8 +95,8 @@ def test_every_tool_is_offered(agent: Agent) -> None:
 
 def test_what_clients_are_told_is_what_the_signatures_say() -> None:
     """Run `python -m mcptools.telling` where this fails."""
-    assert told() == made_anew()
-    assert (REPOSITORY / "mcptools" / "tools.json").read_text() == spelt(made_anew())
+    assert load_descriptions() == describe_tools()
+    assert (REPOSITORY / "mcptools" / "tools.json").read_text() == encode_descriptions(describe_tools())
 
 
 def test_input_schemas_are_flat(agent: Agent) -> None:
@@ -106,8 +106,10 @@ def test_input_schemas_are_flat(agent: Agent) -> None:
 
 def test_a_tool_costs_a_model_less_than_one_of_the_official_server(agent: Agent) -> None:
     tools = agent.tools()
-    told = [{"name": tool.name, "description": tool.description, "input_schema": tool.input_schema} for tool in tools]
-    assert len(json.dumps(told, ensure_ascii=False)) / 4 / len(tools) < OFFICIAL_TOKENS
+    load_descriptions = [
+        {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema} for tool in tools
+    ]
+    assert len(json.dumps(load_descriptions, ensure_ascii=False)) / 4 / len(tools) < OFFICIAL_TOKENS
 
 
 def test_every_argument_is_described_and_no_other_is_taken(agent: Agent) -> None:

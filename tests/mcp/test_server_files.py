@@ -12,7 +12,7 @@ from objstore import MAX_BLOB, Operation
 from tests.cli.desk import ANYBODY
 from tests.mcp.agent import Agent, connected
 from tests.mcp.raw import called, started
-from tests.mounts import may_mount, mounted_again, small_disk
+from tests.mounts import bind_mount, can_mount, small_disk
 
 
 def sha256(content: bytes) -> str:
@@ -514,7 +514,7 @@ def test_what_is_not_there_is_not_moved_or_deleted(agent: Agent, folder: Path) -
 def test_a_file_is_moved_to_another_file_system_and_back(agent: Agent, folder: Path) -> None:
     (folder / "file").write_text("one\n")
     (folder / "disk").mkdir()
-    if not may_mount(folder / "disk"):
+    if not can_mount(folder / "disk"):
         pytest.skip("no disk can be mounted here")
     with small_disk(folder / "disk"):
         agent.done("move_file", source=str(folder / "file"), destination=str(folder / "disk" / "file"))
@@ -530,9 +530,9 @@ def test_a_move_that_only_the_system_knows_to_be_impossible_changes_nothing(agen
     here, there = folder / "here", folder / "there"
     here.mkdir()
     there.mkdir()
-    if not may_mount(there):
+    if not can_mount(there):
         pytest.skip("no disk can be mounted here")
-    with mounted_again(here, there):  # the same file system, and no way over
+    with bind_mount(here, there):  # the same file system, and no way over
         error = agent.call("move_file", source=str(folder / "file"), destination=str(there / "file")).error
         assert error["type"] == "io_error"
         assert error["hint"] == "That is another mount: write the file there and delete it here."

@@ -19,12 +19,12 @@ from mcp import Client
 from mcp.types import CallToolResult
 
 from mcptools.directories import Directories
-from mcptools.limits import Limits
+from mcptools.limits import ServerLimits
 from mcptools.server import EditServer
-from mcptools.web import Guard, application, names_of
+from mcptools.web import AuthGuard, application, names_of
 from tests.mcp.agent import REPOSITORY, SECONDS_TO_ANSWER, cold_starts
 from tests.mcp.raw import called
-from tests.mcp.served import INITIALIZE, Served, serving
+from tests.mcp.served import INITIALIZE, HttpServer, serving
 
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -32,13 +32,13 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
     with serving(tmp_path_factory.mktemp("workspace").resolve()) as served:
         yield served
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-def test_the_official_client_reads_and_writes(served: Served, mode: str) -> None:
+def test_the_official_client_reads_and_writes(served: HttpServer, mode: str) -> None:
     async def work(client: Client) -> list[CallToolResult]:
         calls = [
             ("write_file", {"path": f"{mode}.txt", "content": "one\n"}),
@@ -67,7 +67,7 @@ class Halving(httpx2.AsyncHTTPTransport):
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-def test_half_a_character_in_a_call_is_refused_as_the_tool_refuses(served: Served, mode: str) -> None:
+def test_half_a_character_in_a_call_is_refused_as_the_tool_refuses(served: HttpServer, mode: str) -> None:
     async def work(client: Client) -> list[CallToolResult]:
         calls = [
             ("write_file", {"path": "half", "content": "half of it"}),
@@ -84,7 +84,7 @@ def test_half_a_character_in_a_call_is_refused_as_the_tool_refuses(served: Serve
     assert not (served.root / "half").exists()
 
 
-def test_what_one_client_changed_is_not_another_ones_to_undo(served: Served) -> None:
+def test_what_one_client_changed_is_not_another_ones_to_undo(served: HttpServer) -> None:
     async def write(client: Client) -> None:
         await client.call_tool("write_file", {"path": "theirs.txt", "content": "theirs\n"})
 
@@ -97,7 +97,7 @@ def test_what_one_client_changed_is_not_another_ones_to_undo(served: Served) -> 
     assert (served.root / "theirs.txt").read_text() == "theirs\n"
 
 
-def test_in_the_newer_era_no_header_makes_a_client_another(served: Served) -> None:
+def test_in_the_newer_era_no_header_makes_a_client_another(served: HttpServer) -> None:
     async def write(client: Client) -> None:
         await client.call_tool("write_file", {"path": "mine.txt", "content": "mine\n"})
 
@@ -120,7 +120,7 @@ def test_in_the_newer_era_no_header_makes_a_client_another(served: Served) -> No
     ],
 )
 def test_a_client_is_asked_for_its_roots_where_it_waits_for_its_answer(
-    served: Served, method: str, params: dict[str, Any]
+    served: HttpServer, method: str, params: dict[str, Any]
 ) -> None:
     (served.root / "file").touch()
     with served.talk({}) as other:
@@ -135,7 +135,7 @@ def test_a_client_is_asked_for_its_roots_where_it_waits_for_its_answer(
 
 
 @pytest.mark.parametrize("number", [None, True, 1.5, 1.0, 1e300, -0.5, [], [1], {}, {"id": 1}])
-def test_a_call_with_a_number_that_is_none_is_refused(served: Served, number: object) -> None:
+def test_a_call_with_a_number_that_is_none_is_refused(served: HttpServer, number: object) -> None:
     call = called(2, "write_file", path="unnumbered", content="x")
     with served.talk({}) as talk:
         answer = talk.post({**call, "id": number})
@@ -145,7 +145,7 @@ def test_a_call_with_a_number_that_is_none_is_refused(served: Served, number: ob
     assert not (served.root / "unnumbered").exists()
 
 
-def test_only_the_number_of_a_call_has_to_be_one(served: Served) -> None:
+def test_only_the_number_of_a_call_has_to_be_one(served: HttpServer) -> None:
     with served.talk({}) as talk:
         for name, number in (("whole", 2), ("text", "two")):
             call = called(number, "write_file", path=name, content='{"id": null}')
@@ -156,7 +156,7 @@ def test_only_the_number_of_a_call_has_to_be_one(served: Served) -> None:
         talk.say({"jsonrpc": "2.0", "method": "notifications/progress", "params": told})
 
 
-def test_a_request_with_the_token_is_served(served: Served) -> None:
+def test_a_request_with_the_token_is_served(served: HttpServer) -> None:
     assert served.ask() == 200
     assert served.ask(Authorization=f"bearer  {served.token}") == 200
     assert served.ask(Host=f"localhost:{served.port}", Origin=f"http://localhost:{served.port}") == 200
@@ -178,7 +178,7 @@ def test_a_request_with_the_token_is_served(served: Served) -> None:
     ],
 )
 @pytest.mark.parametrize("path", ["/mcp", "/", "/mcp/", "/docs"])
-def test_without_the_token_nothing_is_served(served: Served, authorization: str, path: str) -> None:
+def test_without_the_token_nothing_is_served(served: HttpServer, authorization: str, path: str) -> None:
     given = authorization.format(token=served.token, half=served.token[:-1])
     for method in ("POST", "GET", "DELETE", "OPTIONS"):
         assert served.ask(method=method, path=path, Authorization=given) == 401
@@ -187,7 +187,7 @@ def test_without_the_token_nothing_is_served(served: Served, authorization: str,
 @pytest.mark.parametrize(
     "host", ["", "evil.example", "evil.example:{port}", "127.0.0.1", "localhost:1", "127.0.0.1.evil.example:{port}"]
 )
-def test_a_name_that_somebody_else_gave_the_machine_is_refused(served: Served, host: str) -> None:
+def test_a_name_that_somebody_else_gave_the_machine_is_refused(served: HttpServer, host: str) -> None:
     assert served.ask(Host=host.format(port=served.port)) in {400, 421}
 
 
@@ -195,12 +195,12 @@ def test_a_name_that_somebody_else_gave_the_machine_is_refused(served: Served, h
     "origin",
     ["null", "http://evil.example", "https://127.0.0.1:{port}", "http://127.0.0.1", "http://127.0.0.1:1", "file://"],
 )
-def test_a_page_of_another_origin_is_refused(served: Served, origin: str) -> None:
+def test_a_page_of_another_origin_is_refused(served: HttpServer, origin: str) -> None:
     assert served.ask(Origin=origin.format(port=served.port)) == 403
     assert served.ask(method="GET", Origin=origin.format(port=served.port)) == 403
 
 
-def test_a_header_that_is_there_twice_is_refused(served: Served) -> None:
+def test_a_header_that_is_there_twice_is_refused(served: HttpServer) -> None:
     with socket.create_connection(("127.0.0.1", served.port), timeout=SECONDS_TO_ANSWER) as connection:
         lines = [
             "POST /mcp HTTP/1.1",
@@ -229,7 +229,7 @@ def test_a_request_is_addressed_once(hosts: int, status: int) -> None:
 
     # Past what listens in front of it, which refuses such a request by itself.
     scope = {"type": "http", "headers": [(b"host", b"localhost:80")] * hosts}
-    anyio.run(Guard(app, names_of("127.0.0.1", 80), None), scope, receive, send)
+    anyio.run(AuthGuard(app, names_of("127.0.0.1", 80), None), scope, receive, send)
     assert said[0]["status"] == status
 
 
@@ -238,7 +238,7 @@ def test_a_request_is_addressed_once(hosts: int, status: int) -> None:
 def test_at_the_address_that_was_announced_a_request_is_served(tmp_path: Path, host: str, port: int) -> None:
     async def work() -> None:
         server = EditServer(Directories([str(tmp_path)]))
-        app = application(server, host, port, None, Limits())
+        app = application(server, host, port, None, ServerLimits())
         name = f"[{host}]" if ":" in host else host
         address = f"http://{name}:{port}"
         headers = {"Accept": "application/json, text/event-stream", "Origin": str(httpx2.URL(address))}
@@ -340,11 +340,11 @@ NO_MORE_FILES = (
 )
 
 
-def connecting(served: Served) -> socket.socket:
+def connecting(served: HttpServer) -> socket.socket:
     return socket.create_connection(("127.0.0.1", served.port), timeout=SECONDS_TO_ANSWER)
 
 
-def begun(served: Served, *headers: str) -> bytes:
+def begun(served: HttpServer, *headers: str) -> bytes:
     """Return the beginning of a request, up to which nothing ends its headers."""
     named = [f"Host: 127.0.0.1:{served.port}", *headers]
     return "".join(f"{part}\r\n" for part in ["POST /mcp HTTP/1.1", *named]).encode()

@@ -11,7 +11,7 @@ from mcp import MCPError
 from mcp.types import INTERNAL_ERROR
 
 from mcptools.directories import Directories
-from mcptools.news import News
+from mcptools.news import ChangeFeed
 from objstore import CallInfo, Status, Workspace, blob_id
 from tests.mcp.agent import Agent, connected
 
@@ -195,7 +195,7 @@ def test_while_a_directory_is_away_news_of_the_others_are_heard(tmp_path: Path) 
     directories = Directories([str(root) for root in roots])
     with closing(directories), Workspace.init(roots[1]) as workspace:
         roots[0].rename(tmp_path / "elsewhere")
-        news = News(directories)
+        news = ChangeFeed(directories)
         news.begin()
         with workspace.call(CallInfo(tool="test")) as call:
             call.write("file", b"new\n")

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from mcptools.hashline import line_tag
-from mcptools.toolset import Limits
+from mcptools.toolset import ServerLimits
 from tests.mcp.agent import Agent, Result
 
-BUDGET = Limits().max_answer
+BUDGET = ServerLimits().max_answer
 
 
 def tagged(number: int, line: str) -> str:

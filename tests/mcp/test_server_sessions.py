@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mcptools.limits import Limits
+from mcptools.limits import ServerLimits
 from objstore import Origin, Status
 from tests.mcp.agent import Agent, connected
 
@@ -238,7 +238,7 @@ def test_what_is_too_long_to_be_shown_keeps_nobody_from_writing(agent: Agent, fo
     file = folder / "file.txt"
     file.write_text("one\n")
     agent.done("read_file", path=str(file))
-    file.write_text("x" * (Limits().max_answer + 500) + "\nlast\n")
+    file.write_text("x" * (ServerLimits().max_answer + 500) + "\nlast\n")
     agent.done("read_text_file", path=str(file))
     agent.done("read_text_file", path=str(file), offset=1)
     agent.done("write_file", path=str(file), content="two\n")
@@ -248,7 +248,7 @@ def test_lines_that_do_not_fit_around_a_match_do_not_count_as_read(agent: Agent,
     file = folder / "file.txt"
     file.write_text("one\n")
     agent.done("read_file", path=str(file))
-    file.write_text("match\n" + "x" * Limits().max_answer + "\nsomebody's work\n")
+    file.write_text("match\n" + "x" * ServerLimits().max_answer + "\nsomebody's work\n")
     found = agent.done("read_file_by_keyword", path=str(file), keyword="match", after=9)
     assert "only lines 1 to 1 fit" in found.texts[-1]
     assert agent.call("write_file", path=str(file), content="two\n").error["type"] == "stale_file"

@@ -10,7 +10,7 @@ from mcptools.directories import Directories
 from mcptools.failures import Failure
 from mcptools.recovery import PatchOp, Strategy
 from mcptools.session import Session
-from mcptools.tools import EditOp, Limits, Tools
+from mcptools.tools import EditOp, ServerLimits, Tools
 from mcptools.watching import Watch
 from objstore.writerlock import WriterLock
 
@@ -35,7 +35,7 @@ class Lookout(Watch):
 @pytest.fixture
 def tools(tmp_path: Path) -> Iterator[Tools]:
     directories = Directories([str(tmp_path)])
-    tools = Tools(directories, Session(), Limits())
+    tools = Tools(directories, Session(), ServerLimits())
     tools.write_file("store", "made\n")
     yield tools
     directories.close()

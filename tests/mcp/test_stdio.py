@@ -16,8 +16,8 @@ from typing import Final
 import pytest
 
 from tests.mcp.agent import SECONDS_TO_ANSWER
-from tests.mcp.raw import INITIALIZE, Message, Raw, called, ping, started, told_of
-from tests.warm import warm
+from tests.mcp.raw import INITIALIZE, Message, RawClient, called, ping, started, told_of
+from tests.warm import forked_program
 
 MORE_THAN_A_PIPE_HOLDS: Final = 1 << 20
 HEEDING: Final = """
@@ -43,7 +43,7 @@ COLD: Final = (sys.executable, "-P", "-c", HEEDING)
 
 
 @pytest.fixture(scope="module")
-def raw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Raw]:
+def raw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RawClient]:
     with started(tmp_path_factory.mktemp("stdio").resolve(), command=COLD) as raw:
         yield raw
         raw.writing.close()
@@ -52,18 +52,18 @@ def raw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Raw]:
         assert raw.ended() == (0, b"")
 
 
-def test_many_lines_at_once_are_all_answered(raw: Raw) -> None:
+def test_many_lines_at_once_are_all_answered(raw: RawClient) -> None:
     raw.send(*map(ping, range(1000, 1300)))
     assert {json.loads(raw.line())["id"] for _ in range(300)} == set(range(1000, 1300))
 
 
-def test_a_line_may_come_byte_by_byte(raw: Raw) -> None:
+def test_a_line_may_come_byte_by_byte(raw: RawClient) -> None:
     for byte in json.dumps(ping(1)).encode() + b"\n":
         raw.write(bytes([byte]))
     assert raw.answer(1)["result"] == {}
 
 
-def test_cr_before_the_newline_is_white_space_and_a_blank_line_is_passed_over(raw: Raw) -> None:
+def test_cr_before_the_newline_is_white_space_and_a_blank_line_is_passed_over(raw: RawClient) -> None:
     raw.write(b"\r\n\n \n" + json.dumps(ping(2)).encode() + b"\r\n")
     assert raw.next_answer() == {"jsonrpc": "2.0", "id": 2, "result": {}}
 
@@ -89,7 +89,7 @@ def test_cr_before_the_newline_is_white_space_and_a_blank_line_is_passed_over(ra
         pytest.param(b'{"jsonrpc":"2.0","method":"tools/list","id":true}', None, -32600, id="truth for a number"),
     ],
 )
-def test_a_line_that_is_no_message_is_answered(raw: Raw, line: bytes, number: object, code: int) -> None:
+def test_a_line_that_is_no_message_is_answered(raw: RawClient, line: bytes, number: object, code: int) -> None:
     raw.write(line + b"\n")
     answer = raw.next_answer()
     assert (answer["id"], answer["error"]["code"]) == (number, code)
@@ -111,7 +111,7 @@ def test_a_line_that_is_no_message_is_answered(raw: Raw, line: bytes, number: ob
     ],
 )
 def test_half_a_character_in_a_call_is_refused_as_the_tool_refuses(
-    raw: Raw, tool: str, arguments: Message, where: str
+    raw: RawClient, tool: str, arguments: Message, where: str
 ) -> None:
     raw.send(called(8, tool, **arguments))
     result = raw.answer(8)["result"]
@@ -147,19 +147,19 @@ def test_half_a_character_in_what_a_tool_returns_ends_its_call_alone(tmp_path: P
     assert b"Tool 'list_allowed_directories' crashed" in errors
 
 
-def test_a_lone_cr_ends_no_line(raw: Raw) -> None:
+def test_a_lone_cr_ends_no_line(raw: RawClient) -> None:
     raw.write(json.dumps(ping(3)).encode().replace(b" ", b"\r") + b"\n")
     assert raw.answer(3)["result"] == {}
 
 
-def test_bytes_that_are_no_utf8_get_into_no_file(raw: Raw) -> None:
+def test_bytes_that_are_no_utf8_get_into_no_file(raw: RawClient) -> None:
     call = called(4, "write_file", path=str(raw.root / "no UTF-8"), content="caf?")
     raw.write(json.dumps(call).encode().replace(b"?", b"\xe9") + b"\n")
     assert raw.answer(4)["error"]["code"] == -32700
     assert not (raw.root / "no UTF-8").exists()
 
 
-def test_a_line_may_be_longer_than_a_pipe_holds_both_ways(raw: Raw) -> None:
+def test_a_line_may_be_longer_than_a_pipe_holds_both_ways(raw: RawClient) -> None:
     content = "x" * MORE_THAN_A_PIPE_HOLDS
     raw.send(called(5, "write_file", path=str(raw.root / "long"), content=content))
     assert not raw.answer(5)["result"].get("isError")
@@ -167,7 +167,7 @@ def test_a_line_may_be_longer_than_a_pipe_holds_both_ways(raw: Raw) -> None:
     assert raw.answer(content)["result"] == {}
 
 
-def test_who_does_not_read_holds_up_no_call_and_every_line_is_whole_in_the_end(raw: Raw) -> None:
+def test_who_does_not_read_holds_up_no_call_and_every_line_is_whole_in_the_end(raw: RawClient) -> None:
     names = ["x" * MORE_THAN_A_PIPE_HOLDS + str(number) for number in range(3)]
     raw.send(*(ping(0) | {"id": name} for name in names))
     raw.send(called(7, "write_file", path=str(raw.root / "made"), content="meanwhile"))
@@ -179,7 +179,7 @@ def test_who_does_not_read_holds_up_no_call_and_every_line_is_whole_in_the_end(r
     assert {raw.next_answer()["id"] for _ in range(4)} == {7, *names}
 
 
-def test_no_change_waits_for_its_client_to_read_how_far_it_has_come(raw: Raw) -> None:
+def test_no_change_waits_for_its_client_to_read_how_far_it_has_come(raw: RawClient) -> None:
     name = "x" * MORE_THAN_A_PIPE_HOLDS
     made = raw.root / "patched"
     made.write_text("old\n")
@@ -193,7 +193,7 @@ def test_no_change_waits_for_its_client_to_read_how_far_it_has_come(raw: Raw) ->
     assert {raw.next_answer()["id"] for _ in range(2)} == {8, name}
 
 
-def test_how_far_a_call_has_come_is_told_before_its_answer(raw: Raw) -> None:
+def test_how_far_a_call_has_come_is_told_before_its_answer(raw: RawClient) -> None:
     (raw.root / "name").touch()
     for number in range(100, 150):
         raw.send(told_of(number, called(number, "search_files", path=str(raw.root), pattern="none")))
@@ -204,7 +204,7 @@ def test_how_far_a_call_has_come_is_told_before_its_answer(raw: Raw) -> None:
         assert (message["id"], set(told)) == (number, {number})
 
 
-def test_what_runs_in_the_server_can_not_reach_the_wire(raw: Raw) -> None:
+def test_what_runs_in_the_server_can_not_reach_the_wire(raw: RawClient) -> None:
     files = Path(f"/proc/{raw.process.pid}/fd")
     assert (files / "0").readlink() == Path(os.devnull)
     assert (files / "1").readlink() == (files / "2").readlink()
@@ -301,7 +301,7 @@ def test_a_signal_ends_it_at_once(tmp_path: Path, number: signal.Signals, status
 def test_files_can_be_its_input_and_output(tmp_path: Path) -> None:
     (tmp_path / "asked").write_text(json.dumps(INITIALIZE))
     with (tmp_path / "asked").open("rb") as stdin, (tmp_path / "said").open("wb") as stdout:
-        command = [*warm("mcptools").command, str(tmp_path)]
+        command = [*forked_program("mcptools").command, str(tmp_path)]
         done = subprocess.run(command, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert json.loads((tmp_path / "said").read_text())["id"] == "begin"

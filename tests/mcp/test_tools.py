@@ -10,18 +10,18 @@ import pytest
 
 from mcptools.catalogue import TOOLS
 from mcptools.directories import Directories
-from mcptools.failures import Failure, Kind
+from mcptools.failures import Failure, FailureKind
 from mcptools.session import Session
-from mcptools.tools import EditOp, Limits, Tools
+from mcptools.tools import EditOp, ServerLimits, Tools
 from mcptools.watching import Cancelled, Watch
 from objstore import Workspace
-from tests.store.ground import nobody
+from tests.store.ground import as_unprivileged_user
 
 
 @pytest.fixture
 def tools(tmp_path: Path) -> Iterator[Tools]:
     directories = Directories([str(tmp_path)])
-    yield Tools(directories, Session(), Limits(max_file_bytes=8))
+    yield Tools(directories, Session(), ServerLimits(max_file_bytes=8))
     directories.close()
 
 
@@ -44,7 +44,7 @@ def test_a_file_of_a_time_that_no_calendar_has_is_told_of() -> None:
         file = Path(folder) / "a"
         file.touch()
         os.utime(file, (1, 300_000_000_000))
-        found = Tools(directories, Session(), Limits()).get_file_info(str(file))
+        found = Tools(directories, Session(), ServerLimits()).get_file_info(str(file))
         assert found.content.modified.startswith("9999-12-30")
 
 
@@ -61,7 +61,7 @@ def test_the_limit_is_on_what_is_read_or_edited(tools: Tools, tmp_path: Path) ->
     ):
         with pytest.raises(Failure, match="File too large: 9 bytes") as refusal:
             call()
-        assert refusal.value.kind is Kind.RESOURCE_LIMIT
+        assert refusal.value.kind is FailureKind.RESOURCE_LIMIT
 
 
 def test_half_a_character_is_refused_and_not_written(tools: Tools, tmp_path: Path) -> None:
@@ -73,10 +73,10 @@ def test_half_a_character_is_refused_and_not_written(tools: Tools, tmp_path: Pat
     ):
         with pytest.raises(Failure) as refusal:
             call()
-        assert refusal.value.kind is Kind.ENCODING
+        assert refusal.value.kind is FailureKind.ENCODING
     with pytest.raises(Failure) as refusal:
         tools.read_file(str(tmp_path / "\ud800"))
-    assert refusal.value.kind is Kind.INVALID_REQUEST
+    assert refusal.value.kind is FailureKind.INVALID_REQUEST
     assert file.read_text() == "text"
 
 
@@ -96,8 +96,8 @@ def test_a_store_that_may_not_be_used_is_named_whatever_a_call_was_about() -> No
         store = Path(folder).resolve() / ".cas"
         store.chmod(0)
         try:
-            with closing(Directories([folder])) as directories, nobody():
-                tools = Tools(directories, Session(), Limits())
+            with closing(Directories([folder])) as directories, as_unprivileged_user():
+                tools = Tools(directories, Session(), ServerLimits())
                 for call in (
                     tools.list_edits,
                     lambda: tools.list_edits(path="file"),
@@ -122,15 +122,15 @@ def test_a_file_whose_folder_may_not_be_written_is_told_to_be_unwritable_beforeh
             folder.chmod(mode)
         patch = "--- f\n+++ f\n@@ -1 +1 @@\n-a\n+b\n"
         try:
-            with closing(Directories([name])) as directories, nobody():
-                tools = Tools(directories, Session(), Limits(min_free_space=0))
+            with closing(Directories([name])) as directories, as_unprivileged_user():
+                tools = Tools(directories, Session(), ServerLimits(min_free_space=0))
                 said = "File is not writable: shut/file"
                 assert tools.apply_patch("shut/file", patch, dry_run=True).notes == (
                     f"As things stand the patch would not be applied all the same: {said}",
                 )
                 with pytest.raises(Failure, match=f"^{said}$") as refusal:
                     tools.apply_patch("shut/file", patch)
-                assert refusal.value.kind is Kind.PERMISSION_DENIED
+                assert refusal.value.kind is FailureKind.PERMISSION_DENIED
                 assert tools.apply_patch("file", patch, dry_run=True).notes == ()
                 writable = [tools.get_file_info(path).content.writable for path in ("shut/file", "shut", "file", ".")]
                 assert writable == [False, False, True, True]
@@ -143,7 +143,7 @@ def test_a_directorys_name_can_forge_no_line_of_an_answer(tmp_path: Path) -> Non
     for root in roots:
         root.mkdir()
     with closing(Directories([str(root) for root in roots])) as directories:
-        tools = Tools(directories, Session(), Limits())
+        tools = Tools(directories, Session(), ServerLimits())
         allowed = tools.list_allowed_directories()
         assert allowed.content.directories == [str(root) for root in roots]
         assert allowed.text == f"{str(roots[0])!r}\n{roots[1]}"

@@ -10,15 +10,15 @@ from typing import Any, Final
 import pytest
 
 from mcptools.directories import Directories
-from mcptools.failures import Failure, Kind
+from mcptools.failures import Failure, FailureKind
 from mcptools.session import Session
-from mcptools.tools import EditOp, Limits, Tools
-from mcptools.toolset import Asked
+from mcptools.tools import EditOp, ServerLimits, Tools
+from mcptools.toolset import ApprovalContext
 from mcptools.undoing import accepted_of
 from objstore import Action, CallInfo, Decided, Status, Workspace
 from objstore.disk import Disk
 from objstore.errors import DiskFailed
-from objstore.facts import FACTS
+from objstore.facts import read_signature_fields
 from tests.mcp.agent import Agent, Result, connected
 
 EMPTY: Final = "No edits have been applied to any file with this session."
@@ -80,13 +80,13 @@ def test_t_undo_04_a_file_that_changed_since_is_left_alone(agent: Agent, file: P
     file.write_text("one\n")
     edit(agent, file, "one", "two")
     file.write_text("two\nsomebody's work\n")
-    before = FACTS(os.lstat(file))
+    before = read_signature_fields(os.lstat(file))
     result = agent.call("Undo")
     assert result.error["type"] == "stale_file"
     assert result.error["reason"] == "hash mismatch"
     assert result.error["path"] == name(agent, file)
     assert file.read_text() == "two\nsomebody's work\n"
-    assert FACTS(os.lstat(file)) == before
+    assert read_signature_fields(os.lstat(file)) == before
     # The entry stays: once the file is as it was left, it can be undone.
     file.write_text("two\n")
     agent.done("Undo")
@@ -130,7 +130,7 @@ def test_t_undo_05_a_failure_in_the_middle_leaves_every_file_as_it_was(tmp_path:
     disk = StumblingDisk()
     directories = Directories([str(tmp_path)], lambda root: Workspace.init(root, disk))
     session = Session()
-    tools = Tools(directories, session, Limits())
+    tools = Tools(directories, session, ServerLimits())
     (tmp_path / "changed").write_bytes(b"before\n")
     (tmp_path / "deleted").write_bytes(b"before\n")
     workspace, _ = directories.changing("file", lambda: None)
@@ -382,13 +382,13 @@ def test_every_file_must_be_as_the_change_left_it(
 ) -> None:
     agent.done("write_file", path=str(file), content="text\n")
     spoil(file)
-    before = FACTS(os.lstat(file)) if file.is_symlink() or file.exists() else None
+    before = read_signature_fields(os.lstat(file)) if file.is_symlink() or file.exists() else None
     error = agent.call("Undo").error
     assert error["type"] == kind
     assert error["path"] == name(agent, file)
     assert (error["reason"], error["message"]) == (reason, f"Cannot undo: {reason}: {name(agent, file)}")
     assert error["hint"].startswith("Nothing was reverted.")
-    assert (FACTS(os.lstat(file)) if before else before) == before
+    assert (read_signature_fields(os.lstat(file)) if before else before) == before
 
 
 def make_file(folder: Path) -> None:
@@ -435,8 +435,8 @@ def test_one_spoilt_file_of_many_keeps_all_from_being_undone(tmp_path: Path) -> 
     (tmp_path / "c").write_bytes(b"somebody's work\n")
     before = contents(tmp_path)
     with pytest.raises(Failure, match="hash mismatch: c") as refusal:
-        Tools(directories, session, Limits()).Undo()
-    assert refusal.value.kind is Kind.STALE_FILE
+        Tools(directories, session, ServerLimits()).Undo()
+    assert refusal.value.kind is FailureKind.STALE_FILE
     assert contents(tmp_path) == before
     directories.close()
 
@@ -451,7 +451,7 @@ def test_a_file_that_a_change_left_as_it_was_is_in_no_ones_way(tmp_path: Path) -
             for state in states:
                 call.delete(path) if state is None else call.write(path, state)
         session.changed(workspace.root, call.commit().edits)
-    Tools(directories, session, Limits()).Undo()
+    Tools(directories, session, ServerLimits()).Undo()
     assert contents(tmp_path) == {"a": b"one\n"}
     directories.close()
 
@@ -567,21 +567,21 @@ def test_what_a_reviewer_has_accepted_is_not_taken_back_unless_they_were_asked(t
     file = tmp_path / "file"
     file.write_text("1\n2\n3\n4\n5\n")
     directories, session = Directories([str(tmp_path)]), Session()
-    Tools(directories, session, Limits()).multi_edit_text_file(
+    Tools(directories, session, ServerLimits()).multi_edit_text_file(
         str(file), [EditOp(old_string="1\n", new_string="one\n"), EditOp(old_string="5\n", new_string="five\n")]
     )
     with Workspace.open(tmp_path) as workspace:
         workspace.decide(Action.ACCEPT, workspace.find_units(f"1{part}")[1])
     with pytest.raises(Failure, match=r"^Cannot undo: a reviewer has accepted it: file$") as refusal:
-        Tools(directories, session, Limits()).Undo()
-    assert refusal.value.kind is Kind.REVIEW_CONFLICT
+        Tools(directories, session, ServerLimits()).Undo()
+    assert refusal.value.kind is FailureKind.REVIEW_CONFLICT
     assert file.read_text() == "one\n2\n3\n4\nfive\n"
     with Workspace.open(tmp_path) as workspace:
         assert Status.ACCEPTED in workspace.edit(1).units
     change = session.last_change()
     assert change is not None
-    asked = Asked(change, accepted_of(directories, change))
-    Tools(directories, session, Limits(), asked=asked).Undo()
+    asked = ApprovalContext(change, accepted_of(directories, change))
+    Tools(directories, session, ServerLimits(), asked=asked).Undo()
     assert file.read_text() == "1\n2\n3\n4\n5\n"
     directories.close()
 
@@ -589,7 +589,7 @@ def test_what_a_reviewer_has_accepted_is_not_taken_back_unless_they_were_asked(t
 def test_what_a_reviewer_accepts_while_it_is_undone_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "file"
     directories, session = Directories([str(tmp_path)]), Session()
-    Tools(directories, session, Limits()).write_file(str(file), "text\n")
+    Tools(directories, session, ServerLimits()).write_file(str(file), "text\n")
 
     def accepting() -> None:
         with Workspace.open(tmp_path) as workspace:
@@ -597,7 +597,7 @@ def test_what_a_reviewer_accepts_while_it_is_undone_stays(tmp_path: Path, monkey
 
     monkeypatch.setattr("mcptools.undoing.checkpoint", accepting)  # right before it is carried out
     with pytest.raises(Failure, match=r"^Cannot undo: it was decided on at this moment: file$"):
-        Tools(directories, session, Limits()).Undo()
+        Tools(directories, session, ServerLimits()).Undo()
     assert file.read_text() == "text\n"
     with Workspace.open(tmp_path) as workspace:
         assert workspace.edit(1).status is Status.ACCEPTED
@@ -632,14 +632,14 @@ def test_two_at_once_undo_one_change_once(agent: Agent, file: Path) -> None:
 
 def test_what_was_done_since_a_person_had_nothing_to_decide_stays(tmp_path: Path) -> None:
     directories, session = Directories([str(tmp_path)]), Session()
-    asked = Asked(session.last_change())  # as when the person would have been asked
-    Tools(directories, session, Limits()).write_file("file", "text\n")
+    asked = ApprovalContext(session.last_change())  # as when the person would have been asked
+    Tools(directories, session, ServerLimits()).write_file("file", "text\n")
     with pytest.raises(Failure, match="has changed since") as refusal:
-        Tools(directories, session, Limits(), asked=asked).Undo()
-    assert refusal.value.kind is Kind.NOT_APPROVED
+        Tools(directories, session, ServerLimits(), asked=asked).Undo()
+    assert refusal.value.kind is FailureKind.NOT_APPROVED
     assert (tmp_path / "file").read_text() == "text\n"
-    Tools(directories, session, Limits(), asked=Asked(session.last_change())).Undo()
+    Tools(directories, session, ServerLimits(), asked=ApprovalContext(session.last_change())).Undo()
     assert not (tmp_path / "file").exists()
     with pytest.raises(Failure, match=EMPTY):
-        Tools(directories, session, Limits(), asked=Asked(session.last_change())).Undo()
+        Tools(directories, session, ServerLimits(), asked=ApprovalContext(session.last_change())).Undo()
     directories.close()

@@ -9,7 +9,7 @@ from threading import Event
 import pytest
 
 from mcptools.directories import Directories
-from mcptools.upkeep import Upkeep
+from mcptools.upkeep import BackgroundGc
 from objstore import Action, Configuration, Unit, Workspace
 from tests.mcp.agent import Agent, connected
 
@@ -91,7 +91,7 @@ def test_a_store_that_is_put_aside_as_it_is_looked_at_is_no_fault(
     with closing(Directories([str(root)])) as directories:
         workspace = directories.home(str(root))
         looked = Event()
-        follow = workspace.follow_files
+        follow = workspace.close_superseded_files
 
         def put_aside() -> None:
             (root / ".cas").rename(tmp_path / "aside")
@@ -100,8 +100,8 @@ def test_a_store_that_is_put_aside_as_it_is_looked_at_is_no_fault(
             finally:
                 looked.set()
 
-        monkeypatch.setattr(workspace, "follow_files", put_aside)
-        with Upkeep(directories):
+        monkeypatch.setattr(workspace, "close_superseded_files", put_aside)
+        with BackgroundGc(directories):
             assert looked.wait(PATIENCE)
     assert caplog.records == []
 

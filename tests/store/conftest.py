@@ -7,15 +7,15 @@ import pytest
 
 from objstore import Workspace
 from tests.store.countdown import CountdownDisk
-from tests.store.ground import Ground
+from tests.store.ground import PathSandbox
 from tests.store.scenes import write
 
 
 @pytest.fixture
-def ground(tmp_path: Path) -> Iterator[Ground]:
-    ground = Ground(tmp_path)
-    yield ground
-    ground.tree.close()
+def sandbox(tmp_path: Path) -> Iterator[PathSandbox]:
+    sandbox = PathSandbox(tmp_path)
+    yield sandbox
+    sandbox.tree.close()
 
 
 @pytest.fixture

@@ -16,13 +16,13 @@ __all__ = [
     "broken_disk",
     "full_disk",
     "power_cut",
-    "some_of",
+    "sampled_steps",
 ]
 
 _EVERY: Final = int(os.environ.get("CAS_CRASH_STEPS", "5"))
 
 
-def some_of(steps: int, way: int = 0) -> range:
+def sampled_steps(steps: int, way: int = 0) -> range:
     """Return every fifth of so many steps and the last one, or one `way` before it: all for `CAS_CRASH_STEPS=1`.
 
     `make crash` goes through all of them. For what takes long at each.

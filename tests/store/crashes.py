@@ -52,7 +52,7 @@ def main(words: list[str]) -> int:
         with tempfile.TemporaryDirectory(prefix="crashes-") as folder:
             root = Path(folder)
             Workspace.init(root).close()
-            heard = _Heard()
+            heard = _AcknowledgedWrites()
             for _ in range(ROUNDS_IN_ONE):
                 rounds += 1
                 kills += _killed_round(root, chance, heard, with_server=not asked.without_server)
@@ -69,7 +69,7 @@ def main(words: list[str]) -> int:
     return 1 if faults else 0
 
 
-class _Heard:
+class _AcknowledgedWrites:
     """What the processes have acknowledged before they were killed."""
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class _Heard:
         return found
 
 
-def _killed_round(root: Path, chance: random.Random, heard: _Heard, *, with_server: bool) -> int:
+def _killed_round(root: Path, chance: random.Random, heard: _AcknowledgedWrites, *, with_server: bool) -> int:
     """Let everything work for a while and kill it; return how many processes were killed."""
     seed = str(chance.randrange(10**6))
     over, begun = Event(), Event()
@@ -143,14 +143,16 @@ def _process(*words: str, talks: bool = False) -> Iterator[subprocess.Popen[byte
             process.kill()
 
 
-def _hear_writer(writer: subprocess.Popen[bytes], heard: _Heard, begun: Event) -> None:
+def _hear_writer(writer: subprocess.Popen[bytes], heard: _AcknowledgedWrites, begun: Event) -> None:
     for line in writer.stdout or ():
         if line.endswith(b"\n"):
             begun.set()
             heard.writer_line(line)
 
 
-def _use_server(server: subprocess.Popen[bytes], chance: random.Random, heard: _Heard, begun: Event) -> None:
+def _use_server(
+    server: subprocess.Popen[bytes], chance: random.Random, heard: _AcknowledgedWrites, begun: Event
+) -> None:
     """Write files through the server until it is gone."""
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "crashes", "version": "1"}}
     with suppress(BrokenPipeError):

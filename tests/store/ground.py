@@ -8,12 +8,12 @@ from pathlib import Path
 from objstore.names import STORE_NAME
 from objstore.paths import Tree
 
-__all__ = ["SECRET", "Ground", "nobody"]
+__all__ = ["SECRET", "PathSandbox", "as_unprivileged_user"]
 
 SECRET = b"what lies outside\n"
 
 
-class Ground:
+class PathSandbox:
     """A folder `ws` with files, beside others that must stay out of reach."""
 
     def __init__(self, base: Path) -> None:
@@ -36,14 +36,14 @@ class Ground:
     def read(self, path: str | Path, *, follow: bool = True) -> bytes:
         return self.tree.read(str(path), follow=follow)[1].content
 
-    def spot(self, path: str | Path, *, changing: bool = True) -> str:
+    def resolved(self, path: str | Path, *, changing: bool = True) -> str:
         """Return the canonical path to which a writer would write."""
-        with self.tree.locate(str(path), changing=changing) as spot:
-            return spot.path
+        with self.tree.locate(str(path), changing=changing) as resolved:
+            return resolved.path
 
 
 @contextmanager
-def nobody() -> Iterator[None]:
+def as_unprivileged_user() -> Iterator[None]:
     """Act without the rights of the superuser, whom permissions don't stop."""
     if os.geteuid() != 0:
         yield

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-__all__ = ["Moment", "moments", "overtaken"]
+__all__ = ["InterruptionPoint", "interrupted_at", "interruption_points"]
 
 
-class Moment:
+class InterruptionPoint:
     """Just before a call of the system, and whether it has come to that."""
 
     def __init__(self, step: int) -> None:
@@ -20,18 +20,18 @@ class Moment:
         self.came = False
 
 
-def moments(stride: int = 1) -> Iterator[Moment]:
+def interruption_points(stride: int = 1) -> Iterator[InterruptionPoint]:
     """Yield one moment after the other, until one has not come. AssertionError where not even the first has."""
-    moment = Moment(0)
+    moment = InterruptionPoint(0)
     yield moment
     assert moment.came
     while moment.came:
-        moment = Moment(moment.step + stride)
+        moment = InterruptionPoint(moment.step + stride)
         yield moment
 
 
 @contextmanager
-def overtaken(moment: Moment, act: Callable[[], object]) -> Iterator[None]:
+def interrupted_at(moment: InterruptionPoint, act: Callable[[], object]) -> Iterator[None]:
     """Have `act` done at that moment of what is done inside."""
     left = moment.step
 

@@ -25,7 +25,7 @@ from typing import IO, Any, Final
 from uuid import uuid4
 
 from objstore import Workspace, check_store
-from tests.store.recorder import Recorder, mounted_recorder
+from tests.store.recorder import BlockRecorder, mounted_recorder
 from tests.store.writer import sums
 
 __all__ = ["main"]
@@ -139,7 +139,7 @@ class _Session:
                 self._tally.lost_writes += lost
                 self._check(image, sum(heard <= cut for heard in self._heard))
 
-    def _loaded(self, recorder: Recorder) -> tuple[int, int]:
+    def _loaded(self, recorder: BlockRecorder) -> tuple[int, int]:
         """Let the writer work; return how much the disk was sent before it and, some calls before its end, with it."""
         seed = self._chance.randrange(10**6)
         command = [sys.executable, "-m", "tests.store.writer", str(self._mountpoint / "work"), str(seed), *self._words]
@@ -164,7 +164,7 @@ class _Session:
             raise AssertionError("the writer has ended by itself")
         return begun, ended
 
-    def _listen(self, output: IO[bytes], recorder: Recorder) -> None:
+    def _listen(self, output: IO[bytes], recorder: BlockRecorder) -> None:
         for line in output:
             if line.endswith(b"\n"):
                 # All that was said when the disk had been sent so much was acknowledged by then.

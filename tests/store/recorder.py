@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Final
 
-__all__ = ["Recorder", "mounted_recorder"]
+__all__ = ["BlockRecorder", "mounted_recorder"]
 
 SECTOR: Final = 512
 """Bytes that a disk writes whole or not at all."""
@@ -65,7 +65,7 @@ _PLAIN: Final[dict[int, bytes]] = {
 """Answers that are always the same."""
 
 
-class Recorder:
+class BlockRecorder:
     """What was sent, in order: a write as (offset, bytes), a flush as None."""
 
     def __init__(self, image: Path) -> None:
@@ -122,7 +122,7 @@ class Recorder:
 class _Server:
     """Answers the kernel's requests for one file, which is the root of its file system."""
 
-    def __init__(self, fd: int, recorder: Recorder) -> None:
+    def __init__(self, fd: int, recorder: BlockRecorder) -> None:
         self._fd = fd
         self._recorder = recorder
 
@@ -166,10 +166,10 @@ class _Server:
 
 
 @contextmanager
-def mounted_recorder(image: Path, mountpoint: Path) -> Iterator[Recorder]:
+def mounted_recorder(image: Path, mountpoint: Path) -> Iterator[BlockRecorder]:
     """Give `mountpoint`, an existing file, the bytes of `image`, and remember what is sent to it until the end."""
     libc = ctypes.CDLL(None, use_errno=True)
-    recorder = Recorder(image)
+    recorder = BlockRecorder(image)
     fd = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
     try:
         options = f"fd={fd},rootmode=100600,user_id=0,group_id=0".encode()

@@ -16,9 +16,9 @@ __all__ = [
     "SCENES",
     "SNAPSHOT",
     "TWO_NAMES",
+    "CrashScenario",
     "Files",
     "History",
-    "Scene",
     "change",
     "files",
     "history",
@@ -34,7 +34,7 @@ History: TypeAlias = tuple[tuple[tuple[int, Status], ...], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class CrashScenario:
     """What there is, and what is done."""
 
     name: str
@@ -208,26 +208,30 @@ def _linked(workspace: Workspace) -> None:
     os.link(Path(workspace.root) / TWO_NAMES[0], Path(workspace.root) / TWO_NAMES[1])
 
 
-ONE_FILE: Final = Scene(name="edit", prepare=_edited, act=lambda w: write(w, "a.txt", TEXT.replace(b"0", b"zero")))
-MANY_FILES: Final = Scene(name="call over many files", prepare=_several, act=_all_sorts)
+ONE_FILE: Final = CrashScenario(
+    name="edit", prepare=_edited, act=lambda w: write(w, "a.txt", TEXT.replace(b"0", b"zero"))
+)
+MANY_FILES: Final = CrashScenario(name="call over many files", prepare=_several, act=_all_sorts)
 SCENES: Final = (
-    Scene(name="first call", prepare=_nothing, act=lambda workspace: write(workspace, "a.txt", TEXT)),
+    CrashScenario(name="first call", prepare=_nothing, act=lambda workspace: write(workspace, "a.txt", TEXT)),
     ONE_FILE,
-    Scene(name="change of mode", prepare=_edited, act=lambda w: write(w, "a.txt", TEXT, mode=0o755)),
+    CrashScenario(name="change of mode", prepare=_edited, act=lambda w: write(w, "a.txt", TEXT, mode=0o755)),
     MANY_FILES,
-    Scene(name="reject", prepare=_edited, act=lambda workspace: rejected(workspace, 2)),
-    Scene(name="reject over many files", prepare=_all_sorts_done, act=lambda w: rejected(w, 6, 7, 8, 9, 10)),
-    Scene(name="folder and file", prepare=_folder_and_file, act=_traded),
-    Scene(name="reject of swapped names", prepare=_swapped, act=lambda workspace: rejected(workspace, 1, 2, 3)),
-    Scene(name="undo of that", prepare=_swapped_back, act=lambda workspace: workspace.undo()),
-    Scene(name="reject of a folder for a file", prepare=_in_its_place, act=lambda workspace: rejected(workspace, 1, 2)),
-    Scene(name="restored snapshot", prepare=_disturbed, act=lambda workspace: workspace.restore_snapshot(1)),
-    Scene(name="undo", prepare=_rejected_two, act=lambda workspace: workspace.undo()),
+    CrashScenario(name="reject", prepare=_edited, act=lambda workspace: rejected(workspace, 2)),
+    CrashScenario(name="reject over many files", prepare=_all_sorts_done, act=lambda w: rejected(w, 6, 7, 8, 9, 10)),
+    CrashScenario(name="folder and file", prepare=_folder_and_file, act=_traded),
+    CrashScenario(name="reject of swapped names", prepare=_swapped, act=lambda workspace: rejected(workspace, 1, 2, 3)),
+    CrashScenario(name="undo of that", prepare=_swapped_back, act=lambda workspace: workspace.undo()),
+    CrashScenario(
+        name="reject of a folder for a file", prepare=_in_its_place, act=lambda workspace: rejected(workspace, 1, 2)
+    ),
+    CrashScenario(name="restored snapshot", prepare=_disturbed, act=lambda workspace: workspace.restore_snapshot(1)),
+    CrashScenario(name="undo", prepare=_rejected_two, act=lambda workspace: workspace.undo()),
 )
 
 TWO_NAMES: Final = ("a.txt", "same.txt")
-SNAPSHOT: Final = Scene(name="snapshot", prepare=_strewn, act=_snapshot)
-LOOK: Final = Scene(name="look", prepare=_known, act=_recorded)
-LINKED: Final = Scene(
+SNAPSHOT: Final = CrashScenario(name="snapshot", prepare=_strewn, act=_snapshot)
+LOOK: Final = CrashScenario(name="look", prepare=_known, act=_recorded)
+LINKED: Final = CrashScenario(
     name="file with two names", prepare=_linked, act=lambda w: write(w, "a.txt", TEXT.replace(b"line", b"LINE"))
 )

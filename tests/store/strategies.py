@@ -8,7 +8,7 @@ from objstore.frames import FrameKind
 from objstore.hunks import Hunk
 from objstore.ids import HASH_SIZE, BlobId, RecordId
 from objstore.ranges import Range
-from objstore.records import Decision, Edit, Expiry, Marks, Pin, Record, Snapshot, Void, Written
+from objstore.records import Decision, Edit, Expiry, Marks, Pin, Record, Snapshot, Void, WrittenFile
 from objstore.terms import Action, DocumentId, FileState, Operation, Origin, Seq, Status, Unit
 
 __all__ = [
@@ -107,10 +107,10 @@ def edits(draw: st.DrawFn) -> Edit:
 
 
 @st.composite
-def writtens(draw: st.DrawFn) -> Written:
+def writtens(draw: st.DrawFn) -> WrittenFile:
     """Draw what a decision made of one file."""
     before, after = draw(st.none() | states), draw(st.none() | states)
-    return Written(
+    return WrittenFile(
         document=DocumentId(draw(seqs)),
         path_before=None if before is None else draw(paths),
         before=before,

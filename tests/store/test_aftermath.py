@@ -4,10 +4,10 @@ from typing import Final
 
 import pytest
 
-from objstore.aftermath import Since, sinces_of
+from objstore.aftermath import StepTiming, step_timings
 from objstore.ids import blob_id
 from objstore.terms import FileState
-from objstore.transition import Step
+from objstore.transition import FileStep
 
 SECOND: Final = 1_000_000
 MINUTE: Final = 60 * SECOND
@@ -24,20 +24,20 @@ any_clock = pytest.mark.parametrize("ahead", [-2 * HOUR, 0, 2 * HOUR])
 
 @any_clock
 def test_what_changed_up_to_the_record_was_so_when_it_was_made(ahead: int) -> None:
-    since = Since(TIME, (TIME, TIME - HOUR), ahead, 0)
+    since = StepTiming(TIME, (TIME, TIME - HOUR), ahead, 0)
     assert since.is_behind(TIME + ahead)
     assert not since.is_behind(TIME + ahead + 1)
 
 
 @any_clock
 def test_where_the_clock_was_set_back_what_changed_beside_a_record_before_was_so_too(ahead: int) -> None:
-    since = Since(TIME, (LATER, TIME - HOUR), ahead, 0)
+    since = StepTiming(TIME, (LATER, TIME - HOUR), ahead, 0)
     for apart in (-MINUTE, 0, MINUTE):
         assert since.is_behind(LATER + ahead + apart)
-        assert since.may_have_written(LATER + ahead + apart)
+        assert since.may_be_written_by_step(LATER + ahead + apart)
     for apart in (-MINUTE - 1, MINUTE + 1):
         assert not since.is_behind(LATER + ahead + apart)
-        assert not since.may_have_written(LATER + ahead + apart)
+        assert not since.may_be_written_by_step(LATER + ahead + apart)
 
 
 @any_clock
@@ -54,18 +54,18 @@ def test_where_the_clock_was_set_back_what_changed_beside_a_record_before_was_so
 def test_a_step_was_carried_out_within_a_minute_and_before_files_were_known_to_have_followed(
     ahead: int, followed: int, until: int
 ) -> None:
-    since = Since(TIME, (), ahead, followed)
+    since = StepTiming(TIME, (), ahead, followed)
     assert since.until == until + ahead
-    assert since.may_have_written(until + ahead)
-    assert not since.may_have_written(until + ahead + 1)
+    assert since.may_be_written_by_step(until + ahead)
+    assert not since.may_be_written_by_step(until + ahead + 1)
     at_once = min(until, TIME + SECOND)
-    assert since.is_at_once(at_once + ahead)
-    assert not since.is_at_once(at_once + ahead + 1)
+    assert since.is_soon_after_record(at_once + ahead)
+    assert not since.is_soon_after_record(at_once + ahead + 1)
 
 
 def test_only_a_group_with_steps_has_a_time_and_those_before_it_tell_of_a_clock_set_back() -> None:
-    step = Step(path=b"f", before=None, after=FileState(blob=blob_id(b"f\n"), mode=0o644))
-    found = sinces_of([([], LATER), ([step], TIME), ([], TIME + 1), ([step], LATER + HOUR)], 0, 0)
+    step = FileStep(path=b"f", before=None, after=FileState(blob=blob_id(b"f\n"), mode=0o644))
+    found = step_timings([([], LATER), ([step], TIME), ([], TIME + 1), ([step], LATER + HOUR)], 0, 0)
     assert found.keys() == {TIME, LATER + HOUR}
     assert found[TIME].is_behind(LATER)
     assert not found[LATER + HOUR].is_behind(LATER + HOUR + 1)

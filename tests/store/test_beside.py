@@ -10,7 +10,7 @@ import pytest
 
 from objstore import Workspace, blob_id, check_store
 from objstore.check import repair_store
-from tests.mounts import may_mount, small_disk
+from tests.mounts import can_mount, small_disk
 from tests.store.countdown import CountdownDisk, PowerCut
 from tests.store.scenes import change, write
 
@@ -23,7 +23,7 @@ def root(tmp_path: Path) -> Iterator[Path]:
     """Return a workspace in which another file system is mounted, with a file."""
     root = tmp_path / "ws"
     (root / "disk").mkdir(parents=True)
-    if not may_mount(root / "disk"):
+    if not can_mount(root / "disk"):
         pytest.skip("no disk can be mounted here")
     with small_disk(root / "disk"):
         with Workspace.init(root, CountdownDisk(None)) as workspace:
@@ -142,7 +142,7 @@ def test_where_the_store_itself_is_on_another_disk_nothing_is_left_in_the_worksp
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
         write(workspace, "a", b"before\n")
     scratch = tmp_path / ".cas" / "tmp"
-    if not may_mount(scratch):
+    if not can_mount(scratch):
         pytest.skip("no disk can be mounted here")
     with small_disk(scratch):
         for step in count():

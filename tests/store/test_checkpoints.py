@@ -20,7 +20,7 @@ BLOB = blob_id(b"")
 
 
 def seen(journal: Journal, count: int) -> None:
-    journal.store.index.remember_seen((b"%08d" % i * 10, 0, 0, 0, 0, BLOB) for i in range(count))
+    journal.store.index.store_seen_signatures((b"%08d" % i * 10, 0, 0, 0, 0, BLOB) for i in range(count))
 
 
 def test_a_commit_leaves_it_to_others_to_bring_its_changes_to_their_place(tmp_path: Path) -> None:

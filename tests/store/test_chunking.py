@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from objstore.chunking import CHUNK, MAX_CHUNK, Chunk, Cut, cut
+from objstore.chunking import CHUNK, MAX_CHUNK, Chunk, NewChunk, cut
 from objstore.ids import BlobId, blob_id
 
 NOISE: Final = random.Random(7).randbytes(12 * CHUNK + 12_345)
@@ -33,7 +33,7 @@ class Version:
             self.read.append(chunk.id)
             return held[chunk.id]
 
-        self.cuts: list[Cut] = list(cut(pieces(content), known, head))
+        self.cuts: list[NewChunk] = list(cut(pieces(content), known, head))
         self.chunks = tuple(Chunk(piece.id, len(piece.content)) for piece in self.cuts)
         self.held = {piece.id: piece.content for piece in self.cuts}
         self.new = [piece for piece in self.cuts if piece.id not in held]

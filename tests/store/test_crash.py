@@ -19,7 +19,7 @@ import pytest
 from objstore import Action, CallInfo, CasError, DiskFull, Origin, PermissionRefused, Unit, Workspace
 from objstore.batch import now
 from objstore.bootid import BOOT_ID_SIZE
-from objstore.errors import FileUnseen
+from objstore.errors import FileUninspectable
 from objstore.settings import RetentionLimits
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
 from tests.store.scenes import (
@@ -28,9 +28,9 @@ from tests.store.scenes import (
     ONE_FILE,
     SCENES,
     TWO_NAMES,
+    CrashScenario,
     Files,
     History,
-    Scene,
     change,
     files,
     history,
@@ -47,14 +47,14 @@ APART: Final = min(3, int(os.environ.get("CAS_CRASH_STEPS", "3")))
 class Stage:
     """A scene, played once without failures: where it starts, and what it leads to."""
 
-    scene: Scene
+    scene: CrashScenario
     start: Path
     files: tuple[Files, Files]
     history: tuple[History, History]
     operations: tuple[str, ...]  # what it does to the disk
 
 
-def played(scene: Scene, folder: Path) -> Stage:
+def played(scene: CrashScenario, folder: Path) -> Stage:
     """Return the scene's start and end."""
     start, end = folder / "start", folder / "end"
     start.mkdir(parents=True)
@@ -423,7 +423,7 @@ def test_who_may_not_write_before_a_file_can_be_seen_is_told_why(tmp_path: Path)
         with suppress(CasError, OSError), with_few_files(spare), Workspace.open(root, CountdownDisk(None)) as workspace:
             try:
                 write(workspace, "beside", b"new\n")
-            except FileUnseen as error:
+            except FileUninspectable as error:
                 told.add((error.path, *str(error).split("; ")[:1], "cut off" in str(error)))
     assert told == {(DEEP, "Too many open files", True)}
 

@@ -18,7 +18,7 @@ import pytest
 from objstore import Action, BlobId, CallInfo, CasError, Unit, Workspace, blob_id, check_store
 from objstore.journal import Journal
 from objstore.refcounts import recount
-from objstore.remains import Remains
+from objstore.remains import SegmentScan
 from objstore.settings import RetentionLimits
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
 from tests.store.scenes import files, history, write
@@ -107,7 +107,7 @@ def held(root: Path) -> set[BlobId]:
 
 def stored(root: Path) -> set[BlobId]:
     """Return what can be read of the segments' files, whatever holds it."""
-    with Remains(str(root / ".cas" / "segments")) as remains:
+    with SegmentScan(str(root / ".cas" / "segments")) as remains:
         return set(remains.blobs)
 
 

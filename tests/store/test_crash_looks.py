@@ -10,7 +10,7 @@ import pytest
 
 from objstore import CasError, Operation, Workspace, check_store
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
-from tests.store.scenes import LOOK, SNAPSHOT, Files, Scene, files
+from tests.store.scenes import LOOK, SNAPSHOT, CrashScenario, Files, files
 
 Failure = Callable[[str], BaseException]
 WAYS = pytest.mark.parametrize(
@@ -24,7 +24,7 @@ WAYS = pytest.mark.parametrize(
 )
 
 
-def prepared(scene: Scene, folder: Path) -> Path:
+def prepared(scene: CrashScenario, folder: Path) -> Path:
     """Return a workspace in which the scene can be played."""
     start = folder / "start"
     start.mkdir()
@@ -34,7 +34,7 @@ def prepared(scene: Scene, folder: Path) -> Path:
 
 
 def cut_off(
-    scene: Scene, start: Path, folder: Path, failure: Failure, *, torn: float | None, lasting: bool
+    scene: CrashScenario, start: Path, folder: Path, failure: Failure, *, torn: float | None, lasting: bool
 ) -> Iterator[Path]:
     """Yield a copy of the workspace for each step at which the scene failed; what was not synced is lost in half."""
     for step in count():

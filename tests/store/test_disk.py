@@ -18,7 +18,7 @@ from objstore.disk import Disk, syncing
 from objstore.errors import DiskFailed, DiskFull, PermissionRefused
 from tests.cli.desk import environment
 from tests.store.countdown import CountdownDisk, PowerCut, full_disk, power_cut
-from tests.store.ground import nobody
+from tests.store.ground import as_unprivileged_user
 
 DENYING: Final = """
 import ctypes, errno, os, platform, struct
@@ -109,7 +109,7 @@ def test_what_supplants_a_file_has_its_name_alone(tmp_path: Path, before: bytes 
     disk = CountdownDisk(None)
     folder = os.open(tmp_path, os.O_RDONLY)
     try:
-        disk.supplant(folder, disk.stage(folder, b"new\n", None, 0o600, "name"), folder, "name")
+        disk.replace_derived(folder, disk.stage(folder, b"new\n", None, 0o600, "name"), folder, "name")
     finally:
         os.close(folder)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"name": b"new\n"}
@@ -283,7 +283,7 @@ def test_what_the_system_refuses_is_said_as_what_it_is_and_leaves_nothing_behind
         lambda: disk.make_directory(folder, "e"),
     )
     tmp_path.chmod(0o500)
-    with nobody():
+    with as_unprivileged_user():
         for act in forbidden:
             with pytest.raises(PermissionRefused):
                 act()
@@ -334,7 +334,7 @@ def test_a_staged_file_gets_the_owner_of_what_it_is_to_replace_where_that_may_be
     like = (tmp_path / "old").stat()
     staged = os.stat(Disk().stage(folder, b"new", like, 0o600, "old"), dir_fd=folder)
     assert (staged.st_uid, staged.st_gid) == (like.st_uid, like.st_gid)
-    with nobody():
+    with as_unprivileged_user():
         own = os.geteuid()
         staged = os.stat(Disk().stage(folder, b"new", Path("/").stat(), 0o600, "old"), dir_fd=folder)
     os.close(folder)
@@ -351,7 +351,7 @@ def test_a_staged_file_keeps_the_group_where_its_owner_cannot_be_given(tmp_path:
     groups = os.getgroups()
     os.setgroups([1234])
     try:
-        with nobody():
+        with as_unprivileged_user():
             name = Disk().stage(folder, b"new", like, 0o664, "old")
     finally:
         os.setgroups(groups)

@@ -24,7 +24,7 @@ from objstore import (
 )
 from objstore.journal import Journal
 from objstore.retention import ExpiryPlan, expire, plan_expiry
-from objstore.sweep import SweepPlan, plan_sweep, sweep
+from objstore.sweep import CompactionPlan, plan_compaction, sweep
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk
 from tests.store.scenes import change, files, rejected, write
 from tests.store.tables import rebuilt_tables, tables
@@ -39,11 +39,11 @@ class OverlookedDisk(CountdownDisk):
     def __init__(self, look: Callable[[], object]) -> None:
         super().__init__(None)
         self._look = look
-        self.is_failing = False
+        self.has_conflict = False
 
     def sync(self, fd: int, name: str) -> None:
-        if self.is_failing:
-            self.is_failing = False
+        if self.has_conflict:
+            self.has_conflict = False
             self._look()
             raise DiskFailed(name, "Input/output error")
         super().sync(fd, name)
@@ -84,7 +84,7 @@ class ToldDisk(CountdownDisk):
     def __init__(self) -> None:
         super().__init__(None)
         self.asked: list[str] = []
-        self.is_failing = False
+        self.has_conflict = False
 
     def truncate(self, fd: int, size: int, name: str) -> None:
         self.asked.append(f"truncate to {size}")
@@ -92,8 +92,8 @@ class ToldDisk(CountdownDisk):
 
     def sync(self, fd: int, name: str) -> None:
         self.asked.append("sync")
-        if self.is_failing:
-            self.is_failing = False
+        if self.has_conflict:
+            self.has_conflict = False
             raise DiskFailed(name, "Input/output error")
         super().sync(fd, name)
 
@@ -102,7 +102,7 @@ def test_the_cut_of_what_could_not_be_synced_is_synced_before_it_counts_as_one(r
     size = (root / ".cas" / "segments" / "00000001.seg").stat().st_size
     disk = ToldDisk()
     with Workspace.open(root, disk) as workspace:
-        disk.is_failing = True
+        disk.has_conflict = True
         with pytest.raises(DiskFailed):
             write(workspace, "a.txt", b"two\n")
     assert disk.asked == ["sync", f"truncate to {size}", "sync"]
@@ -165,7 +165,7 @@ def test_who_opens_the_store_again_finishes_what_could_not_be_said_to_hold(root:
 def test_no_mark_is_set_to_what_may_not_be_durable(root: Path) -> None:
     disk = CountdownDisk(None)
     with closing(Journal(str(root), disk)) as journal:
-        journal.make_anew(index=False, mark=True)
+        journal.recreate(index=False, mark=True)
     assert disk.done[-3:] == ["overwrite", "sync", "overwrite"]  # the last group once more, and only then the mark
 
 
@@ -225,7 +225,7 @@ def test_who_had_read_what_was_cut_off_forgets_it(root: Path, longer: bytes) -> 
         disk = OverlookedDisk(lambda: seen.extend(blobs(reader)))
         seen: list[bytes] = []
         with Workspace.open(root, disk) as writer:
-            disk.is_failing = True
+            disk.has_conflict = True
             with pytest.raises(DiskFailed):
                 write(writer, "a.txt", b"two\n")
             assert seen[-1] == b"two\n"
@@ -240,7 +240,7 @@ def test_a_third_process_trusts_no_index_that_knows_what_was_cut_off(root: Path)
     with Workspace.open(root, CountdownDisk(None)) as third, Workspace.open(root, CountdownDisk(None)) as reader:
         disk = OverlookedDisk(reader.edits)
         with Workspace.open(root, disk) as writer:
-            disk.is_failing = True
+            disk.has_conflict = True
             with pytest.raises(DiskFailed):
                 write(writer, "a.txt", b"two\n")
         write(third, "a.txt", b"TWO\n")
@@ -259,10 +259,10 @@ def test_a_sweep_takes_nothing_that_was_let_go_by_what_was_cut_off(root: Path, m
         number = workspace.take_snapshot(who="somebody").view.number
     (root / "seen").unlink()
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        plans: list[SweepPlan] = []
-        disk = OverlookedDisk(lambda: plans.append(plan_sweep(journal, all_segments=True)))
+        plans: list[CompactionPlan] = []
+        disk = OverlookedDisk(lambda: plans.append(plan_compaction(journal, all_segments=True)))
         with Workspace.open(root, disk) as workspace:
-            disk.is_failing = True
+            disk.has_conflict = True
             with pytest.raises(DiskFailed):
                 workspace.delete_snapshots([number], who="somebody")
         assert blob_id(only) in plans[0].dropped
@@ -270,7 +270,7 @@ def test_a_sweep_takes_nothing_that_was_let_go_by_what_was_cut_off(root: Path, m
             for name in meanwhile:
                 write(workspace, name, b"written in its place\n" * 30)
         assert not sweep(journal, plans[0]).is_done
-        assert sweep(journal, plan_sweep(journal, all_segments=True)).is_done
+        assert sweep(journal, plan_compaction(journal, all_segments=True)).is_done
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         assert workspace.blob(blob_id(only)) == only
     assert_sound(root)
@@ -296,7 +296,7 @@ def test_nothing_expires_that_was_decided_by_what_was_cut_off_though_another_has
 
         disk = OverlookedDisk(plan)
         with Workspace.open(root, disk) as workspace:
-            disk.is_failing = True
+            disk.has_conflict = True
             with pytest.raises(DiskFailed):
                 decide(workspace, 1)
         assert plans[0].edit_count == 1

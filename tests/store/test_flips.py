@@ -34,7 +34,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
             write(workspace, "a.txt", b"".join(b"line %d %d\n" % (i, at * (i == at % 40)) for i in range(50)))
         write(workspace, "b.txt", b"b\n")
         rejected(workspace, EDITS)
-        workspace.keep_documents()
+        workspace.cache_documents()
         workspace.take_snapshot(who="somebody")
     with Workspace.open(root) as workspace:
         return root, told(workspace), files(root)

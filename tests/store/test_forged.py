@@ -26,7 +26,7 @@ from objstore import (
 )
 from objstore.bundle import bundle_pieces
 from objstore.canonical import unpack
-from objstore.check import Part
+from objstore.check import StorePart
 from objstore.chunking import MAX_CHUNK, Chunk
 from objstore.codec import MAX_DEPTH, Base, at_depth, encode_blob, encode_chunks
 from objstore.frames import SEGMENT_HEADER_SIZE, FrameKind, SegmentHeader
@@ -97,7 +97,7 @@ def test_a_forged_blob_is_never_given_is_told_of_and_is_not_salvaged(
             with pytest.raises((BlobDamaged, BlobMissing)):
                 b"".join(workspace.pieces(name))
     report = check_store(str(root))
-    assert {fault.part for fault in report.faults} == {Part.BLOBS}
+    assert {fault.part for fault in report.faults} == {StorePart.BLOBS}
     assert any(CLAIMED.hex() in fault.what for fault in report.faults)
     salvage = salvage_store(str(root), str(tmp_path / "new"))
     assert CLAIMED in {lost.id for lost in salvage.lost_blobs}
@@ -113,7 +113,7 @@ def forge(root: Path, *payloads: bytes) -> None:
 def blob_faults(root: Path, *, quick: bool = False) -> str:
     """Return what fsck finds; that has to be in blobs alone."""
     report = check_store(str(root), quick=quick)
-    assert {fault.part for fault in report.faults} <= {Part.BLOBS}
+    assert {fault.part for fault in report.faults} <= {StorePart.BLOBS}
     return "\n".join(fault.what for fault in report.faults)
 
 
@@ -214,7 +214,7 @@ def test_a_record_with_a_name_that_is_no_text_is_damage_and_the_rest_is_salvaged
     with pytest.raises(StoreDamaged, match="a field's name is no text"):
         Workspace.open(root, CountdownDisk(None))
     (fault,) = check_store(str(root)).faults
-    assert fault.part is Part.SEGMENTS
+    assert fault.part is StorePart.SEGMENTS
     assert "a field's name is no text" in fault.what
     salvage = salvage_store(str(root), None)
     assert (len(salvage.blobs), len(salvage.journal), salvage.lost_blobs) == (1, 1, ())
@@ -244,12 +244,12 @@ def test_a_number_that_the_journal_has_not_come_to_is_damage_and_takes_no_memory
     with pytest.raises(StoreDamaged, match="number"):
         Workspace.open(root, CountdownDisk(None))
     for quick in (False, True):
-        (fault,) = (fault for fault in check_store(str(root), quick=quick).faults if fault.part is Part.RECORDS)
+        (fault,) = (fault for fault in check_store(str(root), quick=quick).faults if fault.part is StorePart.RECORDS)
         assert "number" in fault.what
     with pytest.raises(BundleRefused, match="number"):
         import_bundle(str(tmp_path / "bundle"), str(tmp_path / "there"))
     salvage = salvage_store(str(root), str(tmp_path / "new"))
-    assert (len(salvage.journal), len(salvage.beyond)) == (1, 1)
+    assert (len(salvage.journal), len(salvage.unchained)) == (1, 1)
     assert [lost.snapshots for lost in salvage.lost_blobs] == ([(1 << 40,)] if kind == "snapshot" else [])
     assert check_store(str(tmp_path / "new")).faults == ()
 

@@ -12,7 +12,7 @@ from objstore import CasError, Workspace, check_store
 from objstore.errors import StoreLinked, StorePlaceTaken
 from objstore.founding import create_workspace
 from tests.store.countdown import CountdownDisk, PowerCut, UnsyncedDisk, broken_disk, full_disk, power_cut
-from tests.store.overtaking import moments, overtaken
+from tests.store.overtaking import interrupted_at, interruption_points
 from tests.store.scenes import write
 
 
@@ -183,7 +183,7 @@ def test_a_link_to_a_store_is_named_and_left_as_it_is(tmp_path: Path) -> None:
 
 
 def test_of_two_that_make_a_store_at_once_neither_takes_anything_from_the_other(tmp_path: Path) -> None:
-    for moment in moments():
+    for moment in interruption_points():
         root = tmp_path / str(moment.step)
         root.mkdir()
         emptied_by_a_shell(root / ".cas")
@@ -192,7 +192,7 @@ def test_of_two_that_make_a_store_at_once_neither_takes_anything_from_the_other(
             with Workspace.init(root, UnsyncedDisk()) as workspace:
                 write(workspace, "a.txt", b"theirs\n")
 
-        with overtaken(moment, other):
+        with interrupted_at(moment, other):
             create_workspace(str(root), UnsyncedDisk())
         assert [path.name for path in root.glob(".cas*")] == [".cas"]
         assert (root / ".cas" / ".gitignore").read_bytes() == b"*\n"
@@ -202,11 +202,11 @@ def test_of_two_that_make_a_store_at_once_neither_takes_anything_from_the_other(
 
 
 def test_what_comes_into_the_folder_meanwhile_stays(tmp_path: Path) -> None:
-    for moment in moments():
+    for moment in interruption_points():
         root = tmp_path / str(moment.step)
         root.mkdir()
         emptied_by_a_shell(root / ".cas")
-        with overtaken(moment, (root / ".cas" / "mine").touch), suppress(StorePlaceTaken):
+        with interrupted_at(moment, (root / ".cas" / "mine").touch), suppress(StorePlaceTaken):
             create_workspace(str(root), UnsyncedDisk())
         assert (root / ".cas" / "mine").exists() or not moment.came
         assert [path.name for path in root.glob(".cas*")] == [".cas"]

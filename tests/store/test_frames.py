@@ -28,7 +28,7 @@ from objstore.frames import (
     raw_frames,
     read_frame,
     scan_windows,
-    told_frames,
+    unverified_frames,
 )
 from tests.store import strategies as draw
 from tests.store.scans import scan
@@ -243,7 +243,7 @@ def test_raw_frames_end_where_the_last_whole_group_is_said_to(size: int) -> None
 def test_a_frame_that_no_writer_begins_so_is_told_as_a_gap_though_no_checksum_is_looked_at(at: int, byte: int) -> None:
     content = bytearray(framed([(FrameKind.BLOB, b"alone")]))
     content[at] = byte
-    told = list(told_frames(lambda at, size: bytes(content[at : at + size]), 0, len(content)))
+    told = list(unverified_frames(lambda at, size: bytes(content[at : at + size]), 0, len(content)))
     assert [frame for frames, _ in told for frame in frames] == []
     assert [gap.offset for _, gap in told if gap is not None] == [0]
 

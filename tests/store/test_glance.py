@@ -11,29 +11,41 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from objstore.facts import FACTS, FACTS_SIZE, Facts, FolderKey, Glimpse, pack_facts, unpack_facts
+from objstore.facts import (
+    SIGNATURE_SIZE,
+    FolderKey,
+    FolderSignature,
+    StatSignature,
+    pack_signatures,
+    read_signature_fields,
+    unpack_signatures,
+)
 from objstore.glance import changed_folders, key_of
 from objstore.lstats import is_single, lstats_from
 
 TIMES = st.integers(-(1 << 63), (1 << 63) - 1)
 WORDS = st.integers(0, (1 << 64) - 1)
-SEEN = st.lists(st.tuples(TIMES, TIMES, WORDS, WORDS, st.integers(0, (1 << 16) - 1)).map(Facts._make), max_size=20)
+SEEN = st.lists(
+    st.tuples(TIMES, TIMES, WORDS, WORDS, st.integers(0, (1 << 16) - 1)).map(StatSignature._make), max_size=20
+)
 
 
 @given(SEEN)
-def test_packed_facts_are_the_facts(facts: list[Facts]) -> None:
-    packed = pack_facts(facts)
-    assert len(packed) == FACTS_SIZE * len(facts)
-    assert list(unpack_facts(packed)) == facts
+def test_packed_facts_are_the_facts(facts: list[StatSignature]) -> None:
+    packed = pack_signatures(facts)
+    assert len(packed) == SIGNATURE_SIZE * len(facts)
+    assert list(unpack_signatures(packed)) == facts
 
 
 @given(SEEN, SEEN)
-def test_facts_are_packed_alike_only_if_they_are_the_same(some: list[Facts], others: list[Facts]) -> None:
-    assert (pack_facts(some) == pack_facts(others)) == (some == others)
+def test_facts_are_packed_alike_only_if_they_are_the_same(
+    some: list[StatSignature], others: list[StatSignature]
+) -> None:
+    assert (pack_signatures(some) == pack_signatures(others)) == (some == others)
 
 
 def one_by_one(folder: int, names: Sequence[bytes]) -> bytes:
-    return pack_facts(list(map(FACTS, map(partial(os.lstat, dir_fd=folder), names))))
+    return pack_signatures(list(map(read_signature_fields, map(partial(os.lstat, dir_fd=folder), names))))
 
 
 def names_in(folder: Path) -> list[bytes]:
@@ -104,7 +116,7 @@ def test_every_change_to_one_of_many_files_is_seen(tmp_path: Path) -> None:
             (folder / f"f{number}").touch()
     root = os.open(tmp_path, os.O_RDONLY)
     try:
-        known = [glimpse_of(folder) for folder in folders]
+        known = [folder_signature_of(folder) for folder in folders]
         assert changed_folders(root, known) == []
         last = [folder / "f299" for folder in folders]
         last[1].write_bytes(b"x")
@@ -120,19 +132,19 @@ def test_every_change_to_one_of_many_files_is_seen(tmp_path: Path) -> None:
         folders[9].symlink_to("behind")
         os.link(last[10], tmp_path / "second name")  # its own change of times shows it
         assert sorted(changed_folders(root, known)) == sorted(f"d{number}".encode() for number in range(1, 11))
-        without_keys = [glimpse._replace(key=None) for glimpse in known]
+        without_keys = [folder_signature._replace(key=None) for folder_signature in known]
         # Of the folder itself nothing is asked then, but that it is one.
         assert set(changed_folders(root, known)) - set(changed_folders(root, without_keys)) == {b"d5"}
     finally:
         os.close(root)
 
 
-def glimpse_of(folder: Path) -> Glimpse:
+def folder_signature_of(folder: Path) -> FolderSignature:
     fd = os.open(folder, os.O_RDONLY)
     try:
         names = names_in(folder)
         key: FolderKey = key_of(os.fstat(fd))
-        return Glimpse(os.fsencode(folder.name), key, b"\0".join(names), one_by_one(fd, names))
+        return FolderSignature(os.fsencode(folder.name), key, b"\0".join(names), one_by_one(fd, names))
     finally:
         os.close(fd)
 

@@ -40,8 +40,8 @@ from objstore.frames import FrameKind
 from objstore.hunks import Hunk
 from objstore.ids import RecordId, record_id
 from objstore.index import NAMELESS, Index
-from objstore.indexrows import read_reasons
-from objstore.intake import Intake
+from objstore.indexrows import decode_reasons
+from objstore.intake import LogIngest
 from objstore.journal import Journal
 from objstore.ranges import ranges_of
 from objstore.recordcodec import encode_record
@@ -53,7 +53,7 @@ from objstore.terms import DocumentId, FileState, Operation, Seq
 from objstore.trees import FOLDER, TreeEntry, encode_tree
 from objstore.values import replace
 from tests.store.countdown import CountdownDisk, broken_disk
-from tests.store.overtaking import moments, overtaken
+from tests.store.overtaking import interrupted_at, interruption_points
 from tests.store.scenes import rejected, write
 from tests.store.tables import Tables, counted_refs, rebuilt_tables, records_of, tables
 
@@ -160,7 +160,7 @@ def test_an_index_goes_with_its_store_and_does_not_wait_for_the_collector(root: 
         with Workspace.open(root) as workspace:
             write(workspace, "a.txt", b"anew\n")
         del workspace
-        assert not [held for held in gc.get_objects() if isinstance(held, (Index, Intake, RefCounts))]
+        assert not [held for held in gc.get_objects() if isinstance(held, (Index, LogIngest, RefCounts))]
     finally:
         gc.enable()
 
@@ -259,7 +259,7 @@ def test_whatever_happens_to_the_index_it_is_made_anew(root: Path, mishap: Calla
 def test_wherever_making_it_anew_is_cut_off_the_next_process_has_it(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("objstore.index._ROOMY_KIB", 20)  # so that much of it is written before it is done
+    monkeypatch.setattr("objstore.index._LARGE_CACHE_KIB", 20)  # so that much of it is written before it is done
     cuts: list[Path] = []
     statements = itertools.count()
 
@@ -271,7 +271,7 @@ def test_wherever_making_it_anew_is_cut_off_the_next_process_has_it(
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         with journal.store.index.changing() as db:
             db.set_trace_callback(cut)
-        journal.store.index.make_anew()
+        journal.store.index.recreate()
         db.set_trace_callback(None)
     wanted = rebuilt_tables(root / ".cas")
     assert len(cuts) > 5
@@ -288,7 +288,7 @@ from objstore.journal import Journal
 journal = Journal(sys.argv[1], Disk())
 print("begun", flush=True)
 while True:
-    journal.make_anew(index=True, mark=False)
+    journal.recreate(index=True, mark=False)
 """
 
 
@@ -321,7 +321,7 @@ def test_it_is_read_anew_while_others_write(root: Path) -> None:
                 asked, end = reader.edits(), journal.store.end
                 assert beside is not None
                 assert beside.end < end
-                journal.store.index.make_anew(beside)
+                journal.store.index.recreate(beside)
                 assert journal.store.end == end  # nobody sees it behind what it knew
                 assert reader.edits() == asked
         assert tables(index_path(root)) == rebuilt_tables(root / ".cas")
@@ -347,7 +347,7 @@ def test_what_was_written_anew_since_it_was_read_is_read_again(root: Path) -> No
         assert (root / ".cas" / "segments" / "00000001.1.seg").exists()
         assert beside is not None
         with journal.writing():
-            journal.store.index.make_anew(beside)
+            journal.store.index.recreate(beside)
         assert tables(index_path(root)) == rebuilt_tables(root / ".cas")
 
 
@@ -375,7 +375,7 @@ def test_a_question_under_way_does_not_keep_it_from_being_made_anew(root: Path) 
         with closing(Journal(str(root), CountdownDisk(None))) as other:
             asking = other.store.index.rows("blobs")
             first = next(asking)
-            journal.make_anew(index=True, mark=False)
+            journal.recreate(index=True, mark=False)
             assert first not in list(asking)
         assert tables(index_path(root)) == rebuilt_tables(root / ".cas")
 
@@ -514,14 +514,14 @@ def test_what_comes_into_a_segment_before_the_next_begins_is_taken_in(
             else:
                 forger.append(encode_record(create(4), forger.last))
 
-    for moment in moments():
+    for moment in interruption_points():
         folder = tmp_path / str(moment.step)
         folder.mkdir()
         with closing(Forger(folder)) as forger, closing(Log(str(forger.store / "segments"), Disk())) as log:
             forger.append(encode_record(create(1), None))
             with closing(Index(str(folder / "index"), log)) as index:
                 forger.append(encode_record(create(2), forger.last))
-                with overtaken(moment, partial(go_on, forger)):
+                with interrupted_at(moment, partial(go_on, forger)):
                     index.catch_up()
                 if not moment.came:
                     go_on(forger)
@@ -635,7 +635,7 @@ def test_an_undo_and_a_redo_that_name_only_what_changed_give_back_every_reason(f
         forger.index(tmp_path)
         with closing(sqlite3.connect(tmp_path / "index")) as db:
             rows = db.execute("SELECT units, reasons FROM edits ORDER BY seq").fetchall()
-        found.append([read_reasons(reasons, len(units))[0] for units, reasons in rows])
+        found.append([decode_reasons(reasons, len(units))[0] for units, reasons in rows])
     back, again = ["first", ""], ["second", "second"]
     assert found == [[""], ["", ""], back, again, back, again, back]
 
@@ -647,7 +647,7 @@ def test_an_undo_of_a_decision_that_there_is_not_gives_what_it_names_its_status(
     forger.index(tmp_path)
     with closing(sqlite3.connect(tmp_path / "index")) as db:
         ((units, reasons),) = db.execute("SELECT units, reasons FROM edits").fetchall()
-    assert (units, read_reasons(reasons, 1)) == ("a", ("after all",))
+    assert (units, decode_reasons(reasons, 1)) == ("a", ("after all",))
 
 
 def test_a_void_of_an_undo_gives_each_hunk_its_own_status_in_whatever_order_the_undo_came_by_them(

@@ -25,7 +25,7 @@ from objstore import (
     check_store,
     repair_store,
 )
-from objstore.check import Part
+from objstore.check import StorePart
 from objstore.errors import IndexUnusable
 from objstore.indexfile import COMPARED, SCHEMA, UNHELD, IndexErrors
 from objstore.settings import RetentionLimits
@@ -426,7 +426,7 @@ def test_a_value_that_can_not_be_is_a_fault_of_the_index_and_repaired(reviewed: 
     for value in ("'text'", "NULL", "-1"):
         is_changed = rewrite(reviewed, table, column, value)
         report = check_store(str(reviewed))
-        assert {fault.part for fault in report.faults} <= {Part.INDEX, Part.REFCOUNTS}
+        assert {fault.part for fault in report.faults} <= {StorePart.INDEX, StorePart.REFCOUNTS}
         # Where the index stands in the log is looked at by whoever opens it, who may make it anew.
         assert table in {"position", "generations"} or bool(report.faults) is is_changed, value
         assert repair_store(report).faults == ()
@@ -474,7 +474,7 @@ def test_a_second_frame_that_is_noted_of_no_stored_blob_is_a_fault(reviewed: Pat
         db.execute("INSERT INTO doubled VALUES (zeroblob(32))")
         db.commit()
     report = check_store(str(reviewed))
-    assert [fault.part for fault in report.faults] == [Part.INDEX]
+    assert [fault.part for fault in report.faults] == [StorePart.INDEX]
     assert repair_store(report).faults == ()
 
 
@@ -514,7 +514,7 @@ def test_fsck_holds_every_secondary_index_against_its_table(reviewed: Path, inde
                 db.commit()
             rows = db.execute(f"SELECT count(*) FROM {table} NOT INDEXED WHERE {condition or 1}").fetchone()[0]  # noqa: S608 - of the schema
     report = check_store(str(reviewed))
-    assert [fault.part for fault in report.faults] == [Part.INDEX] * bool(rows)
+    assert [fault.part for fault in report.faults] == [StorePart.INDEX] * bool(rows)
     assert repair_store(report).faults == ()
 
 

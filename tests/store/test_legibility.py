@@ -11,7 +11,7 @@ from objstore.disk import Disk
 from objstore.errors import BlobMissing
 from objstore.ids import BlobId, blob_id
 from objstore.journal import Journal
-from objstore.legibility import LostPart, lost_parts, naming
+from objstore.legibility import UnreadablePart, naming, unreadable_parts
 from objstore.records import Snapshot
 from objstore.trees import FOLDER, TreeEntry, encode_tree
 
@@ -43,13 +43,13 @@ def test_however_many_ways_lead_to_what_is_lost_each_folder_is_read_once() -> No
         return trees.get(name)
 
     records = [snapshot(1, blob_id(levels[-1][0])), snapshot(2, blob_id(levels[0][1])), snapshot(3, blob_id(b"none"))]
-    parts = lost_parts(records, trees, reading)
-    assert parts == {LOST: LostPart((1, 2), is_tree=True), blob_id(b"none"): LostPart((3,), is_tree=True)}
+    parts = unreadable_parts(records, trees, reading)
+    assert parts == {LOST: UnreadablePart((1, 2), is_tree=True), blob_id(b"none"): UnreadablePart((3,), is_tree=True)}
 
 
 def test_the_snapshots_that_hold_what_is_lost_are_named_in_ascending_order() -> None:
     numbers = [64, 1, 32, 2, 8, 16, 4]
-    (part,) = lost_parts([snapshot(number, LOST) for number in numbers], (), lambda _: None).values()
+    (part,) = unreadable_parts([snapshot(number, LOST) for number in numbers], (), lambda _: None).values()
     assert all(before < after for before, after in pairwise(part.snapshots))
     assert set(part.snapshots) == set(numbers)
 

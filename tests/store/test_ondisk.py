@@ -20,8 +20,8 @@ def test_a_likely_blob_is_believed_only_where_the_bytes_are_its_own(
 ) -> None:
     (tmp_path / "a").write_bytes(b"what stands there")
     tree = Tree(tmp_path)
-    with tree.locate("a") as spot:
-        found = state_at(spot, blob_id(likely), likely if at_hand else None)
+    with tree.locate("a") as resolved:
+        found = state_at(resolved, blob_id(likely), likely if at_hand else None)
     tree.close()
     assert found is not None
     assert found[0].blob == blob_id(b"what stands there")

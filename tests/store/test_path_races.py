@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 
 from objstore.errors import FileChanged, PathError
 from objstore.paths import look_at, real_path
-from tests.store.ground import Ground
+from tests.store.ground import PathSandbox
 
 
 @contextmanager
@@ -43,10 +43,10 @@ def taking_turns() -> Iterator[None]:
 ROUNDS = 2000
 
 
-def trading(ground: Ground) -> Callable[[], None]:
+def trading(sandbox: PathSandbox) -> Callable[[], None]:
     """Return what puts a link that leads out in the place of a folder, and the folder back."""
-    ground.link("link", "../elsewhere")
-    folder, link, parked = ground.ws / "folder", ground.ws / "link", ground.ws / "parked"
+    sandbox.link("link", "../elsewhere")
+    folder, link, parked = sandbox.ws / "folder", sandbox.ws / "link", sandbox.ws / "parked"
 
     def swap() -> None:
         folder.rename(parked)
@@ -57,35 +57,35 @@ def trading(ground: Ground) -> Callable[[], None]:
     return swap
 
 
-def test_a_folder_swapped_for_a_link_between_check_and_use_leads_nowhere(ground: Ground) -> None:
-    (ground.ws / "folder" / "a.txt").write_bytes(b"inside\n")
+def test_a_folder_swapped_for_a_link_between_check_and_use_leads_nowhere(sandbox: PathSandbox) -> None:
+    (sandbox.ws / "folder" / "a.txt").write_bytes(b"inside\n")
     outcomes = set()
-    with meanwhile(trading(ground)):
+    with meanwhile(trading(sandbox)):
         for _ in range(ROUNDS):
             try:
-                outcomes.add(ground.read("folder/a.txt"))
+                outcomes.add(sandbox.read("folder/a.txt"))
             except PathError as error:
                 outcomes.add(type(error).__name__.encode())
-            with suppress(PathError), ground.tree.locate("folder/a.txt", changing=True) as spot:
-                found = look_at(spot)
+            with suppress(PathError), sandbox.tree.locate("folder/a.txt", changing=True) as resolved:
+                found = look_at(resolved)
                 assert found is None or found.st_size == len(b"inside\n")
     assert outcomes <= {b"inside\n", b"PathOutside", b"FileMissing", b"PathInvalid", b"FileChanged"}
 
 
-def test_where_a_path_leads_is_told_or_refused_while_links_come_and_go(ground: Ground) -> None:
+def test_where_a_path_leads_is_told_or_refused_while_links_come_and_go(sandbox: PathSandbox) -> None:
     outcomes = set()
-    with taking_turns(), meanwhile(trading(ground)):
+    with taking_turns(), meanwhile(trading(sandbox)):
         for _ in range(2 * ROUNDS):
             try:
-                outcomes.add(real_path(f"{ground.ws}/folder/a.txt"))
+                outcomes.add(real_path(f"{sandbox.ws}/folder/a.txt"))
             except FileChanged:
                 outcomes.add("")
-    assert outcomes <= {f"{ground.ws}/folder/a.txt", f"{ground.ws.parent}/elsewhere/a.txt", ""}
+    assert outcomes <= {f"{sandbox.ws}/folder/a.txt", f"{sandbox.ws.parent}/elsewhere/a.txt", ""}
 
 
-def test_a_file_swapped_for_a_link_between_check_and_use_leads_nowhere(ground: Ground) -> None:
-    ground.link("link", "../a.txt")
-    file, link, parked = ground.ws / "a.txt", ground.ws / "link", ground.ws / "parked"
+def test_a_file_swapped_for_a_link_between_check_and_use_leads_nowhere(sandbox: PathSandbox) -> None:
+    sandbox.link("link", "../a.txt")
+    file, link, parked = sandbox.ws / "a.txt", sandbox.ws / "link", sandbox.ws / "parked"
 
     def swap() -> None:
         file.rename(parked)
@@ -96,29 +96,29 @@ def test_a_file_swapped_for_a_link_between_check_and_use_leads_nowhere(ground: G
     with meanwhile(swap):
         for follow in (True, False) * (ROUNDS // 2):
             with suppress(PathError):
-                assert ground.read("a.txt", follow=follow) == b"a\n"
+                assert sandbox.read("a.txt", follow=follow) == b"a\n"
 
 
-def test_a_file_that_is_replaced_while_it_is_read_is_the_old_or_the_new_one(ground: Ground) -> None:
+def test_a_file_that_is_replaced_while_it_is_read_is_the_old_or_the_new_one(sandbox: PathSandbox) -> None:
     versions = [bytes([letter]) * 300_000 for letter in b"xy"]
-    (ground.ws / "big").write_bytes(versions[0])
+    (sandbox.ws / "big").write_bytes(versions[0])
     turn = iter(range(10**9))
 
     def replace() -> None:
-        (ground.ws / "new").write_bytes(versions[next(turn) % 2])
-        (ground.ws / "new").rename(ground.ws / "big")
+        (sandbox.ws / "new").write_bytes(versions[next(turn) % 2])
+        (sandbox.ws / "new").rename(sandbox.ws / "big")
 
     with meanwhile(replace):
         for _ in range(ROUNDS // 10):
-            assert ground.read("big") in versions
+            assert sandbox.read("big") in versions
 
 
-def test_a_file_that_grows_while_it_is_read_is_never_a_mixture(ground: Ground) -> None:
+def test_a_file_that_grows_while_it_is_read_is_never_a_mixture(sandbox: PathSandbox) -> None:
     # Linux shows what is appended across the edge of a page in two steps, and then a half of it is what the
     # file was: only a line that no edge cuts is there whole or not at all.
     line = b"0123456789abcde\n"
     assert mmap.PAGESIZE % len(line) == 0
-    path = ground.ws / "log"
+    path = sandbox.ws / "log"
     path.write_bytes(b"")
 
     def grow() -> None:
@@ -128,5 +128,5 @@ def test_a_file_that_grows_while_it_is_read_is_never_a_mixture(ground: Ground) -
     with meanwhile(grow):
         for _ in range(ROUNDS // 4):
             with suppress(PathError):
-                content = ground.read("log")
+                content = sandbox.read("log")
                 assert content == line * (len(content) // len(line))

@@ -29,7 +29,7 @@ from objstore.files import Files
 from objstore.names import STORE_NAME, is_store
 from objstore.paths import Tree, look_at, real_path
 from objstore.views import DirectoryEntry
-from tests.store.ground import SECRET, Ground, nobody
+from tests.store.ground import SECRET, PathSandbox, as_unprivileged_user
 
 # ---- inside
 
@@ -48,89 +48,91 @@ from tests.store.ground import SECRET, Ground, nobody
         "{base}/elsewhere/../ws/a.txt",
     ],
 )
-def test_every_spelling_of_a_path_inside_is_one_path(ground: Ground, path: str) -> None:
-    spelt = path.format(ws=ground.ws, base=ground.base)
-    assert ground.read(spelt) == b"a\n"
-    assert ground.tree.read(spelt)[0] == "a.txt"
-    assert ground.spot(spelt) == "a.txt"
+def test_every_spelling_of_a_path_inside_is_one_path(sandbox: PathSandbox, path: str) -> None:
+    spelt = path.format(ws=sandbox.ws, base=sandbox.base)
+    assert sandbox.read(spelt) == b"a\n"
+    assert sandbox.tree.read(spelt)[0] == "a.txt"
+    assert sandbox.resolved(spelt) == "a.txt"
 
 
 @pytest.mark.parametrize("end", ["", "/", "//", "/."])
-def test_a_link_to_the_folder_is_a_spelling_of_it_and_one_to_anything_else_is_none(ground: Ground, end: str) -> None:
-    (ground.base / "link").symlink_to("ws")
-    (ground.base / "second").symlink_to(ground.base / "link")
+def test_a_link_to_the_folder_is_a_spelling_of_it_and_one_to_anything_else_is_none(
+    sandbox: PathSandbox, end: str
+) -> None:
+    (sandbox.base / "link").symlink_to("ws")
+    (sandbox.base / "second").symlink_to(sandbox.base / "link")
     for name in ("link", "second"):
-        assert ground.spot(f"{ground.base}/{name}{end}") == "."
-        assert ground.tree.entries(f"{ground.base}/{name}{end}") == ground.tree.entries(".")
-    (ground.base / "link").unlink()
+        assert sandbox.resolved(f"{sandbox.base}/{name}{end}") == "."
+        assert sandbox.tree.entries(f"{sandbox.base}/{name}{end}") == sandbox.tree.entries(".")
+    (sandbox.base / "link").unlink()
     for target in ("elsewhere", "ws-evil", "ws/folder", ".", "/", "link"):
-        (ground.base / "link").symlink_to(target)
+        (sandbox.base / "link").symlink_to(target)
         with pytest.raises(PathOutside):
-            ground.tree.entries(f"{ground.base}/second")
-        (ground.base / "link").unlink()
+            sandbox.tree.entries(f"{sandbox.base}/second")
+        (sandbox.base / "link").unlink()
 
 
-def test_a_link_to_the_only_part_that_may_be_reached_is_a_spelling_of_it(ground: Ground) -> None:
-    confined = ground.tree.confined(["folder/deep"])
+def test_a_link_to_the_only_part_that_may_be_reached_is_a_spelling_of_it(sandbox: PathSandbox) -> None:
+    confined = sandbox.tree.confined(["folder/deep"])
     for name, target in (("part", "ws/folder/deep"), ("whole", "ws"), ("other", "ws/folder")):
-        (ground.base / name).symlink_to(target)
-    with confined.locate(f"{ground.base}/part") as spot:
-        assert spot.path == "folder/deep"
+        (sandbox.base / name).symlink_to(target)
+    with confined.locate(f"{sandbox.base}/part") as resolved:
+        assert resolved.path == "folder/deep"
     for name in ("whole", "other"):
         with pytest.raises(PathOutside):
-            confined.entries(f"{ground.base}/{name}")
+            confined.entries(f"{sandbox.base}/{name}")
 
 
 @pytest.mark.parametrize("path", [".", "", "folder/..", "{ws}", "{ws}/", "folder", "folder/", "folder/deep/.."])
-def test_a_folder_is_no_file(ground: Ground, path: str) -> None:
+def test_a_folder_is_no_file(sandbox: PathSandbox, path: str) -> None:
     with pytest.raises((PathIsDirectory, PathInvalid)):
-        ground.read(path.format(ws=ground.ws))
+        sandbox.read(path.format(ws=sandbox.ws))
 
 
-def test_links_that_stay_inside_may_be_read(ground: Ground) -> None:
-    ground.link("to-file", "folder/b.txt")
-    ground.link("to-folder", "folder")
-    ground.link("folder/up", "../a.txt")
-    ground.link("absolute", ground.ws / "folder" / "b.txt")
-    ground.link("chain", "to-folder/up")
-    assert ground.read("to-file") == b"b\n"
-    assert ground.read("to-folder/b.txt") == b"b\n"
-    assert ground.read("absolute") == b"b\n"
-    assert ground.read("chain") == b"a\n"
-    assert ground.tree.read("to-folder/up")[0] == "a.txt"
+def test_links_that_stay_inside_may_be_read(sandbox: PathSandbox) -> None:
+    sandbox.link("to-file", "folder/b.txt")
+    sandbox.link("to-folder", "folder")
+    sandbox.link("folder/up", "../a.txt")
+    sandbox.link("absolute", sandbox.ws / "folder" / "b.txt")
+    sandbox.link("chain", "to-folder/up")
+    assert sandbox.read("to-file") == b"b\n"
+    assert sandbox.read("to-folder/b.txt") == b"b\n"
+    assert sandbox.read("absolute") == b"b\n"
+    assert sandbox.read("chain") == b"a\n"
+    assert sandbox.tree.read("to-folder/up")[0] == "a.txt"
 
 
-def test_a_link_in_the_place_of_a_file_is_not_followed_by_those_who_ask_for_none(ground: Ground) -> None:
-    ground.link("to-file", "a.txt")
+def test_a_link_in_the_place_of_a_file_is_not_followed_by_those_who_ask_for_none(sandbox: PathSandbox) -> None:
+    sandbox.link("to-file", "a.txt")
     with pytest.raises(PathIsSymlink):
-        ground.read("to-file", follow=False)
-    with ground.tree.locate("to-file", changing=True) as spot:
-        found = look_at(spot)
-        assert spot.path == "to-file"
+        sandbox.read("to-file", follow=False)
+    with sandbox.tree.locate("to-file", changing=True) as resolved:
+        found = look_at(resolved)
+        assert resolved.path == "to-file"
         assert found is not None
         assert stat.S_ISLNK(found.st_mode)
 
 
-def test_the_workspace_may_be_reached_through_a_link_above_it(ground: Ground) -> None:
-    (ground.base / "door").symlink_to(ground.ws)
-    tree = Tree(ground.base / "door")
-    for path in (ground.base / "door" / "a.txt", ground.ws / "a.txt", "a.txt"):
+def test_the_workspace_may_be_reached_through_a_link_above_it(sandbox: PathSandbox) -> None:
+    (sandbox.base / "door").symlink_to(sandbox.ws)
+    tree = Tree(sandbox.base / "door")
+    for path in (sandbox.base / "door" / "a.txt", sandbox.ws / "a.txt", "a.txt"):
         assert tree.read(str(path))[1].content == b"a\n"
     tree.close()
 
 
 @pytest.mark.parametrize("name", ["line\nbreak", "\x1b[31mred", "-rf", "~", " ", "a\\b", "*", "caf\u00e9", "..."])
-def test_a_strange_name_is_a_name(ground: Ground, name: str) -> None:
-    (ground.ws / name).write_bytes(b"strange\n")
-    assert ground.tree.read(name)[0] == name
-    assert ground.read(name) == b"strange\n"
-    assert ground.spot(name) == name
+def test_a_strange_name_is_a_name(sandbox: PathSandbox, name: str) -> None:
+    (sandbox.ws / name).write_bytes(b"strange\n")
+    assert sandbox.tree.read(name)[0] == name
+    assert sandbox.read(name) == b"strange\n"
+    assert sandbox.resolved(name) == name
 
 
-def test_a_name_that_is_no_text_can_be_read(ground: Ground) -> None:
+def test_a_name_that_is_no_text_can_be_read(sandbox: PathSandbox) -> None:
     name = os.fsdecode(b"\xff\xfe")
-    (ground.ws / name).write_bytes(b"strange\n")
-    assert ground.read(name) == b"strange\n"
+    (sandbox.ws / name).write_bytes(b"strange\n")
+    assert sandbox.read(name) == b"strange\n"
 
 
 # ---- outside
@@ -156,69 +158,69 @@ def test_a_name_that_is_no_text_can_be_read(ground: Ground) -> None:
         "//etc/passwd",
     ],
 )
-def test_a_path_that_leads_out_is_refused(ground: Ground, path: str) -> None:
-    spelt = path.format(ws=ground.ws, base=ground.base)
+def test_a_path_that_leads_out_is_refused(sandbox: PathSandbox, path: str) -> None:
+    spelt = path.format(ws=sandbox.ws, base=sandbox.base)
     with pytest.raises(PathOutside):
-        ground.read(spelt)
+        sandbox.read(spelt)
     with pytest.raises(PathOutside):
-        ground.spot(spelt)
+        sandbox.resolved(spelt)
     with pytest.raises(PathOutside):
-        ground.tree.entries(spelt)
+        sandbox.tree.entries(spelt)
 
 
 @pytest.mark.parametrize(
     "target", ["../a.txt", "{base}/a.txt", "/etc/passwd", "folder/../../a.txt", "{ws}-evil/a.txt", "{ws}/../a.txt"]
 )
-def test_a_link_that_leads_out_is_refused(ground: Ground, target: str) -> None:
-    ground.link("link", target.format(ws=ground.ws, base=ground.base))
-    ground.link("second", "link")
-    ground.link("folder/third", "../second")
+def test_a_link_that_leads_out_is_refused(sandbox: PathSandbox, target: str) -> None:
+    sandbox.link("link", target.format(ws=sandbox.ws, base=sandbox.base))
+    sandbox.link("second", "link")
+    sandbox.link("folder/third", "../second")
     for path in ("link", "second", "folder/third"):
         with pytest.raises(PathOutside):
-            ground.read(path)
+            sandbox.read(path)
 
 
 @pytest.mark.parametrize("target", ["..", "../elsewhere", "{base}", "{base}/ws-evil", "/etc", "folder/../.."])
-def test_a_folder_that_is_a_link_out_is_refused(ground: Ground, target: str) -> None:
-    ground.link("door", target.format(base=ground.base))
+def test_a_folder_that_is_a_link_out_is_refused(sandbox: PathSandbox, target: str) -> None:
+    sandbox.link("door", target.format(base=sandbox.base))
     for path in ("door/a.txt", "door/new/a.txt", "door/../a.txt", "folder/../door/a.txt"):
         with pytest.raises(PathOutside):
-            ground.read(path)
+            sandbox.read(path)
         with pytest.raises(PathOutside):
-            ground.spot(path)
+            sandbox.resolved(path)
     with pytest.raises(PathOutside):
-        ground.tree.entries("door")
+        sandbox.tree.entries("door")
 
 
-def test_dots_behind_a_link_mean_the_place_that_it_leads_to(ground: Ground) -> None:
-    ground.link("deep", "folder/deep")
-    assert ground.read("deep/../b.txt") == b"b\n"
+def test_dots_behind_a_link_mean_the_place_that_it_leads_to(sandbox: PathSandbox) -> None:
+    sandbox.link("deep", "folder/deep")
+    assert sandbox.read("deep/../b.txt") == b"b\n"
     with pytest.raises(PathOutside):
-        ground.read("deep/../../../a.txt")
+        sandbox.read("deep/../../../a.txt")
 
 
-def test_links_that_go_round_in_a_circle_are_refused(ground: Ground) -> None:
-    ground.link("one", "two")
-    ground.link("two", "one")
-    ground.link("self", "self/self")
+def test_links_that_go_round_in_a_circle_are_refused(sandbox: PathSandbox) -> None:
+    sandbox.link("one", "two")
+    sandbox.link("two", "one")
+    sandbox.link("self", "self/self")
     for path in ("one", "two/a.txt", "self"):
         with pytest.raises(PathInvalid, match="too many links"):
-            ground.read(path)
+            sandbox.read(path)
 
 
-def test_a_chain_of_links_is_followed_only_so_far(ground: Ground) -> None:
-    ground.link("l0", "a.txt")
+def test_a_chain_of_links_is_followed_only_so_far(sandbox: PathSandbox) -> None:
+    sandbox.link("l0", "a.txt")
     for i in range(60):
-        ground.link(f"l{i + 1}", f"l{i}")
-    assert ground.read("l30") == b"a\n"
+        sandbox.link(f"l{i + 1}", f"l{i}")
+    assert sandbox.read("l30") == b"a\n"
     with pytest.raises(PathInvalid, match="too many links"):
-        ground.read("l60")
+        sandbox.read("l60")
 
 
-def test_a_link_to_nowhere_is_a_missing_file(ground: Ground) -> None:
-    ground.link("nowhere", "gone/file")
+def test_a_link_to_nowhere_is_a_missing_file(sandbox: PathSandbox) -> None:
+    sandbox.link("nowhere", "gone/file")
     with pytest.raises(FileMissing):
-        ground.read("nowhere")
+        sandbox.read("nowhere")
 
 
 # ---- what is no path
@@ -237,26 +239,26 @@ def test_a_link_to_nowhere_is_a_missing_file(ground: Ground) -> None:
         pytest.param("a.txt/../b", id="file before dots"),
     ],
 )
-def test_what_can_be_no_path_is_refused(ground: Ground, path: str) -> None:
+def test_what_can_be_no_path_is_refused(sandbox: PathSandbox, path: str) -> None:
     with pytest.raises(PathInvalid):
-        ground.read(path)
+        sandbox.read(path)
     with pytest.raises(PathInvalid):
-        ground.spot(path)
+        sandbox.resolved(path)
 
 
-def test_a_name_as_long_as_can_be_is_a_name(ground: Ground) -> None:
-    assert ground.spot("x" * 255) == "x" * 255
+def test_a_name_as_long_as_can_be_is_a_name(sandbox: PathSandbox) -> None:
+    assert sandbox.resolved("x" * 255) == "x" * 255
     with pytest.raises(FileMissing):
-        ground.read("x" * 255)
+        sandbox.read("x" * 255)
 
 
 @given(st.text(max_size=30))
 def test_any_path_is_read_inside_or_refused(tmp_path_factory: pytest.TempPathFactory, path: str) -> None:
-    ground = _shared(tmp_path_factory)
+    sandbox = _shared(tmp_path_factory)
     with suppress(PathError):
-        assert ground.read(path) != SECRET
+        assert sandbox.read(path) != SECRET
     with suppress(PathError):
-        assert ".." not in ground.spot(path).split("/")
+        assert ".." not in sandbox.resolved(path).split("/")
 
 
 PARTS = st.sampled_from([
@@ -268,31 +270,31 @@ PARTS = st.sampled_from([
 def test_any_walk_over_links_and_dots_stays_inside(
     tmp_path_factory: pytest.TempPathFactory, path: str, start: str
 ) -> None:
-    ground = _shared(tmp_path_factory)
-    spelt = start.format(ws=ground.ws, base=ground.base) + path
+    sandbox = _shared(tmp_path_factory)
+    spelt = start.format(ws=sandbox.ws, base=sandbox.base) + path
     with suppress(PathError):
-        assert ground.read(spelt) != SECRET
+        assert sandbox.read(spelt) != SECRET
     with suppress(PathError):
-        canonical = ground.spot(spelt)
+        canonical = sandbox.resolved(spelt)
         # The last name may be a link: whoever writes looks at it, and never through it.
-        folder = ground.ws if canonical == "." else (ground.ws / canonical).parent
-        assert folder.resolve().is_relative_to(ground.ws)
+        folder = sandbox.ws if canonical == "." else (sandbox.ws / canonical).parent
+        assert folder.resolve().is_relative_to(sandbox.ws)
         assert STORE_NAME not in canonical.split("/")
 
 
-_grounds: dict[int, Ground] = {}
+_grounds: dict[int, PathSandbox] = {}
 
 
-def _shared(factory: pytest.TempPathFactory) -> Ground:
+def _shared(factory: pytest.TempPathFactory) -> PathSandbox:
     """Return one ground for all the examples of the tests that only read."""
-    ground = _grounds.get(id(factory))
-    if ground is None:
-        ground = _grounds[id(factory)] = Ground(factory.mktemp("ground"))
-        ground.link("out", "../elsewhere")
-        ground.link("folder/up", "..")
-        ground.link("folder/out", ground.base)
-        ground.link("in", "folder/deep")
-    return ground
+    sandbox = _grounds.get(id(factory))
+    if sandbox is None:
+        sandbox = _grounds[id(factory)] = PathSandbox(factory.mktemp("ground"))
+        sandbox.link("out", "../elsewhere")
+        sandbox.link("folder/up", "..")
+        sandbox.link("folder/out", sandbox.base)
+        sandbox.link("in", "folder/deep")
+    return sandbox
 
 
 # ---- the store and version control
@@ -314,57 +316,57 @@ STORE_SPELLINGS = [
 
 
 @pytest.mark.parametrize("name", STORE_SPELLINGS, ids=ascii)
-def test_the_store_is_out_of_reach_however_it_is_spelt(ground: Ground, name: str) -> None:
+def test_the_store_is_out_of_reach_however_it_is_spelt(sandbox: PathSandbox, name: str) -> None:
     assert is_store(name)
-    for path in (name, f"{name}/secret", f"folder/../{name}/secret", f"folder/{name}/x", f"{ground.ws}/{name}/secret"):
+    for path in (name, f"{name}/secret", f"folder/../{name}/secret", f"folder/{name}/x", f"{sandbox.ws}/{name}/secret"):
         with pytest.raises(PathReserved):
-            ground.read(path)
+            sandbox.read(path)
         with pytest.raises(PathReserved):
-            ground.spot(path)
+            sandbox.resolved(path)
 
 
-def test_a_link_into_the_store_is_refused(ground: Ground) -> None:
-    ground.link("door", STORE_NAME)
-    ground.link("file", f"{STORE_NAME}/secret")
-    ground.link("absolute", ground.ws / STORE_NAME / "secret")
+def test_a_link_into_the_store_is_refused(sandbox: PathSandbox) -> None:
+    sandbox.link("door", STORE_NAME)
+    sandbox.link("file", f"{STORE_NAME}/secret")
+    sandbox.link("absolute", sandbox.ws / STORE_NAME / "secret")
     for path in ("door/secret", "file", "absolute"):
         with pytest.raises(PathReserved):
-            ground.read(path)
+            sandbox.read(path)
 
 
 @pytest.mark.parametrize("inner", ["secret", "segments/00000001.seg"])
-def test_another_name_of_a_file_in_the_store_is_refused(ground: Ground, inner: str) -> None:
-    (ground.ws / STORE_NAME / inner).parent.mkdir(exist_ok=True)
-    (ground.ws / STORE_NAME / inner).write_bytes(SECRET)
-    (ground.ws / "folder" / "linked").hardlink_to(ground.ws / STORE_NAME / inner)
+def test_another_name_of_a_file_in_the_store_is_refused(sandbox: PathSandbox, inner: str) -> None:
+    (sandbox.ws / STORE_NAME / inner).parent.mkdir(exist_ok=True)
+    (sandbox.ws / STORE_NAME / inner).write_bytes(SECRET)
+    (sandbox.ws / "folder" / "linked").hardlink_to(sandbox.ws / STORE_NAME / inner)
     with pytest.raises(PathReserved, match=r"reserved for the store \(which has this very file\): folder/linked"):
-        ground.read("folder/linked")
-    with Files(ground.ws) as files, pytest.raises(PathReserved):
+        sandbox.read("folder/linked")
+    with Files(sandbox.ws) as files, pytest.raises(PathReserved):
         files.facts("folder/linked")
 
 
-def test_another_name_of_any_other_file_is_not(ground: Ground) -> None:
-    (ground.ws / "linked").hardlink_to(ground.ws / "a.txt")
-    (ground.ws / STORE_NAME / "tmp").mkdir()
-    (ground.ws / STORE_NAME / "tmp" / "aside").hardlink_to(ground.ws / "a.txt")  # as a change puts one away
-    assert ground.read("linked") == b"a\n"
+def test_another_name_of_any_other_file_is_not(sandbox: PathSandbox) -> None:
+    (sandbox.ws / "linked").hardlink_to(sandbox.ws / "a.txt")
+    (sandbox.ws / STORE_NAME / "tmp").mkdir()
+    (sandbox.ws / STORE_NAME / "tmp" / "aside").hardlink_to(sandbox.ws / "a.txt")  # as a change puts one away
+    assert sandbox.read("linked") == b"a\n"
 
 
 @pytest.mark.parametrize("name", ["cas", ".cash", ".cas2", "x.cas", ".c as", ".ca"])
-def test_other_names_are_not_the_stores(ground: Ground, name: str) -> None:
+def test_other_names_are_not_the_stores(sandbox: PathSandbox, name: str) -> None:
     assert not is_store(name)
-    assert ground.spot(name) == name
+    assert sandbox.resolved(name) == name
 
 
 @pytest.mark.parametrize("name", [".git", ".GIT", ".hg", ".svn", ".jj", ".g\u200bit"], ids=ascii)
-def test_version_control_may_be_read_but_not_changed(ground: Ground, name: str) -> None:
-    (ground.ws / name).mkdir()
-    (ground.ws / name / "config").write_bytes(b"c\n")
-    assert ground.read(f"{name}/config") == b"c\n"
+def test_version_control_may_be_read_but_not_changed(sandbox: PathSandbox, name: str) -> None:
+    (sandbox.ws / name).mkdir()
+    (sandbox.ws / name / "config").write_bytes(b"c\n")
+    assert sandbox.read(f"{name}/config") == b"c\n"
     for path in (f"{name}/config", f"{name}/new/hook", f"folder/{name}/config"):
         with pytest.raises(PathReserved):
-            ground.spot(path)
-    assert ground.spot(".gitignore") == ".gitignore"
+            sandbox.resolved(path)
+    assert sandbox.resolved(".gitignore") == ".gitignore"
 
 
 # ---- what is no file
@@ -386,12 +388,12 @@ def make_socket(path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [make_fifo, make_socket], ids=["FIFO", "socket"])
-def test_what_is_no_regular_file_is_refused_at_once(ground: Ground, make: Callable[[Path], None]) -> None:
-    make(ground.ws / "strange")
-    ground.link("to-strange", "strange")
+def test_what_is_no_regular_file_is_refused_at_once(sandbox: PathSandbox, make: Callable[[Path], None]) -> None:
+    make(sandbox.ws / "strange")
+    sandbox.link("to-strange", "strange")
     for path in ("strange", "to-strange"):
         with pytest.raises(PathNotRegular):
-            ground.read(path)
+            sandbox.read(path)
 
 
 def test_a_device_is_refused() -> None:
@@ -402,42 +404,42 @@ def test_a_device_is_refused() -> None:
     tree.close()
 
 
-def test_a_file_over_the_limit_is_refused_unread(ground: Ground) -> None:
-    with (ground.ws / "huge").open("wb") as file:
+def test_a_file_over_the_limit_is_refused_unread(sandbox: PathSandbox) -> None:
+    with (sandbox.ws / "huge").open("wb") as file:
         file.truncate(1 << 40)
     with pytest.raises(FileTooLarge) as caught:
-        ground.read("huge")
+        sandbox.read("huge")
     assert caught.value.size == 1 << 40
     with pytest.raises(FileTooLarge):
-        ground.tree.read("a.txt", limit=1)
-    assert ground.tree.read("a.txt", limit=2)[1].content == b"a\n"
+        sandbox.tree.read("a.txt", limit=1)
+    assert sandbox.tree.read("a.txt", limit=2)[1].content == b"a\n"
 
 
 @pytest.fixture
-def guarded(ground: Ground) -> Iterator[Ground]:
+def guarded(sandbox: PathSandbox) -> Iterator[PathSandbox]:
     """Return the ground with a file and a folder that can't be read, and one in which nothing can be looked up."""
-    ground.ws.chmod(0o755)
+    sandbox.ws.chmod(0o755)
     for folder in ("locked", "closed"):
-        (ground.ws / folder).mkdir()
-        (ground.ws / folder / "file").write_bytes(b"x")
-    (ground.ws / "unreadable").write_bytes(b"x")
-    (ground.ws / "unreadable").chmod(0)
-    (ground.ws / "locked").chmod(0o444)
-    (ground.ws / "closed").chmod(0)
-    yield ground
+        (sandbox.ws / folder).mkdir()
+        (sandbox.ws / folder / "file").write_bytes(b"x")
+    (sandbox.ws / "unreadable").write_bytes(b"x")
+    (sandbox.ws / "unreadable").chmod(0)
+    (sandbox.ws / "locked").chmod(0o444)
+    (sandbox.ws / "closed").chmod(0)
+    yield sandbox
     for folder in ("locked", "closed"):
-        (ground.ws / folder).chmod(0o700)
+        (sandbox.ws / folder).chmod(0o700)
 
 
 @pytest.mark.parametrize("path", ["unreadable", "locked/file", "closed/file", "closed/new/file"])
 @pytest.mark.parametrize("follow", [True, False])
-def test_what_may_not_be_read_is_refused_as_such(guarded: Ground, path: str, follow: bool) -> None:  # noqa: FBT001 - a parameter of the test
-    with nobody(), pytest.raises(PermissionRefused):
+def test_what_may_not_be_read_is_refused_as_such(guarded: PathSandbox, path: str, follow: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    with as_unprivileged_user(), pytest.raises(PermissionRefused):
         guarded.read(path, follow=follow)
 
 
-def test_a_folder_that_may_not_be_listed_is_refused_as_such(guarded: Ground) -> None:
-    with nobody(), pytest.raises(PermissionRefused):
+def test_a_folder_that_may_not_be_listed_is_refused_as_such(guarded: PathSandbox) -> None:
+    with as_unprivileged_user(), pytest.raises(PermissionRefused):
         guarded.tree.entries("closed")
 
 
@@ -450,11 +452,11 @@ def test_a_file_that_the_disk_can_not_read_is_refused_as_such() -> None:
 # ---- folders
 
 
-def test_a_folder_is_listed_without_the_store_and_without_following_links(ground: Ground) -> None:
-    ground.link("out", "../a.txt")
-    ground.link("door", "/etc")
-    make_fifo(ground.ws / "fifo")
-    assert ground.tree.entries(".") == [
+def test_a_folder_is_listed_without_the_store_and_without_following_links(sandbox: PathSandbox) -> None:
+    sandbox.link("out", "../a.txt")
+    sandbox.link("door", "/etc")
+    make_fifo(sandbox.ws / "fifo")
+    assert sandbox.tree.entries(".") == [
         DirectoryEntry(name="a.txt", kind="file", size=2),
         DirectoryEntry(name="door", kind="symlink", size=0),
         DirectoryEntry(name="fifo", kind="other", size=0),
@@ -464,23 +466,23 @@ def test_a_folder_is_listed_without_the_store_and_without_following_links(ground
 
 
 @pytest.mark.parametrize(("path", "error"), [("gone", FileMissing), ("a.txt", PathInvalid), (".cas", PathReserved)])
-def test_what_is_no_folder_is_not_listed(ground: Ground, path: str, error: type[CasError]) -> None:
+def test_what_is_no_folder_is_not_listed(sandbox: PathSandbox, path: str, error: type[CasError]) -> None:
     with pytest.raises(error):
-        ground.tree.entries(path)
+        sandbox.tree.entries(path)
 
 
-def test_missing_folders_are_named_for_those_who_will_make_them(ground: Ground) -> None:
-    with ground.tree.locate("folder/new/newer/file", changing=True) as spot:
-        assert (spot.path, spot.name, spot.missing) == ("folder/new/newer/file", "file", ("new", "newer"))
-        assert os.fstat(spot.folder).st_ino == (ground.ws / "folder").stat().st_ino
-    with pytest.raises(FileMissing), ground.tree.locate("folder/new/file"):
+def test_missing_folders_are_named_for_those_who_will_make_them(sandbox: PathSandbox) -> None:
+    with sandbox.tree.locate("folder/new/newer/file", changing=True) as resolved:
+        assert (resolved.path, resolved.name, resolved.missing) == ("folder/new/newer/file", "file", ("new", "newer"))
+        assert os.fstat(resolved.folder).st_ino == (sandbox.ws / "folder").stat().st_ino
+    with pytest.raises(FileMissing), sandbox.tree.locate("folder/new/file"):
         pass
-    with pytest.raises(FileMissing), ground.tree.locate("new/../../a.txt", changing=True):
+    with pytest.raises(FileMissing), sandbox.tree.locate("new/../../a.txt", changing=True):
         pass
 
 
-def test_no_descriptor_is_left_open(ground: Ground) -> None:
-    ground.link("door", "../elsewhere")
+def test_no_descriptor_is_left_open(sandbox: PathSandbox) -> None:
+    sandbox.link("door", "../elsewhere")
 
     def opened() -> int:
         return len(list(Path("/proc/self/fd" if sys.platform == "linux" else "/dev/fd").iterdir()))
@@ -488,54 +490,54 @@ def test_no_descriptor_is_left_open(ground: Ground) -> None:
     before = opened()
     for path in ("a.txt", "folder/deep/../b.txt", "door/a.txt", "gone/x", "a.txt/b", "folder", "folder/.."):
         with suppress(PathError):
-            ground.read(path)
+            sandbox.read(path)
         with suppress(PathError):
-            ground.spot(path)
+            sandbox.resolved(path)
         with suppress(PathError):
-            ground.tree.entries(path)
+            sandbox.tree.entries(path)
     assert opened() == before
 
 
-def test_a_root_that_is_no_folder_is_refused(ground: Ground) -> None:
+def test_a_root_that_is_no_folder_is_refused(sandbox: PathSandbox) -> None:
     for path in ("gone", "a.txt"):
         with pytest.raises(FileMissing):
-            Tree(ground.ws / path)
+            Tree(sandbox.ws / path)
 
 
 @pytest.mark.parametrize("part", ["ws", "."])
-def test_a_root_that_was_found_is_not_looked_for_behind_a_link(ground: Ground, part: str) -> None:
-    found = ground.base / "above" / "ws"
+def test_a_root_that_was_found_is_not_looked_for_behind_a_link(sandbox: PathSandbox, part: str) -> None:
+    found = sandbox.base / "above" / "ws"
     found.mkdir(parents=True)
-    place = ground.base / "above" / part
-    place.rename(ground.base / "away")
-    place.symlink_to(ground.base / "away")
+    place = sandbox.base / "above" / part
+    place.rename(sandbox.base / "away")
+    place.symlink_to(sandbox.base / "away")
     with pytest.raises(PathIsSymlink, match=str(found)):
         Tree(found, is_real=True)
     Tree(found).close()
-    for path in (ground.ws, "/"):
+    for path in (sandbox.ws, "/"):
         tree = Tree(path, is_real=True)
         assert (tree.root, tree.is_there) == (str(path), True)
         tree.close()
-    for path in (ground.ws / "gone", ground.ws / "a.txt"):
+    for path in (sandbox.ws / "gone", sandbox.ws / "a.txt"):
         with pytest.raises(FileMissing):
             Tree(path, is_real=True)
 
 
-def test_a_link_to_the_folder_is_not_the_folder(ground: Ground) -> None:
-    tree = Tree(ground.ws)
-    ground.ws.rename(ground.base / "away")
-    ground.ws.symlink_to(ground.base / "away")
+def test_a_link_to_the_folder_is_not_the_folder(sandbox: PathSandbox) -> None:
+    tree = Tree(sandbox.ws)
+    sandbox.ws.rename(sandbox.base / "away")
+    sandbox.ws.symlink_to(sandbox.base / "away")
     assert not tree.is_there
     tree.close()
 
 
 def test_the_root_of_the_file_system_is_outside_wherever_the_process_stands(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch
+    sandbox: PathSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(ground.tree.root)
+    monkeypatch.chdir(sandbox.tree.root)
     for spelling in ("/", "//"):
         with pytest.raises(PathOutside):
-            ground.spot(spelling)
+            sandbox.resolved(spelling)
 
 
 # ---- where a path really is
@@ -558,9 +560,9 @@ def test_the_root_of_the_file_system_is_outside_wherever_the_process_stands(
         "loop/x",
     ],
 )
-def test_a_path_is_where_its_links_lead(ground: Ground, start: str, rest: str) -> None:
-    ground.link("link", "folder")
-    ground.link("folder/up", "..")
-    ground.link("loop", "loop")
-    path = start.format(ws=ground.ws) + rest
+def test_a_path_is_where_its_links_lead(sandbox: PathSandbox, start: str, rest: str) -> None:
+    sandbox.link("link", "folder")
+    sandbox.link("folder/up", "..")
+    sandbox.link("loop", "loop")
+    path = start.format(ws=sandbox.ws) + rest
     assert real_path(path) == os.path.realpath(path)

@@ -27,9 +27,9 @@ from objstore import (
     check_store,
     repair_store,
 )
-from objstore.founding import making_name
+from objstore.founding import creation_folder_name
 from objstore.journal import Journal
-from objstore.room import give_back
+from objstore.room import release_reserve
 from tests.store.countdown import UnsyncedDisk
 from tests.store.scenes import write
 
@@ -165,7 +165,7 @@ def empties_scratch(root: Path) -> None:
 def gives_room_back(root: Path) -> None:
     with closing(Journal(str(root), UnsyncedDisk())) as journal:
         put_link(root / ".cas", "cache", root.parent / "elsewhere" / "documents")
-        give_back(journal)
+        release_reserve(journal)
 
 
 def notes_calls(root: Path) -> None:
@@ -202,7 +202,7 @@ def test_a_link_that_comes_into_an_open_store_is_refused_too(
 def test_what_a_broken_founding_left_is_not_cleared_away_behind_a_link(tmp_path: Path, elsewhere: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
-    (root / making_name()).symlink_to(elsewhere / "documents")
+    (root / creation_folder_name()).symlink_to(elsewhere / "documents")
     before = held(elsewhere)
     Workspace.init(root, UnsyncedDisk()).close()
     assert held(elsewhere) == before

@@ -31,7 +31,7 @@ from objstore import (
 from objstore.disk import Disk
 from objstore.ids import BlobId
 from objstore.journal import Journal
-from objstore.remains import Remains
+from objstore.remains import SegmentScan
 from objstore.trees import names_of
 from objstore.writerlock import WriterLock
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk
@@ -55,7 +55,7 @@ def start(tmp_path: Path) -> Path:
             write(workspace, "a.txt", b"%d\n" % i)
         units = [Unit(view.seq, hunk) for view in workspace.edits() for hunk in range(len(view.units))]
         workspace.decide(Action.ACCEPT, units)
-        workspace.keep_documents()
+        workspace.cache_documents()
     assert holds_secret(root)
     return root
 
@@ -161,14 +161,14 @@ def test_what_is_purged_goes_from_the_log_also_where_the_index_has_lost_sight_of
         with closing(sqlite3.connect(start / ".cas" / "index.sqlite")) as db, db:
             assert db.execute("DELETE FROM blobs WHERE id = ?", (blob_id(SECRET),)).rowcount == 1
         workspace.purge([blob_id(SECRET)])
-    with Remains(str(start / ".cas" / "segments")) as remains:
+    with SegmentScan(str(start / ".cas" / "segments")) as remains:
         assert blob_id(SECRET) not in remains.blobs
     assert check_store(str(start)).faults == ()
 
 
 def is_stored(root: Path, content: bytes) -> bool:
     """Return whether the log has a blob of these bytes."""
-    with Remains(str(root / ".cas" / "segments")) as remains:
+    with SegmentScan(str(root / ".cas" / "segments")) as remains:
         return blob_id(content) in remains.blobs
 
 
@@ -256,19 +256,19 @@ def test_a_purge_of_a_path_takes_what_has_expired_and_is_not_collected_yet(root:
 class HeldUp(CountdownDisk):
     """A disk on which somebody else begins to sweep when this process has let something go."""
 
-    def __init__(self, sweeping: ExitStack, other: Journal) -> None:
+    def __init__(self, compacting: ExitStack, other: Journal) -> None:
         super().__init__(None)
-        self._sweeping = sweeping
+        self._sweeping = compacting
         self._other = other
 
     def append(self, fd: int, content: bytes, name: str) -> None:
         super().append(fd, content, name)
-        self._sweeping.enter_context(self._other.sweeping())
+        self._sweeping.enter_context(self._other.compacting())
 
 
 def test_while_a_collection_is_going_on_nothing_is_let_go_of(start: Path) -> None:
     with Workspace.open(start) as workspace, closing(Journal(str(start), Disk())) as other:
-        with other.sweeping(), pytest.raises(StoreLocked, match="collecting"):
+        with other.compacting(), pytest.raises(StoreLocked, match="collecting"):
             workspace.purge([blob_id(SECRET)])
         assert workspace.edit(2).expired is None
         workspace.purge([blob_id(SECRET)])
@@ -276,10 +276,10 @@ def test_while_a_collection_is_going_on_nothing_is_let_go_of(start: Path) -> Non
 
 
 def test_a_purge_that_a_collection_has_overtaken_says_what_is_left_to_do(start: Path) -> None:
-    with ExitStack() as sweeping, closing(Journal(str(start), Disk())) as other:
-        with Workspace.open(start, HeldUp(sweeping, other)) as workspace, pytest.raises(PurgeUnfinished):
+    with ExitStack() as compacting, closing(Journal(str(start), Disk())) as other:
+        with Workspace.open(start, HeldUp(compacting, other)) as workspace, pytest.raises(PurgeUnfinished):
             workspace.purge([blob_id(SECRET)])
-        sweeping.close()
+        compacting.close()
         with Workspace.open(start) as workspace:
             assert workspace.edit(2).expired is not None
             workspace.purge([blob_id(SECRET)])

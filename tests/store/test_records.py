@@ -14,9 +14,9 @@ from objstore.canonical import decode, encode, unpack
 from objstore.errors import RecordInvalid
 from objstore.hunks import Hunk
 from objstore.ids import BlobId, RecordId
-from objstore.pastedits import PastEdit, past_edit
+from objstore.pastedits import ReplayEdit, replay_edit
 from objstore.recordcodec import decode_record, encode_record, written_by
-from objstore.records import Decision, Edit, Record, Void, Written
+from objstore.records import Decision, Edit, Record, Void, WrittenFile
 from objstore.terms import Action, DocumentId, FileState, Operation, Seq, Status, Unit
 from tests.store import strategies as draw
 
@@ -40,7 +40,7 @@ DECISION = Decision(
     time=5,
     action=Action.REJECT,
     verdicts=((Unit(Seq(7), 0), Status.REJECTED),),
-    written=(Written(document=DocumentId(3), path_before=b"a", before=STATE, path_after=b"b", after=OTHER),),
+    written=(WrittenFile(document=DocumentId(3), path_before=b"a", before=STATE, path_after=b"b", after=OTHER),),
     who="somebody",
 )
 VOID = Void(time=5, edits=(Seq(7),), decision=1, reason="the disk said no")
@@ -64,8 +64,8 @@ def test_what_a_decision_wrote_can_be_read_without_its_verdicts(record: Record, 
 @given(edit=draw.edits(), previous=st.none() | draw.record_ids, follows=st.booleans())
 def test_a_replay_sees_an_edit_as_its_record_tells_it(*, edit: Edit, previous: RecordId | None, follows: bool) -> None:
     known = edit.before if follows else STATE
-    past = past_edit(unpack(encode_record(edit, previous)), known)
-    assert past == PastEdit(*(getattr(edit, name) for name in PastEdit._fields))
+    past = replay_edit(unpack(encode_record(edit, previous)), known)
+    assert past == ReplayEdit(*(getattr(edit, name) for name in ReplayEdit._fields))
     assert follows is False or past.before is edit.before
 
 

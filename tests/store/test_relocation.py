@@ -18,14 +18,14 @@ from objstore.disk import Disk
 from objstore.generations import Place
 from objstore.ids import HASH_SIZE, BlobId
 from objstore.journal import Journal
-from objstore.moves import Moves
+from objstore.moves import FrameMoves
 from objstore.purge import plan_purge
 from objstore.ranges import Range
-from objstore.relocation import relocations
+from objstore.relocation import relocation_batches
 from objstore.retention import plan_expiry
 from objstore.segments import Log
 from objstore.settings import RetentionLimits
-from objstore.sweep import SweepOutcome, plan_sweep, sweep
+from objstore.sweep import CompactionResult, plan_compaction, sweep
 from tests.store.countdown import CountdownDisk, PowerCut, power_cut
 from tests.store.scenes import rejected, write
 from tests.store.tables import rebuilt_tables, records_of, tables
@@ -59,7 +59,7 @@ def _move(root: Path, tmp_path: Path) -> None:
 
 def _sweep(root: Path, disk: Disk) -> None:
     with closing(Journal(str(root), disk)) as journal:
-        sweep(journal, plan_sweep(journal, all_segments=True))
+        sweep(journal, plan_compaction(journal, all_segments=True))
 
 
 def answers(root: Path) -> list[object]:
@@ -84,15 +84,15 @@ def answers(root: Path) -> list[object]:
 
 @given(st.lists(st.tuples(st.integers(1, 1 << 30), st.integers(1, 1 << 30), st.booleans())))
 def test_moves_come_back_from_their_bytes(steps: list[tuple[int, int, bool]]) -> None:
-    moves, old, new = Moves(), 0, 0
+    moves, old, new = FrameMoves(), 0, 0
     expected = {}
     for more_old, more_new, is_respelt in steps:
         old, new = old + more_old, new + more_new
         moves.add(old, new)
         expected[old] = new
         if is_respelt:
-            moves.respell(new)
-    found = Moves.decode(moves.encode())
+            moves.mark_reencoded(new)
+    found = FrameMoves.decode(moves.encode())
     assert found is not None
     assert {place: found.get(place) for place in expected} == expected
     assert list(found.respelt) == list(moves.respelt)
@@ -103,7 +103,7 @@ def test_moves_come_back_from_their_bytes(steps: list[tuple[int, int, bool]]) ->
 
 @given(st.lists(st.integers(1, 30_000)), st.lists(st.integers(0, 1 << 20)))
 def test_who_asks_of_nearly_every_frame_is_answered_as_who_asks_of_one(sizes: list[int], others: list[int]) -> None:
-    moves = Moves()
+    moves = FrameMoves()
     positions = list(accumulate(sizes, initial=64))
     moves.extend(positions, range(1000, 1000 + len(positions)))
     get = moves.quick()
@@ -111,26 +111,26 @@ def test_who_asks_of_nearly_every_frame_is_answered_as_who_asks_of_one(sizes: li
     for position in (*positions, *others):
         for asked in (position - 1, position, position + 1, position | 8191, (position | 8191) + 1):
             assert get(asked) == moves.get(asked)
-    assert Moves().quick()(0) is None
+    assert FrameMoves().quick()(0) is None
 
 
 @settings(max_examples=40)
 @given(st.data())
 def test_moves_with_a_wrong_byte_are_none(data: st.DataObject) -> None:
-    moves = Moves()
+    moves = FrameMoves()
     for at in range(3):
         moves.add(64 + 100 * at, 64 + 50 * at)
     encoded = bytearray(moves.encode())
     encoded[data.draw(st.integers(0, len(encoded) - 1))] ^= 1 << data.draw(st.integers(0, 7))
-    assert Moves.decode(bytes(encoded)) is None
-    assert Moves.decode(moves.encode()[: data.draw(st.integers(0, len(encoded) - 1))]) is None
+    assert FrameMoves.decode(bytes(encoded)) is None
+    assert FrameMoves.decode(moves.encode()[: data.draw(st.integers(0, len(encoded) - 1))]) is None
 
 
 def test_moves_of_which_there_are_not_as_many_as_they_say_are_none() -> None:
-    magic, rest = b"casmove1", Moves().encode()[40:]
-    assert Moves.decode(magic + blake3(rest).digest() + rest) is not None
+    magic, rest = b"casmove1", FrameMoves().encode()[40:]
+    assert FrameMoves.decode(magic + blake3(rest).digest() + rest) is not None
     more = rest + bytes(8)
-    assert Moves.decode(magic + blake3(more).digest() + more) is None
+    assert FrameMoves.decode(magic + blake3(more).digest() + more) is None
 
 
 # ---- while the rows follow
@@ -153,10 +153,10 @@ def test_who_looked_meanwhile_reads_on_when_the_moves_are_forgotten(root: Path, 
 def test_at_every_moment_the_answers_are_those_before_and_after(moved: Path) -> None:
     before = answers(moved)
     records = records_of(moved / ".cas")
-    with closing(Journal(str(moved), Disk())) as journal, journal.sweeping():
+    with closing(Journal(str(moved), Disk())) as journal, journal.compacting():
         index, log = journal.store.index, journal.store.log
         with index.relocating():
-            for changes in relocations(index, log, lambda: 1):
+            for changes in relocation_batches(index, log, lambda: 1):
                 with index.changing() as db:
                     for statement, rows in changes:
                         db.executemany(statement, rows)
@@ -196,7 +196,7 @@ def goings(root: Path) -> list[object]:
         times = sorted(row[1] for row in store.index.aged_decisions())
         times += sorted(row[2] for row in store.index.aged_edits())
         everything = RetentionLimits(older_than=0, max_size=None)
-        aged = [plan_expiry(journal, everything, moment=time + 1).lettings for time in times]
+        aged = [plan_expiry(journal, everything, moment=time + 1).batches for time in times]
         return [plan_purge(journal, [blob_id(LATE)]).edits, aged]
 
 
@@ -205,9 +205,9 @@ def test_at_every_moment_as_much_goes_with_a_state_or_by_its_age(bound: Path, tm
     assert before[0] == (Range(4, 7),)
     _move(bound, tmp_path)
     assert goings(bound) == before
-    with closing(Journal(str(bound), Disk())) as journal, journal.sweeping():
+    with closing(Journal(str(bound), Disk())) as journal, journal.compacting():
         with journal.store.index.relocating():
-            for changes in relocations(journal.store.index, journal.store.log, lambda: 1):
+            for changes in relocation_batches(journal.store.index, journal.store.log, lambda: 1):
                 with journal.store.index.changing() as db:
                     for statement, rows in changes:
                         db.executemany(statement, rows)
@@ -239,7 +239,7 @@ def placed(journal: Journal, name: bytes) -> list[Place]:
 
 
 def test_what_went_and_counts_as_held_is_missing_and_keeps_its_count(moved: Path) -> None:
-    with closing(Journal(str(moved), Disk())) as journal, journal.sweeping():
+    with closing(Journal(str(moved), Disk())) as journal, journal.compacting():
         index, log = journal.store.index, journal.store.log
         stored = [BlobId(name) for name, _ in index.all_refs()]
         gone = next(name for name in stored if any(log.newest(place) is None for place in placed(journal, name)))
@@ -260,13 +260,13 @@ def test_the_next_writer_has_the_index_follow_where_a_sweep_was_cut_off(moved: P
 @pytest.mark.parametrize("follow", [lambda journal: journal.finish_moves(), lambda _: None])
 def test_what_went_is_stored_anew_before_the_rows_have_followed(moved: Path, follow: Callable[[Journal], None]) -> None:
     with closing(Journal(str(moved), Disk())) as journal:
-        with journal.sweeping(), Workspace.open(moved) as workspace:
+        with journal.compacting(), Workspace.open(moved) as workspace:
             # Another process sweeps, so the writer leaves the rows alone.
             write(workspace, "again.txt", GONE)
             assert workspace.blob(blob_id(GONE)) == GONE
             follow(journal)
             assert workspace.blob(blob_id(GONE)) == GONE
-        with journal.sweeping():
+        with journal.compacting():
             journal.finish_moves()
     with Workspace.open(moved) as workspace:
         assert workspace.blob(blob_id(GONE)) == GONE
@@ -281,7 +281,7 @@ def test_a_check_in_between_finds_no_fault_and_says_what_it_left_out(moved: Path
 
 def test_a_sweep_is_planned_from_an_index_that_has_followed(moved: Path) -> None:
     with closing(Journal(str(moved), Disk())) as journal:
-        plan = plan_sweep(journal, all_segments=True)
+        plan = plan_compaction(journal, all_segments=True)
         assert not journal.store.index.moving()
         assert not plan.dropped
         assert sweep(journal, plan).is_done
@@ -292,7 +292,7 @@ def test_who_had_the_store_open_has_the_index_follow_what_one_moved_that_died(ro
     with closing(Journal(str(root), Disk())) as journal:
         _move(root, tmp_path)
         before = answers(root)
-        plan_sweep(journal)
+        plan_compaction(journal)
         assert not journal.store.index.moving()
     assert answers(root) == before
     assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
@@ -303,10 +303,10 @@ def test_who_had_the_store_open_has_the_index_follow_what_one_moved_that_died(ro
 
 def test_a_sweep_that_another_one_has_overtaken_is_planned_anew(root: Path) -> None:
     with closing(Journal(str(root), Disk())) as journal:
-        plan = plan_sweep(journal)
+        plan = plan_compaction(journal)
         _sweep(root, Disk())
-        assert sweep(journal, plan) == SweepOutcome(segments=0, freed=0, is_done=False)
-        assert sweep(journal, plan_sweep(journal)).is_done
+        assert sweep(journal, plan) == CompactionResult(segments=0, freed=0, is_done=False)
+        assert sweep(journal, plan_compaction(journal)).is_done
     assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
 
 
@@ -314,7 +314,7 @@ def test_a_sweep_has_the_index_follow_another_one_that_was_cut_off_since_the_pla
     digest = sha256(text(EDITS - 1)).digest()
     with closing(Journal(str(root), Disk())) as journal:
         assert journal.store.sha256(blob_id(text(EDITS - 1))) == digest
-        plan = plan_sweep(journal)
+        plan = plan_compaction(journal)
         _move(root, tmp_path)
         assert not sweep(journal, plan).is_done
         assert not journal.store.index.moving()

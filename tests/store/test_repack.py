@@ -38,8 +38,8 @@ from objstore.likeness import PAIR
 from objstore.refcounts import recount
 from objstore.repack import RepackPlan, plan_repack, repack
 from objstore.settings import RetentionLimits
-from objstore.sweep import plan_sweep, sweep
-from objstore.trials import Trials
+from objstore.sweep import plan_compaction, sweep
+from objstore.trials import CompressionTrials
 from tests.store.countdown import CountdownDisk
 from tests.store.scenes import write
 from tests.store.tables import rebuilt_tables, records_of, tables
@@ -267,18 +267,18 @@ def test_a_trial_prefers_what_a_blob_was_made_from_however_far_back_it_stands() 
     texts = [b"".join(b"%d %d\n" % (n, n * seed % 9973) for n in range(30_000)) for seed in (7919, 7907, 7901)]
     bases = [Base(id=blob_id(text), content=text, depth=0) for text in texts]
     made = texts[1][:60_000] + b"and more\n"
-    trials = Trials()
+    trials = CompressionTrials()
     sizes = [trials.against(made, base) for base in bases]
     assert 10 * sizes[1] < min(sizes[0], sizes[2], trials.alone(made))
 
 
 def test_a_trial_says_the_same_whatever_was_tried_before() -> None:
     bases = [Base(id=blob_id(module(n) * n), content=module(n) * n, depth=0) for n in range(1, 60)]
-    trials = Trials()
+    trials = CompressionTrials()
     chance = random.Random(3)
     for base in chance.choices(bases, k=300):
         content = module(chance.randrange(60), 3)
-        assert trials.against(content, base) == Trials().against(content, base)
+        assert trials.against(content, base) == CompressionTrials().against(content, base)
 
 
 # ---- while others are at it
@@ -335,14 +335,14 @@ def test_where_others_forbid_it_again_a_segment_stays_as_it_is_and_that_is_said(
 def test_only_one_repacks_or_sweeps_at_a_time(root: Path) -> None:
     before = segment_bytes(root)
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        with journal.sweeping(), pytest.raises(StoreLocked):
+        with journal.compacting(), pytest.raises(StoreLocked):
             repacked(root)
 
         def act() -> None:
             with pytest.raises(StoreLocked):
                 repacked(root)
             with pytest.raises(StoreLocked):
-                sweep(journal, plan_sweep(journal, all_segments=True))
+                sweep(journal, plan_compaction(journal, all_segments=True))
 
         assert segment_bytes(root) == before
         assert repacked(root, Meanwhile(act)).is_done

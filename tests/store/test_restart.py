@@ -13,12 +13,12 @@ import pytest
 
 from objstore import CallInfo, CasError, Origin, Workspace
 from objstore.canonical import Value, encode, unpack
-from objstore.due import DUE_NAME, decoded, encoded
+from objstore.due import RECOVERY_NOTE_NAME, decoded, encoded
 from objstore.ids import blob_id
-from objstore.premises import own_file
-from objstore.settled import SETTLED_NAME
+from objstore.premises import open_store_file
+from objstore.settled import DURABLE_HORIZON_NAME
 from objstore.transfer import import_bundle
-from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut, some_of
+from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut, sampled_steps
 from tests.store.scenes import change, files, rejected, write
 from tests.store.test_crash import TICK, aged, ran_on
 
@@ -418,7 +418,7 @@ def some_steps(tmp_path: Path, act: Callable[[Workspace], None]) -> range:
     disk = NextStart()
     lost(tmp_path / "whole", act)
     cut_off(tmp_path / "whole", disk)
-    return some_of(len(disk.done))
+    return sampled_steps(len(disk.done))
 
 
 @pytest.mark.parametrize("act", ACTS)
@@ -437,7 +437,7 @@ def test_wherever_what_finishes_calls_is_cut_off_the_next_process_finishes_them(
         assert started(root, then) == (wanted, []), told
         if act is moved:
             assert (root / "src" / "moved").stat().st_ino == inodes["src/old"], told
-        assert disk.failed == "remove_store_file" or not (root / ".cas" / DUE_NAME).exists(), told
+        assert disk.failed == "remove_store_file" or not (root / ".cas" / RECOVERY_NOTE_NAME).exists(), told
 
 
 @pytest.mark.parametrize("act", ACTS)
@@ -459,7 +459,7 @@ def test_what_one_process_has_finished_another_does_not_count_as_settled(tmp_pat
     cut_off(root, CutAtTheMark())
     assert files(root) == wanted
     with Workspace.open(root, NextStart()):
-        assert not (root / ".cas" / SETTLED_NAME).exists()
+        assert not (root / ".cas" / DURABLE_HORIZON_NAME).exists()
 
 
 def noted(tmp_path: Path) -> tuple[Path, bytes, dict[str, tuple[bytes, int]]]:
@@ -468,18 +468,18 @@ def noted(tmp_path: Path) -> tuple[Path, bytes, dict[str, tuple[bytes, int]]]:
     wanted, _ = lost(root, in_several_calls)
     cut_off(root, CutNext(1))
     assert files(root).keys() < wanted.keys()
-    return root, (root / ".cas" / DUE_NAME).read_bytes(), wanted
+    return root, (root / ".cas" / RECOVERY_NOTE_NAME).read_bytes(), wanted
 
 
 def test_what_a_person_takes_away_stays_away_though_an_older_version_has_left_the_note(tmp_path: Path) -> None:
     root, note, wanted = noted(tmp_path)
     started(root)
-    (root / ".cas" / DUE_NAME).write_bytes(note)  # of which it knows nothing
+    (root / ".cas" / RECOVERY_NOTE_NAME).write_bytes(note)  # of which it knows nothing
     time.sleep(TICK)
     (root / "src" / "new2").unlink()
     del wanted["src/new2"]
     assert started(root, 2) == (wanted, ["src/new2"])
-    assert not (root / ".cas" / DUE_NAME).exists()
+    assert not (root / ".cas" / RECOVERY_NOTE_NAME).exists()
 
 
 def test_what_a_person_has_put_where_something_is_due_stays(tmp_path: Path) -> None:
@@ -514,10 +514,10 @@ def test_a_note_that_is_none_is_not_heard_and_does_no_harm(tmp_path: Path, spoil
         case _:
             note = respelt({**body, "steps": [True, [], "text", {}]})
     assert decoded(note, mark) == {}
-    (root / ".cas" / DUE_NAME).write_bytes(note)
+    (root / ".cas" / RECOVERY_NOTE_NAME).write_bytes(note)
     left = files(root)
     assert started(root) == (left, ["src/new1", "src/new2"])
-    assert not (root / ".cas" / DUE_NAME).exists()
+    assert not (root / ".cas" / RECOVERY_NOTE_NAME).exists()
 
 
 def test_the_note_is_durable_before_anything_is_finished(tmp_path: Path) -> None:
@@ -531,7 +531,7 @@ def test_the_note_is_durable_before_anything_is_finished(tmp_path: Path) -> None
 def test_a_folder_in_the_place_of_the_note_keeps_nothing_from_being_finished(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     wanted, _ = lost(root, in_several_calls)
-    (root / ".cas" / DUE_NAME).mkdir()
+    (root / ".cas" / RECOVERY_NOTE_NAME).mkdir()
     assert started(root) == (wanted, [])
 
 
@@ -649,7 +649,7 @@ def unopened(code: int) -> Callable[[str, int], int]:
 
 
 def unread(path: str, _flags: int) -> int:
-    return own_file(path, os.O_WRONLY)
+    return open_store_file(path, os.O_WRONLY)
 
 
 @pytest.mark.parametrize(
@@ -664,10 +664,10 @@ def test_a_mark_that_can_not_be_opened_or_read_is_an_old_one(
         write(workspace, "f", b"one\n")
 
     def open_file(path: str, flags: int) -> int:
-        return (opening if path.endswith("applied") else own_file)(path, flags)
+        return (opening if path.endswith("applied") else open_store_file)(path, flags)
 
     with monkeypatch.context() as patched:
-        patched.setattr("objstore.mark.own_file", open_file)
+        patched.setattr("objstore.mark.open_store_file", open_file)
         for text in (b"two\n", b"three\n"):
             with opened(root) as workspace:
                 write(workspace, "f", text)
@@ -680,5 +680,5 @@ def test_a_mark_that_can_not_be_opened_or_read_is_an_old_one(
 def test_numbers_that_are_not_of_this_journal_settle_nothing(root: Path, spoilt: bytes) -> None:
     with ran_on(root) as later:
         write(later, "f", LONG)
-    (root / ".cas" / SETTLED_NAME).write_bytes(spoilt)
+    (root / ".cas" / DURABLE_HORIZON_NAME).write_bytes(spoilt)
     assert started(root) == ({"f": (LONG, 0o644)}, [])

@@ -16,8 +16,8 @@ from objstore import (
     Action,
     CallInfo,
     CasError,
+    CompactionSpaceNeeded,
     DiskFull,
-    RoomNeeded,
     Seq,
     Status,
     Unit,
@@ -25,7 +25,7 @@ from objstore import (
     blob_id,
     check_store,
 )
-from objstore.room import KEPT_BYTES, ROOM
+from objstore.room import MAX_RESERVE_BYTES, RESERVE_NAME
 from objstore.settings import RetentionLimits
 from tests.store.countdown import CountdownDisk, PowerCut, TooFullDisk, broken_disk, full_disk, power_cut
 from tests.store.scenes import write
@@ -238,7 +238,7 @@ class FullBeside(CountdownDisk):
 
     def __init__(self, root: Path) -> None:
         super().__init__(None)
-        self._kept: Final = root / ".cas" / ROOM
+        self._kept: Final = root / ".cas" / RESERVE_NAME
 
     def _step(self, operation: str, name: str, tear: Callable[[float], None] | None = None) -> None:
         if operation in {"append", "create"} and self._kept.exists():
@@ -257,9 +257,9 @@ class Full(PartlyFailing):
 
 
 def test_a_collection_on_a_full_disk_takes_the_room_that_the_store_keeps(root: Path) -> None:
-    assert (root / ".cas" / ROOM).stat().st_blocks * 512 >= KEPT_BYTES
+    assert (root / ".cas" / RESERVE_NAME).stat().st_blocks * 512 >= MAX_RESERVE_BYTES
     collect(root, FullBeside(root))
-    assert (root / ".cas" / ROOM).stat().st_size == KEPT_BYTES  # there is plenty again
+    assert (root / ".cas" / RESERVE_NAME).stat().st_size == MAX_RESERVE_BYTES  # there is plenty again
     assert check_store(str(root)).faults == ()
 
 
@@ -279,24 +279,24 @@ def test_where_nothing_helps_the_collection_says_what_to_do_and_nothing_is_lost(
     segments = {path.name: path.read_bytes() for path in (root / ".cas" / "segments").iterdir()}
     with (
         Workspace.open(root, Full()) as workspace,
-        pytest.raises(RoomNeeded, match=r"free about 0\.1 MB.* run it again"),
+        pytest.raises(CompactionSpaceNeeded, match=r"free about 0\.1 MB.* run it again"),
     ):
         workspace.collect(EVERYTHING, thorough=True)
-    assert not (root / ".cas" / ROOM).exists()
+    assert not (root / ".cas" / RESERVE_NAME).exists()
     assert {path.name: path.read_bytes() for path in (root / ".cas" / "segments").iterdir()} == segments
     collect(root, CountdownDisk(None))
-    assert (root / ".cas" / ROOM).exists()
+    assert (root / ".cas" / RESERVE_NAME).exists()
     assert check_store(str(root)).faults == ()
 
 
-@pytest.mark.parametrize(("free", "kept"), [(1 << 30, KEPT_BYTES), (8 << 20, 512 << 10), (1 << 20, 64 << 10)])
+@pytest.mark.parametrize(("free", "kept"), [(1 << 30, MAX_RESERVE_BYTES), (8 << 20, 512 << 10), (1 << 20, 64 << 10)])
 def test_the_reserve_is_in_proportion_to_what_is_free(tmp_path: Path, free: int, kept: int) -> None:
     class Small(CountdownDisk):
         def free_bytes(self, _folder: str | int, _name: str) -> int:
             return free
 
     with Workspace.init(tmp_path, Small(None)):
-        assert (tmp_path / ".cas" / ROOM).stat().st_size == kept
+        assert (tmp_path / ".cas" / RESERVE_NAME).stat().st_size == kept
 
 
 def test_no_room_is_kept_where_there_is_little(tmp_path: Path) -> None:
@@ -307,7 +307,7 @@ def test_no_room_is_kept_where_there_is_little(tmp_path: Path) -> None:
     with Workspace.init(tmp_path, Nearly(None)) as workspace:
         write(workspace, "a.txt", b"a\n")
         workspace.collect(EVERYTHING)
-    assert not (tmp_path / ".cas" / ROOM).exists()
+    assert not (tmp_path / ".cas" / RESERVE_NAME).exists()
 
 
 class MarklessDisk(CountdownDisk):
@@ -377,7 +377,9 @@ def test_who_finds_no_room_for_a_segment_is_told_how_much_it_takes(
 ) -> None:
     Workspace.open(root, CountdownDisk(None)).close()
     before = segment_bytes(root)
-    with pytest.raises(RoomNeeded, match=r"free about 0\.[0-9] MB, or let more history go \(`--older-than`") as caught:
+    with pytest.raises(
+        CompactionSpaceNeeded, match=r"free about 0\.[0-9] MB, or let more history go \(`--older-than`"
+    ) as caught:
         act(root, TooFullDisk())
     Workspace.open(root, CountdownDisk(None)).close()  # the index may have given its room, and is made again
     index = (root / ".cas" / "index.sqlite").stat().st_size
@@ -398,7 +400,7 @@ def test_a_full_disk_with_everything_pending_has_a_way_out(small: Path) -> None:
             write(workspace, "a.txt", text(99))
         units = [Unit(view.seq, n) for view in workspace.edits() for n in range(len(view.units))]
         workspace.decide(Action.ACCEPT, units, reason="more than the last page of the segment has room for " * 100)
-        assert not (root / ".cas" / ROOM).exists()
+        assert not (root / ".cas" / RESERVE_NAME).exists()
         assert {view.status for view in workspace.edits()} == {Status.ACCEPTED}
         collected = workspace.collect(EVERYTHING, thorough=True)
         assert collected.is_done
@@ -417,7 +419,7 @@ def test_a_rejection_that_writes_files_leaves_the_reserve_to_decisions_that_do_n
         fill(small / "ballast")
         with pytest.raises(DiskFull):
             workspace.decide(Action.REJECT, [Unit(Seq(2), 1)])
-        assert (root / ".cas" / ROOM).exists()
+        assert (root / ".cas" / RESERVE_NAME).exists()
         assert workspace.edit(2).status is Status.PENDING
 
 

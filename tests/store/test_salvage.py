@@ -31,13 +31,13 @@ from objstore import (
 from objstore.bundle import bundle_pieces
 from objstore.codec import BlobHeader, decode_blob, parse_blob_header
 from objstore.disk import Disk
-from objstore.founding import is_making
+from objstore.founding import is_creation_folder
 from objstore.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, Frame, FrameKind, SegmentHeader, frame_key
 from objstore.generations import Place
 from objstore.ids import HASH_SIZE, record_id
 from objstore.journal import Journal
 from objstore.recordcodec import encode_record
-from objstore.remains import Remains
+from objstore.remains import SegmentScan
 from objstore.salvage import Salvage, plan_salvage, rebuild
 from objstore.segments import Log
 from objstore.trees import TreeEntry, entry_at
@@ -121,7 +121,7 @@ class Shelf:
         unbroken = next((i for i, name in enumerate(whole) if name not in left), len(whole))
         assert set(salvage.blobs) == self.blobs(gone)
         assert [found.id for found in salvage.journal] == whole[:unbroken]
-        assert [found.id for found in salvage.beyond] == [name for name in left if name not in whole[:unbroken]]
+        assert [found.id for found in salvage.unchained] == [name for name in left if name not in whole[:unbroken]]
         if saved is None:
             return
         with Workspace.open(saved) as workspace:
@@ -247,7 +247,7 @@ def test_a_garbled_header_costs_nothing_but_itself(victim: Path, shelf: Shelf, t
         salvage = salvage_store(str(copy), None)
         assert [(damage.segment, damage.offset) for damage in salvage.damage] == [(path.name, 0)]
         assert set(salvage.blobs) == shelf.blobs(set())
-        assert not salvage.beyond
+        assert not salvage.unchained
 
 
 def test_the_only_header_with_one_wrong_byte_still_tells_the_store(tmp_path: Path) -> None:
@@ -382,7 +382,7 @@ def test_a_chain_of_large_deltas_is_put_together_once(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr("objstore.remains.decode_blob", counted)
     monkeypatch.setattr("objstore.remains._CACHE_BYTES", 4 * 4096)  # none of them is kept beside others
-    with Remains(str(tmp_path / "w" / ".cas" / "segments")) as remains:
+    with SegmentScan(str(tmp_path / "w" / ".cas" / "segments")) as remains:
         blobs = [remains.blob(name) for name in remains.blobs]
     assert len(made) == len(blobs)
     assert sum(base is not None for base in made) > 15
@@ -436,7 +436,7 @@ def test_the_names_of_all_that_is_recovered_are_durable(victim: Path, tmp_path: 
     place = broken(victim, tmp_path / "broken")
     next(iter(sorted(place.glob("*.seg")))).unlink()
     disk = NamesDisk()
-    with Remains(str(place), None) as remains:
+    with SegmentScan(str(place), None) as remains:
         salvage = plan_salvage(remains, None)
         rebuild(salvage, remains, str(tmp_path / "new"), disk)
     folders = [Path(folder) for folder, _, _ in os.walk(tmp_path / "new" / "recovered")]
@@ -456,7 +456,7 @@ def test_wherever_a_salvage_is_killed_it_can_be_done_again(victim: Path, tmp_pat
     for step in count():
         target = tmp_path / str(step)
         disk = CountdownDisk(step)
-        with Remains(str(place)) as remains:
+        with SegmentScan(str(place)) as remains:
             salvage = plan_salvage(remains, None)
             with suppress(PowerCut):
                 rebuild(salvage, remains, str(target), disk)
@@ -464,7 +464,7 @@ def test_wherever_a_salvage_is_killed_it_can_be_done_again(victim: Path, tmp_pat
                 continue  # it stands there whole, and no store yet: whose it is can't be told, so a person has to say
             if not (target / ".cas").exists():
                 rebuild(salvage, remains, str(target), CountdownDisk(None))
-        names = sorted(path.name for path in target.iterdir() if not is_making(path.name))
+        names = sorted(path.name for path in target.iterdir() if not is_creation_folder(path.name))
         assert names == [".cas", "recovered"], disk.failed
         assert check_store(str(target)).faults == ()
         shutil.rmtree(target)
@@ -477,12 +477,12 @@ def test_where_a_salvage_fails_nothing_of_it_is_left(victim: Path, tmp_path: Pat
     for step in count():
         target = tmp_path / str(step)
         disk = CountdownDisk(step, full_disk, lasting=False)
-        with Remains(str(place)) as remains:
+        with SegmentScan(str(place)) as remains:
             try:
                 rebuild(plan_salvage(remains, None), remains, str(target), disk)
             except DiskFull:
                 # What can't be removed either is in the way of nobody.
-                left = sorted(path.name for path in target.iterdir() if not is_making(path.name))
+                left = sorted(path.name for path in target.iterdir() if not is_creation_folder(path.name))
                 assert left in ([], [".cas", "recovered"]), disk.failed
         if disk.failed is None:
             break
@@ -517,7 +517,7 @@ def test_of_two_branches_of_a_journal_the_longer_is_its_course(tmp_path: Path) -
         forger.append(encode_record(replace(create(2), time=2), parting))
         forger.append(encode_record(create(3), forger.last))
     found = salvage_store(str(tmp_path / "forked"), str(tmp_path / "saved"))
-    assert len(found.beyond) == 1
+    assert len(found.unchained) == 1
     with Workspace.open(tmp_path / "saved") as workspace:
         assert [(view.seq, view.edit.time) for view in workspace.edits()] == [(1, 1), (2, 2), (3, 1)]
     assert check_store(str(tmp_path / "saved")).faults == ()
@@ -544,12 +544,12 @@ def test_of_a_segment_with_sectors_that_can_not_be_read_the_rest_is_saved(
     written: Path, tmp_path: Path, sectors: tuple[int, ...]
 ) -> None:
     segment = written / ".cas" / "segments" / "00000002.seg"
-    with Remains(str(segment.parent)) as whole:
-        spots = {name: whole.spot(name) for name in whole.blobs}
-        sizes = {name: len(whole.payload(spot)) for name, spot in spots.items()}
+    with SegmentScan(str(segment.parent)) as whole:
+        spots = {name: whole.span(name) for name in whole.blobs}
+        sizes = {name: len(whole.payload(span)) for name, span in spots.items()}
     bad = {at * SECTOR + byte for at in sectors for byte in range(SECTOR)}
-    frames = {name: range(spot.offset, spot.offset + FRAME_HEADER_SIZE + sizes[name]) for name, spot in spots.items()}
-    lost = {name for name, spot in spots.items() if spot.file == 1 and not bad.isdisjoint(frames[name])}
+    frames = {name: range(span.offset, span.offset + FRAME_HEADER_SIZE + sizes[name]) for name, span in spots.items()}
+    lost = {name for name, span in spots.items() if span.file == 1 and not bad.isdisjoint(frames[name])}
     with unreadable(segment, sectors):
         report = check_store(str(written))
         salvage = salvage_store(str(written), str(tmp_path / "saved"))

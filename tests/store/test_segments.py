@@ -27,7 +27,7 @@ from objstore.generations import Place
 from objstore.segments import Group, Log, create_log
 from tests.store import strategies as draw
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
-from tests.store.overtaking import Moment, moments, overtaken
+from tests.store.overtaking import InterruptionPoint, interrupted_at, interruption_points
 
 Payload = tuple[FrameKind, bytes]
 GROUPS: list[list[Payload]] = [
@@ -522,11 +522,11 @@ def test_a_log_without_segments_is_damaged_and_without_their_folder_there_is_non
 # ---- readers beside a writer
 
 
-def read_while(folder: Path, moment: Moment, act: Callable[[], object]) -> list[list[Payload]]:
+def read_while(folder: Path, moment: InterruptionPoint, act: Callable[[], object]) -> list[list[Payload]]:
     """Return what a reader finds that is overtaken at that moment, or else later, and reads on then."""
     log = Log(str(folder), Disk())
     try:
-        with overtaken(moment, act):
+        with interrupted_at(moment, act):
             found = list(log.groups(log.first))
         if not moment.came:
             act()
@@ -542,7 +542,7 @@ def test_a_group_half_written_when_a_reader_meets_it_is_no_damage(folder: Path, 
     start = segment(folder).stat().st_size
     fill(folder, GROUPS[1:])
     whole = segment(folder).read_bytes()
-    for moment in moments():
+    for moment in interruption_points():
         os.truncate(segment(folder), start + seen)
         assert read_while(folder, moment, lambda: segment(folder).write_bytes(whole)) == GROUPS
 
@@ -554,7 +554,7 @@ def test_a_reader_that_met_a_group_half_written_reads_on_into_the_next_segment(
     groups = [[(FrameKind.RECORD, b"%d" % i * 120)] for i in range(6)]
     for full in (200, 300):
         monkeypatch.setattr("objstore.segments.ROTATE_AT", full)
-        for moment in moments():
+        for moment in interruption_points():
             folder = tmp_path / f"{full}-{moment.step}"
             folder.mkdir()
             create_log(str(folder), Disk())
@@ -571,7 +571,7 @@ def test_what_comes_into_a_segment_before_the_next_begins_is_never_passed_over(
 ) -> None:
     monkeypatch.setattr("objstore.segments.ROTATE_AT", 300)
     groups = [[(FrameKind.RECORD, b"%d" % i * 60)] for i in range(8)]
-    for moment in moments():
+    for moment in interruption_points():
         folder = tmp_path / str(moment.step)
         folder.mkdir()
         create_log(str(folder), Disk())
@@ -585,13 +585,13 @@ def test_a_log_goes_on_in_the_next_segment_only_where_nothing_is_left_in_this_on
 ) -> None:
     monkeypatch.setattr("objstore.segments.ROTATE_AT", 300)
     groups = [[(FrameKind.RECORD, b"%d" % i * 60)] for i in range(8)]
-    for moment in moments():
+    for moment in interruption_points():
         folder = tmp_path / str(moment.step)
         folder.mkdir()
         create_log(str(folder), Disk())
         end = fill(folder, groups[:1])[-1].end
         log = Log(str(folder), Disk())
-        with overtaken(moment, partial(fill, folder, groups[1:])):
+        with interrupted_at(moment, partial(fill, folder, groups[1:])):
             assert log.next_start(end) is None
         log.close()
 

@@ -10,10 +10,10 @@ import pytest
 
 from objstore.glance import changed_folders
 from objstore.ids import blob_id
-from objstore.looks import UNKNOWN, Looks
+from objstore.looks import UNKNOWN, StatCache
 from objstore.paths import Tree
-from objstore.survey import Limits, ReadFile, Survey
-from tests.store.ground import nobody
+from objstore.survey import ReadFile, ScanLimits, TreeWalk
+from tests.store.ground import as_unprivileged_user
 
 LATER = 10**19
 """A time after every change that a test makes, so that nothing counts as changed in the very moment of the look."""
@@ -33,31 +33,31 @@ class Ranger:
         self.kept = b""
 
     def look(
-        self, *, clock: int = LATER, gitignored: bool = True, limits: Limits | None = None, scope: bytes = b""
+        self, *, clock: int = LATER, gitignored: bool = True, limits: ScanLimits | None = None, scope: bytes = b""
     ) -> "Sight":
         read: list[ReadFile] = []
-        survey = Survey(
+        survey = TreeWalk(
             self.tree,
-            Looks.decoded(self.kept, STORE, 0),
+            StatCache.decoded(self.kept, STORE, 0),
             clock=clock,
             keep=read.append,
             gitignored=gitignored,
             limits=limits,
         )
         survey.run(scope)
-        self.kept = survey.looks.encoded(STORE, 0)
+        self.kept = survey.stat_cache.encoded(STORE, 0)
         return Sight(survey, read)
 
 
 class Sight:
     """What one look has seen."""
 
-    def __init__(self, survey: Survey, read: list[ReadFile]) -> None:
+    def __init__(self, survey: TreeWalk, read: list[ReadFile]) -> None:
         self.survey = survey
         self.read = sorted(file.path for file in read)
         self.files = {
             (look.path + b"/" + name).lstrip(b"/"): blob
-            for look in survey.looks
+            for look in survey.stat_cache
             for name, (_, blob) in look.files().items()
         }
         self.passed = {passed.path for passed in survey.passed}
@@ -128,14 +128,14 @@ def test_a_file_that_changed_in_the_moment_of_the_look_is_read_again(ranger: Ran
 def test_a_folder_that_changed_in_the_moment_of_the_look_is_looked_into_again(ranger: Ranger) -> None:
     (ranger.root / "f").write_bytes(b"one")
     sight = ranger.look(clock=max(ranger.root.stat().st_ctime_ns, 0))
-    assert [look.is_unsure for look in sight.survey.looks] == [True]
+    assert [look.needs_rescan for look in sight.survey.stat_cache] == [True]
 
 
 def test_a_new_mode_is_seen(ranger: Ranger) -> None:
     (ranger.root / "f").write_bytes(b"one")
     ranger.look()
     (ranger.root / "f").chmod(0o700)
-    look = next(iter(ranger.look().survey.looks))
+    look = next(iter(ranger.look().survey.stat_cache))
     assert look.files()[b"f"][0].mode & 0o777 == 0o700
 
 
@@ -171,15 +171,15 @@ def test_one_folder_can_be_looked_at_alone(ranger: Ranger) -> None:
 def test_a_glance_finds_the_folders_that_changed(ranger: Ranger) -> None:
     grow(ranger.root, folders=60, files=3)
     ranger.look()
-    looks = Looks.decoded(ranger.kept, STORE, 0)
+    stat_cache = StatCache.decoded(ranger.kept, STORE, 0)
     (ranger.root / "d3" / "f2").write_text("x")
     (ranger.root / "d57" / "f2").unlink()
     (ranger.root / "d58").rename(ranger.root / "e58")
-    sure, unsure = looks.glimpses(b"")
+    sure, unsure = stat_cache.folder_signatures(b"")
     assert unsure == []
     assert sorted(changed_folders(ranger.tree.fd, sure)) == [b"", b"d3", b"d57", b"d58"]
-    others = [glimpse._replace(facts=b"") for glimpse in sure]
-    assert sorted(changed_folders(ranger.tree.fd, others)) == sorted(glimpse.path for glimpse in sure)
+    others = [folder_signature._replace(facts=b"") for folder_signature in sure]
+    assert sorted(changed_folders(ranger.tree.fd, others)) == sorted(folder_signature.path for folder_signature in sure)
 
 
 @pytest.mark.parametrize("damage", [lambda kept: kept[:-1], lambda kept: kept[:50] + b"x" + kept[51:], lambda _: b"x"])
@@ -193,8 +193,8 @@ def test_looks_that_are_damaged_are_none(ranger: Ranger, damage: "type[bytes]") 
 def test_looks_of_another_store_are_none(ranger: Ranger) -> None:
     grow(ranger.root)
     ranger.look()
-    assert list(Looks.decoded(ranger.kept, b"other", 0)) == []
-    assert len(list(Looks.decoded(ranger.kept, STORE, 0))) == 4
+    assert list(StatCache.decoded(ranger.kept, b"other", 0)) == []
+    assert len(list(StatCache.decoded(ranger.kept, STORE, 0))) == 4
 
 
 # ---- what is never opened
@@ -246,7 +246,7 @@ def test_stores_and_version_control_are_not_there(ranger: Ranger, name: str) -> 
     (ranger.root / name / "f").write_bytes(b"one")
     sight = ranger.look()
     assert sight.files == {}
-    assert [look.left_out for look in sight.survey.looks] == [[]]
+    assert [look.left_out for look in sight.survey.stat_cache] == [[]]
 
 
 def test_names_may_hold_any_byte(ranger: Ranger) -> None:
@@ -268,14 +268,14 @@ def test_what_may_not_be_read_is_told_each_time_and_read_when_it_may(ranger: Ran
     (ranger.root / "d0").chmod(0)
     (ranger.root / "d1" / "f0").chmod(0)
     for _ in range(2):
-        with nobody():
+        with as_unprivileged_user():
             sight = ranger.look()
         assert sight.passed == {"d0", "d1/f0"}
         assert sight.files == {b"d1/f0": UNKNOWN}
         assert sight.survey.unreadable == {b"d0"}
     (ranger.root / "d0").chmod(0o755)
     (ranger.root / "d1" / "f0").chmod(0o644)
-    with nobody():
+    with as_unprivileged_user():
         sight = ranger.look()
     assert sight.passed == set()
     assert sight.read == [b"d0/f0", b"d1/f0"]
@@ -288,7 +288,7 @@ def test_ignored_names_are_left_out_and_not_read(ranger: Ranger) -> None:
     (ranger.root / "node_modules" / "x").write_bytes(b"one")
     sight = ranger.look()
     assert set(sight.files) == {b".casignore", b"d0/f0", b"d0/f2"}
-    assert {look.path: look.left_out for look in sight.survey.looks} == {b"": [b"node_modules"], b"d0": [b"f1"]}
+    assert {look.path: look.left_out for look in sight.survey.stat_cache} == {b"": [b"node_modules"], b"d0": [b"f1"]}
 
 
 def test_new_rules_hold_in_folders_that_did_not_change(ranger: Ranger) -> None:
@@ -350,9 +350,9 @@ def test_a_tag_without_its_signature_is_a_file(ranger: Ranger) -> None:
 
 
 @pytest.mark.parametrize(
-    "limits", [Limits(files=4), Limits(bytes=10), Limits(seconds=0)], ids=["files", "bytes", "time"]
+    "limits", [ScanLimits(files=4), ScanLimits(bytes=10), ScanLimits(seconds=0)], ids=["files", "bytes", "time"]
 )
-def test_a_limit_that_is_reached_is_told(ranger: Ranger, limits: Limits) -> None:
+def test_a_limit_that_is_reached_is_told(ranger: Ranger, limits: ScanLimits) -> None:
     grow(ranger.root)
     sight = ranger.look(limits=limits)
     assert not sight.survey.is_whole
@@ -394,7 +394,7 @@ def test_a_folder_came_if_no_look_knew_it_there_and_it_was_not_passed_over(range
     (ranger.root / ".casignore").write_text("ignored\n")
     (ranger.root / "cached" / "CACHEDIR.TAG").write_bytes(CACHED)
     (ranger.root / "closed").chmod(0)
-    with nobody():
+    with as_unprivileged_user():
         ranger.look()
     (ranger.root / "closed").chmod(0o755)
     (ranger.root / ".casignore").unlink()
@@ -402,8 +402,8 @@ def test_a_folder_came_if_no_look_knew_it_there_and_it_was_not_passed_over(range
     (ranger.root / "d0" / "new").write_text("new\n")
     (ranger.root / "d1").rename(ranger.root / "moved" / "here")
     (ranger.root / "moved").rename(ranger.root / "d1")
-    looks = ranger.look().survey.looks
-    came = {os.fsdecode(look.path): looks.came(look.path) for look in looks}
+    stat_cache = ranger.look().survey.stat_cache
+    came = {os.fsdecode(look.path): stat_cache.came(look.path) for look in stat_cache}
     own = {path: (ranger.root / path).stat().st_ctime_ns for path in ("d1", "d1/here", "d1/deep")}
     passed_over = ("ignored", "ignored/deep", "closed", "closed/deep", "cached", "cached/deep", "cached/deep/er")
     stayed = dict.fromkeys(("", "d0", *passed_over), 0)
@@ -412,5 +412,5 @@ def test_a_folder_came_if_no_look_knew_it_there_and_it_was_not_passed_over(range
 
 def test_where_the_last_look_is_lost_nothing_tells_which_folders_came(ranger: Ranger) -> None:
     (ranger.root / "d" / "deep").mkdir(parents=True)
-    looks = ranger.look().survey.looks
-    assert [looks.came(look.path) for look in looks] == [0, 0, 0]
+    stat_cache = ranger.look().survey.stat_cache
+    assert [stat_cache.came(look.path) for look in stat_cache] == [0, 0, 0]

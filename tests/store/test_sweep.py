@@ -22,11 +22,11 @@ from objstore import (
     BlobId,
     BlobMissing,
     CallInfo,
+    CompactionSpaceNeeded,
     DiskFull,
     EditExpired,
     EditFilter,
     IndexDamaged,
-    RoomNeeded,
     Seq,
     Status,
     StoreDamaged,
@@ -39,7 +39,7 @@ from objstore import (
     salvage_store,
 )
 from objstore.batch import Batch, now
-from objstore.check import Part
+from objstore.check import StorePart
 from objstore.codec import ID_AT, encode_blob, parse_blob_header
 from objstore.disk import Disk
 from objstore.errors import CasError
@@ -51,15 +51,15 @@ from objstore.journal import Journal
 from objstore.ranges import ranges_of
 from objstore.records import Expiry, Snapshot
 from objstore.refcounts import recount
-from objstore.remains import Remains
-from objstore.rewriting import Rewriting
+from objstore.remains import SegmentScan
+from objstore.rewriting import SegmentRewrite
 from objstore.segments import Log
 from objstore.settings import RetentionLimits
-from objstore.sweep import SweepOutcome, SweepPlan, plan_sweep, room_for, sweep
+from objstore.sweep import CompactionPlan, CompactionResult, plan_compaction, require_compaction_space, sweep
 from objstore.transfer import import_bundle
 from objstore.writerlock import WriterLock
-from tests.store.countdown import CountdownDisk, PowerCut, TooFullDisk, broken_disk, full_disk, power_cut, some_of
-from tests.store.overtaking import moments, overtaken
+from tests.store.countdown import CountdownDisk, PowerCut, TooFullDisk, broken_disk, full_disk, power_cut, sampled_steps
+from tests.store.overtaking import interrupted_at, interruption_points
 from tests.store.scenes import write
 from tests.store.tables import rebuilt_tables, records_of, tables
 
@@ -102,9 +102,9 @@ def expire(root: Path, *edits: int, decision: int = 0) -> None:
         journal.commit(batch, ())
 
 
-def swept(root: Path, disk: Disk | None = None, *, all_segments: bool = False) -> SweepOutcome:
+def swept(root: Path, disk: Disk | None = None, *, all_segments: bool = False) -> CompactionResult:
     with closing(Journal(str(root), disk or CountdownDisk(None))) as journal:
-        return sweep(journal, plan_sweep(journal, all_segments=all_segments))
+        return sweep(journal, plan_compaction(journal, all_segments=all_segments))
 
 
 def test_damage_in_a_segment_that_was_written_anew_is_told_by_its_place_in_the_file(root: Path) -> None:
@@ -126,9 +126,9 @@ def seal(root: Path) -> None:
         journal.seal()
 
 
-def planned(root: Path) -> SweepPlan:
+def planned(root: Path) -> CompactionPlan:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        return plan_sweep(journal)
+        return plan_compaction(journal)
 
 
 def held(root: Path) -> set[BlobId]:
@@ -189,7 +189,7 @@ def test_nobody_waits_for_the_lock_while_an_old_file_goes(root: Path) -> None:
 
 def test_who_sweeps_holds_no_room_of_what_it_has_removed(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        assert sweep(journal, plan_sweep(journal)).is_done
+        assert sweep(journal, plan_compaction(journal)).is_done
         assert held_open(root) == []
         assert journal.store.blob(blob_id(text(EDITS - 1))) == text(EDITS - 1)
 
@@ -209,8 +209,8 @@ def test_who_goes_on_for_long_gives_the_room_of_old_files_back(root: Path, monke
     with Workspace.open(root, CountdownDisk(None)) as idle:
         swept(root)
         assert len(held_open(root)) == 1  # what is being read in it can still be read
-        idle.follow_files()
-        idle.follow_files()
+        idle.close_superseded_files()
+        idle.close_superseded_files()
         for thread in threading.enumerate():
             if thread.name == "closing":
                 thread.join()
@@ -339,7 +339,7 @@ def test_a_plan_says_how_many_bytes_go(root: Path) -> None:
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         write(workspace, "c.txt", b"held, and all of a segment\n")
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        plan = plan_sweep(journal, all_segments=True)
+        plan = plan_compaction(journal, all_segments=True)
     assert plan.segments == (2, 1)
     assert plan.freed == frames_size(root, plan.dropped)
 
@@ -475,7 +475,7 @@ def left_alone(root: Path) -> BlobId:
 @pytest.mark.parametrize("at", [None, ID_AT.start], ids=["content", "name"])
 def test_a_damaged_blob_that_nothing_holds_keeps_no_sweep_from_taking_it_away(root: Path, at: int | None) -> None:
     flip_in_frame(root, left_alone(root), at)
-    assert Part.SEGMENTS in {fault.part for fault in check_store(str(root)).faults}
+    assert StorePart.SEGMENTS in {fault.part for fault in check_store(str(root)).faults}
     assert swept(root).is_done
     assert_sound(root)
 
@@ -557,16 +557,16 @@ def test_what_neither_stays_nor_goes_by_what_was_looked_up_ends_the_writing_anew
     plan, left_out = planned(root), place_of(root, blob_id(text(25)))
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.reading() as store:
         staying = set(store.index.held_offsets([1])[1])
-        assert b"".join(Rewriting(store, 1, frozenset(staying), plan.dropped).pieces())
+        assert b"".join(SegmentRewrite(store, 1, frozenset(staying), plan.dropped).pieces())
         with pytest.raises(IndexDamaged):
-            list(Rewriting(store, 1, staying - {left_out.offset}, plan.dropped).pieces())
+            list(SegmentRewrite(store, 1, staying - {left_out.offset}, plan.dropped).pieces())
 
 
 @pytest.mark.parametrize("damage", ["UPDATE blobs SET offset = offset + 1", "DELETE FROM blobs"])
 def test_a_blob_that_the_index_has_lost_sight_of_ends_a_sweep(root: Path, damage: str) -> None:
     files = files_of(root)
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        plan = plan_sweep(journal)
+        plan = plan_compaction(journal)
         with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db, db:
             assert db.execute(f"{damage} WHERE id = ?", (blob_id(text(25)),)).rowcount == 1
         with pytest.raises(IndexDamaged):
@@ -582,7 +582,7 @@ def test_a_second_sweep_finds_nothing(root: Path) -> None:
     assert planned(root).segments == ()
     assert not swept(root).freed
     swept(root, all_segments=True)
-    assert swept(root, all_segments=True) == SweepOutcome(segments=0, freed=0, is_done=True)
+    assert swept(root, all_segments=True) == CompactionResult(segments=0, freed=0, is_done=True)
 
 
 def test_segments_can_be_written_anew_again_and_again(root: Path) -> None:
@@ -603,7 +603,7 @@ def test_a_blob_that_comes_back_is_stored_anew(root: Path) -> None:
 
 def test_a_blob_that_comes_to_be_held_after_the_plan_stays(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        plan = plan_sweep(journal)
+        plan = plan_compaction(journal)
         with Workspace.open(root, CountdownDisk(None)) as workspace:
             write(workspace, "d.txt", text(3))
         assert not sweep(journal, plan).is_done
@@ -614,7 +614,7 @@ def test_a_blob_that_comes_to_be_held_after_the_plan_stays(root: Path) -> None:
 
 def test_a_blob_that_a_snapshot_comes_to_hold_after_the_plan_stays(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        plan = plan_sweep(journal)
+        plan = plan_compaction(journal)
         (root / "folder").mkdir()
         (root / "folder" / "as-once").write_bytes(text(3))
         with Workspace.open(root, CountdownDisk(None)) as workspace:
@@ -649,8 +649,8 @@ def test_what_comes_to_be_held_while_its_segment_is_about_to_be_written_anew_sta
     root: Path, hold: Callable[[Path], None]
 ) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        outcome = sweep(journal, plan_sweep(journal), lambda *_: hold(root))
-        assert outcome == SweepOutcome(segments=0, freed=0, is_done=False)
+        outcome = sweep(journal, plan_compaction(journal), lambda *_: hold(root))
+        assert outcome == CompactionResult(segments=0, freed=0, is_done=False)
         assert files_of(root) == ["00000001.seg", "00000002.seg"]  # what was made of it in vain has gone
         assert journal.store.blob(blob_id(text(3))) == text(3)
     assert_sound(root)
@@ -660,7 +660,7 @@ def test_what_comes_to_be_held_while_its_segment_is_about_to_be_written_anew_sta
 
 def test_what_a_snapshot_without_what_goes_names_ends_no_sweep(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        plan = plan_sweep(journal)
+        plan = plan_compaction(journal)
         (root / "other").write_bytes(b"nothing of what goes\n")
         with Workspace.open(root, CountdownDisk(None)) as workspace:
             workspace.take_snapshot(who="somebody")
@@ -680,19 +680,19 @@ def test_a_tree_that_can_not_be_read_ends_a_sweep_before_it_begins(root: Path) -
         closing(Journal(str(root), CountdownDisk(None))) as journal,
         pytest.raises(BlobDamaged, match="cas fsck"),
     ):
-        plan_sweep(journal, all_segments=True)
+        plan_compaction(journal, all_segments=True)
 
 
 def test_a_tree_that_can_not_be_read_ends_a_sweep_that_has_begun(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        plan = plan_sweep(journal)
+        plan = plan_compaction(journal)
         assert not sweep(journal, plan, lambda *_: hold_what_is_lost(root)).is_done
     assert files_of(root) == ["00000001.seg", "00000002.seg"]
 
 
 def test_a_base_that_is_used_after_the_plan_stays(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        plan = plan_sweep(journal)
+        plan = plan_compaction(journal)
         with closing(Journal(str(root), CountdownDisk(None))) as other, other.writing() as batch:
             content = text(3) + b"and more\n"
             batch.blob(content, blob_id(text(3)))
@@ -707,7 +707,7 @@ def test_a_base_that_is_used_after_the_plan_stays(root: Path) -> None:
 def test_only_one_sweeps_at_a_time(root: Path) -> None:
     with (
         closing(Journal(str(root), CountdownDisk(None))) as journal,
-        journal.sweeping(),
+        journal.compacting(),
         pytest.raises(StoreLocked),
     ):
         swept(root)
@@ -731,7 +731,7 @@ def test_a_flipped_bit_ends_a_sweep_and_the_damaged_file_is_left_for_salvage(roo
     content = path.read_bytes()
     chance = random.Random(5)
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        plan = plan_sweep(journal)
+        plan = plan_compaction(journal)
     for at in chance.sample(range(SEGMENT_HEADER_SIZE, len(content)), 12):
         flipped = content[:at] + bytes([content[at] ^ (1 << chance.randrange(8))]) + content[at + 1 :]
         path.write_bytes(flipped)
@@ -786,12 +786,12 @@ def test_who_knows_a_place_finds_it_from_one_generation_to_the_next_and_no_furth
             if new is not None
         )
         assert now(first) == first  # where these went, nobody knows any more
-        starts = [log.newest_start(place) for place in kept]
+        starts = [log.start_after_rewrite(place) for place in kept]
         assert starts == sorted(starts)
         assert [start for start, new in zip(starts, third, strict=True) if new is not None] == [
             new for new in third if new is not None
         ]
-        assert log.newest_start(first[0]) == first[0]
+        assert log.start_after_rewrite(first[0]) == first[0]
 
 
 def test_groups_are_read_from_a_place_of_the_current_generation_alone(root: Path) -> None:
@@ -843,7 +843,7 @@ def copied(root: Path, to: Path) -> Path:
 def test_wherever_a_sweep_is_killed_nothing_that_is_held_is_lost(
     root: Path, tmp_path: Path, steps: int, torn: float | None
 ) -> None:
-    for step in some_of(steps, 0 if torn is None else 1):
+    for step in sampled_steps(steps, 0 if torn is None else 1):
         copy = copied(root, tmp_path / f"killed-{step}")
         disk = CountdownDisk(step, power_cut, torn=torn)
         with pytest.raises(PowerCut):
@@ -856,7 +856,7 @@ def test_wherever_a_sweep_is_killed_nothing_that_is_held_is_lost(
 
 
 def test_wherever_the_power_goes_nothing_that_is_held_is_lost(root: Path, tmp_path: Path, steps: int) -> None:
-    for step in some_of(steps, 2):
+    for step in sampled_steps(steps, 2):
         copy = copied(root, tmp_path / f"dark-{step}")
         disk = CountdownDisk(step, power_cut)
         index = (copy / ".cas" / "index.sqlite").read_bytes()
@@ -876,7 +876,7 @@ def test_wherever_the_power_goes_nothing_that_is_held_is_lost(root: Path, tmp_pa
 def test_wherever_the_disk_fails_a_sweep_says_so_and_leaves_a_sound_store(
     root: Path, tmp_path: Path, steps: int, failure: Callable[[str], BaseException], *, lasting: bool
 ) -> None:
-    for step in some_of(steps, int(lasting)):
+    for step in sampled_steps(steps, int(lasting)):
         copy = copied(root, tmp_path / f"failed-{step}")
         disk = CountdownDisk(step, failure, lasting=lasting)
         done: list[str] = []
@@ -919,24 +919,27 @@ def test_what_nothing_holds_takes_no_room_where_it_goes_and_its_own_where_it_is_
     needed = []
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         for is_swept in (True, False):
-            with pytest.raises(RoomNeeded) as refused, room_for(journal, 1, is_swept=is_swept):
+            with (
+                pytest.raises(CompactionSpaceNeeded) as refused,
+                require_compaction_space(journal, 1, is_swept=is_swept),
+            ):
                 raise full_disk("a segment")
             needed.append(refused.value.needed)
         size = journal.store.log.size(1) + journal.store.index.file_bytes()
-        assert needed == [size - plan_sweep(journal).freed, size]
+        assert needed == [size - plan_compaction(journal).freed, size]
 
 
 class InterruptedJournal(Journal):
     """A journal for which Ctrl-C comes just after the index was told of a segment's next generation."""
 
-    def carry_mark(self, segment: int) -> None:
+    def relocate_applied_marker(self, segment: int) -> None:
         raise KeyboardInterrupt(segment)
 
 
 def test_who_is_interrupted_when_the_index_was_told_leaves_where_everything_went(root: Path) -> None:
     with Workspace.open(root, CountdownDisk(None)) as idle:
         with closing(InterruptedJournal(str(root), CountdownDisk(None))) as journal, pytest.raises(KeyboardInterrupt):
-            sweep(journal, plan_sweep(journal))
+            sweep(journal, plan_compaction(journal))
         assert "00000001.1.seg" in files_of(root)
         for name in held(root):
             assert blob_id(idle.blob(name)) == name
@@ -987,19 +990,19 @@ class OvertakenJournal(Journal):
 
     @contextmanager
     def writing(
-        self, *, within: float | None = None, makes_room: bool = False, waiting: Callable[[], object] | None = None
+        self, *, within: float | None = None, may_use_reserve: bool = False, waiting: Callable[[], object] | None = None
     ) -> Iterator[Batch]:
         if self.overtakes:
             self.overtakes -= 1
             self.overtake()
-        with super().writing(within=within, makes_room=makes_room, waiting=waiting) as batch:
+        with super().writing(within=within, may_use_reserve=may_use_reserve, waiting=waiting) as batch:
             yield batch
 
 
 def test_who_sweeps_reads_much_that_others_wrote_before_it_takes_the_lock_again(root: Path) -> None:
     locks: list[int] = []
     with closing(OvertakenJournal(str(root), CountdownDisk(None))) as journal:
-        plan = plan_sweep(journal)
+        plan = plan_compaction(journal)
         journal.overtakes = 0
 
         def arm(what: str, done: int, _: int) -> None:
@@ -1028,7 +1031,7 @@ def test_what_a_snapshot_comes_to_hold_just_before_a_segment_takes_its_name_stay
         def arm(*_: object) -> None:
             journal.overtakes = 1
 
-        assert not sweep(journal, plan_sweep(journal), arm).is_done
+        assert not sweep(journal, plan_compaction(journal), arm).is_done
         assert journal.overtakes == 0
         assert journal.store.blob(blob_id(text(3))) == text(3)
     assert_sound(root)
@@ -1060,7 +1063,7 @@ def test_a_sweep_ends_where_the_end_of_the_log_is_replaced_before_a_segment_take
                 batch.commit()
             journal.overtakes = 1
 
-        assert not sweep(journal, plan_sweep(journal), arm).is_done
+        assert not sweep(journal, plan_compaction(journal), arm).is_done
         assert journal.overtakes == 0
         assert journal.store.blob(blob_id(text(3))) == text(3)
 
@@ -1166,13 +1169,13 @@ def test_a_segment_stays_of_which_too_little_goes_because_deltas_need_the_rest(t
     assert (plan.segments, plan.freed) == ((), 0)
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         # Where the deltas are spelt anew, it can go, though of what is in their segment nothing does.
-        assert plan_sweep(journal, all_segments=True, is_sparing=True).dropped == {blob_id(junk), needless}
+        assert plan_compaction(journal, all_segments=True, skips_unprofitable=True).dropped == {blob_id(junk), needless}
 
 
 def test_who_spares_segments_leaves_those_in_which_nothing_goes_and_a_short_last_one(root: Path) -> None:
     def spared() -> tuple[int, ...]:
         with closing(Journal(str(root), CountdownDisk(None))) as journal:
-            return plan_sweep(journal, all_segments=True, is_sparing=True).segments
+            return plan_compaction(journal, all_segments=True, skips_unprofitable=True).segments
 
     assert spared() == (1,)  # the last one, and all of the log
     seal(root)
@@ -1243,7 +1246,7 @@ def several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def read_remains(root: Path) -> None:
-    with Remains(str(root / ".cas" / "segments")) as remains:
+    with SegmentScan(str(root / ".cas" / "segments")) as remains:
         assert remains.damage == []
         assert remains.missing_segments() == []
         for name in remains.blobs:
@@ -1258,20 +1261,20 @@ def checked(root: Path) -> None:
 def test_who_looks_at_a_store_while_it_is_written_anew_finds_nothing_wrong(
     several: Path, tmp_path: Path, look: Callable[[Path], None], stride: int
 ) -> None:
-    for moment in moments(stride):
+    for moment in interruption_points(stride):
         root = tmp_path / str(moment.step)
         shutil.copytree(several, root)
-        with overtaken(moment, partial(swept_twice, root)):
+        with interrupted_at(moment, partial(swept_twice, root)):
             look(root)
         shutil.rmtree(root)
 
 
 def test_a_bundle_that_is_written_while_the_store_is_written_anew_is_whole(several: Path, tmp_path: Path) -> None:
-    for moment in moments(7):
+    for moment in interruption_points(7):
         root, bundle, made = (tmp_path / f"{moment.step}{what}" for what in ("", ".bundle", "-made"))
         shutil.copytree(several, root)
         opened = Workspace.open(root, CountdownDisk(None))
-        with opened as workspace, overtaken(moment, partial(swept_twice, root)):
+        with opened as workspace, interrupted_at(moment, partial(swept_twice, root)):
             workspace.export_bundle(str(bundle))
         import_bundle(str(bundle), str(made), disk=CountdownDisk(None))
         assert check_store(str(made), quick=True).faults == ()
@@ -1296,7 +1299,7 @@ def test_a_log_that_ends_in_a_segment_that_was_written_anew_goes_on_behind_it(
         last.write(behind)
     report = check_store(str(root))
     if is_marked:
-        assert [fault.part for fault in report.faults] == [Part.MARK]
+        assert [fault.part for fault in report.faults] == [StorePart.MARK]
         report = repair_store(report)
     else:
         (store / "applied").unlink()

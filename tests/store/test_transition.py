@@ -24,14 +24,14 @@ from objstore.errors import (
     PermissionRefused,
     Unacknowledged,
 )
-from objstore.facts import FACTS
+from objstore.facts import read_signature_fields
 from objstore.ids import BlobId, blob_id
 from objstore.ondisk import disk_state
 from objstore.paths import Tree
 from objstore.terms import FileState
-from objstore.transition import Step, Transition
+from objstore.transition import FileStep, Transition
 from tests.store.countdown import CountdownDisk, broken_disk
-from tests.store.ground import nobody
+from tests.store.ground import as_unprivileged_user
 from tests.store.scenes import Files, files
 
 State: TypeAlias = tuple[bytes, int] | None
@@ -70,11 +70,11 @@ class Desk:
     def pieces(self, name: BlobId) -> bytes:
         return self._blobs[name]
 
-    def at_hand(self, _: BlobId) -> bytes | None:
+    def cached_bytes(self, _: BlobId) -> bytes | None:
         return None  # everything is read back by its hash
 
-    def step(self, path: str, before: State, after: State, moved_from: str | None = None) -> Step:
-        return Step(
+    def step(self, path: str, before: State, after: State, moved_from: str | None = None) -> FileStep:
+        return FileStep(
             path=path.encode(),
             before=self.state(before),
             after=self.state(after),
@@ -83,7 +83,7 @@ class Desk:
 
     def run(
         self,
-        *steps: Step,
+        *steps: FileStep,
         disk: Disk | None = None,
         looked: Mapping[bytes, os.stat_result] | None = None,
         between: Callable[[], object] = lambda: None,
@@ -95,7 +95,7 @@ class Desk:
             transition.run()
 
     def transition(
-        self, *steps: Step, disk: Disk | None = None, looked: Mapping[bytes, os.stat_result] | None = None
+        self, *steps: FileStep, disk: Disk | None = None, looked: Mapping[bytes, os.stat_result] | None = None
     ) -> Transition:
         return Transition(
             self.tree,
@@ -181,11 +181,11 @@ def test_files_may_trade_places(desk: Desk) -> None:
 
 
 def test_a_step_that_changes_nothing_touches_nothing(desk: Desk) -> None:
-    before = FACTS(desk.put("a", *ONE).stat())
+    before = read_signature_fields(desk.put("a", *ONE).stat())
     disk = CountdownDisk(None)
     desk.run(desk.step("a", ONE, ONE), disk=disk)
     assert disk.done == []
-    assert FACTS((desk.root / "a").stat()) == before
+    assert read_signature_fields((desk.root / "a").stat()) == before
 
 
 def test_the_other_names_of_a_file_keep_showing_its_bytes(desk: Desk) -> None:
@@ -364,7 +364,7 @@ def test_what_may_not_be_written_is_refused_as_such(desk: Desk, locked: str) -> 
     path = desk.put("folder/a", b"one\n", 0o444 if locked == "file" else 0o666)
     path.parent.chmod(0o777 if locked == "file" else 0o555)
     before = (b"one\n", stat.S_IMODE(path.stat().st_mode))
-    with nobody(), pytest.raises(PermissionRefused):
+    with as_unprivileged_user(), pytest.raises(PermissionRefused):
         desk.run(desk.step("folder/a", before, (b"two\n", before[1])))
     assert desk.files == {"folder/a": before}
 
@@ -375,7 +375,7 @@ def test_what_can_not_be_changed_is_told_path_by_path(desk: Desk) -> None:
         desk.put(path, b"one\n", 0o666)
     (desk.root / "folder").chmod(0o555)
     (desk.root / "c").write_bytes(b"a person's\n")
-    with nobody():
+    with as_unprivileged_user():
         steps = [desk.step(path, (b"one\n", 0o666), (b"two\n", 0o666)) for path in ("a", "folder/b", "c")]
         with desk.transition(*steps) as transition:
             assert transition.refused() == {b"folder/b", b"c"}
@@ -474,7 +474,7 @@ def test_bytes_written_just_before_the_exchange_go_back(desk: Desk) -> None:
 # ---- failures on the way
 
 
-def everything(desk: Desk) -> tuple[Step, ...]:
+def everything(desk: Desk) -> tuple[FileStep, ...]:
     desk.put("a", *ONE)
     desk.put("dead", *TOOL)
     desk.put("old", *TWO)
@@ -502,7 +502,7 @@ def test_everything_at_once_is_done(desk: Desk) -> None:
     assert desk.files == DONE
 
 
-def swapped(desk: Desk) -> tuple[Step, ...]:
+def swapped(desk: Desk) -> tuple[FileStep, ...]:
     desk.put("d/x", *ONE)
     desk.put("d/sub/y", *TWO)
     desk.put("z", *TOOL)
@@ -522,7 +522,7 @@ SWAPPED: Files = {"d": TOOL, "z/x": ONE, "z/sub/y": TWO}
 
 @pytest.mark.parametrize(("act", "done"), [(everything, DONE), (swapped, SWAPPED)], ids=["everything", "swapped"])
 def test_whatever_fails_everything_is_as_before(
-    tmp_path: Path, act: Callable[[Desk], tuple[Step, ...]], done: Files
+    tmp_path: Path, act: Callable[[Desk], tuple[FileStep, ...]], done: Files
 ) -> None:
     step = 0
     while True:
@@ -544,7 +544,7 @@ def test_whatever_fails_everything_is_as_before(
     assert step > len(steps)
 
 
-def several_names(desk: Desk) -> tuple[Step, ...]:
+def several_names(desk: Desk) -> tuple[FileStep, ...]:
     linked(desk, "a", "b")
     linked(desk, "goes", "stays", "outside")
     linked(desk, "last", "but one", state=TWO)
@@ -639,16 +639,16 @@ class Appended(CountdownDisk):
         self._append()
 
 
-def moved(desk: Desk) -> tuple[Step, ...]:
+def moved(desk: Desk) -> tuple[FileStep, ...]:
     desk.put("b", *ONE)
     return desk.step("a", ONE, None), desk.step("new/a", None, ONE, moved_from="a"), desk.step("z", None, ONE)
 
 
-def moved_with_a_mode(desk: Desk) -> tuple[Step, ...]:
+def moved_with_a_mode(desk: Desk) -> tuple[FileStep, ...]:
     return desk.step("a", ONE, None), desk.step("b", None, (b"one\n", 0o755), moved_from="a"), desk.step("z", None, ONE)
 
 
-def given_a_mode(desk: Desk) -> tuple[Step, ...]:
+def given_a_mode(desk: Desk) -> tuple[FileStep, ...]:
     return desk.step("a", ONE, (b"one\n", 0o755)), desk.step("z", None, ONE)
 
 
@@ -657,7 +657,7 @@ def given_a_mode(desk: Desk) -> tuple[Step, ...]:
 @pytest.mark.parametrize("act", [moved, moved_with_a_mode, given_a_mode])
 def test_whenever_somebody_adds_to_a_file_of_which_no_byte_changes_all_of_it_is_kept(
     tmp_path: Path,
-    act: Callable[[Desk], tuple[Step, ...]],
+    act: Callable[[Desk], tuple[FileStep, ...]],
     names: tuple[str, ...],
     after: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:

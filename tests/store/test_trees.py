@@ -12,7 +12,7 @@ from objstore.ids import BlobId, blob_id
 from objstore.trees import (
     FOLDER,
     LINK,
-    LeftOut,
+    ExcludedEntry,
     TreeChange,
     TreeEntry,
     decode_tree,
@@ -22,7 +22,7 @@ from objstore.trees import (
     names_of,
     tree_changes,
     tree_files,
-    trees_below,
+    walk_trees,
 )
 
 BLOB = blob_id(b"some bytes")
@@ -30,7 +30,7 @@ NEVER = {b".", b"..", b".cas", b".git", b".hg", b".svn", b".jj"}
 NAMES = st.binary(min_size=1, max_size=6).filter(lambda name: not set(name) & set(b"/\0") and name.lower() not in NEVER)
 MODES = st.sampled_from([FOLDER, LINK, stat.S_IFREG | 0o644, stat.S_IFREG | 0o755, stat.S_IFREG, stat.S_IFREG | 0o7777])
 BLOBS = st.binary(min_size=32, max_size=32).map(BlobId)
-ENTRIES = st.one_of(NAMES.map(LeftOut), st.builds(TreeEntry, NAMES, MODES, BLOBS))
+ENTRIES = st.one_of(NAMES.map(ExcludedEntry), st.builds(TreeEntry, NAMES, MODES, BLOBS))
 FOLDERS = st.lists(ENTRIES, max_size=6, unique_by=lambda entry: entry.name)
 
 Nested = dict[bytes, "bytes | Nested"]
@@ -38,12 +38,12 @@ Nested = dict[bytes, "bytes | Nested"]
 
 
 @given(FOLDERS)
-def test_decoding_what_was_encoded_gives_it_back_in_order(entries: list[TreeEntry | LeftOut]) -> None:
+def test_decoding_what_was_encoded_gives_it_back_in_order(entries: list[TreeEntry | ExcludedEntry]) -> None:
     assert decode_tree(encode_tree(entries)) == tuple(sorted(entries, key=lambda entry: entry.name))
 
 
 @given(FOLDERS)
-def test_who_asks_only_what_is_named_is_told_the_same(entries: list[TreeEntry | LeftOut]) -> None:
+def test_who_asks_only_what_is_named_is_told_the_same(entries: list[TreeEntry | ExcludedEntry]) -> None:
     encoded = encode_tree(entries)
     assert names_of(encoded) == list(named_blobs(decode_tree(encoded)))
 
@@ -57,7 +57,7 @@ def test_who_asks_only_what_is_named_is_told_that_it_is_no_tree(damaged: bytes) 
 
 
 @given(FOLDERS)
-def test_the_order_in_which_names_are_given_does_not_show(entries: list[TreeEntry | LeftOut]) -> None:
+def test_the_order_in_which_names_are_given_does_not_show(entries: list[TreeEntry | ExcludedEntry]) -> None:
     assert encode_tree(entries[::-1]) == encode_tree(entries)
 
 
@@ -99,7 +99,9 @@ def test_anything_but_a_well_formed_tree_is_refused(value: object) -> None:
 
 
 @given(FOLDERS, st.integers(0, 10**6), st.integers(1, 255))
-def test_a_flipped_byte_is_refused_or_another_tree(entries: list[TreeEntry | LeftOut], at: int, flip: int) -> None:
+def test_a_flipped_byte_is_refused_or_another_tree(
+    entries: list[TreeEntry | ExcludedEntry], at: int, flip: int
+) -> None:
     encoded = bytearray(encode_tree(entries))
     encoded[at % len(encoded)] ^= flip
     try:
@@ -153,7 +155,7 @@ NESTED: st.SearchStrategy[Nested] = st.recursive(
 def told(changes: list[TreeChange]) -> dict[bytes, tuple[BlobId | None, BlobId | None]]:
     """Return the changes of files by path."""
 
-    def blob(entry: TreeEntry | LeftOut | None) -> BlobId | None:
+    def blob(entry: TreeEntry | ExcludedEntry | None) -> BlobId | None:
         return entry.blob if isinstance(entry, TreeEntry) else None
 
     return {change.path: (blob(change.before), blob(change.after)) for change in changes}
@@ -187,7 +189,7 @@ def test_folders_that_are_the_same_are_not_loaded() -> None:
 
 
 def test_every_blob_is_named_with_whether_it_is_a_tree() -> None:
-    tree = (TreeEntry(b"a", FOLDER, BLOB), TreeEntry(b"b", LINK, BLOB), LeftOut(b"c"))
+    tree = (TreeEntry(b"a", FOLDER, BLOB), TreeEntry(b"b", LINK, BLOB), ExcludedEntry(b"c"))
     assert list(named_blobs(tree)) == [(BLOB, True), (BLOB, False)]
 
 
@@ -206,7 +208,7 @@ def test_folders_may_lie_deeper_than_functions_may_call_one_another() -> None:
     assert change.path == b"a/" * deep + b"f"
     assert [path for path, _ in tree_files(roots[0], stored.__getitem__)] == [change.path]
     assert entry_at(roots[0], change.path, stored.__getitem__) == change.before
-    assert len(list(trees_below(roots[0], stored.__getitem__, set()))) == deep + 1
+    assert len(list(walk_trees(roots[0], stored.__getitem__, set()))) == deep + 1
 
 
 @pytest.mark.parametrize("name", [-1, 1 << 50, "text", None, [1]])

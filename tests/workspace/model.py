@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 from objstore import Call, EditView, FileExists, FileMissing, Hunk, Operation, Status, Unit, split_lines
 
-__all__ = ["Document", "Made", "Stands", "Step"]
+__all__ = ["Document", "ExpectedDecision", "ExpectedFile", "ModelStep"]
 
 
 @dataclass(frozen=True)
-class Stands:
+class ExpectedFile:
     """What stands at a path."""
 
     content: bytes
@@ -21,9 +21,9 @@ class Document:
     """What the model knows of one lineage."""
 
     base_path: str
-    base: Stands | None
+    base: ExpectedFile | None
     path: str
-    recorded: Stands | None  # as the journal last says
+    recorded: ExpectedFile | None  # as the journal last says
     edits: list[EditView] = field(default_factory=list)
     straight: bool = True  # every edit was recorded while all before it were live
     recorded_at: dict[int, int] = field(default_factory=dict)  # which event of the history each edit was
@@ -50,7 +50,7 @@ class Document:
 
 
 @dataclass(frozen=True)
-class Made:
+class ExpectedDecision:
     """A decision that was made."""
 
     number: int
@@ -58,7 +58,7 @@ class Made:
     after: dict[Unit, Status]
 
 
-class Step:
+class ModelStep:
     """One change in a call: what is asked for, and what the model expects."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Step:
     def __repr__(self) -> str:
         return f"{self.kind} {self.path} {self.other} {self.content!r} {self.mode} {self.cut}"
 
-    def apply(self, call: Call, files: dict[str, Stands]) -> None:
+    def apply(self, call: Call, files: dict[str, ExpectedFile]) -> None:
         """Do it, and do it to the model's files."""
         now = files.get(self.path)
         assert call.exists(self.path) is (now is not None)
@@ -82,7 +82,7 @@ class Step:
             case "write":
                 call.write(self.path, self.content, mode=self.mode)
                 mode = self.mode if self.mode is not None else 0o644 if now is None else now.mode
-                files[self.path] = Stands(self.content, mode)
+                files[self.path] = ExpectedFile(self.content, mode)
             case "edit" if now is not None:
                 # Lines from `cut` on give way to others, and the tool says exactly which.
                 old = split_lines(now.content)
@@ -96,7 +96,7 @@ class Step:
                 after = b"".join([*old[:start], *new, *old[start + count :]])
                 hunks = [Hunk(start, count, start, len(new))] if new or count else []
                 call.write(self.path, after, hunks=hunks, operation=Operation.EDIT)
-                files[self.path] = Stands(after, now.mode)
+                files[self.path] = ExpectedFile(after, now.mode)
             case "delete":
                 self.expect(FileMissing, now is None, lambda: call.delete(self.path))
                 files.pop(self.path, None)

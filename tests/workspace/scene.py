@@ -30,14 +30,14 @@ from objstore import (
 from objstore.disk import Disk
 from tests.store.countdown import UnsyncedDisk
 
-__all__ = ["TEN", "Look", "Scene", "deletes", "lines", "look_around", "moves", "words", "writes"]
+__all__ = ["TEN", "FileObservation", "Scene", "deletes", "lines", "moves", "observe_tree", "words", "writes"]
 
 TEN: Final = b"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n"
 """A text of ten lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class FileObservation:
     """What one name in a folder is, as closely as can be seen without changing it."""
 
     kind: int
@@ -47,10 +47,10 @@ class Look:
     content: bytes  # of a file; of a link: where it points
 
 
-def look_around(root: Path, *, store: bool = False) -> dict[str, Look]:
+def observe_tree(root: Path, *, store: bool = False) -> dict[str, FileObservation]:
     """Return everything below `root` (or, with `store`, what the journal is made of), by relative path."""
     top = root / ".cas" / "segments" if store else root
-    found: dict[str, Look] = {}
+    found: dict[str, FileObservation] = {}
     for folder, folders, names in os.walk(top):
         if folder == str(root):
             folders.remove(".cas")
@@ -62,7 +62,7 @@ def look_around(root: Path, *, store: bool = False) -> dict[str, Look]:
                 content = os.fsencode(path.readlink())
             elif stat.S_ISREG(seen.st_mode):
                 content = path.read_bytes()
-            found[str(path.relative_to(top))] = Look(
+            found[str(path.relative_to(top))] = FileObservation(
                 kind=stat.S_IFMT(seen.st_mode),
                 mode=stat.S_IMODE(seen.st_mode),
                 inode=seen.st_ino,
@@ -209,12 +209,12 @@ class Scene:
     def statuses(self) -> dict[int, Status]:
         return {view.seq: view.status for view in self.workspace.edits()}
 
-    def files(self) -> dict[str, Look]:
-        return look_around(self.root)
+    def files(self) -> dict[str, FileObservation]:
+        return observe_tree(self.root)
 
-    def everything(self) -> tuple[dict[str, Look], dict[str, Look]]:
+    def everything(self) -> tuple[dict[str, FileObservation], dict[str, FileObservation]]:
         """Return the files and the journal, as closely as can be seen."""
-        return self.files(), look_around(self.root, store=True)
+        return self.files(), observe_tree(self.root, store=True)
 
     def external(self) -> dict[str, ExternalChange]:
         return {change.path: change for change in self.workspace.external_changes()}

@@ -13,12 +13,12 @@ from typing import Final, NamedTuple
 import pytest
 
 from objstore import MAX_BLOB, CallInfo, Origin, Workspace, blob_id, check_store
-from objstore.beforehand import foresee, take_in_beforehand
+from objstore.beforehand import prestore_blob, prestore_large_files
 from objstore.disk import Disk
 from objstore.journal import Journal
 from objstore.repack import repack
 from objstore.sources import MemorySource
-from objstore.sweep import plan_sweep, sweep
+from objstore.sweep import plan_compaction, sweep
 
 NOISE: Final = os.urandom(6 << 20)
 LARGE: Final = NOISE + bytes(MAX_BLOB - len(NOISE)) + b"the end\n"
@@ -142,7 +142,7 @@ class _Interrupted(NamedTuple):
 
 def _sweep(root: Path) -> None:
     with closing(Journal(str(root), Disk())) as journal:
-        assert sweep(journal, plan_sweep(journal, all_segments=True)).is_done
+        assert sweep(journal, plan_compaction(journal, all_segments=True)).is_done
 
 
 def deleted(root: Path, path: str, content: bytes) -> None:
@@ -158,7 +158,7 @@ def deleted(root: Path, path: str, content: bytes) -> None:
 def test_what_a_sweep_takes_away_before_it_is_named_is_stored_again(root: Path) -> None:
     (root / "big").write_bytes(LARGE)
     with closing(Journal(str(root), Disk())) as journal:
-        foresee(journal, [b"missing", b"big"])
+        prestore_large_files(journal, [b"missing", b"big"])
         with journal.reading() as store:
             assert store.has(blob_id(LARGE))
         _sweep(root)
@@ -169,7 +169,7 @@ def test_what_a_sweep_takes_away_before_it_is_named_is_stored_again(root: Path) 
 
 def test_a_list_is_not_stored_without_its_chunks(root: Path) -> None:
     with closing(Journal(str(root), Disk())) as journal:
-        take_in_beforehand(journal, blob_id(LARGE), _Interrupted(LARGE, partial(_sweep, root)), None)
+        prestore_blob(journal, blob_id(LARGE), _Interrupted(LARGE, partial(_sweep, root)), None)
         with journal.reading() as store:
             assert not store.has(blob_id(LARGE))
     assert check_store(str(root)).faults == ()
@@ -179,10 +179,10 @@ def test_a_list_is_not_stored_without_its_chunks(root: Path) -> None:
 
 def test_a_sweep_that_was_planned_before_leaves_the_chunks_of_a_list_that_came_since(root: Path) -> None:
     with closing(Journal(str(root), Disk())) as journal:
-        take_in_beforehand(journal, blob_id(LARGE), MemorySource(b"big", LARGE), None)
-        plan = plan_sweep(journal, all_segments=True)
+        prestore_blob(journal, blob_id(LARGE), MemorySource(b"big", LARGE), None)
+        plan = plan_compaction(journal, all_segments=True)
         (root / "big").write_bytes(OTHER)
-        foresee(journal, [b"big"])
+        prestore_large_files(journal, [b"big"])
         assert not sweep(journal, plan).is_done
         with journal.reading() as store:
             assert store.has(blob_id(OTHER))
@@ -192,8 +192,8 @@ def test_a_sweep_that_was_planned_before_leaves_the_chunks_of_a_list_that_came_s
 @pytest.mark.parametrize("at", [4, 6])
 def test_no_chunk_is_told_against_one_that_a_sweep_takes_away(root: Path, at: int) -> None:
     with closing(Journal(str(root), Disk())) as journal:
-        take_in_beforehand(journal, blob_id(LARGE), MemorySource(b"big", LARGE), None)
-        take_in_beforehand(journal, blob_id(OTHER), _Interrupted(OTHER, partial(_sweep, root), at), blob_id(LARGE))
+        prestore_blob(journal, blob_id(LARGE), MemorySource(b"big", LARGE), None)
+        prestore_blob(journal, blob_id(OTHER), _Interrupted(OTHER, partial(_sweep, root), at), blob_id(LARGE))
     assert check_store(str(root)).faults == ()
     (root / "big").write_bytes(OTHER)
     deleted(root, "big", OTHER)
@@ -213,8 +213,8 @@ def test_no_chunk_says_that_it_lies_less_deep_than_one_that_a_repack_told_anew(r
             assert repack(journal).segments == 1
 
     with closing(Journal(str(root), Disk())) as journal:
-        take_in_beforehand(journal, blob_id(large), MemorySource(b"big", large), None)
-        take_in_beforehand(journal, blob_id(other), _Interrupted(other, told_anew), blob_id(large))
+        prestore_blob(journal, blob_id(large), MemorySource(b"big", large), None)
+        prestore_blob(journal, blob_id(other), _Interrupted(other, told_anew), blob_id(large))
     assert check_store(str(root)).faults == ()
     (root / "big").write_bytes(other)
     deleted(root, "big", other)
@@ -294,7 +294,7 @@ def test_a_large_file_is_stored_though_the_store_is_opened_again_meanwhile(root:
                 call.write("small", b"1\n")
                 call.commit()
 
-        take_in_beforehand(journal, blob_id(LARGE), _Interrupted(LARGE, opened_again), None)
+        prestore_blob(journal, blob_id(LARGE), _Interrupted(LARGE, opened_again), None)
         with journal.reading() as store:
             assert store.has(blob_id(LARGE))
     (root / "big").write_bytes(LARGE)

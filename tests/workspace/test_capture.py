@@ -596,7 +596,7 @@ def test_of_the_states_of_a_file_that_is_edited_again_and_again_the_last_alone_s
                 call = Call(journal, batch, CallInfo(tool="t", conversation="c"))
                 call.write("f", state)
                 call.commit()
-        in_memory = [state for state in states if journal.store.at_hand(blob_id(state)) is not None]
+        in_memory = [state for state in states if journal.store.cached_bytes(blob_id(state)) is not None]
         assert in_memory == states[-1:]
         assert journal.store.blob(blob_id(states[0])) == states[0]
 

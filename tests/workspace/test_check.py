@@ -31,14 +31,14 @@ from objstore import (
     replay,
 )
 from objstore.batch import Batch
-from objstore.check import Part
+from objstore.check import StorePart
 from objstore.codec import encode_blob
 from objstore.disk import Disk
 from objstore.frames import FRAME_HEADER_SIZE, FrameKind
 from objstore.ids import record_id
 from objstore.journal import Journal
 from objstore.mark import MARK_SIZE
-from objstore.remains import Remains
+from objstore.remains import SegmentScan
 from objstore.segments import Log
 from objstore.terms import DocumentId
 from objstore.trees import TreeEntry, entry_at
@@ -68,7 +68,7 @@ def root(sound: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(sound, tmp_path / "ws"))
 
 
-def parts(root: Path, *, quick: bool = False) -> set[Part]:
+def parts(root: Path, *, quick: bool = False) -> set[StorePart]:
     return {fault.part for fault in check_store(str(root), quick=quick).faults}
 
 
@@ -99,7 +99,7 @@ def test_any_flipped_byte_is_found(root: Path) -> None:
         damaged = bytearray(before)
         damaged[offset] ^= 1 << chance.randrange(8)
         path.write_bytes(damaged)
-        assert Part.SEGMENTS in parts(root, quick=True), (path.name, offset)
+        assert StorePart.SEGMENTS in parts(root, quick=True), (path.name, offset)
         path.write_bytes(before)
     assert parts(root) == set()
 
@@ -109,16 +109,16 @@ def test_a_log_cut_anywhere_is_found_even_between_two_groups(root: Path) -> None
     content = last.read_bytes()
     for size in range(64, len(content), 7):
         last.write_bytes(content[:size])
-        assert Part.MARK in parts(root, quick=True), size
+        assert StorePart.MARK in parts(root, quick=True), size
     last.unlink()
-    assert Part.MARK in parts(root, quick=True)
+    assert StorePart.MARK in parts(root, quick=True)
 
 
 def test_a_missing_segment_is_named_with_the_edits_that_went_with_it(root: Path) -> None:
     segments(root)[1].unlink()
     faults = check_store(str(root)).faults
     assert "segment 2 is missing" in [fault.what for fault in faults]
-    chain = next(fault for fault in faults if fault.part is Part.RECORDS)
+    chain = next(fault for fault in faults if fault.part is StorePart.RECORDS)
     assert chain.edits
     assert "cas salvage" in chain.meaning
 
@@ -165,7 +165,7 @@ def test_what_snapshots_have_lost_is_told_with_what_to_do_which_helps(
     assert told == [f"{meaning} Once `cas salvage` has made a store of the rest, {way}"]
     lose(root)
     (fault,) = check_store(str(root)).faults
-    assert (fault.part, fault.what) == (Part.BLOBS, f"blob {lost.hex()}: no frame of it can be read")
+    assert (fault.part, fault.what) == (StorePart.BLOBS, f"blob {lost.hex()}: no frame of it can be read")
     assert fault.meaning == f"{meaning} {way}"
     with Workspace.open(root) as workspace:
         workspace.delete_snapshots([2], who="me")
@@ -201,7 +201,7 @@ def test_a_last_segment_whose_header_is_cut_off_is_damage_of_the_log(root: Path,
     behind.write_bytes(bytes(left))
     index = (root / ".cas" / "index.sqlite").stat()
     report = check_store(str(root))
-    assert [(fault.part, fault.repairable) for fault in report.faults] == [(Part.SEGMENTS, False)]
+    assert [(fault.part, fault.repairable) for fault in report.faults] == [(StorePart.SEGMENTS, False)]
     assert behind.name in report.faults[0].what
     assert "cas salvage" in report.faults[0].meaning
     repair_store(report)
@@ -232,7 +232,7 @@ def test_an_index_that_says_something_else_is_found_and_made_anew(root: Path, st
         before = history(workspace)
     in_index(root, statement)
     report = check_store(str(root))
-    assert Part.INDEX in {fault.part for fault in report.faults}
+    assert StorePart.INDEX in {fault.part for fault in report.faults}
     assert repair_store(report).faults == ()
     with Workspace.open(root) as workspace:
         assert history(workspace) == before
@@ -254,14 +254,14 @@ def test_an_index_that_can_not_be_read_to_its_end_is_found(root: Path) -> None:
     content[last] = 0xFF
     path.write_bytes(content)
     report = check_store(str(root))
-    assert Part.INDEX in {fault.part for fault in report.faults}
+    assert StorePart.INDEX in {fault.part for fault in report.faults}
     assert repair_store(report).faults == ()
 
 
 def test_a_wrong_reference_count_is_found_and_counted_anew(root: Path) -> None:
     in_index(root, "UPDATE blobs SET refs = refs + 1 WHERE depth = 0")
     report = check_store(str(root))
-    assert Part.REFCOUNTS in {fault.part for fault in report.faults}
+    assert StorePart.REFCOUNTS in {fault.part for fault in report.faults}
     assert repair_store(report).faults == ()
 
 
@@ -282,7 +282,7 @@ def test_an_index_that_can_not_be_opened_is_made_anew(root: Path) -> None:
         before = history(workspace)
     stand_behind_a_record(root)
     report = check_store(str(root))
-    assert [(fault.part, fault.repairable) for fault in report.faults] == [(Part.INDEX, True)]
+    assert [(fault.part, fault.repairable) for fault in report.faults] == [(StorePart.INDEX, True)]
     assert repair_store(report).faults == ()
     with Workspace.open(root) as workspace:
         assert history(workspace) == before
@@ -296,7 +296,7 @@ def test_a_mark_beyond_the_log_stops_writes_until_it_is_repaired(root: Path) -> 
         write(workspace, "b.txt", b"b again\n")
     os.truncate(segments(root)[-1], size if segments(root)[-1] == last else 64)
     report = check_store(str(root))
-    assert [fault.part for fault in report.faults] == [Part.MARK]
+    assert [fault.part for fault in report.faults] == [StorePart.MARK]
     assert repair_store(report).faults == ()
     with Workspace.open(root) as workspace:
         write(workspace, "other", b"goes on\n")
@@ -305,20 +305,20 @@ def test_a_mark_beyond_the_log_stops_writes_until_it_is_repaired(root: Path) -> 
 def test_damage_in_the_newest_group_is_not_said_to_keep_writes_out(root: Path) -> None:
     with Workspace.open(root) as workspace:
         write(workspace, "d.txt", b"newest\n")
-    with Remains(str(root / ".cas" / "segments")) as remains:
-        spots = [remains.spot(name) for name in remains.blobs]
-        spot = max(spot for spot in spots if spot.file == len(remains.segments) - 1)
-        path = Path(remains.segments[spot.file].path)
+    with SegmentScan(str(root / ".cas" / "segments")) as remains:
+        spots = [remains.span(name) for name in remains.blobs]
+        span = max(span for span in spots if span.file == len(remains.segments) - 1)
+        path = Path(remains.segments[span.file].path)
     content = bytearray(path.read_bytes())
-    content[spot.offset + FRAME_HEADER_SIZE + spot.size - 1] ^= 1
+    content[span.offset + FRAME_HEADER_SIZE + span.size - 1] ^= 1
     path.write_bytes(content)
-    (mark,) = [fault for fault in check_store(str(root)).faults if fault.part is Part.MARK]
+    (mark,) = [fault for fault in check_store(str(root)).faults if fault.part is StorePart.MARK]
     assert "no write" not in mark.meaning
     assert "cas salvage" in mark.meaning
     assert not mark.repairable
     with Workspace.open(root) as workspace:
         write(workspace, "e.txt", b"behind it\n")
-    assert Part.SEGMENTS in parts(root)
+    assert StorePart.SEGMENTS in parts(root)
 
 
 def test_checking_changes_neither_log_nor_mark_nor_files(root: Path) -> None:
@@ -362,7 +362,7 @@ def test_a_history_that_does_not_add_up_is_found(root: Path) -> None:
 
     appended(root, untrue)
     (fault,) = check_store(str(root)).faults
-    assert (fault.part, fault.paths) == (Part.DOCUMENTS, ("dir/c",))
+    assert (fault.part, fault.paths) == (StorePart.DOCUMENTS, ("dir/c",))
     assert "can be decided on" in fault.meaning
 
 
@@ -380,7 +380,7 @@ def test_a_blob_under_a_false_name_is_found_with_the_edits_that_name_it(root: Pa
 
     appended(root, named)
     faults = check_store(str(root)).faults
-    blob = next(fault for fault in faults if fault.part is Part.BLOBS)
+    blob = next(fault for fault in faults if fault.part is StorePart.BLOBS)
     assert (blob.edits, blob.paths) == ((last.seq + 1,), ("dir/c",))
     assert "do not hash to its name" in blob.what
 
@@ -395,13 +395,13 @@ def test_what_cut_off_writes_left_is_told_and_cleared(root: Path) -> None:
 def test_a_store_without_any_segment_is_damaged(root: Path) -> None:
     for path in segments(root):
         path.unlink()
-    assert parts(root) == {Part.SEGMENTS}
+    assert parts(root) == {StorePart.SEGMENTS}
 
 
 def test_each_segment_that_is_gone_is_found(root: Path, tmp_path: Path) -> None:
     for path in segments(root):
         path.rename(tmp_path / path.name)
-        assert {Part.SEGMENTS, Part.RECORDS, Part.MARK} & parts(root), path.name
+        assert {StorePart.SEGMENTS, StorePart.RECORDS, StorePart.MARK} & parts(root), path.name
         (tmp_path / path.name).rename(path)
 
 
@@ -446,11 +446,11 @@ def test_a_kept_weave_that_is_not_what_the_journal_makes_is_found_and_made_anew(
         loaded = replay.load_document(journal, DocumentId(1))
         edits = journal.store.index.edits(paths=[b"a.txt"])
         last = journal.store.index.decision_id(1)
-        loaded.give({Unit(Seq(2), 1): Status.ACCEPTED})
+        loaded.set_statuses({Unit(Seq(2), 1): Status.ACCEPTED})
         position = replay._Position(edits[-1].seq, edits[-1].id, 1, last)  # noqa: SLF001 - a wrong one has to be forged
         replay._keep(journal, loaded, position)  # noqa: SLF001 - as above
     assert parts(root, quick=True) == set()
     report = check_store(str(root))
-    assert {fault.part for fault in report.faults} == {Part.WEAVES}
+    assert {fault.part for fault in report.faults} == {StorePart.WEAVES}
     assert repair_store(report).faults == ()
     assert not list((root / ".cas" / "cache").glob("weave-*"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from objstore import CallInfo, Clash, Hunk, Operation, Rebased
+from objstore import CallInfo, Hunk, Operation, RebaseConflict, Rebased
 from objstore.diff import diff_lines
 from tests.workspace.scene import Scene, lines, words
 from tests.workspace.test_expired import expire
@@ -21,7 +21,7 @@ def carried(scene: Scene, base: str, made: str) -> str:
     match found:
         case Rebased():
             return words(found.content)
-        case Clash():
+        case RebaseConflict():
             return "clash"
 
 

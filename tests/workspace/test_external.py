@@ -29,7 +29,7 @@ from objstore import (
     blob_id,
     check_store,
 )
-from objstore.check import Part
+from objstore.check import StorePart
 from tests.store.countdown import CountdownDisk, PowerCut
 from tests.store.losses import damage, lose
 from tests.workspace.scene import TEN, Scene, lines, writes
@@ -328,7 +328,7 @@ def test_a_file_whose_recorded_state_is_lost_can_be_written_and_reviewed_whateve
     assert bereft.text("f") == b"new\n"
     bereft.reject(outcome.edits[0].seq)
     assert bereft.text("f") == content
-    assert {fault.part for fault in check_store(str(bereft.root)).faults} == {Part.BLOBS, Part.DOCUMENTS}
+    assert {fault.part for fault in check_store(str(bereft.root)).faults} == {StorePart.BLOBS, StorePart.DOCUMENTS}
     bereft.workspace.purge([blob_id(b"one\ntwo\n")], force=True)
     assert check_store(str(bereft.root)).faults == ()
     bereft.accept(outcome.edits[0].seq, later)

@@ -30,7 +30,7 @@ from objstore import (
     blob_id,
 )
 from objstore.disk import Disk
-from tests.cli.desk import as_anybody
+from tests.cli.desk import cas_unprivileged
 from tests.workspace.scene import Scene, writes
 
 DEEP = "a/b/c/d/e/f/g/h/file"
@@ -106,8 +106,8 @@ def test_a_folder_that_may_be_listed_and_not_entered_holds_nothing_up(scene: Sce
     (scene.root / "open/b").write_bytes(b"2\n")
     (scene.root / "locked").chmod(0o444)
     try:
-        looked = as_anybody("record", folder=scene.root)
-        taken = as_anybody("snapshot", folder=scene.root)
+        looked = cas_unprivileged("record", folder=scene.root)
+        taken = cas_unprivileged("snapshot", folder=scene.root)
     finally:
         (scene.root / "locked").chmod(0o755)
     assert (looked.status, taken.status) == (0, 0)
@@ -122,7 +122,7 @@ def test_a_folder_that_may_be_listed_and_not_entered_holds_nothing_up(scene: Sce
 def test_a_folder_that_may_not_be_looked_into_is_not_said_to_be_missing(scene: Scene) -> None:
     (scene.root / "locked").mkdir(mode=0)
     try:
-        ran = as_anybody("snapshot", "create", "locked", folder=scene.root)
+        ran = cas_unprivileged("snapshot", "create", "locked", folder=scene.root)
     finally:
         (scene.root / "locked").chmod(0o755)
     assert ran.status == 1

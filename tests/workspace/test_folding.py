@@ -104,5 +104,5 @@ def test_a_file_system_that_tells_names_apart_is_not_asked_for_spellings(tmp_pat
     (tmp_path / ".cas").mkdir()
     (tmp_path / ".CAS").mkdir(exist_ok=True)
     tree = Tree(tmp_path)
-    assert tree.folds_names == (names_in(tmp_path) == [".cas"])
+    assert tree.is_case_insensitive == (names_in(tmp_path) == [".cas"])
     tree.close()

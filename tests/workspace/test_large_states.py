@@ -34,15 +34,15 @@ from objstore import (
     is_binary,
     salvage_store,
 )
-from objstore.check import Part
+from objstore.check import StorePart
 from objstore.chunking import CHUNK
 from objstore.disk import Disk, Pieces
 from objstore.journal import Journal
 from objstore.ranges import Range
 from objstore.retention import expire, plan_expiry
 from objstore.settings import RetentionLimits
-from objstore.standins import PREFIX, stand_in
-from objstore.sweep import plan_sweep, sweep
+from objstore.standins import PREFIX, placeholder
+from objstore.sweep import plan_compaction, sweep
 from objstore.values import replace
 from tests.cli.desk import environment
 from tests.store.countdown import CountdownDisk, PowerCut, full_disk, power_cut
@@ -162,7 +162,7 @@ def test_chunks_are_held_as_long_as_the_blob_that_they_are_of(scene: Scene) -> N
         with store.index.changing() as db:
             db.execute("UPDATE blobs SET refs = 0 WHERE id = ?", (min(chunks),))
         with pytest.raises(IndexDamaged):
-            plan_sweep(journal, all_segments=True)
+            plan_compaction(journal, all_segments=True)
 
 
 def test_what_nothing_holds_goes_with_its_chunks_and_what_is_shared_stays(scene: Scene) -> None:
@@ -212,7 +212,7 @@ def test_a_list_that_was_left_without_its_chunks_is_no_blob_that_is_stored(
     with closing(Journal(str(scene.root), Disk())) as journal:
         limits = RetentionLimits(older_than=0)
         expire(journal, plan_expiry(journal, limits), who="")
-        plan = plan_sweep(journal, all_segments=True)
+        plan = plan_compaction(journal, all_segments=True)
         assert sweep(journal, replace(plan, dropped=plan.dropped - {blob_id(LARGE)})).is_done
     assert len(check_store(str(scene.root)).faults) == 1
     restored = edit(scene, "f", LARGE)
@@ -250,7 +250,7 @@ def test_no_more_is_read_at_once_than_was_asked_for(scene: Scene) -> None:
     name = blob_id(LARGE)
     with pytest.raises(BlobTooLarge):
         scene.workspace.blob(name)
-    assert scene.workspace.text(name) == stand_in(name)
+    assert scene.workspace.text(name) == placeholder(name)
     assert is_binary(scene.workspace.text(name))
     with pytest.raises(FileTooLarge):
         scene.workspace.amendable(seq)
@@ -297,7 +297,7 @@ def test_a_large_state_whose_list_is_damaged_is_let_go_of_and_work_goes_on(scene
     edit(scene, "f", b"smaller\n")
     assert (scene.root / "f").read_bytes() == b"smaller\n"
     # What chunks it had is not known any more, so they are held on; the counts are sound.
-    assert {fault.part for fault in check_store(str(scene.root)).faults} == {Part.SEGMENTS}
+    assert {fault.part for fault in check_store(str(scene.root)).faults} == {StorePart.SEGMENTS}
 
 
 def test_a_large_file_of_which_a_chunk_is_lost_can_be_written_whatever_a_hand_made_of_it(scene: Scene) -> None:
@@ -332,7 +332,8 @@ def test_a_large_file_of_which_a_hand_changed_the_mode_alone_gives_back_the_chun
 
 
 @pytest.mark.parametrize(
-    "content", [PREFIX, stand_in(blob_id(b"x")), stand_in(blob_id(b"x")) + b"more\n", b"a\n" + stand_in(blob_id(b"x"))]
+    "content",
+    [PREFIX, placeholder(blob_id(b"x")), placeholder(blob_id(b"x")) + b"more\n", b"a\n" + placeholder(blob_id(b"x"))],
 )
 def test_a_file_that_looks_like_a_stand_in_is_itself(scene: Scene, content: bytes) -> None:
     edit(scene, "f", TEN)

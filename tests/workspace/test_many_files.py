@@ -104,7 +104,7 @@ def test_a_bar_counts_the_files_of_a_decision(tmp_path: Path) -> None:
                 call.write(str(number), b"1\n")
             views = call.commit().edits
         units = [Unit(view.seq, hunk) for view in views for hunk in range(len(view.units))]
-        with workspace.telling(lambda *what: told.append(what)):
+        with workspace.reporting_progress(lambda *what: told.append(what)):
             workspace.decide(Action.REJECT, units)
         workspace.undo()
     assert [what for what in told if what[0] == "documents"] == [("documents", done, 3) for done in range(3)]

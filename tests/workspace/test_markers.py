@@ -17,9 +17,9 @@ from objstore import (
     NothingToDo,
     OnExternal,
     Origin,
-    StandingMarkers,
     Status,
     Unit,
+    UnresolvedMarkers,
     Workspace,
 )
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
@@ -390,7 +390,7 @@ def test_of_two_conflicts_that_were_marked_together_one_can_be_settled(scene: Sc
 
 def test_status_says_where_markers_stand(marked: Scene) -> None:
     (standing,) = marked.workspace.status().markers
-    assert standing == StandingMarkers(
+    assert standing == UnresolvedMarkers(
         edit=marked.view(4).seq,
         decision=1,
         path="f",

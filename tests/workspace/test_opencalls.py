@@ -81,7 +81,7 @@ def test_an_end_and_another_turn_that_are_noted_at_once_are_both_known(root: Pat
             if what == "the end of a call":
                 OpenCalls(journal).note_done("c", [CALL])
             else:
-                OpenCalls(journal).note_turn("c")
+                OpenCalls(journal).begin_turn("c")
 
     def begin_other() -> None:
         what = "another turn" if first == "the end of a call" else "the end of a call"

@@ -32,7 +32,7 @@ from objstore import (
 )
 from objstore.disk import Disk
 from tests.workspace.observed import ObservedDisk
-from tests.workspace.scene import Scene, deletes, look_around, moves, writes
+from tests.workspace.scene import Scene, deletes, moves, observe_tree, writes
 
 TEXT = b"".join(b"line %d\n" % number for number in range(40))
 
@@ -577,7 +577,7 @@ def test_a_call_taken_out_of_the_journal_is_missed(scene: Scene) -> None:
 
 def test_status_says_how_much_there_is(scene: Scene) -> None:
     everything_that_changes_files(scene)
-    segments = look_around(scene.root, store=True)
+    segments = observe_tree(scene.root, store=True)
     report = scene.workspace.status()
     assert report.store_bytes == sum(len(look.content) for look in segments.values())
     states = {
@@ -599,7 +599,7 @@ def test_status_says_how_much_there_is(scene: Scene) -> None:
 def test_every_segment_counts(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("objstore.segments.ROTATE_AT", 1000)
     everything_that_changes_files(scene)
-    segments = look_around(scene.root, store=True)
+    segments = observe_tree(scene.root, store=True)
     assert len(segments) > 2
     assert scene.workspace.status().store_bytes == sum(len(look.content) for look in segments.values())
 
@@ -629,7 +629,7 @@ def test_a_state_is_stored_once_and_an_edit_costs_what_it_changes(scene: Scene) 
 
 def test_looking_costs_no_storage(scene: Scene) -> None:
     everything_that_changes_files(scene)
-    before = look_around(scene.root, store=True)
+    before = observe_tree(scene.root, store=True)
     scene.workspace.status()
     scene.workspace.edits()
     with scene.workspace.call(CallInfo(tool="test")) as call:
@@ -637,7 +637,7 @@ def test_looking_costs_no_storage(scene: Scene) -> None:
         call.commit()
     assert isinstance(scene.workspace.decide(Action.RESET, [Unit(scene.view(1).seq, 0)]), NothingToDo)
     assert not isinstance(scene.workspace.undo(dry_run=True), ExternalChanges)
-    assert look_around(scene.root, store=True) == before
+    assert observe_tree(scene.root, store=True) == before
 
 
 EVERYTHING = RetentionLimits(older_than=0, max_size=None)
@@ -657,15 +657,15 @@ def long_history(scene: Scene) -> list[bytes]:
 def test_what_collecting_would_free_is_told_before(scene: Scene) -> None:
     long_history(scene)
     assert scene.workspace.status().reclaimable.free_blobs == 0
-    plan = scene.workspace.plan_collection(RetentionLimits(older_than=0, max_size=None))
-    assert [letting.edit_count for letting in plan.expiry.lettings] == [30]
+    plan = scene.workspace.plan_gc(RetentionLimits(older_than=0, max_size=None))
+    assert [expiry_batch.edit_count for expiry_batch in plan.expiry.batches] == [30]
     # All but the state that the file is in.
     assert plan.free_blobs == 29
     assert 29 * 3000 < plan.free_bytes < scene.workspace.stored_bytes()
     scene.workspace.expire(EVERYTHING, moment=LATER)
     told = scene.workspace.status().reclaimable
     assert (told.free_blobs, told.free_bytes) == (plan.free_blobs, plan.free_bytes)
-    again = scene.workspace.plan_collection(EVERYTHING)
+    again = scene.workspace.plan_gc(EVERYTHING)
     assert (again.free_blobs, again.free_bytes) == (plan.free_blobs, plan.free_bytes)
 
 
@@ -673,7 +673,7 @@ def test_collecting_frees_what_was_told_and_keeps_to_the_limit(scene: Scene) -> 
     long_history(scene)
     before = scene.workspace.stored_bytes()
     limit = before // 2
-    plan = scene.workspace.plan_collection(RetentionLimits(older_than=None, max_size=limit))
+    plan = scene.workspace.plan_gc(RetentionLimits(older_than=None, max_size=limit))
     done = scene.workspace.collect(RetentionLimits(older_than=None, max_size=limit), thorough=True)
     assert done.bytes_before - done.bytes_after > plan.free_bytes - 3000
     assert scene.workspace.stored_bytes() == done.bytes_after <= limit
@@ -695,8 +695,8 @@ def test_a_collection_keeps_to_the_limit_though_little_is_to_go(scene: Scene) ->
 def test_a_plan_and_a_look_change_nothing(scene: Scene) -> None:
     long_history(scene)
     before = scene.everything()
-    scene.workspace.plan_collection(EVERYTHING)
-    scene.workspace.plan_collection(RetentionLimits(older_than=None, max_size=1))
+    scene.workspace.plan_gc(EVERYTHING)
+    scene.workspace.plan_gc(RetentionLimits(older_than=None, max_size=1))
     scene.workspace.status()
     assert scene.everything() == before
 

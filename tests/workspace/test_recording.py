@@ -18,10 +18,10 @@ from objstore import (
     ConversationReserved,
     Decided,
     EditView,
-    Limits,
     Operation,
     Origin,
     Recorded,
+    ScanLimits,
     Status,
     Unit,
     Workspace,
@@ -31,10 +31,10 @@ from objstore import (
 from objstore.differences import record_differences
 from objstore.disk import Disk
 from objstore.journal import Journal
-from objstore.looking import Looking, nothing_kept
+from objstore.looking import WorktreeScan, discard_content
 from objstore.recording import record_changes
 from objstore.writerlock import WriterLock
-from tests.mounts import may_mount, small_disk
+from tests.mounts import can_mount, small_disk
 from tests.workspace.scene import TEN, Scene
 
 PERSON: Final = CallInfo(tool="record", origin=Origin.PERSON)
@@ -118,7 +118,7 @@ def test_the_first_look_takes_nothing_for_gone_that_stands_in_a_folder_that_it_p
 def test_a_file_that_a_shell_moved_to_another_file_system_can_be_taken_back(scene: Scene) -> None:
     disk = scene.root / "disk"
     disk.mkdir()
-    if not may_mount(disk):
+    if not can_mount(disk):
         pytest.skip("no disk can be mounted here")
     with small_disk(disk):
         put(scene, "f", b"one\n").chmod(0o640)
@@ -416,7 +416,7 @@ def test_what_is_ignored_by_now_can_be_left_to_another_look_too(known: Scene) ->
     for path in ("a.txt", "b.txt"):
         put(known, path, b"mine\n")
     with closing(Journal(str(known.root), Disk())) as journal:
-        assert told(record_changes(journal, NOBODY, besides=["a.txt"], ignored=True)) == ["edit b.txt"]
+        assert told(record_changes(journal, NOBODY, excluding=["a.txt"], ignored=True)) == ["edit b.txt"]
         assert told(record_changes(journal, AGENT, ["a.txt"])) == ["edit a.txt"]
 
 
@@ -598,7 +598,7 @@ def test_a_file_whose_earlier_bytes_are_not_known_is_not_told_as_new(scene: Scen
 def test_a_limit_is_told_and_nothing_beyond_it_is_deleted(known: Scene) -> None:
     for i in range(20):
         put(known, f"many/{i}/f", b"x%d\n" % i)
-    found = known.workspace.record_changes(AGENT, limits=Limits(files=10))
+    found = known.workspace.record_changes(AGENT, limits=ScanLimits(files=10))
     assert [passed.path for passed in found.passed] == [""]
     assert 0 < len(found.edits) < 20
     assert {view.edit.operation for view in found.edits} == {Operation.CREATE}
@@ -620,7 +620,7 @@ def test_what_is_left_to_another_look_is_found_by_that_one_and_by_nobody_before(
     put(known, "other.txt", b"by a shell\n")
     with closing(Journal(str(known.root), Disk())) as journal:
         for _ in range(2):  # nor by a second look, for which nothing has changed since the first
-            found = record_changes(journal, AGENT, besides=["named.txt"])
+            found = record_changes(journal, AGENT, excluding=["named.txt"])
             assert "create named.txt" not in told(found)
         assert [in_words(view) for view in known.workspace.edits()] == ["create other.txt"]
         assert told(record_changes(journal, AGENT)) == ["create named.txt"]
@@ -630,8 +630,8 @@ def test_what_is_left_to_another_look_is_found_by_that_one_and_by_nobody_before(
 def test_what_a_tool_records_between_the_glance_and_the_look_is_no_change_from_outside(known: Scene) -> None:
     known.workspace.record_changes(NOBODY)
     with closing(Journal(str(known.root), Disk())) as journal:
-        look = Looking(journal)
-        suspects = look.survey(nothing_kept).glance()
+        look = WorktreeScan(journal)
+        suspects = look.survey(discard_content).glance()
         known.write("a.txt", b"by a tool\n")
         found = record_differences(journal, NOBODY, look, {b"": suspects}, (), None)
     assert isinstance(found, tuple)
@@ -782,7 +782,7 @@ def test_a_link_frees_the_name_that_it_takes(partial: Scene) -> None:
 def test_what_comes_into_view_and_is_left_to_another_look_is_not_new_to_that_one(partial: Scene) -> None:
     put(partial, ".casignore", b"# nothing\n")
     with closing(Journal(str(partial.root), Disk())) as journal:
-        record_changes(journal, NOBODY, besides=["x.cfg"])
+        record_changes(journal, NOBODY, excluding=["x.cfg"])
         found = record_changes(journal, AGENT, ["x.cfg"])
     assert (told(found), [passed.path for passed in found.passed]) == ([], ["x.cfg"])
 

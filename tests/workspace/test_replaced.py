@@ -238,7 +238,7 @@ def test_who_has_the_lock_of_a_store_that_went_keeps_nobody_out_of_the_one_in_it
         assert (root / ".cas" / "lock").exists()
         with opened(root) as other:
             first, second = workspace._journal, other._journal  # noqa: SLF001 - the lock itself is what this is about
-            with first.unless_written() as is_kept, second.unless_written() as both:
+            with first.try_brief_lock() as is_kept, second.try_brief_lock() as both:
                 assert (is_kept, both) == (True, False)
     sound(root)
 

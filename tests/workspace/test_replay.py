@@ -35,7 +35,7 @@ from objstore.disk import Disk
 from objstore.document import Document
 from objstore.frames import FrameKind
 from objstore.journal import Journal
-from objstore.pastedits import PastEdit
+from objstore.pastedits import ReplayEdit
 from objstore.replay import load_document
 from objstore.terms import DocumentId
 from tests.workspace.scene import TEN, Scene
@@ -314,7 +314,7 @@ def test_what_is_told_of_states_is_what_their_bytes_say(scene: Scene, seed: int)
 
 def test_an_edit_of_a_file_that_stands_elsewhere_breaks_the_history() -> None:
     state = FileState(blob=blob_id(TEN), mode=0o644)
-    created = PastEdit(
+    created = ReplayEdit(
         Seq(1), DocumentId(1), b"a", None, None, state, (), Status.PENDING, None, changes_whole=True, is_meant=True
     )
     document = Document.begun(created, None)

@@ -12,7 +12,7 @@ from objstore import Action, CallInfo, RetentionLimits, Status, Workspace, reten
 from objstore.batch import Batch
 from objstore.disk import Disk
 from objstore.journal import Journal
-from objstore.retention import spelt_age, spelt_size
+from objstore.retention import format_age, format_size
 from tests.store.countdown import UnsyncedDisk
 from tests.workspace.scene import TEN, Scene
 
@@ -120,7 +120,7 @@ def test_a_plan_that_was_overtaken_is_not_carried_out(scene: Scene) -> None:
     journal = Journal(str(scene.root), Disk())
     with journal.reading():
         plan = retention.plan_expiry(journal, EVERYTHING, moment=later(1))
-    assert [letting.edit_count for letting in plan.lettings] == [2]
+    assert [expiry_batch.edit_count for expiry_batch in plan.batches] == [2]
     scene.reset(1)
     assert retention.expire(journal, plan, who="") == 0
     journal.close()
@@ -146,13 +146,13 @@ class OvertakenJournal(Journal):
 
     @contextmanager
     def writing(
-        self, *, within: float | None = None, makes_room: bool = False, waiting: Callable[[], object] | None = None
+        self, *, within: float | None = None, may_use_reserve: bool = False, waiting: Callable[[], object] | None = None
     ) -> Iterator[Batch]:
         info = CallInfo(tool="test", conversation="conv_one")
         with Workspace.open(self.tree.root, UnsyncedDisk()) as other, other.call(info) as call:
             call.write("g", b"in the last moment\n")
             call.commit()
-        with super().writing(within=within, makes_room=makes_room, waiting=waiting) as batch:
+        with super().writing(within=within, may_use_reserve=may_use_reserve, waiting=waiting) as batch:
             yield batch
 
 
@@ -190,7 +190,7 @@ def test_planning_and_letting_go_while_others_write(scene: Scene) -> None:
     writer.start()
     try:
         while len(written) < 40:
-            scene.workspace.plan_collection(EVERYTHING)
+            scene.workspace.plan_gc(EVERYTHING)
         scene.workspace.collect(EVERYTHING)
     finally:
         stop.set()
@@ -228,7 +228,7 @@ def test_a_decision_touches_all_that_it_names_and_flips_what_comes_or_goes(scene
     scene.decide(Action.ACCEPT, 1, 2, 3)
     scene.reject(2, 3)
     with closing(Journal(str(scene.root), Disk())) as journal, journal.reading():
-        found = [(touch.edits, touch.flipped) for touch in retention.touches(journal.store)]
+        found = [(touch.edits, touch.flipped) for touch in retention.dated_decisions(journal.store)]
     assert found == [
         ([1], []),
         ([1, 2], [1, 2]),
@@ -254,7 +254,7 @@ def test_a_decision_touches_all_that_it_names_and_flips_what_comes_or_goes(scene
     ],
 )
 def test_an_age_is_said_in_the_largest_unit_that_leaves_no_rest(seconds: int, said: str) -> None:
-    assert spelt_age(seconds) == said
+    assert format_age(seconds) == said
 
 
 @pytest.mark.parametrize(
@@ -272,4 +272,4 @@ def test_an_age_is_said_in_the_largest_unit_that_leaves_no_rest(seconds: int, sa
     ],
 )
 def test_a_size_is_said_in_the_largest_unit_that_leaves_one_decimal(size: int, said: str) -> None:
-    assert spelt_size(size) == said
+    assert format_size(size) == said

@@ -24,22 +24,22 @@ from objstore import (
     Decided,
     FileChanged,
     FileMissing,
-    Limits,
     NoSuchName,
     NotInSnapshot,
     Origin,
     PathState,
-    Restored,
+    RestoreResult,
     RetentionLimits,
+    ScanLimits,
     SnapshotIncomplete,
-    SnapshotsApart,
+    SnapshotsNotComparable,
     Unit,
     Workspace,
     check_store,
 )
 from objstore.disk import Disk
 from objstore.journal import Journal
-from objstore.looks import Looks
+from objstore.looks import StatCache
 from objstore.meanwhile import Meanwhile
 from objstore.paths import Tree
 from objstore.records import Snapshot
@@ -163,7 +163,7 @@ def test_one_folder_can_be_taken_alone(full: Scene) -> None:
 
 def test_a_snapshot_that_could_not_take_in_all_is_not_taken(full: Scene) -> None:
     with pytest.raises(SnapshotIncomplete):
-        full.workspace.take_snapshot(who="me", limits=Limits(files=2))
+        full.workspace.take_snapshot(who="me", limits=ScanLimits(files=2))
     assert full.workspace.snapshots() == []
     take(full)
 
@@ -261,7 +261,7 @@ def test_a_snapshot_holds_all_of_a_call_that_comes_in_between(
     busy: Scene, call: Callable[[Scene, int], object], times: int
 ) -> None:
     """Also where it takes long to look again, and one comes in between each time."""
-    with closing(InBetween(busy, call, times)) as meanwhile, busy.workspace.telling(meanwhile):
+    with closing(InBetween(busy, call, times)) as meanwhile, busy.workspace.reporting_progress(meanwhile):
         number = take(busy)
     assert meanwhile.made == times
     assert held(busy, number) == standing(busy)
@@ -297,7 +297,7 @@ def test_a_file_with_several_names_is_the_same_under_each_in_a_snapshot(
         written = first.read_bytes().replace(line, b"to review\n", 1)
         busy.call(writes("z/linked", written), conversation=f"conv_{number}")
     before = first.read_bytes()
-    with closing(InBetween(busy, call, times)) as meanwhile, busy.workspace.telling(meanwhile):
+    with closing(InBetween(busy, call, times)) as meanwhile, busy.workspace.reporting_progress(meanwhile):
         number = take(busy)
     assert meanwhile.made == times
     assert first.read_bytes() != before
@@ -306,7 +306,7 @@ def test_a_file_with_several_names_is_the_same_under_each_in_a_snapshot(
 
 
 def test_what_a_call_in_between_rules_out_is_not_held(busy: Scene) -> None:
-    with closing(InBetween(busy, rule_out)) as meanwhile, busy.workspace.telling(meanwhile):
+    with closing(InBetween(busy, rule_out)) as meanwhile, busy.workspace.reporting_progress(meanwhile):
         number = take(busy)
     assert meanwhile.made == 1
     assert held(busy, number) == {path: content for path, content in standing(busy).items() if path != "z/0"}
@@ -316,7 +316,7 @@ def test_a_snapshot_of_one_folder_holds_all_of_a_call_that_comes_in_between(busy
     def write(other: Scene, number: int) -> None:
         other.call(*(writes(path, b"call %d\n" % number) for path in ("a/0", "a/only 0/f", "z/x", "a/new/f")))
 
-    with closing(InBetween(busy, write)) as meanwhile, busy.workspace.telling(meanwhile):
+    with closing(InBetween(busy, write)) as meanwhile, busy.workspace.reporting_progress(meanwhile):
         number = take(busy, "a")
     assert meanwhile.made == 1
     inside = {path: content for path, content in standing(busy).items() if path.startswith("a/")}
@@ -335,7 +335,7 @@ def test_a_snapshot_says_nothing_of_a_file_that_it_could_not_read_at_first_and_c
         if kind == "files" and done == total > 600:
             meanwhile(kind, 2, total)
 
-    with closing(InBetween(busy, replace)) as meanwhile, busy.workspace.telling(at_the_end):
+    with closing(InBetween(busy, replace)) as meanwhile, busy.workspace.reporting_progress(at_the_end):
         taken = busy.workspace.take_snapshot(who="me")
     assert meanwhile.made == 1
     assert [place.path for place in taken.passed] == ["large/pipe"]
@@ -374,8 +374,8 @@ def test_where_a_call_was_taken_back_in_between_is_looked_at_again(busy: Scene) 
             except CasError:
                 meanwhile = Meanwhile(journal)
         with journal.writing():
-            assert meanwhile.paths(Looks()) == {b"a/x", b"z/new/x"}
-            assert meanwhile.paths(Looks()) == set()
+            assert meanwhile.paths(StatCache()) == {b"a/x", b"z/new/x"}
+            assert meanwhile.paths(StatCache()) == set()
 
 
 # ---- comparing
@@ -401,7 +401,7 @@ def test_snapshots_that_cover_nothing_in_common_are_not_compared(scene: Scene) -
             assert changed(scene, numbers[one], numbers[other]) == {}
             continue
         for paths in ((), ("src",), (one,)):
-            with pytest.raises(SnapshotsApart, match=rf"{one}.* {other}"):
+            with pytest.raises(SnapshotsNotComparable, match=rf"{one}.* {other}"):
                 scene.workspace.snapshot_changes(numbers[one], numbers[other], paths=paths)
 
 
@@ -410,7 +410,7 @@ def test_a_snapshot_of_a_folder_has_nothing_in_common_with_one_that_left_it_out(
     whole, part = take(scene), take(scene, "node_modules/m")
     assert "node_modules/m/index.js" in dict(scene.workspace.snapshot_files(part))
     for numbers in ((whole, part), (part, whole)):
-        with pytest.raises(SnapshotsApart):
+        with pytest.raises(SnapshotsNotComparable):
             scene.workspace.snapshot_changes(*numbers)
 
 
@@ -586,7 +586,7 @@ def test_an_empty_folder_that_edits_made_gives_way_to_a_file_that_comes_back(ful
     assert full.text("a.txt") == b"a\n"
 
 
-def carried_out(scene: Scene, plan: Restored) -> None:
+def carried_out(scene: Scene, plan: RestoreResult) -> None:
     """Carry out what was planned a while ago."""
     info = CallInfo(tool="test", origin=Origin.PERSON)
     with closing(Tree(scene.root)) as tree, scene.workspace.call(info) as call:
@@ -597,7 +597,7 @@ def test_a_file_that_changes_between_plan_and_deed_is_not_written_over(full: Sce
     number = take(full)
     put(full, "a.txt", b"one\n")
     put(full, "src/b.py", b"one\n")
-    plan: Restored = full.workspace.restore_snapshot(number, dry_run=True)
+    plan: RestoreResult = full.workspace.restore_snapshot(number, dry_run=True)
     put(full, "src/b.py", b"typed just now\n")
     before = files(full.root)
     with pytest.raises(FileChanged):
@@ -710,7 +710,7 @@ def test_a_file_that_came_since_is_left_where_the_snapshot_has_a_file_in_its_fol
 
 def test_a_folder_that_becomes_a_link_between_plan_and_deed_is_not_written_through(taken: Scene) -> None:
     (taken.root / "src/sub/f").unlink()
-    plan: Restored = taken.workspace.restore_snapshot(2, dry_run=True)
+    plan: RestoreResult = taken.workspace.restore_snapshot(2, dry_run=True)
     links_to_a_folder(taken.root)
     before = files(taken.root)
     with pytest.raises(FileChanged) as refused:

@@ -42,8 +42,8 @@ from objstore import (
     blob_id,
 )
 from tests.store.countdown import UnsyncedDisk
-from tests.workspace.model import Document, Made, Stands, Step
-from tests.workspace.scene import Look, look_around
+from tests.workspace.model import Document, ExpectedDecision, ExpectedFile, ModelStep
+from tests.workspace.scene import FileObservation, observe_tree
 
 PATHS: Final = ("a", "b", "d/c", "d/e f")
 LINES: Final = (b"x\n", b"y\n", b"x\r\n", b"\r\n", b"\n", b"a\rb\n", b"\xff\n", b"longer line\n")
@@ -65,7 +65,7 @@ conversations = st.sampled_from(("conv_one", "conv_one", "conv_two"))
 
 
 steps = st.builds(
-    Step,
+    ModelStep,
     st.sampled_from(("write", "write", "edit", "edit", "edit", "delete", "move", "look")),
     paths,
     paths,
@@ -85,16 +85,16 @@ class Histories(RuleBasedStateMachine):
         (self.root / ".git" / "HEAD").write_bytes(b"ref: refs/heads/main\n")
         (self.root / ".git" / "index").write_bytes(b"\0")
         self.workspace = Workspace.init(self.root, UnsyncedDisk())
-        self.git = {path: look for path, look in look_around(self.root).items() if path.startswith(".git")}
-        self.disk: dict[str, Stands] = {}
+        self.git = {path: look for path, look in observe_tree(self.root).items() if path.startswith(".git")}
+        self.disk: dict[str, ExpectedFile] = {}
         self.documents: dict[DocumentId, Document] = {}
         self.statuses: dict[Unit, Status] = {}
-        self.decided: list[Made] = []  # decisions that stand
-        self.undone: list[tuple[Made, int]] = []  # those taken back, each with the number of its undo
+        self.decided: list[ExpectedDecision] = []  # decisions that stand
+        self.undone: list[tuple[ExpectedDecision, int]] = []  # those taken back, each with the number of its undo
         self.decisions = 0
-        self.made: Made | None = None  # the last decision
+        self.made: ExpectedDecision | None = None  # the last decision
         self.states: dict[bytes, bytes] = {}  # every content that was ever recorded, by its name
-        self.known: dict[tuple[DocumentId, int, int, frozenset[Unit]], tuple[str, Stands | None]] = {}
+        self.known: dict[tuple[DocumentId, int, int, frozenset[Unit]], tuple[str, ExpectedFile | None]] = {}
         self.events = 0  # edits and decisions, counted in the order of the journal
         self.gone: set[int] = set()  # edits that have expired
 
@@ -114,7 +114,7 @@ class Histories(RuleBasedStateMachine):
             self.edit("a", text, (start, count))
 
     @rule(changes=st.lists(steps, min_size=1, max_size=4), conversation=conversations)
-    def call(self, changes: list[Step], conversation: str = "conv_one") -> None:
+    def call(self, changes: list[ModelStep], conversation: str = "conv_one") -> None:
         files = dict(self.disk)
         with self.workspace.call(CallInfo(tool="test", conversation=conversation)) as call:
             for change in changes:
@@ -130,11 +130,11 @@ class Histories(RuleBasedStateMachine):
 
     @rule(path=paths, content=texts)
     def replace(self, path: str, content: bytes) -> None:
-        self.call([Step("write", path, "", content, None, (0, 0))])
+        self.call([ModelStep("write", path, "", content, None, (0, 0))])
 
     @rule(path=paths, content=texts, cut=st.tuples(st.integers(0, 6), st.integers(0, 3)))
     def edit(self, path: str, content: bytes, cut: tuple[int, int]) -> None:
-        self.call([Step("edit", path, "", content, None, cut)])
+        self.call([ModelStep("edit", path, "", content, None, cut)])
 
     def recorded(self, view: EditView) -> None:
         """Take in a recorded edit: it must follow from what the model knows."""
@@ -170,7 +170,7 @@ class Histories(RuleBasedStateMachine):
                 self.disk.pop(path, None)
             case "chmod" if path in self.disk:
                 (self.root / path).chmod(mode)
-                self.disk[path] = Stands(self.disk[path].content, mode)
+                self.disk[path] = ExpectedFile(self.disk[path].content, mode)
             case _:
                 pass  # there is nothing whose mode could be changed
 
@@ -179,7 +179,7 @@ class Histories(RuleBasedStateMachine):
         file.parent.mkdir(exist_ok=True)
         mode = self.disk[path].mode if path in self.disk else 0o644
         file.write_bytes(content)
-        self.disk[path] = Stands(content, mode)
+        self.disk[path] = ExpectedFile(content, mode)
 
     # ---- the person
 
@@ -314,7 +314,7 @@ class Histories(RuleBasedStateMachine):
             assert self.made is not None
             # It is the same decision again, and what there was before it is what there was before the redo.
             number = self.undone.pop()[0].number
-            self.decided.append(Made(number=number, before=self.made.before, after=self.made.after))
+            self.decided.append(ExpectedDecision(number=number, before=self.made.before, after=self.made.after))
 
     def refused_as_expired(self, wanted: dict[Unit, Status], decide: Callable[[], object]) -> bool:
         """Return whether a decision names something that has expired; then it is refused, and nothing changes."""
@@ -386,7 +386,7 @@ class Histories(RuleBasedStateMachine):
         self,
         outcome: Decided,
         wanted: dict[Unit, Status],
-        before: dict[str, Look],
+        before: dict[str, FileObservation],
         *,
         cascade: bool,
         on_external: OnExternal,
@@ -417,7 +417,7 @@ class Histories(RuleBasedStateMachine):
             if (status is Status.REJECTED) is not (was[unit] is Status.REJECTED):
                 self.documents[self.workspace.edit(unit.seq).edit.document].flipped_at[unit.seq] = self.events
         assert outcome.number == self.decisions
-        self.made = Made(outcome.number, was, given)
+        self.made = ExpectedDecision(outcome.number, was, given)
         # The files: what the effects say, and nothing else.
         now = dict(self.disk)
         for effect in outcome.files:
@@ -435,7 +435,7 @@ class Histories(RuleBasedStateMachine):
                 now[effect.path_after] = document.recorded
         self.disk = now
         touched = {path for effect in outcome.files for path in (effect.path_before, effect.path_after)}
-        after = look_around(self.root)
+        after = observe_tree(self.root)
         for path in {*before, *after} - touched:
             assert before.get(path) == after.get(path) or path == "d"
         for name in {*(unit.seq for unit in given), *(effect.document for effect in outcome.files)}:
@@ -467,12 +467,12 @@ class Histories(RuleBasedStateMachine):
             name: [view.seq for view in document.ripe(lambda view: view.edit.conversation not in waiting)]
             for name, document in self.documents.items()
         }
-        before = look_around(self.root)
+        before = observe_tree(self.root)
         assert self.workspace.expire(RetentionLimits(older_than=0, max_size=None), moment=LATER)
         if swept:
             self.workspace.collect(RetentionLimits(older_than=None, max_size=None), thorough=True)
         event("expired", str(sum(map(len, wanted.values())) > 0))
-        assert look_around(self.root) == before
+        assert observe_tree(self.root) == before
         self.gone |= {seq for seqs in wanted.values() for seq in seqs}
         assert {view.seq for view in self.workspace.edits() if view.expired is not None} == self.gone
         for name, document in self.documents.items():
@@ -543,12 +543,14 @@ class Histories(RuleBasedStateMachine):
 
     def the_disk_is_what_was_written(self) -> None:
         found = {
-            path: Stands(look.content, look.mode) for path, look in self.looks().items() if look.kind == stat.S_IFREG
+            path: ExpectedFile(look.content, look.mode)
+            for path, look in self.looks().items()
+            if look.kind == stat.S_IFREG
         }
         assert found == self.disk
 
     def version_control_is_left_alone(self) -> None:
-        assert {p: look for p, look in look_around(self.root).items() if p.startswith(".git")} == self.git
+        assert {p: look for p, look in observe_tree(self.root).items() if p.startswith(".git")} == self.git
 
     def the_status_counts_and_names_what_differs(self) -> None:
         report = self.workspace.status()
@@ -621,22 +623,22 @@ class Histories(RuleBasedStateMachine):
     def clean(self) -> bool:
         return not self.external()
 
-    def stands(self, state: object) -> Stands | None:
+    def stands(self, state: object) -> ExpectedFile | None:
         blob, mode = getattr(state, "blob", None), getattr(state, "mode", 0)
         return self.blob(blob, mode)
 
-    def blob(self, blob: bytes | None, mode: int) -> Stands | None:
+    def blob(self, blob: bytes | None, mode: int) -> ExpectedFile | None:
         if blob is None:
             return None
         content = self.workspace.blob(BlobId(blob))
         self.states[blob] = content
-        return Stands(content, mode)
+        return ExpectedFile(content, mode)
 
-    def looks(self) -> dict[str, Look]:
-        return {p: look for p, look in look_around(self.root).items() if not p.startswith(".git") and p != "d"}
+    def looks(self) -> dict[str, FileObservation]:
+        return {p: look for p, look in observe_tree(self.root).items() if not p.startswith(".git") and p != "d"}
 
-    def everything(self) -> tuple[dict[str, Look], dict[str, Look], list[DecisionView]]:
-        return look_around(self.root), look_around(self.root, store=True), self.workspace.decisions()
+    def everything(self) -> tuple[dict[str, FileObservation], dict[str, FileObservation], list[DecisionView]]:
+        return observe_tree(self.root), observe_tree(self.root, store=True), self.workspace.decisions()
 
 
 TestHistories = Histories.TestCase

@@ -12,17 +12,17 @@ from zstandard import ZstdDecompressor
 
 from fuzz.__main__ import CORPUS
 from fuzz.targets import STORE
-from mcptools.hashline import line_tag
+from mcptools.edit.hashline import line_tag
 from objstore import Action, CallInfo, Operation, Origin, Unit, Workspace, unified_diff
-from objstore.disk import Disk
-from objstore.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, FrameKind, SegmentHeader
-from objstore.ids import HASH_SIZE, BlobId, blob_id
-from objstore.looks import StatCache
-from objstore.recordcodec import encode_record
-from objstore.records import Void
-from objstore.segments import Log
-from objstore.terms import Seq
-from objstore.trees import names_of
+from objstore.fs.disk import Disk
+from objstore.log.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, FrameKind, SegmentHeader
+from objstore.log.segments import Log
+from objstore.model.basic_types import Seq
+from objstore.model.ids import HASH_SIZE, BlobId, blob_id
+from objstore.model.record_codec import encode_record
+from objstore.model.records import Void
+from objstore.model.tree import names_of
+from objstore.worktree.stat_cache import StatCache
 
 _KEPT_BEGIN: Final = 8 + HASH_SIZE
 """Where what is kept in the cache begins: behind its magic and its hash."""

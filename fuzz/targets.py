@@ -11,16 +11,15 @@ from typing import Final, TypeAlias
 from blake3 import blake3
 from zstandard import ZstdCompressor
 
-from mcptools.anchored import AnchoredEdit, Op, Placed, apply_operations, parse_anchor, split_content_lines
-from mcptools.hashline import hashlines
-from mcptools.patch_parser import InvalidPatch, parse_patches
-from mcptools.unifieddiff import AmbiguousContext, Applied, ContextMismatch, apply_patch
-from objstore.bundle import unpack_bundle
-from objstore.codec import decode_blob, parse_blob_header
-from objstore.disk import Disk
-from objstore.document import Document
+from mcptools.edit.anchored import AnchoredEdit, Op, Placed, apply_operations, parse_anchor, split_content_lines
+from mcptools.edit.hashline import hashlines
+from mcptools.edit.patch_parser import InvalidPatch, parse_patches
+from mcptools.edit.unified_diff import AmbiguousContext, Applied, ContextMismatch, apply_patch
 from objstore.errors import BlobDamaged, BundleRefused, FormatTooNew, RecordInvalid, StoreDamaged, TreeInvalid
-from objstore.frames import (
+from objstore.fs.disk import Disk
+from objstore.history.document_loader import loaded_from_cache
+from objstore.log.blob_codec import decode_blob, parse_blob_header
+from objstore.log.frames import (
     SEGMENT_HEADER_SIZE,
     Frame,
     FrameKey,
@@ -33,14 +32,15 @@ from objstore.frames import (
     frame_key,
     scan_windows,
 )
-from objstore.ids import HASH_SIZE, BlobId, blob_id
-from objstore.ignores import Rules
-from objstore.lines import split_lines
-from objstore.looks import StatCache
-from objstore.mcpdiff import BadLine, candidate_results, entries
-from objstore.recordcodec import decode_record, encode_record
-from objstore.replay import loaded_from_cache
-from objstore.trees import decode_tree, encode_tree, named_blobs, names_of
+from objstore.model.ids import HASH_SIZE, BlobId, blob_id
+from objstore.model.record_codec import decode_record, encode_record
+from objstore.model.tree import decode_tree, encode_tree, named_blobs, names_of
+from objstore.text.lines import split_lines
+from objstore.transfer.bundle import unpack_bundle
+from objstore.transfer.mcpdiff_format import BadLine, candidate_results, entries
+from objstore.weave.document import Document
+from objstore.worktree.gitignore import Rules
+from objstore.worktree.stat_cache import StatCache
 
 __all__ = ["STORE", "TARGETS"]
 

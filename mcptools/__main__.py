@@ -1,6 +1,6 @@
 """`python -m mcptools DIR…` serves the directories, as the command `editledger` does."""
 
-from mcptools.command import main
+from mcptools.server.command import main
 
 if __name__ == "__main__":
     main()

@@ -7,20 +7,15 @@ of a command that shows a status counts, and most of what is here it never needs
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from objstore.agentcalls import HookSessions as HookSessions
-    from objstore.canonical import MAX_TEXT as MAX_TEXT
-    from objstore.capture import Call as Call
-    from objstore.check import (
-        CheckReport as CheckReport,
-        Fault as Fault,
-        check_store as check_store,
-        repair_store as repair_store,
+    from objstore.config.config_files import Configuration as Configuration, ConfiguredValue as ConfiguredValue
+    from objstore.config.settings import (
+        RetentionLimits as RetentionLimits,
+        Setting as Setting,
+        SettingKind as SettingKind,
+        value_of as value_of,
     )
-    from objstore.collection import GcPlan as GcPlan, GcResult as GcResult
-    from objstore.configuration import Configuration as Configuration, ConfiguredValue as ConfiguredValue
-    from objstore.diff import (
-        diff_lines as diff_lines,
-    )
+    from objstore.config.toml_edit import toml_value as toml_value, with_toml as with_toml, without_toml as without_toml
+    from objstore.dates import date_of as date_of, is_moment as is_moment, moment_of as moment_of
     from objstore.errors import (
         UNREADABLE as UNREADABLE,
         AmbiguousName as AmbiguousName,
@@ -81,88 +76,31 @@ if TYPE_CHECKING:
         TreeInvalid as TreeInvalid,
         Unacknowledged as Unacknowledged,
     )
-    from objstore.files import Files as Files
-    from objstore.hunks import (
-        Hunk as Hunk,
-        Span as Span,
-        hunks_fit as hunks_fit,
-        hunks_from_spans as hunks_from_spans,
+    from objstore.fastclass import value as value
+    from objstore.fs.confined_path import (
+        find_root as find_root,
+        real_path as real_path,
+        require_not_reserved as require_not_reserved,
     )
-    from objstore.ids import (
-        BlobId as BlobId,
-        RecordId as RecordId,
-        blob_id as blob_id,
+    from objstore.fs.tree_files import Files as Files
+    from objstore.history.completions import NameKind as NameKind, NameSuggestion as NameSuggestion
+    from objstore.history.patch_series import SeriesStep as SeriesStep, StepState as StepState
+    from objstore.integrity.fsck import (
+        CheckReport as CheckReport,
+        Fault as Fault,
+        check_store as check_store,
+        repair_store as repair_store,
     )
-    from objstore.inspection import (
+    from objstore.integrity.inspection import (
         Activity as Activity,
         BlamedLines as BlamedLines,
         RecordView as RecordView,
         SegmentView as SegmentView,
         StoreStats as StoreStats,
     )
-    from objstore.lines import (
-        is_closed as is_closed,
-        split_lines as split_lines,
-    )
-    from objstore.moments import date_of as date_of, is_moment as is_moment, moment_of as moment_of
-    from objstore.opencalls import AgentCall as AgentCall
-    from objstore.outcomes import (
-        CallInfo as CallInfo,
-        CallOutcome as CallOutcome,
-        Conflict as Conflict,
-        Conflicted as Conflicted,
-        Decided as Decided,
-        DecisionOutcome as DecisionOutcome,
-        ExternalChanges as ExternalChanges,
-        FileEffect as FileEffect,
-        MarkersWritten as MarkersWritten,
-        NothingToDo as NothingToDo,
-        Notice as Notice,
-    )
-    from objstore.paths import (
-        find_root as find_root,
-        real_path as real_path,
-        require_not_reserved as require_not_reserved,
-    )
-    from objstore.pins import PinView as PinView
-    from objstore.purge import PurgePlan as PurgePlan
-    from objstore.rebase import (
-        RebaseConflict as RebaseConflict,
-        Rebased as Rebased,
-        compared as compared,
-        rebased as rebased,
-    )
-    from objstore.recording import Recorded as Recorded
-    from objstore.records import (
-        Decision as Decision,
-        Edit as Edit,
-        Expiry as Expiry,
-        Marks as Marks,
-        Pin as Pin,
-        Record as Record,
-        Snapshot as Snapshot,
-        Void as Void,
-    )
-    from objstore.remains import ScannedRecord as ScannedRecord
-    from objstore.repack import Repacked as Repacked, RepackPlan as RepackPlan
-    from objstore.retention import ExpiryBatch as ExpiryBatch, ExpiryPlan as ExpiryPlan
-    from objstore.salvage import Salvage as Salvage, salvage_store as salvage_store
-    from objstore.series import SeriesStep as SeriesStep, StepState as StepState
-    from objstore.settings import (
-        RetentionLimits as RetentionLimits,
-        Setting as Setting,
-        SettingKind as SettingKind,
-        value_of as value_of,
-    )
-    from objstore.snapshot_create import SnapshotResult as SnapshotResult
-    from objstore.snapshot_diff import SnapshotChange as SnapshotChange
-    from objstore.snapshot_list import PathState as PathState, SnapshotView as SnapshotView
-    from objstore.snapshot_restore import RestoreResult as RestoreResult
-    from objstore.standins import MAX_BLOB as MAX_BLOB, is_placeholder as is_placeholder, placeholder as placeholder
-    from objstore.suggestions import NameKind as NameKind, NameSuggestion as NameSuggestion
-    from objstore.survey import ScanLimits as ScanLimits, SkippedPath as SkippedPath
-    from objstore.takeover import ImportProblem as ImportProblem, McpdiffImport as McpdiffImport
-    from objstore.terms import (
+    from objstore.integrity.salvage import Salvage as Salvage, salvage_store as salvage_store
+    from objstore.integrity.segment_scan import ScannedRecord as ScannedRecord
+    from objstore.model.basic_types import (
         MAX_INT as MAX_INT,
         Action as Action,
         ConflictKind as ConflictKind,
@@ -175,19 +113,41 @@ if TYPE_CHECKING:
         Status as Status,
         Unit as Unit,
     )
-    from objstore.toml_edit import toml_value as toml_value, with_toml as with_toml, without_toml as without_toml
-    from objstore.transfer import Imported as Imported, import_bundle as import_bundle
-    from objstore.unified import (
-        is_binary as is_binary,
-        is_either_binary as is_either_binary,
-        numbered_diff as numbered_diff,
-        numbered_hunks as numbered_hunks,
-        quoted_name as quoted_name,
-        touching_hunks as touching_hunks,
-        unified_diff as unified_diff,
+    from objstore.model.canonical_msgpack import MAX_TEXT as MAX_TEXT
+    from objstore.model.ids import (
+        BlobId as BlobId,
+        RecordId as RecordId,
+        blob_id as blob_id,
     )
-    from objstore.values import value as value
-    from objstore.views import (
+    from objstore.model.large_file_placeholder import (
+        MAX_BLOB as MAX_BLOB,
+        is_placeholder as is_placeholder,
+        placeholder as placeholder,
+    )
+    from objstore.model.records import (
+        Decision as Decision,
+        Edit as Edit,
+        Expiry as Expiry,
+        Marks as Marks,
+        Pin as Pin,
+        Record as Record,
+        Snapshot as Snapshot,
+        Void as Void,
+    )
+    from objstore.model.results import (
+        CallInfo as CallInfo,
+        CallOutcome as CallOutcome,
+        Conflict as Conflict,
+        Conflicted as Conflicted,
+        Decided as Decided,
+        DecisionOutcome as DecisionOutcome,
+        ExternalChanges as ExternalChanges,
+        FileEffect as FileEffect,
+        MarkersWritten as MarkersWritten,
+        NothingToDo as NothingToDo,
+        Notice as Notice,
+    )
+    from objstore.model.views import (
         Content as Content,
         DecisionView as DecisionView,
         DirectoryEntry as DirectoryEntry,
@@ -205,17 +165,61 @@ if TYPE_CHECKING:
         UnreportedRejections as UnreportedRejections,
         UnresolvedMarkers as UnresolvedMarkers,
     )
+    from objstore.packing.repack import Repacked as Repacked, RepackPlan as RepackPlan
+    from objstore.retention.expiry import ExpiryBatch as ExpiryBatch, ExpiryPlan as ExpiryPlan
+    from objstore.retention.garbage_collection import GcPlan as GcPlan, GcResult as GcResult
+    from objstore.retention.pins import PinView as PinView
+    from objstore.retention.purge import PurgePlan as PurgePlan
+    from objstore.review.attribution import AgentCall as AgentCall
+    from objstore.review.tracked_call import Call as Call
+    from objstore.text.diff import (
+        diff_lines as diff_lines,
+    )
+    from objstore.text.hunks import (
+        Hunk as Hunk,
+        Span as Span,
+        hunks_fit as hunks_fit,
+        hunks_from_spans as hunks_from_spans,
+    )
+    from objstore.text.lines import (
+        is_closed as is_closed,
+        split_lines as split_lines,
+    )
+    from objstore.text.rebase import (
+        RebaseConflict as RebaseConflict,
+        Rebased as Rebased,
+        compared as compared,
+        rebased as rebased,
+    )
+    from objstore.text.unified_diff import (
+        is_binary as is_binary,
+        is_either_binary as is_either_binary,
+        numbered_diff as numbered_diff,
+        numbered_hunks as numbered_hunks,
+        quoted_name as quoted_name,
+        touching_hunks as touching_hunks,
+        unified_diff as unified_diff,
+    )
+    from objstore.tracking.hook_sessions import HookSessions as HookSessions
+    from objstore.tracking.record import Recorded as Recorded
+    from objstore.tracking.snapshot_create import SnapshotResult as SnapshotResult
+    from objstore.tracking.snapshot_diff import SnapshotChange as SnapshotChange
+    from objstore.tracking.snapshot_list import PathState as PathState, SnapshotView as SnapshotView
+    from objstore.tracking.snapshot_restore import RestoreResult as RestoreResult
+    from objstore.transfer.import_export import Imported as Imported, import_bundle as import_bundle
+    from objstore.transfer.mcpdiff_import import ImportProblem as ImportProblem, McpdiffImport as McpdiffImport
     from objstore.workspace import (
         Workspace as Workspace,
     )
+    from objstore.worktree.walk import ScanLimits as ScanLimits, SkippedPath as SkippedPath
 
 _HOMES: Final = {
-    "canonical": ("MAX_TEXT",),
-    "agentcalls": ("HookSessions",),
-    "check": ("CheckReport", "Fault", "check_store", "repair_store"),
-    "collection": ("GcResult", "GcPlan"),
-    "configuration": ("Configuration", "ConfiguredValue"),
-    "diff": ("diff_lines",),
+    "model.canonical_msgpack": ("MAX_TEXT",),
+    "tracking.hook_sessions": ("HookSessions",),
+    "integrity.fsck": ("CheckReport", "Fault", "check_store", "repair_store"),
+    "retention.garbage_collection": ("GcResult", "GcPlan"),
+    "config.config_files": ("Configuration", "ConfiguredValue"),
+    "text.diff": ("diff_lines",),
     "errors": (
         "UNREADABLE",
         "AmbiguousName",
@@ -276,28 +280,28 @@ _HOMES: Final = {
         "StoreUnknown",
         "TreeInvalid",
     ),
-    "files": ("Files",),
-    "hunks": (
+    "fs.tree_files": ("Files",),
+    "text.hunks": (
         "Span",
         "Hunk",
         "hunks_fit",
         "hunks_from_spans",
     ),
-    "ids": (
+    "model.ids": (
         "BlobId",
         "RecordId",
         "blob_id",
     ),
-    "inspection": ("Activity", "BlamedLines", "RecordView", "SegmentView", "StoreStats"),
-    "lines": (
+    "integrity.inspection": ("Activity", "BlamedLines", "RecordView", "SegmentView", "StoreStats"),
+    "text.lines": (
         "is_closed",
         "split_lines",
     ),
-    "rebase": ("RebaseConflict", "Rebased", "compared", "rebased"),
-    "paths": ("find_root", "real_path", "require_not_reserved"),
-    "pins": ("PinView",),
-    "purge": ("PurgePlan",),
-    "records": (
+    "text.rebase": ("RebaseConflict", "Rebased", "compared", "rebased"),
+    "fs.confined_path": ("find_root", "real_path", "require_not_reserved"),
+    "retention.pins": ("PinView",),
+    "retention.purge": ("PurgePlan",),
+    "model.records": (
         "Decision",
         "Edit",
         "Expiry",
@@ -307,15 +311,15 @@ _HOMES: Final = {
         "Snapshot",
         "Void",
     ),
-    "remains": ("ScannedRecord",),
-    "repack": ("RepackPlan", "Repacked"),
-    "retention": ("ExpiryPlan", "ExpiryBatch"),
-    "salvage": ("Salvage", "salvage_store"),
-    "series": ("SeriesStep", "StepState"),
-    "settings": ("SettingKind", "RetentionLimits", "Setting", "value_of"),
-    "standins": ("MAX_BLOB", "is_placeholder", "placeholder"),
-    "suggestions": ("NameSuggestion", "NameKind"),
-    "terms": (
+    "integrity.segment_scan": ("ScannedRecord",),
+    "packing.repack": ("RepackPlan", "Repacked"),
+    "retention.expiry": ("ExpiryPlan", "ExpiryBatch"),
+    "integrity.salvage": ("Salvage", "salvage_store"),
+    "history.patch_series": ("SeriesStep", "StepState"),
+    "config.settings": ("SettingKind", "RetentionLimits", "Setting", "value_of"),
+    "model.large_file_placeholder": ("MAX_BLOB", "is_placeholder", "placeholder"),
+    "history.completions": ("NameSuggestion", "NameKind"),
+    "model.basic_types": (
         "MAX_INT",
         "Action",
         "ConflictKind",
@@ -328,10 +332,10 @@ _HOMES: Final = {
         "Status",
         "Unit",
     ),
-    "takeover": ("ImportProblem", "McpdiffImport"),
-    "toml_edit": ("toml_value", "with_toml", "without_toml"),
-    "transfer": ("Imported", "import_bundle"),
-    "unified": (
+    "transfer.mcpdiff_import": ("ImportProblem", "McpdiffImport"),
+    "config.toml_edit": ("toml_value", "with_toml", "without_toml"),
+    "transfer.import_export": ("Imported", "import_bundle"),
+    "text.unified_diff": (
         "is_binary",
         "is_either_binary",
         "numbered_diff",
@@ -340,8 +344,8 @@ _HOMES: Final = {
         "touching_hunks",
         "unified_diff",
     ),
-    "opencalls": ("AgentCall",),
-    "outcomes": (
+    "review.attribution": ("AgentCall",),
+    "model.results": (
         "CallInfo",
         "CallOutcome",
         "Conflict",
@@ -354,8 +358,8 @@ _HOMES: Final = {
         "NothingToDo",
         "Notice",
     ),
-    "values": ("value",),
-    "views": (
+    "fastclass": ("value",),
+    "model.views": (
         "Content",
         "DecisionView",
         "DirectoryEntry",
@@ -373,14 +377,14 @@ _HOMES: Final = {
         "StatusReport",
         "UnreportedRejections",
     ),
-    "capture": ("Call",),
-    "moments": ("date_of", "is_moment", "moment_of"),
-    "recording": ("Recorded",),
-    "snapshot_create": ("SnapshotResult",),
-    "snapshot_diff": ("SnapshotChange",),
-    "snapshot_list": ("PathState", "SnapshotView"),
-    "snapshot_restore": ("RestoreResult",),
-    "survey": ("ScanLimits", "SkippedPath"),
+    "review.tracked_call": ("Call",),
+    "dates": ("date_of", "is_moment", "moment_of"),
+    "tracking.record": ("Recorded",),
+    "tracking.snapshot_create": ("SnapshotResult",),
+    "tracking.snapshot_diff": ("SnapshotChange",),
+    "tracking.snapshot_list": ("PathState", "SnapshotView"),
+    "tracking.snapshot_restore": ("RestoreResult",),
+    "worktree.walk": ("ScanLimits", "SkippedPath"),
     "workspace": ("Workspace",),
 }
 _HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}

@@ -676,6 +676,6 @@ class CallAborted(CasError):
 
 def _day(microseconds: int) -> str:
     """Return the day of a moment, in UTC."""
-    from objstore.moments import date_of
+    from objstore.dates import date_of
 
     return date_of(microseconds).strftime("%Y-%m-%d")

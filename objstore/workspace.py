@@ -7,45 +7,30 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Final, Self
 
-from objstore.disk import Disk, new_file_mode
 from objstore.errors import ConversationReserved, FileChanged, StoreReplaced
-from objstore.external import EXTERNAL_CONVERSATION
-from objstore.ids import HASH_SIZE
-from objstore.journal import Journal
-from objstore.names import LOG_NAME, STORE_NAME
-from objstore.paths import MAX_FILE, Tree, find_root
-from objstore.standins import MAX_BLOB
-from objstore.terms import Action, FileState, OnExternal, Origin, Status, ignore_progress
-from objstore.values import replace
+from objstore.fastclass import replace
+from objstore.fs.confined_path import MAX_FILE, Tree, find_root
+from objstore.fs.disk import Disk, new_file_mode
+from objstore.fs.reserved_names import LOG_NAME, STORE_NAME
+from objstore.model.basic_types import Action, FileState, OnExternal, Origin, Status, ignore_progress
+from objstore.model.ids import HASH_SIZE
+from objstore.model.large_file_placeholder import MAX_BLOB
+from objstore.transaction.journal import Journal
+from objstore.worktree.external_changes import EXTERNAL_CONVERSATION
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from objstore.agentcalls import HookSessions
-    from objstore.capture import Call
-    from objstore.collection import GcPlan, GcResult
-    from objstore.decisions import DecisionRequest
-    from objstore.files import Files
-    from objstore.hunks import Hunk
-    from objstore.ids import BlobId
-    from objstore.inspection import BlamedLines, RecordView, SegmentView, StoreStats
-    from objstore.outcomes import CallInfo, CallOutcome, Conflicted, DecisionOutcome, FileEffect
-    from objstore.pins import PinView
-    from objstore.purge import PurgePlan
-    from objstore.recording import Recorded
-    from objstore.repack import Repacked, RepackPlan
-    from objstore.series import SeriesStep
-    from objstore.settings import RetentionLimits
-    from objstore.snapshot_create import SnapshotResult
-    from objstore.snapshot_diff import SnapshotChange
-    from objstore.snapshot_list import PathState, SnapshotView
-    from objstore.snapshot_restore import RestoreResult
-    from objstore.suggestions import NameKind, NameSuggestion
-    from objstore.survey import ScanLimits, SkippedPath
-    from objstore.takeover import McpdiffImport
-    from objstore.terms import Progress, Seq, Unit
-    from objstore.views import (
+    from objstore.config.settings import RetentionLimits
+    from objstore.fs.tree_files import Files
+    from objstore.history.completions import NameKind, NameSuggestion
+    from objstore.history.patch_series import SeriesStep
+    from objstore.integrity.inspection import BlamedLines, RecordView, SegmentView, StoreStats
+    from objstore.model.basic_types import Progress, Seq, Unit
+    from objstore.model.ids import BlobId
+    from objstore.model.results import CallInfo, CallOutcome, Conflicted, DecisionOutcome, FileEffect
+    from objstore.model.views import (
         Content,
         DecisionView,
         EditFilter,
@@ -56,6 +41,21 @@ if TYPE_CHECKING:
         StatusReport,
         UnresolvedMarkers,
     )
+    from objstore.packing.repack import Repacked, RepackPlan
+    from objstore.retention.garbage_collection import GcPlan, GcResult
+    from objstore.retention.pins import PinView
+    from objstore.retention.purge import PurgePlan
+    from objstore.review.decisions import DecisionRequest
+    from objstore.review.tracked_call import Call
+    from objstore.text.hunks import Hunk
+    from objstore.tracking.hook_sessions import HookSessions
+    from objstore.tracking.record import Recorded
+    from objstore.tracking.snapshot_create import SnapshotResult
+    from objstore.tracking.snapshot_diff import SnapshotChange
+    from objstore.tracking.snapshot_list import PathState, SnapshotView
+    from objstore.tracking.snapshot_restore import RestoreResult
+    from objstore.transfer.mcpdiff_import import McpdiffImport
+    from objstore.worktree.walk import ScanLimits, SkippedPath
 
 __all__ = ["Workspace"]
 
@@ -65,7 +65,7 @@ _STATUS_OF: Final = {Action.ACCEPT: Status.ACCEPTED, Action.REJECT: Status.REJEC
 @cache
 def _call_type() -> type[Call]:
     """Return `Call`, imported once: an import that was done already takes 2.5 µs, a two-hundredth of a write."""
-    from objstore.capture import Call
+    from objstore.review.tracked_call import Call
 
     return Call
 
@@ -86,8 +86,8 @@ class Workspace:
 
         Raises FileMissing, PathReserved, StorePlaceTaken, PermissionRefused, and as `open`.
         """
-        from objstore.founding import create_workspace
-        from objstore.room import reserve_space
+        from objstore.store.create import create_workspace
+        from objstore.transaction.space_reserve import reserve_space
 
         disk = disk or Disk()
         tree = Tree(root, is_real=is_real)
@@ -163,7 +163,7 @@ class Workspace:
         Raises what Files.relative raises, and NoSuchName and SnapshotUnreadable of a snapshot.
         """
         if held_by:
-            from objstore import snapshot_restore
+            from objstore.tracking import snapshot_restore
 
             with self._journal.reading():
                 spelt = snapshot_restore.as_spelt(self._journal, path, held_by)
@@ -172,20 +172,20 @@ class Workspace:
         found = self.files.relative(path, gone=True)
         if self._journal.tree.within(path) == found:
             return found
-        from objstore import naming
+        from objstore.history import revspec
 
         with self._journal.reading():
-            return os.fsdecode(naming.as_spelt(self._journal, path, os.fsencode(found)))
+            return os.fsdecode(revspec.as_spelt(self._journal, path, os.fsencode(found)))
 
     def recorded(self, path: str) -> str:
         """Return the path as `relative`, but as it is spelt where a link by now hides what was recorded there.
 
         What asks for history by it is told of both. Raises what Files.relative raises.
         """
-        from objstore import naming
+        from objstore.history import revspec
 
         with self._journal.reading():
-            hidden = naming.hidden_path(self._journal, path)
+            hidden = revspec.hidden_path(self._journal, path)
         return self.relative(path) if hidden is None else os.fsdecode(hidden)
 
     def spelt(self, path: str) -> str:
@@ -193,9 +193,9 @@ class Workspace:
 
         Snapshots may tell of it where nothing was recorded. Raises what Files.relative raises.
         """
-        from objstore import naming
+        from objstore.history import revspec
 
-        found = naming.linked_spelling(self._journal, path)
+        found = revspec.linked_spelling(self._journal, path)
         return self.relative(path) if found is None else found
 
     def read(self, path: str, *, limit: int = MAX_FILE) -> Content:
@@ -227,11 +227,11 @@ class Workspace:
             raise ConversationReserved(info.conversation)
         large = []
         if paths:
-            from objstore.ondisk import large_files
+            from objstore.fs.file_state import large_files
 
             large = large_files(self._journal.tree.confined(info.within), paths)
         if large:
-            from objstore.beforehand import prestore_large_files
+            from objstore.transaction.prestore import prestore_large_files
 
             before_storing()
             prestore_large_files(self._journal, large)
@@ -246,61 +246,61 @@ class Workspace:
 
     def edits(self, wanted: EditFilter | None = None) -> list[EditView]:
         """Return the edits that fit (None: all), in order."""
-        from objstore import history
-        from objstore.views import EditFilter
+        from objstore.history import edit_queries
+        from objstore.model.views import EditFilter
 
         with self._journal.reading():
-            return history.edits(self._journal, EditFilter() if wanted is None else wanted)
+            return edit_queries.edits(self._journal, EditFilter() if wanted is None else wanted)
 
     def edit(self, seq: int) -> EditView:
         """Return one edit. Raises NoSuchName."""
-        from objstore import history
+        from objstore.history import edit_queries
 
         with self._journal.reading():
-            return history.edit(self._journal, seq)
+            return edit_queries.edit(self._journal, seq)
 
     def find_units(self, spelling: str) -> tuple[EditView, tuple[Unit, ...]]:
         """Return the edit and the units that a spelling names. Raises NoSuchName, AmbiguousName."""
-        from objstore import naming
+        from objstore.history import revspec
 
         with self._journal.reading():
-            seq, units = naming.find_units(self._journal, spelling)
+            seq, units = revspec.find_units(self._journal, spelling)
             return self.edit(seq), units
 
     def find_conversation(self, spelling: str) -> str:
         """Return the conversation that a spelling names. Raises NoSuchName, AmbiguousName."""
-        from objstore import naming
+        from objstore.history import revspec
 
         with self._journal.reading():
-            return naming.find_conversation(self._journal, spelling)
+            return revspec.find_conversation(self._journal, spelling)
 
     def names_with_prefix(self, kind: NameKind, spelling: str, limit: int) -> list[NameSuggestion]:
         """Return up to `limit` names that begin with `spelling`, those most likely to be meant first."""
-        from objstore import suggestions
+        from objstore.history import completions
 
         with self._journal.reading() as store:
-            return suggestions.names_with_prefix(store, kind, spelling, limit)
+            return completions.names_with_prefix(store, kind, spelling, limit)
 
     def names_similar_to(self, kind: NameKind, spelling: str, limit: int) -> list[str]:
         """Return up to `limit` names that a mistyped `spelling` may have been meant for, the nearest first."""
-        from objstore import suggestions
+        from objstore.history import completions
 
         with self._journal.reading() as store:
-            return suggestions.names_similar_to(store, kind, spelling, limit)
+            return completions.names_similar_to(store, kind, spelling, limit)
 
     def find_state(self, spelling: str) -> State:
         """Return the recorded state that a spelling names. Raises NoSuchName, AmbiguousName, EditExpired."""
-        from objstore import naming
+        from objstore.history import revspec
 
         with self._journal.reading() as store, store.index.still():
-            return naming.find_state(self._journal, spelling)
+            return revspec.find_state(self._journal, spelling)
 
     def last_state(self, path: str) -> State:
         """Return the state in which the file at a path was last recorded, whatever its name. Raises NoSuchName."""
-        from objstore import naming
+        from objstore.history import revspec
 
         with self._journal.reading():
-            return naming.last_state(self._journal, path)
+            return revspec.last_state(self._journal, path)
 
     def blob(self, blob: BlobId) -> bytes:
         """Return a blob's bytes, verified. Raises BlobMissing, BlobDamaged, BlobTooLarge."""
@@ -343,42 +343,42 @@ class Workspace:
 
     def decisions(self) -> list[DecisionView]:
         """Return every decision, oldest first, those taken back included."""
-        from objstore import history
+        from objstore.history import edit_queries
 
         with self._journal.reading():
-            return history.decisions(self._journal)
+            return edit_queries.decisions(self._journal)
 
     def seen(self) -> Seen:
         """Return how far the history goes now: cheap enough to be asked twice a second."""
-        from objstore import history
+        from objstore.history import edit_queries
 
         with self._journal.reading():
-            return history.seen(self._journal)
+            return edit_queries.seen(self._journal)
 
     def changed_since(self, seen: Seen) -> list[EditView]:
         """Return the edits that anybody has recorded or decided since the history went as far as `seen`, in order."""
-        from objstore import history
+        from objstore.history import edit_queries
 
         with self._journal.reading():
-            return history.changed_since(self._journal, seen)
+            return edit_queries.changed_since(self._journal, seen)
 
     def status(self) -> StatusReport:
         """Return the workspace at a glance."""
-        from objstore import status
+        from objstore.review import status
 
         with self._journal.translating_index_errors():
             return status.report(self._journal)
 
     def external_changes(self) -> tuple[ExternalChange, ...]:
         """Return every recorded file that is not what the journal says."""
-        from objstore import status
+        from objstore.review import status
 
         with self._journal.translating_index_errors():
             return status.external_changes(self._journal)
 
     def markers(self) -> tuple[UnresolvedMarkers, ...]:
         """Return the conflict markers that decisions wrote and that still stand in their files, by edit."""
-        from objstore import status
+        from objstore.review import status
 
         with self._journal.reading():
             return status.unresolved_markers(self._journal)
@@ -387,21 +387,21 @@ class Workspace:
 
     def records(self) -> list[RecordView]:
         """Return every record in the order of the journal. Raises StoreDamaged."""
-        from objstore import inspection
+        from objstore.integrity import inspection
 
         with self._journal.reading():
             return list(inspection.records(self._journal))
 
     def segments(self) -> list[SegmentView]:
         """Return every segment, in order. Raises StoreDamaged."""
-        from objstore import inspection
+        from objstore.integrity import inspection
 
         with self._journal.reading():
             return inspection.segments(self._journal)
 
     def stats(self) -> StoreStats:
         """Return the store in numbers. Raises StoreDamaged."""
-        from objstore import inspection
+        from objstore.integrity import inspection
 
         with self._journal.reading():
             return inspection.stats(self._journal)
@@ -416,7 +416,7 @@ class Workspace:
 
         Raises NoSuchName.
         """
-        from objstore import inspection
+        from objstore.integrity import inspection
 
         with self._journal.reading():
             return inspection.files_at(self._journal, seq, before=before)
@@ -426,7 +426,7 @@ class Workspace:
 
         `moment`: microseconds since 1970-01-01 UTC. As for `PATH@2h`, edits, decisions and snapshots tell.
         """
-        from objstore.timeline import files_at_moment
+        from objstore.history.state_at import files_at_moment
 
         with self._journal.reading() as store, store.index.still():
             found = files_at_moment(self._journal, moment, os.fsencode(below))
@@ -438,7 +438,7 @@ class Workspace:
         `at`: the bytes are those after this edit of the file, or (True) before it. Raises NoSuchName where no file is
         recorded to have stood there, EditExpired, and HistoryBroken.
         """
-        from objstore import inspection
+        from objstore.integrity import inspection
 
         with self._journal.reading():
             return inspection.blame(self._journal, path, at)
@@ -448,8 +448,8 @@ class Workspace:
 
         Raises FileChanged where a folder of its path is a link by now, and what Call.write and Call.commit raise.
         """
-        from objstore.outcomes import CallInfo
-        from objstore.spots import first_symlink_on
+        from objstore.file_changes.open_dirs import first_symlink_on
+        from objstore.model.results import CallInfo
 
         link = first_symlink_on(self._journal.tree, os.fsencode(state.path))
         if link:
@@ -482,17 +482,18 @@ class Workspace:
         """
         if info.conversation == EXTERNAL_CONVERSATION and info.origin is not Origin.EXTERNAL:
             raise ConversationReserved(info.conversation)
-        from objstore import mending, recording
+        from objstore.tracking import record
+        from objstore.transaction import index_repair
 
         def recorded() -> Recorded:
             with self._journal.translating_index_errors():
-                return recording.record_changes(self._journal, info, paths, ignored=ignored, limits=limits)
+                return record.record_changes(self._journal, info, paths, ignored=ignored, limits=limits)
 
-        return mending.rebuild_index_and_retry(self._journal, recorded)
+        return index_repair.rebuild_index_and_retry(self._journal, recorded)
 
     def agent_calls(self) -> HookSessions:
         """Return what is known of the calls that agents' own programs carry out in the workspace."""
-        from objstore.agentcalls import HookSessions
+        from objstore.tracking.hook_sessions import HookSessions
 
         return HookSessions(self._journal)
 
@@ -503,31 +504,32 @@ class Workspace:
 
         Raises SnapshotIncomplete, FileMissing, and what paths and Call.commit raise.
         """
-        from objstore import mending, snapshot_create
+        from objstore.tracking import snapshot_create
+        from objstore.transaction import index_repair
 
         def taken() -> SnapshotResult:
             with self._journal.translating_index_errors():
                 return snapshot_create.create(self._journal, path, title=title, who=who, limits=limits)[0]
 
-        return mending.rebuild_index_and_retry(self._journal, taken)
+        return index_repair.rebuild_index_and_retry(self._journal, taken)
 
     def snapshots(self) -> list[SnapshotView]:
         """Return every snapshot that has not been deleted, oldest first."""
-        from objstore import snapshot_list
+        from objstore.tracking import snapshot_list
 
         with self._journal.reading():
             return snapshot_list.listed(self._journal)
 
     def snapshot(self, number: int) -> SnapshotView:
         """Return one snapshot. Raises NoSuchName."""
-        from objstore import snapshot_list
+        from objstore.tracking import snapshot_list
 
         with self._journal.reading():
             return snapshot_list.find(self._journal, number)
 
     def snapshot_files(self, number: int) -> list[tuple[str, PathState]]:
         """Return every path that a snapshot has, folders apart, with what stood there. Raises NoSuchName."""
-        from objstore import snapshot_list
+        from objstore.tracking import snapshot_list
 
         with self._journal.reading():
             return list(snapshot_list.listing(self._journal, number))
@@ -539,7 +541,7 @@ class Workspace:
 
         With `paths`, at and below these. Raises NoSuchName, NotInSnapshot, SnapshotsApart, SnapshotIncomplete.
         """
-        from objstore import snapshot_diff
+        from objstore.tracking import snapshot_diff
 
         with self._journal.reading():
             return snapshot_diff.changes(self._journal, number, other, paths=paths, limits=limits)
@@ -557,8 +559,8 @@ class Workspace:
         Only what differs is written; files that came since are deleted, and what it does not cover is left alone.
         Raises NoSuchName, SnapshotIncomplete, FileChanged, and what Call.commit raises.
         """
-        from objstore import snapshot_restore
-        from objstore.outcomes import CallInfo
+        from objstore.model.results import CallInfo
+        from objstore.tracking import snapshot_restore
 
         with self._journal.reading():
             plan = snapshot_restore.plan_restore(self._journal, number, paths, limits=limits)
@@ -576,7 +578,7 @@ class Workspace:
         Of a baseline, what changed against it is recorded before, as nobody's edits, and another one is taken. Raises
         NoSuchName, and then what `record_changes` raises.
         """
-        from objstore import snapshot_delete
+        from objstore.tracking import snapshot_delete
 
         with self._journal.translating_index_errors():
             return snapshot_delete.delete(self._journal, numbers, who=who)
@@ -588,7 +590,7 @@ class Workspace:
 
         Raises FileExists, PathReserved, NotBundled, StoreDamaged and what the disk raises.
         """
-        from objstore.transfer import export_bundle
+        from objstore.transfer.import_export import export_bundle
 
         with self._journal.translating_index_errors():
             return export_bundle(self._journal, path, progress)
@@ -598,7 +600,7 @@ class Workspace:
 
         Raises NotBundled and StoreDamaged.
         """
-        from objstore.transfer import send_bundle
+        from objstore.transfer.import_export import send_bundle
 
         with self._journal.translating_index_errors():
             send_bundle(self._journal, take, progress)
@@ -611,7 +613,7 @@ class Workspace:
         `origin`: where the workspace stood when that was written; None: where it stands. `partly`: also where not
         everything can be taken over. Raises FileMissing, HistoryBroken, and what Call.commit raises.
         """
-        from objstore.takeover import import_mcpdiff_history
+        from objstore.transfer.mcpdiff_import import import_mcpdiff_history
 
         return import_mcpdiff_history(self._journal, history, origin=origin, partly=partly, dry_run=dry_run)
 
@@ -620,7 +622,7 @@ class Workspace:
 
         Raises NoSuchName, EditExpired, HistoryBroken, and SeriesBroken where others need what is chosen.
         """
-        from objstore.series import series
+        from objstore.history.patch_series import series
 
         with self._journal.reading() as store, store.index.still():
             return list(series(self._journal, seqs))
@@ -652,7 +654,7 @@ class Workspace:
         cascade; if there is another one by now, that is the outcome. `dry_run`: only say what would happen.
         Raises NoSuchName, HistoryBroken and what Call.commit raises.
         """
-        from objstore.decisions import DecisionRequest
+        from objstore.review.decisions import DecisionRequest
 
         request = DecisionRequest(
             action=action,
@@ -687,7 +689,7 @@ class Workspace:
         as they are of other units. `seen`: how far the history went when a person looked; if anything was decided
         since, DecidedMeanwhile is raised.
         """
-        from objstore.decisions import DecisionRequest
+        from objstore.review.decisions import DecisionRequest
 
         request = DecisionRequest(
             action=Action.UNDO,
@@ -714,7 +716,7 @@ class Workspace:
 
         `seen`: as of `undo`.
         """
-        from objstore.decisions import DecisionRequest
+        from objstore.review.decisions import DecisionRequest
 
         request = DecisionRequest(
             action=Action.REDO,
@@ -728,7 +730,7 @@ class Workspace:
 
     def amendable(self, seq: int) -> Content:
         """Return the file that an edit changed, as it stands on disk. Raises NoSuchName, NotAmendable, FileMissing."""
-        from objstore.amend import amendable_path
+        from objstore.review.amend import amendable_path
 
         with self._journal.reading():
             path = amendable_path(self._journal, seq)
@@ -752,7 +754,7 @@ class Workspace:
         `hunks`: the lines that were really changed, where that is known: of equal lines no comparison can tell. Raises
         NoSuchName, NotAmendable, FileMissing and what Call.commit raises.
         """
-        from objstore.amend import amend
+        from objstore.review.amend import amend
 
         return amend(self._journal, seq, content, who=who, seen=seen, base=base, hunks=hunks)
 
@@ -769,7 +771,7 @@ class Workspace:
 
     def pins(self) -> list[PinView]:
         """Return every pin that holds, oldest first."""
-        from objstore import pins
+        from objstore.retention import pins
 
         with self._journal.reading():
             return pins.pins(self._journal)
@@ -779,32 +781,34 @@ class Workspace:
 
         Raises NoSuchName, EditExpired, BlobMissing, and what Call.commit raises.
         """
-        from objstore import mending, pins
+        from objstore.retention import pins
+        from objstore.transaction import index_repair
 
         wanted = tuple(edits), tuple(blobs)
-        return mending.rebuild_index_and_retry(
+        return index_repair.rebuild_index_and_retry(
             self._journal, lambda: pins.pin(self._journal, *wanted, title=title, who=who)
         )
 
     def unpin(self, numbers: Iterable[int], *, who: str = "") -> list[PinView]:
         """Take pins out and return them. Raises NoSuchName, with none taken out, and what Call.commit raises."""
-        from objstore import mending, pins
+        from objstore.retention import pins
+        from objstore.transaction import index_repair
 
         wanted = tuple(numbers)
-        return mending.rebuild_index_and_retry(self._journal, lambda: pins.unpin(self._journal, wanted, who=who))
+        return index_repair.rebuild_index_and_retry(self._journal, lambda: pins.unpin(self._journal, wanted, who=who))
 
     def retention_limits(self) -> RetentionLimits:
         """Return the limits that settings give this workspace. Raises what Configuration.all raises."""
-        from objstore.configuration import limits_of
+        from objstore.config.config_files import limits_of
 
         return limits_of(self.root)
 
     def plan_gc(self, limits: RetentionLimits) -> GcPlan:
         """Return what `collect` would do now. Raises StoreDamaged."""
-        from objstore import collection
+        from objstore.retention import garbage_collection
 
         with self._journal.reading():
-            return collection.plan_gc(self._journal, limits)
+            return garbage_collection.plan_gc(self._journal, limits)
 
     def collect(
         self, limits: RetentionLimits, *, who: str = "", thorough: bool = False, progress: Progress | None = None
@@ -815,14 +819,14 @@ class Workspace:
         go on meanwhile. An index that is found to be wrong is made anew from the log before anything goes. Raises
         StoreLocked where another collection is going on, and what Call.commit raises.
         """
-        from objstore import collection
+        from objstore.retention import garbage_collection
 
         with self._journal.translating_index_errors():
-            return collection.collect(self._journal, limits, who=who, thorough=thorough, progress=progress)
+            return garbage_collection.collect(self._journal, limits, who=who, thorough=thorough, progress=progress)
 
     def plan_repack(self, progress: Progress | None = None) -> RepackPlan:
         """Return what `repack` would come to now; it takes as long. Raises StoreDamaged, BlobDamaged, BlobMissing."""
-        from objstore import repack
+        from objstore.packing import repack
 
         with self._journal.translating_index_errors():
             return repack.plan_repack(self._journal, progress)
@@ -834,10 +838,13 @@ class Workspace:
         Raises StoreLocked where a collection or another repack is going on, and StoreDamaged, BlobDamaged, BlobMissing,
         DiskFull, PermissionRefused: what was not yet written anew is then as it was.
         """
-        from objstore import mending, repack
+        from objstore.packing import repack
+        from objstore.transaction import index_repair
 
         with self._journal.translating_index_errors():
-            return mending.retry_with_rebuilt_index(self._journal, lambda: repack.repack(self._journal, progress))[0]
+            return index_repair.retry_with_rebuilt_index(self._journal, lambda: repack.repack(self._journal, progress))[
+                0
+            ]
 
     def expire(self, limits: RetentionLimits, *, who: str = "", moment: int | None = None) -> bool:
         """Let go what the limits let go, and leave the bytes where they are; return whether that was all.
@@ -845,19 +852,19 @@ class Workspace:
         Where somebody decides or pins something meanwhile, the rest stays. `moment`: microseconds since 1970-01-01 UTC;
         None: now. Raises what Call.commit raises.
         """
-        from objstore import retention
+        from objstore.retention import expiry
 
         with self._journal.reading():
-            plan = retention.plan_expiry(self._journal, limits, moment=moment)
+            plan = expiry.plan_expiry(self._journal, limits, moment=moment)
         with self._journal.translating_index_errors():
-            return retention.expire(self._journal, plan, who=who) == plan.edit_count
+            return expiry.expire(self._journal, plan, who=who) == plan.edit_count
 
     def cache_documents(self) -> None:
         """Keep what reviews would else replay: files with long histories then open quickly. Raises HistoryBroken."""
-        from objstore import replay
+        from objstore.history import document_loader
 
         with self._journal.reading():
-            replay.cache_documents(self._journal)
+            document_loader.cache_documents(self._journal)
 
     def next_edit(self) -> Seq:
         """Return the number that the next edit gets."""
@@ -870,12 +877,13 @@ class Workspace:
         Where a link leads elsewhere by now, those of what stood at the path as it is spelt are among them.
         Raises what paths raise, and StoreDamaged.
         """
-        from objstore import naming, purge
+        from objstore.history import revspec
+        from objstore.retention import purge
 
         with self._journal.reading():
             wanted = list(blobs)
             if path:
-                wanted += purge.blobs_of_paths(self._journal, naming.told_paths(self._journal, path))
+                wanted += purge.blobs_of_paths(self._journal, revspec.told_paths(self._journal, path))
             return purge.plan_purge(self._journal, wanted)
 
     def purge(
@@ -887,7 +895,7 @@ class Workspace:
         pending, or a snapshot or a pin holds them; StoreLocked, with nothing changed, while a collection is going on;
         PurgeUnfinished where others kept it from its end, and it is to be asked again; and what Call.commit raises.
         """
-        from objstore import purge
+        from objstore.retention import purge
 
         with self._journal.translating_index_errors():
             return purge.purge(self._journal, blobs, force=force, who=who, progress=progress)
@@ -905,8 +913,10 @@ class Workspace:
     # ---- inside
 
     def _outcome(self, request: DecisionRequest) -> DecisionOutcome:
-        from objstore import mending
-        from objstore.decisions import decide
+        from objstore.review.decisions import decide
+        from objstore.transaction import index_repair
 
-        outcome, self._preview = mending.rebuild_index_and_retry(self._journal, lambda: decide(self._journal, request))
+        outcome, self._preview = index_repair.rebuild_index_and_retry(
+            self._journal, lambda: decide(self._journal, request)
+        )
         return outcome

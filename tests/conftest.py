@@ -10,7 +10,7 @@ import sys
 
 from hypothesis import HealthCheck, settings
 
-from objstore import index, indexfile
+from objstore.index import database, log_index
 
 # A shell that runs the tests in the background has them ignore Ctrl-C, and every process they start inherits that; a
 # login on a terminal would not have it so.
@@ -38,8 +38,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 def prepared(db: sqlite3.Connection) -> None:
     """Prepare an index as ever, but for its syncs: nothing cuts the power of the process that the tests run in."""
     db.execute("PRAGMA synchronous = OFF")  # a new one is written before it says how it is synced
-    indexfile.prepare(db)
+    database.prepare(db)
     db.execute("PRAGMA synchronous = OFF")
 
 
-vars(index)["prepare"] = prepared
+vars(log_index)["prepare"] = prepared

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from click_man.core import write_man_pages
 
-from cli.main import COMMANDS, cas
+from cli.shell.main import COMMANDS, cas
 
 __all__ = ["write_pages"]
 

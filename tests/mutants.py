@@ -38,24 +38,26 @@ LOG: Final = "store/test_frames store/test_segments store/test_store store/test_
 GONE: Final = "workspace/test_retention store/test_sweep"
 
 MODULES: Final = {
-    "objstore/diff.py": TEXT,
-    "objstore/hunks.py": f"{TEXT} store/test_records mcp/test_exact",
-    "objstore/weave.py": WEAVE,
-    "objstore/conflicts.py": WEAVE,
-    "objstore/placement.py": WEAVE,
-    "objstore/putback.py": WEAVE,
-    "objstore/document.py": WEAVE,
-    "objstore/crosscheck.py": f"workspace/test_check {WEAVE}",
-    "objstore/paths.py": "store/test_paths store/test_path_races workspace/test_folding workspace/test_hardlinks",
-    "objstore/names.py": "store/test_paths workspace/test_folding workspace/test_names",
-    "objstore/transition.py": f"{CRASH} workspace/test_hardlinks store/test_beside",
-    "objstore/recovery.py": CRASH,
-    "objstore/aftermath.py": CRASH,
-    "objstore/segments.py": f"{LOG} store/test_relocation",
-    "objstore/frames.py": f"{LOG} test_fuzz_corpus",
-    "objstore/sweep.py": GONE,
-    "objstore/retention.py": f"{GONE} cli/test_gc",
-    "objstore/refcounts.py": f"store/test_index {GONE}",
+    "objstore/text/diff.py": TEXT,
+    "objstore/text/hunks.py": f"{TEXT} store/test_records mcp/test_exact",
+    "objstore/weave/line_weave.py": WEAVE,
+    "objstore/weave/conflicts.py": WEAVE,
+    "objstore/weave/placement.py": WEAVE,
+    "objstore/weave/reinsertion.py": WEAVE,
+    "objstore/weave/document.py": WEAVE,
+    "objstore/review/replay_check.py": f"workspace/test_check {WEAVE}",
+    "objstore/fs/confined_path.py": (
+        "store/test_paths store/test_path_races workspace/test_folding workspace/test_hardlinks"
+    ),
+    "objstore/fs/reserved_names.py": "store/test_paths workspace/test_folding workspace/test_names",
+    "objstore/file_changes/apply.py": f"{CRASH} workspace/test_hardlinks store/test_beside",
+    "objstore/recovery/unfinished_steps.py": CRASH,
+    "objstore/recovery/power_loss.py": CRASH,
+    "objstore/log/segments.py": f"{LOG} store/test_relocation",
+    "objstore/log/frames.py": f"{LOG} test_fuzz_corpus",
+    "objstore/retention/compaction.py": GONE,
+    "objstore/retention/expiry.py": f"{GONE} cli/test_gc",
+    "objstore/index/refcounts.py": f"store/test_index {GONE}",
 }
 """The modules that decide about bytes, paths and durability; of each the tests that have to notice, quickest first."""
 
@@ -129,7 +131,7 @@ def main() -> int:
     parser.add_argument("--mutants", type=int, default=100)
     parser.add_argument("--seed", type=int, default=27)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("modules", nargs="*", metavar="MODULE", help="as objstore/diff.py; all by default")
+    parser.add_argument("modules", nargs="*", metavar="MODULE", help="as objstore/text/diff.py; all by default")
     asked = parser.parse_args()
     mutants = drawn(asked.modules or list(MODULES), asked.mutants, asked.seed)
     times = count(1)  # of the first seconds of 1970

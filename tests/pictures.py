@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from objstore.diff import Hunk, diff_lines
-from objstore.weave import BASE, UnitIndex, Weave
+from objstore.text.diff import Hunk, diff_lines
+from objstore.weave.line_weave import BASE, UnitIndex, Weave
 from tests.verdicts import set_live
 
 if TYPE_CHECKING:
-    from objstore.terms import ConflictKind
+    from objstore.model.basic_types import ConflictKind
 
 __all__ = ["History", "history", "picture", "text"]
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from objstore.opencalls import AgentCall, CallAttribution
-from objstore.outcomes import NOBODY, CallInfo
-from objstore.values import replace
+from objstore.fastclass import replace
+from objstore.model.results import NOBODY, CallInfo
+from objstore.review.attribution import AgentCall, CallAttribution
 
 
 def call(tool: str, *paths: str, conversation: str = "conv_one", asked: bool = False, ended: int = 0) -> AgentCall:

@@ -1,4 +1,4 @@
-"""Laws and pictures of `objstore.diff` and of the hunks and lines below it."""
+"""Laws and pictures of `objstore.text.diff` and of the hunks and lines below it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import random
 import pytest
 from hypothesis import example, given, strategies as st
 
-from objstore.diff import Hunk, Span, diff_lines, hunks_fit, hunks_from_spans, split_lines
-from objstore.hunks import VerifiedHunks, hunks_through, inserted_texts
-from objstore.lines import closed, lines_end
+from objstore.text.diff import Hunk, Span, diff_lines, hunks_fit, hunks_from_spans, split_lines
+from objstore.text.hunks import VerifiedHunks, hunks_through, inserted_texts
+from objstore.text.lines import closed, lines_end
 
 texts = st.lists(st.sampled_from([b"", b"a", b"b", b"}", b"\r", b"\x00\xff"]), max_size=12).flatmap(
     lambda lines: st.sampled_from([b"\n".join(lines), b"".join(line + b"\n" for line in lines)])

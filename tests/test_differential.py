@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from objstore.diff import Hunk, diff_lines
-from objstore.lines import split_lines
-from objstore.weave import UnitIndex, Weave
+from objstore.text.diff import Hunk, diff_lines
+from objstore.text.lines import split_lines
+from objstore.weave.line_weave import UnitIndex, Weave
 from tests.verdicts import set_live
 
 if TYPE_CHECKING:

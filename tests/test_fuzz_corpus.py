@@ -9,8 +9,8 @@ from hypothesis import given, strategies as st
 from fuzz.__main__ import CORPUS, changed
 from fuzz.seeds import STORIES, Story, segment_of
 from fuzz.targets import TARGETS
-from objstore.frames import SEGMENT_HEADER_SIZE, Gap, SegmentHeader, frame_key
-from objstore.recordcodec import decode_record
+from objstore.log.frames import SEGMENT_HEADER_SIZE, Gap, SegmentHeader, frame_key
+from objstore.model.record_codec import decode_record
 from tests.store.scans import scan
 
 INPUTS = sorted(CORPUS.glob("*/*"))

@@ -9,10 +9,10 @@ import re
 
 import pytest
 
-from objstore.cascade import cascade
-from objstore.diff import Hunk
-from objstore.markers import Labels, MarkedText, labels_in, regions_in
-from objstore.weave import BASE, UnitIndex, Weave
+from objstore.text.diff import Hunk
+from objstore.weave.conflict_markers import Labels, MarkedText, labels_in, regions_in
+from objstore.weave.dependents import cascade
+from objstore.weave.line_weave import BASE, UnitIndex, Weave
 from tests.pictures import History, history, text
 from tests.verdicts import set_live
 

@@ -8,12 +8,12 @@ from typing import TypeAlias
 import pytest
 from hypothesis import given, reject, settings, strategies as st
 
-from objstore.diff import diff_lines
-from objstore.hunks import Hunk, hunks_fit
-from objstore.lines import closed, is_closed, split_lines
-from objstore.rebase import RebaseConflict, Rebased, TextStep, compared, rebased
-from objstore.values import replace
-from objstore.weave import Weave
+from objstore.fastclass import replace
+from objstore.text.diff import diff_lines
+from objstore.text.hunks import Hunk, hunks_fit
+from objstore.text.lines import closed, is_closed, split_lines
+from objstore.text.rebase import RebaseConflict, Rebased, TextStep, compared, rebased
+from objstore.weave.line_weave import Weave
 from tests.verdicts import set_live, units_of
 
 

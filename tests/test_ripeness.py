@@ -8,7 +8,7 @@ text as it was. Under each edit stands the number of the step from which on it m
 import pytest
 from hypothesis import given, strategies as st
 
-from objstore.ripeness import GONE, NOT_ELIGIBLE, AgedEdit, DatedDecision, between, expiry_times
+from objstore.retention.expiry_rules import GONE, NOT_ELIGIBLE, AgedEdit, DatedDecision, between, expiry_times
 
 
 def drawn(journal: str) -> str:

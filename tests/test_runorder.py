@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from objstore.runorder import RunList
-from objstore.runs import Run, UnitIndex, WeaveUnit
+from objstore.weave.run_list import RunList
+from objstore.weave.runs import Run, UnitIndex, WeaveUnit
 
 STEPS = 150
 
@@ -195,8 +195,8 @@ class Listed:
 def test_an_order_answers_as_a_plain_list_would(
     monkeypatch: pytest.MonkeyPatch, runs: int, blocks: int, seed: int
 ) -> None:
-    monkeypatch.setattr("objstore.runorder._BLOCK_RUNS", runs)
-    monkeypatch.setattr("objstore.runorder._STRIDE_BLOCKS", blocks)
+    monkeypatch.setattr("objstore.weave.run_list._BLOCK_RUNS", runs)
+    monkeypatch.setattr("objstore.weave.run_list._STRIDE_BLOCKS", blocks)
     listed = Listed(seed)
     for _ in range(STEPS):
         listed.step()
@@ -207,8 +207,8 @@ def test_an_order_answers_as_a_plain_list_would(
 
 @pytest.mark.parametrize("seed", range(4))
 def test_an_order_is_what_it_was_when_it_is_taken_up_again(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    monkeypatch.setattr("objstore.runorder._BLOCK_RUNS", 2)
-    monkeypatch.setattr("objstore.runorder._STRIDE_BLOCKS", 2)
+    monkeypatch.setattr("objstore.weave.run_list._BLOCK_RUNS", 2)
+    monkeypatch.setattr("objstore.weave.run_list._STRIDE_BLOCKS", 2)
     listed = Listed(seed)
     for _ in range(STEPS // 2):
         listed.step()

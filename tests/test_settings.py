@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from objstore.settings import SETTINGS, SettingKind, stored_value, value_of
+from objstore.config.settings import SETTINGS, SettingKind, stored_value, value_of
 
 NUMBERED = {
     "30d": 30 * 86_400,

@@ -7,10 +7,10 @@ from itertools import pairwise
 import pytest
 from hypothesis import example, given, strategies as st
 
-from objstore.diff import Hunk, diff_lines
-from objstore.lines import common_affixes
-from objstore.splices import Splice
-from objstore.weave import Weave
+from objstore.text.diff import Hunk, diff_lines
+from objstore.text.lines import common_affixes
+from objstore.text.splice import Splice
+from objstore.weave.line_weave import Weave
 from tests.verdicts import set_live
 
 # Few lines, with shared beginnings: deltas then take in more, or less, than the lines that changed.

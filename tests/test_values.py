@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from objstore.values import NamedTuple, field, replace, value, variable
+from objstore.fastclass import NamedTuple, field, replace, value, variable
 
 
 @value

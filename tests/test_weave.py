@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from objstore.cascade import Cascade, cascade
-from objstore.diff import Hunk
-from objstore.terms import ConflictKind
-from objstore.weave import BASE, Weave, WeaveConflict
+from objstore.model.basic_types import ConflictKind
+from objstore.text.diff import Hunk
+from objstore.weave.dependents import Cascade, cascade
+from objstore.weave.line_weave import BASE, Weave, WeaveConflict
 from tests.pictures import History, history
 from tests.verdicts import set_live
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from objstore.cascade import cascade
-from objstore.diff import Hunk, diff_lines
-from objstore.weave import UnitIndex, Weave
+from objstore.text.diff import Hunk, diff_lines
+from objstore.weave.dependents import cascade
+from objstore.weave.line_weave import UnitIndex, Weave
 from tests.verdicts import set_live
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ ROOT: Final = Path(__file__).parents[1]
 
 REWRITES: Final = """
 import resource
-from objstore.hunks import Hunk
-from objstore.weave import Weave
+from objstore.text.hunks import Hunk
+from objstore.weave.line_weave import Weave
 
 def rewritten(number):
     return b"".join(b"line %d as rewrite %d has it\\n" % (line, number) for line in range(1000))

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hypothesis import assume, given, strategies as st
 
-from objstore.cascade import cascade
-from objstore.conflicts import findings
-from objstore.diff import Hunk, diff_lines
-from objstore.lines import closed, split_lines
-from objstore.weave import BASE, UnitIndex, Weave
+from objstore.text.diff import Hunk, diff_lines
+from objstore.text.lines import closed, split_lines
+from objstore.weave.conflicts import findings
+from objstore.weave.dependents import cascade
+from objstore.weave.line_weave import BASE, UnitIndex, Weave
 from tests.pictures import history
 from tests.verdicts import set_live, units_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from objstore.conflicts import ConflictFinding
-    from objstore.runs import Run, WeaveUnit
+    from objstore.weave.conflicts import ConflictFinding
+    from objstore.weave.runs import Run, WeaveUnit
 
 LINES = [b"", b"a", b"b", b"c", b"\r", b"d\r", b"\x00", b"\xff\xfe"]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from objstore.runs import WeaveUnit
-    from objstore.weave import UnitIndex, Weave, WeaveConflict
+    from objstore.weave.line_weave import UnitIndex, Weave, WeaveConflict
+    from objstore.weave.runs import WeaveUnit
 
 __all__ = ["set_live", "units_of"]
 

@@ -31,11 +31,16 @@ __all__ = ["ForkServer", "ProcessResult", "forked_program"]
 REPOSITORY: Final = Path(__file__).resolve().parents[1]
 LAUNCHER: Final = Path(__file__).with_name("launcher.py")
 PACKAGES: Final = {"cli": ("cli", "objstore"), "mcptools": ("mcptools", "objstore")}
-MAINS: Final = {"cli": "cli.entry", "mcptools": "mcptools.command"}
+MAINS: Final = {"cli": "cli.shell.entry", "mcptools": "mcptools.server.command"}
 BESIDE: Final = {"cli": ("rich.console", "filelock", "pathspec"), "mcptools": ("filelock",)}
 """What those import when they need it."""
 
-NOT_BEFOREHAND: Final = {"cli.demo", "cli.__main__", "mcptools.__main__", "mcptools.telling"}
+NOT_BEFOREHAND: Final = {
+    "cli.commands.setting_up.demo",
+    "cli.__main__",
+    "mcptools.__main__",
+    "mcptools.server.write_descriptions",
+}
 """Modules that run when they are imported, or import what only they need."""
 
 PIECE: Final = 1 << 16

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from objstore import FileState, Hunk, Operation, Origin, Workspace, blob_id
-from objstore.changes import Change, Recorder, Version
-from objstore.disk import Disk
-from objstore.journal import Journal
+from objstore.fs.disk import Disk
+from objstore.review.edit_recorder import Change, Recorder, Version
+from objstore.transaction.journal import Journal
 
 if TYPE_CHECKING:
-    from objstore.terms import DocumentId
+    from objstore.model.basic_types import DocumentId
 
 __all__ = ["Bulk"]
 

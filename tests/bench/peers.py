@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from objstore import BlobId, blob_id
-from objstore.batch import now
-from objstore.disk import Disk
-from objstore.founding import create_workspace
-from objstore.journal import Journal
-from objstore.records import Snapshot
-from objstore.snapshot_delete import delete
-from objstore.trees import FOLDER, TreeEntry, encode_tree
+from objstore.fs.disk import Disk
+from objstore.model.records import Snapshot
+from objstore.model.tree import FOLDER, TreeEntry, encode_tree
+from objstore.store.create import create_workspace
+from objstore.store.write_batch import now
+from objstore.tracking.snapshot_delete import delete
+from objstore.transaction.journal import Journal
 
 __all__ = ["OpenStore", "Peer", "content", "is_kept", "keys_of", "peers"]
 
@@ -102,9 +102,9 @@ class _Ours:
     name = "ours"
     most = 10_000_000
     opening = """
-import objstore.chains, objstore.codec
-from objstore.disk import Disk
-from objstore.journal import Journal
+import objstore.log.blob_reader, objstore.log.blob_codec
+from objstore.fs.disk import Disk
+from objstore.transaction.journal import Journal
 # open
 journal = Journal(ROOT, Disk())
 found = journal.store.blob(bytes.fromhex(KEY))
@@ -140,8 +140,8 @@ found = journal.store.blob(bytes.fromhex(KEY))
 
     def collect(self, root: Path) -> list[str]:
         code = (
-            "import sys\nfrom objstore.disk import Disk\nfrom objstore.journal import Journal\n"
-            "from objstore.sweep import plan_sweep, sweep\n"
+            "import sys\nfrom objstore.fs.disk import Disk\nfrom objstore.transaction.journal import Journal\n"
+            "from objstore.retention.compaction import plan_sweep, sweep\n"
             "journal = Journal(sys.argv[1], Disk())\nassert sweep(journal, plan_sweep(journal)).is_done"
         )
         return [sys.executable, "-c", code, str(root)]

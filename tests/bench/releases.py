@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Final
 
 from objstore import CallInfo, Operation, Seq, Unit, Workspace
-from objstore.disk import Disk
-from objstore.document import Document
-from objstore.journal import Journal
-from objstore.replay import load_document
-from objstore.terms import DocumentId, Status
+from objstore.fs.disk import Disk
+from objstore.history.document_loader import load_document
+from objstore.model.basic_types import DocumentId, Status
+from objstore.transaction.journal import Journal
+from objstore.weave.document import Document
 from tests.bench.measure import Report, timed
 
 __all__ = ["bench_releases", "fetched_releases"]

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from objstore import CallInfo, Workspace
-from objstore.disk import Disk
-from objstore.ids import BlobId
-from objstore.journal import Journal
+from objstore.fs.disk import Disk
+from objstore.model.ids import BlobId
+from objstore.transaction.journal import Journal
 from tests.bench.measure import Report, timed
 
 __all__ = ["bench_repack"]

@@ -9,11 +9,11 @@ from shutil import rmtree
 from typing import Final
 
 from objstore import Action, CallInfo, Decided, Hunk, Operation, Seq, Unit, Workspace
-from objstore.disk import Disk
-from objstore.document import Document
-from objstore.journal import Journal
-from objstore.replay import load_document
-from objstore.terms import DocumentId, Status
+from objstore.fs.disk import Disk
+from objstore.history.document_loader import load_document
+from objstore.model.basic_types import DocumentId, Status
+from objstore.transaction.journal import Journal
+from objstore.weave.document import Document
 from tests.bench.bulk import Bulk
 from tests.bench.measure import Report, timed, timed_in_turn
 from tests.bench.status import ENTRY, HELLO

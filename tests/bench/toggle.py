@@ -3,8 +3,8 @@
 import random
 from typing import Final
 
-from objstore.hunks import Hunk
-from objstore.weave import UnitIndex, Weave
+from objstore.text.hunks import Hunk
+from objstore.weave.line_weave import UnitIndex, Weave
 from tests.bench.measure import Report, timed
 from tests.verdicts import set_live
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from objstore import Action, CallInfo, Configuration, Operation, Unit, Workspace
-from objstore.disk import Disk
+from objstore.fs.disk import Disk
 from tests.bench.measure import Milliseconds, Report
 from tests.bench.peers import peers
 
@@ -28,7 +28,7 @@ MOST_ROUNDS: Final = 20_000
 BLOBS: Final = 50_000
 PAUSE_SECONDS: Final = 0.003
 SOURCE: Final = str(Path(__file__).parents[2])
-CHILD: Final = "import sys; from mcptools.upkeep import main; sys.exit(main())"
+CHILD: Final = "import sys; from mcptools.server.background_gc import main; sys.exit(main())"
 
 
 class _TimedDisk(Disk):

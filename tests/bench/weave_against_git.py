@@ -14,8 +14,8 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from objstore.diff import diff_lines
-from objstore.weave import Weave
+from objstore.text.diff import diff_lines
+from objstore.weave.line_weave import Weave
 from tests.verdicts import set_live
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.wiring.plans import HOMES
+from cli.setup.plans import HOMES
 from tests.cli.desk import CommandRunner
 
 

@@ -173,9 +173,9 @@ def on_terminal(
 
 IMPATIENT: Final = """
 import sys
-import cli.progress
-from cli.main import main
-cli.progress.PATIENCE = float(sys.argv[1])
+import cli.screen.progress
+from cli.shell.main import main
+cli.screen.progress.PATIENCE = float(sys.argv[1])
 sys.exit(main(sys.argv[2:]))
 """
 

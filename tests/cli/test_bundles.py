@@ -15,21 +15,21 @@ import pytest
 from blake3 import blake3
 
 from objstore import Workspace
-from objstore.batch import Batch
-from objstore.bundle import Bundle, bundle_pieces
-from objstore.chunking import MAX_CHUNK, Chunk
-from objstore.codec import encode_blob, encode_chunks
-from objstore.disk import Disk
 from objstore.errors import CasError, FileExists
-from objstore.frames import FrameKind, SegmentHeader
-from objstore.ids import BlobHasher, BlobId, blob_id
-from objstore.journal import Journal
-from objstore.recordcodec import decode_record, encode_record
-from objstore.records import Edit, Snapshot
-from objstore.terms import DocumentId, FileState, Operation, Seq
-from objstore.transfer import export_bundle, import_bundle, send_bundle
-from objstore.trees import FOLDER, TreeEntry, encode_tree
-from objstore.values import replace
+from objstore.fastclass import replace
+from objstore.fs.disk import Disk
+from objstore.log.blob_codec import encode_blob, encode_chunks
+from objstore.log.chunking import MAX_CHUNK, Chunk
+from objstore.log.frames import FrameKind, SegmentHeader
+from objstore.model.basic_types import DocumentId, FileState, Operation, Seq
+from objstore.model.ids import BlobHasher, BlobId, blob_id
+from objstore.model.record_codec import decode_record, encode_record
+from objstore.model.records import Edit, Snapshot
+from objstore.model.tree import FOLDER, TreeEntry, encode_tree
+from objstore.store.write_batch import Batch
+from objstore.transaction.journal import Journal
+from objstore.transfer.bundle import Bundle, bundle_pieces
+from objstore.transfer.import_export import export_bundle, import_bundle, send_bundle
 from tests.cli.agents import ClaudeCode
 from tests.cli.desk import CommandRunner, cas
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, sampled_steps

@@ -3,7 +3,7 @@
 import json
 from typing import Final
 
-from cli.main import COMMANDS
+from cli.shell.main import COMMANDS
 from tests.cli.agents import ClaudeCode
 from tests.cli.desk import CommandRunner, unforked_cas
 from tests.cli.test_readonly import READING

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.main import EXIT_USAGE
+from cli.shell.main import EXIT_USAGE
 from tests.cli.desk import LOGIN, PATIENCE, PROGRAM, CommandResult, CommandRunner, cas, environment
 
 SHELLS = [shell for shell in ("bash", "zsh", "fish") if shutil.which(shell)]

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from cli.main import COMMANDS, main
+from cli.shell.main import COMMANDS, main
 from objstore import MAX_TEXT, CallInfo, Status
 from tests.cli.desk import PATIENCE, PROGRAM, CommandResult, CommandRunner, cas, environment
 
@@ -287,7 +287,9 @@ def test_what_a_person_says_for_the_record_has_to_be_what_a_record_holds(
 
 
 def test_a_suggestion_that_fails_hides_nothing(runner: CommandRunner) -> None:
-    broken = "import sys, cli.mistyped as it; it.meant = None; from cli.main import main; sys.exit(main())"
+    broken = (
+        "import sys, cli.search.did_you_mean as it; it.meant = None; from cli.shell.main import main; sys.exit(main())"
+    )
     ran = subprocess.run(
         [sys.executable, "-P", "-c", broken, "show", "nothing"],
         cwd=runner.folder,
@@ -416,8 +418,8 @@ def test_a_store_that_stays_locked_is_status_11(runner: CommandRunner) -> None:
     runner.write("a", b"x\n")
     # The patience of half a minute, cut short.
     impatient = (
-        "import sys, objstore.journal as journal; assert journal.WAIT_SECONDS; journal.WAIT_SECONDS = 0.2; "
-        "from cli.main import main; sys.exit(main())"
+        "import sys, objstore.transaction.journal as journal; assert journal.WAIT_SECONDS; journal.WAIT_SECONDS = 0.2; "
+        "from cli.shell.main import main; sys.exit(main())"
     )
     with runner.workspace() as workspace, workspace.call(CallInfo(tool="slow")):
         ran = subprocess.run(
@@ -485,7 +487,10 @@ def open_files(pid: int) -> list[str]:
 
 
 def test_a_fault_of_ours_is_one_line_and_debug_shows_where(runner: CommandRunner) -> None:
-    broken = "import sys, objstore.status as status; status.report = None; from cli.main import main; sys.exit(main())"
+    broken = (
+        "import sys, objstore.review.status as status; status.report = None; "
+        "from cli.shell.main import main; sys.exit(main())"
+    )
 
     def run(*words: str) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
@@ -540,7 +545,7 @@ import os, sys
 os.rmdir(os.getcwd())
 sys.argv[0] = "cas"
 sys.path.insert(0, os.environ["PYTHONPATH"])
-from cli.entry import main
+from cli.shell.entry import main
 sys.exit(main())
 """
 
@@ -589,7 +594,7 @@ class Interrupting:
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Interrupting())
 sys.argv = ["cas", *{words.split()!r}]
-from cli.entry import main
+from cli.shell.entry import main
 sys.exit(main())
 """
     ran = subprocess.run(

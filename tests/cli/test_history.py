@@ -9,7 +9,7 @@ import pytest
 from blake3 import blake3
 from hypothesis import given, strategies as st
 
-from cli.pickaxe import count_text
+from cli.search.pickaxe import count_text
 from objstore import blob_id
 from tests.cli.desk import CommandResult, CommandRunner, cas, with_progress
 from tests.store.losses import damage, lose
@@ -42,7 +42,7 @@ def test_log_is_newest_first_and_reverse_turns_it(runner: CommandRunner) -> None
 def test_a_record_of_a_time_that_no_calendar_has_is_shown_as_any_other(
     runner: CommandRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("objstore.changes.now", lambda: 2**63 - 1)
+    monkeypatch.setattr("objstore.review.edit_recorder.now", lambda: 2**63 - 1)
     runner.write("a", b"x\n")
     for words in (
         ["log"],

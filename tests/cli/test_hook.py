@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from cli.hooking import CLIENTS, client_of
-from mcptools.answers import Answer, FileWritten
-from mcptools.catalogue import TOOLS
-from mcptools.replies import success
-from mcptools.toolset import conversation_notes
+from cli.hooks.handler import CLIENTS, client_of
+from mcptools.answers.edits import Answer, FileWritten
+from mcptools.catalog.tool_list import TOOLS
+from mcptools.server.results import success
+from mcptools.tools.base import conversation_notes
 from objstore import CallInfo, EditFilter, EditView, Operation, Origin, Status, UnreportedRejections, Workspace
 from tests.cli.agents import AGENTS, ClaudeCode, Codex, Copilot, Cursor, Gemini, OpenCode, Session, VSCode, hook, shell
 from tests.cli.desk import PATIENCE, PROGRAM, SOURCE, CommandRunner, cas, environment, unforked_cas

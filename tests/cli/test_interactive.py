@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.interactive import KEYS
-from cli.screenful import height, screenful
+from cli.review_ui.hunk_review import KEYS
+from cli.screen.screenful import height, screenful
 from objstore import Call, Hunk, Operation, Status
 from tests.cli.desk import CommandRunner
 from tests.cli.stage import TERMINALS, TerminalDriver, run_in_terminal

@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 import pytest
 
-from cli.main import cas as group
+from cli.shell.main import cas as group
 from objstore import blob_id
 from tests.cli.desk import SOURCE, CommandResult, CommandRunner, cas
 from tests.cli.test_repair import break_record

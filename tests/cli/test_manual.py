@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from cli.main import COMMANDS, cas
+from cli.shell.main import COMMANDS, cas
 from tests.cli.desk import PATIENCE
 from tests.manpages import write_pages
 

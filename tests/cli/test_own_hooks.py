@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cli.wiring.hooklists import is_ours, with_hook, without_hooks
+from cli.setup.hook_lists import is_ours, with_hook, without_hooks
 from tests.cli.clientfiles import files, put, run
 
 OURS = is_ours("gemini", "/opt/our own/cas")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from blake3 import blake3
 
-from cli.storeshapes import record_shape
+from cli.render.json_store import record_shape
 from objstore import Decision, Edit, Void
 from tests.cli.desk import CommandRunner, cas
 from tests.cli.test_review import looks

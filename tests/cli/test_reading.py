@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 import click
 import pytest
 
-from cli.chart import chart
-from cli.moments import moment_named
-from cli.terminal import EXACT, shown_width
-from cli.words import emphasis, paired_lines
+from cli.screen.chart import chart
+from cli.screen.terminal import EXACT, shown_width
+from cli.screen.word_diff import emphasis, paired_lines
+from cli.selection.dates import moment_named
 from objstore import MAX_BLOB, Call, blob_id
 from tests.cli.desk import CommandRunner
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.progress import progress_line
+from cli.screen.progress import progress_line
 from objstore import BlobId, blob_id
-from objstore.indexfile import checksum, prepare
+from objstore.index.database import checksum, prepare
 from tests.cli.desk import CommandRunner, cas, with_progress
 from tests.store.losses import damage, lose
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.wiring.files import BACKUP, changes, write
-from cli.wiring.plans import WIRED, Programs, Scope, plan
+from cli.setup.plans import WIRED, Programs, Scope, plan
+from cli.setup.settings_files import BACKUP, changes, write
 from tests.cli.clientfiles import files, put, run
 
 ASKED = b"""\

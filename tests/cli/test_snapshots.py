@@ -55,7 +55,7 @@ def test_what_tells_nothing_for_a_while_says_for_how_long(full: CommandRunner) -
 THREADS: Final = """
 import os, pty, sys, threading
 from contextlib import redirect_stderr
-from cli.progress import DECIDING, LOOKING, followed
+from cli.screen.progress import DECIDING, LOOKING, followed
 from objstore import CallInfo, Workspace
 
 counts = []

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.wiring.plans import HOMES
-from cli.wiring.switches import disabled_hooks
+from cli.setup.disabled_hooks import disabled_hooks
+from cli.setup.plans import HOMES
 from tests.cli.clientfiles import put, run
 from tests.cli.desk import CommandRunner
 

@@ -10,8 +10,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 from objstore import EditView, Operation, Status, Workspace, blob_id, check_store
-from objstore.mcpdiff import BadLine, DiffChains, McpdiffEntry, candidate_origins, candidate_results, entries
-from objstore.moments import date_of
+from objstore.dates import date_of
+from objstore.transfer.mcpdiff_format import (
+    BadLine,
+    DiffChains,
+    McpdiffEntry,
+    candidate_origins,
+    candidate_results,
+    entries,
+)
 from tests.cli.desk import CommandRunner, cas, with_progress
 from tests.cli.mcphistory import McpDiff
 

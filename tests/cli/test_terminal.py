@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.rows import short_moment
-from cli.terminal import shown_name, shown_width, visible
+from cli.render.rows import short_moment
+from cli.screen.terminal import shown_name, shown_width, visible
 from tests.cli.desk import PATIENCE, PROGRAM, Answer, CommandRunner, environment, on_terminal
 from tests.mcp.raw import NEWER, called
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.bursts import change_batches
+from cli.commands.setting_up.watch_batches import change_batches
 from objstore import EditView, Operation, Origin, Status, Workspace
 from tests.cli.agents import ClaudeCode
 from tests.cli.desk import ANYBODY, PATIENCE, PROGRAM, CommandRunner, cas, environment

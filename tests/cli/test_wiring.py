@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from cli.wiring import doctor
-from cli.wiring.jsontext import JsonInvalid, appended, discarded, loaded, with_member, with_members, without_member
-from cli.wiring.plans import WIRED, Programs, Scope, plan
+from cli.setup import doctor
+from cli.setup.jsonc_edit import JsonInvalid, appended, discarded, loaded, with_member, with_members, without_member
+from cli.setup.plans import WIRED, Programs, Scope, plan
 from tests.cli.clientfiles import files, put, run
 from tests.cli.desk import PATIENCE, PROGRAM, SOURCE, CommandResult, CommandRunner, cas, cas_unprivileged, environment
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from cli.wiring.plans import Programs, Scope, plan
+from cli.setup.plans import Programs, Scope, plan
 from objstore import EditView, Workspace
 
 __all__ = ["played"]

@@ -4,10 +4,10 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from mcptools.command import main
+from mcptools.server.command import main
 from objstore import workspace
-from objstore.disk import Disk
 from objstore.errors import DiskFailed
+from objstore.fs.disk import Disk
 
 FLAG: Final = Path(sys.argv.pop(1))
 

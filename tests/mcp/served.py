@@ -20,7 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import Implementation
 from starlette.applications import Starlette
 
-from mcptools.server import EditServer
+from mcptools.server.mcp_server import EditServer
 from tests.mcp.agent import REPOSITORY, SECONDS_TO_ANSWER, Agent, server_command
 
 ResultT = TypeVar("ResultT")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mcptools.acp import FileChange, Json, Shape, ToolCall, ToolResult, call_began, call_ended
-from mcptools.catalogue import TOOLS
+from mcptools.catalog.acp import FileChange, Json, Shape, ToolCall, ToolResult, call_began, call_ended
+from mcptools.catalog.tool_list import TOOLS
 from tests.mcp.agent import Agent
 
 EDITS = [

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import assume, example, given, reject, strategies as st
 
-from mcptools.anchored import (
+from mcptools.edit.anchored import (
     Anchor,
     AnchorAmbiguous,
     AnchoredEdit,
@@ -23,9 +23,9 @@ from mcptools.anchored import (
     parse_anchor,
     split_content_lines,
 )
-from mcptools.hashline import line_tag
+from mcptools.edit.hashline import line_tag
 from objstore import hunks_fit, hunks_from_spans, split_lines
-from objstore.lines import closed
+from objstore.text.lines import closed
 from tests.test_weave_costs import operations as calls
 
 BOM = b"\xef\xbb\xbf"

@@ -6,13 +6,13 @@ from typing import Final
 
 import anyio
 
-from mcptools.clients import Clients
-from mcptools.directories import Directories
-from mcptools.following import SubscriptionFeed
-from mcptools.limits import ServerLimits
-from mcptools.news import ChangeFeed
-from mcptools.server import EditServer
-from mcptools.tools import Tools
+from mcptools.feeds.change_feed import ChangeFeed
+from mcptools.files.workspaces import Directories
+from mcptools.model.limits import ServerLimits
+from mcptools.server.clients import Clients
+from mcptools.server.mcp_server import EditServer
+from mcptools.server.subscriptions import SubscriptionFeed
+from mcptools.tools.editing import Tools
 from tests.mcp.served import inside
 
 MOST: Final = 60

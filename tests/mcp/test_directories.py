@@ -7,11 +7,11 @@ from threading import Event, Thread
 
 import pytest
 
-from mcptools.directories import Directories
-from mcptools.limits import ServerLimits
-from mcptools.recovery import PatchOp, Strategy
-from mcptools.session import Session
-from mcptools.tools import AnchorOp, Tools
+from mcptools.files.workspaces import Directories
+from mcptools.model.limits import ServerLimits
+from mcptools.model.session import Session
+from mcptools.tools.editing import AnchorOp, Tools
+from mcptools.tools.patch_strategies import PatchOp, Strategy
 from objstore import CallInfo
 from tests.mcp.agent import SECONDS_TO_ANSWER
 

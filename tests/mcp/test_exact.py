@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, reject, strategies as st
 
-from mcptools.exact import (
+from mcptools.edit.exact import (
     AmbiguousString,
     Edited,
     EditsOverlap,
@@ -16,7 +16,7 @@ from mcptools.exact import (
     Replacement,
     apply_edits,
 )
-from objstore.hunks import Span, hunks_fit, hunks_from_spans
+from objstore.text.hunks import Span, hunks_fit, hunks_from_spans
 from tests.test_weave_costs import operations
 
 CONFIG = b'[server]\nhost = "localhost"\nport = 8080\n\n[app]\ndebug = false\n'

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import objstore
-from mcptools.catalogue import TOOLS
-from mcptools.failures import Failure, FailureKind, failure_of
-from mcptools.tools import Tools
+from mcptools.catalog.tool_list import TOOLS
+from mcptools.model.failures import Failure, FailureKind, failure_of
+from mcptools.tools.editing import Tools
 
 
 def test_codes_and_types_are_each_used_once() -> None:

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from mcptools.hashline import hashline, hashlines, hashlines_around, line_tag
+from mcptools.edit.hashline import hashline, hashlines, hashlines_around, line_tag
 
 
 @pytest.mark.parametrize(

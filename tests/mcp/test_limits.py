@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-import mcptools.undoing
-from mcptools.command import main
-from mcptools.directories import Directories
-from mcptools.hashline import line_tag
-from mcptools.recovery import PatchOp, Strategy
-from mcptools.session import Session
-from mcptools.tools import ServerLimits, Tools
+import mcptools.tools.undoing
+from mcptools.edit.hashline import line_tag
+from mcptools.files.workspaces import Directories
+from mcptools.model.session import Session
+from mcptools.server.command import main
+from mcptools.tools.editing import ServerLimits, Tools
+from mcptools.tools.patch_strategies import PatchOp, Strategy
 from tests.mcp.agent import connected
 
 OPENED: list[str] = []
@@ -93,7 +93,7 @@ def test_what_can_be_undone_holds_no_bytes_of_files(tools: tuple[Tools, Session]
 
 
 def test_the_head_of_the_module_says_what_an_entry_costs() -> None:
-    assert "holds no file's bytes" in (mcptools.undoing.__doc__ or "")
+    assert "holds no file's bytes" in (mcptools.tools.undoing.__doc__ or "")
 
 
 def test_nothing_needs_git(tmp_path: Path) -> None:

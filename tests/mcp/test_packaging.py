@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from mcptools.catalogue import TOOLS
+from mcptools.catalog.tool_list import TOOLS
 from tests.mcp.agent import REPOSITORY, cold_starts, connected
 
 PROJECT: Final = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]

@@ -8,9 +8,9 @@ from shutil import which
 
 from hypothesis import assume, given, settings, strategies as st
 
-from mcptools.patch_parser import parse_patches
-from mcptools.patching import applied, part_for
-from mcptools.unifieddiff import Applied, apply_patch
+from mcptools.edit.patch_parser import parse_patches
+from mcptools.edit.unified_diff import Applied, apply_patch
+from mcptools.tools.patching import applied, part_for
 from objstore import unified_diff
 
 # Where git is not on PATH there is no judge, and the laws say the same of the tools alone.

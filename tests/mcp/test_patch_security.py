@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mcptools.directories import Directories
-from mcptools.failures import Failure, FailureKind
-from mcptools.session import Session
-from mcptools.tools import ServerLimits, Tools
+from mcptools.files.workspaces import Directories
+from mcptools.model.failures import Failure, FailureKind
+from mcptools.model.session import Session
+from mcptools.tools.editing import ServerLimits, Tools
 from objstore import is_binary
 from tests.mcp.agent import Agent, Result, connected
 from tests.mounts import can_mount, small_disk

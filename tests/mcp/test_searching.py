@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from mcptools.directories import Directories
-from mcptools.failures import Failure, FailureKind
-from mcptools.globs import leads_into, matches
-from mcptools.matching import matching
-from mcptools.paging import page_of
-from mcptools.session import Session
-from mcptools.tools import ServerLimits, Tools
+from mcptools.answers.paging import page_of
+from mcptools.edit.globs import leads_into, matches
+from mcptools.files.regex_search import matching
+from mcptools.files.workspaces import Directories
+from mcptools.model.failures import Failure, FailureKind
+from mcptools.model.session import Session
+from mcptools.tools.editing import ServerLimits, Tools
 
 
 @pytest.fixture

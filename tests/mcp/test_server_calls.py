@@ -10,12 +10,12 @@ import anyio
 import pytest
 from mcp import Client
 
-from mcptools import watching
-from mcptools.directories import Directories
-from mcptools.recovery import PatchOp, Strategy
-from mcptools.session import Session
-from mcptools.tools import ServerLimits, Tools
-from mcptools.watching import Cancelled, Watch, checkpoint, progress
+from mcptools.files.workspaces import Directories
+from mcptools.model import cancellation
+from mcptools.model.cancellation import Cancelled, Watch, checkpoint, progress
+from mcptools.model.session import Session
+from mcptools.tools.editing import ServerLimits, Tools
+from mcptools.tools.patch_strategies import PatchOp, Strategy
 from objstore import CallInfo, Workspace
 from tests.mcp.agent import Agent, connected
 from tests.mcp.served import serving
@@ -124,7 +124,7 @@ def test_progress_is_told_now_and_then_and_only_to_who_asked() -> None:
 
 
 def test_progress_only_goes_on_and_comes_to_its_total(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "_INTERVAL", 0)
+    monkeypatch.setattr(cancellation, "_INTERVAL", 0)
     told: list[tuple[float, float | None, str]] = []
     patches = [PatchOp(**op) for op in patch(tmp_path, 3)]
     files = [op.file_path for op in patches]

@@ -9,7 +9,7 @@ from mcp import Client
 from mcp.client.context import ClientRequestContext
 from mcp.types import CallToolResult, ElicitRequestParams, ElicitResult
 
-from mcptools.catalogue import SETS, TOOLS, chosen
+from mcptools.catalog.tool_list import SETS, TOOLS, chosen
 from objstore import Action, Status, Workspace
 from tests.mcp.agent import connected
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from mcptools.telling import describe_tools
-from mcptools.told import encode_descriptions, load_descriptions
+from mcptools.catalog.descriptions import encode_descriptions, load_descriptions
+from mcptools.server.write_descriptions import describe_tools
 from tests.mcp.agent import REPOSITORY, Agent, connected
 
 NAMES = [
@@ -94,7 +94,7 @@ def test_every_tool_is_offered(agent: Agent) -> None:
 
 
 def test_what_clients_are_told_is_what_the_signatures_say() -> None:
-    """Run `python -m mcptools.telling` where this fails."""
+    """Run `python -m mcptools.server.write_descriptions` where this fails."""
     assert load_descriptions() == describe_tools()
     assert (REPOSITORY / "mcptools" / "tools.json").read_text() == encode_descriptions(describe_tools())
 

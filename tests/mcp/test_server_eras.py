@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from mcptools.catalogue import TOOLS
-from mcptools.hashline import line_tag
+from mcptools.catalog.tool_list import TOOLS
+from mcptools.edit.hashline import line_tag
 from tests.mcp.agent import connected
 from tests.mcp.served import serving
 

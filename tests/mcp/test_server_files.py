@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcptools.hashline import line_tag
+from mcptools.edit.hashline import line_tag
 from objstore import MAX_BLOB, Operation
 from tests.cli.desk import ANYBODY
 from tests.mcp.agent import Agent, connected

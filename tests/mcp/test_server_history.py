@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 from mcp.types import TextResourceContents
 
-from mcptools.history import edit_diff
+from mcptools.tools.history import edit_diff
 from objstore import Action, CallInfo, EditFilter, Workspace
 from tests.mcp.agent import Agent, connected
 from tests.store.countdown import UnsyncedDisk

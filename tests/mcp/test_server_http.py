@@ -18,10 +18,10 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult
 
-from mcptools.directories import Directories
-from mcptools.limits import ServerLimits
-from mcptools.server import EditServer
-from mcptools.web import AuthGuard, application, names_of
+from mcptools.files.workspaces import Directories
+from mcptools.model.limits import ServerLimits
+from mcptools.server.http_server import AuthGuard, application, names_of
+from mcptools.server.mcp_server import EditServer
 from tests.mcp.agent import REPOSITORY, SECONDS_TO_ANSWER, cold_starts
 from tests.mcp.raw import called
 from tests.mcp.served import INITIALIZE, HttpServer, serving

@@ -10,8 +10,8 @@ import pytest
 from mcp import MCPError
 from mcp.types import INTERNAL_ERROR
 
-from mcptools.directories import Directories
-from mcptools.news import ChangeFeed
+from mcptools.feeds.change_feed import ChangeFeed
+from mcptools.files.workspaces import Directories
 from objstore import CallInfo, Status, Workspace, blob_id
 from tests.mcp.agent import Agent, connected
 

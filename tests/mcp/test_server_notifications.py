@@ -16,8 +16,8 @@ from mcp.client.subscriptions import ResourcesListChanged, ResourceUpdated
 from mcp.shared.exceptions import MCPDeprecationWarning
 from mcp.types import ResourceListChangedNotification, ResourceUpdatedNotification
 
-from mcptools.directories import Directories
-from mcptools.server import EditServer
+from mcptools.files.workspaces import Directories
+from mcptools.server.mcp_server import EditServer
 from tests.cli.desk import cas
 from tests.mcp.agent import SECONDS_TO_ANSWER, Agent, connected
 from tests.mcp.served import inside, serving

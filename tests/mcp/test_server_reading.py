@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcptools.hashline import line_tag
-from mcptools.toolset import ServerLimits
+from mcptools.edit.hashline import line_tag
+from mcptools.tools.base import ServerLimits
 from tests.mcp.agent import Agent, Result
 
 BUDGET = ServerLimits().max_answer

@@ -14,7 +14,7 @@ from mcp.client.subscriptions import ResourcesListChanged, ResourceUpdated
 from mcp.shared.exceptions import MCPDeprecationWarning
 from mcp.types import ResourceUpdatedNotification
 
-from mcptools.roots import intersected, root_paths
+from mcptools.model.roots import intersected, root_paths
 from objstore import blob_id
 from tests.mcp.agent import Agent, connected
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mcptools.limits import ServerLimits
+from mcptools.model.limits import ServerLimits
 from objstore import Origin, Status
 from tests.mcp.agent import Agent, connected
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from mcptools.directories import Directories
-from mcptools.failures import Failure
-from mcptools.recovery import PatchOp, Strategy
-from mcptools.session import Session
-from mcptools.tools import EditOp, ServerLimits, Tools
-from mcptools.watching import Watch
-from objstore.writerlock import WriterLock
+from mcptools.files.workspaces import Directories
+from mcptools.model.cancellation import Watch
+from mcptools.model.failures import Failure
+from mcptools.model.session import Session
+from mcptools.tools.editing import EditOp, ServerLimits, Tools
+from mcptools.tools.patch_strategies import PatchOp, Strategy
+from objstore.fs.writer_lock import WriterLock
 
 
 class Lookout(Watch):

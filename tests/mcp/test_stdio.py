@@ -23,16 +23,16 @@ MORE_THAN_A_PIPE_HOLDS: Final = 1 << 20
 HEEDING: Final = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from mcptools.command import main
+from mcptools.server.command import main
 main()
 """
 """A shell that starts tests in the background has them ignore Ctrl-C, and what they start as well."""
 
 HALF_AN_ANSWER: Final = r"""
 import functools
-from mcptools.answers import Answer
-from mcptools.command import main
-from mcptools.tools import Tools
+from mcptools.answers.edits import Answer
+from mcptools.server.command import main
+from mcptools.tools.editing import Tools
 tool = functools.wraps(Tools.list_allowed_directories)
 Tools.list_allowed_directories = tool(lambda self: Answer(content={"half": "\ud83d"}, text=""))
 main()

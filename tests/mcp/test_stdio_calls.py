@@ -8,15 +8,15 @@ from typing import Any, Final
 
 import pytest
 
-from objstore.writerlock import WriterLock
+from objstore.fs.writer_lock import WriterLock
 from tests.mcp.raw import NEWER, Message, called, ping, started
 
 HELD: Final = """
 import sys
 from pathlib import Path
 import anyio
-from mcptools.command import main
-from mcptools.server import EditServer
+from mcptools.server.command import main
+from mcptools.server.mcp_server import EditServer
 held, notice = Path(sys.argv.pop(1)), EditServer._notice
 
 async def holding(server, ctx, call_next):

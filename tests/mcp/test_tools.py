@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from mcptools.catalogue import TOOLS
-from mcptools.directories import Directories
-from mcptools.failures import Failure, FailureKind
-from mcptools.session import Session
-from mcptools.tools import EditOp, ServerLimits, Tools
-from mcptools.watching import Cancelled, Watch
+from mcptools.catalog.tool_list import TOOLS
+from mcptools.files.workspaces import Directories
+from mcptools.model.cancellation import Cancelled, Watch
+from mcptools.model.failures import Failure, FailureKind
+from mcptools.model.session import Session
+from mcptools.tools.editing import EditOp, ServerLimits, Tools
 from objstore import Workspace
 from tests.store.ground import as_unprivileged_user
 
@@ -32,7 +32,7 @@ def test_every_tool_of_the_catalogue_is_a_method_and_no_other_is() -> None:
 def test_an_edit_of_a_time_that_no_calendar_has_is_listed_and_shown(
     tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("objstore.changes.now", lambda: 2**63 - 1)
+    monkeypatch.setattr("objstore.review.edit_recorder.now", lambda: 2**63 - 1)
     tools.write_file(str(tmp_path / "a"), "x\n")
     assert [edit.time[:10] for edit in tools.list_edits().content.edits] == ["9999-12-30"]
     assert tools.show_edit(1).content.edit.time.startswith("9999-12-30")

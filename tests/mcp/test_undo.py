@@ -9,16 +9,16 @@ from typing import Any, Final
 
 import pytest
 
-from mcptools.directories import Directories
-from mcptools.failures import Failure, FailureKind
-from mcptools.session import Session
-from mcptools.tools import EditOp, ServerLimits, Tools
-from mcptools.toolset import ApprovalContext
-from mcptools.undoing import accepted_of
+from mcptools.files.workspaces import Directories
+from mcptools.model.failures import Failure, FailureKind
+from mcptools.model.session import Session
+from mcptools.tools.base import ApprovalContext
+from mcptools.tools.editing import EditOp, ServerLimits, Tools
+from mcptools.tools.undoing import accepted_of
 from objstore import Action, CallInfo, Decided, Status, Workspace
-from objstore.disk import Disk
 from objstore.errors import DiskFailed
-from objstore.facts import read_signature_fields
+from objstore.fs.disk import Disk
+from objstore.fs.stat_signature import read_signature_fields
 from tests.mcp.agent import Agent, Result, connected
 
 EMPTY: Final = "No edits have been applied to any file with this session."
@@ -595,7 +595,7 @@ def test_what_a_reviewer_accepts_while_it_is_undone_stays(tmp_path: Path, monkey
         with Workspace.open(tmp_path) as workspace:
             workspace.decide(Action.ACCEPT, workspace.find_units("1")[1])
 
-    monkeypatch.setattr("mcptools.undoing.checkpoint", accepting)  # right before it is carried out
+    monkeypatch.setattr("mcptools.tools.undoing.checkpoint", accepting)  # right before it is carried out
     with pytest.raises(Failure, match=r"^Cannot undo: it was decided on at this moment: file$"):
         Tools(directories, session, ServerLimits()).Undo()
     assert file.read_text() == "text\n"

@@ -6,11 +6,11 @@ from contextlib import suppress
 import pytest
 from hypothesis import assume, example, given, reject, strategies as st
 
-from mcptools.patch_parser import InvalidPatch, parse_patch, parse_patches
-from mcptools.unifieddiff import AmbiguousContext, Applied, ContextMismatch, DiffOutcome, PatchLine, apply_patch
-from objstore.diff import diff_lines
-from objstore.hunks import Span, hunks_fit, hunks_from_spans
-from objstore.unified import numbered_diff, quoted_name, unified_diff
+from mcptools.edit.patch_parser import InvalidPatch, parse_patch, parse_patches
+from mcptools.edit.unified_diff import AmbiguousContext, Applied, ContextMismatch, DiffOutcome, PatchLine, apply_patch
+from objstore.text.diff import diff_lines
+from objstore.text.hunks import Span, hunks_fit, hunks_from_spans
+from objstore.text.unified_diff import numbered_diff, quoted_name, unified_diff
 from tests.test_weave_costs import operations
 
 HEAD = "--- a/f\n+++ b/f\n"

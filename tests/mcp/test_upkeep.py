@@ -8,8 +8,8 @@ from threading import Event
 
 import pytest
 
-from mcptools.directories import Directories
-from mcptools.upkeep import BackgroundGc
+from mcptools.files.workspaces import Directories
+from mcptools.server.background_gc import BackgroundGc
 from objstore import Action, Configuration, Unit, Workspace
 from tests.mcp.agent import Agent, connected
 
@@ -84,7 +84,7 @@ def test_what_is_older_than_the_limit_goes(tmp_path: Path) -> None:
 def test_a_store_that_is_put_aside_as_it_is_looked_at_is_no_fault(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcptools.upkeep._TICK", 0.001)
+    monkeypatch.setattr("mcptools.server.background_gc._TICK", 0.001)
     root = tmp_path / "workspace"
     root.mkdir()
     limited(root, max_size="60kB")

@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 from typing import Final
 
-from mcptools.command import main
+from mcptools.server.command import main
 from objstore import workspace
-from objstore.disk import Disk
+from objstore.fs.disk import Disk
 
 FLAG: Final = Path(sys.argv.pop(1))
 

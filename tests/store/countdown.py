@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from objstore.disk import Disk, Pieces
 from objstore.errors import DiskFailed, DiskFull
+from objstore.fs.disk import Disk, Pieces
 
 __all__ = [
     "CountdownDisk",

@@ -7,8 +7,8 @@ from typing import Final
 
 import msgpack
 
-from objstore.codec import Base, encode_blob, parse_blob_header
-from objstore.frames import (
+from objstore.log.blob_codec import Base, encode_blob, parse_blob_header
+from objstore.log.frames import (
     FRAME_HEADER_SIZE,
     SEGMENT_HEADER_SIZE,
     Frame,
@@ -18,11 +18,11 @@ from objstore.frames import (
     encode_frame,
     frame_key,
 )
-from objstore.hunks import Hunk
-from objstore.ids import blob_id, record_id
-from objstore.recordcodec import encode_record
-from objstore.records import Edit
-from objstore.terms import DocumentId, FileState, Operation, Seq
+from objstore.model.basic_types import DocumentId, FileState, Operation, Seq
+from objstore.model.ids import blob_id, record_id
+from objstore.model.record_codec import encode_record
+from objstore.model.records import Edit
+from objstore.text.hunks import Hunk
 from tests.store.scans import scan
 
 __all__ = ["AFTER", "BEFORE", "FORMAT", "STORE", "dump", "example", "example_segment", "with_example"]

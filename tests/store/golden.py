@@ -15,24 +15,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from objstore import (
-    MAX_BLOB,
-    Action,
-    BlobId,
-    CallAborted,
-    CallInfo,
-    Edit,
-    OnExternal,
-    Origin,
-    Seq,
-    Status,
-    Workspace,
-    segments,
-)
-from objstore.disk import Disk
+from objstore import MAX_BLOB, Action, BlobId, CallAborted, CallInfo, Edit, OnExternal, Origin, Seq, Status, Workspace
+from objstore.config.settings import RetentionLimits
 from objstore.errors import DiskFailed
-from objstore.ids import BlobHasher
-from objstore.settings import RetentionLimits
+from objstore.fs.disk import Disk
+from objstore.log import segments
+from objstore.model.ids import BlobHasher
 
 __all__ = ["SEGMENTS", "TOLD", "told"]
 

@@ -4,12 +4,12 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from objstore.frames import FrameKind
-from objstore.hunks import Hunk
-from objstore.ids import HASH_SIZE, BlobId, RecordId
-from objstore.ranges import Range
-from objstore.records import Decision, Edit, Expiry, Marks, Pin, Record, Snapshot, Void, WrittenFile
-from objstore.terms import Action, DocumentId, FileState, Operation, Origin, Seq, Status, Unit
+from objstore.log.frames import FrameKind
+from objstore.model.basic_types import Action, DocumentId, FileState, Operation, Origin, Seq, Status, Unit
+from objstore.model.ids import HASH_SIZE, BlobId, RecordId
+from objstore.model.ranges import Range
+from objstore.model.records import Decision, Edit, Expiry, Marks, Pin, Record, Snapshot, Void, WrittenFile
+from objstore.text.hunks import Hunk
 
 __all__ = [
     "blob_ids",

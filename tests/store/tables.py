@@ -6,15 +6,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from objstore.disk import Disk
-from objstore.frames import FrameKind
-from objstore.index import NAMELESS, Index
-from objstore.recordcodec import decode_record
-from objstore.records import Decision, Edit, Record, Void
-from objstore.segments import Log
+from objstore.fs.disk import Disk
+from objstore.index.log_index import NAMELESS, Index
+from objstore.log.frames import FrameKind
+from objstore.log.segments import Log
+from objstore.model.record_codec import decode_record
+from objstore.model.records import Decision, Edit, Record, Void
 
 if TYPE_CHECKING:
-    from objstore.terms import FileState
+    from objstore.model.basic_types import FileState
 
 __all__ = ["Tables", "counted_refs", "rebuilt_tables", "records_of", "tables"]
 

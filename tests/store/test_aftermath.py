@@ -4,10 +4,10 @@ from typing import Final
 
 import pytest
 
-from objstore.aftermath import StepTiming, step_timings
-from objstore.ids import blob_id
-from objstore.terms import FileState
-from objstore.transition import FileStep
+from objstore.file_changes.apply import FileStep
+from objstore.model.basic_types import FileState
+from objstore.model.ids import blob_id
+from objstore.recovery.power_loss import StepTiming, step_timings
 
 SECOND: Final = 1_000_000
 MINUTE: Final = 60 * SECOND

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from objstore import Workspace, blob_id, check_store
-from objstore.check import repair_store
+from objstore.integrity.fsck import repair_store
 from tests.mounts import can_mount, small_disk
 from tests.store.countdown import CountdownDisk, PowerCut
 from tests.store.scenes import change, write

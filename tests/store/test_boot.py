@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from objstore import Workspace
-from objstore.bootid import BOOT_ID_SIZE, UNKNOWN_BOOT, boot_id, parse_boot_id
+from objstore.fs.boot_id import BOOT_ID_SIZE, UNKNOWN_BOOT, boot_id, parse_boot_id
 from tests.store.countdown import CountdownDisk
 from tests.store.scenes import write
 from tests.store.test_crash import ran_on

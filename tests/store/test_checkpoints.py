@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from objstore import Workspace
-from objstore.disk import Disk
-from objstore.ids import blob_id
-from objstore.indexfile import Checkpoints, begin_writing, checkpoint, connect, copy_in_memory, prepare
-from objstore.journal import Journal
+from objstore.fs.disk import Disk
+from objstore.index.database import Checkpoints, begin_writing, checkpoint, connect, copy_in_memory, prepare
+from objstore.model.ids import blob_id
+from objstore.transaction.journal import Journal
 from tests.store.scenes import write
 
 MANY = 60_000  # rows of some 100 bytes: over a thousand pages

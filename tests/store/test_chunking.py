@@ -7,8 +7,8 @@ from typing import Final
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from objstore.chunking import CHUNK, MAX_CHUNK, Chunk, NewChunk, cut
-from objstore.ids import BlobId, blob_id
+from objstore.log.chunking import CHUNK, MAX_CHUNK, Chunk, NewChunk, cut
+from objstore.model.ids import BlobId, blob_id
 
 NOISE: Final = random.Random(7).randbytes(12 * CHUNK + 12_345)
 

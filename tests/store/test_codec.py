@@ -9,8 +9,8 @@ import pytest
 import zstandard
 from hypothesis import given, strategies as st
 
-from objstore.chunking import CHUNK as CHUNK_SIZE, MAX_CHUNK, Chunk
-from objstore.codec import (
+from objstore.errors import BlobDamaged
+from objstore.log.blob_codec import (
     MAX_DEPTH,
     Base,
     Encoding,
@@ -21,10 +21,10 @@ from objstore.codec import (
     parse_blob_header,
     parse_chunks,
 )
-from objstore.errors import BlobDamaged
-from objstore.ids import blob_id
-from objstore.lines import common_affixes
-from objstore.standins import MAX_BLOB, MAX_CHUNKED
+from objstore.log.chunking import CHUNK as CHUNK_SIZE, MAX_CHUNK, Chunk
+from objstore.model.ids import blob_id
+from objstore.model.large_file_placeholder import MAX_BLOB, MAX_CHUNKED
+from objstore.text.lines import common_affixes
 from tests.store import strategies as draw
 
 HEADER = Struct("<32sQBB6x")

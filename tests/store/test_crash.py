@@ -17,10 +17,10 @@ from typing import Final
 import pytest
 
 from objstore import Action, CallInfo, CasError, DiskFull, Origin, PermissionRefused, Unit, Workspace
-from objstore.batch import now
-from objstore.bootid import BOOT_ID_SIZE
+from objstore.config.settings import RetentionLimits
 from objstore.errors import FileUninspectable
-from objstore.settings import RetentionLimits
+from objstore.fs.boot_id import BOOT_ID_SIZE
+from objstore.store.write_batch import now
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
 from tests.store.scenes import (
     LINKED,
@@ -179,7 +179,7 @@ def test_what_was_never_synced_was_never_recorded(stage: Stage, tmp_path: Path) 
 
 
 def test_a_new_segment_is_no_better_moment_to_die(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("objstore.segments.ROTATE_AT", 1)
+    monkeypatch.setattr("objstore.log.segments.ROTATE_AT", 1)
     stage = played(ONE_FILE, tmp_path / "stage")
     assert "create" in stage.operations
     for lost in (False, True):
@@ -826,7 +826,7 @@ class TestAfterAPowerCut:
         change(workspace, ("a.txt", b"one\n"), ("b.txt", b"one\n"), ("d.txt", b"one\n"))
         with ran_on(self.root) as later:
             (self.root / "d.txt").write_bytes(b"")
-            monkeypatch.setattr("objstore.changes.now", lambda: now() - seconds * 1_000_000)
+            monkeypatch.setattr("objstore.review.edit_recorder.now", lambda: now() - seconds * 1_000_000)
             change(later, ("a.txt", b"two\n"), ("b.txt", b"two\n"), ("c.txt", b"two\n"), ("d.txt", b"two\n"))
         (self.root / "b.txt").write_bytes(b"two\n")
         two = b"two\n", 0o644
@@ -836,7 +836,7 @@ class TestAfterAPowerCut:
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with monkeypatch.context() as patched:
-            patched.setattr("objstore.changes.now", lambda: now() + 300 * 1_000_000)
+            patched.setattr("objstore.review.edit_recorder.now", lambda: now() + 300 * 1_000_000)
             write(workspace, "a.txt", b"one\n")
         write(workspace, "a.txt", b"two\n")
         time.sleep(TICK)
@@ -862,7 +862,7 @@ class TestAfterAPowerCut:
         write(workspace, "a.txt", b"one\n")
         with ran_on(self.root) as later:
             write(later, "a.txt", b"two\n")
-            monkeypatch.setattr("objstore.changes.now", lambda: now() + 10**15)
+            monkeypatch.setattr("objstore.review.edit_recorder.now", lambda: now() + 10**15)
             write(later, "b.txt", b"two\n")
         assert settled(self.root) == ({"a.txt": (b"two\n", 0o644), "b.txt": (b"two\n", 0o644)}, ())
 

@@ -16,10 +16,10 @@ from typing import Final
 import pytest
 
 from objstore import Action, BlobId, CallInfo, CasError, Unit, Workspace, blob_id, check_store
-from objstore.journal import Journal
-from objstore.refcounts import recount
-from objstore.remains import SegmentScan
-from objstore.settings import RetentionLimits
+from objstore.config.settings import RetentionLimits
+from objstore.index.refcounts import recount
+from objstore.integrity.segment_scan import SegmentScan
+from objstore.transaction.journal import Journal
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
 from tests.store.scenes import files, history, write
 from tests.store.tables import rebuilt_tables, records_of, tables

@@ -14,8 +14,8 @@ from typing import Final
 import pytest
 
 from objstore import CallInfo, Workspace, check_store
-from objstore.disk import Disk, syncing
 from objstore.errors import DiskFailed, DiskFull, PermissionRefused
+from objstore.fs.disk import Disk, syncing
 from tests.cli.desk import environment
 from tests.store.countdown import CountdownDisk, PowerCut, full_disk, power_cut
 from tests.store.ground import as_unprivileged_user
@@ -55,7 +55,7 @@ except PermissionError:
 WORK: Final = """
 import sys
 from objstore import CallInfo, Workspace
-from objstore.disk import Disk
+from objstore.fs.disk import Disk
 
 with Workspace.init(sys.argv[1]) as workspace, workspace.call(CallInfo(tool="t")) as call:
     call.write("new", b"new\\n")
@@ -138,7 +138,7 @@ def test_what_was_staged_in_pieces_and_failed_is_cleared_away(tmp_path: Path) ->
 
 UNSYNCED: Final = """
 import errno, json, os, sys
-from objstore.disk import Disk
+from objstore.fs.disk import Disk
 from objstore.errors import DiskFailed
 
 disk, folder = Disk(), sys.argv[1]
@@ -186,7 +186,7 @@ def test_a_sync_that_fails_is_never_taken_for_one_that_did_its_work(tmp_path: Pa
 
 NAMELESS: Final = """
 import errno, os, sys
-from objstore.disk import Disk
+from objstore.fs.disk import Disk
 from objstore.errors import DiskFailed
 
 if sys.platform == "linux":

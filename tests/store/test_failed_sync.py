@@ -22,9 +22,9 @@ from objstore import (
     blob_id,
     check_store,
 )
-from objstore.journal import Journal
-from objstore.retention import ExpiryPlan, expire, plan_expiry
-from objstore.sweep import CompactionPlan, plan_compaction, sweep
+from objstore.retention.compaction import CompactionPlan, plan_compaction, sweep
+from objstore.retention.expiry import ExpiryPlan, expire, plan_expiry
+from objstore.transaction.journal import Journal
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk
 from tests.store.scenes import change, files, rejected, write
 from tests.store.tables import rebuilt_tables, tables

@@ -12,8 +12,8 @@ from typing import Any, Final
 import pytest
 
 from objstore import Action, CasError, Unit, Workspace, check_store
-from objstore.indexfile import COMPARED
-from objstore.terms import Seq
+from objstore.index.database import COMPARED
+from objstore.model.basic_types import Seq
 from tests.store.golden import told
 from tests.store.scenes import Files, files, rejected, write
 

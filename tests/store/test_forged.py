@@ -24,21 +24,21 @@ from objstore import (
     import_bundle,
     salvage_store,
 )
-from objstore.bundle import bundle_pieces
-from objstore.canonical import unpack
-from objstore.check import StorePart
-from objstore.chunking import MAX_CHUNK, Chunk
-from objstore.codec import MAX_DEPTH, Base, at_depth, encode_blob, encode_chunks
-from objstore.frames import SEGMENT_HEADER_SIZE, FrameKind, SegmentHeader
-from objstore.generations import segment_name
-from objstore.ids import record_id
-from objstore.journal import Journal
-from objstore.ranges import Range
-from objstore.recordcodec import encode_record
-from objstore.records import Decision, Edit, Expiry, Pin, Record, Snapshot
-from objstore.standins import MAX_BLOB
-from objstore.terms import Action, DocumentId, Seq
-from objstore.values import replace
+from objstore.fastclass import replace
+from objstore.integrity.fsck import StorePart
+from objstore.log.blob_codec import MAX_DEPTH, Base, at_depth, encode_blob, encode_chunks
+from objstore.log.chunking import MAX_CHUNK, Chunk
+from objstore.log.frames import SEGMENT_HEADER_SIZE, FrameKind, SegmentHeader
+from objstore.log.segment_files import segment_name
+from objstore.model.basic_types import Action, DocumentId, Seq
+from objstore.model.canonical_msgpack import unpack
+from objstore.model.ids import record_id
+from objstore.model.large_file_placeholder import MAX_BLOB
+from objstore.model.ranges import Range
+from objstore.model.record_codec import encode_record
+from objstore.model.records import Decision, Edit, Expiry, Pin, Record, Snapshot
+from objstore.transaction.journal import Journal
+from objstore.transfer.bundle import bundle_pieces
 from tests.store.countdown import CountdownDisk
 from tests.store.scenes import write
 

@@ -13,24 +13,15 @@ import pytest
 import zstandard
 from blake3 import blake3
 
-from objstore import (
-    Action,
-    Workspace,
-    canonical,
-    chunking,
-    codec,
-    frames,
-    paths,
-    recordcodec,
-    segments,
-    standins,
-    terms,
-)
-from objstore.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE
-from objstore.ids import BlobId
-from objstore.mark import MARK_SIZE
-from objstore.segments import Log
-from objstore.store import Store
+from objstore import Action, Workspace
+from objstore.fs import confined_path
+from objstore.log import blob_codec, chunking, frames, segments
+from objstore.log.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE
+from objstore.log.segments import Log
+from objstore.model import basic_types, canonical_msgpack, large_file_placeholder, record_codec
+from objstore.model.ids import BlobId
+from objstore.recovery.applied_marker import MARK_SIZE
+from objstore.store.object_store import Store
 from tests.store.countdown import CountdownDisk
 from tests.store.dump import AFTER, BEFORE, FORMAT, example_segment, with_example
 from tests.store.scenes import MANY_FILES, rejected, write
@@ -176,8 +167,8 @@ def layout(heading: str) -> list[tuple[int, int]]:
     [
         ("Segment", SEGMENT_HEADER_SIZE),
         ("Frame", FRAME_HEADER_SIZE),
-        ("Blob payload", codec._HEADER.size + codec._DELTA.size),  # noqa: SLF001 - the structure is what is compared
-        ("Chunk entry", codec._CHUNK.size),  # noqa: SLF001 - as above
+        ("Blob payload", blob_codec._HEADER.size + blob_codec._DELTA.size),  # noqa: SLF001 - the structure is what is compared
+        ("Chunk entry", blob_codec._CHUNK.size),  # noqa: SLF001 - as above
         ("Derived files", MARK_SIZE),
     ],
 )
@@ -193,7 +184,7 @@ def test_the_fields_of_a_structure_lie_one_behind_another_and_fill_it(heading: s
 def test_every_field_that_a_record_can_have_is_on_the_page(kind: str) -> None:
     # Their source is what names the fields.
     readers = {"edit": ["_edit"], "decision": ["_decision", "_written"], "void": ["_read"]}[kind]
-    source = "".join(inspect.getsource(getattr(recordcodec, name)) for name in readers)
+    source = "".join(inspect.getsource(getattr(record_codec, name)) for name in readers)
     named = set(re.findall(r'fields\.\w+\(\s*"(\w+)"', source)) - {"kind", "previous"}
     assert named == (fields_of(kind) | {"time"})
 
@@ -202,15 +193,15 @@ def test_every_field_that_a_record_can_have_is_on_the_page(kind: str) -> None:
     ("what", "limit"),
     [
         ("payload of a frame | 2^32 bytes", frames.MAX_PAYLOAD == 2**32),
-        ("blob in one frame | 2^26 bytes", standins.MAX_BLOB == 2**26),
-        ("blob in chunks | 2^38 bytes", standins.MAX_CHUNKED == 2**38),
+        ("blob in one frame | 2^26 bytes", large_file_placeholder.MAX_BLOB == 2**26),
+        ("blob in chunks | 2^38 bytes", large_file_placeholder.MAX_CHUNKED == 2**38),
         ("chunk | 2^21 bytes", chunking.MAX_CHUNK == 2**21),
-        ("depth of a delta | 32", codec.MAX_DEPTH == 32),
-        ("dictionary of a delta that is written | 8 MiB", codec._MAX_DICTIONARY == 8 << 20),  # noqa: SLF001 - compared
+        ("depth of a delta | 32", blob_codec.MAX_DEPTH == 32),
+        ("dictionary of a delta that is written | 8 MiB", blob_codec._MAX_DICTIONARY == 8 << 20),  # noqa: SLF001 - compared
         ("full segment | from 64 MiB", segments.ROTATE_AT == 64 << 20),
-        ("text in a record | 65,536 code points", canonical.MAX_TEXT == 65_536),
-        ("file that is read whole | 256 MiB", paths.MAX_FILE == 256 << 20),
-        ("numbers in a record | 2^63 \N{MINUS SIGN} 1", terms.MAX_INT == 2**63 - 1),
+        ("text in a record | 65,536 code points", canonical_msgpack.MAX_TEXT == 65_536),
+        ("file that is read whole | 256 MiB", confined_path.MAX_FILE == 256 << 20),
+        ("numbers in a record | 2^63 \N{MINUS SIGN} 1", basic_types.MAX_INT == 2**63 - 1),
     ],
 )
 def test_a_limit_is_as_the_page_says(what: str, limit: bool) -> None:  # noqa: FBT001 - whether it is so

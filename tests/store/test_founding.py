@@ -10,7 +10,7 @@ import pytest
 
 from objstore import CasError, Workspace, check_store
 from objstore.errors import StoreLinked, StorePlaceTaken
-from objstore.founding import create_workspace
+from objstore.store.create import create_workspace
 from tests.store.countdown import CountdownDisk, PowerCut, UnsyncedDisk, broken_disk, full_disk, power_cut
 from tests.store.overtaking import interrupted_at, interruption_points
 from tests.store.scenes import write

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from objstore.errors import FormatTooNew, StoreDamaged
-from objstore.frames import (
+from objstore.log.frames import (
     FORMAT_VERSION,
     FRAME_HEADER_SIZE,
     MARKER,
@@ -394,7 +394,7 @@ def test_a_segment_under_another_number_is_damaged() -> None:
 
 
 def test_a_segment_of_a_newer_format_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("objstore.frames.FORMAT_VERSION", FORMAT_VERSION + 1)
+    monkeypatch.setattr("objstore.log.frames.FORMAT_VERSION", FORMAT_VERSION + 1)
     newer = SegmentHeader(store=STORE, number=1, created=5).encode()
     monkeypatch.undo()
     with pytest.raises(FormatTooNew, match=f"format {FORMAT_VERSION + 1}"):

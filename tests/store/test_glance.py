@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from objstore.facts import (
+from objstore.fs.stat_signature import (
     SIGNATURE_SIZE,
     FolderKey,
     FolderSignature,
@@ -20,8 +20,8 @@ from objstore.facts import (
     read_signature_fields,
     unpack_signatures,
 )
-from objstore.glance import changed_folders, key_of
-from objstore.lstats import is_single, lstats_from
+from objstore.worktree.batch_stat import is_single, lstats_from
+from objstore.worktree.changed_dirs import changed_folders, key_of
 
 TIMES = st.integers(-(1 << 63), (1 << 63) - 1)
 WORDS = st.integers(0, (1 << 64) - 1)

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 from hypothesis import example, given, strategies as st
 
-from objstore.ignores import Rules
+from objstore.worktree.gitignore import Rules
 
 PATTERNS = (
     b"*.pyc\n",

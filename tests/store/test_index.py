@@ -33,32 +33,32 @@ from objstore import (
     blob_id,
     check_store,
 )
-from objstore.codec import Base, encode_blob
-from objstore.disk import Disk
+from objstore.config.settings import RetentionLimits
 from objstore.errors import StoreDamaged, StoreLocked
-from objstore.frames import FrameKind
-from objstore.hunks import Hunk
-from objstore.ids import RecordId, record_id
-from objstore.index import NAMELESS, Index
-from objstore.indexrows import decode_reasons
-from objstore.intake import LogIngest
-from objstore.journal import Journal
-from objstore.ranges import ranges_of
-from objstore.recordcodec import encode_record
-from objstore.records import Decision, Edit, Expiry, Record, Snapshot, Void
-from objstore.refcounts import RefCounts, recount
-from objstore.segments import Group, Log, create_log
-from objstore.settings import RetentionLimits
-from objstore.terms import DocumentId, FileState, Operation, Seq
-from objstore.trees import FOLDER, TreeEntry, encode_tree
-from objstore.values import replace
+from objstore.fastclass import replace
+from objstore.fs.disk import Disk
+from objstore.index.ingest import LogIngest
+from objstore.index.log_index import NAMELESS, Index
+from objstore.index.refcounts import RefCounts, recount
+from objstore.index.rows import decode_reasons
+from objstore.log.blob_codec import Base, encode_blob
+from objstore.log.frames import FrameKind
+from objstore.log.segments import Group, Log, create_log
+from objstore.model.basic_types import DocumentId, FileState, Operation, Seq
+from objstore.model.ids import RecordId, record_id
+from objstore.model.ranges import ranges_of
+from objstore.model.record_codec import encode_record
+from objstore.model.records import Decision, Edit, Expiry, Record, Snapshot, Void
+from objstore.model.tree import FOLDER, TreeEntry, encode_tree
+from objstore.text.hunks import Hunk
+from objstore.transaction.journal import Journal
 from tests.store.countdown import CountdownDisk, broken_disk
 from tests.store.overtaking import interrupted_at, interruption_points
 from tests.store.scenes import rejected, write
 from tests.store.tables import Tables, counted_refs, rebuilt_tables, records_of, tables
 
 if TYPE_CHECKING:
-    from objstore.generations import Place
+    from objstore.log.segment_files import Place
 
 NAMES: Final = ("a.txt", "b.txt", "folder/c.txt")
 
@@ -259,7 +259,9 @@ def test_whatever_happens_to_the_index_it_is_made_anew(root: Path, mishap: Calla
 def test_wherever_making_it_anew_is_cut_off_the_next_process_has_it(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("objstore.index._LARGE_CACHE_KIB", 20)  # so that much of it is written before it is done
+    monkeypatch.setattr(
+        "objstore.index.log_index._LARGE_CACHE_KIB", 20
+    )  # so that much of it is written before it is done
     cuts: list[Path] = []
     statements = itertools.count()
 
@@ -282,9 +284,9 @@ def test_wherever_making_it_anew_is_cut_off_the_next_process_has_it(
 
 MAKER: Final = """
 import sys
-from objstore.codec import encode_blob
-from objstore.disk import Disk
-from objstore.journal import Journal
+from objstore.log.blob_codec import encode_blob
+from objstore.fs.disk import Disk
+from objstore.transaction.journal import Journal
 journal = Journal(sys.argv[1], Disk())
 print("begun", flush=True)
 while True:
@@ -508,7 +510,7 @@ def test_what_comes_into_a_segment_before_the_next_begins_is_taken_in(
     def go_on(forger: Forger) -> None:
         forger.append(encode_record(create(3), forger.last))
         with monkeypatch.context() as patched:
-            patched.setattr("objstore.segments.ROTATE_AT", 100)
+            patched.setattr("objstore.log.segments.ROTATE_AT", 100)
             if begins == "blob":
                 forger.append_blob(b"a chunk of a large file")
             else:
@@ -766,7 +768,7 @@ def test_a_blob_that_is_stored_after_it_was_held_and_then_again_has_the_row_of_a
         forger.append_blob(base)
         forger.append_blob(content, Base(id=blob_id(base), content=base, depth=0))
         index.catch_up()
-        monkeypatch.setattr("objstore.segments.ROTATE_AT", 100)
+        monkeypatch.setattr("objstore.log.segments.ROTATE_AT", 100)
         forger.append_blob(content)
         log.refresh(anew=True)
         index.catch_up()
@@ -789,7 +791,7 @@ def test_while_it_can_not_be_changed_nothing_is_recorded_under_a_number_that_is_
     tmp_path: Path, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another process keeps it for longer than anybody waits; a full disk does the same."""
-    monkeypatch.setattr("objstore.indexfile._BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("objstore.index.database._BUSY_SECONDS", 0.1)
     with Workspace.init(tmp_path) as workspace, closing(sqlite3.connect(index_path(tmp_path))) as other:
         for name in ("a", "b", "c"):
             write(workspace, name, b"one\n")

@@ -25,11 +25,11 @@ from objstore import (
     check_store,
     repair_store,
 )
-from objstore.check import StorePart
+from objstore.config.settings import RetentionLimits
 from objstore.errors import IndexUnusable
-from objstore.indexfile import COMPARED, SCHEMA, UNHELD, IndexErrors
-from objstore.settings import RetentionLimits
-from objstore.terms import Operation, Seq
+from objstore.index.database import COMPARED, SCHEMA, UNHELD, IndexErrors
+from objstore.integrity.fsck import StorePart
+from objstore.model.basic_types import Operation, Seq
 from tests.store.countdown import CountdownDisk
 from tests.store.scenes import write
 
@@ -185,7 +185,7 @@ def test_who_has_an_index_open_that_becomes_none_goes_on_with_another(tmp_path: 
 def test_an_index_that_somebody_keeps_for_himself_is_waited_for_and_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("objstore.indexfile._BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("objstore.index.database._BUSY_SECONDS", 0.1)
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
         write(workspace, "a.txt", b"first\n")
     index = tmp_path / ".cas" / "index.sqlite"
@@ -263,7 +263,7 @@ def test_a_state_that_never_was_comes_into_no_record(tmp_path: Path) -> None:
 def test_a_state_that_is_too_long_to_be_kept_in_memory_is_known_to_the_next_edit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("objstore.store._CACHE_BYTES", 4 * len(b"0\n") - 1)
+    monkeypatch.setattr("objstore.store.object_store._CACHE_BYTES", 4 * len(b"0\n") - 1)
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
         for version in range(3):
             write(workspace, "a.txt", b"%d\n" % version)
@@ -435,7 +435,7 @@ def test_a_value_that_can_not_be_is_a_fault_of_the_index_and_repaired(reviewed: 
 @pytest.fixture
 def looked_at(reviewed: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return that workspace, with what a status has kept of its files."""
-    monkeypatch.setattr("objstore.asrecorded._GRACE_NS", 0)
+    monkeypatch.setattr("objstore.worktree.dirty_files._GRACE_NS", 0)
     with Workspace.open(reviewed) as workspace:
         workspace.status()
     return reviewed

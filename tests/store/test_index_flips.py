@@ -14,8 +14,9 @@ from typing import Any, Final
 
 import pytest
 
-from objstore import Action, CallInfo, CasError, EditFilter, Status, Unit, Workspace, asrecorded, check_store
-from objstore.terms import Seq
+from objstore import Action, CallInfo, CasError, EditFilter, Status, Unit, Workspace, check_store
+from objstore.model.basic_types import Seq
+from objstore.worktree import dirty_files
 from tests.store.countdown import UnsyncedDisk
 from tests.store.golden import told
 from tests.store.scenes import Files, change, files, rejected, write
@@ -43,7 +44,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("kept.txt", "d/kept.txt", "goes.txt"):
         (root / name).write_bytes(name.encode() + b"\n")
     patch = pytest.MonkeyPatch()
-    patch.setattr(asrecorded, "_GRACE_NS", 0)  # so that what a status has seen is kept
+    patch.setattr(dirty_files, "_GRACE_NS", 0)  # so that what a status has seen is kept
     with Workspace.init(root, UnsyncedDisk()) as workspace:
         workspace.record_changes(AGENT)  # the first look
         for at in range(3):

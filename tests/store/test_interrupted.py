@@ -10,14 +10,16 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from objstore import CasError, Workspace, ahead, check_store, index, indexfile, store
+from objstore import CasError, Workspace, check_store
+from objstore.index import database, log_index
+from objstore.store import object_store, unindexed
 from tests.store.countdown import CountdownDisk
 from tests.store.scenes import write
 
 Act: TypeAlias = Callable[[Workspace], object]
 
-WRITING = frozenset({ahead.__file__, store.__file__})
-INDEXING = frozenset({index.__file__, indexfile.__file__})
+WRITING = frozenset({unindexed.__file__, object_store.__file__})
+INDEXING = frozenset({log_index.__file__, database.__file__})
 
 
 class Interruption:

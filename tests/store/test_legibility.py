@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from objstore import Workspace
-from objstore.disk import Disk
 from objstore.errors import BlobMissing
-from objstore.ids import BlobId, blob_id
-from objstore.journal import Journal
-from objstore.legibility import UnreadablePart, naming, unreadable_parts
-from objstore.records import Snapshot
-from objstore.trees import FOLDER, TreeEntry, encode_tree
+from objstore.fs.disk import Disk
+from objstore.history.snapshot_check import UnreadablePart, naming, unreadable_parts
+from objstore.model.ids import BlobId, blob_id
+from objstore.model.records import Snapshot
+from objstore.model.tree import FOLDER, TreeEntry, encode_tree
+from objstore.transaction.journal import Journal
 
 DEPTH = 64
 LOST = blob_id(b"lost")

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from objstore import blob_id, is_binary
-from objstore.ondisk import file_at, state_at
-from objstore.paths import Tree
-from objstore.unified import is_either_binary
+from objstore.fs.confined_path import Tree
+from objstore.fs.file_state import file_at, state_at
+from objstore.text.unified_diff import is_either_binary
 
 
 @pytest.mark.parametrize("at_hand", [True, False])

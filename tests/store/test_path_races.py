@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from objstore.errors import FileChanged, PathError
-from objstore.paths import look_at, real_path
+from objstore.fs.confined_path import look_at, real_path
 from tests.store.ground import PathSandbox
 
 

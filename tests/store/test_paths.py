@@ -25,10 +25,10 @@ from objstore.errors import (
     PathReserved,
     PermissionRefused,
 )
-from objstore.files import Files
-from objstore.names import STORE_NAME, is_store
-from objstore.paths import Tree, look_at, real_path
-from objstore.views import DirectoryEntry
+from objstore.fs.confined_path import Tree, look_at, real_path
+from objstore.fs.reserved_names import STORE_NAME, is_store
+from objstore.fs.tree_files import Files
+from objstore.model.views import DirectoryEntry
 from tests.store.ground import SECRET, PathSandbox, as_unprivileged_user
 
 # ---- inside

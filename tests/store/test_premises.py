@@ -27,9 +27,9 @@ from objstore import (
     check_store,
     repair_store,
 )
-from objstore.founding import creation_folder_name
-from objstore.journal import Journal
-from objstore.room import release_reserve
+from objstore.store.create import creation_folder_name
+from objstore.transaction.journal import Journal
+from objstore.transaction.space_reserve import release_reserve
 from tests.store.countdown import UnsyncedDisk
 from tests.store.scenes import write
 

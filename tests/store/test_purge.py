@@ -25,15 +25,15 @@ from objstore import (
     Workspace,
     blob_id,
     check_store,
-    purge,
-    replay,
 )
-from objstore.disk import Disk
-from objstore.ids import BlobId
-from objstore.journal import Journal
-from objstore.remains import SegmentScan
-from objstore.trees import names_of
-from objstore.writerlock import WriterLock
+from objstore.fs.disk import Disk
+from objstore.fs.writer_lock import WriterLock
+from objstore.history import document_loader
+from objstore.integrity.segment_scan import SegmentScan
+from objstore.model.ids import BlobId
+from objstore.model.tree import names_of
+from objstore.retention import purge
+from objstore.transaction.journal import Journal
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk
 from tests.store.scenes import write
 
@@ -114,8 +114,8 @@ def test_who_has_replayed_a_file_keeps_no_text_that_was_purged_meanwhile(
             other.purge(secrets)
 
         secrets = [blob_id(SECRET), blob_id(b"%d\n" % (last - 4))]
-        checked = replay._check  # noqa: SLF001 - between the replay and what is kept of it
-        patch.setattr(replay, "_check", purged_meanwhile)
+        checked = document_loader._check  # noqa: SLF001 - between the replay and what is kept of it
+        patch.setattr(document_loader, "_check", purged_meanwhile)
         workspace.blame("a.txt")
         assert workspace.edit(2).expired is not None
         assert not holds_secret(start)

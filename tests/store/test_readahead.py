@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from objstore.codec import encode_blob
-from objstore.disk import Disk
 from objstore.errors import StoreDamaged
-from objstore.frames import FrameKind
-from objstore.generations import Place
-from objstore.segments import Log, ReadAhead, create_log
+from objstore.fs.disk import Disk
+from objstore.log.blob_codec import encode_blob
+from objstore.log.frames import FrameKind
+from objstore.log.segment_files import Place
+from objstore.log.segments import Log, ReadAhead, create_log
 
 
 @pytest.fixture

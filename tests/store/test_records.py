@@ -10,14 +10,14 @@ import msgpack
 import pytest
 from hypothesis import given, strategies as st
 
-from objstore.canonical import decode, encode, unpack
 from objstore.errors import RecordInvalid
-from objstore.hunks import Hunk
-from objstore.ids import BlobId, RecordId
-from objstore.pastedits import ReplayEdit, replay_edit
-from objstore.recordcodec import decode_record, encode_record, written_by
-from objstore.records import Decision, Edit, Record, Void, WrittenFile
-from objstore.terms import Action, DocumentId, FileState, Operation, Seq, Status, Unit
+from objstore.model.basic_types import Action, DocumentId, FileState, Operation, Seq, Status, Unit
+from objstore.model.canonical_msgpack import decode, encode, unpack
+from objstore.model.ids import BlobId, RecordId
+from objstore.model.record_codec import decode_record, encode_record, written_by
+from objstore.model.records import Decision, Edit, Record, Void, WrittenFile
+from objstore.model.replay_records import ReplayEdit, replay_edit
+from objstore.text.hunks import Hunk
 from tests.store import strategies as draw
 
 STATE = FileState(blob=BlobId(b"\x11" * 32), mode=0o644)

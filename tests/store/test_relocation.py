@@ -14,18 +14,18 @@ from blake3 import blake3
 from hypothesis import given, settings, strategies as st
 
 from objstore import Action, Unit, Workspace, blob_id, check_store
-from objstore.disk import Disk
-from objstore.generations import Place
-from objstore.ids import HASH_SIZE, BlobId
-from objstore.journal import Journal
-from objstore.moves import FrameMoves
-from objstore.purge import plan_purge
-from objstore.ranges import Range
-from objstore.relocation import relocation_batches
-from objstore.retention import plan_expiry
-from objstore.segments import Log
-from objstore.settings import RetentionLimits
-from objstore.sweep import CompactionResult, plan_compaction, sweep
+from objstore.config.settings import RetentionLimits
+from objstore.fs.disk import Disk
+from objstore.index.relocate import relocation_batches
+from objstore.log.frame_moves import FrameMoves
+from objstore.log.segment_files import Place
+from objstore.log.segments import Log
+from objstore.model.ids import HASH_SIZE, BlobId
+from objstore.model.ranges import Range
+from objstore.retention.compaction import CompactionResult, plan_compaction, sweep
+from objstore.retention.expiry import plan_expiry
+from objstore.retention.purge import plan_purge
+from objstore.transaction.journal import Journal
 from tests.store.countdown import CountdownDisk, PowerCut, power_cut
 from tests.store.scenes import rejected, write
 from tests.store.tables import rebuilt_tables, records_of, tables

@@ -30,16 +30,16 @@ from objstore import (
     check_store,
     salvage_store,
 )
-from objstore.codec import MAX_DEPTH, Base, Encoding, encode_blob, parse_blob_header
-from objstore.disk import Disk, Pieces
-from objstore.frames import FrameKind
-from objstore.journal import Journal
-from objstore.likeness import PAIR
-from objstore.refcounts import recount
-from objstore.repack import RepackPlan, plan_repack, repack
-from objstore.settings import RetentionLimits
-from objstore.sweep import plan_compaction, sweep
-from objstore.trials import CompressionTrials
+from objstore.config.settings import RetentionLimits
+from objstore.fs.disk import Disk, Pieces
+from objstore.index.refcounts import recount
+from objstore.log.blob_codec import MAX_DEPTH, Base, Encoding, encode_blob, parse_blob_header
+from objstore.log.frames import FrameKind
+from objstore.packing.compression_trials import CompressionTrials
+from objstore.packing.delta_candidates import PAIR
+from objstore.packing.repack import RepackPlan, plan_repack, repack
+from objstore.retention.compaction import plan_compaction, sweep
+from objstore.transaction.journal import Journal
 from tests.store.countdown import CountdownDisk
 from tests.store.scenes import write
 from tests.store.tables import rebuilt_tables, records_of, tables

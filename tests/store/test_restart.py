@@ -12,12 +12,12 @@ from typing import Final
 import pytest
 
 from objstore import CallInfo, CasError, Origin, Workspace
-from objstore.canonical import Value, encode, unpack
-from objstore.due import RECOVERY_NOTE_NAME, decoded, encoded
-from objstore.ids import blob_id
-from objstore.premises import open_store_file
-from objstore.settled import DURABLE_HORIZON_NAME
-from objstore.transfer import import_bundle
+from objstore.fs.nofollow import open_store_file
+from objstore.model.canonical_msgpack import Value, encode, unpack
+from objstore.model.ids import blob_id
+from objstore.recovery.durable_horizon import DURABLE_HORIZON_NAME
+from objstore.recovery.recovery_note import RECOVERY_NOTE_NAME, decoded, encoded
+from objstore.transfer.import_export import import_bundle
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut, sampled_steps
 from tests.store.scenes import change, files, rejected, write
 from tests.store.test_crash import TICK, aged, ran_on
@@ -323,7 +323,7 @@ def test_what_a_call_was_to_make_comes_back_where_all_of_it_was_lost(root: Path)
 
 def recorded_at(workspace: Workspace, monkeypatch: pytest.MonkeyPatch, moment: int, path: str) -> None:
     """Create a file in a call whose record has that time, in microseconds."""
-    monkeypatch.setattr("objstore.changes.now", lambda: moment)
+    monkeypatch.setattr("objstore.review.edit_recorder.now", lambda: moment)
     write(workspace, path, b"new\n")
 
 
@@ -346,7 +346,7 @@ def test_what_was_recorded_ten_minutes_before_the_last_call_is_the_oldest_that_i
         recorded_at(later, monkeypatch, first, "outside")
         recorded_at(later, monkeypatch, first + 1, "inside")
         recorded_at(later, monkeypatch, first + 1 + TEN_MINUTES, "last")
-    monkeypatch.setattr("objstore.recovery.now", lambda: first + 1 + TEN_MINUTES)
+    monkeypatch.setattr("objstore.recovery.unfinished_steps.now", lambda: first + 1 + TEN_MINUTES)
     found, reported = started(root)
     assert (set(found), reported) == ({"inside", "last"}, ["outside"])
 
@@ -573,7 +573,7 @@ def test_a_store_that_came_without_files_makes_none(
     older = tmp_path / "older"
     (root / "f").write_bytes(b"version 1\n")
     shutil.copytree(root, older, ignore=lambda _, names: {".cas"} & set(names))
-    monkeypatch.setattr("objstore.changes.now", lambda: (time.time_ns() // 1000) + seconds * 1_000_000)
+    monkeypatch.setattr("objstore.review.edit_recorder.now", lambda: (time.time_ns() // 1000) + seconds * 1_000_000)
     with opened(root) as workspace:
         with workspace.call(INFO) as call:
             call.write("f", b"version 2\n")
@@ -667,7 +667,7 @@ def test_a_mark_that_can_not_be_opened_or_read_is_an_old_one(
         return (opening if path.endswith("applied") else open_store_file)(path, flags)
 
     with monkeypatch.context() as patched:
-        patched.setattr("objstore.mark.open_store_file", open_file)
+        patched.setattr("objstore.recovery.applied_marker.open_store_file", open_file)
         for text in (b"two\n", b"three\n"):
             with opened(root) as workspace:
                 write(workspace, "f", text)

@@ -25,8 +25,8 @@ from objstore import (
     blob_id,
     check_store,
 )
-from objstore.room import MAX_RESERVE_BYTES, RESERVE_NAME
-from objstore.settings import RetentionLimits
+from objstore.config.settings import RetentionLimits
+from objstore.transaction.space_reserve import MAX_RESERVE_BYTES, RESERVE_NAME
 from tests.store.countdown import CountdownDisk, PowerCut, TooFullDisk, broken_disk, full_disk, power_cut
 from tests.store.scenes import write
 from tests.store.tables import rebuilt_tables, tables
@@ -130,7 +130,7 @@ def fill(path: Path) -> None:
 def test_who_has_the_store_open_reads_on_when_its_disk_is_full(
     small: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
-    monkeypatch.setattr("objstore.store._IN_MEMORY_SECONDS", seconds)
+    monkeypatch.setattr("objstore.store.object_store._IN_MEMORY_SECONDS", seconds)
     root = small / "workspace"
     root.mkdir()
     with Workspace.init(root, CountdownDisk(None)) as workspace:

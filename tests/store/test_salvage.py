@@ -28,20 +28,20 @@ from objstore import (
     check_store,
     salvage_store,
 )
-from objstore.bundle import bundle_pieces
-from objstore.codec import BlobHeader, decode_blob, parse_blob_header
-from objstore.disk import Disk
-from objstore.founding import is_creation_folder
-from objstore.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, Frame, FrameKind, SegmentHeader, frame_key
-from objstore.generations import Place
-from objstore.ids import HASH_SIZE, record_id
-from objstore.journal import Journal
-from objstore.recordcodec import encode_record
-from objstore.remains import SegmentScan
-from objstore.salvage import Salvage, plan_salvage, rebuild
-from objstore.segments import Log
-from objstore.trees import TreeEntry, entry_at
-from objstore.values import replace
+from objstore.fastclass import replace
+from objstore.fs.disk import Disk
+from objstore.integrity.salvage import Salvage, plan_salvage, rebuild
+from objstore.integrity.segment_scan import SegmentScan
+from objstore.log.blob_codec import BlobHeader, decode_blob, parse_blob_header
+from objstore.log.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, Frame, FrameKind, SegmentHeader, frame_key
+from objstore.log.segment_files import Place
+from objstore.log.segments import Log
+from objstore.model.ids import HASH_SIZE, record_id
+from objstore.model.record_codec import encode_record
+from objstore.model.tree import TreeEntry, entry_at
+from objstore.store.create import is_creation_folder
+from objstore.transaction.journal import Journal
+from objstore.transfer.bundle import bundle_pieces
 from tests.store.countdown import CountdownDisk, PowerCut, UnsyncedDisk, full_disk
 from tests.store.losses import lose
 from tests.store.scans import scan
@@ -60,7 +60,7 @@ def victim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("victim") / "ws"
     root.mkdir()
     with pytest.MonkeyPatch.context() as patch, Workspace.init(root) as workspace:
-        patch.setattr("objstore.segments.ROTATE_AT", 3000)
+        patch.setattr("objstore.log.segments.ROTATE_AT", 3000)
         for i in range(12):
             write(workspace, "a.txt", TEXT.replace(b"line 7\n", b"line 7 is now %d\n" % i))
             write(workspace, f"dir/b{i % 3}.txt", os.urandom(40).hex().encode() + b"\n")
@@ -380,8 +380,8 @@ def test_a_chain_of_large_deltas_is_put_together_once(tmp_path: Path, monkeypatc
         made.append(header.base)
         return decode_blob(header, payload, base)
 
-    monkeypatch.setattr("objstore.remains.decode_blob", counted)
-    monkeypatch.setattr("objstore.remains._CACHE_BYTES", 4 * 4096)  # none of them is kept beside others
+    monkeypatch.setattr("objstore.integrity.segment_scan.decode_blob", counted)
+    monkeypatch.setattr("objstore.integrity.segment_scan._CACHE_BYTES", 4 * 4096)  # none of them is kept beside others
     with SegmentScan(str(tmp_path / "w" / ".cas" / "segments")) as remains:
         blobs = [remains.blob(name) for name in remains.blobs]
     assert len(made) == len(blobs)
@@ -532,7 +532,7 @@ def written(tmp_path: Path) -> Path:
     root = tmp_path / "ws"
     root.mkdir()
     with pytest.MonkeyPatch.context() as patch, Workspace.init(root, CountdownDisk(None)) as workspace:
-        patch.setattr("objstore.segments.ROTATE_AT", 5 * SECTOR)
+        patch.setattr("objstore.log.segments.ROTATE_AT", 5 * SECTOR)
         draw = random.Random(7)
         while len(list((root / ".cas" / "segments").iterdir())) < 3:
             write(workspace, f"f{draw.randrange(9)}", draw.randbytes(900))

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from objstore.disk import Disk
 from objstore.errors import (
     DiskFailed,
     DiskFull,
@@ -22,9 +21,10 @@ from objstore.errors import (
     StoreReplaced,
     Unacknowledged,
 )
-from objstore.frames import FORMAT_VERSION, SEGMENT_HEADER_SIZE, FrameKind, SegmentHeader, StoreId
-from objstore.generations import Place
-from objstore.segments import Group, Log, create_log
+from objstore.fs.disk import Disk
+from objstore.log.frames import FORMAT_VERSION, SEGMENT_HEADER_SIZE, FrameKind, SegmentHeader, StoreId
+from objstore.log.segment_files import Place
+from objstore.log.segments import Group, Log, create_log
 from tests.store import strategies as draw
 from tests.store.countdown import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
 from tests.store.overtaking import InterruptionPoint, interrupted_at, interruption_points
@@ -41,8 +41,8 @@ ROOT = Path(__file__).parents[2]
 READING = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-from objstore.disk import Disk
-from objstore.segments import Log
+from objstore.fs.disk import Disk
+from objstore.log.segments import Log
 log = Log(sys.argv[1], Disk())
 print(len(list(log.groups(log.first))))
 print(resource.getrlimit(resource.RLIMIT_NOFILE)[0] > 512)  # there is room for other files
@@ -94,7 +94,7 @@ def read(folder: Path) -> list[list[Payload]]:
 
 @pytest.fixture
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("objstore.segments.ROTATE_AT", 300)
+    monkeypatch.setattr("objstore.log.segments.ROTATE_AT", 300)
 
 
 # ---- whole
@@ -229,7 +229,7 @@ def test_a_name_that_is_listed_and_can_not_be_found_is_reported(folder: Path) ->
     with closing(Log(str(folder), Disk())) as log, pytest.MonkeyPatch.context() as patch:
         # As a network's file system lists what another machine has removed.
         names = [*(path.name for path in folder.iterdir()), segment(folder, 2).name]
-        patch.setattr("objstore.generations.os.listdir", lambda _: names)
+        patch.setattr("objstore.log.segment_files.os.listdir", lambda _: names)
         with pytest.raises(StoreDamaged, match="segment 2"):
             log.refresh(anew=True)
 
@@ -502,7 +502,7 @@ def test_a_damaged_header_is_reported(folder: Path) -> None:
 
 
 def test_a_log_of_a_newer_format_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("objstore.frames.FORMAT_VERSION", FORMAT_VERSION + 1)
+    monkeypatch.setattr("objstore.log.frames.FORMAT_VERSION", FORMAT_VERSION + 1)
     segment(folder).unlink()
     create_log(str(folder), Disk())
     monkeypatch.undo()
@@ -553,7 +553,7 @@ def test_a_reader_that_met_a_group_half_written_reads_on_into_the_next_segment(
     """Whether the group that was met is finished, or cut off and the next segment begun where it was."""
     groups = [[(FrameKind.RECORD, b"%d" % i * 120)] for i in range(6)]
     for full in (200, 300):
-        monkeypatch.setattr("objstore.segments.ROTATE_AT", full)
+        monkeypatch.setattr("objstore.log.segments.ROTATE_AT", full)
         for moment in interruption_points():
             folder = tmp_path / f"{full}-{moment.step}"
             folder.mkdir()
@@ -569,7 +569,7 @@ def test_a_reader_that_met_a_group_half_written_reads_on_into_the_next_segment(
 def test_what_comes_into_a_segment_before_the_next_begins_is_never_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("objstore.segments.ROTATE_AT", 300)
+    monkeypatch.setattr("objstore.log.segments.ROTATE_AT", 300)
     groups = [[(FrameKind.RECORD, b"%d" % i * 60)] for i in range(8)]
     for moment in interruption_points():
         folder = tmp_path / str(moment.step)
@@ -583,7 +583,7 @@ def test_what_comes_into_a_segment_before_the_next_begins_is_never_passed_over(
 def test_a_log_goes_on_in_the_next_segment_only_where_nothing_is_left_in_this_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("objstore.segments.ROTATE_AT", 300)
+    monkeypatch.setattr("objstore.log.segments.ROTATE_AT", 300)
     groups = [[(FrameKind.RECORD, b"%d" % i * 60)] for i in range(8)]
     for moment in interruption_points():
         folder = tmp_path / str(moment.step)

@@ -14,13 +14,13 @@ import zstandard
 from hypothesis import given, settings, strategies as st
 
 from objstore import CallInfo, RecordInvalid, Workspace
-from objstore.batch import Batch
-from objstore.codec import MAX_DEPTH, Base, Encoding, encode_blob, parse_blob_header
 from objstore.errors import BlobDamaged, BlobMissing, NotAWorkspace, StoreDamaged
-from objstore.frames import SEGMENT_HEADER_SIZE, FrameKind
-from objstore.ids import BlobId, blob_id
-from objstore.segments import Group, Log
-from objstore.store import Store, create_store
+from objstore.log.blob_codec import MAX_DEPTH, Base, Encoding, encode_blob, parse_blob_header
+from objstore.log.frames import SEGMENT_HEADER_SIZE, FrameKind
+from objstore.log.segments import Group, Log
+from objstore.model.ids import BlobId, blob_id
+from objstore.store.object_store import Store, create_store
+from objstore.store.write_batch import Batch
 from tests.store import strategies as draw
 from tests.store.countdown import CountdownDisk
 from tests.store.scenes import history, write

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from objstore.glance import changed_folders
-from objstore.ids import blob_id
-from objstore.looks import UNKNOWN, StatCache
-from objstore.paths import Tree
-from objstore.survey import ReadFile, ScanLimits, TreeWalk
+from objstore.fs.confined_path import Tree
+from objstore.model.ids import blob_id
+from objstore.worktree.changed_dirs import changed_folders
+from objstore.worktree.stat_cache import UNKNOWN, StatCache
+from objstore.worktree.walk import ReadFile, ScanLimits, TreeWalk
 from tests.store.ground import as_unprivileged_user
 
 LATER = 10**19

@@ -38,26 +38,32 @@ from objstore import (
     repair_store,
     salvage_store,
 )
-from objstore.batch import Batch, now
-from objstore.check import StorePart
-from objstore.codec import ID_AT, encode_blob, parse_blob_header
-from objstore.disk import Disk
+from objstore.config.settings import RetentionLimits
 from objstore.errors import CasError
-from objstore.frames import FRAME_HEADER_SIZE, MARKER, SEGMENT_HEADER_SIZE, Frame, FrameKind
-from objstore.generations import GENERATION, Place
-from objstore.index import Index
-from objstore.indexfile import SUMS, prepare, remove_index
-from objstore.journal import Journal
-from objstore.ranges import ranges_of
-from objstore.records import Expiry, Snapshot
-from objstore.refcounts import recount
-from objstore.remains import SegmentScan
-from objstore.rewriting import SegmentRewrite
-from objstore.segments import Log
-from objstore.settings import RetentionLimits
-from objstore.sweep import CompactionPlan, CompactionResult, plan_compaction, require_compaction_space, sweep
-from objstore.transfer import import_bundle
-from objstore.writerlock import WriterLock
+from objstore.fs.disk import Disk
+from objstore.fs.writer_lock import WriterLock
+from objstore.index.database import SUMS, prepare, remove_index
+from objstore.index.log_index import Index
+from objstore.index.refcounts import recount
+from objstore.integrity.fsck import StorePart
+from objstore.integrity.segment_scan import SegmentScan
+from objstore.log.blob_codec import ID_AT, encode_blob, parse_blob_header
+from objstore.log.frames import FRAME_HEADER_SIZE, MARKER, SEGMENT_HEADER_SIZE, Frame, FrameKind
+from objstore.log.segment_files import GENERATION, Place
+from objstore.log.segments import Log
+from objstore.model.ranges import ranges_of
+from objstore.model.records import Expiry, Snapshot
+from objstore.retention.compaction import (
+    CompactionPlan,
+    CompactionResult,
+    plan_compaction,
+    require_compaction_space,
+    sweep,
+)
+from objstore.retention.segment_rewrite import SegmentRewrite
+from objstore.store.write_batch import Batch, now
+from objstore.transaction.journal import Journal
+from objstore.transfer.import_export import import_bundle
 from tests.store.countdown import CountdownDisk, PowerCut, TooFullDisk, broken_disk, full_disk, power_cut, sampled_steps
 from tests.store.overtaking import interrupted_at, interruption_points
 from tests.store.scenes import write
@@ -205,7 +211,7 @@ def test_what_an_earlier_sweep_left_goes_without_the_lock_too(root: Path) -> Non
 
 
 def test_who_goes_on_for_long_gives_the_room_of_old_files_back(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("objstore.generations._HELD_SECONDS", 0)
+    monkeypatch.setattr("objstore.log.segment_files._HELD_SECONDS", 0)
     with Workspace.open(root, CountdownDisk(None)) as idle:
         swept(root)
         assert len(held_open(root)) == 1  # what is being read in it can still be read
@@ -230,7 +236,7 @@ def frames_of(log: Log) -> Iterator[int]:
 def test_who_reads_a_file_of_the_log_comes_to_its_end_though_it_was_superseded_long_ago(
     root: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Log], Iterator[int]]
 ) -> None:
-    monkeypatch.setattr("objstore.generations._HELD_SECONDS", 0)
+    monkeypatch.setattr("objstore.log.segment_files._HELD_SECONDS", 0)
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         for seed in (1, 2):  # more than is read at once
             write(workspace, "large", random.Random(seed).randbytes(1_500_000))
@@ -1078,7 +1084,7 @@ def test_a_check_that_a_whole_sweep_overtakes_finds_nothing_wrong(root: Path, mo
             super().__init__(path, log)
             sweeps.append(swept(root, all_segments=True).is_done)
 
-    monkeypatch.setattr("objstore.check.Index", Overtaken)
+    monkeypatch.setattr("objstore.integrity.fsck.Index", Overtaken)
     report = check_store(str(root))
     assert (report.faults, report.notes) == ((), ())
     assert sweeps == [True]
@@ -1236,7 +1242,7 @@ def several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root = tmp_path / "several"
     root.mkdir()
     with monkeypatch.context() as patch:
-        patch.setattr("objstore.segments.ROTATE_AT", 4000)
+        patch.setattr("objstore.log.segments.ROTATE_AT", 4000)
         with Workspace.init(root, CountdownDisk(None)) as workspace:
             for version in range(EDITS):
                 write(workspace, "a.txt", text(version))

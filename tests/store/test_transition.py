@@ -9,7 +9,6 @@ from typing import Final, TypeAlias
 
 import pytest
 
-from objstore.disk import Disk, Pieces
 from objstore.errors import (
     CallAborted,
     CasError,
@@ -24,12 +23,13 @@ from objstore.errors import (
     PermissionRefused,
     Unacknowledged,
 )
-from objstore.facts import read_signature_fields
-from objstore.ids import BlobId, blob_id
-from objstore.ondisk import disk_state
-from objstore.paths import Tree
-from objstore.terms import FileState
-from objstore.transition import FileStep, Transition
+from objstore.file_changes.apply import FileStep, Transition
+from objstore.fs.confined_path import Tree
+from objstore.fs.disk import Disk, Pieces
+from objstore.fs.file_state import disk_state
+from objstore.fs.stat_signature import read_signature_fields
+from objstore.model.basic_types import FileState
+from objstore.model.ids import BlobId, blob_id
 from tests.store.countdown import CountdownDisk, broken_disk
 from tests.store.ground import as_unprivileged_user
 from tests.store.scenes import Files, files

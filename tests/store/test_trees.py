@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from objstore.errors import TreeInvalid
-from objstore.ids import BlobId, blob_id
-from objstore.trees import (
+from objstore.model.ids import BlobId, blob_id
+from objstore.model.tree import (
     FOLDER,
     LINK,
     ExcludedEntry,

@@ -31,10 +31,10 @@ from objstore import (
     Status,
     Unit,
     Workspace,
-    segments,
 )
-from objstore.disk import Disk
-from objstore.settings import RetentionLimits
+from objstore.config.settings import RetentionLimits
+from objstore.fs.disk import Disk
+from objstore.log import segments
 from tests.store.scenes import files
 
 NAMES: Final = ("a.txt", "b.txt", "folder/c.txt", "folder/d.txt")

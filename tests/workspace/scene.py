@@ -27,7 +27,7 @@ from objstore import (
     Unit,
     Workspace,
 )
-from objstore.disk import Disk
+from objstore.fs.disk import Disk
 from tests.store.countdown import UnsyncedDisk
 
 __all__ = ["TEN", "FileObservation", "Scene", "deletes", "lines", "moves", "observe_tree", "words", "writes"]

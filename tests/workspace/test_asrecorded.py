@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from objstore import Action, Workspace
-from objstore.asrecorded import changed_tips
+from objstore.worktree.dirty_files import changed_tips
 from tests.workspace.scene import Scene
 
 FOLDERS: Final = ("", "a", "a/b", "a/bc", "d e", "deep/er/est", *(f"more{number}" for number in range(40)))

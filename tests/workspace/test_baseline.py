@@ -21,10 +21,10 @@ from objstore import (
     blob_id,
     check_store,
 )
-from objstore.batch import now as time_now
-from objstore.journal import Journal
-from objstore.records import Expiry, Snapshot
-from objstore.trees import TreeEntry, entry_at
+from objstore.model.records import Expiry, Snapshot
+from objstore.model.tree import TreeEntry, entry_at
+from objstore.store.write_batch import now as time_now
+from objstore.transaction.journal import Journal
 from tests.store.countdown import UnsyncedDisk
 from tests.store.losses import damage, lose
 from tests.workspace.scene import Scene, deletes, writes

@@ -13,12 +13,12 @@ from typing import Final, NamedTuple
 import pytest
 
 from objstore import MAX_BLOB, CallInfo, Origin, Workspace, blob_id, check_store
-from objstore.beforehand import prestore_blob, prestore_large_files
-from objstore.disk import Disk
-from objstore.journal import Journal
-from objstore.repack import repack
-from objstore.sources import MemorySource
-from objstore.sweep import plan_compaction, sweep
+from objstore.fs.content_source import MemorySource
+from objstore.fs.disk import Disk
+from objstore.packing.repack import repack
+from objstore.retention.compaction import plan_compaction, sweep
+from objstore.transaction.journal import Journal
+from objstore.transaction.prestore import prestore_blob, prestore_large_files
 
 NOISE: Final = os.urandom(6 << 20)
 LARGE: Final = NOISE + bytes(MAX_BLOB - len(NOISE)) + b"the end\n"

@@ -33,7 +33,7 @@ from objstore import (
     blob_id,
     hunks_from_spans,
 )
-from objstore.journal import Journal
+from objstore.transaction.journal import Journal
 from tests.store.countdown import UnsyncedDisk
 from tests.workspace.scene import TEN, Scene, deletes, moves, writes
 

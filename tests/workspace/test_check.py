@@ -28,20 +28,20 @@ from objstore import (
     blob_id,
     check_store,
     repair_store,
-    replay,
 )
-from objstore.batch import Batch
-from objstore.check import StorePart
-from objstore.codec import encode_blob
-from objstore.disk import Disk
-from objstore.frames import FRAME_HEADER_SIZE, FrameKind
-from objstore.ids import record_id
-from objstore.journal import Journal
-from objstore.mark import MARK_SIZE
-from objstore.remains import SegmentScan
-from objstore.segments import Log
-from objstore.terms import DocumentId
-from objstore.trees import TreeEntry, entry_at
+from objstore.fs.disk import Disk
+from objstore.history import document_loader
+from objstore.integrity.fsck import StorePart
+from objstore.integrity.segment_scan import SegmentScan
+from objstore.log.blob_codec import encode_blob
+from objstore.log.frames import FRAME_HEADER_SIZE, FrameKind
+from objstore.log.segments import Log
+from objstore.model.basic_types import DocumentId
+from objstore.model.ids import record_id
+from objstore.model.tree import TreeEntry, entry_at
+from objstore.recovery.applied_marker import MARK_SIZE
+from objstore.store.write_batch import Batch
+from objstore.transaction.journal import Journal
 from tests.store.losses import damage, lose
 from tests.store.scenes import TEXT, change, history, rejected, write
 
@@ -54,7 +54,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("sound") / "ws"
     root.mkdir()
     with pytest.MonkeyPatch.context() as patch, Workspace.init(root) as workspace:
-        patch.setattr("objstore.segments.ROTATE_AT", 2000)
+        patch.setattr("objstore.log.segments.ROTATE_AT", 2000)
         for i in range(8):
             write(workspace, "a.txt", TEXT.replace(b"line 7\n", b"line 7 is now %d\n" % i))
         change(workspace, ("b.txt", b"b\n"), ("dir/c", b"c\n"))
@@ -443,12 +443,12 @@ def test_statuses_survive_a_repair(root: Path) -> None:
 
 def test_a_kept_weave_that_is_not_what_the_journal_makes_is_found_and_made_anew(root: Path) -> None:
     with closing(Journal(str(root), Disk())) as journal, journal.reading():
-        loaded = replay.load_document(journal, DocumentId(1))
+        loaded = document_loader.load_document(journal, DocumentId(1))
         edits = journal.store.index.edits(paths=[b"a.txt"])
         last = journal.store.index.decision_id(1)
         loaded.set_statuses({Unit(Seq(2), 1): Status.ACCEPTED})
-        position = replay._Position(edits[-1].seq, edits[-1].id, 1, last)  # noqa: SLF001 - a wrong one has to be forged
-        replay._keep(journal, loaded, position)  # noqa: SLF001 - as above
+        position = document_loader._Position(edits[-1].seq, edits[-1].id, 1, last)  # noqa: SLF001 - a wrong one has to be forged
+        document_loader._keep(journal, loaded, position)  # noqa: SLF001 - as above
     assert parts(root, quick=True) == set()
     report = check_store(str(root))
     assert {fault.part for fault in report.faults} == {StorePart.WEAVES}

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from objstore import Call, CallInfo, Status, StoreLocked, Workspace, blob_id
-from objstore.journal import Journal
-from objstore.writerlock import WriterLock
+from objstore.fs.writer_lock import WriterLock
+from objstore.transaction.journal import Journal
 from tests.store.countdown import UnsyncedDisk
 from tests.workspace.scene import Scene
 

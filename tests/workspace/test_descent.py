@@ -3,7 +3,7 @@
 import pytest
 
 from objstore import CallInfo, Hunk, Operation, RebaseConflict, Rebased
-from objstore.diff import diff_lines
+from objstore.text.diff import diff_lines
 from tests.workspace.scene import Scene, lines, words
 from tests.workspace.test_expired import expire
 

@@ -29,7 +29,7 @@ from objstore import (
     blob_id,
     check_store,
 )
-from objstore.check import StorePart
+from objstore.integrity.fsck import StorePart
 from tests.store.countdown import CountdownDisk, PowerCut
 from tests.store.losses import damage, lose
 from tests.workspace.scene import TEN, Scene, lines, writes

@@ -29,7 +29,7 @@ from objstore import (
     Workspace,
     blob_id,
 )
-from objstore.disk import Disk
+from objstore.fs.disk import Disk
 from tests.cli.desk import cas_unprivileged
 from tests.workspace.scene import Scene, writes
 

@@ -11,7 +11,7 @@ from unicodedata import normalize
 import pytest
 
 from objstore import Action, CallInfo, FileExists, PathOutside, PathReserved
-from objstore.paths import Tree
+from objstore.fs.confined_path import Tree
 from tests.workspace.scene import Scene, lines
 
 
@@ -33,7 +33,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
         finally:
             os.close(fd)
 
-    monkeypatch.setattr("objstore.names._is_found", is_found)
+    monkeypatch.setattr("objstore.fs.reserved_names._is_found", is_found)
     scene = Scene(tmp_path / "ws")
     yield scene
     scene.close()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from objstore import CallAborted, CallInfo, NamesShared, PathReserved
-from objstore.names import linked_in_store
+from objstore.fs.reserved_names import linked_in_store
 from tests.store.countdown import UnsyncedDisk
 from tests.workspace.scene import Scene, deletes, writes
 
@@ -153,7 +153,7 @@ def test_the_store_is_listed_once_for_all_linked_files_of_a_decision(
         listings.append(root)
         return linked_in_store(root)
 
-    monkeypatch.setattr("objstore.paths.linked_in_store", listed)
+    monkeypatch.setattr("objstore.fs.confined_path.linked_in_store", listed)
     scene.call(*(writes(name, b"new\n") for name in names))
     assert len(listings) == 2  # when the call looks, and before it changes anything
     scene.reject(*range(len(names) + 1, 2 * len(names) + 1))

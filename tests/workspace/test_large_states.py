@@ -34,16 +34,16 @@ from objstore import (
     is_binary,
     salvage_store,
 )
-from objstore.check import StorePart
-from objstore.chunking import CHUNK
-from objstore.disk import Disk, Pieces
-from objstore.journal import Journal
-from objstore.ranges import Range
-from objstore.retention import expire, plan_expiry
-from objstore.settings import RetentionLimits
-from objstore.standins import PREFIX, placeholder
-from objstore.sweep import plan_compaction, sweep
-from objstore.values import replace
+from objstore.config.settings import RetentionLimits
+from objstore.fastclass import replace
+from objstore.fs.disk import Disk, Pieces
+from objstore.integrity.fsck import StorePart
+from objstore.log.chunking import CHUNK
+from objstore.model.large_file_placeholder import PREFIX, placeholder
+from objstore.model.ranges import Range
+from objstore.retention.compaction import plan_compaction, sweep
+from objstore.retention.expiry import expire, plan_expiry
+from objstore.transaction.journal import Journal
 from tests.cli.desk import environment
 from tests.store.countdown import CountdownDisk, PowerCut, full_disk, power_cut
 from tests.store.losses import damage, lose
@@ -186,7 +186,7 @@ def test_what_nothing_holds_goes_with_its_chunks_and_what_is_shared_stays(scene:
 
 def gone_but_for_its_list(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a large file go, the list of whose chunks lies in a segment of which most is in use."""
-    monkeypatch.setattr("objstore.segments.ROTATE_AT", 4 * MEGABYTE)
+    monkeypatch.setattr("objstore.log.segments.ROTATE_AT", 4 * MEGABYTE)
     edit(scene, "f", LARGE)
     edit(scene, "in use", LARGE[: len(NOISE)][::-1])
     with scene.workspace.call(CallInfo(tool="t", conversation="c")) as call:

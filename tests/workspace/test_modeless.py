@@ -11,8 +11,8 @@ from typing import Final
 import pytest
 
 from objstore import Action, CallAborted, CallInfo, Origin
-from objstore.disk import Disk, Pieces
 from objstore.errors import PermissionRefused
+from objstore.fs.disk import Disk, Pieces
 from tests.store.countdown import UnsyncedDisk
 from tests.workspace.scene import Scene, lines
 

@@ -10,9 +10,9 @@ from typing import Final
 import pytest
 
 from objstore import AgentCall, Origin, Workspace
-from objstore.disk import Pieces
-from objstore.journal import Journal
-from objstore.opencalls import OpenCalls
+from objstore.fs.disk import Pieces
+from objstore.review.attribution import OpenCalls
+from objstore.transaction.journal import Journal
 from tests.store.countdown import UnsyncedDisk
 from tests.store.scenes import write
 

@@ -30,7 +30,7 @@ from objstore import (
     blob_id,
     split_lines,
 )
-from objstore.disk import Disk
+from objstore.fs.disk import Disk
 from tests.workspace.observed import ObservedDisk
 from tests.workspace.scene import Scene, deletes, moves, observe_tree, writes
 
@@ -597,7 +597,7 @@ def test_status_says_how_much_there_is(scene: Scene) -> None:
 
 
 def test_every_segment_counts(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("objstore.segments.ROTATE_AT", 1000)
+    monkeypatch.setattr("objstore.log.segments.ROTATE_AT", 1000)
     everything_that_changes_files(scene)
     segments = observe_tree(scene.root, store=True)
     assert len(segments) > 2

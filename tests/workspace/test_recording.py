@@ -28,12 +28,12 @@ from objstore import (
     blob_id,
     check_store,
 )
-from objstore.differences import record_differences
-from objstore.disk import Disk
-from objstore.journal import Journal
-from objstore.looking import WorktreeScan, discard_content
-from objstore.recording import record_changes
-from objstore.writerlock import WriterLock
+from objstore.fs.disk import Disk
+from objstore.fs.writer_lock import WriterLock
+from objstore.tracking.detect import record_differences
+from objstore.tracking.record import record_changes
+from objstore.transaction.journal import Journal
+from objstore.worktree.scan import WorktreeScan, discard_content
 from tests.mounts import can_mount, small_disk
 from tests.workspace.scene import TEN, Scene
 

@@ -22,8 +22,8 @@ from objstore import (
     blob_id,
     check_store,
 )
-from objstore.journal import Journal
-from objstore.salvage import salvage_store
+from objstore.integrity.salvage import salvage_store
+from objstore.transaction.journal import Journal
 from tests.store.countdown import CountdownDisk
 from tests.store.scenes import write
 

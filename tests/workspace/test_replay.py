@@ -29,21 +29,22 @@ from objstore import (
     blob_id,
     check_store,
 )
-from objstore.changes import Change, Recorder, Version
-from objstore.codec import Base, encode_blob
-from objstore.disk import Disk
-from objstore.document import Document
-from objstore.frames import FrameKind
-from objstore.journal import Journal
-from objstore.pastedits import ReplayEdit
-from objstore.replay import load_document
-from objstore.terms import DocumentId
+from objstore.fs.disk import Disk
+from objstore.history.document_loader import load_document
+from objstore.log.blob_codec import Base, encode_blob
+from objstore.log.frames import FrameKind
+from objstore.model.basic_types import DocumentId
+from objstore.model.replay_records import ReplayEdit
+from objstore.review.edit_recorder import Change, Recorder, Version
+from objstore.transaction.journal import Journal
+from objstore.weave.document import Document
 from tests.workspace.scene import TEN, Scene
 
 DECIDING: Final = """
 import gc, sys
-from objstore import Action, Unit, Workspace, replay
-replay._MOST_OLD = 50_000
+from objstore import Action, Unit, Workspace
+from objstore.history import document_loader
+document_loader._MOST_OLD = 50_000
 with Workspace.open(sys.argv[1]) as workspace:
     for _ in range(60):
         workspace.decide(Action.REJECT, [Unit(40, 1)])

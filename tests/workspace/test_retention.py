@@ -8,11 +8,12 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from objstore import Action, CallInfo, RetentionLimits, Status, Workspace, retention
-from objstore.batch import Batch
-from objstore.disk import Disk
-from objstore.journal import Journal
-from objstore.retention import format_age, format_size
+from objstore import Action, CallInfo, RetentionLimits, Status, Workspace
+from objstore.fs.disk import Disk
+from objstore.retention import expiry
+from objstore.retention.expiry import format_age, format_size
+from objstore.store.write_batch import Batch
+from objstore.transaction.journal import Journal
 from tests.store.countdown import UnsyncedDisk
 from tests.workspace.scene import TEN, Scene
 
@@ -119,10 +120,10 @@ def test_a_plan_that_was_overtaken_is_not_carried_out(scene: Scene) -> None:
     scene.accept(1, 2)
     journal = Journal(str(scene.root), Disk())
     with journal.reading():
-        plan = retention.plan_expiry(journal, EVERYTHING, moment=later(1))
+        plan = expiry.plan_expiry(journal, EVERYTHING, moment=later(1))
     assert [expiry_batch.edit_count for expiry_batch in plan.batches] == [2]
     scene.reset(1)
-    assert retention.expire(journal, plan, who="") == 0
+    assert expiry.expire(journal, plan, who="") == 0
     journal.close()
     assert expired(scene) == []
     assert scene.statuses()[1] is Status.PENDING
@@ -134,9 +135,9 @@ def test_edits_in_a_conversation_that_went_on_stay(scene: Scene, name: str) -> N
     scene.accept(1)
     journal = Journal(str(scene.root), Disk())
     with journal.reading():
-        plan = retention.plan_expiry(journal, EVERYTHING, moment=later(1))
+        plan = expiry.plan_expiry(journal, EVERYTHING, moment=later(1))
     scene.write(name, b"2\n")
-    assert retention.expire(journal, plan, who="") == 0
+    assert expiry.expire(journal, plan, who="") == 0
     journal.close()
     assert expired(scene) == []
 
@@ -163,9 +164,9 @@ def test_what_is_recorded_in_the_last_moment_keeps_its_conversation(scene: Scene
     scene.accept(1)
     with closing(OvertakenJournal(str(scene.root), UnsyncedDisk())) as journal:
         with journal.reading():
-            plan = retention.plan_expiry(journal, EVERYTHING, moment=later(1))
+            plan = expiry.plan_expiry(journal, EVERYTHING, moment=later(1))
         assert plan.edit_count == 1
-        assert retention.expire(journal, plan, who="") == 0
+        assert expiry.expire(journal, plan, who="") == 0
     assert expired(scene) == []
 
 
@@ -228,7 +229,7 @@ def test_a_decision_touches_all_that_it_names_and_flips_what_comes_or_goes(scene
     scene.decide(Action.ACCEPT, 1, 2, 3)
     scene.reject(2, 3)
     with closing(Journal(str(scene.root), Disk())) as journal, journal.reading():
-        found = [(touch.edits, touch.flipped) for touch in retention.dated_decisions(journal.store)]
+        found = [(touch.edits, touch.flipped) for touch in expiry.dated_decisions(journal.store)]
     assert found == [
         ([1], []),
         ([1, 2], [1, 2]),

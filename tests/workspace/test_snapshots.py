@@ -37,14 +37,14 @@ from objstore import (
     Workspace,
     check_store,
 )
-from objstore.disk import Disk
-from objstore.journal import Journal
-from objstore.looks import StatCache
-from objstore.meanwhile import Meanwhile
-from objstore.paths import Tree
-from objstore.records import Snapshot
-from objstore.snapshot_restore import carry_out
-from objstore.trees import TreeEntry, encode_tree
+from objstore.fs.confined_path import Tree
+from objstore.fs.disk import Disk
+from objstore.model.records import Snapshot
+from objstore.model.tree import TreeEntry, encode_tree
+from objstore.tracking.snapshot_restore import carry_out
+from objstore.transaction.journal import Journal
+from objstore.worktree.concurrent_writes import Meanwhile
+from objstore.worktree.stat_cache import StatCache
 from tests.store.countdown import CountdownDisk, PowerCut, UnsyncedDisk, broken_disk
 from tests.workspace.scene import TEN, Scene, deletes, moves, writes
 

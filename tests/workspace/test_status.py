@@ -13,10 +13,10 @@ from typing import Final
 import pytest
 
 from objstore import CallInfo, Workspace
-from objstore.disk import Disk
-from objstore.inspection import stats
-from objstore.journal import Journal
-from objstore.writerlock import WriterLock
+from objstore.fs.disk import Disk
+from objstore.fs.writer_lock import WriterLock
+from objstore.integrity.inspection import stats
+from objstore.transaction.journal import Journal
 from tests.workspace.scene import TEN, Scene
 
 OVER_THE_LIMIT = (256 << 30) + 1
@@ -26,7 +26,7 @@ SOURCE: Final = str(Path(__file__).parents[2])
 STOPPED: Final = """
 import os, signal, sys
 from objstore import CallInfo, Workspace
-from objstore.disk import Disk
+from objstore.fs.disk import Disk
 class Stopping(Disk):
     def exchange(self, *words):
         os.kill(os.getpid(), signal.SIGSTOP)

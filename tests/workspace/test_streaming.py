@@ -93,7 +93,7 @@ def measured(program: str, *words: str, folder: Path, output: int | None = subpr
 
 def command(*words: str, folder: Path, output: int | None = subprocess.PIPE) -> tuple[bytes, int]:
     # Not by its entry, which ends the process before anything else could be told.
-    program = MEASURED + f"sys.argv[1:] = {list(words)!r}\nfrom cli.main import main\nsys.exit(main())"
+    program = MEASURED + f"sys.argv[1:] = {list(words)!r}\nfrom cli.shell.main import main\nsys.exit(main())"
     return measured(program, folder=folder, output=output)
 
 

@@ -26,11 +26,11 @@ from objstore import (
     Workspace,
     blob_id,
 )
-from objstore.batch import now as time_now
-from objstore.disk import Disk
-from objstore.journal import Journal
-from objstore.moments import date_of, moment_of
-from objstore.records import Decision, Edit, Expiry, Snapshot
+from objstore.dates import date_of, moment_of
+from objstore.fs.disk import Disk
+from objstore.model.records import Decision, Edit, Expiry, Snapshot
+from objstore.store.write_batch import now as time_now
+from objstore.transaction.journal import Journal
 from tests.workspace.scene import Scene
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

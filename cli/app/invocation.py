@@ -1,0 +1,258 @@
+"""What a person asks of every command alike: where, in which colours, in which shape."""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from cli.screen.terminal import Screen, screen_for
+from objstore import value
+
+if TYPE_CHECKING:
+    from objstore import Workspace
+
+__all__ = [
+    "Command",
+    "CommandGroup",
+    "Invocation",
+    "Number",
+    "absolute",
+    "command",
+    "command_group",
+    "global_options",
+    "json_option",
+    "recorded_text",
+    "reviewer",
+]
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+META: Final = "cli.app.invocation"
+
+NARROWING: Final = frozenset({"ID", "NAME", "PATH", "TIME"})
+"""What options take that say which edits are meant, or whose: nothing can't be what is meant."""
+
+
+@value
+class Invocation:
+    """The options that every command takes, before its name or after it."""
+
+    place: str = ""  # where -C said to go, as seen from where the person is; the process stands there by now
+    color: str = "auto"  # auto, always, never
+    debug: bool = False
+
+    @classmethod
+    def of(cls, context: click.Context) -> "Invocation":
+        """Return what was asked for in `context` and the contexts around it."""
+        given: Mapping[str, object] = context.meta.get(META, {})
+        color, place = given.get("color", "auto"), given.get("place", "")
+        return cls(
+            place=place if isinstance(place, str) else "",
+            color=color if isinstance(color, str) else "auto",
+            debug=bool(given.get("debug", False)),
+        )
+
+    @classmethod
+    def current(cls) -> "Invocation":
+        """Return what was asked for in the command that is running."""
+        return cls.of(click.get_current_context())
+
+    def screen(self) -> Screen:
+        """Return how to write to standard output."""
+        return screen_for(self.color)
+
+    def workspace(self) -> "Workspace":
+        """Open the workspace at or above `-C DIR`, else CAS_WORKSPACE, else the current folder.
+
+        Raises NotAWorkspace.
+        """
+        from objstore import Workspace
+
+        return Workspace.find(self.start())
+
+    def is_set_by_environment(self) -> bool:
+        """Return whether a variable of the environment says where the workspace is."""
+        return not self.place and bool(os.environ.get("CAS_WORKSPACE"))
+
+    @property
+    def program(self) -> str:
+        """Return how a command that a person is told to type begins, to be about this workspace, as this one is."""
+        from cli.screen.quoting import typed
+
+        return f"cas -C {typed(self.place)}" if self.place else "cas"
+
+    def start(self) -> str:
+        """Return the folder at or above which the workspace is meant.
+
+        Raises ClickException where the current folder is gone, NotAWorkspace where the variable names no folder: it may
+        be mistyped, and above it another workspace.
+        """
+        # Absolute, so that the sentence about a missing workspace says where it looked.
+        start = absolute(os.environ["CAS_WORKSPACE"] if self.is_set_by_environment() else os.curdir)
+        if self.is_set_by_environment() and not os.path.isdir(start):  # noqa: PTH112 -- as in `absolute`
+            from objstore import NotAWorkspace
+
+            raise NotAWorkspace(start, is_folder=False)
+        return start
+
+
+def absolute(path: str) -> str:
+    """Return the absolute path of what is named from the current folder. Raises ClickException where that is gone."""
+    try:
+        return os.path.abspath(path)  # noqa: PTH100 -- pathlib costs 4 ms of start-up
+    except FileNotFoundError:
+        raise click.ClickException("The current folder is gone. Change to another one, or say -C DIR.") from None
+
+
+def global_options() -> list[click.Parameter]:
+    """Return the options that every command takes."""
+    return [
+        click.Option(
+            ["-C", "place"],
+            metavar="DIR",
+            type=click.Path(exists=True, file_okay=False),
+            multiple=True,  # so that a second one is met with
+            is_eager=True,
+            callback=_enter,
+            expose_value=False,
+            help="Work as if started in DIR.",
+        ),
+        click.Option(
+            ["--color"],
+            type=click.Choice(["auto", "always", "never"]),
+            callback=_remember,
+            expose_value=False,
+            help="Colour: on a terminal (auto), always or never.  [NO_COLOR is heard]",
+        ),
+        click.Option(
+            ["--debug"],
+            is_flag=True,
+            callback=_remember,
+            expose_value=False,
+            help="Show where an error came from.",
+        ),
+    ]
+
+
+def _enter(context: click.Context, option: click.Parameter, places: tuple[str, ...]) -> None:
+    if len(places) > 1:
+        raise _second_value(context, option, len(places))
+    for place in places:
+        # Later options and arguments name files from there.
+        os.chdir(place)
+        given = context.meta.setdefault(META, {})
+        given["place"] = os.path.join(given.get("place", ""), place)  # noqa: PTH118 -- as in `absolute`
+
+
+def _remember(context: click.Context, option: click.Parameter, value: object) -> None:
+    # The option may stand before the command and after it; the one nearer to the end wins.
+    if value and option.name is not None:
+        context.meta.setdefault(META, {})[option.name] = value
+
+
+def _second_value(context: click.Context, option: click.Parameter, times: int) -> click.UsageError:
+    return click.UsageError(f"{option.get_error_hint(context)} takes one value, and is given {times}.", context)
+
+
+def recorded_text(context: click.Context, option: click.Parameter, said: str) -> str:
+    """Return what a person says that becomes part of a record. Raises click.BadParameter for what none can hold."""
+    try:
+        said.encode()
+    except UnicodeEncodeError:
+        raise click.BadParameter(f"{said!r} is not UTF-8.", context, option) from None
+    if said:
+        from objstore import MAX_TEXT
+
+        if len(said) > MAX_TEXT:
+            told = f"It has {len(said)} characters, and a record takes {MAX_TEXT}."
+            raise click.BadParameter(told, context, option)
+    return said
+
+
+class Number(click.IntRange):
+    """A whole number within bounds."""
+
+    name = "number"  # what it is called in help, and where something else stands
+
+
+class Command(click.Command):
+    """A command of `cas`: takes the options that every command takes."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:  # noqa: ANN401 -- click's signature, passed on
+        super().__init__(*arguments, **settings)
+        self.params.extend(global_options())
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take what is given, but for an option's second value, which would count alone, and for an empty name.
+
+        Such is that of a shell's variable that nobody has set. It would count as not given, or as the folder where one
+        is. The command would be about less than was meant, or about more.
+        """
+        typed = list(args)
+        rest = super().parse_args(ctx, args)
+        if ctx.resilient_parsing:
+            return rest
+        for param, times in Counter(self.make_parser(ctx).parse_args(typed)[2]).items():
+            is_single = isinstance(param, click.Option) and not param.is_flag and not param.multiple
+            if is_single and param.expose_value and times > 1:
+                raise _second_value(ctx, param, times)
+        for param in self.params:
+            given = ctx.params.get(param.name or "")
+            if (
+                (given == "" or (isinstance(given, tuple) and "" in given))
+                and (isinstance(param, click.Argument) or param.metavar in NARROWING)
+                and ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
+            ):
+                raise click.BadParameter("it is empty.", ctx, param)
+        return rest
+
+
+def command(name: str, cls: type[Command] = Command) -> Callable[[Callable[..., None]], Command]:
+    """Return a decorator that makes a function the command `name`."""
+    return click.command(name, cls=cls)
+
+
+class CommandGroup(click.Group):
+    """A command of `cas` that has commands of its own: takes the options that every command takes, as they do."""
+
+    command_class = Command
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:  # noqa: ANN401 -- click's signature, passed on
+        super().__init__(*arguments, **settings)
+        self.params.extend(global_options())
+
+
+def command_group(name: str, *, otherwise: str) -> Callable[[Callable[..., None]], CommandGroup]:
+    """Return a decorator that makes a function the command `name`, of which `otherwise` is what is meant alone."""
+
+    class Group(CommandGroup):
+        def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+            # Its options need not its name either: `cas config --json`.
+            only_options = not args or args[0].startswith("-")
+            if only_options and not ctx.resilient_parsing and not set(args) & {*self.commands, *ctx.help_option_names}:
+                args = [otherwise, *args]
+            return super().parse_args(ctx, args)
+
+        def resolve_command(
+            self, ctx: click.Context, args: list[str]
+        ) -> tuple[str | None, click.Command | None, list[str]]:
+            try:
+                return super().resolve_command(ctx, args)
+            except click.UsageError as error:
+                known = ", ".join(self.commands)
+                raise click.UsageError(f"`{ctx.command_path}` has no command {args[0]!r}, but {known}.", ctx) from error
+
+    return click.group(name, cls=Group)
+
+
+def json_option(function: Function) -> Function:
+    """Give a command the option --json."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
+
+
+def reviewer() -> str:
+    """Return who is at the desk, as records name them."""
+    return os.environ.get("LOGNAME") or os.environ.get("USER") or f"uid {os.getuid()}"

@@ -1,0 +1,70 @@
+"""What the system, or a link, does not let a person do: who may, and what to do about it."""
+
+import os
+import stat
+from pathlib import Path
+from pwd import getpwuid
+from typing import TYPE_CHECKING
+
+from cli.screen.quoting import typed
+
+if TYPE_CHECKING:
+    from objstore import PathIsSymlink, PermissionRefused
+
+__all__ = ["message_of", "permission_advice", "symlink_advice"]
+
+
+def message_of(error: Exception) -> str:
+    """Return what an error says to a person. Of a link, the store says it in the words of the contracts."""
+    from objstore import PathIsSymlink
+
+    if isinstance(error, PathIsSymlink):
+        return f"{error.path} is a link now, which no edit tells of, and links are never changed."
+    return str(error)
+
+
+def symlink_advice(error: "PathIsSymlink") -> str:
+    """Return what to do about a link."""
+    return f"Remove it by hand and do the same again, or leave out the edits of {error.path}."
+
+
+def permission_advice(error: "PermissionRefused", start: str) -> str:
+    """Return a sentence on whose the file or its folder is, and how one may use it; "" where that can't be told.
+
+    `start`: at or above which folder the workspace is. Raises OSError.
+    """
+    place = _place(error.path, start)
+    if not place.is_dir() and os.access(place, os.R_OK | os.W_OK):
+        # A file is written beside its place and put there whole: it is the folder that refuses.
+        place = place.parent
+    found, shown = place.stat(), typed(str(place))
+    is_folder = stat.S_ISDIR(found.st_mode)
+    if os.access(place, os.R_OK | os.W_OK | (os.X_OK if is_folder else 0)):
+        return ""
+    if os.statvfs(place).f_flag & os.ST_RDONLY:
+        return f"{shown} is on a disk that can only be read."
+    if found.st_uid != os.geteuid():
+        owner = _user(found.st_uid)
+        return f"{shown} belongs to {owner}: run cas as {owner}, or ask for the right to write there."
+    return f"{shown} has the mode {stat.S_IMODE(found.st_mode):04o}. To use it: chmod u+rw{'x' * is_folder} {shown}"
+
+
+def _place(path: str, start: str) -> Path:
+    """Return what stands where the refusal was, or the nearest folder above it."""
+    from objstore import CasError, find_root
+
+    try:
+        root = find_root(start)
+    except CasError:
+        root = start
+    place = Path(root, path)
+    while not os.path.lexists(place):
+        place = place.parent
+    return place
+
+
+def _user(number: int) -> str:
+    try:
+        return getpwuid(number).pw_name
+    except KeyError:
+        return str(number)

@@ -1,0 +1,275 @@
+"""The commands `cas export` and `cas import`: edits as patches, and a whole store in one file."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.app.invocation import Invocation, command, json_option
+from cli.screen.progress import Progress, showing_progress
+from cli.screen.terminal import guarded, shown_name, write
+from cli.search.candidates import files, folders, names
+from cli.selection.selectors import edits_meant, edits_named
+
+if TYPE_CHECKING:
+    from cli.render.json_edits import Json
+    from objstore import Seq, SeriesStep, Workspace
+
+__all__ = ["export", "import_"]
+
+
+@command("export")
+@click.argument("names", metavar="[EDIT|CONVERSATION]...", nargs=-1, shell_complete=names("edit", "conversation"))
+@click.option("--patch", is_flag=True, help="Write the live edits as a series of patches, for git am and patch.")
+@click.option(
+    "--bundle",
+    metavar="FILE",
+    shell_complete=files,
+    help="Write everything that is recorded into the new FILE (-: to standard output).",
+)
+@click.option(
+    "-o",
+    "--output",
+    metavar="DIR",
+    shell_complete=folders,
+    help="Write the patches into DIR, one file each; else to standard output.",
+)
+@click.option(
+    "--conversation",
+    metavar="ID",
+    shell_complete=names("conversation"),
+    default="",
+    help="Only patches of this conversation.",
+)
+@click.option(
+    "--file",
+    metavar="PATH",
+    shell_complete=names("path"),
+    default="",
+    help="Only patches of this file, of a folder, or of a pattern.",
+)
+@json_option
+def export(
+    *,
+    names: tuple[str, ...],
+    patch: bool,
+    bundle: str | None,
+    output: str | None,
+    conversation: str,
+    file: str,
+    as_json: bool,
+) -> None:
+    """Take edits elsewhere: as patches (--patch), or the whole store with its history in one file (--bundle).
+
+    Patches are of what is live: what was rejected is in none of them, and together they lead to the files as they are.
+    With some edits chosen, the patches stand on everything else that is live.
+    """
+    if patch is bool(bundle):
+        raise click.UsageError("Say --patch, or --bundle FILE.")
+    if bundle and (names or output or conversation or file):
+        raise click.UsageError("A bundle holds everything: it goes with no other choice.")
+    if bundle == "-" and (as_json or (sys.stdout is not None and sys.stdout.isatty())):
+        raise click.UsageError("A bundle is for `cas import`, neither for a terminal nor within JSON: name a FILE.")
+    from objstore import FileExists
+
+    invocation = Invocation.current()
+    screen = invocation.screen()
+    with invocation.workspace() as workspace:
+        if bundle == "-":
+            with Progress({"bytes": "writing"}) as progress:
+                workspace.send_bundle(lambda piece: write([piece]), progress.tell)
+            return
+        if bundle:
+            try:
+                with Progress({"bytes": "writing"}) as progress:
+                    size = workspace.export_bundle(bundle, progress.tell)
+            except FileExists as error:
+                raise click.ClickException(f"{shown_name(bundle)} is there already. Name a new file.") from error
+            if as_json:
+                from cli.render.json_store import json_line, text_shape
+
+                write([json_line({"bundle": text_shape(str(Path(bundle).absolute())), "bytes": size})])
+            else:
+                write([screen.line(f"Wrote {shown_name(bundle)}: {size} bytes. `cas import` takes it, anywhere.")])
+            return
+        _write_patches(workspace, names, output, conversation=conversation, file=file, as_json=as_json)
+
+
+@command("import")
+@click.argument("bundle", metavar="FILE|mcpdiff", type=click.Path())
+@click.argument("directory", metavar="DIR|PATH", type=click.Path(file_okay=False))
+@click.option("--store-only", is_flag=True, help="Leave DIR's files as they are; they may be there already.")
+@click.option(
+    "--root",
+    metavar="DIR",
+    shell_complete=folders,
+    help="Where the files were when mcpdiff wrote its history, if they were moved.",
+)
+@click.option("--partly", is_flag=True, help="Take over what can be, though not everything can.")
+@click.option("-n", "--dry-run", is_flag=True, help="Say what would be taken over, and record nothing.")
+@json_option
+def import_(
+    *,
+    bundle: str,
+    directory: str,
+    store_only: bool,
+    root: str | None,
+    partly: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Make a workspace in the new or empty DIR out of a bundle: its files, and the whole history behind them.
+
+    FILE - is standard input. Everything in it is verified before anything is kept. A store is never imported
+    into another one: take edits there with cas export --patch.
+
+    `cas import mcpdiff PATH` takes over what mcpdiff has recorded of the files of this workspace, with what was
+    accepted and rejected: PATH is its .mcp/edit_history, or the folder that holds it. Each state is proven by its hash;
+    no file is written, and twice is the same as once.
+    """
+    if bundle == "mcpdiff":
+        if store_only:
+            raise click.UsageError("--store-only goes with a bundle.")
+        from cli.commands.keeping.import_mcpdiff import import_mcpdiff_history
+
+        import_mcpdiff_history(directory, root=root, partly=partly, dry_run=dry_run, as_json=as_json)
+        return
+    if root or partly or dry_run:
+        raise click.UsageError("--root, --partly and --dry-run go with mcpdiff.")
+    if bundle == "-":
+        with _received() as received:
+            _import(received, directory, store_only=store_only, as_json=as_json)
+        return
+    if not Path(bundle).is_file():
+        named = shown_name(bundle)
+        if Path(bundle).exists():
+            raise click.UsageError(f"Not a regular file: {named}. A bundle from a pipe goes to `cas import - DIR`.")
+        raise click.UsageError(f"No such file: {named}")
+    _import(bundle, directory, store_only=store_only, as_json=as_json)
+
+
+@contextmanager
+def _received() -> Iterator[str]:
+    """Keep what comes on standard input in a file while it is looked at, and yield its path."""
+    from shutil import copyfileobj
+    from tempfile import NamedTemporaryFile
+
+    if sys.stdin is None or sys.stdin.isatty():
+        raise click.UsageError("Standard input has no bundle: `cas export --bundle - | cas import - DIR`.")
+    with NamedTemporaryFile(prefix="cas-", suffix=".bundle") as file:
+        copyfileobj(sys.stdin.buffer, file)
+        file.flush()
+        yield file.name
+
+
+def _import(bundle: str, directory: str, *, store_only: bool, as_json: bool) -> None:
+    from objstore import FileExists, import_bundle
+
+    with Progress({"blobs": "checking", "documents": "replaying"}) as progress:
+        try:
+            found = import_bundle(bundle, directory, files=not store_only, progress=progress.tell)
+        except FileExists as error:
+            raise click.ClickException(_taken(error.path, directory, store_only=store_only)) from error
+    if as_json:
+        from cli.render.json_store import json_line, text_shape
+
+        shape: dict[str, Json] = {
+            "workspace": text_shape(found.root),
+            "records": found.records,
+            "blobs": found.blobs,
+            "files": found.files,
+        }
+        write([json_line(shape)])
+        return
+    from cli.render.status import counted
+
+    records, blobs = counted(found.records, "record"), counted(found.blobs, "blob")
+    files = counted(found.files, "file")
+    screen = Invocation.current().screen()
+    write(
+        [
+            screen.line(f"Verified {records} and {blobs}: nothing is wrong."),
+            screen.line(f"{shown_name(found.root)} is a workspace with the same history; {files} written."),
+        ]
+    )
+
+
+def _taken(path: str, directory: str, *, store_only: bool) -> str:
+    if store_only or Path(path).name == ".cas":
+        return f"{shown_name(directory)} has a store already, and two histories can't be one: import into a new folder."
+    return f"{shown_name(directory)} is not empty ({shown_name(path)}). Import into a new folder, or say --store-only."
+
+
+def _chosen(workspace: "Workspace", names: tuple[str, ...], *, conversation: str, file: str) -> "list[Seq]":
+    """Return the edits that patches are wanted of. Raises NoSuchName, AmbiguousName, PathError."""
+    named = [edit for name in names for edit in edits_named(workspace, name)]
+    for view, units in named:
+        if len(units) < len(view.units):
+            raise click.UsageError(f"A patch is of an edit, not of a hunk of it: say {view.seq}.")
+    seqs = [view.seq for view, _ in named]
+    if not names or conversation or file:
+        meant = edits_meant(workspace, conversation=conversation, file=file)
+        seqs += [view.seq for view in meant if view.expired is None]
+    return seqs
+
+
+def _write_patches(
+    workspace: "Workspace", names: tuple[str, ...], output: str | None, *, conversation: str, file: str, as_json: bool
+) -> None:
+    from cli.commands.keeping.git_patches import is_told, patches
+    from objstore import require_not_reserved
+
+    if output is not None:
+        require_not_reserved(output)
+    seqs = _chosen(workspace, names, conversation=conversation, file=file)
+    with showing_progress(workspace, {"edits": "working out"}):
+        steps = workspace.series(seqs)
+        found = list(patches([step for step in steps if is_told(step)]))
+    written: list[Path] = []
+    if output is None and not as_json:
+        write(guarded(patch.content for patch in found))
+    elif output is not None:
+        folder = Path(output)
+        folder.mkdir(parents=True, exist_ok=True)
+        # A file that is there is left alone: it may be of another series.
+        if taken := [patch.name for patch in found if os.path.lexists(folder / patch.name)]:
+            raise click.ClickException(
+                f"{shown_name(str(folder))} has {shown_name(taken[0])} already; nothing was written. Name a new folder."
+            )
+        for patch in found:
+            with (folder / patch.name).open("xb") as file_:
+                file_.write(patch.content)
+            written.append(folder / patch.name)
+    if as_json:
+        from cli.render.json_store import json_line, text_shape
+
+        places = [text_shape(str(path.absolute())) for path in written] if written else [None] * len(found)
+        write(
+            json_line({"name": patch.name, "file": place, "bytes": len(patch.content)})
+            for patch, place in zip(found, places, strict=True)
+        )
+    elif output is not None:
+        screen = Invocation.current().screen()
+        write(screen.line(shown_name(str(path))) for path in written)
+    if any(patch.has_returns for patch in found):
+        click.echo("cas: some lines end in CR LF: git am keeps that only with --keep-cr.", err=True)
+    for why, untold in _untold([step for step in steps if not is_told(step)]).items():
+        named = f"edit{'' if len(untold) == 1 else 's'} {' '.join(map(str, untold))}"
+        click.echo(f"cas: no patch tells of {named}: {why}.", err=True)
+    if not steps:
+        click.echo("cas: nothing that is live was chosen: there is no patch.", err=True)
+
+
+def _untold(steps: "list[SeriesStep]") -> "dict[str, list[Seq]]":
+    """Return the edits of which no patch tells, each with others under the reason that they have in common."""
+    reasons: dict[str, list[Seq]] = {}
+    for step in steps:
+        why = "of a mode, git keeps only whether a file may be executed"
+        if step.before == step.after:
+            why = "beside all else that is live, that makes no difference"
+        reasons.setdefault(why, []).extend(view.seq for view in step.views)
+    return reasons

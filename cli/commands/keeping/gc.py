@@ -1,0 +1,154 @@
+"""The command `cas gc`: history that is old or too much let go, and its bytes taken out of the store."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.app.invocation import Invocation, command, json_option, reviewer
+from cli.render.status import size_text
+from cli.screen.progress import Progress
+from cli.screen.terminal import Screen, visible, write
+
+if TYPE_CHECKING:
+    from cli.render.json_edits import Json
+    from objstore import GcPlan, GcResult, Repacked, RepackPlan, RetentionLimits, Workspace
+
+__all__ = ["gc"]
+
+
+@command("gc")
+@click.option("--older-than", metavar="AGE", help="Let go history that is wholly decided and older: 30d, 12h, never.")
+@click.option("--max-size", metavar="SIZE", help="Let go the oldest of it while the store is larger: 2GB, unlimited.")
+@click.option("--repack", is_flag=True, help="Compress all that stays harder, which takes its time.")
+@click.option("-n", "--dry-run", is_flag=True, help="Show what would go and what that frees; change nothing.")
+@json_option
+def gc(*, older_than: str | None, max_size: str | None, repack: bool, dry_run: bool, as_json: bool) -> None:
+    """Let go of old history, and free what nothing holds any more.
+
+    Without options, the settings say what goes (`cas config`). What is pending, pinned, younger, or needed to tell what
+    a file holds never goes; the records of what goes are kept, so `cas log` still tells of it.
+    """
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        limits = _limits(workspace, older_than, max_size)
+        plan = workspace.plan_gc(limits)
+        done: GcResult | None = None
+        repacked: Repacked | RepackPlan | None = None
+        with Progress({"edits": "letting go", "segments": "sweeping", "blobs": "compressing"}) as progress:
+            if not dry_run:
+                done = workspace.collect(limits, who=reviewer(), thorough=True, progress=progress.tell)
+            if repack:
+                repacked = (workspace.plan_repack if dry_run else workspace.repack)(progress.tell)
+    if as_json:
+        from cli.render.json_store import json_line
+
+        write([json_line(_shape(plan, done) | {"repack": None if repacked is None else _repack_shape(repacked)})])
+    else:
+        screen = invocation.screen()
+        write(_text(plan, done, screen))
+        if repacked is not None:
+            write(_repack_text(repacked, screen))
+
+
+def _limits(workspace: "Workspace", older_than: str | None, max_size: str | None) -> "RetentionLimits":
+    """Return the limits that were given, and for what was not, those of the settings."""
+    from objstore import SettingKind, value_of
+
+    limits = workspace.retention_limits()
+    for option, name, kind, given in (
+        ("--older-than", "older_than", SettingKind.AGE, older_than),
+        ("--max-size", "max_size", SettingKind.SIZE, max_size),
+    ):
+        if given is not None:
+            try:
+                limits = limits._replace(**{name: value_of(kind, given)})
+            except ValueError as error:
+                raise click.BadParameter(f"{given!r}: it takes {error}.", param_hint=option) from None
+    return limits
+
+
+def _text(plan: "GcPlan", done: "GcResult | None", screen: Screen) -> Iterator[bytes]:
+    from cli.render.edits import moment
+
+    if done is None:
+        yield screen.line("Dry run: nothing was changed.")
+    for expiry_batch in plan.expiry.batches:
+        verb = "Would let go" if done is None else "Let go"
+        yield screen.line(
+            f"{verb} of {_count(expiry_batch.edit_count, 'edit')}, the newest of {moment(expiry_batch.newest)}: "
+            f"{visible(expiry_batch.reason)}."
+        )
+    if not plan.expiry.batches:
+        yield screen.line("No history goes.")
+    if done is None:
+        frees = f"{size_text(plan.free_bytes)} in {_count(plan.free_blobs, 'blob')}"
+        yield screen.line(f"Would free {frees}, of {size_text(plan.store_bytes)}.")
+    else:
+        freed = done.bytes_before - done.bytes_after
+        yield screen.line(f"Freed {size_text(max(0, freed))}; the store has {size_text(done.bytes_after)}.")
+        if done.index_damage:
+            yield screen.line(f"Note: the index was wrong and was made anew from the log: {done.index_damage}.")
+        if not done.is_done:
+            yield screen.line("Note: some stays, because others decided meanwhile; run it again.")
+    if plan.expiry.missing:
+        yield screen.line(
+            f"Note: {size_text(plan.expiry.missing)} more would have to go to keep to the limit, "
+            "and all else is pending, pinned or needed."
+        )
+
+
+def _repack_text(repacked: "Repacked | RepackPlan", screen: Screen) -> Iterator[bytes]:
+    from objstore import RepackPlan
+
+    sizes = f"{size_text(repacked.bytes_before)} to {size_text(repacked.bytes_after)}"
+    if isinstance(repacked, RepackPlan):
+        yield screen.line(f"Would compress {_count(repacked.blobs, 'blob')}: the store, as it is now, from {sizes}.")
+        return
+    yield screen.line(f"Compressed {_count(repacked.blobs, 'blob')}: the store from {sizes}.")
+    if not repacked.is_done:
+        yield screen.line("Note: some is as it was, because others wrote meanwhile; run it again.")
+
+
+def _repack_shape(repacked: "Repacked | RepackPlan") -> "dict[str, Json]":
+    from objstore import RepackPlan
+
+    done = None if isinstance(repacked, RepackPlan) else repacked
+    return {
+        "blobs": repacked.blobs,
+        "segments": None if done is None else done.segments,
+        "bytes_before": repacked.bytes_before,
+        "bytes_after": repacked.bytes_after,
+        "done": done is not None and done.is_done,
+    }
+
+
+def _shape(plan: "GcPlan", done: "GcResult | None") -> "dict[str, Json]":
+    from cli.render.json_store import text_shape
+
+    return {
+        "dry_run": done is None,
+        "older_than": plan.limits.older_than,
+        "max_size": plan.limits.max_size,
+        "expired": [
+            {
+                "reason": text_shape(expiry_batch.reason),
+                "edits": expiry_batch.edit_count,
+                "edit_ranges": [list(span) for span in expiry_batch.edits],
+                "newest": expiry_batch.newest,
+            }
+            for expiry_batch in plan.expiry.batches
+        ],
+        "frees": {"blobs": plan.free_blobs, "bytes": plan.free_bytes},
+        "missing": plan.expiry.missing,
+        "store": {
+            "bytes_before": plan.store_bytes,
+            "bytes_after": None if done is None else done.bytes_after,
+        },
+        "done": done is not None and done.is_done,
+        "index_damage": None if done is None or not done.index_damage else done.index_damage,
+    }
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

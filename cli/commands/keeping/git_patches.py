@@ -1,0 +1,198 @@
+"""Patches: a step of a series as a mail that `git am` takes, and that `patch` takes for the diff in it.
+
+Source: git's diff format with extended headers (names, modes, binary literals), and the mbox of `git format-patch`.
+"""
+
+import hashlib
+import re
+import zlib
+from base64 import b85encode
+from collections.abc import Iterator
+from email.header import Header
+from typing import TYPE_CHECKING, Final
+
+from cli.render.diffstat import diffstat, file_change
+from cli.render.edits import shown_move
+from cli.screen.terminal import EXACT, visible
+from objstore import Origin, date_of, is_either_binary, quoted_name, unified_diff, value
+
+if TYPE_CHECKING:
+    from objstore import EditView, SeriesStep, StepState
+
+__all__ = ["Patch", "is_told", "patches"]
+
+ADDRESS: Final = "cas@localhost"
+NAMELESS: Final = " .,:;()<>\"\\'"
+"""What git takes from both ends of an author's name. Of a name without more, it takes no mail."""
+
+CLOSED: Final = re.compile(r"[^()]*(\([^()\\]*\)[^()]*)*")
+"""A name of which all parentheses are closed as git reads them."""
+
+NOBODY: Final = "0" * 40
+LONGEST_SLUG: Final = 52
+EXECUTABLE: Final = 0o111
+LINE_BYTES: Final = 52
+"""Bytes of a binary literal that one line holds."""
+
+
+@value
+class Patch:
+    """One patch of a series."""
+
+    name: str  # of its file
+    content: bytes
+    has_returns: bool  # whether a line ends in CR LF, which mail loses unless told otherwise
+
+
+def is_told(step: "SeriesStep") -> bool:
+    """Return whether a patch can tell of a step: git keeps of a mode only whether the file may be executed."""
+    before, after = step.before, step.after
+    if before is None or after is None:
+        return True
+    return (before.path, before.bytes, _mode(before)) != (after.path, after.bytes, _mode(after))
+
+
+def patches(steps: "list[SeriesStep]") -> Iterator[Patch]:
+    """Yield a patch for each step, of which all can be told."""
+    for number, step in enumerate(steps, 1):
+        title = _title(step)
+        slug = "".join(c if c.isascii() and c.isalnum() else "-" for c in title)
+        slug = "-".join(filter(None, slug.split("-")))[:LONGEST_SLUG]
+        content = b"".join(_mail(step, title, number, len(steps)))
+        yield Patch(name=f"{number:04d}-{slug}.patch", content=content, has_returns=b"\r\n" in content)
+
+
+# ---- the mail
+
+
+def _title(step: "SeriesStep") -> str:
+    first = step.views[0]
+    names = shown_move(first.edit.source, first.edit.path)
+    return f"{first.edit.operation.value} {names} (edit {' '.join(str(view.seq) for view in step.views)})"
+
+
+def _mail(step: "SeriesStep", title: str, number: int, count: int) -> Iterator[bytes]:
+    last = step.views[-1]
+    when = date_of(last.edit.time).strftime("%a, %d %b %Y %H:%M:%S +0000")
+    head = {
+        "From": f"{_header(_author(last))} <{ADDRESS}>",
+        "Date": when,
+        "Subject": f"[PATCH {number}/{count}] {_header(title)}",
+    }
+    yield f"From {last.id.hex()[:40]} Mon Sep 17 00:00:00 2001\n".encode()
+    for name, said in head.items():
+        yield f"{name}: {said}\n".encode()
+    yield b"MIME-Version: 1.0\nContent-Type: text/plain; charset=UTF-8\nContent-Transfer-Encoding: 8bit\n\n"
+    for view in step.views:
+        facts = {"Edit": view.id.hex(), "Conversation": view.edit.conversation, "Tool": view.edit.tool}
+        facts |= {"Reason": view.reason} | {f"Note-{key}": note for key, note in sorted(view.edit.notes.items())}
+        for name, fact in facts.items():
+            if fact:
+                yield f"{visible(name)}: {visible(fact)}\n".encode("utf-8", "replace")
+    yield b"\n---\n"
+    before, after = (None if side is None else side.bytes for side in (step.before, step.after))
+    change = file_change((step.after or step.before or _nothing()).path, before, after)
+    yield from diffstat([change], EXACT)
+    yield b"\n"
+    yield from _diff(step.before, step.after)
+    yield b"-- \ncas\n\n"
+
+
+def _author(view: "EditView") -> str:
+    """Return who made an edit, by the first of the names for that which git takes for an author's."""
+    notes = view.edit.notes
+    if view.edit.origin is Origin.AGENT:
+        names = [notes.get("agent", ""), notes.get("client", ""), view.edit.tool]
+    else:
+        names = [notes.get("who", ""), view.edit.origin.value]
+    return next(filter(None, map(_as_author, names)), "cas")
+
+
+def _as_author(name: str) -> str:
+    """Return a name as one that git takes for an author's; "" where it would refuse what it leaves of it."""
+    # git takes what stands around the first @ for the address, and reads beyond the end for a quote or a parenthesis
+    # that is not closed, in quotes or encoded as it may be.
+    said = _spelt(name.replace("@", " at ").replace('"', "'")).strip()
+    if not CLOSED.fullmatch(said):
+        said = said.replace("(", "[").replace(")", "]")
+    return said if said.strip(NAMELESS) else ""
+
+
+def _header(text: str) -> str:
+    safe = _spelt(text)
+    # What begins as a word that is encoded has to be one.
+    return safe if safe.isascii() and "=?" not in safe else Header(safe, "utf-8", maxlinelen=10_000).encode()
+
+
+def _spelt(text: str) -> str:
+    return "".join(c for c in visible(text) if c not in "<>")
+
+
+def _nothing() -> "StepState":
+    raise ValueError("a step from no file to no file")
+
+
+# ---- the diff
+
+
+def _diff(before: "StepState | None", after: "StepState | None") -> Iterator[bytes]:
+    old_name, new_name = ((side or before or after or _nothing()).path for side in (before, after))
+    old, new = (None if side is None else side.bytes for side in (before, after))
+    old_mode, new_mode = _mode(before), _mode(after)
+    yield b"diff --git %b %b\n" % (_header_name(f"a/{old_name}"), _header_name(f"b/{new_name}"))
+    if before is None:
+        yield f"new file mode {new_mode}\n".encode()
+    elif after is None:
+        yield f"deleted file mode {old_mode}\n".encode()
+    elif old_mode != new_mode:
+        yield f"old mode {old_mode}\nnew mode {new_mode}\n".encode()
+    if old_name != new_name:
+        yield b"rename from %b\nrename to %b\n" % (_header_name(old_name), _header_name(new_name))
+    if old == new:
+        return
+    mode = f" {old_mode}" if before is not None and after is not None and old_mode == new_mode else ""
+    yield f"index {_git_id(old)}..{_git_id(new)}{mode}\n".encode()
+    if is_either_binary(old or b"", new or b""):
+        yield b"GIT binary patch\n"
+        yield from _literal(new or b"")
+        yield from _literal(old or b"")
+        return
+    diff = unified_diff(old, new, path_before=f"a/{old_name}", path_after=f"b/{new_name}")
+    lines = diff.split(b"\n")
+    for at, line in enumerate(lines[:2]):
+        name = line[4:]
+        if name.endswith(b" "):
+            # GNU patch takes the spaces at the end for none of the name, even before a tab.
+            lines[at] = line[:4] + b'"%b"' % name
+        elif b" " in name and not name.startswith(b'"') and name != b"/dev/null":
+            # A tab ends a name that has spaces in it; git and GNU patch agree on that.
+            lines[at] = line + b"\t"
+    yield b"\n".join(lines)
+
+
+def _header_name(name: str) -> bytes:
+    """Return a name as it stands in a header line, where GNU patch takes a space for its end unless it is quoted."""
+    spelt = quoted_name(name)
+    return b'"%b"' % spelt if b" " in spelt and not spelt.startswith(b'"') else spelt
+
+
+def _mode(side: "StepState | None") -> str:
+    # git knows of two kinds of file.
+    return "100755" if side is not None and side.mode & EXECUTABLE else "100644"
+
+
+def _git_id(content: bytes | None) -> str:
+    if content is None:
+        return NOBODY
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+def _literal(content: bytes) -> Iterator[bytes]:
+    """Yield the bytes as git writes a binary file: deflated, in base 85, each line with its length before it."""
+    yield b"literal %d\n" % len(content)
+    deflated = zlib.compress(content)
+    for start in range(0, len(deflated), LINE_BYTES):
+        line = deflated[start : start + LINE_BYTES]
+        length = chr(ord("A") + len(line) - 1) if len(line) <= 26 else chr(ord("a") + len(line) - 27)  # noqa: PLR2004 -- letters
+        yield length.encode() + b85encode(line, pad=True) + b"\n"
+    yield b"\n"

@@ -1,0 +1,79 @@
+"""`cas import mcpdiff`: another tool's history becomes this workspace's."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from cli.app.invocation import Invocation
+from cli.screen.progress import showing_progress
+from cli.screen.terminal import Screen, shown_name, write
+
+if TYPE_CHECKING:
+    from cli.render.json_edits import Json
+    from objstore import McpdiffImport
+
+__all__ = ["import_mcpdiff_history"]
+
+_HISTORY: Final = Path(".mcp") / "edit_history"
+
+
+def import_mcpdiff_history(path: str, *, root: str | None, partly: bool, dry_run: bool, as_json: bool) -> None:
+    """Take over mcpdiff's history at `path`, and say what came of it; the process ends with 1 if not all could be."""
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace, showing_progress(workspace, {"entries": "working out states"}):
+        found = workspace.import_mcpdiff_history(str(_history(path)), origin=root, partly=partly, dry_run=dry_run)
+    if as_json:
+        from cli.render.json_store import json_line, text_shape
+
+        problems: list[Json] = [
+            {"place": text_shape(one.place), "reason": text_shape(one.reason)} for one in found.problems
+        ]
+        shape: dict[str, Json] = {
+            "recorded": found.is_recorded,
+            "edits": found.edits,
+            "accepted": found.accepted,
+            "rejected": found.rejected,
+            "external": found.external,
+            "already": found.already,
+            "unchanged": found.unchanged,
+            "problems": problems,
+        }
+        write([json_line(shape)])
+    else:
+        write(_told(found, invocation.screen(), dry_run=dry_run))
+    if found.problems:
+        click.get_current_context().exit(1)
+
+
+def _history(path: str) -> Path:
+    """Return the folder of the history that is meant. Raises UsageError."""
+    given = Path(path)
+    for place in (given, given / _HISTORY, given / "edit_history"):
+        if (place / "logs").is_dir():
+            return place
+    raise click.UsageError(f"No history of mcpdiff: {shown_name(os.fspath(given / _HISTORY))} has no folder logs")
+
+
+def _told(found: "McpdiffImport", screen: Screen, *, dry_run: bool) -> Iterator[bytes]:
+    for one in found.problems:
+        yield screen.line(f"Not taken over: {shown_name(one.place)}: {shown_name(one.reason)}")
+    verb = "Took over" if found.is_recorded else "Would take over" if dry_run else "Could take over"
+    pending = found.edits - found.accepted - found.rejected
+    yield screen.line(
+        f"{verb} {found.edits} edits: {found.accepted} accepted, {found.rejected} rejected, {pending} to be reviewed."
+    )
+    if found.external:
+        yield screen.line(f"Changes that nobody had recorded, between them or since: {found.external}.")
+    if found.already:
+        yield screen.line(f"Taken over before: {found.already}.")
+    if found.unchanged:
+        yield screen.line(f"Entries that changed nothing: {found.unchanged}.")
+    if found.problems and not found.is_recorded and not dry_run:
+        yield screen.line("Nothing was recorded. With --partly, what can be taken over is.")
+    if any(one.is_elsewhere for one in found.problems):
+        yield screen.line(
+            "Entries name files outside the workspace. If it had another name or place then, say so with --root DIR."
+        )

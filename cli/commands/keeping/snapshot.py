@@ -1,0 +1,358 @@
+"""The command `cas snapshot`: what stands in the workspace now, kept, compared, and brought back."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.app.invocation import Invocation, Number, command_group, json_option, recorded_text, reviewer
+from cli.render.unreadable import ReadErrors
+from cli.screen.progress import LOOKING, showing_progress
+from cli.screen.terminal import Screen, shown_name, write
+from cli.search.candidates import folders, names
+
+if TYPE_CHECKING:
+    from objstore import PathState, RestoreResult, SkippedPath, SnapshotChange, SnapshotResult, SnapshotView, Workspace
+
+__all__ = ["snapshot"]
+
+
+@command_group("snapshot", otherwise="create")
+def snapshot() -> None:
+    """Keep what stands in the workspace or in a folder now, compare with it, and bring it back.
+
+    A snapshot is named by its number.
+    """
+
+
+@snapshot.command("create")
+@click.argument("folder", metavar="[FOLDER]", shell_complete=folders, default="")
+@click.option("-m", "--message", "title", callback=recorded_text, default="", metavar="TEXT", help="What it is for.")
+@json_option
+def create(*, folder: str, title: str, as_json: bool) -> None:
+    """Keep what stands in FOLDER, or in the whole workspace."""
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        path = _folder(workspace, folder)
+        with showing_progress(workspace, LOOKING):
+            taken = workspace.take_snapshot(path, who=reviewer(), title=title)
+    if as_json:
+        from cli.render.json_snapshots import taken_shape
+        from cli.render.json_store import json_line
+
+        write([json_line(taken_shape(taken))])
+    else:
+        write(_taken_text(taken, invocation.screen()))
+
+
+@snapshot.command("list")
+@json_option
+def listing(*, as_json: bool) -> None:
+    """List every snapshot, the newest last. With --json, one object a line."""
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        views = workspace.snapshots()
+    if as_json:
+        from cli.render.json_snapshots import view_shape
+        from cli.render.json_store import json_line
+
+        write(json_line(view_shape(view)) for view in views)
+    else:
+        write((_view_line(view, invocation.screen()) for view in views), paged=True)
+        if not views:
+            click.echo(f"There are no snapshots: `{invocation.program} snapshot` takes one.", err=True)
+
+
+@snapshot.command("show")
+@click.argument("number", type=Number(min=1), shell_complete=names("snapshot"))
+@json_option
+def show(*, number: int, as_json: bool) -> None:
+    """List what a snapshot holds: mode, blob and path. `cas cat` prints a blob."""
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        view, found = workspace.snapshot(number), workspace.snapshot_files(number)
+    if as_json:
+        from cli.render.json_snapshots import shown_shape
+        from cli.render.json_store import json_line
+
+        write([json_line(shown_shape(view, found))])
+    else:
+        screen = invocation.screen()
+        rows = (screen.line(f"{_state_text(state)}  {shown_name(path)}") for path, state in found)
+        write([_view_line(view, screen), *rows], paged=True)
+
+
+@snapshot.command("diff")
+@click.argument("number", type=Number(min=1), shell_complete=names("snapshot"))
+@click.argument("other", required=False, shell_complete=names("snapshot"))
+@click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=names("path"))
+@click.option("-p", "--patch", is_flag=True, help="With the diff of each file.")
+@json_option
+def diff(*, number: int, other: str | None, paths: tuple[str, ...], patch: bool, as_json: bool) -> None:
+    """List what has changed since snapshot NUMBER, up to now or up to snapshot OTHER; at and below each PATH, if named.
+
+    A file whose name is a number is named as ./2.
+    """
+    invocation = Invocation.current()
+    until = int(other) if other is not None and other.isdecimal() else None
+    if other is not None and until is None:
+        paths = (other, *paths)
+    with invocation.workspace() as workspace:
+        held_by = (number,) if until is None else (number, until)
+        named = {_folder(workspace, path, held_by): path for path in paths}
+        with showing_progress(workspace, LOOKING), _as_typed(named):
+            found, passed = workspace.snapshot_changes(number, until, paths=[*named])
+        if as_json:
+            from cli.render.json_snapshots import changes_shape
+            from cli.render.json_store import json_line
+
+            write([json_line(changes_shape(found, passed))])
+            return
+        _tell(passed)
+        screen, read_errors = invocation.screen(), ReadErrors()
+        if patch:
+            write(_patches(workspace, found, screen, read_errors, until_now=until is None), paged=True)
+        else:
+            write(_change_lines(found, screen), paged=True)
+    read_errors.tell()
+
+
+@snapshot.command("restore")
+@click.argument("number", type=Number(min=1), shell_complete=names("snapshot"))
+@click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=names("path"))
+@click.option("-n", "--dry-run", is_flag=True, help="Only say what would be done.")
+@json_option
+def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
+    """Bring back what snapshot NUMBER holds, or what it holds at and below each PATH.
+
+    What differs is written, and files that came since are deleted; what is ignored is left alone. These are edits like
+    any other, made by you, and `cas reject --conversation ID` takes all of them back.
+    """
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        named = {_folder(workspace, path, (number,)): path for path in paths}
+        with showing_progress(workspace, LOOKING), _as_typed(named):
+            done = workspace.restore_snapshot(number, [*named], dry_run=dry_run)
+        if as_json:
+            from cli.render.json_snapshots import restored_shape
+            from cli.render.json_store import json_line
+
+            write([json_line(restored_shape(workspace, done))])
+    if not as_json:
+        write(_restored_text(done, invocation, dry_run=dry_run))
+        _tell(done.passed)
+    _tell_loss(done)
+
+
+@snapshot.command("delete")
+@click.argument(
+    "numbers", nargs=-1, required=True, type=Number(min=1), metavar="NUMBER...", shell_complete=names("snapshot")
+)
+@json_option
+def delete(*, numbers: tuple[int, ...], as_json: bool) -> None:
+    """Give snapshots up. What only they held goes when `cas gc` next runs.
+
+    Of the one that the first look took, what changed since is recorded before, and another one taken.
+    """
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        before = workspace.next_edit()
+        with showing_progress(workspace, LOOKING):
+            gone = workspace.delete_snapshots(numbers, who=reviewer())
+        renewed = any(not view.who for view in gone)
+        recorded = workspace.next_edit() - before if renewed else 0
+    if as_json:
+        from cli.render.json_snapshots import view_shape
+        from cli.render.json_store import json_line
+
+        write(json_line(view_shape(view)) for view in gone)
+    else:
+        screen = invocation.screen()
+        write(screen.line(f"Deleted snapshot {view.number}.") for view in gone)
+        if renewed:
+            write(_renewed_text(recorded, screen))
+
+
+# ---- names
+
+
+def _folder(workspace: "Workspace", spelling: str, held_by: "Sequence[int]" = ()) -> str:
+    from cli.selection.selectors import path_named
+
+    path = path_named(workspace, spelling, held_by) if spelling else ""
+    return "" if path == "." else path
+
+
+@contextmanager
+def _as_typed(named: "dict[str, str]") -> "Iterator[None]":
+    """Have a refusal of one of the paths that are named spell it as it was typed."""
+    from objstore import NotInSnapshot
+
+    try:
+        yield
+    except NotInSnapshot as error:
+        raise NotInSnapshot(named[error.spelling], error.number, error.near) from None
+
+
+# ---- words
+
+
+def _tell(passed: "Sequence[SkippedPath]") -> None:
+    """Say on stderr what could not be looked at."""
+    for place in passed:
+        named = f"{shown_name(place.path)}: " if place.path else ""
+        click.echo(f"cas: not covered: {named}{shown_name(place.reason)}", err=True)
+
+
+def _tell_loss(done: "RestoreResult") -> None:
+    """Raise BlobMissing where a file was left because its bytes are lost: the command ends with it."""
+    from objstore import BlobMissing
+
+    for change in done.left:
+        if change.path in done.lost and change.after is not None and change.after.blob is not None:
+            raise BlobMissing(change.after.blob)
+
+
+def _renewed_text(recorded: int, screen: Screen) -> Iterator[bytes]:
+    from cli.render.status import counted
+
+    if recorded:
+        yield screen.line(f"Before that, {counted(recorded, 'edit')} recorded what had changed since it was taken.")
+    yield screen.line("Another one was taken in its place: files without an edit are compared with that from now on.")
+
+
+def _taken_text(taken: "SnapshotResult", screen: Screen) -> Iterator[bytes]:
+    from cli.render.status import counted
+
+    view = taken.view
+    where = shown_name(view.path) if view.path else "the workspace"
+    same = ", nothing has changed since the one before" if taken.is_same else ""
+    _tell(taken.passed)
+    yield screen.line(f"Snapshot {view.number} of {where}: {counted(taken.files, 'file')}{same}.")
+
+
+def _view_line(view: "SnapshotView", screen: Screen) -> bytes:
+    from cli.render.edits import moment
+
+    number = screen.paint(f"{view.number:5}", "yellow")
+    where = shown_name(view.path) if view.path else "."
+    title = shown_name(view.title) if view.title else ""
+    return screen.line(f"{number}  {moment(view.time)}  {where}  {title}".rstrip())
+
+
+def _state_text(state: "PathState") -> str:
+    match state.kind:
+        case "file":
+            return f"100{state.mode:03o}  {'' if state.blob is None else state.blob.hex()}"
+        case "symlink":
+            return f"120000  {'' if state.blob is None else state.blob.hex()}"
+        case _:
+            return f"{'------'}  {'(not held)':64}"
+
+
+def _change_lines(found: "Sequence[SnapshotChange]", screen: Screen) -> Iterator[bytes]:
+    for change in found:
+        letter, color = _letter(change)
+        yield screen.line(f"{screen.paint(letter, color)}  {shown_name(change.path)}")
+
+
+def _letter(change: "SnapshotChange") -> tuple[str, str]:
+    if change.before is None:
+        return "A", "green"
+    if change.after is None:
+        return "D", "red"
+    if "left-out" in {change.before.kind, change.after.kind}:
+        return "?", "yellow"
+    return ("T" if change.before.kind != change.after.kind else "M"), "yellow"
+
+
+def _patches(
+    workspace: "Workspace",
+    found: "Sequence[SnapshotChange]",
+    screen: Screen,
+    read_errors: ReadErrors,
+    *,
+    until_now: bool,
+) -> Iterator[bytes]:
+    """Yield the diff of each file, or in its place why there is none; `losses` hears of bytes that are lost.
+
+    `until_now`: whether what came after is what stands there now, and no snapshot.
+    """
+    from cli.render.edits import diff_text
+    from objstore import UNREADABLE, PathError
+
+    for change in found:
+        path, before, after = change.path, change.before, change.after
+        if any(side is not None and side.kind != "file" for side in (before, after)):
+            yield from _change_lines([change], screen)
+            continue
+        try:
+            old = None if before is None else _bytes(workspace, path, before, is_now=False)
+            new = None if after is None else _bytes(workspace, path, after, is_now=until_now)
+        except UNREADABLE as error:
+            read_errors.note(error)
+            yield screen.line(f"No diff of {shown_name(path)}: {error}")
+            continue
+        except PathError as error:
+            yield screen.line(f"No diff of {shown_name(path)}: {shown_name(str(error))}")
+            continue
+        old_mode, new_mode = (0o644 if side is None else side.mode for side in (before, after))
+        yield from diff_text(old, new, path, path, screen, modes=(old_mode, new_mode))
+
+
+def _bytes(workspace: "Workspace", path: str, state: "PathState", *, is_now: bool) -> bytes:
+    """Return a file's bytes for a diff: out of the store, or, of what was found there and is in none, as they stand.
+
+    Raises what Workspace.text raises, and PathError where what was found does not stand there any more.
+    """
+    from objstore import MAX_BLOB, UNREADABLE, FileChanged, FileTooLarge, placeholder
+
+    if state.blob is None:
+        return b""
+    try:
+        return workspace.text(state.blob)
+    except UNREADABLE:
+        if not is_now:
+            raise
+    try:
+        content = workspace.read(path, limit=MAX_BLOB)
+    except FileTooLarge:
+        return placeholder(state.blob)
+    if content.blob != state.blob:
+        raise FileChanged(path)
+    return content.bytes
+
+
+def _restored_text(done: "RestoreResult", invocation: Invocation, *, dry_run: bool) -> Iterator[bytes]:
+    screen = invocation.screen()
+    words = ("Would delete", "Would write") if dry_run else ("Deleted", "Wrote")
+    for change in done.changes:
+        yield screen.line(f"{words[change.after is not None]} {shown_name(change.path)}")
+    for change in done.left:
+        yield screen.line(f"Left alone {shown_name(change.path)}: {_why_left(change, done)}")
+    if done.outcome is not None:
+        outcome = done.outcome
+        for view in outcome.external:
+            path = shown_name(os.fsdecode(view.edit.path))
+            yield screen.line(f"Recorded the change from outside to {path} as edit {view.seq}.")
+        count = len(outcome.edits)
+        edits = f"edit {outcome.edits[0].seq}" if count == 1 else f"{count} edits"
+        rejects = f"{invocation.program} reject --conversation {outcome.conversation}"
+        back = f"`{rejects}` takes {'it' if count == 1 else 'them'} back."
+        yield screen.line(f"{edits} in {outcome.conversation}; {back}")
+    elif not done.changes and not done.left:
+        yield screen.line("No file differs.")
+
+
+def _why_left(change: "SnapshotChange", done: "RestoreResult") -> str:
+    if change.path in done.lost:
+        return "the store has lost its bytes"
+    above = [other for other in (*done.left, *done.above) if change.path.startswith(f"{other.path}/")]
+    kinds = {side.kind for each in (change, *above) for side in (each.before, each.after) if side is not None}
+    if "left-out" in kinds:
+        return "the snapshot does not hold it, or it is ignored"
+    if "symlink" in kinds:
+        return "a link is neither made nor changed"
+    return "a folder and a file want the same name"

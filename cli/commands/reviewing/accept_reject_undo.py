@@ -1,0 +1,310 @@
+"""The commands `cas accept`, `reject`, `reset`, `undo` and `redo`: a person's word on edits."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial, wraps
+from itertools import chain
+from typing import TYPE_CHECKING, Final, TypeVar, assert_never, cast
+
+import click
+
+from cli.app.invocation import Command, Invocation, command, json_option, recorded_text, reviewer
+from cli.render.external_prompt import settled
+from cli.render.outcomes import conflict_text, decided_text, effect_text, external_refusal, resolution_commands
+from cli.screen.progress import DECIDING, showing_progress
+from cli.screen.terminal import FOR_STDERR, write
+from cli.search.candidates import names
+from cli.selection.selectors import UnitSelection, edits_meant, units_named
+from objstore import (
+    Action,
+    CasError,
+    Conflicted,
+    Decided,
+    EditFilter,
+    ExternalChanges,
+    NothingToDo,
+    OnExternal,
+    Origin,
+    Status,
+    value,
+)
+
+if TYPE_CHECKING:
+    from objstore import DecisionOutcome, ExternalChange, Workspace
+
+__all__ = ["DecisionCommand", "accept", "redo", "reject", "reset", "undo"]
+
+STANDING: Final = {Action.ACCEPT: "accepted", Action.REJECT: "rejected", Action.RESET: "pending"}
+
+STEPS: Final = {Action.UNDO: "take back", Action.REDO: "take again"}
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def _takes_selection(function: Function) -> Function:
+    """Give a command the parameters that name edits, as one argument `selection`."""
+
+    @click.argument("names", metavar="[EDIT|HUNK]...", nargs=-1, shell_complete=names("edit"))
+    @click.option(
+        "--conversation",
+        metavar="ID",
+        shell_complete=names("conversation"),
+        default="",
+        help="The edits of this conversation.",
+    )
+    @click.option(
+        "--file",
+        metavar="PATH",
+        shell_complete=names("path"),
+        default="",
+        help="The edits of this file, in a folder, or of a pattern.",
+    )
+    @click.option("--all", "everything", is_flag=True, help="The edits of all agents.")
+    @wraps(function)
+    def with_selection(
+        *, names: tuple[str, ...], conversation: str, file: str, everything: bool, **others: object
+    ) -> object:
+        selection = UnitSelection(names=names, conversation=conversation, file=file, everything=everything)
+        return function(selection=selection, **others)
+
+    return cast("Function", with_selection)
+
+
+MARKERS_HELP: Final = "Where edits can't stand together, put both into the file, between conflict markers."
+
+
+def _takes_decision_options(function: Function) -> Function:
+    """Give a command the parameters that say how to decide, as one argument `desk`."""
+
+    @click.option("-n", "--dry-run", is_flag=True, help="Show exactly what would change on disk; change nothing.")
+    @click.option(
+        "--on-external",
+        type=click.Choice([choice.value for choice in OnExternal]),
+        help="What to do about changes that nobody recorded; without it, ask (or abort, off a terminal).",
+    )
+    @json_option
+    @wraps(function)
+    def with_desk(*, dry_run: bool, on_external: str | None, as_json: bool, **others: object) -> object:
+        decision_command = DecisionCommand(
+            invocation=Invocation.current(),
+            dry_run=dry_run,
+            on_external=None if on_external is None else OnExternal(on_external),
+            as_json=as_json,
+        )
+        return function(decision_command=decision_command, **others)
+
+    return cast("Function", with_desk)
+
+
+@command("accept")
+@_takes_selection
+@click.option("--markers", is_flag=True, help=MARKERS_HELP)
+@_takes_decision_options
+def accept(*, decision_command: "DecisionCommand", selection: UnitSelection, markers: bool) -> None:
+    """Accept edits (12) or hunks (12:2). What was rejected comes back.
+
+    --conversation, --file and --all stand for pending edits, or for all if none is pending.
+    """
+    decision_command.decide(Action.ACCEPT, selection, markers=markers)
+
+
+@command("reject")
+@_takes_selection
+@click.option(
+    "-m", "--reason", callback=recorded_text, metavar="TEXT", default="", help="Why, for the record and for the agent."
+)
+@click.option("--cascade", is_flag=True, help="Reject what can't stand without them, too.")
+@click.option("--markers", is_flag=True, help=MARKERS_HELP)
+@_takes_decision_options
+def reject(
+    *, decision_command: "DecisionCommand", selection: UnitSelection, reason: str, cascade: bool, markers: bool
+) -> None:
+    """Reject edits (12) or hunks (12:2): their effect goes, every other edit stays.
+
+    --conversation, --file and --all stand for pending and accepted edits.
+    """
+    if cascade and markers:
+        raise click.UsageError("--cascade rejects what --markers would show: name one of them.")
+    decision_command.decide(Action.REJECT, selection, reason=reason, cascade=cascade, markers=markers)
+
+
+@command("reset")
+@_takes_selection
+@click.option("--markers", is_flag=True, help=MARKERS_HELP)
+@_takes_decision_options
+def reset(*, decision_command: "DecisionCommand", selection: UnitSelection, markers: bool) -> None:
+    """Make edits (12) or hunks (12:2) pending again. What was rejected comes back."""
+    decision_command.decide(Action.RESET, selection, markers=markers)
+
+
+class _Undo(Command):
+    """A command that names no edit, though it sounds as if it did."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take what is given; of a name, say what takes it."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if "unexpected extra argument" not in error.format_message():
+                raise
+            raise click.UsageError(
+                "undo takes back the newest decision, whatever it was about. To take an edit out: cas reject EDIT.", ctx
+            ) from error
+
+
+@command("undo", cls=_Undo)
+@_takes_decision_options
+def undo(*, decision_command: "DecisionCommand") -> None:
+    """Take back the newest decision that stands."""
+    decision_command.step(Action.UNDO)
+
+
+@command("redo")
+@_takes_decision_options
+def redo(*, decision_command: "DecisionCommand") -> None:
+    """Take the decision again that the last undo took back, unless something else was decided since."""
+    decision_command.step(Action.REDO)
+
+
+@value
+class DecisionCommand:
+    """How a decision is to be taken and reported."""
+
+    invocation: Invocation
+    dry_run: bool
+    on_external: OnExternal | None  # None: ask
+    as_json: bool
+
+    def decide(
+        self,
+        action: Action,
+        selection: UnitSelection,
+        *,
+        markers: bool,
+        reason: str = "",
+        cascade: bool = False,
+    ) -> None:
+        """Take a decision and report it; exits 1 when it is refused."""
+        selection.check()
+        with self.invocation.workspace() as workspace:
+            units = units_named(workspace, action, selection)
+            # Before: the folder that the person stands in may be empty then, and go.
+            paths = _paths(workspace, selection)
+
+            decision = partial(workspace.decide, action, [*units], reason=reason, who=reviewer(), shown=units)
+
+            def decide(on_external: OnExternal, expected: tuple["ExternalChange", ...]) -> "DecisionOutcome":
+                with showing_progress(workspace, DECIDING):
+                    return decision(
+                        cascade=cascade,
+                        markers=markers,
+                        on_external=on_external,
+                        expected=expected,
+                        dry_run=self.dry_run,
+                    )
+
+            outcome = settled(workspace, decide, self.on_external) if units else NothingToDo()
+            can_mark = False
+            if isinstance(outcome, Conflicted) and outcome.outside and not (markers or cascade):
+                with suppress(CasError), showing_progress(workspace, DECIDING):
+                    kept = decision(markers=True, on_external=OnExternal.KEEP, dry_run=True)
+                    can_mark = isinstance(kept, Decided)
+            self._report(
+                workspace, action, outcome, selection, paths=paths, markers=markers, can_mark=can_mark, reason=reason
+            )
+
+    def step(self, action: Action) -> None:
+        """Undo or redo one decision and report it; exits 1 when there is none, or it is refused."""
+        with self.invocation.workspace() as workspace:
+            stepped = workspace.undo if action is Action.UNDO else workspace.redo
+            seen = workspace.seen()
+
+            def decide(on_external: OnExternal, expected: tuple["ExternalChange", ...]) -> "DecisionOutcome":
+                with showing_progress(workspace, DECIDING):
+                    return stepped(
+                        who=reviewer(), on_external=on_external, expected=expected, seen=seen, dry_run=self.dry_run
+                    )
+
+            self._report(workspace, action, settled(workspace, decide, self.on_external))
+
+    def _report(
+        self,
+        workspace: "Workspace",
+        action: Action,
+        outcome: "DecisionOutcome",
+        selection: UnitSelection | None = None,
+        *,
+        paths: Mapping[int, str] | None = None,
+        markers: bool = False,
+        can_mark: bool = False,
+        reason: str = "",
+    ) -> None:
+        if self.as_json:
+            from cli.render.json_edits import json_line, outcome_shape
+
+            shape = outcome_shape(workspace, action, outcome, dry_run=self.dry_run)
+            write([json_line(shape)])
+        match outcome:
+            case Decided():
+                if not self.as_json:
+                    self._say(workspace, outcome, paths or {})
+            case Conflicted():
+                newest = workspace.edits(EditFilter(newest_first=True, limit=1))[0].seq
+                advice = resolution_commands(
+                    action,
+                    selection,
+                    outcome,
+                    workspace.edit,
+                    newest,
+                    on_external=self.on_external,
+                    can_mark=can_mark,
+                    program=self.invocation.program,
+                )
+                if markers:
+                    advice.insert(0, "Markers can't show this: they stand between live lines of a text.")
+                for line in conflict_text(outcome, advice, FOR_STDERR):
+                    click.echo(line, err=True, nl=False)
+                click.get_current_context().exit(1)
+            case ExternalChanges():
+                raise click.ClickException(external_refusal(outcome.changes, self.invocation.program))
+            case NothingToDo():
+                if selection is None:
+                    said = f"No decision to {STEPS[action]}."
+                    raise click.ClickException(said + (self._own_edit(workspace) if action is Action.UNDO else ""))
+                if not self.as_json:
+                    screen = self.invocation.screen()
+                    write([screen.line(f"Nothing to do: already {STANDING[action]}.")])
+                    if reason:
+                        # It must not look as if it had been heard: no agent will ever read it.
+                        resets = f"`{self.invocation.program} reset` them, and reject them with it"
+                        write([screen.line(f"The reason was not recorded: {resets}.")])
+            case _:
+                assert_never(outcome)
+
+    def _say(self, workspace: "Workspace", outcome: Decided, paths: Mapping[int, str]) -> None:
+        screen = self.invocation.screen()
+        decided = {unit.seq for unit, _ in outcome.verdicts}
+        files = list(dict.fromkeys(path for seq, path in paths.items() if seq in decided))
+        text = decided_text(
+            outcome, workspace.edit, screen, dry_run=self.dry_run, files=files if len(files) > 1 else ()
+        )
+        if self.dry_run:
+            text = chain(text, effect_text(outcome.files, workspace.preview, screen))
+        write(text, paged=self.dry_run)
+
+    def _own_edit(self, workspace: "Workspace") -> str:
+        """Return how the newest edit is taken back, if it is a person's, as a restored file is: no decision made it."""
+        for view in workspace.edits(EditFilter(newest_first=True, limit=1)):
+            if view.edit.origin is Origin.PERSON and view.status is not Status.REJECTED and view.expired is None:
+                return f"\nThe newest edit is your own: `{self.invocation.program} reject {view.seq}` takes it back."
+        return ""
+
+
+def _paths(workspace: "Workspace", selection: UnitSelection) -> dict[int, str]:
+    """Return of what --file stands for the path of each edit, by its number."""
+    if not selection.file:
+        return {}
+    from os import fsdecode
+
+    meant = edits_meant(workspace, conversation=selection.conversation, file=selection.file)
+    return {view.seq: fsdecode(view.edit.path) for view in meant}

@@ -1,0 +1,67 @@
+"""The command `cas amend`: a person betters the result of an edit."""
+
+import sys
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.app.invocation import Invocation, command, json_option, reviewer
+from cli.screen.terminal import can_ask, shown_name, write
+from cli.search.candidates import files, names
+
+if TYPE_CHECKING:
+    from objstore import Content
+
+__all__ = ["amend"]
+
+
+@command("amend")
+@click.argument("name", metavar="EDIT", shell_complete=names("edit"))
+@click.option(
+    "--from",
+    "source",
+    metavar="FILE",
+    shell_complete=files,
+    help="Take the file's new bytes from FILE (- for standard input).",
+)
+@json_option
+def amend(*, name: str, source: str | None, as_json: bool) -> None:
+    """Better the result of an edit: an editor opens its file as it stands, and what you change belongs to the edit.
+
+    Who rejects the edit rejects its amendments with it. Rejecting the amendment gives the edit's own result back.
+    """
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        seq = workspace.find_units(name)[0].seq
+        file = workspace.amendable(seq)
+        if source is None:
+            with _typed(file) as content:
+                outcome = workspace.amend(seq, content, seen=file.blob, base=file.bytes, who=reviewer())
+        else:
+            outcome = workspace.amend(seq, _read(source), seen=file.blob, who=reviewer())
+        if as_json:
+            from cli.render.json_edits import edit_shape, json_line
+
+            write(json_line(edit_shape(workspace, view)) for view in outcome.edits)
+            return
+        screen = invocation.screen()
+        if not outcome.edits:
+            write([screen.line(f"Nothing to do: {shown_name(file.path)} holds these bytes already.")])
+        for view in outcome.edits:
+            write([screen.line(f"Recorded edit {view.seq}, which amends edit {seq}.")])
+            if view.edit.before is not None and view.edit.before.blob != file.blob:
+                write([screen.line(f"{shown_name(file.path)} had changed meanwhile: what you typed was carried over.")])
+
+
+def _read(source: str) -> bytes:
+    return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+
+
+def _typed(file: "Content") -> AbstractContextManager[bytes]:
+    if not can_ask():
+        raise click.UsageError("Without a terminal there is no editor: name the new bytes with --from FILE.")
+    from cli.screen.editor import edited
+
+    return edited(file)

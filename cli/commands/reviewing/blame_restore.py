@@ -1,0 +1,135 @@
+"""The commands `cas blame` and `cas restore`: where each line comes from, and a recorded state brought back."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.app.invocation import Invocation, command, json_option
+from cli.screen.terminal import listed, padded, shown_name, shown_width, write
+from cli.search.candidates import names
+from cli.search.did_you_mean import last_held
+from cli.selection.selectors import looks_like_state, recorded_named, state_named, state_parts
+from objstore import NoSuchName
+
+if TYPE_CHECKING:
+    from objstore import BlamedLines, CallOutcome, Seq, State, Workspace
+
+__all__ = ["blame", "restore"]
+
+
+@command("blame")
+@click.argument("path", metavar="PATH|PATH@EDIT", shell_complete=names("path"))
+@json_option
+def blame(*, path: str, as_json: bool) -> None:
+    """Show the hunk, conversation, tool and time behind each line of PATH as it was last recorded.
+
+    PATH@12 is as after edit 12, PATH@12^ as before it. With --json, one object for each run of lines; lines are counted
+    from zero.
+    """
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        name, at = _past(workspace, path)
+        try:
+            content, blamed = workspace.blame(recorded_named(workspace, name), at)
+        except NoSuchName:
+            raise NoSuchName(path, "recorded file" if at is None else "state") from None  # as it was typed
+    if as_json:
+        from cli.render.json_store import blame_shape, json_line
+
+        write(json_line(blame_shape(part)) for part in blamed)
+    else:
+        write(_blame_text(content, blamed), paged=True)
+
+
+def _past(workspace: "Workspace", spelling: str) -> "tuple[str, tuple[Seq, bool] | None]":
+    """Return the file that is named, and of which past state its lines are wanted (None: they are the last's)."""
+    from objstore import Seq
+
+    spelt = state_parts(spelling) if looks_like_state(workspace, spelling) else None
+    if spelt is None:
+        return spelling, None
+    number = spelt[1].removesuffix("^")
+    if not number.isdecimal():
+        lists = f"`{Invocation.current().program} log PATH` lists them"
+        raise click.UsageError(f"Of a past state, name the edit, as in PATH@12; {lists}.")
+    return spelt[0], (Seq(int(number)), number != spelt[1])
+
+
+@command("restore")
+@click.argument("name", metavar="PATH@EDIT", shell_complete=names("path"))
+@click.option("-n", "--dry-run", is_flag=True, help="Show exactly what would change on disk; change nothing.")
+@json_option
+def restore(*, name: str, dry_run: bool, as_json: bool) -> None:
+    """Bring a file back to a recorded state.
+
+    PATH@12 is as after edit 12, PATH@12^ as before it, PATH@2h as two hours ago, PATH@2026-11-20 as when that day
+    began, PATH as last recorded.
+
+    This is an edit like any other, made by you: `cas reject` takes it back. What stood there unrecorded is recorded
+    first.
+    """
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        state = state_named(workspace, name)
+        if not state.path:
+            raise click.UsageError("A hash tells no path: name the state as PATH@EDIT.")
+        outcome = workspace.restore(state, dry_run=dry_run)
+        if as_json:
+            from cli.render.json_edits import restored_shape
+            from cli.render.json_store import json_line
+
+            write([json_line(restored_shape(workspace, outcome, dry_run=dry_run))])
+        else:
+            text = _restored_text(workspace, state, outcome, invocation, dry_run=dry_run)
+            write(text, paged=dry_run)
+
+
+def _restored_text(
+    workspace: "Workspace", state: "State", outcome: "CallOutcome", invocation: Invocation, *, dry_run: bool
+) -> Iterator[bytes]:
+    name, screen = shown_name(state.path), invocation.screen()
+    if dry_run:
+        yield screen.line("Dry run: nothing was changed.")
+    for view in outcome.external:
+        yield screen.line(
+            f"Would record the change from outside to {name}."
+            if dry_run
+            else f"Recorded the change from outside to {name} as edit {view.seq}."
+        )
+    if not outcome.edits:
+        yield screen.line(f"No file {'changes' if dry_run else 'changed'}: it is as in this state.")
+        if state.blob is None and (held := last_held(workspace, state.path)):
+            yield screen.line(
+                f"No file stands there in it. `{invocation.program} restore {held}` brings back what did."
+            )
+    elif dry_run:
+        from cli.render.outcomes import effect_line, effect_text
+
+        yield from (screen.line(effect_line(effect, dry_run=True)) for effect in outcome.files)
+        yield from effect_text(outcome.files, workspace.preview, screen)
+    else:
+        done = "Removed" if state.blob is None else "Restored"
+        seq = outcome.edits[-1].seq
+        yield screen.line(f"{done} {name} as edit {seq}; `{invocation.program} reject {seq}` takes it back.")
+
+
+def _blame_text(content: bytes, blamed: "list[BlamedLines]") -> Iterator[bytes]:
+    from cli.render.edits import moment
+
+    lines = content.split(b"\n")
+    heads = []
+    for part in blamed:
+        if part.view is None:
+            heads.append(f"(before the first {'edit that is kept' if part.is_expired else 'recorded edit'})")
+        else:
+            edit = part.view.edit
+            heads.append(
+                f"{part.unit}  {moment(edit.time)}  {shown_name(edit.tool or edit.origin.value)}  "
+                f"{shown_name(edit.conversation)}"
+            )
+    width = max(map(shown_width, heads), default=0)
+    for part, head in zip(blamed, heads, strict=True):
+        for number in range(part.start, part.start + part.count):
+            yield f"{padded(head, width)}  {number + 1:5}  ".encode("utf-8", "backslashreplace")
+            yield listed(lines[number]) + b"\n"

@@ -1,0 +1,262 @@
+"""The commands `cas log` and `cas show`: the edits, as a list and one by one."""
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import chain, islice, pairwise
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from cli.app.invocation import Command, Invocation, Number, command, json_option
+from cli.render.edits import edit_diff, edit_header
+from cli.render.rows import Rows
+from cli.render.unreadable import ReadErrors
+from cli.screen.diff_layout import in_columns, takes_layout
+from cli.screen.terminal import Screen, write
+from cli.search.candidates import moments, names
+from cli.search.edit_list import EditConditions, lineage_at, matching, tool_named
+from cli.search.pickaxe import Pickaxe
+from cli.selection.dates import since_named, until_named
+from cli.selection.selectors import edit_filter, edits_named, places_named
+from objstore import UNREADABLE, EditFilter, NoSuchName, Status
+
+if TYPE_CHECKING:
+    from cli.screen.progress import Progress
+    from objstore import EditView, Unit, Workspace
+
+__all__ = ["log", "show"]
+
+_MOST_EDITS: Final = sys.maxsize
+"""More than can be counted to is a slip, and is said to be one."""
+
+
+class _Log(Command):
+    """A list of which `-3` is the newest three, as in other logs."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take `-3` for `-n 3`, where it is no value of the option before it."""
+        taking = {
+            name
+            for param in self.params
+            if isinstance(param, click.Option) and not param.is_flag
+            for name in param.opts
+        }
+        behind = args.index("--") if "--" in args else len(args)
+        spelt = [
+            f"-n{word[1:]}" if re.fullmatch("-[0-9]+", word) and at < behind and before not in taking else word
+            for at, (before, word) in enumerate(pairwise(["", *args]))
+        ]
+        return super().parse_args(ctx, spelt)
+
+
+@command("log", cls=_Log)
+@click.argument("paths", metavar="[PATH]...", nargs=-1, shell_complete=names("path"))
+@click.option(
+    "--conversation",
+    metavar="ID",
+    shell_complete=names("conversation"),
+    default="",
+    help="Only edits of this conversation.",
+)
+@click.option(
+    "--file",
+    metavar="PATH",
+    shell_complete=names("path"),
+    default="",
+    help="Only edits of the files that ever stood at PATH.",
+)
+@click.option("--follow", is_flag=True, help="Of these, only the file that stands there now, under all its names.")
+@click.option("--tool", metavar="NAME", shell_complete=names("tool"), default="", help="Only edits by this tool.")
+@click.option("--status", type=click.Choice([status.value for status in Status]), help="Only edits of this status.")
+@click.option(
+    "--since",
+    callback=since_named,
+    metavar="TIME",
+    shell_complete=moments,
+    help="Only edits since TIME: 2h, yesterday, 2026-11-20 14:30.",
+)
+@click.option("--until", callback=until_named, metavar="TIME", shell_complete=moments, help="Only edits until TIME.")
+@click.option("-S", "text", metavar="TEXT", help="Only edits that added or removed TEXT; every state of them is read.")
+@click.option("-n", "--number", type=Number(1, _MOST_EDITS), help="Only the newest NUMBER edits; -3 is -n 3.")
+@click.option("-p", "--patch", is_flag=True, help="Show the diff of each edit.")
+@click.option("--reverse", is_flag=True, help="Oldest first.")
+@takes_layout
+@json_option
+def log(  # noqa: PLR0913 -- each is an option of the command
+    *,
+    paths: tuple[str, ...],
+    conversation: str,
+    file: str,
+    follow: bool,
+    tool: str,
+    status: str | None,
+    since: int | None,
+    until: int | None,
+    text: str | None,
+    number: int | None,
+    patch: bool,
+    reverse: bool,
+    stat: bool,
+    columns: bool,
+    as_json: bool,
+) -> None:
+    """List the recorded edits, newest first: all, or those of each PATH, a file or a folder.
+
+    With --json, one object a line.
+    """
+    places = (*paths, file) if file else paths
+    if follow and len(places) != 1:
+        raise click.UsageError("--follow follows one file: name one PATH.")
+    if text == "":
+        raise click.UsageError("-S looks for a text: give at least one character.")
+    if patch and as_json:
+        raise click.UsageError("--json of a list has no diffs: `cas show EDIT --json` has those of an edit.")
+    invocation = Invocation.current()
+    read_errors = ReadErrors()
+    from cli.screen.progress import Progress
+
+    with invocation.workspace() as workspace, Progress({"edits": "searching"}) as progress:
+        found = places_named(workspace, places, hidden=not follow)
+        if follow and not found.file:
+            raise NoSuchName(places[0], "recorded file")  # it is a folder, or a pattern
+        named = edit_filter(workspace, conversation=conversation, status=None if status is None else Status(status))
+        wanted = replace(named, path=found.file)
+        terms = EditConditions(
+            tool=tool_named(workspace, tool) if tool else "",
+            since=since,
+            until=until,
+            document=lineage_at(workspace, wanted.path) if follow else None,
+            places=found,
+            pickaxe=None if text is None else Pickaxe(workspace, os.fsencode(text), progress, read_errors),
+        )
+        views = matching(workspace, wanted, terms, number)
+        if reverse:
+            views = reversed(list(views))
+        screen = in_columns(invocation.screen(), columns)
+        if as_json:
+            from cli.render.json_edits import edit_shape, json_line
+
+            pieces: Iterator[bytes] = (json_line(edit_shape(workspace, view, read_errors)) for view in views)
+        elif stat and patch:
+            listed = list(views)  # the table comes first
+            table = _stat_text(workspace, listed, screen, read_errors, newest_first=not reverse)
+            pieces = chain(table, [screen.line()], _log_text(workspace, listed, screen, read_errors, patch=True))
+        elif stat:
+            pieces = _stat_text(workspace, views, screen, read_errors, newest_first=not reverse)
+        else:
+            pieces = _log_text(workspace, views, screen, read_errors, patch=patch or columns)
+        write(pieces if text is None else _searched(pieces, progress), paged=not as_json)
+        if not as_json and not workspace.edits(EditFilter(limit=1)):
+            click.echo("Nothing is recorded yet.", err=True)
+        if terms.pickaxe is not None and terms.pickaxe.expired:
+            gone = terms.pickaxe.expired
+            click.echo(f"Not searched: {gone} expired edit{'s' * (gone > 1)}, whose content is gone.", err=True)
+        if terms.pickaxe is not None and terms.pickaxe.lost:
+            lost = terms.pickaxe.lost
+            click.echo(f"Not searched: {lost} edit{'s' * (lost > 1)}, whose content is lost.", err=True)
+    read_errors.tell()
+
+
+@command("show")
+@click.argument("names", metavar="[EDIT|HUNK|CONVERSATION]...", nargs=-1, shell_complete=names("edit", "conversation"))
+@takes_layout
+@json_option
+def show(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) -> None:
+    """Show edits (12, or 3..7), hunks (12:2) or conversations, with the diff hunk by hunk.
+
+    Without a name, the newest edit.
+    """
+    invocation = Invocation.current()
+    read_errors = ReadErrors()
+    with invocation.workspace() as workspace:
+        meant = [edit for name in names or (_newest(workspace),) for edit in edits_named(workspace, name)]
+        screen = in_columns(invocation.screen(), columns)
+        if as_json:
+            from cli.render.json_edits import json_line, shown_edit_shape
+
+            edits = [shown_edit_shape(workspace, view, units, read_errors) for view, units in meant]
+            write([json_line({"edits": edits})])
+        elif stat:
+            write(_stat_text(workspace, (view for view, _ in meant), screen, read_errors), paged=True)
+        else:
+            write(_show_text(workspace, meant, screen, read_errors), paged=True)
+    read_errors.tell()
+    if all(view.expired is not None for view, _ in meant):
+        # Its record was shown; that there is no diff must not look like an edit that changed nothing.
+        meant[0][0].refuse_if_expired()
+
+
+def _newest(workspace: "Workspace") -> str:
+    for view in workspace.edits(EditFilter(newest_first=True, limit=1)):
+        return str(view.seq)
+    raise click.ClickException("Nothing is recorded yet.")
+
+
+def _searched(pieces: Iterator[bytes], progress: "Progress") -> Iterator[bytes]:
+    """Return what a search finds. At a terminal, as soon as a screenful is found: until then it shows how far it is."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return pieces
+    from shutil import get_terminal_size
+
+    found = list(islice(pieces, get_terminal_size().lines))
+    progress.end()
+    return chain(found, pieces)
+
+
+def _stat_text(
+    workspace: "Workspace",
+    views: Iterable["EditView"],
+    screen: Screen,
+    read_errors: ReadErrors,
+    *,
+    newest_first: bool = False,
+) -> Iterator[bytes]:
+    from cli.render.diffstat import FileChange, diffstat, edit_change
+
+    def change(view: "EditView") -> FileChange:
+        try:
+            return edit_change(view, workspace.text)
+        except UNREADABLE as error:
+            read_errors.note(error)
+            edit = view.edit
+            return FileChange(name=os.fsdecode(edit.path), added=edit.added, removed=edit.removed)
+
+    return diffstat(map(change, views), screen, newest_first=newest_first)
+
+
+def _log_text(
+    workspace: "Workspace", views: Iterable["EditView"], screen: Screen, read_errors: ReadErrors, *, patch: bool
+) -> Iterator[bytes]:
+    rows = Rows(workspace, screen)
+    for view in views:
+        yield from rows.of(view)
+        if patch and view.expired is None:
+            yield from _diff_text(workspace, view, None, screen, read_errors)
+            yield screen.line()
+
+
+def _show_text(
+    workspace: "Workspace", meant: list[tuple["EditView", tuple["Unit", ...]]], screen: Screen, read_errors: ReadErrors
+) -> Iterator[bytes]:
+    standing = workspace.markers()
+    for at, (view, units) in enumerate(meant):
+        if at:
+            yield screen.line()
+        yield from edit_header(view, screen, standing)
+        if view.expired is None:
+            yield screen.line()
+            yield from _diff_text(workspace, view, units, screen, read_errors)
+
+
+def _diff_text(
+    workspace: "Workspace", view: "EditView", units: tuple["Unit", ...] | None, screen: Screen, read_errors: ReadErrors
+) -> Iterator[bytes]:
+    """Yield the diff of an edit, or in its place that what it needs is lost: the next one may have all it needs."""
+    try:
+        yield from edit_diff(view, workspace, screen, units)
+    except UNREADABLE as error:
+        read_errors.note(error)
+        yield screen.line(f"No diff of edit {view.seq}: {error}")

@@ -1,0 +1,66 @@
+"""The command `cas review`: a pass over what is pending, hunk by hunk, with single keys."""
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.app.invocation import Invocation, command
+from cli.screen.terminal import can_ask
+from cli.search.candidates import names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from objstore import PendingGroup, Workspace
+
+__all__ = ["review"]
+
+
+@command("review")
+@click.argument("names", metavar="[EDIT|CONVERSATION]...", nargs=-1, shell_complete=names("edit", "conversation"))
+@click.option(
+    "--conversation",
+    metavar="ID",
+    shell_complete=names("conversation"),
+    default="",
+    help="Only edits of this conversation.",
+)
+@click.option(
+    "--file",
+    metavar="PATH",
+    shell_complete=names("path"),
+    default="",
+    help="Only edits of this file, in a folder, or of a pattern.",
+)
+def review(*, names: tuple[str, ...], conversation: str, file: str) -> None:
+    """Go through what is pending, hunk by hunk: one key accepts, rejects, skips, splits or amends. ? lists the keys.
+
+    Each decision is recorded at once. Whenever you quit, the next review goes on with what is still pending.
+    """
+    if not can_ask() or not sys.stdout.isatty():
+        raise click.UsageError("A review needs a terminal. Off one, say cas accept, cas reject and cas show.")
+    from cli.review_ui.hunk_review import Review
+    from cli.screen.keyboard import Keyboard
+
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        wanted = _wanted(workspace, names, conversation=conversation, file=file)
+        with Keyboard() as keyboard:
+            Review(workspace, keyboard, invocation.screen(), wanted).run()
+
+
+def _wanted(
+    workspace: "Workspace", names: tuple[str, ...], *, conversation: str, file: str
+) -> "Callable[[PendingGroup, int], bool]":
+    from cli.selection.selectors import edits_named, path_predicate
+
+    seqs = {view.seq for name in names for view, _ in edits_named(workspace, name)}
+    spoken = workspace.find_conversation(conversation) if conversation else ""
+    is_there = path_predicate(workspace, file)
+
+    def wanted(group: "PendingGroup", seq: int) -> bool:
+        is_named = (not seqs or seq in seqs) and spoken in {"", group.conversation}
+        return is_named and (not file or is_there(workspace.edit(seq).edit))
+
+    return wanted

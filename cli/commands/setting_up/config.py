@@ -1,0 +1,109 @@
+"""The command `cas config`: the settings that hold, where each is written down, and a way to change them."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from cli.app.invocation import Invocation, command_group, json_option
+from cli.screen.terminal import Screen, shown_name, write
+from cli.search.candidates import setting_values, settings
+
+if TYPE_CHECKING:
+    from cli.render.json_edits import Json
+    from objstore import Configuration, ConfiguredValue
+
+__all__ = ["config"]
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def _own_option(function: Function) -> Function:
+    return click.option("--user", "own", is_flag=True, help="In your own settings, for all workspaces.")(function)
+
+
+@command_group("config", otherwise="list")
+def config() -> None:
+    """List, read and change settings: `cas config get NAME`, `cas config set NAME VALUE`.
+
+    The first of these that has a setting counts: .cas/config.toml of the workspace, editledger/config.toml in your
+    folder of settings (~/.config, or XDG_CONFIG_HOME), the environment.
+    """
+
+
+@config.command("list")
+@json_option
+def listing(*, as_json: bool) -> None:
+    """List every setting with its value and where that comes from. With --json, one object a line."""
+    found = _configuration().all()
+    if as_json:
+        write(_json_line(given) for given in found)
+    else:
+        write(_list_text(found, Invocation.current().screen()))
+
+
+@config.command("get")
+@click.argument("name", metavar="NAME", shell_complete=settings)
+@json_option
+def get(*, name: str, as_json: bool) -> None:
+    """Print the value of a setting."""
+    given = _configuration().get(name)
+    write([_json_line(given) if as_json else Invocation.current().screen().line(given.spelling)])
+
+
+@config.command("set")
+@click.argument("name", metavar="NAME", shell_complete=settings)
+@click.argument("value", metavar="VALUE", shell_complete=setting_values)
+@_own_option
+def change(*, name: str, value: str, own: bool) -> None:
+    """Set a setting of this workspace. Comments and whatever else the file holds stay as they are."""
+    _configuration(changing=not own).set(name, value, own=own)
+
+
+@config.command("unset")
+@click.argument("name", metavar="NAME", shell_complete=settings)
+@_own_option
+def unset(*, name: str, own: bool) -> None:
+    """Take a setting out of this workspace's file. Exits with 1 where it is not in there."""
+    configuration = _configuration(changing=not own)
+    if not configuration.unset(name, own=own):
+        raise click.ClickException(f"{name} is not set in {configuration.files[-1 if own else 0]}.")
+
+
+def _configuration(*, changing: bool = False) -> "Configuration":
+    """Return the settings of the workspace here; where none is, those of the person (`changing`: NotAWorkspace)."""
+    from objstore import Configuration, NotAWorkspace
+
+    try:
+        return Configuration.find(Invocation.current().start())
+    except NotAWorkspace:
+        if changing:
+            raise
+        return Configuration()
+
+
+def _list_text(found: "list[ConfiguredValue]", screen: Screen) -> Iterator[bytes]:
+    width = max(len(given.setting.name) for given in found)
+    spelt = max(len(given.spelling) for given in found)
+    for given in found:
+        origin = shown_name(given.origin) if given.origin else "default"
+        name = screen.paint(f"{given.setting.name:{width}}", bold=True)
+        yield screen.line(f"{name}  {shown_name(given.spelling):{spelt}}  ({origin})")
+        yield screen.line(f"    {given.setting.meaning}")
+
+
+def _json_line(given: "ConfiguredValue") -> bytes:
+    from cli.render.json_store import json_line, text_shape
+
+    setting = given.setting
+    shape: dict[str, Json] = {
+        "name": setting.name,
+        "value": given.value,
+        "spelling": text_shape(given.spelling),
+        "unit": setting.kind.unit or None,
+        "origin": text_shape(given.origin) or None,
+        "default": setting.default,
+        "variable": setting.variable,
+        "meaning": setting.meaning,
+    }
+    return json_line(shape)

@@ -1,0 +1,216 @@
+"""The command `cas watch`: records what happens to files as it happens, for editors and agents that tell of nothing."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from cli.app.invocation import Invocation, Number, command, recorded_text, reviewer
+from cli.screen.terminal import Screen, flush, shown_name, visible, write
+from cli.search.candidates import names
+
+if TYPE_CHECKING:
+    from objstore import CallInfo, EditView, Workspace
+
+__all__ = ["watch"]
+
+_LONGEST_BURST: Final = 10
+"""Times the quiet after which a burst that doesn't end is recorded nevertheless."""
+
+_FIRST_REST: Final = 1.0
+_LONGEST_REST: Final = 60.0
+"""Seconds until what could not be recorded is tried again: twice as many each time."""
+
+_STORE: Final = ".cas"
+_ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_KILLED: Final = 128
+"""What a shell adds to the number of the signal that ended a process."""
+
+
+@command("watch")
+@click.option(
+    "--agent",
+    callback=recorded_text,
+    default="",
+    metavar="NAME",
+    help="An agent makes the edits, so they are to be reviewed.",
+)
+@click.option(
+    "--conversation",
+    callback=recorded_text,
+    default="",
+    metavar="ID",
+    shell_complete=names("conversation"),
+    help="Which conversation they belong to.",
+)
+@click.option(
+    "--quiet-for",
+    type=Number(50, 60_000),
+    default=400,
+    show_default=True,
+    metavar="MS",
+    help="How long nothing must happen until what happened before is one call.",
+)
+def watch(*, agent: str, conversation: str, quiet_for: int) -> None:
+    """Record edits as they happen, until interrupted: those that come in one burst as one call.
+
+    They are yours, and so accepted, unless --agent says otherwise or the hook of an agent has told that one of its
+    tools is running. Where hooks or our server tell of each tool, nothing need be watched.
+    """
+    from cli.commands.setting_up.watch_batches import change_batches
+    from objstore import CallInfo, Origin
+
+    invocation = Invocation.current()
+    screen = invocation.screen()
+    notes = {"agent": agent} if agent else {"who": reviewer()}
+    info = CallInfo(
+        tool="watch", conversation=conversation, origin=Origin.AGENT if agent else Origin.PERSON, notes=notes
+    )
+    with invocation.workspace() as workspace, _ending_once() as ending:
+        root = os.path.realpath(workspace.root)
+        watched = _Watched(workspace, info, screen, quiet=quiet_for / 1000)
+        watches = False
+        for has_happened in change_batches(root, _STORE, quiet=quiet_for, ending=ending, left_out=_tell_of_limit):
+            if not watches:
+                watched.begin()
+                ending.hold()
+                write([screen.line(f"Watching {shown_name(root)}; Ctrl-C ends it.")])
+                flush()
+                watches = True
+            elif has_happened:
+                watched.hear()
+            watched.record_when_due()
+        # A burst that was not over yet, or that nobody told of so far.
+        watched.record()
+    if ending.number == signal.SIGINT:
+        raise KeyboardInterrupt
+    click.get_current_context().exit(_KILLED + ending.number)
+
+
+def _tell_of_limit(folders: int) -> None:
+    from cli.render.status import counted
+
+    said = f"{counted(folders, 'folder')} can't be watched: the system allows for no more (fs.inotify.max_user_watches)"
+    click.echo(
+        f"cas: {said}. What happens there is recorded when something happens elsewhere, or at the end.", err=True
+    )
+
+
+class _Ending:
+    """Signals that end the watching: the first one is noted, so that what has happened is recorded; a second kills."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._before: Final[dict[signal.Signals, Any]] = {}
+
+    def is_set(self) -> bool:
+        """Return whether the watching shall end."""
+        return self.number != 0
+
+    def hold(self) -> None:
+        """Have signals noted from now on."""
+        for number in _ENDING:
+            # What is ignored, as under nohup, stays so.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._note)
+
+    def release(self) -> None:
+        """Have them do what they did before."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        self.number = number
+        for each in self._before:
+            signal.signal(each, signal.SIG_DFL)
+
+
+@contextmanager
+def _ending_once() -> Iterator[_Ending]:
+    ending = _Ending()
+    try:
+        yield ending
+    finally:
+        ending.release()
+
+
+class _Watched:
+    """A workspace that is watched: what happens in it is recorded when it has gone quiet, or later if that fails."""
+
+    def __init__(self, workspace: "Workspace", info: "CallInfo", screen: Screen, *, quiet: float) -> None:
+        self._workspace: Final = workspace
+        self._info: Final = info
+        self._screen: Final = screen
+        self._quiet: Final = quiet
+        self._due: float | None = None  # None: nothing has happened
+        self._latest = 0.0  # when a burst is recorded that goes on
+        self._rest = 0.0  # until the next try; 0: the last one went well
+        self._said = ""  # why the last try failed
+        self._unseen: Final[set[str]] = set()  # what was said to be not looked at
+
+    def begin(self) -> None:
+        """Record what changed before anybody watched, which belongs to nobody. Raises what the store raises."""
+        from objstore import CallInfo, Origin
+
+        self._found(CallInfo(tool="", origin=Origin.EXTERNAL))
+
+    def hear(self) -> None:
+        """Note that something happens."""
+        moment = time.monotonic()
+        if self._due is None:
+            self._latest = moment + _LONGEST_BURST * self._quiet
+        if not self._rest:
+            self._due = min(moment + self._quiet, self._latest)
+
+    def record_when_due(self) -> None:
+        """Record what happened, if it has gone quiet. Raises as `record`."""
+        if self._due is not None and time.monotonic() >= self._due:
+            self.record()
+
+    def record(self) -> None:
+        """Look once, and write a line for each edit; what may work later is said and tried again.
+
+        Raises what the store raises that no time mends, and OutputFailed.
+        """
+        from objstore import CallAborted, CasError, DiskFailed, PathError, StoreLocked, StoreRefuses, Unacknowledged
+
+        passing = (CallAborted, DiskFailed, PathError, StoreLocked, StoreRefuses, Unacknowledged)
+        try:
+            self._workspace.reopen()  # where the last try could not be made durable
+            lines = list(self._lines())
+        except (CasError, OSError) as error:
+            is_there = os.path.isdir(os.path.join(self._workspace.root, _STORE))  # noqa: PTH112, PTH118 - as above
+            if not (is_there and isinstance(error, (*passing, OSError))):
+                raise
+            self._rest = min(2 * self._rest, _LONGEST_REST) or _FIRST_REST
+            self._due = time.monotonic() + self._rest
+            if str(error) != self._said:
+                self._said = str(error)
+                click.echo(f"cas: {visible(self._said)}\nWhat happened is recorded once that works.", err=True)
+            return
+        self._due, self._rest, self._said = None, 0.0, ""
+        write(lines)
+        flush()
+
+    def _lines(self) -> Iterator[bytes]:
+        from cli.render.rows import Rows
+
+        rows = Rows(self._workspace, self._screen)
+        for view in self._found(self._info):
+            yield from rows.of(view)
+
+    def _found(self, info: "CallInfo") -> "tuple[EditView, ...]":
+        """Look once, name what can't be looked at, each once, and return the edits."""
+        from cli.render.edits import not_looked_at
+
+        found = self._workspace.agent_calls().notice(info)
+        for said in map(not_looked_at, found.passed):
+            if said not in self._unseen:
+                self._unseen.add(said)
+                click.echo(said, err=True)
+        return found.edits

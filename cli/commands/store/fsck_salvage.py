@@ -1,0 +1,157 @@
+"""The commands `cas fsck` and `cas salvage`: what is damaged, and a working store from what is left."""
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from cli.app.invocation import Invocation, command, json_option
+from cli.render.status import counted
+from cli.screen.progress import Progress
+from cli.screen.terminal import Screen, shown_name, visible, write
+
+if TYPE_CHECKING:
+    from objstore import CheckReport, Salvage
+
+__all__ = ["fsck", "salvage"]
+
+REPORT: Final = "salvage.json"
+STORE_ID_BYTES: Final = 16
+
+
+@command("fsck")
+@click.option("--quick", is_flag=True, help="Check frames, records and index, but neither decode blobs nor replay.")
+@click.option(
+    "--repair", is_flag=True, help="Rebuild the index from the log, and mend all else that is derived and wrong."
+)
+@json_option
+def fsck(*, quick: bool, repair: bool, as_json: bool) -> None:
+    """Check the store: every frame, blob and record, the index, each file's history, and the disk.
+
+    Exits with 1 when anything is wrong. Files that changed outside, and an unfinished write, are told but not wrong.
+    """
+    from objstore import check_store, repair_store
+
+    invocation = Invocation.current()
+    with Progress({"blobs": "checking", "documents": "replaying"}) as progress:
+        report = check_store(invocation.start(), quick=quick, progress=progress.tell)
+        repaired = repair and (
+            report.is_log_sound or report.leftovers > 0 or any(fault.repairable for fault in report.faults)
+        )
+        rebuilt = repaired and report.is_log_sound
+        if repaired:
+            report = repair_store(report)
+    if as_json:
+        from cli.render.json_store import check_shape, json_line
+
+        write([json_line(check_shape(report, repaired=repaired))])
+    else:
+        write(_check_text(report, invocation.screen(), repaired=repaired, rebuilt=rebuilt))
+    if report.faults:
+        click.get_current_context().exit(1)
+
+
+@command("salvage")
+@click.argument("store", metavar="STORE", type=click.Path(exists=True, file_okay=False))
+@click.option("--to", "directory", metavar="DIR", type=click.Path(file_okay=False), help="Where the new store goes.")
+@click.option("--store-id", metavar="HEX", default="", help="The damaged store's id, where no segment's header tells.")
+@click.option("-n", "--dry-run", is_flag=True, help="Only say what can be saved.")
+@json_option
+def salvage(*, store: str, directory: str | None, store_id: str, dry_run: bool, as_json: bool) -> None:
+    """Make a working store in DIR/.cas from what is left of STORE: a .cas folder, a copy, or a folder of segments.
+
+    Every blob that verifies is saved, and the journal up to the first lost record. What lies behind goes to
+    DIR/recovered, and all that is lost or saved is listed in DIR/salvage.json. STORE is left as it is.
+    Exits with 1 when anything is lost.
+    """
+    from objstore import FileExists, FileMissing, salvage_store
+
+    if directory is None and not dry_run:
+        raise click.UsageError("Say where to with --to DIR, or --dry-run.")
+    if dry_run:
+        directory = None
+    screen = Invocation.current().screen()
+    try:
+        with Progress({"blobs": "checking"}) as progress:
+            found = salvage_store(store, directory, _store_id(store_id), progress.tell)
+    except FileExists as error:
+        taken = shown_name(error.path)
+        raise click.ClickException(f"{taken} is there already. Put it aside (mv), or say another DIR.") from error
+    except FileMissing as error:
+        raise click.ClickException(
+            f"No segment file (.seg) is in {shown_name(store)}. "
+            "Name a .cas folder, a copy of one, or a folder of segment files."
+        ) from error
+    from cli.render.json_store import json_line, salvage_shape
+
+    shape = json_line(salvage_shape(found))
+    if directory is not None:
+        with open(os.path.join(directory, REPORT), "wb") as file:  # noqa: PTH118, PTH123 -- pathlib costs start-up
+            file.write(shape)
+    write([shape] if as_json else _salvage_text(found, directory, screen))
+    if not found.is_whole:
+        click.get_current_context().exit(1)
+
+
+def _store_id(spelt: str) -> bytes | None:
+    if not spelt:
+        return None
+    try:
+        store = bytes.fromhex(spelt)
+    except ValueError:
+        store = b""
+    if len(store) != STORE_ID_BYTES:
+        raise click.BadParameter(f"{STORE_ID_BYTES * 2} hexadecimal digits are needed.", param_hint="--store-id")
+    return store
+
+
+def _check_text(report: "CheckReport", screen: Screen, *, repaired: bool, rebuilt: bool) -> Iterator[bytes]:
+    for fault in report.faults:
+        yield screen.line(screen.paint(f"{fault.part.value}: {visible(fault.what)}", "red"))
+        yield screen.line(f"  {visible(fault.meaning)}")
+    for note in report.notes:
+        yield screen.line(f"Note: {visible(note)}")
+    if repaired:
+        done = "Rebuilt the index from the log, r" if rebuilt else "R"
+        yield screen.line(f"{done}epaired what else is derived and was wrong, and cleared .cas/tmp.")
+    looked = ", ".join(
+        (counted(report.segments, "segment"), counted(report.blobs, "blob"), counted(report.records, "record"))
+    )
+    replayed = f", {counted(report.documents, 'file')} replayed" if report.documents else ""
+    verdict = counted(len(report.faults), "fault") if report.faults else "nothing is wrong"
+    yield screen.line(f"{looked}{replayed}: {verdict}.")
+
+
+def _salvage_text(found: "Salvage", directory: str | None, screen: Screen) -> Iterator[bytes]:
+    if found.strays:
+        yield screen.line(f"Read although no segment is named so: {', '.join(map(shown_name, found.strays))}.")
+    for number in found.missing_segments:
+        yield screen.line(f"Segment {number} is missing.")
+    for damage in found.damage:
+        yield screen.line(f"{shown_name(damage.segment)}, bytes {damage.offset} to {damage.end}: {damage.reason}.")
+    for blob in found.lost_blobs:
+        holders = (("edits", blob.edits), ("snapshots", blob.snapshots))
+        named = "; ".join(f"{kind} {' '.join(map(str, numbers))}" for kind, numbers in holders if numbers)
+        yield screen.line(f"Lost blob {blob.id.hex()}: {blob.reason}{f' ({named})' if named else ''}.")
+    if found.is_cut_off:
+        yield screen.line("The log ends before what was acknowledged last: the newest edits are lost.")
+    if found.lost_edits:
+        yield screen.line(f"Lost edits: {' '.join(map(str, found.lost_edits))}.")
+    if found.lost_decisions:
+        yield screen.line(f"Lost decisions: {' '.join(map(str, found.lost_decisions))}.")
+    for broken in found.breaks:
+        name = shown_name(os.fsdecode(broken.path))
+        between = f"between {broken.after} and {broken.before}" if broken.after else f"before {broken.before}"
+        yield screen.line(f"{name}: changes {between} are lost.")
+    saved = f"{counted(len(found.blobs), 'blob')}, and {counted(len(found.journal), 'record')} in one unbroken journal"
+    yield screen.line(f"{'Can be saved' if directory is None else 'Saved'}: {saved}.")
+    if found.unchained:
+        states = "" if directory is None else f"; what they led to is in {shown_name(directory)}/recovered"
+        number = len(found.unchained)
+        yield screen.line(f"{counted(number, 'record')} {'lies' if number == 1 else 'lie'} behind a lost one{states}.")
+    for file in found.unwritten:
+        state = f"`cas cat {file.state.blob.hex()}` gives what it holds"
+        yield screen.line(f"recovered/{shown_name(file.name)} can't be written, its path is too long there; {state}.")
+    if found.is_whole:
+        yield screen.line("Nothing is lost.")

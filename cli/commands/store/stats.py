@@ -1,0 +1,82 @@
+"""The command `cas stats`: the store in numbers, with a small chart of what happened when."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from cli.app.invocation import Invocation, command, json_option
+from cli.render.status import counted
+from cli.screen.terminal import Screen, shown_name, write
+
+if TYPE_CHECKING:
+    from objstore import StoreStats
+
+__all__ = ["stats"]
+
+FILES_SHOWN: Final = 15
+BAR: Final = 20
+
+
+@command("stats")
+@json_option
+def stats(*, as_json: bool) -> None:
+    """Show the store in numbers: edits, decisions, blobs, bytes, what happened when, and who changed what."""
+    invocation = Invocation.current()
+    with invocation.workspace() as workspace:
+        found = workspace.stats()
+    if as_json:
+        from cli.render.json_store import json_line, stats_shape
+
+        write([json_line(stats_shape(found))])
+    else:
+        write(_stats_text(found, invocation.screen()), paged=True)
+    if found.damage is not None:
+        raise found.damage
+
+
+def _stats_text(found: "StoreStats", screen: Screen) -> Iterator[bytes]:
+    edits = ", ".join(f"{number} {status.value}" for status, number in found.edits.items())
+    saved = found.blob_bytes / found.stored_blob_bytes if found.stored_blob_bytes else 1.0
+    facts = {
+        "edits": f"{found.edit_count} ({edits}) in {counted(found.conversations, 'conversation')}",
+        "decisions": f"{found.decisions}",
+        "taken back": f"{found.voids}" if found.voids else "",
+        "blobs": f"{found.blobs}, {found.blob_bytes} bytes, stored in {found.stored_blob_bytes} ({saved:.1f} to 1)"
+        if found.damage is None
+        else "not known: some of them are damaged",
+        "records": f"{found.record_bytes} bytes",
+        "segments": f"{found.segments}, {found.segment_bytes} bytes",
+        "chain depths": " ".join(f"{depth}:{number}" for depth, number in found.depths.items())
+        if found.damage is None
+        else "",
+    }
+    for name, fact in facts.items():
+        if fact:
+            yield screen.line(f"{name:12}  {fact}")
+    if found.minutes:
+        from cli.screen.chart import chart
+
+        yield screen.line()
+        yield from chart({at: activity.edits for at, activity in found.minutes.items()}, "edits", screen)
+        if found.damage is None:
+            yield from chart({at: activity.stored_bytes for at, activity in found.minutes.items()}, "bytes", screen)
+    tools = {
+        name or "(no tool: changes from outside)": (count.edits, count.added, count.removed)
+        for name, count in found.tools.items()
+    }
+    files = {name: (count.edits, count.added, count.removed) for name, count in found.files.items()}
+    for title, counts in (("by tool", tools), ("by file", files)):
+        yield screen.line()
+        yield screen.line(f"{title}:")
+        yield from _table(counts, screen)
+
+
+def _table(counts: Mapping[str, tuple[int, int, int]], screen: Screen) -> Iterator[bytes]:
+    """Yield those with the most edits, each with a bar for its share."""
+    ordered = sorted(counts.items(), key=lambda row: (-row[1][0], row[0]))
+    most = max((edits for edits, _, _ in counts.values()), default=1)
+    for name, (edits, added, removed) in ordered[:FILES_SHOWN]:
+        bar = screen.paint(f"{'#' * max(1, edits * BAR // most):{BAR}}", "cyan")
+        noun = "edit " if edits == 1 else "edits"
+        yield screen.line(f"  {edits:7} {noun}  {f'+{added} -{removed}':>16}  {bar}  {shown_name(name)}")
+    if len(ordered) > FILES_SHOWN:
+        yield screen.line(f"  and {len(ordered) - FILES_SHOWN} more (--json has them all)")

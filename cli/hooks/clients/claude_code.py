@@ -1,0 +1,111 @@
+"""Claude Code: hooks in settings.json, events as JSON on standard input.
+
+Source: the client's hooks reference (events, fields, additionalContext). What is said before a tool runs is read beside
+its result, as what is said after it is, but not for every decision on the call: so it is said after it. A tool that a
+person does not let run has no end; that they were asked is all that is told. Nor has a turn that a person breaks off;
+that Claude waits for them is told a minute later. A command in the background is over for its hook as soon as it runs,
+and of its own end nothing is told but that a later Stop names it no more. A call may be put off without an end
+(`defer`): it begins again, with its id, once its session has gone on.
+"""
+
+from typing import Final
+
+from cli.hooks.clients.event import (
+    COMMON,
+    Event,
+    HookMoment,
+    Payload,
+    additional_context,
+    canonical_tool_name,
+    context_in_copilot,
+    joined_by,
+    map_of,
+    notes_of,
+    patched,
+    paths_touched_by,
+    subagent,
+    text,
+    within,
+)
+
+__all__ = ["read", "reply"]
+
+_MOMENTS: Final = {
+    **COMMON,
+    "PostToolUseFailure": HookMoment.AFTER,
+    "PermissionRequest": HookMoment.ASKED,
+    "PermissionDenied": HookMoment.DENIED,
+    "StopFailure": HookMoment.PAUSE,
+    "SubagentStart": HookMoment.SENT,
+    "SubagentStop": HookMoment.BACK,
+    "SessionEnd": HookMoment.OVER,
+}
+_WAITS: Final = "idle_prompt"
+"""The notification that no turn is going on: it waits for what the person says next."""
+
+_WRITES: Final = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
+_READS: Final = frozenset(
+    {"Read", "Glob", "Grep", "LS", "NotebookRead", "WebFetch", "WebSearch", "TodoWrite", "TodoRead", "AskUserQuestion"}
+    | {"Task", "Agent", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet", "Skill", "ToolSearch", "BashOutput"}
+    | {"TaskOutput", "TaskStop", "KillShell", "SendMessage", "LSP"}
+    | {"EnterPlanMode", "ExitPlanMode", "ListMcpResourcesTool", "ReadMcpResourceTool"}
+)
+"""Tools that change no file themselves: a subagent's tools have events of their own."""
+
+_CAN_TELL: Final = frozenset({"UserPromptSubmit", "SessionStart", "PostToolUse", "PostToolUseFailure"})
+
+
+def read(payload: Payload) -> Event:
+    """Return what a hook event says."""
+    return _of_copilot(payload) if "timestamp" in payload else _own(payload)
+
+
+def reply(event: Event, told: str) -> Payload | None:
+    """Return what to print so that the agent gets to read `told`."""
+    return context_in_copilot(event, told) if event.of_copilot else additional_context(event, told, _CAN_TELL)
+
+
+def _of_copilot(payload: Payload) -> Event:
+    """Return what VS Code or Copilot's own program says: their tools and fields are told as to hooks of their own."""
+    from cli.hooks.clients import vscode
+
+    event = vscode.read(payload)
+    return event._replace(moment=_moment(event.name, payload), agent=subagent(payload), of_copilot=True)
+
+
+def _own(payload: Payload) -> Event:
+    name = text(payload, "hook_event_name", "hookEventName")
+    call = text(payload, "tool_use_id")
+    tool = canonical_tool_name(text(payload, "tool_name"), call)
+    given = map_of(payload, "tool_input")
+    path = text(given, "file_path", "notebook_path", "path")
+    named = [path] if path else patched(text(payload, "tool_input"))
+    return Event(
+        moment=_moment(name, payload),
+        conversation=text(payload, "session_id", "conversation_id"),  # Cursor runs these hooks too
+        place=text(payload, "cwd"),
+        name=name,
+        tool=tool,
+        call=call,
+        given=payload.get("tool_input"),
+        touched=paths_touched_by(tool, named, reads=_READS, writes=_WRITES),
+        joins=joined_by(tool, given, payload),
+        prompt=text(payload, "prompt"),
+        notes=notes_of(
+            "claude-code",
+            agent=text(payload, "agent_type"),
+            model=text(payload, "model"),
+            command=text(given, "command"),
+        ),
+        agent=subagent(payload),
+        reports_subagents=True,
+    )
+
+
+def _moment(name: str, payload: Payload) -> HookMoment:
+    moment = _MOMENTS.get(name, HookMoment.OTHER)
+    if moment is HookMoment.AFTER and text(map_of(payload, "tool_response"), "backgroundTaskId"):
+        moment = HookMoment.BEHIND
+    if name == "Notification" and text(payload, "notification_type") == _WAITS:
+        moment = HookMoment.PAUSE
+    return within(payload, moment)

@@ -1,0 +1,88 @@
+"""Cursor: hooks in hooks.json. It tells of one edit by several events; each finds what the one before it left to tell.
+
+Source: the client's hooks page. What a hook prints for an event without a way to the agent is ignored. A tool of any
+server is told as `MCP:` and its name, and not whose it is: what is said of ours here must hold for all of that name.
+"""
+
+from typing import Final
+
+from cli.hooks.clients.event import Event, HookMoment, Payload, joined_by, map_of, notes_of, paths_touched_by, text
+
+__all__ = ["read", "reply"]
+
+_MOMENTS: Final = {
+    "preToolUse": HookMoment.BEFORE,
+    "beforeShellExecution": HookMoment.BEFORE,
+    "postToolUse": HookMoment.AFTER,
+    "postToolUseFailure": HookMoment.AFTER,
+    "afterShellExecution": HookMoment.AFTER,
+    "afterFileEdit": HookMoment.AFTER,
+    "beforeSubmitPrompt": HookMoment.PROMPT,
+    "sessionStart": HookMoment.START,
+    "sessionEnd": HookMoment.OVER,
+    "stop": HookMoment.PAUSE,
+}
+_TOOLS: Final = {"beforeShellExecution": "Shell", "afterShellExecution": "Shell", "afterFileEdit": "Write"}
+"""What tool an event speaks of that names none."""
+
+_NOT_LET: Final = "permission_denied"
+"""Why `postToolUseFailure` says that a tool failed that never ran."""
+
+_WRITES: Final = frozenset(
+    {"Write", "Edit", "StrReplace", "MultiEdit", "Delete", "EditNotebook", "TabWrite"}
+    | {"MCP:write_file", "MCP:edit_file_diff", "MCP:multi_edit_text_file", "MCP:edit_text_file", "MCP:delete_file"}
+    | {"MCP:create_directory"}
+)
+_READS: Final = frozenset(
+    {"Read", "Grep", "Glob", "LS", "SemanticSearch", "WebSearch", "WebFetch", "ReadLints", "TodoWrite", "Task"}
+    | {"AskQuestion", "SwitchMode"}
+    | {"MCP:read_file", "MCP:read_text_file", "MCP:read_multiple_files", "MCP:read_file_by_line"}
+    | {"MCP:read_file_by_keyword", "MCP:list_directory", "MCP:directory_tree", "MCP:search_files", "MCP:grep_files"}
+    | {"MCP:get_file_info", "MCP:list_allowed_directories", "MCP:list_edits", "MCP:show_edit"}
+    | {"MCP:validate_patch", "MCP:generate_patch", "MCP:inspect_patch"}
+)
+"""Tools that change no file themselves: a subagent is a conversation of its own."""
+
+_CAN_TELL: Final = frozenset({"postToolUse", "sessionStart"})
+
+
+def read(payload: Payload) -> Event:
+    """Return what a hook event says."""
+    name = text(payload, "hook_event_name")
+    moment = _MOMENTS.get(name, HookMoment.OTHER)
+    given = map_of(payload, "tool_input")
+    tool = text(payload, "tool_name") or _TOOLS.get(name, "")
+    path = text(given, "file_path", "path", "target_file", "target_notebook") or text(payload, "file_path")
+    place = text(payload, "cwd")
+    folders = [place] if place else _roots(payload)
+    return Event(
+        moment=HookMoment.DENIED if text(payload, "failure_type") == _NOT_LET else moment,
+        conversation=text(payload, "conversation_id", "session_id"),
+        place=folders[0] if folders else "",
+        name=name,
+        tool=tool,
+        call=text(payload, "tool_use_id"),
+        given=payload.get("tool_input"),
+        touched=paths_touched_by(tool, [path] if path else [], reads=_READS, writes=_WRITES),
+        joins=joined_by(tool, given, payload),
+        prompt=text(payload, "prompt"),
+        notes=notes_of(
+            "cursor",
+            model=text(payload, "model"),
+            turn=text(payload, "generation_id"),
+            command=text(given, "command") or text(payload, "command"),
+        ),
+        # A turn is one in all folders. A tool begins in one: where it is not said in which, it is not taken for all.
+        others=() if moment is HookMoment.BEFORE else tuple(folders[1:]),
+    )
+
+
+def reply(event: Event, told: str) -> Payload | None:
+    """Return what to print so that the agent gets to read `told`."""
+    return {"additional_context": told} if event.name in _CAN_TELL else None
+
+
+def _roots(payload: Payload) -> list[str]:
+    """Return the folders that are open in the client."""
+    roots = payload.get("workspace_roots")
+    return [root for root in roots if isinstance(root, str) and root] if isinstance(roots, list) else []

@@ -1,0 +1,65 @@
+"""Gemini CLI: hooks in settings.json; what they print must be JSON and nothing else.
+
+Source: the client's hooks reference. It gives tool calls no ids.
+"""
+
+from typing import Final
+
+from cli.hooks.clients.event import (
+    Event,
+    HookMoment,
+    Payload,
+    additional_context,
+    joined_by,
+    map_of,
+    notes_of,
+    paths_touched_by,
+    text,
+)
+
+__all__ = ["read", "reply"]
+
+_MOMENTS: Final = {
+    "BeforeTool": HookMoment.BEFORE,
+    "AfterTool": HookMoment.AFTER,
+    "BeforeAgent": HookMoment.PROMPT,
+    "AfterAgent": HookMoment.PAUSE,
+    "SessionStart": HookMoment.START,
+    "SessionEnd": HookMoment.OVER,
+}
+_WRITES: Final = frozenset({"write_file", "replace"})
+_READS: Final = frozenset(
+    {"read_file", "read_many_files", "list_directory", "glob", "search_file_content", "grep_search", "ask_user"}
+    | {"google_web_search", "web_fetch", "save_memory", "write_todos", "activate_skill", "get_internal_docs"}
+    | {"invoke_agent", "enter_plan_mode", "exit_plan_mode", "update_topic", "complete_task"}
+    | {"read_mcp_resource", "list_mcp_resources"}
+)
+"""Tools that change no file themselves: what a subagent does it tells by itself."""
+
+_CAN_TELL: Final = frozenset({"BeforeAgent", "AfterTool", "SessionStart"})
+
+
+def read(payload: Payload) -> Event:
+    """Return what a hook event says."""
+    name = text(payload, "hook_event_name")
+    tool = text(payload, "tool_name")
+    given = map_of(payload, "tool_input")
+    path = text(given, "file_path", "absolute_path", "path")
+    return Event(
+        moment=_MOMENTS.get(name, HookMoment.OTHER),
+        conversation=text(payload, "session_id"),
+        place=text(payload, "cwd"),
+        name=name,
+        tool=tool,
+        call=text(payload, "tool_use_id", "call_id"),
+        given=payload.get("tool_input"),
+        touched=paths_touched_by(tool, [path] if path else [], reads=_READS, writes=_WRITES),
+        joins=joined_by(tool, given, payload),
+        prompt=text(payload, "prompt"),
+        notes=notes_of("gemini", model=text(payload, "model"), command=text(given, "command")),
+    )
+
+
+def reply(event: Event, told: str) -> Payload | None:
+    """Return what to print so that the agent gets to read `told`."""
+    return additional_context(event, told, _CAN_TELL)

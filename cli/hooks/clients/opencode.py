@@ -1,0 +1,88 @@
+"""opencode: a plugin that passes its hooks on, one JSON object an event; plugin and shape are ours.
+
+Source: the client's plugin interface, of version 1 and of version 2. Some of its versions never call
+`tool.execute.after`, so the plugin also says when a session falls idle: what a tool did is told then at the latest. A
+subagent is a session that names its parent; the plugin says whose it is. A person is asked when a tool has begun, and
+what is told of that names the call alone. In version 2 a tool that they refuse fails, and that may be told first.
+"""
+
+from typing import Final
+
+from cli.hooks.clients.event import (
+    ANYWHERE,
+    NOWHERE,
+    Event,
+    HookMoment,
+    Payload,
+    TouchedPaths,
+    joined_by,
+    map_of,
+    notes_of,
+    patched,
+    paths_touched_by,
+    subagent,
+    text,
+    within,
+)
+
+__all__ = ["read", "reply"]
+
+_MOMENTS: Final = {
+    "tool.execute.before": HookMoment.BEFORE,
+    "tool.execute.after": HookMoment.AFTER,
+    "tool.execute.failed": HookMoment.FAILED,  # our name for an end that has no words to which ours could be added
+    "chat.message": HookMoment.PROMPT,
+    "permission.asked": HookMoment.ASKED,
+    "permission.allowed": HookMoment.ALLOWED,  # our names for the two answers
+    "permission.rejected": HookMoment.DENIED,
+    "session.created": HookMoment.START,
+    "session.idle": HookMoment.PAUSE,
+}
+_OF_SUBAGENTS: Final = {"session.created": HookMoment.SENT, "session.idle": HookMoment.BACK}
+_WRITES: Final = frozenset({"write", "edit", "multiedit"})
+_READS: Final = frozenset(
+    {"read", "glob", "grep", "list", "webfetch", "websearch", "todowrite", "todoread", "task", "subagent"}
+    | {"question", "skill"}
+)
+_PATCHES: Final = frozenset({"patch", "apply_patch"})
+_CAN_TELL: Final = frozenset({"tool.execute.after"})
+
+
+def read(payload: Payload) -> Event:
+    """Return what a hook event says."""
+    name = text(payload, "hook")
+    tool = text(payload, "tool")
+    given = map_of(payload, "args")
+    agent = subagent(payload)
+    moments = _MOMENTS | _OF_SUBAGENTS if agent else _MOMENTS
+    return Event(
+        moment=within(payload, moments.get(name, HookMoment.OTHER)),
+        conversation=text(payload, "sessionID"),
+        place=text(payload, "directory"),
+        name=name,
+        tool=tool,
+        call=text(payload, "callID"),
+        given=payload.get("args"),
+        touched=_touched(tool, given) if tool else NOWHERE,
+        joins=joined_by(tool, given, payload),
+        prompt=text(payload, "prompt"),
+        notes=notes_of(
+            "opencode",
+            agent=text(payload, "agent"),
+            model=text(payload, "model"),
+            command=text(given, "command"),
+        ),
+        agent=agent,
+    )
+
+
+def reply(event: Event, told: str) -> Payload | None:
+    """Return what to print: the plugin adds it to what the agent reads next."""
+    return {"context": told} if event.name in _CAN_TELL else None
+
+
+def _touched(tool: str, given: Payload) -> TouchedPaths:
+    if tool in _PATCHES:
+        return patched(text(given, "patchText", "patch")) or ANYWHERE
+    path = text(given, "filePath", "file_path", "path")
+    return paths_touched_by(tool, [path] if path else [], reads=_READS, writes=_WRITES)

@@ -1,0 +1,351 @@
+"""The process that an agent's program starts for each of its events: records what changed, and never gets in its way.
+
+Whatever goes wrong here, it ends with status 0 and prints nothing: a fault of ours is written to a log in the store's
+folder, and what this event should have told is found at the next one.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, cast
+
+from cli.hooks.clients.event import NOWHERE, Client, Event, HookMoment, Payload
+
+if TYPE_CHECKING:
+    from objstore import AgentCall, HookSessions, UnreportedRejections
+
+__all__ = ["CLIENTS", "HOOK_LOG", "client_of", "handle", "log_fault", "main"]
+
+CLIENTS: Final = {
+    "claude-code": "cli.hooks.clients.claude_code",
+    "codex": "cli.hooks.clients.codex",
+    "gemini": "cli.hooks.clients.gemini",
+    "cursor": "cli.hooks.clients.cursor",
+    "opencode": "cli.hooks.clients.opencode",
+    "vscode": "cli.hooks.clients.vscode",
+}
+"""The module of each client whose events are understood."""
+
+HOOK_LOG: Final = ".cas/hook.log"
+"""Where faults are written, in the workspace."""
+
+_PROJECT: Final = "CLAUDE_PROJECT_DIR"
+"""Variable with the folder in which a session began; Gemini CLI and Cursor set it too."""
+
+_LONGEST_LOG: Final = 256 << 10
+_REJECTED: Final = (
+    "The person who reviews your edits has rejected some of them; the files no longer hold them. "
+    "Read a file again before you edit it, and don't repeat what was rejected:"
+)
+_MOST_TOLD: Final = 20
+"""Rejected edits that an agent is told of at once."""
+
+
+def main(arguments: list[str], given: bytes) -> int:
+    """Handle an event for the client that `arguments` name; return 0, whatever happens."""
+    place = os.getcwd()  # noqa: PTH109 - pathlib costs 4 ms of start-up
+    try:
+        event = _event_of(arguments, given, place, os.environ.get(_PROJECT, ""))
+        place = event.place
+        handle(client_of(arguments[0]), event, _print)
+    except Exception as error:  # noqa: BLE001 - an agent must go on, whatever fails here
+        log_fault(place, arguments, error)
+    return 0
+
+
+def _event_of(arguments: list[str], given: bytes, folder: str, home: str) -> Event:
+    """Return what an event says to whoever works in `folder`; `home`: where the session began ("": unknown).
+
+    Raises ValueError, TypeError.
+    """
+    payload = json.loads(given)
+    if not isinstance(payload, Mapping):
+        raise TypeError("the event is no JSON object")
+    event = client_of(arguments[0] if arguments else "").read(payload)
+    return event._replace(place=os.path.join(folder, event.place), home=home)  # noqa: PTH118 - as above
+
+
+def _print(answer: Payload | None) -> None:
+    if answer is not None:
+        sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
+def client_of(name: str) -> Client:
+    """Return the client of that name. Raises ValueError."""
+    if name not in CLIENTS:
+        raise ValueError(f"no client {name!r}; known are {', '.join(CLIENTS)}")
+    return cast("Client", import_module(CLIENTS[name]))
+
+
+def handle(client: Client, event: Event, say: Callable[[Payload | None], object]) -> None:
+    """Record what the event tells of, then give `say`, once, what to print (None: nothing).
+
+    A place without a workspace is none of our business. The event's own workspace stays open, because the process ends
+    next: SQLite would tidy up the index each time it is closed. Raises what the store raises.
+    """
+    from objstore import Workspace
+
+    roots = [] if event.moment is HookMoment.OTHER or not event.conversation else _roots(event)
+    for other in roots[1:]:
+        # The agent hears of one: that of the first file that is in any. A fault of one is none of the others'.
+        try:
+            with Workspace.open(other) as workspace:
+                _record(workspace.agent_calls(), event)
+        except Exception as error:  # noqa: BLE001 - as in `main`
+            log_fault(other, [event.notes.get("client", "")], error)
+    told = {os.path.realpath(root) for root in roots}
+    _record_elsewhere(_roots_elsewhere(event, roots), event, told)
+    if event.moment is HookMoment.BEFORE and event.touched != NOWHERE:
+        _note_call_begun_elsewhere(event, roots)
+    if not roots:
+        say(None)
+        return
+    with Workspace.open(roots[0]) as workspace:
+        calls = workspace.agent_calls()
+        _record_elsewhere(_roots_visited_by_tools(calls, event), event, told)
+        _record(calls, event)
+        # A subagent keeps what it hears to itself: its session is told, at the latest when the subagent is back.
+        hears = not event.agent and client.reply(event, "") is not None
+        rejected = calls.rejected(event.conversation, _MOST_TOLD) if hears else None
+        say(client.reply(event, _rejections(rejected)) if rejected else None)
+        if rejected:
+            calls.told(event.conversation, rejected)
+
+
+def _roots(event: Event) -> list[str]:
+    """Return the workspaces that hold the named files, in their order, or else that of the agent, if there is one.
+
+    An agent that has gone to a folder of no workspace is still of the one where it began, so that what it began there
+    ends. A tool that begins elsewhere is no tool of that folder.
+    """
+    from objstore import NotAWorkspace, find_root
+
+    roots: list[str] = []
+    named = dict.fromkeys(_folder_of(event, path) for path in event.touched or ())
+    for start in named or [event.place, *event.others]:
+        with suppress(NotAWorkspace, ValueError):  # no path holds a NUL, or half a character
+            root = find_root(start)
+            roots += [root] if root not in roots else []
+    if not roots and event.home and _may_end_call_begun_elsewhere(event):
+        with suppress(NotAWorkspace, ValueError):
+            roots.append(find_root(event.home))
+    return roots
+
+
+def _roots_elsewhere(event: Event, roots: list[str]) -> list[str]:
+    """Return the workspaces besides `roots` in which what the event ends may have begun.
+
+    That of the folder where the session began, and all above: an agent may have gone into a workspace inside another.
+    """
+    from objstore import CasError, find_root
+
+    if not roots or not _may_end_call_begun_elsewhere(event) or (event.tool and event.touched == NOWHERE):
+        return []
+    found: list[str] = []
+    known = {os.path.realpath(root) for root in roots}
+    waiting = [os.path.dirname(roots[0]), *([event.home] if event.home else [])]  # noqa: PTH120 - as above
+    while waiting:
+        with suppress(CasError, ValueError):
+            root = find_root(waiting.pop())
+            if os.path.realpath(root) not in known:
+                known.add(os.path.realpath(root))
+                found.append(root)
+                waiting.append(os.path.dirname(root))  # noqa: PTH120 - as above
+    return found
+
+
+def _may_end_call_begun_elsewhere(event: Event) -> bool:
+    """Return whether the event may be about a call that began in another folder: the agent may have gone since."""
+    return not event.touched and event.moment not in {HookMoment.BEFORE, HookMoment.OTHER}
+
+
+def _roots_visited_by_tools(calls: "HookSessions", event: Event) -> list[str]:
+    """Return the workspaces off the way in which tools have begun, where the event is about no tool or names none."""
+    from objstore import CasError, find_root
+
+    found: list[str] = []
+    if not event.tool and _may_end_call_begun_elsewhere(event):
+        for root in calls.elsewhere(event.conversation):
+            with suppress(CasError, ValueError):
+                found += [root] if find_root(root) == root else []
+    return found
+
+
+def _record_elsewhere(roots: list[str], event: Event, told: set[str]) -> None:
+    """Record what the event tells of in workspaces where the agent isn't, if it has been there; never raise.
+
+    And in those that they know it went to. `told`: where it is recorded already.
+    """
+    from objstore import Workspace
+
+    waiting = list(roots)
+    while waiting:
+        root = waiting.pop(0)
+        if os.path.realpath(root) in told:
+            continue
+        told.add(os.path.realpath(root))
+        try:
+            with Workspace.open(root) as workspace:
+                calls = workspace.agent_calls()
+                if calls.knows(event.conversation):
+                    waiting += _roots_visited_by_tools(calls, event)
+                    _record(calls, event)
+        except Exception as error:  # noqa: BLE001 - it must not keep the agent's own workspace from hearing of the event
+            log_fault(root, [event.name], error)
+
+
+def _note_call_begun_elsewhere(event: Event, roots: list[str]) -> None:
+    """Have the workspaces that may hear of the turn's end know where a tool begins that else won't; never raise.
+
+    The agent may end its turn where it is now, or where its session began, and all above hear of that. And those where
+    the tool begins hear now what it was asked for.
+    """
+    from objstore import Workspace
+
+    try:
+        end = event._replace(moment=HookMoment.PAUSE, tool="", touched=NOWHERE)
+        own = _roots(end) + (_roots(end._replace(place=event.home, others=())) if event.home else [])
+        hearing = dict.fromkeys(own + _roots_elsewhere(end, own[:1]))
+        news: dict[str, None] = {}
+        prompt = ""
+        for root in hearing:
+            known = {os.path.realpath(each) for each in [root, *_roots_elsewhere(end, [root])]}
+            apart = [real for each in roots if (real := os.path.realpath(each)) not in known]
+            if not apart:
+                continue
+            with Workspace.open(root) as workspace:
+                calls = workspace.agent_calls()
+                if root in own or calls.knows(event.conversation):
+                    calls.went(event.conversation, apart)
+                    news |= dict.fromkeys(apart)
+                    prompt = prompt or calls.prompt(event.conversation)
+        for root in news:
+            with Workspace.open(root) as workspace:
+                if not workspace.agent_calls().knows(event.conversation):
+                    workspace.agent_calls().heard(event.conversation, prompt)
+    except Exception as error:  # noqa: BLE001 - as above
+        log_fault(event.place, [event.name], error)
+
+
+def _folder_of(event: Event, path: str) -> str:
+    """Return the innermost folder that there is on the way to a file."""
+    folder = os.path.dirname(os.path.join(event.place, path))  # noqa: PTH118, PTH120 - as above
+    while not os.path.isdir(folder):  # noqa: PTH112 - as above
+        folder = os.path.dirname(folder)  # noqa: PTH120 - as above
+    return folder
+
+
+def _record(calls: "HookSessions", event: Event) -> None:
+    """Record what the event tells of."""
+    match event.moment:
+        case HookMoment.PROMPT | HookMoment.PAUSE | HookMoment.OVER | HookMoment.START:
+            _record_turn(calls, event)
+        case HookMoment.SENT:
+            calls.sent(event.conversation, event.agent)
+        case HookMoment.BACK:
+            calls.pause(event.conversation, event.agent)
+        case HookMoment.BEFORE:
+            calls.begin(_call(calls, event), reports_subagents=event.reports_subagents)
+        case HookMoment.AFTER:
+            try:
+                if event.joins:
+                    calls.join(event.conversation, event.joins, event.tool)
+            finally:
+                calls.end(_call(calls, event))
+        case HookMoment.FAILED:
+            calls.fail(_call(calls, event))
+        case HookMoment.BEHIND:
+            calls.keep_running(_call(calls, event))
+        case HookMoment.ASKED | HookMoment.ALLOWED | HookMoment.DENIED:
+            _record_question(calls, _call(calls, event), event.moment)
+        case HookMoment.OTHER:
+            pass
+
+
+def _record_turn(calls: "HookSessions", event: Event) -> None:
+    """Record that a turn or a session begins or ends."""
+    if event.moment is HookMoment.OVER:
+        calls.over(event.conversation)
+    elif event.moment is HookMoment.START:
+        calls.start(event.conversation)
+    else:
+        try:
+            calls.pause(event.conversation)
+        finally:
+            if event.moment is HookMoment.PROMPT:
+                calls.heard(event.conversation, event.prompt)
+
+
+def _record_question(calls: "HookSessions", call: "AgentCall", moment: HookMoment) -> None:
+    """Record what a person was asked about a tool, or has answered."""
+    if moment is HookMoment.ASKED:
+        calls.asked(call)
+    elif moment is HookMoment.ALLOWED:
+        calls.allowed(call)
+    else:
+        calls.mark_not_run(call)
+
+
+def _call(calls: "HookSessions", event: Event) -> "AgentCall":
+    from objstore import AgentCall
+
+    prompt = calls.prompt(event.conversation)
+    paths = event.touched
+    if paths is not None:
+        paths = tuple(os.path.join(event.place, path) for path in paths)  # noqa: PTH118 - pathlib costs start-up
+    return AgentCall(
+        conversation=event.conversation,
+        id=event.call or _words(event),
+        tool=event.tool,
+        paths=paths,
+        agent=event.agent,
+        is_named=bool(event.call),
+        notes={**event.notes, **({"prompt": prompt} if prompt else {}), **({"call": event.call} if event.call else {})},
+    )
+
+
+def _words(event: Event) -> str:
+    """Return what a call is known by that has no id: its client may still run several tools at once."""
+    from objstore import blob_id
+
+    given = ""
+    with suppress(RecursionError):
+        given = json.dumps(event.given, sort_keys=True)
+    said = [event.tool, event.notes.get("command", ""), *(event.touched or ())]
+    return "\0".join([*said, blob_id(given.encode()).hex()])
+
+
+def _rejections(told: "UnreportedRejections") -> str:
+    """Return what an agent should read of its rejected edits."""
+    lines = []
+    for each in told.rejections:
+        name = each.edit.seq if each.is_whole else ", ".join(map(str, each.units))
+        because = f", because: {each.reason}" if each.reason else ""
+        lines.append(f"- edit {name} of {os.fsdecode(each.edit.edit.path)!r}: rejected{because}")
+    more = [f"- and {told.more} more"] if told.more else []
+    return "\n".join([_REJECTED, *lines, *more])
+
+
+def log_fault(place: str, arguments: list[str], error: Exception) -> None:
+    """Write a fault to the log of the workspace around `place`, if there is one; the agent hears nothing of it."""
+    # The last resort: where not even this can be written there is nobody left to tell. No store is opened: it may be
+    # what failed.
+    with suppress(Exception):
+        from objstore import find_root
+
+        path = os.path.join(find_root(place), HOOK_LOG)  # noqa: PTH118 - pathlib costs start-up
+        when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        said = " ".join(f"{type(error).__name__}: {error}".split())[:2000]
+        line = f"{when} {' '.join(arguments)}: {said}\n".encode("utf-8", "backslashreplace")
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+        try:
+            if os.fstat(fd).st_size > _LONGEST_LOG:
+                os.ftruncate(fd, 0)
+            os.write(fd, line)
+        finally:
+            os.close(fd)

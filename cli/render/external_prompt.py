@@ -1,0 +1,80 @@
+"""Changes from outside that stand in the way of a decision: shown, asked about, and settled as told."""
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.screen.terminal import FOR_STDERR, Screen, can_ask, shown_name
+from objstore import MAX_BLOB, ExternalChanges, FileMissing, FileTooLarge, OnExternal, PathError, placeholder
+
+if TYPE_CHECKING:
+    from objstore import DecisionOutcome, ExternalChange, Workspace
+
+__all__ = ["external_diff", "external_sides", "settled"]
+
+Decide = Callable[[OnExternal, tuple["ExternalChange", ...]], "DecisionOutcome"]
+"""Takes the decision: what to do about changes from outside, and those that the person was shown."""
+
+
+def settled(workspace: "Workspace", decide: Decide, on_external: OnExternal | None) -> "DecisionOutcome":
+    """Take a decision and return its outcome; at a terminal, ask what to do about changes from outside.
+
+    `on_external` answers beforehand (None: it does not). The outcome is ExternalChanges when the answer is
+    to abort, and when there is nobody to ask.
+    """
+    outcome = decide(on_external or OnExternal.ABORT, ())
+    if on_external is not None or not isinstance(outcome, ExternalChanges) or not can_ask():
+        return outcome
+    # Standard output may be read by a program: the conversation with the person is on stderr.
+    for change in outcome.changes:
+        for line in external_diff(workspace, change, FOR_STDERR):
+            click.echo(line, err=True, nl=False)
+    answer = _asked(len(outcome.changes))
+    return outcome if answer is OnExternal.ABORT else decide(answer, outcome.changes)
+
+
+def external_diff(workspace: "Workspace", change: "ExternalChange", screen: Screen) -> Iterator[bytes]:
+    """Yield the diff between the last recorded state of a file and the file on disk."""
+    from cli.render.edits import diff_text
+
+    try:
+        recorded, found = external_sides(workspace, change)
+    except PathError as error:
+        yield screen.line(f"{shown_name(change.path)}: {shown_name(str(error))}")
+        return
+    modes = (change.recorded_mode, change.found_mode)
+    yield from diff_text(recorded, found, change.path, change.path, screen, modes=modes)
+
+
+def external_sides(workspace: "Workspace", change: "ExternalChange") -> tuple[bytes | None, bytes | None]:
+    """Return a file's last recorded bytes and those on disk (None: no file), for a diff. Raises PathError."""
+    recorded = None if change.recorded is None else workspace.text(change.recorded)
+    try:
+        return recorded, None if change.found is None else workspace.read(change.path, limit=MAX_BLOB).bytes
+    except FileTooLarge:
+        return recorded, None if change.found is None else placeholder(change.found)
+    except FileMissing:
+        return recorded, None
+
+
+def _asked(number: int) -> OnExternal:
+    # Before the question: Ctrl-C while something is imported may be lost in the import system's own clean-up.
+    from cli.screen.keyboard import await_typing
+
+    changes = "This change was" if number == 1 else f"These {number} changes were"
+    click.echo(f"{changes} made outside and never recorded.", err=True)
+    while True:
+        try:
+            click.echo("Keep (record and carry through), discard (go back), or abort? [K/d/a] ", err=True, nl=False)
+            await_typing(sys.stdin.fileno())
+        except KeyboardInterrupt:
+            click.echo(err=True)  # so that the shell goes on in a line of its own
+            raise
+        answer = sys.stdin.readline()
+        if not answer:
+            raise click.Abort
+        choices = [choice for choice in OnExternal if choice.value.startswith(answer.strip().lower() or "keep")]
+        if len(choices) == 1:
+            return choices[0]

@@ -1,0 +1,105 @@
+"""The shapes of --json for snapshots and for what a look records. docs/snapshots.md describes them.
+
+Ids and hashes are hex; paths are relative to the workspace.
+"""
+
+from typing import TYPE_CHECKING
+
+from cli.render.json_edits import edit_shape
+from cli.render.json_store import text_shape
+from objstore import date_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cli.render.json_edits import Json
+    from objstore import (
+        PathState,
+        Recorded,
+        RestoreResult,
+        SkippedPath,
+        SnapshotChange,
+        SnapshotResult,
+        SnapshotView,
+        Workspace,
+    )
+
+__all__ = ["changes_shape", "recorded_shape", "restored_shape", "shown_shape", "taken_shape", "view_shape"]
+
+
+def view_shape(view: "SnapshotView") -> "dict[str, Json]":
+    """Return one snapshot."""
+    return {
+        "number": view.number,
+        "id": view.id.hex(),
+        "timestamp": date_of(view.time).isoformat().replace("+00:00", "Z"),
+        "path": text_shape(view.path) or None,
+        "root": view.root.hex(),
+        "who": text_shape(view.who) or None,
+        "title": text_shape(view.title),
+    }
+
+
+def taken_shape(taken: "SnapshotResult") -> "dict[str, Json]":
+    """Return a snapshot that was just taken."""
+    return view_shape(taken.view) | {
+        "files": taken.files,
+        "same_as_before": taken.is_same,
+        "not_covered": _passed(taken.passed),
+    }
+
+
+def shown_shape(view: "SnapshotView", found: "Iterable[tuple[str, PathState]]") -> "dict[str, Json]":
+    """Return a snapshot with all that it holds."""
+    return view_shape(view) | {
+        "entries": [{"path": text_shape(path), **_state(state)} for path, state in found],
+    }
+
+
+def changes_shape(found: "Iterable[SnapshotChange]", passed: "Sequence[SkippedPath]") -> "dict[str, Json]":
+    """Return what differs."""
+    return {"changes": [_change(change) for change in found], "not_covered": _passed(passed)}
+
+
+def restored_shape(workspace: "Workspace", done: "RestoreResult") -> "dict[str, Json]":
+    """Return what a restore did, or would do."""
+    outcome = done.outcome
+    return {
+        "changes": [_change(change) for change in done.changes],
+        "left": [_change(change) for change in done.left],
+        "not_covered": _passed(done.passed),
+        "conversation_id": None if outcome is None else outcome.conversation,
+        "edits": [] if outcome is None else [edit_shape(workspace, view) for view in outcome.edits],
+        "recorded": [] if outcome is None else [edit_shape(workspace, view) for view in outcome.external],
+    }
+
+
+def recorded_shape(workspace: "Workspace", found: "Recorded") -> "dict[str, Json]":
+    """Return what a look found and recorded."""
+    return {
+        "conversation_id": found.conversation or None,
+        "edits": [edit_shape(workspace, view) for view in found.edits],
+        "first_look": found.baseline is not None,
+        "files": found.files,
+        "not_covered": _passed(found.passed),
+    }
+
+
+def _change(change: "SnapshotChange") -> "dict[str, Json]":
+    return {
+        "path": text_shape(change.path),
+        "before": None if change.before is None else _state(change.before),
+        "after": None if change.after is None else _state(change.after),
+    }
+
+
+def _state(state: "PathState") -> "dict[str, Json]":
+    return {
+        "kind": state.kind,
+        "mode": state.mode if state.kind == "file" else None,
+        "blob": None if state.blob is None else state.blob.hex(),
+    }
+
+
+def _passed(passed: "Iterable[SkippedPath]") -> "list[Json]":
+    return [{"path": text_shape(place.path), "reason": text_shape(place.reason)} for place in passed]

@@ -1,0 +1,314 @@
+"""The shapes of --json for what is in the store and what is damaged. docs/json.md describes them.
+
+Ids and hashes are hex; paths are relative to the workspace, because a store may stand alone.
+"""
+
+import json
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, assert_never
+
+from objstore import Decision, Edit, Expiry, Pin, Snapshot, Void
+
+if TYPE_CHECKING:
+    from cli.render.json_edits import Json
+    from objstore import (
+        BlamedLines,
+        CheckReport,
+        FileState,
+        Record,
+        RecordView,
+        Salvage,
+        ScannedRecord,
+        SegmentView,
+        StoreStats,
+    )
+
+__all__ = [
+    "blame_shape",
+    "check_shape",
+    "json_line",
+    "record_shape",
+    "record_view_shape",
+    "salvage_shape",
+    "segment_shape",
+    "stats_shape",
+    "text_shape",
+]
+
+
+def json_line(shape: "dict[str, Json]") -> bytes:
+    """Return one JSON object as a line of ASCII."""
+    return json.dumps(shape).encode() + b"\n"
+
+
+def text_shape(text: str) -> str:
+    """Return a text without what JSON can't hold: a byte that is not UTF-8 becomes U+FFFD."""
+    return _text(text)
+
+
+def check_shape(report: "CheckReport", *, repaired: bool) -> "dict[str, Json]":
+    """Return what a check found."""
+    return {
+        "workspace": _text(report.root),
+        "sound": not report.faults,
+        "repaired": repaired,
+        "segments": report.segments,
+        "blobs": report.blobs,
+        "records": report.records,
+        "documents": report.documents,
+        "faults": [
+            {
+                "part": fault.part.value,
+                "what": _text(fault.what),
+                "meaning": _text(fault.meaning),
+                "paths": [_text(path) for path in fault.paths],
+                "edits": list(fault.edits),
+                "repairable": fault.repairable,
+            }
+            for fault in report.faults
+        ],
+        "leftovers": report.leftovers,
+        "notes": [_text(note) for note in report.notes],
+    }
+
+
+def salvage_shape(found: "Salvage") -> "dict[str, Json]":
+    """Return what was saved of a store and what is lost; records behind the break with all that they say."""
+    return {
+        "store": found.store.hex(),
+        "whole": found.is_whole,
+        "segments": [_text(name) for name in found.segments],
+        "missing_segments": list(found.missing_segments),
+        "cut_off": found.is_cut_off,
+        "damage": [
+            {"segment": _text(damage.segment), "offset": damage.offset, "end": damage.end, "reason": damage.reason}
+            for damage in found.damage
+        ],
+        "blobs": [name.hex() for name in found.blobs],
+        "lost_blobs": [
+            {
+                "blob": blob.id.hex(),
+                "reason": blob.reason,
+                "edits": list(blob.edits),
+                "decisions": list(blob.decisions),
+                "snapshots": list(blob.snapshots),
+            }
+            for blob in found.lost_blobs
+        ],
+        "journal": len(found.journal),
+        "beyond": [_found_shape(record) for record in found.unchained],
+        "lost_edits": list(found.lost_edits),
+        "lost_decisions": list(found.lost_decisions),
+        "breaks": [
+            {
+                "path": _bytes(broken.path),
+                "document": broken.document,
+                "after": broken.after,
+                "before": broken.before,
+            }
+            for broken in found.breaks
+        ],
+        "recovered": [_recovered_shape(*file) for file in found.recovered],
+        "unwritten": [_recovered_shape(*file) for file in found.unwritten],
+    }
+
+
+def _recovered_shape(name: str, state: "FileState") -> "dict[str, Json]":
+    return {"file": _text(name), "blob": state.blob.hex(), "mode": state.mode}
+
+
+def _found_shape(found: "ScannedRecord") -> "dict[str, Json]":
+    return {
+        "id": found.id.hex(),
+        "previous": None if found.previous is None else found.previous.hex(),
+        **record_shape(found.record),
+    }
+
+
+def record_shape(record: "Record") -> "dict[str, Json]":
+    """Return everything that a record says, with the field names of the format."""
+    match record:
+        case Edit():
+            return {
+                "kind": "edit",
+                "seq": record.seq,
+                "document": record.document,
+                "time": record.time,
+                "conversation": _text(record.conversation),
+                "call": record.call,
+                "ordinal": record.ordinal,
+                "operation": record.operation.value,
+                "path": _bytes(record.path),
+                "source": None if record.source is None else _bytes(record.source),
+                "before": _state(record.before),
+                "after": _state(record.after),
+                "hunks": [list(hunk) for hunk in record.hunks],
+                "folders": record.folders,
+                "newline": record.newline,
+                "lines": [record.added, record.removed],
+                "origin": record.origin.value,
+                "status": record.status.value,
+                "amends": record.amends,
+                "marks": None
+                if record.marks is None
+                else [
+                    record.marks.decision,
+                    [str(unit) for unit in record.marks.against],
+                    {str(unit): status.value for unit, status in record.marks.aside},
+                ],
+                "tool": _text(record.tool),
+                "notes": {_text(key): _text(note) for key, note in record.notes.items()},
+            }
+        case Decision():
+            return {
+                "kind": "decision",
+                "number": record.number,
+                "time": record.time,
+                "action": record.action.value,
+                "verdicts": [[unit.seq, unit.hunk, status.value] for unit, status in record.verdicts],
+                "written": [
+                    {
+                        "document": written.document,
+                        "path_before": None if written.path_before is None else _bytes(written.path_before),
+                        "before": _state(written.before),
+                        "path_after": None if written.path_after is None else _bytes(written.path_after),
+                        "after": _state(written.after),
+                    }
+                    for written in record.written
+                ],
+                "who": _text(record.who),
+                "reason": _text(record.reason),
+                "takes_back": record.takes_back,
+            }
+        case Snapshot():
+            return {
+                "kind": "snapshot",
+                "number": record.number,
+                "time": record.time,
+                "root": record.root.hex(),
+                "path": None if record.path is None else _bytes(record.path),
+                "who": _text(record.who),
+                "title": _text(record.title),
+            }
+        case Pin():
+            return {
+                "kind": "pin",
+                "number": record.number,
+                "time": record.time,
+                "edits": list(_numbers(record.edits)),
+                "blobs": [blob.hex() for blob in record.blobs],
+                "who": _text(record.who),
+                "title": _text(record.title),
+            }
+        case Expiry():
+            return {
+                "kind": "expiry",
+                "time": record.time,
+                "edits": [list(_numbers(span)) for span in record.edits],
+                "decisions": [list(_numbers(span)) for span in record.decisions],
+                "snapshots": list(_numbers(record.snapshots)),
+                "pins": list(_numbers(record.pins)),
+                "reason": _text(record.reason),
+                "who": _text(record.who),
+            }
+        case Void():
+            return {
+                "kind": "void",
+                "time": record.time,
+                "edits": list(_numbers(record.edits)),
+                "decision": record.decision,
+                "reason": _text(record.reason),
+            }
+        case _:
+            assert_never(record)
+
+
+def record_view_shape(view: "RecordView") -> "dict[str, Json]":
+    """Return a record, its names, and where it lies."""
+    return {
+        "id": view.id.hex(),
+        "previous": None if view.previous is None else view.previous.hex(),
+        "segment": view.segment,
+        "offset": view.offset,
+        **record_shape(view.record),
+    }
+
+
+def segment_shape(view: "SegmentView") -> "dict[str, Json]":
+    """Return a segment, and how much is in it."""
+    return {
+        "segment": view.number,
+        "bytes": view.size,
+        "groups": view.groups,
+        "blobs": view.blobs,
+        "records": view.records,
+    }
+
+
+def stats_shape(found: "StoreStats") -> "dict[str, Json]":
+    """Return the store in numbers; null for what damage leaves unknown."""
+    is_whole = found.damage is None
+    return {
+        "edits": {status.value: number for status, number in found.edits.items()},
+        "conversations": found.conversations,
+        "decisions": found.decisions,
+        "voids": found.voids,
+        "blobs": {
+            "count": found.blobs if is_whole else None,
+            "bytes": found.blob_bytes if is_whole else None,
+            "stored_bytes": found.stored_blob_bytes if is_whole else None,
+            "depths": {str(depth): number for depth, number in found.depths.items()} if is_whole else None,
+        },
+        "record_bytes": found.record_bytes,
+        "segments": {"count": found.segments, "bytes": found.segment_bytes},
+        "tools": {
+            _text(tool): {"edits": count.edits, "lines_added": count.added, "lines_removed": count.removed}
+            for tool, count in found.tools.items()
+        },
+        "files": {
+            _text(path): {"edits": count.edits, "lines_added": count.added, "lines_removed": count.removed}
+            for path, count in found.files.items()
+        },
+        "minutes": [
+            {
+                "time": minute * 60_000_000,
+                "edits": activity.edits,
+                "bytes": activity.stored_bytes if is_whole else None,
+            }
+            for minute, activity in found.minutes.items()
+        ],
+    }
+
+
+def blame_shape(part: "BlamedLines") -> "dict[str, Json]":
+    """Return lines that the same hunk put into a file."""
+    edit = None if part.view is None else part.view.edit
+    return {
+        "start": part.start,
+        "count": part.count,
+        "hunk": None if part.unit is None else str(part.unit),
+        "edit_id": None if part.view is None else part.view.id.hex(),
+        "conversation_id": None if edit is None else _text(edit.conversation),
+        "tool_name": None if edit is None else _text(edit.tool),
+        "origin": None if edit is None else edit.origin.value,
+        "time": None if edit is None else edit.time,
+        "status": None if part.view is None or part.unit is None else part.view.units[part.unit.hunk].value,
+    }
+
+
+def _numbers(numbers: Iterable[int]) -> list[int]:
+    return [int(number) for number in numbers]
+
+
+def _state(state: "FileState | None") -> "Json":
+    return None if state is None else {"blob": state.blob.hex(), "mode": state.mode}
+
+
+def _bytes(path: bytes) -> str:
+    return _text(os.fsdecode(path))
+
+
+def _text(text: str) -> str:
+    # Python holds a byte that is not UTF-8 as a lone surrogate; many JSON readers refuse a document with one.
+    return text.encode(errors="surrogateescape").decode(errors="replace")

@@ -1,0 +1,377 @@
+"""What a decision did, would do, or why it was refused, as text for a person: lines, as bytes to write."""
+
+import os
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from cli.render.status import shown_edits
+from cli.screen.terminal import Screen, shown_name, visible
+from cli.selection.selectors import UnitSelection
+from objstore import Action, ConflictKind, NoSuchName, OnExternal, Status, Unit, is_either_binary
+
+if TYPE_CHECKING:
+    from objstore import Conflict, Conflicted, Decided, EditView, ExternalChange, FileEffect, Seq
+
+__all__ = [
+    "Preview",
+    "beginning",
+    "conflict_text",
+    "decided_text",
+    "effect_line",
+    "effect_text",
+    "external_refusal",
+    "is_of_binary",
+    "resolution_commands",
+    "shown_units",
+]
+
+LINES_SHOWN: Final = 8
+BYTES_SHOWN: Final = 500
+"""Bytes of each of these lines: that of a minified file may have millions."""
+NOTICES_SHOWN: Final = 5
+CONFLICTS_SHOWN: Final = 50
+NAMES_SHOWN: Final = 10
+FILES_SHOWN: Final = 5
+MOST_HUNKS: Final = 12
+DONE: Final = {
+    Action.ACCEPT: "Accepted",
+    Action.REJECT: "Rejected",
+    Action.RESET: "Made pending again:",
+    Action.UNDO: "Took back the decision on",
+    Action.REDO: "Took again the decision on",
+}
+WANTED: Final = {
+    Action.ACCEPT: "accept",
+    Action.REJECT: "reject",
+    Action.RESET: "make pending again",
+    Action.UNDO: "take back the decision on",
+    Action.REDO: "take again the decision on",
+}
+
+Preview = Callable[["FileEffect"], tuple[bytes | None, bytes | None]]
+"""Gives the bytes of a file before and after a decision; None: no file."""
+
+
+# ---- done, or shown
+
+
+def decided_text(
+    outcome: "Decided",
+    edit: Callable[["Seq"], "EditView"],
+    screen: Screen,
+    *,
+    dry_run: bool,
+    files: Sequence[str] = (),
+) -> Iterator[bytes]:
+    """Yield what a decision changed: the units, the files, and what was recorded on the way.
+
+    `files`: those that the edits are of, where it has to be said.
+    """
+    besides = {*outcome.cascaded, *outcome.returned}
+    outside = {edit.seq for edit in (*(view.edit for view in outcome.external), *outcome.unrecorded)}
+    decided = [unit for unit, _ in outcome.verdicts if unit not in besides]
+    named = [unit for unit in decided if unit.seq not in outside]
+    discarded = {unit.seq for unit in decided if unit.seq in outside}
+    if dry_run:
+        yield screen.line("Dry run: nothing was changed.")
+    said = f"Would {WANTED[outcome.action]}" if dry_run else DONE[outcome.action]
+    yield screen.line(f"{said} {shown_units(named, _parted(outcome, edit))}{_of_files(files)}.")
+    aside = {unit for markers in outcome.markers for unit in markers.aside}
+    cascaded = [unit for unit in outcome.cascaded if unit not in aside]
+    if also := list(_untold(cascaded, {unit.seq for unit in named}, edit)):
+        yield screen.line(f"Also {shown_units(also)}, which can't stand without.")
+    yield from _markers_text(outcome, screen, dry_run=dry_run)
+    for change in outcome.unrecorded:
+        if change.seq in discarded:
+            yield screen.line(f"Would discard the change from outside to {shown_name(os.fsdecode(change.path))}.")
+    for view in outcome.external:
+        name = shown_name(os.fsdecode(view.edit.path))
+        if view.seq in discarded:
+            yield screen.line(f"Discarded the change from outside to {name}, recorded as edit {view.seq}.")
+        else:
+            yield screen.line(f"Recorded the change from outside to {name} as edit {view.seq}.")
+    for effect in outcome.files:
+        yield screen.line(effect_line(effect, dry_run=dry_run))
+    if not outcome.files:
+        yield screen.line("No file changes." if dry_run else "No file changed.")
+    for notice in outcome.notices[:NOTICES_SHOWN]:
+        yield screen.line(f"Note: {visible(str(notice))}.")
+    if len(outcome.notices) > NOTICES_SHOWN:
+        yield screen.line(
+            f"Note: and {len(outcome.notices) - NOTICES_SHOWN} more such neighbours (--json has them all)."
+        )
+
+
+def _untold(units: Iterable[Unit], named: Container[int], edit: Callable[["Seq"], "EditView"]) -> Iterator[Unit]:
+    """Yield the units but for whole-file parts from which nothing follows, of edits that are `named` already."""
+    for unit in units:
+        if unit.hunk or unit.seq not in named or edit(unit.seq).whole:
+            yield unit
+
+
+def _of_files(files: Sequence[str]) -> str:
+    if not files:
+        return ""
+    more = f" and {len(files) - FILES_SHOWN} more" if len(files) > FILES_SHOWN else ""
+    return f", of {len(files)} files: {', '.join(map(shown_name, files[:FILES_SHOWN]))}{more}"
+
+
+def _markers_text(outcome: "Decided", screen: Screen, *, dry_run: bool) -> Iterator[bytes]:
+    """Yield which conflict markers come and which go."""
+    for markers in outcome.markers:
+        places = "a place" if markers.regions == 1 else f"{markers.regions} places"
+        yield screen.line(
+            f"{'Would set' if dry_run else 'Set'} aside {shown_units(markers.aside)}: "
+            f"between conflict markers, at {places} in {shown_name(markers.path)}"
+            + ("." if dry_run else f" (edit {markers.edit}).")
+        )
+    if outcome.unmarked:
+        said = (
+            f"the conflict markers of edit{'' if len(outcome.unmarked) == 1 else 's'} {shown_edits(outcome.unmarked)}"
+        )
+        is_back = any(status is not Status.REJECTED for _, status in outcome.verdicts)
+        yield screen.line(
+            f"Would take out {said}."
+            if dry_run
+            else f"Took out {said}" + ("; what was set aside for them is as it was before." if is_back else ".")
+        )
+
+
+def effect_text(files: Iterable["FileEffect"], preview: Preview, screen: Screen) -> Iterator[bytes]:
+    """Yield, as a diff, exactly what a decision changes on disk."""
+    from cli.render.edits import diff_text
+
+    for effect in files:
+        before, after = preview(effect)
+        yield from diff_text(
+            before,
+            after,
+            effect.path_before or effect.path_after or "",
+            effect.path_after or effect.path_before or "",
+            screen,
+            modes=(effect.mode_before, effect.mode_after),
+        )
+
+
+def _parted(outcome: "Decided", edit: Callable[["Seq"], "EditView"]) -> set["Seq"]:
+    """Return the edits whose whole-file part was decided, and of whose hunks some are otherwise; of a few edits."""
+    verdicts = dict(outcome.verdicts)
+    wholes = {unit.seq: status for unit, status in verdicts.items() if not unit.hunk}
+    if len(wholes) > MOST_HUNKS:
+        return set()
+    found = set()
+    for seq, status in wholes.items():
+        try:
+            units = enumerate(edit(seq).units)
+        except NoSuchName:
+            continue  # a dry run would first record it, from outside: it is decided whole
+        if any(is_now is not status and Unit(seq, hunk) not in verdicts for hunk, is_now in units):
+            found.add(seq)
+    return found
+
+
+def shown_units(units: Sequence[Unit], parted: Container[int] = ()) -> str:
+    """Return units as a person names them: whole edits by number, else hunk by hunk, as those that are `parted`."""
+    by_edit: dict[int, list[int]] = {}
+    for unit in sorted(units):
+        by_edit.setdefault(unit.seq, []).append(unit.hunk)
+    whole = [seq for seq, hunks in by_edit.items() if 0 in hunks and seq not in parted]
+    parts = [f"{seq}:{hunk}" for seq, hunks in by_edit.items() if seq not in whole for hunk in hunks]
+    said = []
+    if whole:
+        said.append(f"edit{'s' if len(whole) > 1 else ''} {shown_edits(whole)}")
+    if parts:
+        said.append(f"hunk{'s' if len(parts) > 1 else ''} {_shown_hunks(parts)}")
+    return " and ".join(said) or "nothing"
+
+
+def _shown_hunks(names: Sequence[str]) -> str:
+    """Return the names of some hunks, cut short where there are many, as numbers of edits are."""
+    if len(names) <= MOST_HUNKS:
+        return " ".join(names)
+    return f"{' '.join(names[: MOST_HUNKS - 2])} ... {names[-1]} ({len(names)} hunks)"
+
+
+def effect_line(effect: "FileEffect", *, dry_run: bool) -> str:
+    """Return in a line what happens to a file, or would."""
+    match effect.path_before, effect.path_after:
+        case str(gone), None:
+            done, wanted, rest = "Removed", "Would remove", shown_name(gone)
+        case None, str(made):
+            done, wanted, rest = "Restored", "Would restore", shown_name(made)
+        case str(old), str(new) if old != new:
+            done, wanted, rest = "Moved", "Would move", f"{shown_name(old)} -> {shown_name(new)}"
+            if effect.before != effect.after:
+                rest += " and rewrite it" if dry_run else " and rewrote it"
+        case _:
+            done, wanted, rest = "Rewrote", "Would rewrite", shown_name(effect.path_after or "")
+            if effect.before == effect.after:
+                done, wanted = "Changed the mode of", "Would change the mode of"
+    modes = f" (mode {effect.mode_before:04o} -> {effect.mode_after:04o})"
+    both = effect.path_before is not None and effect.path_after is not None
+    return f"{wanted if dry_run else done} {rest}" + (modes if both and effect.mode_before != effect.mode_after else "")
+
+
+# ---- refused
+
+
+def conflict_text(outcome: "Conflicted", advice: Sequence[str], screen: Screen) -> Iterator[bytes]:
+    """Yield which edit needs which, on which lines, what the lines are, and what can be done."""
+    number = len(outcome.conflicts)
+    yield screen.line(f"cas: refused, nothing was changed: {number} conflict{'' if number == 1 else 's'}.")
+    quoted: tuple[Unit, bytes, bytes] | None = None
+    for conflict in outcome.conflicts[:CONFLICTS_SHOWN]:
+        yield screen.line(f"  {visible(str(conflict))}")
+        lines = (conflict.unit, conflict.removed, conflict.inserted)
+        if lines != quoted:  # a hunk may need several others: its lines are said once
+            yield from _quoted_both(conflict, screen)
+        quoted = lines
+    if number > CONFLICTS_SHOWN:
+        yield screen.line(f"  and {number - CONFLICTS_SHOWN} more, all of which --json has")
+    for line in advice:
+        yield screen.line(line)
+
+
+def resolution_commands(
+    action: Action,
+    selection: UnitSelection | None,
+    outcome: "Conflicted",
+    edit: Callable[[int], "EditView"],
+    newest: int,
+    *,
+    on_external: OnExternal | None = None,
+    can_mark: bool = False,
+    program: str = "cas",
+) -> list[str]:
+    """Return what a person can do about a refused decision, as commands to type.
+
+    `selection` is what was named, as spelt (None: nothing, it was an undo or redo); `edit` looks up an edit by its
+    number, and `newest` is that of the newest. `on_external` is what was said about changes from outside, which each
+    command has to say again; `can_mark`: whether --markers would take the decision; `program`: how each begins, for the
+    numbers are those of other edits in another workspace.
+    """
+    outside = set(outcome.outside)
+    in_the_way = outcome.reject_first
+    dead = _spelt_units(outcome.accept_first, edit)
+    live = _spelt_units((unit for unit in in_the_way if unit.seq not in outside), edit)
+    said = []
+    is_dropped = any(unit.seq in outside for unit in in_the_way)
+    if is_dropped:
+        # It has no number yet by which it could be named.
+        on_external = OnExternal.DISCARD
+    settled = "" if on_external is None else f" --on-external {on_external.value}"
+    if is_dropped:
+        said = [
+            f"The change from outside can't stay as it is: say{settled} to drop it (it stays retrievable)"
+            + ("," if can_mark else "."),
+            *(["or --markers to keep both in the file."] if can_mark else []),
+        ]
+    if max(dead.count(" "), live.count(" ")) >= NAMES_SHOWN:
+        # Too many to type: a cascade finds those that go, and programs read the list.
+        for words, verb in ((dead, "accepted"), (live, "rejected")):
+            said += [f"Would have to be {verb} too: {_first_of(words)} (--json lists all)."] if words else []
+        if action is Action.REJECT and selection is not None and live:
+            said.append(f"To reject what depends on it too:  {program} reject --cascade {_spelt(selection)}{settled}")
+        return said
+    named = "" if selection is None else _spelt(selection)
+    if selection is not None and selection.everything:
+        named = f"1..{newest}"  # the same, where nothing may stand beside --all
+    match action:
+        case Action.REJECT if selection is not None:
+            together = f"Or name them together:  {program} reject {named} {live}{settled}"
+            cascade = f"To reject what depends on it too:  {program} reject --cascade {_spelt(selection)}{settled}"
+            # What has taken a path depends on nothing that it could follow, and what is dropped needs no cascade.
+            is_path = any(conflict.kind is ConflictKind.PATH_TAKEN for conflict in outcome.conflicts)
+            if is_path:
+                together = f"To reject them together:  {program} reject {named} {live}{settled}"
+            said += [] if is_path or (is_dropped and not live) else [cascade]
+            said += [together] if live else []
+        case Action.ACCEPT | Action.RESET if selection is not None:
+            said += [f"To make room first:  {program} reject {live}{settled}"] if live else []
+            together = f"To {action.value} them together:  {program} {action.value} {named} {dead}{settled}"
+            said += [together] if dead else []
+        case _ if dead or live:
+            said.append(f"Decide on {' '.join(filter(None, (dead, live)))} first (`{program} show EDIT`).")
+        case _:
+            pass
+    return said
+
+
+def _first_of(words: str) -> str:
+    """Return the first few of some names, and how many more there are."""
+    names = words.split(" ")
+    more = len(names) - NAMES_SHOWN
+    return " ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _spelt(selection: UnitSelection) -> str:
+    from cli.screen.quoting import typed
+
+    words = list(selection.names)
+    if selection.conversation:
+        words += ["--conversation", selection.conversation]
+    if selection.file:
+        words += ["--file", selection.file]
+    if selection.everything:
+        words.append("--all")
+    return " ".join(map(typed, words))
+
+
+def _spelt_units(units: Iterable[Unit], edit: Callable[[int], "EditView"]) -> str:
+    by_edit: dict[int, list[int]] = {}
+    for unit in units:
+        by_edit.setdefault(unit.seq, []).append(unit.hunk)
+    words = []
+    for seq, hunks in by_edit.items():
+        view = edit(seq)
+        if view.expired is not None:
+            continue  # it stays as it was decided
+        # An edit that is meant with all its hunks is named as one.
+        if 0 in hunks or (not view.whole and len(hunks) == len(view.units) - 1):
+            words.append(str(seq))
+        else:
+            words += [f"{seq}:{hunk}" for hunk in hunks]
+    return " ".join(words)
+
+
+def _quoted_both(conflict: "Conflict", screen: Screen) -> Iterator[bytes]:
+    if is_of_binary(conflict):
+        yield screen.line("    Binary files differ")
+        return
+    yield from _quoted(b"-", conflict.removed, screen)
+    yield from _quoted(b"+", conflict.inserted, screen)
+
+
+def _quoted(sign: bytes, text: bytes, screen: Screen) -> Iterator[bytes]:
+    lines = text.removesuffix(b"\n").split(b"\n") if text else []
+    for line in lines[:LINES_SHOWN]:
+        shown = beginning(line, BYTES_SHOWN)
+        yield b"    " + sign + b" " + screen.content(shown) + b"\n"
+        if shown != line:
+            more = len(line) - len(shown)
+            yield screen.line(f"      and {more} more byte{'' if more == 1 else 's'}")
+    if len(lines) > LINES_SHOWN:
+        yield screen.line(f"      and {len(lines) - LINES_SHOWN} more lines")
+
+
+def is_of_binary(conflict: "Conflict") -> bool:
+    """Return whether the lines of a conflict are none of a text."""
+    return is_either_binary(conflict.removed, conflict.inserted)
+
+
+def beginning(text: bytes, most: int) -> bytes:
+    """Return the first bytes of a text, `most` at most, without the part of a character at their end."""
+    end = most
+    while len(text) > most and end > most - 3 and text[end] & 0xC0 == 0x80:  # noqa: PLR2004 - as UTF-8 goes on
+        end -= 1
+    return text[:end]
+
+
+def external_refusal(changes: Sequence["ExternalChange"], program: str = "cas") -> str:
+    """Return why a decision was not taken while files differ from what was recorded. `program`: as in `ways_out`."""
+    names = ", ".join(shown_name(change.path) for change in changes[:3])
+    more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""  # noqa: PLR2004 -- three names fit a line
+    return (
+        f"refused, nothing was changed: {names}{more} changed outside since the last recorded state.\n"
+        f"See `{program} diff`. Say --on-external keep to record it and carry it through, or discard to drop it."
+    )

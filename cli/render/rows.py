@@ -1,0 +1,109 @@
+"""Rows: edits as lines of a list, which at a terminal are no longer than it is wide."""
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from cli.render.edits import STATUS_COLOR, moment, shown_move, status_word
+from cli.screen.terminal import Screen, end_of, shown_name, shown_width, width_of_terminal
+from objstore import AmbiguousName, Origin, date_of
+
+if TYPE_CHECKING:
+    from objstore import EditView, Workspace
+
+__all__ = ["Rows", "short_moment"]
+
+SHORTEST_CONVERSATION: Final = 8
+"""Characters that stay of a conversation's name, even where fewer would name it."""
+
+SHORTEST_NAME: Final = 8
+"""Columns below which a file's name is not cut."""
+
+WITH_OPERATION: Final = 69
+"""Columns below which a terminal has no room for what kind of edit it was."""
+
+WITH_TIME: Final = 60
+"""Columns below which a terminal has no room for times either."""
+
+NARROW: Final = 100
+"""Columns below which a terminal has no room for times to the second."""
+
+RECENT: Final = 250 * 86_400
+"""Seconds for which the year of a time goes without saying, as in listings of files."""
+
+
+class Rows:
+    """Edits as lines of a list. What is too long for the terminal is cut as it can still be typed, if that helps."""
+
+    def __init__(self, workspace: "Workspace", screen: Screen) -> None:
+        self._workspace = workspace
+        self._screen = screen
+        self._width = width_of_terminal()
+        self._is_narrow = 0 < self._width < NARROW
+        self._short: dict[str, str] = {}  # what names each conversation here
+
+    def of(self, view: "EditView") -> Iterator[bytes]:
+        """Yield one edit, and on a second line the reason of the decision on it."""
+        edit = view.edit
+        counts = f"+{edit.added} -{edit.removed}"
+        ahead = f"{edit.seq:5}  {self._time(edit.time)}"
+        behind = (
+            f"  {counts:>9}  " if 0 < self._width < WITH_OPERATION else f"  {edit.operation.value:7}  {counts:>9}  "
+        )
+        name, last = self._fitted(view, len(ahead) + 9 + len(behind))
+        status = self._screen.paint(f"{status_word(view):9}", STATUS_COLOR[view.status])
+        yield self._screen.line(f"{ahead}{status}{behind}{name}{last}")
+        if view.reason:
+            yield self._screen.line(f"{'':7}reason: {shown_name(view.reason)}")
+
+    def _time(self, microseconds: int) -> str:
+        if not self._is_narrow:
+            return f"{moment(microseconds)}  "
+        return "" if self._width < WITH_TIME else f"{short_moment(microseconds)}  "
+
+    def _fitted(self, view: "EditView", used: int) -> tuple[str, str]:
+        """Return the file's name and what stands behind it, in the columns that are left of the terminal's."""
+        name, conversation, origin = shown_move(view.edit.source, view.edit.path), view.edit.conversation, _origin(view)
+        last = f"  {shown_name(conversation)}{origin}"
+        room = self._width - used
+        if not self._width or shown_width(name + last) <= room:
+            return name, last
+        # Of what stands behind it, less and less, until something of the name can be told.
+        needed = min(SHORTEST_NAME, shown_width(name))
+        shorter = (f"  {shown_name(self._shortest(conversation))}{origin}", origin, "")
+        last = next((last for last in shorter if room - shown_width(last) >= needed), "")
+        return end_of(name, max(room - shown_width(last), needed)), last
+
+    def _shortest(self, conversation: str) -> str:
+        """Return the shortest beginning of a conversation's name that names no other one."""
+        found = self._short.get(conversation)
+        if found is None:
+            lengths = range(SHORTEST_CONVERSATION, len(conversation))
+            found = next((conversation[:length] for length in lengths if self._names_one(conversation[:length])), "")
+            self._short[conversation] = found = found or conversation
+        return found
+
+    def _names_one(self, beginning: str) -> bool:
+        try:
+            self._workspace.find_conversation(beginning)
+        except AmbiguousName:
+            return False
+        return True
+
+
+def short_moment(microseconds: int) -> str:
+    """Return a time in eleven columns: of what is long ago, or still to come, the date."""
+    when = date_of(microseconds).astimezone()
+    is_recent = 0 <= time.time() - microseconds / 1e6 < RECENT
+    return when.strftime("%m-%d %H:%M" if is_recent else "%Y-%m-%d ")
+
+
+def _origin(view: "EditView") -> str:
+    """Return what is said behind an edit that is not just an agent's."""
+    edit = view.edit
+    origin = "" if edit.origin is Origin.AGENT else f"  ({edit.origin.value})"
+    if edit.amends is not None:
+        origin = f"  (amends {edit.amends})"
+    if edit.marks is not None:
+        origin = f"  (markers of decision {edit.marks.decision})"
+    return f"{origin}  (expired)" if view.expired is not None else origin

@@ -1,0 +1,160 @@
+"""The workspace at a glance, as text for a person: lines, as bytes to write."""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from cli.screen.terminal import Screen, end_of, padded, shown_name, shown_width, width_of_terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from objstore import ExternalChange, PendingGroup, StatusReport, UnresolvedMarkers
+
+__all__ = ["counted", "shown_edits", "shown_external", "shown_markers", "size_text", "status_text"]
+
+# With these, a status takes at most 24 lines, the height of the smallest terminal in use.
+PENDING_LINES: Final = 10
+SECTION_LINES: Final = 4
+PLACES: Final = 6
+NUMBERS: Final = 12
+COUNTS: Final = 9
+LEAST_ROOT: Final = 12
+"""Columns of the workspace's path, however narrow the terminal is."""
+
+
+def status_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
+    """Yield the workspace on one screen."""
+    counts = (
+        f"{counted(report.edits, 'edit')} in {counted(report.conversations, 'conversation')}, "
+        f"{report.pending} pending, {report.accepted} accepted, {report.rejected} rejected"
+    )
+    root, room = shown_name(report.root), width_of_terminal()
+    yield screen.line(f"{end_of(root, max(LEAST_ROOT, room - len(counts) - 2)) if room else root}: {counts}")
+    if not report.edits:
+        yield screen.line(
+            "Nothing is recorded yet. What agents do is, after `cas setup CLIENT`; `cas doctor` checks that."
+        )
+    yield from _pending_text(report.groups, screen)
+    yield from _section("changed outside (see `cas diff`):", len(report.external), _external(report, screen), screen)
+    title = "conflict markers (resolve them in the file, or decide anew):"
+    yield from _section(title, len(report.markers), map(_standing, report.markers), screen)
+    yield from _section("can't be looked at:", len(report.unreadable), map(shown_name, report.unreadable), screen)
+    yield screen.line()
+    yield screen.line(
+        f"store: {size_text(report.store_bytes)} in {counted(report.blobs, 'blob')}{_reclaimable(report)}"
+    )
+    yield from map(screen.line, _faults(report.root))
+
+
+def _section(title: str, count: int, rows: Iterable[str], screen: Screen) -> Iterator[bytes]:
+    """Yield the first of `count` rows under their title; nothing where there are none."""
+    if not count:
+        return
+    yield screen.line()
+    yield screen.line(title)
+    for row in islice(rows, SECTION_LINES):
+        yield screen.line(f"  {row}")
+    if count > SECTION_LINES:
+        yield screen.line(f"  and {count - SECTION_LINES} more")
+
+
+def _external(report: StatusReport, screen: Screen) -> Iterator[str]:
+    for change in report.external:
+        kind = screen.paint(f"{shown_external(change):12}", "red")
+        yield f"{kind}  {shown_name(change.path)}"
+
+
+def _standing(markers: UnresolvedMarkers) -> str:
+    places = ", ".join(map(str, markers.lines[:PLACES])) + (" ..." if len(markers.lines) > PLACES else "")
+    return f"{shown_name(markers.path)}:{places}  {shown_markers(markers)}"
+
+
+def _faults(root: str) -> Iterator[str]:
+    """Yield what is to be said of faults that hooks had, of which nobody was told when they happened."""
+    try:
+        with open(os.path.join(root, ".cas", "hook.log"), "rb") as log:  # noqa: PTH118, PTH123 -- pathlib costs start-up
+            lines = log.read().splitlines()
+    except FileNotFoundError:
+        return
+    if lines:
+        last = shown_name(lines[-1].decode("utf-8", "replace"))
+        yield f"hooks: {counted(len(lines), 'fault')}, the last: {last} (see `cas doctor`)"
+
+
+def _reclaimable(report: StatusReport) -> str:
+    """Return what `cas gc` would do about the size of the store."""
+    found = report.reclaimable
+    if found.unreadable:
+        return " (see `cas config`: the limits can't be told)"
+    said = [f"frees about {size_text(found.free_bytes)}"] if found.free_blobs else []
+    said += [f"may let go of {counted(found.old_edits, 'old edit')}"] if found.old_edits else []
+    if found.max_size is not None and report.store_bytes > found.max_size:
+        said.append(f"makes room for {size_text(report.store_bytes - found.max_size)} over the limit")
+    return f"; `cas gc` {', '.join(said)}" if said else ""
+
+
+def shown_external(change: ExternalChange) -> str:
+    """Return in a word how a file differs from its last recorded state."""
+    if change.found is None:
+        return "deleted"
+    if change.recorded is None:
+        return "created"
+    return "modified" if change.found != change.recorded else "mode changed"
+
+
+def shown_markers(markers: UnresolvedMarkers) -> str:
+    """Return whose conflict stands between the markers."""
+    decided, aside = ({unit.seq: None for unit in units} for units in (markers.decided, markers.aside))
+    return f"edit {markers.edit}: {shown_edits(list(decided))} against {shown_edits(list(aside))}"
+
+
+def _pending_text(groups: Sequence[PendingGroup], screen: Screen) -> Iterator[bytes]:
+    if not groups:
+        return
+    yield screen.line()
+    yield screen.line("pending (`cas review` goes through it):")
+    first = {group.conversation: at for at, group in reversed(list(enumerate(groups)))}
+    groups = sorted(groups, key=lambda group: first[group.conversation])
+    width = min(40, max(shown_width(shown_name(group.path)) for group in groups[:PENDING_LINES]))
+    digits = max(COUNTS, *(len(_counts(group)) for group in groups[:PENDING_LINES]))
+    conversation, left = None, PENDING_LINES
+    for at, group in enumerate(groups):
+        left -= 1 if group.conversation == conversation else 2
+        if left < 0:
+            yield screen.line(f"    and {counted(len(groups) - at, 'file')} more (see `cas log --status pending`)")
+            return
+        if group.conversation != conversation:
+            conversation = group.conversation
+            yield screen.line("  " + screen.paint(shown_name(conversation), bold=True))
+        yield screen.line(
+            f"    {padded(shown_name(group.path), width)}  {_counts(group):>{digits}}  {shown_edits(group.seqs)}"
+        )
+
+
+def _counts(group: PendingGroup) -> str:
+    return f"+{group.added} -{group.removed}"
+
+
+def shown_edits(seqs: Sequence[int]) -> str:
+    """Return the numbers of some edits, cut short where there are many."""
+    if len(seqs) <= NUMBERS:
+        return " ".join(map(str, seqs))
+    return f"{' '.join(map(str, seqs[: NUMBERS - 2]))} ... {seqs[-1]} ({len(seqs)} edits)"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number of things, in words."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def size_text(count: int) -> str:
+    """Return a number of bytes as a person reads it."""
+    size = float(count)
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:  # noqa: PLR2004 -- SI prefixes
+            return f"{size:.1f} {unit}" if unit != "bytes" else counted(count, "byte")
+        size /= 1000
+    return f"{size:.1f} GB"

@@ -1,0 +1,546 @@
+"""The interactive review: one hunk after another is shown, and one key decides on it.
+
+Each decision is recorded before the next hunk is shown, so whatever ends the review, nothing of it is lost, and the
+next one goes on where it ended.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from click import ClickException
+
+from cli.app.invocation import Invocation, reviewer
+from cli.app.permission_hints import message_of
+from cli.render.edits import edit_diff, edit_header, shown_move
+from cli.render.outcomes import conflict_text, decided_text, shown_units
+from cli.render.zoom import zoom
+from cli.review_ui.hunk_queue import ReviewQueue, real_units
+from cli.review_ui.skipped import SkippedHunks
+from cli.review_ui.split_hunk import Part, Split, located, parts
+from cli.screen.editor import edited
+from cli.screen.keyboard import END, ENTER, Keyboard
+from cli.screen.progress import DECIDING, showing_progress
+from cli.screen.terminal import EXACT, Screen, flush, shown_name, visible, write
+from objstore import (
+    Action,
+    CasError,
+    Conflicted,
+    Decided,
+    DecidedMeanwhile,
+    ExternalChanges,
+    NothingToDo,
+    OnExternal,
+    Status,
+    Unit,
+    blob_id,
+    is_either_binary,
+    split_lines,
+)
+
+if TYPE_CHECKING:
+    from objstore import BlobId, DecisionOutcome, EditView, ExternalChange, Hunk, PendingGroup, Workspace
+
+__all__ = ["Review"]
+
+KEYS: Final = {
+    "a": "accept this hunk",
+    "r": "reject this hunk",
+    "R": "reject it and say why",
+    "s": "skip: leave it pending, and go on; it comes last in the next review",
+    "b": "back to the hunk before",
+    "x": "split it, to decide on its parts one by one",
+    "e": "edit: amend the file in your editor",
+    "u": "undo what you did last in this review",
+    "f": "decide on everything pending in this file (of this conversation)",
+    "c": "decide on everything pending in this conversation",
+    "v": "view the whole edit in the pager",
+    "/": "search: go to the next hunk that holds a text",
+    "n": "go to the next hunk that holds the text searched for",
+    "q": "quit; all that was decided is recorded already",
+    "?": "print this list",
+}
+
+DECIDING_KEYS: Final = frozenset("arRx")
+"""Keys that decide on the hunk as it is on the screen."""
+
+
+class _Same(Enum):
+    """That a review stays at the hunk where it is."""
+
+    STAY = "as it is on the screen"
+    ANEW = "shown once more"
+
+
+Where: TypeAlias = "Unit | _Same | None"
+"""Where a review goes: to a hunk, nowhere, or on to the next one."""
+
+
+class Review:
+    """One pass over what is pending."""
+
+    def __init__(
+        self, workspace: "Workspace", keyboard: Keyboard, screen: Screen, wanted: Callable[["PendingGroup", int], bool]
+    ) -> None:
+        """Begin a pass over what is pending and `wanted`, given a group of edits and the number of one of them."""
+        self._workspace = workspace
+        self._keyboard = keyboard
+        self._screen = screen
+        self._skipped_hunks = SkippedHunks(workspace.root)
+        self._review_queue = ReviewQueue(workspace, self._skipped_hunks, wanted)
+        self._steps: list[_Step] = []
+        self._withdrawn: set[int] = set()  # decisions by which amendments were taken back: no steps of their own
+        self._shown = Status.PENDING  # what the hunk on the screen was when it was shown
+        self._sought = ""
+        self._is_forgetful = False  # whether it was said that the bookmark can't be kept
+
+    def run(self) -> None:
+        """Show hunk after hunk until none is left, or the person quits."""
+        unit = self._review_queue.next()
+        if unit is None:
+            _, others = self._review_queue.counts()
+            self._say(f"Nothing of these is pending, {_others(others)}." if others else "Nothing is pending.")
+            return
+        is_shown = False
+        while unit is not None:
+            if not is_shown:
+                self._show(unit)
+            self._ask(f"Decide on {unit} [a,r,R,s,b,x,e,u,f,c,v,/,n,q,?]")
+            key = self._key()
+            if key in {"q", END}:
+                break
+            match self._acted(key, unit):
+                case _Same() as same:
+                    is_shown = same is _Same.STAY
+                case other:
+                    unit, is_shown = other or self._review_queue.next(), False
+        self._close()
+
+    def _close(self) -> None:
+        left, others = self._review_queue.counts()
+        accepted, rejected = self._standing(Status.ACCEPTED), self._standing(Status.REJECTED)
+        these = " of these" if others else ""
+        rest = f"{left} edit{'s' * (left > 1)}{these} left pending" if left else f"nothing{these} is left pending"
+        rest += f", {_others(others)}" if others else ""
+        self._say(f"{_hunks(accepted)} accepted, {_hunks(rejected)} rejected, {rest}.")
+
+    def _acted(self, key: str, unit: Unit) -> Where:
+        """Do what a key says, and return where that leads."""
+        acts: dict[str, Callable[[Unit], Where]] = {
+            "a": lambda unit: self._decided(Action.ACCEPT, {unit: self._shown}),
+            "r": lambda unit: self._decided(Action.REJECT, {unit: self._shown}),
+            "R": self._rejected_with_reason,
+            "s": self._skipped,
+            "b": self._back,
+            "x": self._split,
+            "e": self._amended,
+            "u": self._undone,
+            "f": lambda unit: self._grouped(unit, same_file=True),
+            "c": lambda unit: self._grouped(unit, same_file=False),
+            "v": self._viewed,
+            "/": self._searched,
+            "n": self._found,
+            "?": self._helped,
+        }
+        act = acts.get(key)
+        if act is None:
+            self._say("Press ? for what the keys do.")
+            return _Same.STAY
+        try:
+            self._workspace.reopen()  # where the last try could not be made durable
+            if key in DECIDING_KEYS and self._workspace.edit(unit.seq).units[unit.hunk] is not self._shown:
+                self._say(f"{unit} was decided elsewhere meanwhile.")
+                return _Same.ANEW
+            return act(unit)
+        except DecidedMeanwhile as error:
+            self._say(str(error))
+            return _Same.ANEW
+        except (CasError, OSError) as error:
+            # A lock, a full disk, a file that is changed at this moment: the hunk is as it was, and can be tried again.
+            self._say(f"cas: {visible(message_of(error))}")
+            return _Same.STAY
+        except ClickException as error:
+            self._say(f"cas: {visible(error.format_message())}. Nothing was changed.")  # the editor's failure
+            return _Same.STAY
+
+    # ---- deciding
+
+    def _decided(self, action: Action, shown: Mapping[Unit, Status], *, reason: str = "") -> Where:
+        """Decide on hunks, each given with the status that it was shown with, and return where that leads."""
+        outcome = self._outcome(action, [*shown], shown, reason=reason)
+        if isinstance(outcome, Conflicted):
+            goes = [unit for unit in outcome.reject_first if unit.seq not in outcome.outside]
+            views = {seq: self._workspace.edit(seq) for seq in {unit.seq for unit in goes}}
+            beside = {unit: views[unit.seq].units[unit.hunk] for unit in goes}
+            self._write(conflict_text(outcome, [], self._screen))
+            if action is not Action.REJECT:
+                return _Same.STAY
+            listed = f" ({shown_units(goes)})" if goes else ""
+            self._ask(f"Reject what depends on it too{listed} [c], or leave it [any other key]")
+            if self._key() != "c":
+                return _Same.STAY
+            outcome = self._outcome(action, [*shown], {**beside, **shown}, reason=reason, told=outcome)
+        return self._concluded(outcome, next(iter(shown)))
+
+    def _concluded(self, outcome: "DecisionOutcome", unit: Unit) -> Where:
+        """Tell what came of a decision, and return where that leads."""
+        match outcome:
+            case Decided():
+                self._note(unit, outcome)
+                return None
+            case NothingToDo():
+                self._say("That is so already.")
+                return None
+            case Conflicted():
+                self._write(conflict_text(outcome, [], self._screen))
+                return _Same.STAY
+            case _:
+                self._say("Left as it is.")
+                return _Same.STAY
+
+    def _outcome(
+        self,
+        action: Action,
+        units: Sequence[Unit],
+        shown: Mapping[Unit, Status],
+        *,
+        reason: str,
+        told: Conflicted | None = None,
+    ) -> "DecisionOutcome":
+        """Decide; `told`: what stands in the way, and is to go too (None: nothing is)."""
+        decide = partial(self._workspace.decide, action, units, reason=reason, who=reviewer(), shown=shown)
+        return self._carried_out(partial(decide, cascade=told is not None, told=told))
+
+    def _carried_out(self, decide: "Callable[..., DecisionOutcome]") -> "DecisionOutcome":
+        """Do what is to be done, once it is known what becomes of changes from outside."""
+        with showing_progress(self._workspace, DECIDING):
+            outcome = decide(on_external=OnExternal.ABORT, expected=())
+        if not isinstance(outcome, ExternalChanges):
+            return outcome
+        answer = self._asked_about(outcome.changes)
+        if answer is OnExternal.ABORT:
+            return outcome
+        with showing_progress(self._workspace, DECIDING):
+            return decide(on_external=answer, expected=outcome.changes)
+
+    def _asked_about(self, changes: "tuple[ExternalChange, ...]") -> OnExternal:
+        from cli.render.external_prompt import external_diff
+
+        for change in changes:
+            self._write(external_diff(self._workspace, change, self._screen))
+        self._say("This was changed outside, and never recorded.")
+        choices = {"k": OnExternal.KEEP, ENTER: OnExternal.KEEP, "d": OnExternal.DISCARD}
+        self._ask("Keep (record and carry through), discard (go back), or abort? [K/d/a]")
+        return choices.get(self._key(), OnExternal.ABORT)
+
+    def _note(self, unit: Unit, outcome: Decided) -> None:
+        """Tell what a decision did, and remember how to take it back."""
+        self._write(decided_text(outcome, self._workspace.edit, self._screen, dry_run=False))
+        self._review_queue.leave(unit)
+        self._steps.append(_Step(unit, decision=outcome.number, verdicts=outcome.verdicts))
+        self._remember(self._skipped_hunks.decided, [changed for changed, _ in outcome.verdicts])
+
+    def _standing(self, status: Status) -> int:
+        """Return how many hunks that were decided here have the status now: each counts once, however often."""
+        decided = {unit for step in self._steps for unit, _ in step.verdicts}
+        views = {seq: self._workspace.edit(seq) for seq in {unit.seq for unit in decided}}
+        return sum(views[unit.seq].units[unit.hunk] is status for unit in decided if unit.hunk or views[unit.seq].whole)
+
+    def _rejected_with_reason(self, unit: Unit) -> Where:
+        reason = self._line("Reason")
+        if not reason:
+            return _Same.STAY
+        return self._decided(Action.REJECT, {unit: self._shown}, reason=reason)
+
+    def _grouped(self, unit: Unit, *, same_file: bool) -> Where:
+        view = self._workspace.edit(unit.seq)
+        units = self._review_queue.alike(view, same_file=same_file)
+        if not units:
+            self._say("Nothing of it is pending.")
+            return _Same.STAY
+        what = shown_move(None, view.edit.path) if same_file else shown_name(view.edit.conversation)
+        self._ask(f"{_hunks(len(units))} of {what}: accept, reject or skip all? [a,r,s; any other key: none]")
+        match self._key():
+            case "a":
+                return self._decided(Action.ACCEPT, dict.fromkeys(units, Status.PENDING))
+            case "r":
+                return self._decided(Action.REJECT, dict.fromkeys(units, Status.PENDING))
+            case "s":
+                self._put_off(units)
+                return None
+            case _:
+                return _Same.STAY
+
+    def _skipped(self, unit: Unit) -> Where:
+        self._put_off([unit])
+        self._review_queue.leave(unit)
+        return None
+
+    def _put_off(self, units: Sequence[Unit]) -> None:
+        for unit in units:
+            self._review_queue.put_off(unit)
+        self._remember(self._skipped_hunks.skip, units)
+
+    def _remember(self, note: Callable[[bytes, set[int]], None], units: Sequence[Unit]) -> None:
+        """Note something about hunks for the next review; this one goes on also where that can't be kept."""
+        by_edit: dict[int, set[int]] = {}
+        for unit in units:
+            by_edit.setdefault(unit.seq, set()).add(unit.hunk)
+        try:
+            for seq, hunks in by_edit.items():
+                note(self._workspace.edit(seq).id, hunks)
+        except OSError as error:
+            if not self._is_forgetful:
+                self._say(f"cas: The next review will not know what was put off: {visible(str(error))}")
+            self._is_forgetful = True
+
+    def _undone(self, _: Unit) -> Where:
+        if not self._steps:
+            undoes = f"`{Invocation.current().program} undo` takes back an earlier decision"
+            self._say(f"Nothing was done in this review. {undoes}.")
+            return _Same.STAY
+        step = self._steps[-1]
+        if step.amendment:
+            units = real_units(self._workspace.edit(step.amendment))
+            outcome = self._outcome(Action.REJECT, units, {}, reason="")
+            if isinstance(outcome, NothingToDo):  # somebody else has rejected it
+                self._steps.pop()
+                self._say("That is so already.")
+                return _Same.STAY
+        else:
+            undo = partial(self._workspace.undo, step.decision, past=self._withdrawn, who=reviewer())
+            outcome = self._carried_out(undo)
+            if isinstance(outcome, NothingToDo):
+                self._say(f"Something else was decided since. `{Invocation.current().program} undo` takes that back.")
+                return _Same.STAY
+        if not isinstance(outcome, Decided):
+            if isinstance(outcome, Conflicted):
+                self._write(conflict_text(outcome, [], self._screen))
+            self._say("That can't be taken back now.")
+            return _Same.STAY
+        self._steps.pop()
+        if step.amendment:
+            self._withdrawn.add(outcome.number)
+        self._write(decided_text(outcome, self._workspace.edit, self._screen, dry_run=False))
+        self._review_queue.go(step.unit)
+        return step.unit if not step.amendment else _Same.ANEW
+
+    # ---- amending and splitting
+
+    def _amended(self, unit: Unit) -> Where:
+        file = self._workspace.amendable(unit.seq)
+        with self._keyboard.released(), edited(file) as content:
+            return self._record_amendment(unit, content, file.blob, base=file.bytes)
+
+    def _record_amendment(
+        self,
+        unit: Unit,
+        content: bytes,
+        seen: "BlobId",
+        *,
+        base: bytes | None = None,
+        hunks: "Sequence[Hunk] | None" = None,
+    ) -> Where:
+        outcome = self._workspace.amend(unit.seq, content, seen=seen, base=base, hunks=hunks, who=reviewer())
+        if not outcome.edits:
+            self._say("Nothing was changed.")
+            return _Same.STAY
+        for view in outcome.edits:
+            self._steps.append(_Step(unit, amendment=view.seq))
+            self._say(f"Recorded edit {view.seq}, which amends edit {unit.seq}. {unit} itself is still pending.")
+            if view.edit.before is not None and view.edit.before.blob != seen:
+                self._say("The file had changed meanwhile: what you typed was carried over.")
+        return _Same.STAY
+
+    def _split(self, unit: Unit) -> Where:
+        split = self._located(unit)
+        found = [] if split is None else parts(Part(old=split.old, new=split.new))
+        if split is None or len(found) == 1:
+            why = "its lines are built upon or can't be told from others, or it is no change of lines"
+            why = why if split is None else "it is in one piece"
+            self._say(f"{unit} can't be split: {why}.")
+            return _Same.STAY
+        before = len(self._steps)
+        kept = self._decide_on_parts(unit, split, found)
+        if kept is None:
+            return _Same.STAY
+        if kept:
+            return self._decided(Action.ACCEPT, {unit: self._shown})
+        # What took the parts out goes with the hunk: without it, it would take out or put back a second time.
+        views = [self._workspace.edit(step.amendment) for step in self._steps[before:] if step.amendment]
+        taken_out = {part: view.units[part.hunk] for view in views for part in real_units(view)}
+        return self._decided(Action.REJECT, {unit: self._shown, **taken_out})
+
+    def _located(self, unit: Unit) -> Split | None:
+        """Return where the hunk stands in its file as it is (None: it can't be told apart from others)."""
+        edit = self._workspace.edit(unit.seq).edit
+        if not unit.hunk or edit.before is None or edit.after is None:
+            return None
+        old, new = self._workspace.text(edit.before.blob), self._workspace.text(edit.after.blob)
+        # What was changed outside stays as it is, and an amendment records it first.
+        planned = self._workspace.decide(
+            Action.REJECT, [unit], who=reviewer(), on_external=OnExternal.KEEP, dry_run=True
+        )
+        if is_either_binary(old, new) or not isinstance(planned, Decided) or len(planned.files) != 1:
+            return None
+        text, without = self._workspace.preview(planned.files[0])
+        if text is None or without is None:
+            return None
+        hunk = edit.hunks[unit.hunk - 1]
+        return located(
+            split_lines(old)[hunk.old_start : hunk.old_end],
+            split_lines(new)[hunk.new_start : hunk.new_end],
+            without,
+            text,
+            self._first_line(unit, planned.files[0].path_before or "", text),
+        )
+
+    def _first_line(self, unit: Unit, path: str, text: bytes) -> int | None:
+        """Return at which line of a text the lines begin that the hunk put in (None: there are none, or who knows)."""
+        recorded, blamed = self._workspace.blame(path)
+        return next((part.start for part in blamed if part.unit == unit), None) if recorded == text else None
+
+    def _decide_on_parts(self, unit: Unit, split: Split, found: list[Part]) -> bool | None:
+        """Ask about each part; return whether any was accepted (None: the person stopped).
+
+        A part that is rejected is taken out at once, by an amendment of the edit.
+        """
+        seen = blob_id(split.text([split.new]))  # what the parts are cut from: if the file is another by then, it stays
+        done: list[tuple[bytes, ...]] = []
+        left = list(found)
+        kept = False
+        while left:
+            part = left.pop(0)
+            if not part.changes:
+                done.append(part.new)
+                continue
+            for sign, color, lines in ((b"-", "red", part.old), (b"+", "green", part.new)):
+                shown = (self._screen.content(sign + line.removesuffix(b"\n")).decode() for line in lines)
+                self._write(self._screen.line(self._screen.paint(line, color)) for line in shown)
+            self._ask(f"Part of {unit}: accept, reject, split further, or stop? [a,r,x,q]")
+            match self._key():
+                case "a":
+                    done.append(part.new)
+                    kept = True
+                case "r":
+                    text = split.text([*done, part.old, *(rest.new for rest in left)])
+                    self._record_amendment(unit, text, seen, hunks=[split.taken_out(part, done)])
+                    seen = blob_id(text)
+                    done.append(part.old)
+                case "x":
+                    left = [*parts(part), *left]
+                case "q" | "\x04":
+                    return None
+                case _:
+                    left = [part, *left]
+        return kept
+
+    # ---- looking around
+
+    def _back(self, _: Unit) -> Where:
+        before = self._review_queue.back()
+        if before is None:
+            self._say("This is the first one.")
+            return _Same.STAY
+        return before
+
+    def _viewed(self, unit: Unit) -> Where:
+        view = self._workspace.edit(unit.seq)
+        with self._keyboard.released():
+            diff = edit_diff(view, self._workspace, self._screen)
+            write(chain(edit_header(view, self._screen), [b"\n"], diff), paged=True)
+            flush()
+        return _Same.ANEW
+
+    def _searched(self, unit: Unit) -> Where:
+        sought = self._line("Search for")
+        if sought is None:
+            return _Same.STAY
+        self._sought = sought or self._sought
+        return self._found(unit)
+
+    def _found(self, unit: Unit) -> Where:
+        if not self._sought:
+            return self._searched(unit)
+        sought = self._sought.casefold()
+
+        def fits(view: "EditView", unit: Unit) -> bool:
+            lines = edit_diff(view, self._workspace, EXACT, [unit])
+            return any(sought in line.decode(errors="replace").casefold() for line in lines)
+
+        found = self._review_queue.find(fits, unit)
+        if found is None:
+            self._say(f"No pending hunk holds {shown_name(self._sought)}.")
+            return _Same.STAY
+        self._review_queue.leave(unit)
+        if found[1]:
+            again = found[0] == unit
+            self._say("It is in no other pending hunk." if again else "Searched from the top again.")
+        return self._review_queue.go(found[0])
+
+    def _helped(self, _: Unit) -> Where:
+        for key, meaning in KEYS.items():
+            self._say(f"  {key}  {meaning}")
+        return _Same.STAY
+
+    # ---- the screen
+
+    def _show(self, unit: Unit) -> None:
+        view = self._workspace.edit(unit.seq)
+        self._shown = view.units[unit.hunk]
+        count = len(self._review_queue)
+        place = f"({self._review_queue.position(unit)} of {count} edit{'s' * (count > 1)})"
+        self._write(zoom(view, unit, place, self._workspace, self._screen))
+
+    def _say(self, sentence: str = "") -> None:
+        self._write([self._screen.line(sentence)])
+
+    def _write(self, lines: Iterable[bytes]) -> None:
+        write(lines)
+        flush()
+
+    def _ask(self, question: str) -> None:
+        asked = f"{self._screen.paint(question, 'cyan', bold=True)} ".encode()
+        self._keyboard.question = asked
+        write([asked])
+        flush()
+
+    def _key(self) -> str:
+        try:
+            key = self._keyboard.key()
+        except KeyboardInterrupt:
+            self._say()  # so that the shell goes on in a line of its own
+            raise
+        self._say("" if key in {ENTER, END} else visible(key))
+        return key
+
+    def _line(self, question: str) -> str | None:
+        self._ask(f"{question}:")
+        return self._keyboard.line()
+
+
+class _Step:
+    """One thing that was done in this review, to be taken back."""
+
+    def __init__(
+        self,
+        unit: Unit,
+        *,
+        decision: int = 0,
+        verdicts: tuple[tuple[Unit, Status], ...] = (),
+        amendment: int | None = None,
+    ) -> None:
+        self.unit: Final = unit  # at which it was done
+        self.decision: Final = decision  # its number; 0: it was an amendment
+        self.verdicts: Final = verdicts  # of the decision
+        self.amendment: Final = amendment  # its number; None: it was a decision
+
+
+def _others(number: int) -> str:
+    return f"{number} other edit{'s are' if number > 1 else ' is'}"
+
+
+def _hunks(number: int) -> str:
+    return f"{number} hunk{'s' * (number != 1)}"

@@ -1,0 +1,30 @@
+"""Quoting: a word as it has to be typed in a shell, which gives it back whole."""
+
+import os
+from typing import Final
+
+from cli.screen.terminal import SHORT, visible
+
+__all__ = ["numbered", "typed"]
+
+_ASCII_SHOWN: Final = range(0x20, 0x7F)
+
+
+def typed(word: str) -> str:
+    """Return a word in the quotes that it needs; where not all of it can be shown, as `numbered`."""
+    from shlex import quote
+
+    return quote(word) if visible(word) == word else numbered(word)
+
+
+def numbered(word: str) -> str:
+    """Return a word in a shell's quotes ($'...') in which every character that is not ASCII is a number.
+
+    bash, zsh and POSIX of 2024 know them.
+    """
+    plain = word.replace("\\", "\\\\").replace("'", "\\'")
+    return "$'" + "".join(_spelt(byte) for byte in os.fsencode(plain)) + "'"
+
+
+def _spelt(byte: int) -> str:
+    return chr(byte) if byte in _ASCII_SHOWN else SHORT.get(byte, f"\\x{byte:02x}")

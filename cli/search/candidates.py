@@ -1,0 +1,144 @@
+"""Candidates: the values that a shell offers for an option or an argument, as click's `shell_complete=` takes them.
+
+Names come from the store of the workspace that the command line is about. A name may be one that an agent or a bundle
+gave, and hold anything: `cli.app.completion` quotes it for the shell.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from cli.app.invocation import Invocation
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from objstore import Workspace
+
+__all__ = ["files", "folders", "moments", "names", "setting_values", "settings"]
+
+Completer = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
+
+_LIMIT: Final = 200
+_PATHS_READ: Final = 5_000
+"""Recorded paths that are read to find the files and folders one step below what is typed."""
+
+_TOOLS_IN: Final = 256
+"""Newest edits whose tools are offered."""
+
+_MOMENTS: Final = {"today": "since midnight", "yesterday": "the day before", "1h": "an hour ago", "1d": "", "1w": ""}
+"""Examples of moments, and what they mean where that is not obvious."""
+
+
+def names(*kinds: str) -> Completer:
+    """Return a completer for names in the store. Kinds: edit, conversation, path, snapshot, pin, tool."""
+
+    def offered(context: click.Context, parameter: click.Parameter, word: str) -> "list[CompletionItem]":
+        from objstore import Workspace
+
+        found: list[tuple[str, str]] = []
+        with Workspace.find(Invocation.of(context).start()) as workspace:
+            for kind in kinds:
+                of_kind = _found(workspace, kind, word)
+                # After `--`, click completes an argument that begins like an option. Before it, only a path can be
+                # typed in another way.
+                if isinstance(parameter, click.Argument) and not word.startswith("-"):
+                    of_kind = _unlike_options(of_kind, is_path=kind == "path")
+                found += islice(of_kind, _LIMIT)
+        return _items(found)
+
+    return offered
+
+
+def settings(_context: click.Context, _parameter: click.Parameter, word: str) -> "list[CompletionItem]":
+    """Return the names of settings."""
+    from objstore import Configuration
+
+    known = (given.setting for given in Configuration().all())
+    return _items((setting.name, setting.meaning) for setting in known if setting.name.startswith(word))
+
+
+def setting_values(context: click.Context, _parameter: click.Parameter, word: str) -> "list[CompletionItem]":
+    """Return values for the setting that the command line names."""
+    from objstore import Configuration
+
+    setting = Configuration().get(context.params["name"]).setting
+    limitless = setting.kind.without_limit
+    values = dict.fromkeys((limitless,) if limitless else ("on", "off"), "") | {setting.default: "the default"}
+    return _items((name, about) for name, about in values.items() if name.startswith(word))
+
+
+def moments(_context: click.Context, _parameter: click.Parameter, word: str) -> "list[CompletionItem]":
+    """Return examples of moments."""
+    return _items((name, about) for name, about in _MOMENTS.items() if name.startswith(word))
+
+
+def files(_context: click.Context, _parameter: click.Parameter, word: str) -> "list[CompletionItem]":
+    """Have the shell complete files on disk."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(word, type="file")]
+
+
+def folders(_context: click.Context, _parameter: click.Parameter, word: str) -> "list[CompletionItem]":
+    """Have the shell complete folders on disk."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(word, type="dir")]
+
+
+def _items(found: Iterable[tuple[str, str]]) -> "list[CompletionItem]":
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(name, help=about or None) for name, about in found]
+
+
+def _found(workspace: "Workspace", kind: str, word: str) -> Iterator[tuple[str, str]]:
+    from objstore import EditFilter, NameKind
+
+    if kind == "path":
+        yield from _paths(workspace, word)
+    elif kind == "tool":
+        newest = workspace.edits(EditFilter(newest_first=True, limit=_TOOLS_IN))
+        tools = dict.fromkeys(view.edit.tool for view in newest)
+        yield from ((tool, "") for tool in tools if tool and tool.startswith(word))
+    else:
+        yield from workspace.names_with_prefix(NameKind(kind), word, _LIMIT)
+
+
+def _unlike_options(found: Iterable[tuple[str, str]], *, is_path: bool) -> Iterator[tuple[str, str]]:
+    """Yield the names that can't be taken for options; a path that looks like one is written as ./PATH."""
+    for name, about in found:
+        if not name.startswith("-"):
+            yield name, about
+        elif is_path:
+            yield f"./{name}", about
+
+
+def _paths(workspace: "Workspace", word: str) -> Iterator[tuple[str, str]]:
+    """Yield recorded files and folders one step below what is typed, relative to the current folder.
+
+    A folder that holds all that is left is entered at once: a shell would put a space behind it.
+    """
+    from objstore import NameKind
+
+    here = os.path.relpath(os.path.realpath(os.curdir), workspace.root)
+    if here.startswith(os.pardir):
+        here = os.curdir  # from outside, a path begins at the root
+    typed = word.rpartition("/")[0] or ("/" if word.startswith("/") else "")
+    folder = os.path.normpath(os.path.join(here, typed))  # noqa: PTH118 -- names below the root, which may not exist
+    if folder.startswith((os.pardir, "/")):
+        folder = os.path.relpath(os.path.realpath(typed), workspace.root)
+    if folder.startswith(os.pardir):
+        return
+    above = "" if folder == os.curdir else f"{folder}/"
+    below = workspace.names_with_prefix(NameKind.PATH, above + word.rpartition("/")[2], _PATHS_READ)
+    rests = [found.name[len(above) :] for found in below]
+    entered = os.path.commonpath(map(os.path.dirname, rests)) if rests else ""
+    depth = len(entered) + 1 if entered else 0
+    start = f"{typed}/" if typed and typed != "/" else typed
+    steps = dict.fromkeys(rest[:depth] + "".join(rest[depth:].partition("/")[:2]) for rest in rests)
+    yield from ((start + step, "") for step in steps)

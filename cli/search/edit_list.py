@@ -1,0 +1,73 @@
+"""Filter the recorded edits by what is asked for, newest first, as they are read."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from cli.selection.selectors import PathSelection, newest_first
+from objstore import EditFilter, NoSuchName, value
+
+if TYPE_CHECKING:
+    from cli.search.pickaxe import Pickaxe
+    from objstore import EditView, Workspace
+
+__all__ = [
+    "EditConditions",
+    "lineage_at",
+    "matching",
+    "tool_named",
+]
+
+
+@value
+class EditConditions:
+    """What has to hold of an edit beyond what the store can look up."""
+
+    tool: str = ""  # "": any
+    since: int | None = None  # microseconds since the epoch; None: from the beginning
+    until: int | None = None
+    document: int | None = None  # the file's lineage; None: any
+    places: PathSelection | None = None  # where it happened; None: anywhere
+    pickaxe: "Pickaxe | None" = None  # finds what added or removed a text; None: any
+
+    @property
+    def is_empty_condition(self) -> bool:
+        """Return whether nothing is asked for."""
+        return replace(self, places=None) == EditConditions() and (self.places is None or self.places.is_filter)
+
+    def matches_edit(self, view: "EditView") -> bool:
+        """Return whether the edit is asked for."""
+        edit = view.edit
+        return (
+            self.tool in {"", edit.tool}
+            and (self.since is None or edit.time >= self.since)
+            and (self.until is None or edit.time <= self.until)
+            and self.document in {None, edit.document}
+            and (self.places is None or self.places.hold(edit))
+            and (self.pickaxe is None or self.pickaxe.changes_occurrences(view))
+        )
+
+
+def matching(
+    workspace: "Workspace", wanted: EditFilter, terms: EditConditions, number: int | None
+) -> Iterator["EditView"]:
+    """Yield the edits that fit, newest first, at most `number` (None: all)."""
+    views = newest_first(workspace, wanted, number if terms.is_empty_condition else None)
+    return islice(filter(terms.matches_edit, views), number)
+
+
+def lineage_at(workspace: "Workspace", path: str) -> int:
+    """Return the lineage of the file that stands at `path`, or stood there last. Raises NoSuchName."""
+    for view in newest_first(workspace, EditFilter(path=path), None):
+        if view.edit.path == os.fsencode(path):
+            return view.edit.document
+    raise NoSuchName(path, "recorded file")
+
+
+def tool_named(workspace: "Workspace", spelling: str) -> str:
+    """Return the name of a tool that has made an edit. Raises NoSuchName."""
+    if all(view.edit.tool != spelling for view in newest_first(workspace, EditFilter(), None)):
+        raise NoSuchName(spelling, "tool")
+    return spelling

@@ -1,0 +1,72 @@
+"""The pickaxe: which edits added or removed a text, found by counting it in each state before and after."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from objstore import UNREADABLE
+
+if TYPE_CHECKING:
+    from cli.render.unreadable import ReadErrors
+    from cli.screen.progress import Progress
+    from objstore import BlobId, EditView, Workspace
+
+__all__ = ["Pickaxe", "count_text"]
+
+COUNTS_KEPT: Final = 65_536
+"""States whose count is remembered: the state after an edit is most often the one before the next."""
+
+
+class Pickaxe:
+    """Looks for one text. Every state is read once; none is held but the one that is being read."""
+
+    def __init__(self, workspace: "Workspace", text: bytes, progress: "Progress", read_errors: "ReadErrors") -> None:
+        """Look for `text`, which is not empty; `progress` is told of the edits, from the first one asked about back.
+
+        `losses` hears of states that can't be read.
+        """
+
+        @lru_cache(maxsize=COUNTS_KEPT)
+        def count(blob: "BlobId") -> int:
+            return count_text(workspace.pieces(blob), text)
+
+        self._count = count
+        self._progress = progress
+        self._losses = read_errors
+        self._newest = 0  # the first edit that was asked about
+        self.expired = 0  # edits that could not be looked at, because what they changed is gone
+        self.lost = 0  # and because it can't be read
+
+    def changes_occurrences(self, view: "EditView") -> bool:
+        """Return whether the text occurs more or less often after the edit than before; False where none can tell."""
+        self._newest = self._newest or view.seq
+        self._progress.tell("edits", self._newest - view.seq, self._newest)
+        if view.expired is not None:
+            self.expired += 1
+            return False
+        before, after = view.edit.before, view.edit.after
+        if before is not None and after is not None and before.blob == after.blob:
+            return False
+        try:
+            counts = [0 if state is None else self._count(state.blob) for state in (before, after)]
+        except UNREADABLE as error:
+            self._losses.note(error)
+            self.lost += 1
+            return False
+        return counts[0] != counts[1]
+
+
+def count_text(pieces: Iterable[bytes], text: bytes) -> int:
+    """Return how often `text` occurs in the bytes that the pieces make together, without overlaps, from the left."""
+    found, rest = 0, b""
+    for piece in pieces:
+        held = rest + piece
+        at = held.find(text)
+        behind = 0
+        while at >= 0:
+            found += 1
+            behind = at + len(text)
+            at = held.find(text, behind)
+        # The beginning of one may be all that this piece has of it.
+        rest = held[max(behind, len(held) - len(text) + 1) :]
+    return found

@@ -1,0 +1,445 @@
+"""Resolve what is named on the command line: files, folders, edits, hunks and recorded states."""
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import click
+
+from cli.screen.terminal import shown_name
+from objstore import (
+    Action,
+    EditFilter,
+    NameKind,
+    NoSuchName,
+    Origin,
+    PathError,
+    PathOutside,
+    Status,
+    Unit,
+    real_path,
+    value,
+)
+
+if TYPE_CHECKING:
+    from objstore import Edit, EditView, State, Workspace
+
+__all__ = [
+    "PathSelection",
+    "UnitSelection",
+    "covers",
+    "edit_filter",
+    "edits_meant",
+    "edits_named",
+    "from_here",
+    "is_on_disk",
+    "looks_like_state",
+    "newest_first",
+    "path_named",
+    "path_predicate",
+    "paths_named",
+    "places_named",
+    "recorded_named",
+    "state_named",
+    "state_parts",
+    "units_named",
+    "was_recorded",
+]
+
+EDIT: Final = re.compile(r"[0-9]+\^?")
+BLOB: Final = r"[0-9a-fA-F]{4,64}"
+EDITED: Final = "file that an agent edited"
+FIRST_READ: Final = 64
+MOST_READ: Final = 4_096
+"""Edits that are read at once: few for who leaves the pager early, many for who wants them all."""
+
+FoundT = TypeVar("FoundT")
+
+
+@value
+class UnitSelection:
+    """Which edits and hunks a decision names, as spelt by the person."""
+
+    names: tuple[str, ...] = ()
+    conversation: str = ""  # "": any
+    file: str = ""  # "": any
+    everything: bool = False
+
+    @property
+    def is_group(self) -> bool:
+        """Return whether edits are meant by what they have in common."""
+        return bool(self.conversation or self.file or self.everything)
+
+    def check(self) -> None:
+        """Raise click.UsageError when nothing is named, or `--all` is narrowed."""
+        if not self.names and not self.is_group:
+            raise click.UsageError("Name edits (12), hunks (12:2), --conversation ID, --file PATH or --all.")
+        if self.everything and (self.names or self.conversation or self.file):
+            raise click.UsageError("--all stands alone.")
+
+
+# ---- files
+
+
+def path_named(workspace: "Workspace", spelling: str, held_by: "Sequence[int]" = ()) -> str:
+    """Return the path, relative to the workspace, of a file named from where the person stands.
+
+    From outside the workspace (CAS_WORKSPACE), a relative path begins at its root, unless that leads out of it. A path
+    may leave the workspace and come back. `held_by`: snapshots, as of Workspace.relative. Raises PathError.
+    """
+    return from_here(workspace, spelling, lambda path: workspace.relative(path, held_by))
+
+
+def recorded_named(workspace: "Workspace", spelling: str) -> str:
+    """Return the path, as `path_named`, of a file whose history is asked for, by Workspace.recorded."""
+    return from_here(workspace, spelling, workspace.recorded)
+
+
+def paths_named(workspace: "Workspace", spelling: str, *, unrecorded: bool = False) -> list[str]:
+    """Return the path, as `path_named`, and where a link hides what was recorded there, that as well, or alone.
+
+    `unrecorded`: also where nothing was, for what snapshots tell of.
+    """
+    hidden = from_here(workspace, spelling, workspace.spelt if unrecorded else workspace.recorded)
+    try:
+        return list(dict.fromkeys([path_named(workspace, spelling), hidden]))
+    except PathError:
+        return [hidden]
+
+
+def from_here(workspace: "Workspace", spelling: str, found: Callable[[str], FoundT]) -> "FoundT":
+    """Return what `found` gives for a path that a person names from where they stand; it may raise PathError."""
+    from pathlib import Path
+
+    here = Path.cwd()
+    # Joined as text: `..` after a link means what the core says that it means.
+    joined = str(here / spelling)
+    try:
+        return found(joined if here.is_relative_to(workspace.root) else spelling)
+    except PathOutside:
+        head, tail = os.path.split(joined.rstrip("/"))
+        if tail in {"", os.curdir, os.pardir}:
+            head, tail = joined, ""
+        # As the system goes there, and not as text: behind a link, `..` is the folder above the one that it leads to.
+        led = os.path.join(real_path(head), tail)  # noqa: PTH118 -- as text, `.` and `..` included
+        try:
+            return found(led)
+        except PathOutside:
+            raise PathOutside(spelling) from None
+
+
+def covers(wanted: str, path: str) -> bool:
+    """Return whether a path, relative to the workspace, is at or below a wanted one ("." is the workspace)."""
+    return wanted in {".", path} or path.startswith(f"{wanted}/")
+
+
+# ---- edits and hunks
+
+
+def edit_filter(workspace: "Workspace", *, conversation: str, status: Status | None) -> EditFilter:
+    """Return the filter for the conditions given ("" and None: not given). Raises NoSuchName, AmbiguousName."""
+    return EditFilter(conversation=workspace.find_conversation(conversation) if conversation else "", status=status)
+
+
+def units_named(workspace: "Workspace", action: Action, selection: UnitSelection) -> dict[Unit, Status]:
+    """Return the units that `selection` stands for when `action` is to be taken, and what they are.
+
+    Edits and hunks that are named stand for themselves. A group, or a range of edits (3..7), stands for edits of agents
+    that have not expired: for `accept` the pending ones, so that what was rejected stays rejected (or all, where none
+    is pending); for `reject` the pending and the accepted ones; for `reset` all.
+    Raises NoSuchName, AmbiguousName, EditExpired or PathError.
+    """
+    named: dict[Unit, Status] = {}
+    for spelling in selection.names:
+        views = _range(workspace, spelling)
+        if views:
+            # A range is a group: what a person typed in between is not meant.
+            named |= _group(_kept(_by_agents(views), spelling, "edit of an agent"), action)
+        else:
+            view, units = workspace.find_units(spelling)
+            named |= {unit: view.units[unit.hunk] for unit in units}
+    if selection.is_group:
+        found = _grouped(workspace, selection)
+        # What a person typed is recorded too, but goes only when it is named itself.
+        views = _by_agents(found)
+        if selection.everything:
+            views = [view for view in views if view.expired is None]
+        if not views and selection.conversation:
+            # A conversation of a person's alone, such as a restored snapshot, is named by its name.
+            views = [view for view in found if view.edit.origin is Origin.PERSON]
+        if not views and selection.conversation and selection.file:
+            _refuse_if_not_of_conversation(workspace, selection)
+        if views or not selection.everything:
+            what = EDITED if selection.file else "conversation of an agent"
+            named |= _group(_kept(views, selection.file or selection.conversation, what), action)
+    return named
+
+
+def _grouped(workspace: "Workspace", selection: UnitSelection, *, anywhere: bool = False) -> list["EditView"]:
+    """Return the edits of all that a group stands for; with `anywhere`, those of other conversations, too."""
+    conversation = "" if anywhere else selection.conversation
+    try:
+        return edits_meant(workspace, conversation=conversation, file=selection.file)
+    except NoSuchName as error:
+        if error.kind != "recorded file":
+            raise
+        raise NoSuchName(error.spelling, EDITED) from None
+
+
+def _refuse_if_not_of_conversation(workspace: "Workspace", selection: UnitSelection) -> None:
+    """Raise click.ClickException where an agent edited the file, but in no call of the conversation."""
+    if _by_agents(_grouped(workspace, selection, anywhere=True)):
+        from cli.app.invocation import Invocation
+        from cli.screen.quoting import typed
+
+        file = shown_name(selection.file)
+        conversation = shown_name(workspace.find_conversation(selection.conversation))
+        lists = f"`{Invocation.current().program} log --file {typed(selection.file)}` lists who did."
+        raise click.ClickException(f"No agent edited {file} in {conversation}. {lists}")
+
+
+def _by_agents(views: list["EditView"]) -> list["EditView"]:
+    return [view for view in views if view.edit.origin is Origin.AGENT]
+
+
+def _kept(views: list["EditView"], spelling: str, what: str) -> list["EditView"]:
+    """Return the edits that have not expired. Raises NoSuchName where there are none, EditExpired where all have."""
+    if not views:
+        raise NoSuchName(spelling, what)
+    kept = [view for view in views if view.expired is None]
+    if not kept:
+        views[-1].refuse_if_expired()
+    return kept
+
+
+def _range(workspace: "Workspace", spelling: str) -> list["EditView"]:
+    """Return the edits that `3..7` names; nothing, if it is no range or there are none."""
+    spelt = re.fullmatch(r"([0-9]{1,18})\.\.([0-9]{1,18})", spelling)
+    if spelt is None:
+        return []
+    first, last = int(spelt[1]), int(spelt[2])
+    newest = workspace.edits(EditFilter(newest_first=True, limit=1))
+    last = min(last, newest[0].seq if newest else 0)
+    if first > last:
+        return []
+    found = workspace.edits(EditFilter(before=last + 1, newest_first=True, limit=last - first + 1))
+    return [view for view in reversed(found) if view.seq >= first]
+
+
+def _group(views: list["EditView"], action: Action) -> dict[Unit, Status]:
+    match action:
+        case Action.ACCEPT:
+            return _units(views, {Status.PENDING}) or _units(views, set(Status))
+        case Action.REJECT:
+            return _units(views, {Status.PENDING, Status.ACCEPTED})
+        case _:
+            return _units(views, set(Status))
+
+
+def _units(views: list["EditView"], statuses: set[Status]) -> dict[Unit, Status]:
+    units: dict[Unit, Status] = {}
+    for view in views:
+        real = [hunk for hunk in range(len(view.units)) if hunk or view.whole]
+        hunks = [hunk for hunk in real if view.units[hunk] in statuses]
+        # An edit that is meant with all its hunks is meant whole.
+        units |= {
+            Unit(view.seq, hunk): view.units[hunk] for hunk in (range(len(view.units)) if hunks == real else hunks)
+        }
+    return units
+
+
+def edits_named(workspace: "Workspace", spelling: str) -> list[tuple["EditView", tuple[Unit, ...]]]:
+    """Return the edits that an edit, a hunk or a conversation names, each with the units that are meant.
+
+    Raises NoSuchName or AmbiguousName.
+    """
+    views = _range(workspace, spelling)
+    if views:
+        return [(view, tuple(Unit(view.seq, hunk) for hunk in range(len(view.units)))) for view in views]
+    try:
+        return [workspace.find_units(spelling)]
+    except NoSuchName:
+        pass
+    try:
+        conversation = workspace.find_conversation(spelling)
+    except NoSuchName:
+        raise NoSuchName(spelling, "edit, hunk or conversation") from None
+    views = workspace.edits(EditFilter(conversation=conversation))
+    return [(view, tuple(Unit(view.seq, hunk) for hunk in range(len(view.units)))) for view in views]
+
+
+# ---- states
+
+
+def state_parts(spelling: str) -> tuple[str, str] | None:
+    """Return path and version of a spelling such as `PATH@12`, `PATH@12^` or `PATH@2h` (None: it is none such)."""
+    from objstore import is_moment
+
+    path, _, version = spelling.rpartition("@")
+    is_state = path and (EDIT.fullmatch(version) or is_moment(version))
+    return (path, version) if is_state else None
+
+
+def looks_like_state(workspace: "Workspace", spelling: str) -> bool:
+    """Return whether `spelling` names a state (`PATH@12`, `PATH@12^`, `PATH@2h`, a blob's hash) and no file.
+
+    A file on disk is meant first, and before a blob one that was ever recorded.
+    """
+    is_hash = re.fullmatch(BLOB, spelling) is not None
+    if not is_hash and state_parts(spelling) is None:
+        return False
+    return not (is_on_disk(workspace, spelling) or (is_hash and was_recorded(workspace, spelling)))
+
+
+def is_on_disk(workspace: "Workspace", spelling: str) -> bool:
+    """Return whether anything stands at the path that is spelt."""
+    try:
+        return os.path.lexists(os.path.join(workspace.root, path_named(workspace, spelling)))  # noqa: PTH118 -- no link is followed
+    except PathError:
+        return False
+
+
+def was_recorded(workspace: "Workspace", spelling: str) -> bool:
+    """Return whether a file has ever been recorded at the path that is spelt."""
+    try:
+        path = recorded_named(workspace, spelling)
+    except PathError:
+        return False
+    return bool(workspace.edits(EditFilter(path=path, limit=1)))
+
+
+def state_named(workspace: "Workspace", spelling: str) -> "State":
+    """Return the state that `spelling` names; a path alone is its last recorded state.
+
+    Raises NoSuchName, AmbiguousName or PathError.
+    """
+    try:
+        if not looks_like_state(workspace, spelling):
+            return workspace.last_state(recorded_named(workspace, spelling))
+        spelt = state_parts(spelling)
+        if spelt is None:
+            return workspace.find_state(spelling)
+        path, version = spelt
+        # The links in it are for the core to follow, which knows what they hide.
+        return from_here(workspace, path, lambda one: workspace.find_state(f"{one}@{version}"))
+    except NoSuchName as error:
+        raise NoSuchName(spelling, error.kind) from None  # as it was typed
+
+
+@value
+class PathSelection:
+    """Files and folders whose edits are asked for."""
+
+    file: str = ""  # the only place, where it is a file: the store can look it up
+    documents: frozenset[int] = frozenset()  # the lineages of files
+    folders: tuple[bytes, ...] = ()  # each with a slash behind it; b"": the workspace
+    patterns: tuple[str, ...] = ()  # of paths, as shells write them
+
+    @property
+    def is_filter(self) -> bool:
+        """Return whether the store looks up all that is asked for."""
+        return not self.documents and not self.folders and not self.patterns
+
+    def hold(self, edit: "Edit") -> bool:
+        """Return whether the edit happened there."""
+        if self.is_filter or edit.document in self.documents:
+            return True
+        paths = (edit.path,) if edit.source is None else (edit.path, edit.source)
+        return any(path.startswith(folder) for path in paths for folder in self.folders) or any(map(self._fits, paths))
+
+    def _fits(self, path: bytes) -> bool:
+        if not self.patterns:
+            return False
+        from fnmatch import fnmatchcase
+
+        return any(fnmatchcase(os.fsdecode(path), pattern) for pattern in self.patterns)
+
+
+def places_named(
+    workspace: "Workspace", spellings: Sequence[str], *, exactly: bool = False, hidden: bool = False
+) -> PathSelection:
+    """Return the places that paths name: all files that ever stood there, and folders. Raises NoSuchName, PathError.
+
+    With `hidden` also those in whose place a link leads elsewhere by now. That is for looking: a decision on a file is
+    not to fail for what nothing can be written to.
+
+    Unless `exactly`, a path that was never a file's, with `*`, `?` or `[`, is a pattern, of which a star stands for
+    slashes, too.
+    """
+    files: list[str] = []
+    folders: list[bytes] = []
+    patterns: list[str] = []
+    named = [
+        (spelling, path)
+        for spelling in spellings
+        for path in (paths_named(workspace, spelling) if hidden else [path_named(workspace, spelling)])
+    ]
+    for spelling, path in named:
+        below = "" if path == "." else f"{path}/"
+        is_file = bool(below) and bool(workspace.edits(EditFilter(path=path, limit=1)))
+        if is_file:
+            files.append(path)
+        folder = os.fsencode(below)
+        if not below or workspace.names_with_prefix(NameKind.PATH, below, 1):
+            folders.append(folder)
+        elif not is_file:
+            # All that was ever in a folder may have gone from it.
+            held = PathSelection(folders=(folder,), patterns=() if exactly else _pattern(workspace, spelling, path))
+            if not any(held.hold(view.edit) for view in newest_first(workspace, EditFilter(), None)):
+                raise NoSuchName(spelling, "recorded file")
+            folders += held.folders
+            patterns += held.patterns
+    if len(files) == 1 and not folders:
+        return PathSelection(file=files[0])
+    views = (view for path in files for view in workspace.edits(EditFilter(path=path)))
+    documents = frozenset(view.edit.document for view in views)
+    return PathSelection(documents=documents, folders=tuple(folders), patterns=tuple(patterns))
+
+
+def edits_meant(workspace: "Workspace", *, conversation: str, file: str) -> list["EditView"]:
+    """Return the edits of a conversation, of a place, or of a conversation at a place ("": any), oldest first.
+
+    Raises NoSuchName, AmbiguousName, PathError.
+    """
+    places = places_named(workspace, [file] if file else [])
+    wanted = edit_filter(workspace, conversation=conversation, status=None)
+    return [view for view in workspace.edits(replace(wanted, path=places.file)) if places.hold(view.edit)]
+
+
+def path_predicate(workspace: "Workspace", file: str) -> Callable[["Edit"], bool]:
+    """Return what tells of an edit, also of one that is recorded later, whether it happened at a place ("": any).
+
+    Raises NoSuchName, PathError.
+    """
+    places = places_named(workspace, [file] if file else [])
+    if not places.file:
+        return places.hold
+    documents = {view.edit.document for view in workspace.edits(EditFilter(path=places.file))}
+    path = os.fsencode(places.file)
+    return lambda edit: edit.document in documents or path in {edit.path, edit.source}
+
+
+def _pattern(workspace: "Workspace", spelling: str, path: str) -> tuple[str, ...]:
+    """Return the pattern that a path is, spelt from where the person stands; nothing, if it is none."""
+    from glob import escape, has_magic
+
+    if not has_magic(spelling):
+        return ()
+    # The folder that the person stands in is not meant as one, whatever its name.
+    here = path_named(workspace, ".")
+    inside = path.startswith(f"{here}/")
+    return (escape(here) + path[len(here) :] if inside else path,)
+
+
+def newest_first(workspace: "Workspace", wanted: EditFilter, number: int | None) -> Iterator["EditView"]:
+    """Yield the edits that fit, newest first, at most `number` (None: all)."""
+    before, size = 0, number or FIRST_READ
+    while True:
+        size = min(size, MOST_READ)
+        views = workspace.edits(replace(wanted, before=before, newest_first=True, limit=size))
+        yield from views
+        if len(views) < size:
+            return
+        before, size = views[-1].seq, size * 4

@@ -1,0 +1,196 @@
+"""A look at whether what was set up works: it runs the programs that clients would run."""
+
+import json
+import os
+import select
+import shlex
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from cli.hooks.handler import CLIENTS, HOOK_LOG
+from cli.setup.disabled_hooks import disabled_hooks
+from cli.setup.plans import HOMES, WIRED, Programs, Scope, plan
+from cli.setup.settings_files import SetupState, changes, standing
+
+__all__ = ["Finding", "examine"]
+
+_PATIENCE: Final = 10
+"""Seconds that a client gives a program to start, at least."""
+
+_INITIALIZE: Final = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "cas doctor", "version": "1"},
+    },
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What one check found."""
+
+    check: str
+    ok: bool
+    said: str = ""
+
+
+def examine(root: Path, home: Path, programs: Programs, clients: Sequence[str] | None) -> Iterator[Finding]:
+    """Yield what each check finds. `clients`: which must be set up; None: those that are."""
+    yield _runs([programs.cas, "--version"], "the command runs")
+    yield _server_answers(programs, root)
+    wired = False
+    for client in WIRED:
+        places = [name for name, scope in _scopes(root, home) if not changes_of(client, scope, programs)]
+        if places:
+            wired = True
+            named = [_named(client, home) if name == "user" else name for name in places]
+            yield Finding(check=f"{client} is set up", ok=True, said=f"for the {' and the '.join(named)}")
+        else:
+            in_part = list(_in_part(client, root, home, programs))
+            wired = wired or bool(in_part)
+            yield from in_part
+            if clients is not None and client in clients and all(one.ok for one in in_part):
+                yield Finding(check=f"{client} is set up", ok=False, said=f"`cas setup {client}` does it")
+        if client in CLIENTS and (places or (clients is not None and client in clients)):
+            yield _hook_answers(client, programs, root)
+            switch = disabled_hooks(client, root, home)
+            if switch is not None:
+                yield Finding(check=f"{client} runs hooks", ok=False, said=str(switch))
+    if not wired and clients is None:
+        yield Finding(check="no client is set up", ok=True, said="`cas setup CLIENT` has an agent's own edits recorded")
+    yield from _settings_make_sense(root)
+    yield _no_faults(root)
+
+
+def _in_part(client: str, root: Path, home: Path, programs: Programs) -> Iterator[Finding]:
+    """Yield where something of ours stands in the files of a client that is set up for nobody as a whole."""
+    for name, scope in _scopes(root, home):
+        words = f"cas setup {client}{' --user' if name == 'user' else ''}"
+        match standing(plan(client, scope, programs)):
+            case SetupState.NOTHING:
+                pass
+            case SetupState.SOME:
+                # A person may want no more.
+                said = f"for the {name}; `{words}` does the rest"
+                yield Finding(check=f"{client} is set up in part", ok=True, said=said)
+            case SetupState.BROKEN:
+                said = f"for the {name} in part, and not all that it does is told; `{words}` mends it"
+                yield Finding(check=f"{client} is set up", ok=False, said=said)
+
+
+def changes_of(client: str, scope: Scope, programs: Programs) -> bool:
+    """Return whether setting the client up would change anything; settings that make no sense count as a change."""
+    try:
+        return bool(changes(plan(client, scope, programs), remove=False))
+    except (OSError, ValueError):
+        return True
+
+
+def _named(client: str, home: Path) -> str:
+    """Return what to call the user's scope: with the place, where a variable tells another than the home."""
+    told = Scope(project=None, home=home).told(client)
+    return "user" if told is None else f"user, in {told}, as {HOMES[client][0]} says"
+
+
+def _scopes(root: Path, home: Path) -> Iterator[tuple[str, Scope]]:
+    yield "project", Scope(project=root, home=home)
+    yield "user", Scope(project=None, home=home)
+
+
+def _runs(arguments: Sequence[str], check: str, *, given: str = "", place: Path | None = None) -> Finding:
+    try:
+        ran = subprocess.run(  # noqa: S603 - the programs that clients would run
+            arguments, input=given.encode(), capture_output=True, cwd=place, timeout=_PATIENCE, check=False
+        )
+    except OSError as error:
+        return Finding(check=check, ok=False, said=str(error))
+    except subprocess.TimeoutExpired:
+        return Finding(check=check, ok=False, said=_late(arguments))
+    said = (ran.stdout or ran.stderr).decode("utf-8", "replace").strip()
+    return Finding(check=check, ok=ran.returncode == 0, said=said)
+
+
+def _late(arguments: Sequence[str]) -> str:
+    return (
+        f"not within {_PATIENCE} s, and clients wait no longer. If the machine is busy, try again when it is not; "
+        f"else {_by_hand(arguments)}"
+    )
+
+
+def _by_hand(arguments: Sequence[str]) -> str:
+    return f"`{shlex.join(arguments)} < {os.devnull}` shows what it says"
+
+
+def _hook_answers(client: str, programs: Programs, root: Path) -> Finding:
+    # An event that no client has: understood as far as JSON goes, and then nothing to do.
+    event = json.dumps({"hook_event_name": "Doctor", "session_id": "doctor", "cwd": str(root)})
+    before = _logged(root)
+    found = _runs([programs.cas, "hook", client], f"the hook of {client} answers", given=event, place=root)
+    # It ends well whatever fails, for the agent's sake: that is in its log alone.
+    faults = _logged(root)[len(before) :]
+    if len(faults) == 1:
+        os.truncate(root / HOOK_LOG, sum(map(len, before)))  # else it would be said of agents' hooks from now on
+    said = b"".join(faults).decode("utf-8", "replace").strip()
+    return replace(found, ok=False, said=said) if faults and found.ok else found
+
+
+def _logged(root: Path) -> list[bytes]:
+    """Return the lines of the log of faults."""
+    log = root / HOOK_LOG
+    return log.read_bytes().splitlines(keepends=True) if log.is_file() else []  # a pipe may have its name
+
+
+def _server_answers(programs: Programs, root: Path) -> Finding:
+    check = "the server answers"
+    arguments = [programs.server, str(root)]
+    try:
+        with subprocess.Popen(  # noqa: S603 - as above
+            arguments, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as server:
+            try:
+                return _greeted(server, arguments, check)
+            finally:
+                server.kill()
+    except OSError as error:
+        return Finding(check=check, ok=False, said=str(error))
+
+
+def _greeted(server: "subprocess.Popen[bytes]", arguments: Sequence[str], check: str) -> Finding:
+    if server.stdin is None or server.stdout is None:
+        return Finding(check=check, ok=False, said="it can't be talked to")
+    with suppress(BrokenPipeError):  # it has ended, and so has what it says
+        server.stdin.write(json.dumps(_INITIALIZE).encode() + b"\n")
+    ready, _, _ = select.select([server.stdout], [], [], _PATIENCE)
+    if not ready:
+        return Finding(check=check, ok=False, said=_late(arguments))
+    try:
+        answer = json.loads(server.stdout.readline())
+        name = answer["result"]["serverInfo"]["name"]
+    except (ValueError, KeyError, TypeError):
+        return Finding(check=check, ok=False, said=f"not in the protocol's words: {_by_hand(arguments)}")
+    return Finding(check=check, ok=True, said=str(name))
+
+
+def _settings_make_sense(root: Path) -> Iterator[Finding]:
+    """Yield what is wrong with the settings, if anything is."""
+    from objstore import CasError, Configuration
+
+    try:
+        Configuration(str(root)).all()
+    except CasError as error:
+        yield Finding(check="the settings make sense", ok=False, said=str(error))
+
+
+def _no_faults(root: Path) -> Finding:
+    check = "hooks had no faults"
+    lines = [line.decode("utf-8", "replace").rstrip("\n") for line in _logged(root)]
+    last = f"{len(lines)} in {HOOK_LOG}, the last: {lines[-1]}; `cas doctor --forget` empties it" if lines else ""
+    return Finding(check=check, ok=not lines, said=last)

@@ -1,0 +1,108 @@
+"""Our hook in a client's lists of hooks: found by what it runs, wherever it stands, and told from everybody else's.
+
+A list holds hooks, or groups of hooks with the matcher that they share. A person may put hooks into our group, and ours
+into a group of theirs: what is ours is always the one hook.
+"""
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import PurePath
+from typing import Any, Final
+
+from cli.setup.jsonc_edit import Key, appended, discarded, loaded, with_members
+
+__all__ = ["IN_ANY_CASE", "is_ours", "with_hook", "without_hooks"]
+
+IN_ANY_CASE: Final = " || exit 0"
+"""Ends a command that Copilot's own program may run: it lets no tool run where the command fails or is missing."""
+
+_HOOKS: Final = "hooks"
+_MATCHER: Final = "matcher"
+_PROGRAM: Final = "cas"
+_OBSOLETE: Final = "--resident"
+"""Flag of earlier versions, which a hook may still have."""
+
+IsOurs = Callable[[object], bool]
+
+
+def is_ours(client: str, program: str) -> IsOurs:
+    """Return what tells whether a hook is ours: it runs `cas hook CLIENT`, by that name or from anywhere.
+
+    Others have a command `hook` too, with the clients' names. `program`: how `cas` is run now.
+    """
+
+    def check(hook: object) -> bool:
+        command = hook.get("command") if isinstance(hook, dict) else None
+        if not isinstance(command, str):
+            return False
+        try:
+            words = shlex.split(command.removesuffix(IN_ANY_CASE))
+        except ValueError:  # a quote that doesn't end
+            return False
+        said = [word for word in words[1:] if word != _OBSOLETE]
+        return said == ["hook", client] and (words[0] == program or PurePath(words[0]).name == _PROGRAM)
+
+    return check
+
+
+def with_hook(text: str, event: str, entry: Mapping[str, object], ours: IsOurs) -> str:
+    """Return the text with our entry in the list of an event: one hook, alone or in a group. Raises JsonInvalid.
+
+    A hook of ours that stands there in the right place is only brought up to date, and keeps what a person gave it.
+    """
+    path: list[Key] = [_HOOKS, event]
+    listed = _listed(text, event)
+    standing = list(_places(listed, ours))
+    if len(standing) == 1:
+        ((at, inside),) = standing
+        if bool(inside) == (_HOOKS in entry) and listed[at].get(_MATCHER) == entry.get(_MATCHER):
+            return with_members(text, [*path, at, *inside], _hook_of(entry))
+    return appended(_without(text, event, ours), path, entry)
+
+
+def without_hooks(text: str, ours: IsOurs) -> str:
+    """Return the text without hooks of ours, whatever events they are for, and without what is empty then.
+
+    Raises JsonInvalid.
+    """
+    said = loaded(text)
+    hooks = said.get(_HOOKS) if isinstance(said, dict) else None
+    for event in hooks if isinstance(hooks, dict) else ():
+        text = _without(text, event, ours)
+    return text
+
+
+def _hook_of(entry: Mapping[str, object]) -> Mapping[str, object]:
+    inner = entry.get(_HOOKS)
+    return inner[0] if isinstance(inner, list) else entry
+
+
+def _listed(text: str, event: str) -> list[Any]:
+    """Return the list of an event; an empty one where there is none, or something else."""
+    held = loaded(text)
+    for key in (_HOOKS, event):
+        held = held.get(key) if isinstance(held, dict) else None
+    return held if isinstance(held, list) else []
+
+
+def _places(listed: list[Any], ours: IsOurs) -> Iterator[tuple[int, tuple[Key, ...]]]:
+    """Yield which entries of a list have hooks of ours, and the path to each in there; none: the entry is the hook."""
+    for at, entry in enumerate(listed):
+        inner = entry.get(_HOOKS) if isinstance(entry, dict) else None
+        if isinstance(inner, list):
+            yield from ((at, (_HOOKS, inside)) for inside, hook in enumerate(inner) if ours(hook))
+        elif ours(entry):
+            yield at, ()
+
+
+def _without(text: str, event: str, ours: IsOurs) -> str:
+    def is_all_ours(entry: Any) -> bool:  # noqa: ANN401 - whatever a settings file holds
+        inner = entry.get(_HOOKS) if isinstance(entry, dict) else None
+        if isinstance(inner, list):
+            return bool(inner) and all(ours(hook) for hook in inner)
+        return ours(entry)
+
+    text = discarded(text, [_HOOKS, event], is_all_ours)
+    for at in {at for at, _ in _places(_listed(text, event), ours)}:
+        text = discarded(text, [_HOOKS, event, at, _HOOKS], ours)
+    return text

@@ -1,0 +1,390 @@
+"""Plans: which settings files of an agent's program get what, so that it starts our server and calls our hooks.
+
+Facts about each program's files come from its own documentation; where a program reads a file of the project and one of
+the user, both have the same shape.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePath
+from shlex import quote
+from typing import Any, Final
+
+from cli.setup.hook_lists import IN_ANY_CASE, is_ours, with_hook, without_hooks
+from cli.setup.jsonc_edit import Key, loaded, with_member, with_members, without_member
+from cli.setup.opencode_plugin import FIRST_WORDS, PLUGIN, PROGRAM
+from objstore import toml_value, with_toml, without_toml
+
+__all__ = ["HOMES", "NAME", "WIRED", "Programs", "Scope", "SetupStep", "plan"]
+
+NAME: Final = "editledger"
+"""Our name in other programs' settings."""
+
+_SECONDS: Final = 30
+"""How long a client waits for a hook before it goes on without; the first look at a large tree may take some."""
+
+_SECONDS_AT_ITS_END: Final = 3
+"""The most that Codex waits for where it ends or is interrupted; it warns at each start of hooks that want more."""
+
+HOMES: Final[Mapping[str, tuple[str, str]]] = {
+    "claude-code": ("CLAUDE_CONFIG_DIR", ""),
+    "codex": ("CODEX_HOME", ""),
+    "gemini": ("GEMINI_CLI_HOME", ".gemini"),
+}
+"""Variable by which a user tells a client where what is theirs lies, and the client's folder in what it names."""
+
+_FOLDERS: Final = {"claude-code": ".claude", "codex": ".codex", "gemini": ".gemini"}
+"""A client's folder, in a project or in the home."""
+
+Edit = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Programs:
+    """The commands that clients are told to run."""
+
+    cas: str
+    server: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """For whom a client is set up: one project, or all that a user does."""
+
+    project: Path | None  # None: the user
+    home: Path
+    platform: str = sys.platform
+
+    @property
+    def base(self) -> Path:
+        """Return the folder that holds the client's own folder."""
+        return self.home if self.project is None else self.project
+
+    def folder(self, client: str) -> Path:
+        """Return the folder of a client of HOMES."""
+        return self.told(client) or self.base / _FOLDERS[client]
+
+    def told(self, client: str) -> Path | None:
+        """Return the folder that the client has by a variable (None: by none; what is not absolute does not count)."""
+        variable, below = HOMES.get(client, ("", ""))
+        named = Path(os.environ.get(variable, ""))
+        return named / below if self.project is None and named.is_absolute() else None
+
+    def staying(self, client: str) -> Path:
+        """Return the folder that stays, with all above it, though nothing should be left in it."""
+        return self.told(client) or self.base
+
+    @property
+    def served(self) -> list[str]:
+        """Return the arguments of the server: a project's own folder, or what the client says when it asks."""
+        return [] if self.project is None else ["."]
+
+    @property
+    def configurations(self) -> Path:
+        """Return the folder of the user's settings by the XDG base directory specification."""
+        named = os.environ.get("XDG_CONFIG_HOME", "")
+        # What is not absolute does not count, as that has it.
+        return Path(named) if Path(named).is_absolute() else self.home / ".config"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetupStep:
+    """What becomes of one settings file. Both are functions of its text; an empty text is no file."""
+
+    path: Path
+    apply: Edit
+    undo: Edit
+    is_certain: bool = False  # what `undo` takes out is of our making: a person's entry may have our name
+    is_foreign_entry: Callable[[str], bool] = lambda _: (
+        False
+    )  # whether a text has such an entry, which runs something else
+    has_extra_settings: Callable[[str], bool] = lambda _: (
+        False
+    )  # whether `undo` takes out of a text what `apply` doesn't write
+    remark: Edit = lambda _: ""  # what a person should know of what is left as it stands in a text ("": nothing)
+    is_partial: Callable[[str], bool] = lambda _: False  # whether a text has hooks of ours, but not as they should be
+
+
+def plan(client: str, scope: Scope, programs: Programs) -> tuple[SetupStep, ...]:
+    """Return the steps for a client of WIRED. What they write twice is the same as what they write once."""
+    return WIRED[client](scope, programs)
+
+
+# ---- the clients
+
+
+def _claude_code(scope: Scope, programs: Programs) -> tuple[SetupStep, ...]:
+    if scope.project is None:
+        servers = (scope.told("claude-code") or scope.home) / ".claude.json"
+    else:
+        servers = scope.project / ".mcp.json"
+    server = _Server(programs=programs, arguments=scope.served, more={"type": "stdio"})
+    hook = _hook(f"{quote(programs.cas)} hook claude-code{IN_ANY_CASE}")
+    entries = _grouped(
+        tools=("PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "PermissionDenied"),
+        others=(
+            "UserPromptSubmit",
+            "SessionStart",
+            "SessionEnd",
+            "Stop",
+            "StopFailure",
+            "SubagentStart",
+            "SubagentStop",
+        ),
+        hook=hook,
+    )
+    entries["Notification"] = {"matcher": "idle_prompt", "hooks": [hook]}
+    return (
+        _member(servers, ["mcpServers", NAME], server),
+        _entries(scope.folder("claude-code") / "settings.json", "claude-code", programs, entries),
+    )
+
+
+def _codex(scope: Scope, programs: Programs) -> tuple[SetupStep, ...]:
+    folder = scope.folder("codex")
+    command = f"{quote(programs.cas)} hook codex"
+    during = _grouped(
+        tools=("PreToolUse", "PostToolUse", "PermissionRequest"),
+        others=("UserPromptSubmit", "SessionStart", "Stop", "SubagentStart", "SubagentStop"),
+        hook=_hook(command),
+    )
+    at_its_end = _grouped(
+        tools=(), others=("SessionEnd", "Interrupt"), hook=_hook(command, seconds=_SECONDS_AT_ITS_END)
+    )
+    return (
+        _table(folder / "config.toml", ["mcp_servers", NAME], _Server(programs=programs, arguments=scope.served)),
+        _entries(folder / "hooks.json", "codex", programs, during | at_its_end),
+    )
+
+
+def _gemini(scope: Scope, programs: Programs) -> tuple[SetupStep, ...]:
+    settings = scope.folder("gemini") / "settings.json"
+    entries = _grouped(
+        tools=("BeforeTool", "AfterTool"),
+        others=("BeforeAgent", "AfterAgent", "SessionStart", "SessionEnd"),
+        # This client counts in milliseconds.
+        hook={
+            "name": NAME,
+            "type": "command",
+            "command": f"{quote(programs.cas)} hook gemini",
+            "timeout": _SECONDS * 1000,
+        },
+    )
+    hooks = _entries(settings, "gemini", programs, entries)
+    server = _member(settings, ["mcpServers", NAME], _Server(programs=programs, arguments=scope.served))
+    return (_both(server, hooks),)
+
+
+def _cursor(scope: Scope, programs: Programs) -> tuple[SetupStep, ...]:
+    folder = scope.base / ".cursor"
+    entry = {"command": f"{quote(programs.cas)} hook cursor"}
+    tools = ("preToolUse", "postToolUse", "postToolUseFailure", "afterFileEdit")
+    events = (*tools, "beforeSubmitPrompt", "sessionStart", "sessionEnd", "stop")
+    return (
+        _member(folder / "mcp.json", ["mcpServers", NAME], _Server(programs=programs, arguments=scope.served)),
+        _versioned(_entries(folder / "hooks.json", "cursor", programs, dict.fromkeys(events, entry))),
+    )
+
+
+def _vscode(scope: Scope, programs: Programs) -> tuple[SetupStep, ...]:
+    if scope.project is not None:
+        folder = scope.project / ".vscode"
+    elif scope.platform == "darwin":
+        folder = scope.home / "Library" / "Application Support" / "Code" / "User"
+    else:
+        folder = scope.configurations / "Code" / "User"
+    server = _Server(programs=programs, arguments=["${workspaceFolder}"], more={"type": "stdio"})
+    hooks = scope.home / ".copilot" / "hooks" if scope.project is None else scope.project / ".github" / "hooks"
+    hook = _hook(f"{quote(programs.cas)} hook vscode{IN_ANY_CASE}")
+    tools = ("PreToolUse", "PostToolUse", "PostToolUseFailure")
+    events = (*tools, "UserPromptSubmit", "SessionStart", "SessionEnd", "Stop")
+    return (
+        _member(folder / "mcp.json", ["servers", NAME], server),
+        _versioned(_entries(hooks / f"{NAME}.json", "vscode", programs, dict.fromkeys(events, hook))),
+    )
+
+
+def _opencode(scope: Scope, programs: Programs) -> tuple[SetupStep, ...]:
+    if scope.project is None:
+        folder = scope.configurations / "opencode"
+        settings, plugins = folder / "opencode.json", folder / "plugin"
+    else:
+        settings, plugins = scope.project / "opencode.json", scope.project / ".opencode" / "plugin"
+    more = {"type": "local", "enabled": True}
+    server = _Server(programs=programs, arguments=scope.served, more=more, is_one_list=True)
+    plugin = PLUGIN.replace(PROGRAM, json.dumps(programs.cas))
+    return (
+        _member(settings, ["mcp", NAME], server),
+        _whole(plugins / f"{NAME}.js", plugin, FIRST_WORDS),
+    )
+
+
+WIRED: Final[Mapping[str, Callable[[Scope, Programs], tuple[SetupStep, ...]]]] = {
+    "claude-code": _claude_code,
+    "codex": _codex,
+    "gemini": _gemini,
+    "cursor": _cursor,
+    "vscode": _vscode,
+    "opencode": _opencode,
+}
+"""What is to be done for each client."""
+
+
+# ---- kinds of steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Server:
+    """The entry of our server among a client's: what it has to hold, whatever else a person puts into it."""
+
+    programs: Programs
+    arguments: Sequence[str]
+    more: Mapping[str, object] = field(default_factory=dict)
+    is_one_list: bool = False  # whether the command and its arguments are one list
+
+    def members(self, standing: object) -> dict[str, Any]:
+        """Return what to put into the entry that stands there: arguments that our server gets there are a person's."""
+        ours: dict[str, Any] = {"command": self.programs.server, "args": list(self.arguments)}
+        if self._runs_ours(standing) and (given := self._given(standing)) is not None:
+            ours["args"] = given
+        if self.is_one_list:
+            ours = {"command": [ours["command"], *ours["args"]]}
+        return {**self.more, **ours}
+
+    def is_foreign_entry(self, standing: object) -> bool:
+        """Return whether an entry stands there that runs something else: a person had it before us."""
+        return standing is not None and not self._runs_ours(standing)
+
+    def has_extra_settings(self, standing: object) -> bool:
+        """Return whether an entry stands there that has something of a person's."""
+        if not isinstance(standing, Mapping) or self.is_foreign_entry(standing):
+            return standing is not None
+        return {**standing, **self.members(standing)} != self.members(None)
+
+    def remark(self, standing: object) -> str:
+        """Return what to say of arguments that are left as they are and may not do ("": nothing)."""
+        given = self._given(standing) if self._runs_ours(standing) else None
+        ours = list(self.arguments)
+        if given is None or (isinstance(given, list) and given[max(0, len(given) - len(ours)) :] == ours):
+            return ""
+        said = f"our server's arguments {json.dumps(given)} stay as they are"
+        return f"{said}; those that we give end in {json.dumps(ours)}" if ours else said
+
+    def _runs_ours(self, standing: object) -> bool:
+        command = standing.get("command") if isinstance(standing, Mapping) else None
+        if self.is_one_list:
+            command = command[0] if isinstance(command, list) and command else None
+        return isinstance(command, str) and (command == self.programs.server or PurePath(command).name == NAME)
+
+    def _given(self, standing: Any) -> Any:  # noqa: ANN401 - whatever a settings file holds
+        """Return the arguments of an entry that runs our server; None: it says nothing of them."""
+        return standing["command"][1:] if self.is_one_list else standing.get("args")
+
+
+def _member(path: Path, keys: Sequence[Key], server: _Server) -> SetupStep:
+    """Return the step that puts the entry of our server into a JSON file: what a person adds to it is theirs."""
+
+    def standing(text: str) -> object:
+        held = loaded(text)
+        for key in keys:
+            held = held.get(key) if isinstance(held, dict) else None
+        return held
+
+    return SetupStep(
+        path=path,
+        apply=lambda text: with_members(text, keys, server.members(standing(text))),
+        undo=lambda text: without_member(text, keys),
+        is_foreign_entry=lambda text: server.is_foreign_entry(standing(text)),
+        has_extra_settings=lambda text: server.has_extra_settings(standing(text)),
+        remark=lambda text: server.remark(standing(text)),
+    )
+
+
+def _table(path: Path, names: Sequence[str], server: _Server) -> SetupStep:
+    """Return the step that puts it into a TOML file."""
+    return SetupStep(
+        path=path,
+        apply=lambda text: with_toml(text, names, server.members(toml_value(text, names))),
+        undo=lambda text: without_toml(text, names),
+        is_foreign_entry=lambda text: server.is_foreign_entry(toml_value(text, names)),
+        has_extra_settings=lambda text: server.has_extra_settings(toml_value(text, names)),
+        remark=lambda text: server.remark(toml_value(text, names)),
+    )
+
+
+def _whole(path: Path, content: str, first_words: str) -> SetupStep:
+    """Return the step for a file that is all ours, which its first words tell."""
+
+    def apply(text: str) -> str:
+        if text.strip() and not text.startswith(first_words):
+            raise ValueError(f"`cas setup` didn't write it, and needs its name: it would begin with {first_words!r}")
+        return content
+
+    return SetupStep(
+        path=path,
+        apply=apply,
+        undo=lambda text: "" if text.startswith(first_words) else text,
+        is_certain=True,
+        is_partial=lambda text: text.startswith(first_words) and text != content,
+    )
+
+
+def _hook(command: str, *, seconds: int = _SECONDS) -> dict[str, object]:
+    return {"type": "command", "command": command, "timeout": seconds}
+
+
+def _versioned(hooks: SetupStep) -> SetupStep:
+    """Return the step for a file that has to say which version of its format it is of."""
+
+    def apply(text: str) -> str:
+        said = loaded(text)
+        has_version = isinstance(said, dict) and "version" in said
+        return hooks.apply(text if has_version else with_member(text, ["version"], 1))
+
+    def undo(text: str) -> str:
+        left = hooks.undo(text)
+        # A version alone is what is left of a file that was ours.
+        return without_member(left, ["version"]) if left != text and loaded(left) == {"version": 1} else left
+
+    return replace(hooks, apply=apply, undo=undo)
+
+
+def _grouped(
+    *, tools: Iterable[str], others: Iterable[str], hook: Mapping[str, object]
+) -> dict[str, Mapping[str, object]]:
+    """Return the entries of many events, each a group of one hook: those of tools have a matcher."""
+    entries: dict[str, Mapping[str, object]] = {event: {"matcher": "*", "hooks": [dict(hook)]} for event in tools}
+    return entries | {event: {"hooks": [dict(hook)]} for event in others}
+
+
+def _entries(path: Path, client: str, programs: Programs, entries: Mapping[str, Mapping[str, object]]) -> SetupStep:
+    """Return the step that puts an entry of ours into the lists of events."""
+    ours = is_ours(client, programs.cas)
+
+    def apply(text: str) -> str:
+        for event, entry in entries.items():
+            text = with_hook(text, event, entry, ours)
+        return text
+
+    return SetupStep(
+        path=path,
+        apply=apply,
+        undo=lambda text: without_hooks(text, ours),
+        is_certain=True,
+        is_partial=lambda text: without_hooks(text, ours) != text and apply(text) != text,
+    )
+
+
+def _both(first: SetupStep, second: SetupStep) -> SetupStep:
+    return SetupStep(
+        path=first.path,
+        apply=lambda text: second.apply(first.apply(text)),
+        undo=lambda text: first.undo(second.undo(text)),
+        is_foreign_entry=lambda text: first.is_foreign_entry(text) and second.undo(text) == text,
+        has_extra_settings=first.has_extra_settings,
+        remark=first.remark,
+        is_partial=second.is_partial,
+    )

@@ -1,0 +1,199 @@
+"""Settings files of other programs on disk: read, shown as they would become, and replaced whole with a copy kept."""
+
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from cli.setup.plans import NAME, SetupStep
+
+__all__ = ["BACKUP", "SettingsChange", "SetupState", "changes", "remarks", "standing", "text_of", "write"]
+
+BACKUP: Final = ".before-editledger"
+"""What the name of the copy ends in that holds a file as it was before anything of ours came into it."""
+
+_LONGEST: Final = 16 << 20
+
+
+class SetupState(Enum):
+    """What stands in a client's files that is not set up as a whole."""
+
+    NOTHING = "nothing of ours"
+    SOME = "our server alone, or our hooks alone"
+    BROKEN = "some hooks of ours and others not, or what nobody can read"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsChange:
+    """What becomes of one settings file, and of the copy beside it."""
+
+    path: Path  # through links: many keep their settings elsewhere
+    before: str | None  # None: there is no such file
+    after: str | None  # None: it goes
+    is_kept: bool = False  # as it is before, in a copy
+    is_restored: bool = False  # it is as its copy has it, which goes
+    is_given_back: bool = False  # with it, an entry of our name that was there before us
+
+
+def changes(steps: Iterable[SetupStep], *, remove: bool) -> list[SettingsChange]:
+    """Return what the steps change, or what taking them back changes; files that stay as they are are left out.
+
+    Raises OSError for files that can't be read, ValueError for those that make no sense, or are no text, or too long.
+    """
+    found: list[SettingsChange] = []
+    for step in steps:
+        path = Path(os.path.realpath(step.path))
+        before, copy = text_of(path), text_of(_copy_of(path))
+        try:
+            change = (_taken_back if remove else _set_up)(step, path, before, copy)
+        except ValueError as error:
+            raise ValueError(f"{path} can't be changed safely, and stays as it is: {error}") from error
+        if change.after != change.before:
+            found.append(change)
+    return found
+
+
+def remarks(steps: Iterable[SetupStep]) -> list[str]:
+    """Return what a person should know of what stays in the steps' files as it is. Raises as `changes`."""
+    found = [(step.path, step.remark(text_of(step.path) or "")) for step in steps]
+    return [f"In {path}, {said}." for path, said in found if said]
+
+
+def standing(steps: Iterable[SetupStep]) -> SetupState:
+    """Return what stands of the steps, which are not all done, in their files."""
+    has_ours, is_read = False, True
+    for step in steps:
+        text = ""
+        try:
+            text = text_of(step.path) or ""
+            if step.is_partial(text):
+                return SetupState.BROKEN
+            has_ours = has_ours or (step.undo(text) != text and not step.is_foreign_entry(text))
+        except (OSError, ValueError):
+            is_read, has_ours = False, has_ours or NAME in text
+    if not has_ours:
+        return SetupState.NOTHING
+    return SetupState.SOME if is_read else SetupState.BROKEN
+
+
+def text_of(path: Path) -> str | None:
+    """Return what the file holds; None: there is none. Raises OSError, and ValueError that names it."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)  # a pipe may never have a writer
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise ValueError(f"{path} is no file with settings, and stays as it is")
+    with open(fd, "rb") as file:  # noqa: PTH123 - of a descriptor, which pathlib can't open
+        content = file.read(_LONGEST + 1)
+    if len(content) > _LONGEST:
+        raise ValueError(f"{path} is larger than {_LONGEST >> 20} MiB, the most that is read, and stays as it is")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not in UTF-8 (byte {error.start}), and stays as it is") from error
+
+
+def write(change: SettingsChange, below: Path) -> None:
+    """Give the file its new text in one step, its mode kept, and make the copy beside it, or let it go. Raises OSError.
+
+    With a file that goes, the folders above it go, as far as they are `below` that one and left empty.
+    FileExistsError where it is not as it was when the change was planned.
+    """
+    if text_of(change.path) != change.before:
+        raise FileExistsError(f"{change.path} was changed meanwhile; nothing was written to it")
+    if change.is_kept and change.before is not None:
+        _put(_copy_of(change.path), change.before, like=change.path)
+    if change.after is None:
+        change.path.unlink()
+        _without_empty(change.path.parent, below.resolve())
+        return
+    change.path.parent.mkdir(parents=True, exist_ok=True)
+    _put(change.path, change.after, like=change.path)
+    if change.is_restored:
+        _copy_of(change.path).unlink()
+
+
+def _set_up(step: SetupStep, path: Path, before: str | None, copy: str | None) -> SettingsChange:
+    """Return what becomes of a file that is to have ours. The first copy is the one that knows how it was before."""
+    is_kept = (
+        before is not None and copy is None and (step.is_foreign_entry(before) or not _is_of_our_making(step, before))
+    )
+    return SettingsChange(path=path, before=before, after=step.apply(before or ""), is_kept=is_kept)
+
+
+def _taken_back(step: SetupStep, path: Path, before: str | None, copy: str | None) -> SettingsChange:
+    """Return what becomes of a file that is to be without ours.
+
+    What is ours can be cut out of any text, but not always so that every space and comma is as it was. The copy knows
+    how it was: where ours, cut out, leaves the same text as it does of the copy that is set up anew, nobody has changed
+    anything else since, and the copy it is. So a person gets back what stood there under our name, and was not ours.
+    """
+    left = step.undo(before or "")
+    if before is None or left == before or (copy is None and step.is_foreign_entry(before)):
+        return SettingsChange(path=path, before=before, after=before)
+    try:
+        is_foreign_entry = copy is not None and step.is_foreign_entry(copy)
+        if copy is not None and (is_foreign_entry or step.undo(copy) == copy) and step.undo(step.apply(copy)) == left:
+            return SettingsChange(
+                path=path, before=before, after=copy, is_restored=True, is_given_back=is_foreign_entry
+            )
+        # The file: nothing of anybody's was there before us.
+        is_ours = copy is None or (not is_foreign_entry and _is_ours_alone(step, copy))
+    except ValueError:  # whatever has the copy's name
+        is_ours = False
+    # What a person gave the server goes with it, and may be nowhere else: it may be all theirs, written before us.
+    is_kept = copy is None and step.has_extra_settings(before)
+    return SettingsChange(
+        path=path, before=before, after=None if is_ours and _is_empty(left) else left, is_kept=is_kept
+    )
+
+
+def _is_of_our_making(step: SetupStep, text: str) -> bool:
+    """Return whether the text needs no copy: it says nothing but what we wrote, in an earlier version maybe."""
+    return _is_ours_alone(step, text) and (step.is_certain or step.apply(text) == step.apply(""))
+
+
+def _is_ours_alone(step: SetupStep, text: str) -> bool:
+    left = step.undo(text)
+    return left != text and _is_empty(left)
+
+
+def _is_empty(text: str) -> bool:
+    return "".join(text.split()) in {"{}", ""}
+
+
+def _copy_of(path: Path) -> Path:
+    return path.with_name(path.name + BACKUP)
+
+
+def _without_empty(folder: Path, below: Path) -> None:
+    """Remove the folder if it is empty, and then those above it that are."""
+    while below in folder.parents:
+        try:
+            folder.rmdir()
+        except OSError:
+            return  # something else stands in it
+        folder = folder.parent
+
+
+def _put(path: Path, text: str, *, like: Path) -> None:
+    staged = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
+    mode = like.stat().st_mode & 0o777 if like.exists() else None
+    # A new file gets what the user's mask leaves to it.
+    fd = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644 if mode is None else mode)
+    try:
+        with open(fd, "wb") as file:  # noqa: PTH123 - of a descriptor, which pathlib can't open
+            file.write(text.encode("utf-8"))
+            file.flush()
+            if mode is not None:
+                os.fchmod(fd, mode)
+            os.fsync(fd)
+        staged.replace(path)
+    except BaseException:
+        staged.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,377 @@
+"""The door of `cas`: finds the command that was named, and turns every ending into an exit status.
+
+| status | meaning |
+|---|---|
+| 0 | done |
+| 1 | refused, or a problem was found: a conflict, an unsettled change from outside, an unknown name, damage |
+| 2 | the command line makes no sense |
+| 10 | no workspace here |
+| 11 | another process held the lock |
+| 130 | interrupted |
+| 141 | whoever read the output went away (128 + SIGPIPE, what a shell reports of any tool) |
+"""
+
+import errno
+import os
+import re
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import import_module
+from typing import Final
+
+import click
+
+from cli.app.invocation import Command, CommandGroup, Invocation, global_options
+from cli.screen.terminal import OutputFailed, flush, visible
+
+__all__ = [
+    "COMMANDS",
+    "EXIT_BROKEN_PIPE",
+    "EXIT_INTERRUPTED",
+    "EXIT_LOCKED",
+    "EXIT_NO_WORKSPACE",
+    "EXIT_REFUSED",
+    "EXIT_USAGE",
+    "SECTIONS",
+    "cas",
+    "main",
+]
+
+EXIT_REFUSED: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_NO_WORKSPACE: Final = 10
+EXIT_LOCKED: Final = 11
+EXIT_INTERRUPTED: Final = 130
+EXIT_BROKEN_PIPE: Final = 141
+
+LINE_FEED: Final = "\n"
+
+UNDECODED: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\udc([89a-f][0-9a-f])")
+"""How Python quotes a byte that is not UTF-8: as half of a character that nobody has typed."""
+
+COMMANDS: Final = {
+    "init": "cli.commands.setting_up.init_mcp_demo:init",
+    "status": "cli.commands.reviewing.status:status",
+    "log": "cli.commands.reviewing.log_show:log",
+    "show": "cli.commands.reviewing.log_show:show",
+    "diff": "cli.commands.reviewing.diff_cat:diff",
+    "cat": "cli.commands.reviewing.diff_cat:cat",
+    "accept": "cli.commands.reviewing.accept_reject_undo:accept",
+    "reject": "cli.commands.reviewing.accept_reject_undo:reject",
+    "reset": "cli.commands.reviewing.accept_reject_undo:reset",
+    "undo": "cli.commands.reviewing.accept_reject_undo:undo",
+    "redo": "cli.commands.reviewing.accept_reject_undo:redo",
+    "review": "cli.commands.reviewing.review:review",
+    "amend": "cli.commands.reviewing.amend:amend",
+    "blame": "cli.commands.reviewing.blame_restore:blame",
+    "restore": "cli.commands.reviewing.blame_restore:restore",
+    "snapshot": "cli.commands.keeping.snapshot:snapshot",
+    "record": "cli.commands.keeping.record:record",
+    "ls": "cli.commands.store.plumbing:listing",
+    "hash": "cli.commands.store.plumbing:hash_file",
+    "verify": "cli.commands.store.plumbing:verify",
+    "records": "cli.commands.store.plumbing:records",
+    "segments": "cli.commands.store.plumbing:segments",
+    "stats": "cli.commands.store.stats:stats",
+    "fsck": "cli.commands.store.fsck_salvage:fsck",
+    "salvage": "cli.commands.store.fsck_salvage:salvage",
+    "export": "cli.commands.keeping.export_import:export",
+    "import": "cli.commands.keeping.export_import:import_",
+    "gc": "cli.commands.keeping.gc:gc",
+    "purge": "cli.commands.keeping.purge:purge",
+    "pin": "cli.commands.keeping.pin:pin",
+    "config": "cli.commands.setting_up.config:config",
+    "completion": "cli.commands.setting_up.init_mcp_demo:completion",
+    "watch": "cli.commands.setting_up.watch:watch",
+    "setup": "cli.commands.setting_up.setup_doctor_hook:setup",
+    "doctor": "cli.commands.setting_up.setup_doctor_hook:doctor",
+    "hook": "cli.commands.setting_up.setup_doctor_hook:hook",
+    "mcp": "cli.commands.setting_up.init_mcp_demo:mcp",
+    "demo": "cli.commands.setting_up.init_mcp_demo:demo",
+}
+"""Where each command lives, in the order in which help lists them."""
+
+
+SECTIONS: Final = {
+    "Reviewing": (
+        ["status", "log", "show", "diff", "review", "accept", "reject", "reset", "undo", "redo", "amend", "blame"]
+    ),
+    "Keeping": ["snapshot", "restore", "record", "export", "import", "pin", "gc", "purge"],
+    "Looking into the store": ["stats", "ls", "cat", "hash", "verify", "records", "segments", "fsck", "salvage"],
+}
+"""What help lists under which heading; what is not named here is about setting up."""
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command when it is named: the others cost no start-up time."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
+        """Return the names of all commands, in the order of help."""
+        return list(COMMANDS)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, each with the first sentence about it, under the headings of SECTIONS."""
+        sectioned = {name for names in SECTIONS.values() for name in names}
+        others = [name for name in COMMANDS if name not in sectioned]
+        for heading, names in (*SECTIONS.items(), ("Setting up", others)):
+            found = ((name, self.get_command(ctx, name)) for name in names)
+            rows = [(name, _sentence(command)) for name, command in found if command is not None]
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is named and its arguments; of a mistyped one, say which may be meant.
+
+        `help NAME` is another spelling of `NAME --help`.
+        """
+        if args[0] == "help":
+            if ctx.resilient_parsing:  # a shell completes the command line: what follows `help` is a command's name
+                return super().resolve_command(ctx, args[1:]) if args[1:] else (None, None, [])
+            if len(args) == 1 or args[1:] == ["help"]:
+                click.echo(ctx.get_help())
+                ctx.exit()
+            args = [*args[1:], "--help"]
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches
+
+            from cli.shell.synonyms import COMMAND_SYNONYMS
+
+            if args[0] in COMMAND_SYNONYMS:
+                raise click.UsageError(f"There is no `{args[0]}`: {COMMAND_SYNONYMS[args[0]]}.", ctx) from error
+            near = get_close_matches(args[0], COMMANDS, 2)
+            if not near or args[0].startswith("-"):
+                raise
+            message = f"{error.format_message()} Did you mean {' or '.join(near)}?"
+            raise click.UsageError(message, ctx) from error
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 -- click's
+        """Return the command of that name, or None."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        command = getattr(import_module(module), attribute)
+        if not isinstance(command, Command | CommandGroup):
+            raise TypeError(f"{COMMANDS[cmd_name]} is no command")
+        return command
+
+
+def _sentence(command: click.Command) -> str:
+    """Return what a command is for, in one sentence out of its help."""
+    said = " ".join((command.help or "").split("\n\n")[0].split())
+    said = re.sub(r" \(12(?::2)?\)", "", said)
+    return re.split(r"(?<!\.\.)\.(?: |$)|: ", said)[0] + "."
+
+
+def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 -- click's signature
+    if wanted and not ctx.resilient_parsing:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            said = version("editledger")
+        except PackageNotFoundError:
+            said = "(run from source, not installed)"
+        click.echo(f"cas {said}")
+        ctx.exit()
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, params=global_options())
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version.",
+)
+def cas() -> None:
+    """Review the edits that AI agents made to your files, one by one, and take back any of them."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run `cas` with `arguments` (None: those of the process) and return its exit status."""
+    if arguments is None and (instruction := os.environ.get("_CAS_COMPLETE")):
+        from cli.app.completion import complete
+
+        return complete(cas, instruction)
+    context: click.Context | None = None
+    given = tuple(sys.argv[1:] if arguments is None else arguments)
+    try:
+        with cas.make_context("cas", list(given)) as context:
+            cas.invoke(context)
+        flush()
+    except click.exceptions.Exit as ending:
+        return _flushed(ending.exit_code)
+    except Exception as error:  # noqa: BLE001 -- the outermost layer: every error gets its sentence and its status
+        if isinstance(error, click.UsageError) and _is_waited_for(given):
+            from cli.hooks.handler import log_fault
+
+            log_fault(os.curdir, list(given), error)
+            return 0
+        asked = Invocation() if context is None else Invocation.of(context)
+        return _ended(error, debug=asked.debug, asked=asked)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    return 0
+
+
+def _is_waited_for(given: Sequence[str]) -> bool:
+    """Return whether it is the hook of a client, to which a status of 2 may say that its tool shall not run."""
+    words = iter(given)
+    for word in words:
+        if word in {"-C", "--color"}:
+            next(words, None)
+        elif not word.startswith("-"):
+            return word == "hook" and not (sys.stdin is not None and sys.stdin.isatty())
+    return False
+
+
+def _flushed(status: int) -> int:
+    try:
+        flush()
+    except OutputFailed as error:
+        return _ended(error, debug=False)
+    return status
+
+
+def _ended(error: Exception, *, debug: bool, asked: Invocation | None = None) -> int:
+    """Say on stderr what went wrong, behind all that was printed, and return the exit status.
+
+    `asked`: tells where a workspace is looked for (None: nowhere).
+    """
+    if not isinstance(error, OSError | OutputFailed):
+        try:
+            flush()
+        except OutputFailed:
+            _let_go_of_stdout()
+    # A reader that went away has nobody to tell; stderr may be as full as stdout was.
+    with suppress(OSError):
+        if debug:
+            from traceback import print_exception
+
+            print_exception(error)
+        for line in (*_sentences(error), *_suggestion(error, asked)):
+            click.echo(line, err=True)
+    if isinstance(error, OSError | OutputFailed):
+        _let_go_of_stdout()
+    return _status(error)
+
+
+def _status(error: Exception) -> int:
+    # Imported here: help and version need nothing of the store.
+    from objstore import NotAWorkspace, StoreLocked
+
+    match error:
+        case click.UsageError():
+            return EXIT_USAGE
+        case click.Abort():
+            return EXIT_INTERRUPTED
+        case NotAWorkspace():
+            return EXIT_NO_WORKSPACE
+        case StoreLocked():
+            return EXIT_LOCKED
+        case OutputFailed(errno=errno.EPIPE) | OSError(errno=errno.EPIPE):
+            return EXIT_BROKEN_PIPE
+        case _:
+            return EXIT_REFUSED
+
+
+def _sentences(error: Exception) -> list[str]:
+    from objstore import CasError
+
+    match error:
+        case click.exceptions.NoArgsIsHelpError():
+            return [error.format_message()]
+        case click.NoSuchOption():
+            from cli.shell.synonyms import option_meant
+
+            return [f"cas: {_one_line(f'{error.message} {option_meant(error)}'.rstrip())}", *_hint(error)]
+        case click.UsageError():
+            # click lists choices on lines of their own, and those of an argument also in place of its name.
+            said = error.format_message().replace("\n\t", " ")
+            if isinstance(error, click.MissingParameter):
+                said = re.sub(r" '\{[^}]*\}'", "", said)
+            return [f"cas: {_one_line(said)}", *_hint(error)]
+        case click.ClickException():
+            return [f"cas: {_shown(error.format_message(), keep=LINE_FEED)}"]
+        case OutputFailed(errno=errno.EPIPE) | OSError(errno=errno.EPIPE) | click.Abort():
+            # Who leaves a question finds the shell in a line of its own.
+            return [""] if isinstance(error, click.Abort) else []
+        case CasError() | OutputFailed():
+            from cli.app.permission_hints import message_of
+
+            return [f"cas: {_one_line(message_of(error))}"]
+        case OSError():
+            named = f": {error.filename}" if error.filename is not None else ""
+            return [f"cas: {_one_line(f'{error.strerror or error}{named}')}"]
+        case _:
+            return [f"cas: internal error: {type(error).__name__}: {_one_line(str(error))} (--debug shows where)"]
+
+
+def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
+    """Return what a mistyped name may have been meant for, where damage is looked into, or who may, as a line."""
+    from objstore import (
+        BlobDamaged,
+        BlobMissing,
+        FileMissing,
+        HistoryBroken,
+        NoSuchName,
+        NotAWorkspace,
+        PathIsSymlink,
+        PermissionRefused,
+        SnapshotUnreadable,
+        StoreDamaged,
+    )
+
+    if isinstance(error, NotAWorkspace) and asked is not None and asked.is_set_by_environment():
+        return ["CAS_WORKSPACE says to look there."]
+    if isinstance(error, StoreDamaged | BlobDamaged | BlobMissing | HistoryBroken | SnapshotUnreadable):
+        program = "cas" if asked is None else asked.program
+        return [f"`{program} fsck` tells what is damaged, and what that means for which files."]
+    if isinstance(error, PathIsSymlink):
+        from cli.app.permission_hints import symlink_advice
+
+        return [visible(symlink_advice(error))]
+    if asked is None or not isinstance(error, NoSuchName | FileMissing | PermissionRefused):
+        return []
+    try:
+        if isinstance(error, PermissionRefused):
+            from cli.app.permission_hints import permission_advice
+
+            sentence = permission_advice(error, asked.start())
+        else:
+            from cli.search.did_you_mean import meant, other_form
+
+            sentence = (
+                other_form(error) if isinstance(error, FileMissing) else meant(error, asked.start(), asked.program)
+            )
+    except Exception:  # noqa: BLE001 -- it would only have helped, and must not stand in place of what is wrong
+        return []
+    return [visible(sentence)] if sentence else []
+
+
+def _hint(error: click.UsageError) -> list[str]:
+    return [f"Try `{error.ctx.command_path} --help`."] if error.ctx is not None else []
+
+
+def _one_line(sentence: str) -> str:
+    return _shown(sentence)
+
+
+def _shown(sentence: str, *, keep: str = "") -> str:
+    # A sentence may quote a file's name, and a name may hold anything.
+    return UNDECODED.sub(r"\1\\x\2", visible(sentence, keep=keep))
+
+
+def _let_go_of_stdout() -> None:
+    # Python flushes stdout once more on its way out, and would complain there that it can't.
+    if sys.stdout is not None:
+        with suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)

@@ -1,0 +1,72 @@
+"""Schemas: what a tool takes and what it answers with, as flat JSON Schemas: no reference, and no choice of shapes."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, Final, get_args, get_type_hints
+
+from pydantic import TypeAdapter
+
+from mcptools.catalog.tool_list import Traits
+
+__all__ = ["described", "flat", "output_schema", "parameters_of"]
+
+_ERROR_SCHEMA: Final = {
+    "type": "object",
+    "description": "Of a failure: what went wrong, and facts that help to mend the call",
+    "properties": {
+        "code": {"type": "integer"},
+        "type": {"type": "string"},
+        "message": {"type": "string"},
+        "hint": {"type": "string"},
+    },
+    "required": ["code", "type", "message"],
+}
+
+
+def parameters_of(method: Callable[..., object]) -> list[inspect.Parameter]:
+    """Return the parameters of a method that has yet to be bound, with their types as they are."""
+    hints = get_type_hints(method, include_extras=True)
+    _, *parameters = inspect.signature(method).parameters.values()
+    return [parameter.replace(annotation=hints[parameter.name]) for parameter in parameters]
+
+
+def described(schema: dict[str, Any], method: Callable[..., object]) -> dict[str, Any]:
+    """Return an input schema with the words that stand beside the types in a method's signature."""
+    for name, hint in get_type_hints(method, include_extras=True).items():
+        words = [part for part in get_args(hint)[1:] if isinstance(part, str)]
+        if name in schema["properties"] and words:
+            schema["properties"][name]["description"] = words[0]
+    return schema
+
+
+def output_schema(method: Callable[..., object], traits: Traits) -> dict[str, Any]:
+    """Return the schema of a tool's structured content: what it answers with, or what its failures say."""
+    (structured,) = get_args(get_type_hints(method)["return"])
+    schema = flat(TypeAdapter(structured).json_schema(mode="serialization"))
+    if traits.flat_errors:
+        schema["properties"] |= {"error": {"type": "string"}, "error_type": {"type": "string"}}
+    else:
+        schema["properties"]["error"] = _ERROR_SCHEMA
+    schema["required"] = [] if traits.bare_errors else ["success"]
+    return schema
+
+
+def flat(schema: Mapping[str, Any], definitions: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return `schema` with every definition in its place, and without titles, which only repeat names."""
+    if definitions is None:
+        definitions = schema.get("$defs", {})
+    if {"type": "null"} in schema.get("anyOf", ()):
+        (part,) = (flat(part, definitions) for part in schema["anyOf"] if part != {"type": "null"})
+        return {**part, "type": [part["type"], "null"]}
+    reference = schema.get("$ref")
+    if reference is not None:
+        # What a definition says of itself is for readers of the code; a model pays for each word.
+        definition = {**definitions[reference.removeprefix("#/$defs/")]}
+        definition.pop("description", None)
+        schema = {**definition, **schema}
+    made = {key: value for key, value in schema.items() if key not in {"$defs", "$ref", "title"}}
+    if "properties" in made:
+        made["properties"] = {name: flat(part, definitions) for name, part in made["properties"].items()}
+    if "items" in made:
+        made["items"] = flat(made["items"], definitions)
+    return made

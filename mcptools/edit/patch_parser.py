@@ -1,0 +1,348 @@
+r"""Parse unified diffs strictly, and say what is wrong with a patch that can't be read, and where.
+
+`unidiff` parses; what it accepts silently is refused here: hunk headers without numbers, lines that belong to no hunk,
+lines of which it keeps a part. Sources: POSIX `diff -u`, "Unified Format"; GNU diff for the mark
+`\ No newline at end of file`.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise, repeat
+from typing import Final, TypeVar
+
+from unidiff import Hunk as ParsedHunk, PatchedFile, PatchSet, UnidiffParseError
+
+from mcptools.edit.unified_diff import FilePatch, PatchHunk, PatchLine
+
+__all__ = ["InvalidPatch", "parse_patch", "parse_patches"]
+
+ItemT = TypeVar("ItemT")
+
+_NOWHERE: Final = "/dev/null"
+_HUNK_HEADER: Final = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@.*", re.DOTALL)
+_NO_MARK: Final = "a line that is neither context, removed nor added"
+_BEYOND: Final = "a line beyond the counts in its hunk's @@ header"
+_SIGNED: Final = "Where that begins the signature of a mail, leave it out, and what follows."
+_UNNUMBERED: Final = "a hunk header without line numbers"
+_NO_NEWLINE: Final = "\\ No newline at end of file"
+
+_BETWEEN_FILES: Final = ("--- ", "diff ", "index ", "Index: ", "=====")
+"""Beginnings of lines that may stand between the last hunk of one file and the first of the next."""
+
+_UNIFIED: Final = "Send a unified diff: --- FILE, +++ FILE, and above each hunk @@ -START,COUNT +START,COUNT @@."
+_OTHERS: Final = (
+    ("*** Begin Patch", "it is in the format of *** Begin Patch", _UNIFIED),
+    ("<<<<<<< SEARCH", "it is in the format of <<<<<<< SEARCH", _UNIFIED),
+    ("```", "it stands between fences", "Send the diff alone, without the lines of ```."),
+    ("\ufeff", "it begins with a byte-order mark", "Send the diff without the mark."),
+)
+"""How what models write for other programs begins, what to say of it, and what to send instead."""
+
+_GIT_HEADER: Final = ("diff --git ", "new file mode ", "deleted file mode ")
+_NOT_LINES: Final = (
+    "rename from ",
+    "rename to ",
+    "copy from ",
+    "copy to ",
+    "old mode ",
+    "new mode ",
+    "new file mode ",
+    "deleted file mode ",
+    "Binary file ",
+    "Binary files ",
+    "GIT binary patch",
+)
+"""Beginnings of header lines that ask for more than a change of lines."""
+
+_COMES_OR_GOES: Final = (("new file mode ", f"--- {_NOWHERE}"), ("deleted file mode ", f"+++ {_NOWHERE}"))
+"""What git says of a file besides, and the header that says it too."""
+
+_QUOTED: Final = re.compile(r'"((?:[^"\\]|\\(?:["\\abtnvfr]|[0-3][0-7]{2}))*)"')
+"""A name in quotes, as git and GNU diff spell one that has unusual bytes."""
+
+_ESCAPE: Final = re.compile(rb"\\([0-3][0-7]{2}|.)")
+_ESCAPED: Final = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r"}
+
+_MANY: Final = 1000
+"""Lines of a patch that are read in some milliseconds."""
+
+
+class InvalidPatch(Exception):
+    """The text is not a unified diff that can be read in only one way."""
+
+    def __init__(self, reason: str, line: int = 0, *, hint: str = "") -> None:
+        self.line = line  # of the patch, from 1; 0: the patch as a whole
+        self.hint = hint  # a sentence that helps to mend it; "": the reason says it all
+        super().__init__(f"Invalid patch format: {reason}" + (f" at line {line}" if line else ""))
+
+
+def parse_patch(patch: str, *, between: Callable[[], object] = lambda: None) -> FilePatch:
+    """Return what `patch` says of the one file that it is about. Raises InvalidPatch, and what `between` raises."""
+    parts = parse_patches(patch, between=between)
+    if not parts:
+        raise InvalidPatch("the patch is empty")
+    if len(parts) > 1:
+        raise InvalidPatch("more than one file; send a patch for each")
+    if not parts[0].hunks:
+        raise InvalidPatch("no hunks")
+    return parts[0]
+
+
+def parse_patches(patch: str, *, between: Callable[[], object] = lambda: None) -> tuple[FilePatch, ...]:
+    """Return what `patch` says of each file, in its order; () where it is blank. Raises InvalidPatch.
+
+    The last line may lack an ending. A file's headers may stand without hunks. `between`: called every so many lines.
+    Raises what it raises.
+    """
+    if not patch.isascii():
+        try:
+            patch.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidPatch("a character that UTF-8 can't encode") from error
+    if not patch.strip():
+        return ()
+    try:
+        return _parsed(patch if patch.endswith("\n") else f"{patch}\n", between)
+    except InvalidPatch:
+        if (other := _of_another_format(patch)) is not None:
+            raise other from None
+        raise
+
+
+# ---- reading
+
+
+def _parsed(patch: str, between: Callable[[], object]) -> tuple[FilePatch, ...]:
+    lines = patch.split("\n")
+    _check_only_lines_change(lines, between)
+    try:
+        files = PatchSet(_said(lines, between))
+    except UnidiffParseError as error:
+        raise _misread(str(error), patch) from error
+    _check_all_was_read(files, lines, between)
+    if not files:
+        raise InvalidPatch("missing --- header", 1)
+    return tuple(_file_patch(file, between) for file in files)
+
+
+def _watched(items: Iterable[ItemT], between: Callable[[], object]) -> Iterator[ItemT]:
+    """Yield the items, with a call of `between` before the first and every so many of them."""
+    for number, item in enumerate(items):
+        if not number % _MANY:
+            between()
+        yield item
+
+
+def _said(lines: Sequence[str], between: Callable[[], object]) -> Iterator[str]:
+    """Yield the lines of a patch with their endings, without what git says in lines of its own."""
+    for number, line in enumerate(_watched(lines[:-1], between), 1):
+        if line.startswith("@@ -") and not _HUNK_HEADER.fullmatch(line):
+            raise InvalidPatch(_UNNUMBERED, number)
+        # Only the headers that every unified diff has say which file is meant; git's own lines would overrule them.
+        yield "diff\n" if line.startswith(_GIT_HEADER) else f"{line}\n"
+
+
+def _file_patch(file: PatchedFile, between: Callable[[], object]) -> FilePatch:
+    hunks = tuple(_hunk(parsed, between) for parsed in file)
+    _check_order(hunks)
+    source, target = _name(file.source_file.removesuffix("\r")), _name(file.target_file.removesuffix("\r"))
+    return FilePatch(
+        source=None if source == _NOWHERE else source,
+        target=None if target == _NOWHERE else target,
+        hunks=hunks,
+        bridges=not any(line.text.endswith(b"\r\n") for hunk in hunks for line in hunk.lines),
+    )
+
+
+def _name(spelt: str) -> str:
+    """Return the name that a header spells, in quotes or as it is."""
+    quoted = _QUOTED.fullmatch(spelt)
+    if quoted is None:
+        return spelt
+    raw = quoted[1].encode("utf-8", "surrogatepass")
+    return _ESCAPE.sub(lambda found: _byte(found[1]), raw).decode("utf-8", "surrogateescape")
+
+
+def _byte(escape: bytes) -> bytes:
+    return bytes([int(escape, 8)]) if escape.isdigit() else _ESCAPED.get(escape, escape)
+
+
+def _check_all_was_read(files: PatchSet, lines: Sequence[str], between: Callable[[], object]) -> None:
+    """Refuse a patch with a line that unidiff ignored, or of which it kept only a part."""
+    read = {
+        line.diff_line_no: line for file in files for hunk in file for line in hunk if line.diff_line_no is not None
+    }
+    in_hunks = False
+    last_file = max((number for number, raw in enumerate(lines, 1) if raw.startswith("--- ")), default=0)
+    for number, raw in enumerate(_watched(lines[:-1], between), 1):
+        text = raw.removesuffix("\r")
+        line = read.get(number)
+        if line is not None:
+            if f"{raw}\n" not in {line.line_type + line.value, line.value}:
+                raise InvalidPatch(_NO_MARK, number)
+            continue
+        if _HUNK_HEADER.fullmatch(text):
+            in_hunks = True
+            continue
+        if raw.startswith("@@"):
+            raise InvalidPatch(_UNNUMBERED, number)
+        if raw.startswith(_BETWEEN_FILES) and number <= last_file:
+            in_hunks = False
+        if in_hunks and text not in {"", _NO_NEWLINE}:
+            hint = _SIGNED if text == "-- " else _recounted(lines, until=number)
+            raise InvalidPatch(_BEYOND, number, hint=hint)
+        if raw.startswith("--- ") and not lines[number].startswith("+++ "):
+            raise InvalidPatch("missing +++ header")
+
+
+def _check_only_lines_change(lines: Sequence[str], between: Callable[[], object]) -> None:
+    """Refuse a patch that says more of a file than its --- and +++ headers say: that it comes, or goes."""
+    headers: tuple[str, ...] = ()  # of the file that a line is about: the next ones below it
+    first = 0
+    for at in _watched(range(len(lines) - 2, -1, -1), between):
+        raw = lines[at]
+        if raw.startswith("--- "):
+            headers = (raw.removesuffix("\r"), lines[at + 1].removesuffix("\r"))
+        elif raw.startswith("diff "):
+            headers = ()
+        elif raw.startswith(_NOT_LINES) and not any(
+            raw.startswith(begins) and header in headers for begins, header in _COMES_OR_GOES
+        ):
+            first = at + 1
+    if first:
+        text = lines[first - 1].removesuffix("\r")
+        raise InvalidPatch(f"only changes to lines can be applied, not {text!r}", first)
+
+
+def _hunk(parsed: ParsedHunk, between: Callable[[], object]) -> PatchHunk:
+    lines: list[PatchLine] = []
+    for part in _watched(parsed, between):
+        if part.line_type in {" ", "-", "+"}:
+            text = part.value.encode()
+            lines.append(PatchLine(mark=part.line_type, text=text, number=part.diff_line_no or 0))
+        elif part.line_type == "\\":
+            if not lines or not lines[-1].text.endswith(b"\n"):
+                raise InvalidPatch("a mark for a missing newline without a line before it")
+            last = lines.pop()
+            lines.append(PatchLine(mark=last.mark, text=last.text[:-1], number=last.number))
+    start = parsed.source_start - (1 if parsed.source_length else 0)
+    hunk = PatchHunk(start=start, lines=tuple(lines))
+    first = lines[0].number if lines else 0
+    for side in (hunk.old, hunk.new):
+        for line in side[:-1]:
+            if not line.text.endswith(b"\n"):
+                raise InvalidPatch("a mark for a missing newline above the last line", line.number)
+    if all(line.mark == " " for line in lines):
+        raise InvalidPatch("a hunk that changes nothing", first)
+    if start < 0:
+        raise InvalidPatch("a hunk with lines that starts at line 0", first)
+    return hunk
+
+
+def _check_order(hunks: Sequence[PatchHunk]) -> None:
+    for number, (hunk, after) in enumerate(pairwise(hunks), 2):
+        if after.start < hunk.start + len(hunk.old):
+            raise InvalidPatch(f"hunk {number} begins before hunk {number - 1} ends")
+        if not all(line.text.endswith(b"\n") for line in hunk.lines):
+            raise InvalidPatch("a mark for a missing newline above the last hunk", hunk.lines[-1].number)
+
+
+# ---- wording
+
+
+def _of_another_format(patch: str) -> InvalidPatch | None:
+    """Return the refusal of a text that is a patch for other programs; None where it is none that is known."""
+    text = patch.lstrip()
+    line = patch.count("\n", 0, len(patch) - len(text)) + 1
+    found = (InvalidPatch(reason, line, hint=hint) for begins, reason, hint in _OTHERS if text.startswith(begins))
+    return next(found, None)
+
+
+def _misread(reason: str, patch: str) -> InvalidPatch:
+    """Return unidiff's refusal in words that say what to mend."""
+    lines = patch.split("\n")
+    if reason.startswith("Unexpected hunk found"):
+        if any(above.startswith("--- ") and not line.startswith("+++ ") for above, line in pairwise(lines)):
+            return InvalidPatch("missing +++ header")
+        return _without_headers(lines)
+    if reason.startswith("Target without source"):
+        return InvalidPatch("missing --- header before the +++ header")
+    if reason.startswith("Hunk is"):
+        return InvalidPatch(f"a {reason[0].lower()}{reason[1:]} by the counts in its @@ header", hint=_recounted(lines))
+    if reason.startswith("Hunk diff line expected"):
+        text = reason.partition(": ")[2].rstrip("\r\n")
+        if text.startswith(("@@ ", *_BETWEEN_FILES)):
+            return InvalidPatch(
+                "a hunk is shorter than expected by the counts in its @@ header", hint=_recounted(lines)
+            )
+        number = next((number for number, line in enumerate(lines, 1) if line.rstrip("\r") == text), 0)
+        return InvalidPatch(
+            _NO_MARK, number, hint="Each line of a hunk begins with -, +, or, as context, with a blank."
+        )
+    return InvalidPatch(reason.strip())
+
+
+def _without_headers(lines: Sequence[str]) -> InvalidPatch:
+    """Return the refusal of a hunk that stands below no headers, or below lines that part it from them."""
+    number = _beyond(lines)
+    if number and lines[number - 1][0] in " -+":
+        return InvalidPatch(_BEYOND, number, hint=_recounted(lines, until=number))
+    if number:
+        return InvalidPatch("text between two hunks", number)
+    number = next(number for number, line in enumerate(lines, 1) if line.startswith("@@"))
+    return InvalidPatch("missing --- header", number, hint="Above a file's first hunk stand --- FILE and +++ FILE.")
+
+
+def _recounted(lines: Sequence[str], *, until: int | None = None) -> str:
+    """Return what the first hunk header should be whose counts are wrong, as far as its lines tell ("": they don't).
+
+    `until`: the line, from 1, that is one too many: the header above it is meant.
+    """
+    headers = [(at, found) for at, line in enumerate(lines) if (found := _HUNK_HEADER.fullmatch(line.rstrip("\r")))]
+    if until is not None:
+        headers = [(at, found) for at, found in headers if at < until][-1:]
+    for at, found in headers:
+        body = list(_body(lines, at + 1))
+        old, new = sum(line[:1] != "+" for line in body), sum(line[:1] != "-" for line in body)
+        start, said_old, new_start, said_new = found.groups("1")
+        if (old, new) != (int(said_old), int(said_new)):
+            header = f"@@ -{start},{old} +{new_start},{new} @@"
+            return f"By its lines, the header at line {at + 1} of the patch is {header}; context counts as old and new."
+    return ""
+
+
+def _beyond(lines: Sequence[str]) -> int:
+    """Return the first line, from 1, below a hunk that is whole and above what can follow it; 0: there is none."""
+    old = new = 0  # lines that the hunk has still to come
+    in_hunks = False
+    for number, raw in enumerate(lines, 1):
+        line = raw.rstrip("\r")
+        if old > 0 or new > 0:
+            if line != _NO_NEWLINE:
+                old -= line[:1] != "+"
+                new -= line[:1] != "-"
+        elif (found := _HUNK_HEADER.fullmatch(line)) is not None:
+            _, said_old, _, said_new = found.groups("1")
+            old, new, in_hunks = int(said_old), int(said_new), True
+        elif line.startswith(_BETWEEN_FILES):
+            in_hunks = False
+        elif in_hunks and line not in {"", _NO_NEWLINE}:
+            return number
+    return 0
+
+
+def _body(lines: Sequence[str], at: int) -> Iterator[str]:
+    """Yield the lines of a hunk from there on, as far as marks go; an empty one is context whose blank was lost."""
+    blank = 0
+    for number in range(at, len(lines)):
+        line = lines[number]
+        if line.startswith("--- ") and lines[number + 1 : number + 2] and lines[number + 1].startswith("+++ "):
+            return
+        if line.rstrip("\r") == "":
+            blank += 1
+        elif line[0] in " +-":
+            yield from repeat("", blank)
+            blank = 0
+            yield line
+        elif line[0] != "\\":
+            return

@@ -1,0 +1,294 @@
+"""Apply unified diffs to a file's bytes, only where every line of the diff matches the file.
+
+Every context line and every removed line of a hunk must be in the file, byte for byte; a hunk that has
+neither fits an empty file only. Hunks apply at the lines they state if all of them fit there; otherwise
+each must occur exactly once in the file, in order. Nothing is ever applied nearly. One difference is
+bridged, because models send LF whatever they read: where the patch has no CRLF at all, its line matches a
+file's line that differs from it only by ending in CRLF, and what such a hunk inserts takes the ending of
+the line that it replaces or stands beside; of a last line without one, that of the line above.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain, groupby, repeat
+from typing import Final, TypeAlias
+
+from mcptools.edit.exact import Span
+
+__all__ = [
+    "AmbiguousContext",
+    "Applied",
+    "ContextMismatch",
+    "DiffOutcome",
+    "FilePatch",
+    "PatchHunk",
+    "PatchLine",
+    "apply_patch",
+]
+
+_NOWHERE: Final = "/dev/null"
+_REVERSED: Final = {" ": " ", "-": "+", "+": "-"}
+_MAX_PLACES: Final = 20
+"""Places that are told of a hunk that fits more than once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchLine:
+    """One line of a hunk's body."""
+
+    mark: str  # " " context, "-" removed, "+" added
+    text: bytes  # with its ending; the last of a file may have none
+    number: int  # in the patch, from 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchHunk:
+    """One hunk: where it says it belongs, and its lines."""
+
+    start: int  # zero-based line of the old text
+    lines: tuple[PatchLine, ...]
+
+    @property
+    def old(self) -> list[PatchLine]:
+        """Return the lines that the file must have."""
+        return [line for line in self.lines if line.mark != "+"]
+
+    @property
+    def new(self) -> list[PatchLine]:
+        """Return the lines that the file will have."""
+        return [line for line in self.lines if line.mark != "-"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilePatch:
+    """A unified diff of one file."""
+
+    source: str | None  # as the header names it; None: the patch creates the file
+    target: str | None  # None: the patch deletes the file
+    hunks: tuple[PatchHunk, ...]  # (): headers alone, which change nothing
+    bridges: bool  # whether its LF may stand for the file's CRLF: it has no CRLF of its own
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Return the names of source and target without git's prefixes, `/dev/null` for no file."""
+        source, target = self.source or _NOWHERE, self.target or _NOWHERE
+        if (self.source is None or source.startswith("a/")) and (self.target is None or target.startswith("b/")):
+            return source.removeprefix("a/"), target.removeprefix("b/")
+        return source, target
+
+    @property
+    def reverse(self) -> "FilePatch":
+        """Return the patch that takes this one back, where this one was applied at its stated lines."""
+        hunks: list[PatchHunk] = []
+        shift = 0
+        for hunk in self.hunks:
+            lines = tuple(replace(line, mark=_REVERSED[line.mark]) for line in hunk.lines)
+            hunks.append(PatchHunk(start=hunk.start + shift, lines=lines))
+            shift += len(hunk.new) - len(hunk.old)
+        return replace(self, source=self.target, target=self.source, hunks=tuple(hunks))
+
+    def at(self, moved: Sequence[int]) -> "FilePatch":
+        """Return the patch with each hunk so many lines further down."""
+        hunks = zip(self.hunks, moved, strict=True)
+        return replace(self, hunks=tuple(replace(hunk, start=hunk.start + lines) for hunk, lines in hunks))
+
+    @property
+    def added(self) -> int:
+        """Return how many lines it puts in."""
+        return sum(line.mark == "+" for hunk in self.hunks for line in hunk.lines)
+
+    @property
+    def removed(self) -> int:
+        """Return how many lines it takes out."""
+        return sum(line.mark == "-" for hunk in self.hunks for line in hunk.lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """Every hunk applied."""
+
+    content: bytes
+    spans: tuple[Span, ...]  # ascending; one for each run of changed lines
+    moved: tuple[int, ...]  # for each hunk, how many lines below the stated place it was applied
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextMismatch:
+    """A hunk fits neither where it says nor anywhere else; nothing was applied."""
+
+    hunk: int  # from 1
+    patch_line: int  # from 1: the first line of the hunk that the file does not have at the stated place
+    line: int  # from 1: the line of the file where it should be
+    expected: bytes  # what the patch says of it
+    found: bytes | None  # what the file has; None: the file ends before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AmbiguousContext:
+    """A hunk does not fit where it says, and fits more than once elsewhere; nothing was applied."""
+
+    hunk: int  # from 1
+    places: tuple[int, ...]  # lines of the file, from 1; (): it has no context to be found by
+
+
+DiffOutcome: TypeAlias = Applied | ContextMismatch | AmbiguousContext
+
+
+def apply_patch(
+    content: bytes, patch: FilePatch, *, believed: bool = True, between: Callable[[], object] = lambda: None
+) -> DiffOutcome:
+    """Return `content` with every hunk of `patch` applied, or the first hunk that does not fit.
+
+    `believed`: whether the line numbers, where all are right, say which of several places is meant. `between`: called
+    before each search for a hunk, which goes through the whole file. Raises what it raises.
+    """
+    file = _File(content, bridges=patch.bridges)
+    stated = [hunk.start for hunk in patch.hunks]
+    if believed and all(file.fits(hunk, at) for hunk, at in zip(patch.hunks, stated, strict=True)):
+        return _applied(file, patch.hunks, stated)
+    # Where some line number is wrong, none is believed.
+    places: list[int] = []
+    end = 0
+    for number, hunk in enumerate(patch.hunks, 1):
+        between()
+        found = file.places(hunk) if hunk.old else [at for at in (hunk.start,) if file.fits(hunk, at)]
+        if len(found) > 1 or not (found or hunk.old):
+            return AmbiguousContext(hunk=number, places=tuple(at + 1 for at in found))
+        if not found or found[0] < end:
+            return _mismatch(file, hunk, number)
+        places.append(found[0])
+        end = found[0] + len(hunk.old)
+    return _applied(file, patch.hunks, places)
+
+
+# ---- fitting
+
+
+class _File:
+    """A file's lines, and where a hunk fits among them."""
+
+    def __init__(self, content: bytes, *, bridges: bool) -> None:
+        self.content = content
+        self.bridges = bridges
+        self.starts = [0, *(found.end() for found in re.finditer(b"\n", content))]
+        if self.starts[-1] != len(content):
+            self.starts.append(len(content))
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def line(self, index: int) -> bytes:
+        """Return line `index` (from 0) with its ending."""
+        return self.content[self.starts[index] : self.starts[index + 1]]
+
+    def ends_in_crlf(self, index: int) -> bool:
+        """Return whether line `index` (from 0) ends in CRLF; a last line that has no ending, as the one above it."""
+        line = self.line(index)
+        return (line if line.endswith(b"\n") or not index else self.line(index - 1)).endswith(b"\r\n")
+
+    def has(self, index: int, text: bytes) -> bool:
+        """Return whether line `index` (from 0) is what a patch calls `text`."""
+        if index >= len(self):
+            return False
+        line = self.line(index)
+        return line == text or (self.bridges and line == _with_crlf(text))
+
+    def fits(self, hunk: PatchHunk, at: int) -> bool:
+        """Return whether the old lines of `hunk` stand at line `at`, and its new ones can replace them."""
+        old, new = hunk.old, hunk.new
+        end = at + len(old)
+        if not old:
+            return at == len(self) == 0
+        if end > len(self) or not all(self.has(at + i, line.text) for i, line in enumerate(old)):
+            return False
+        # Nothing may follow a line that lacks its newline.
+        return end == len(self) or not new or new[-1].text.endswith(b"\n")
+
+    def places(self, hunk: PatchHunk) -> list[int]:
+        """Return the lines (from 0) at which `hunk` fits, up to as many as are told."""
+        if not all(side[-1].text.endswith(b"\n") for side in (hunk.old, hunk.new) if side):
+            at = len(self) - len(hunk.old)  # nothing may follow it
+            return [at] if at >= 0 and self.fits(hunk, at) else []
+        # Lines that have their newlines are there wherever their bytes are behind one.
+        needle = b"\n" + b"".join(line.text for line in hunk.old)
+        places: list[int] = []
+        at = self._searched.find(needle)
+        line, counted = 0, 0
+        while at >= 0 and len(places) < _MAX_PLACES:
+            line += self._searched.count(b"\n", counted, at)
+            counted = at
+            places.append(line)
+            at = self._searched.find(needle, at + 1)
+        return places
+
+    @cached_property
+    def _searched(self) -> bytes:
+        """The content as hunks are looked for in it, behind the newline that each line stands behind."""
+        return b"\n" + (self.content.replace(b"\r\n", b"\n") if self.bridges else self.content)
+
+
+def _with_crlf(text: bytes) -> bytes:
+    """Return a line of a patch that has no CRLF as a file has it where it does."""
+    return text[:-1] + b"\r\n" if text.endswith(b"\n") else text
+
+
+def _mismatch(file: _File, hunk: PatchHunk, number: int) -> ContextMismatch:
+    """Return how `hunk` differs from what is at the place it states."""
+    for index, line in enumerate(hunk.old, hunk.start):
+        if not file.has(index, line.text):
+            found = file.line(index) if index < len(file) else None
+            return ContextMismatch(hunk=number, patch_line=line.number, line=index + 1, expected=line.text, found=found)
+    # Its old lines are there: its new last line has no newline while the file goes on, or it is out of order.
+    end = hunk.start + len(hunk.old)
+    return ContextMismatch(
+        hunk=number,
+        patch_line=hunk.lines[-1].number,
+        line=end + 1,
+        expected=b"",
+        found=file.line(end) if end < len(file) else None,
+    )
+
+
+# ---- applying
+
+
+def _applied(file: _File, hunks: Sequence[PatchHunk], places: Sequence[int]) -> Applied:
+    parts: list[bytes] = []
+    spans: list[Span] = []
+    old_at = new_at = 0
+    for hunk, place in zip(hunks, places, strict=True):
+        for start, end, added in _runs(file, hunk, place):
+            old_start, old_end = file.starts[start], file.starts[end]
+            parts += (file.content[old_at:old_start], added)
+            new_start = new_at + old_start - old_at
+            old_at, new_at = old_end, new_start + len(added)
+            spans.append((old_start, old_end, new_start, new_at))
+    parts.append(file.content[old_at:])
+    moved = tuple(place - hunk.start for hunk, place in zip(hunks, places, strict=True))
+    return Applied(content=b"".join(parts), spans=tuple(spans), moved=moved)
+
+
+def _runs(file: _File, hunk: PatchHunk, place: int) -> Iterator[tuple[int, int, bytes]]:
+    """Yield each run of changed lines: the lines it takes out (from 0, up to) and the text it puts in."""
+    old = hunk.old
+    bridged = any(file.line(place + i) != line.text for i, line in enumerate(old))
+    if file.bridges and len(old) == 1 and not old[0].text.endswith(b"\n"):
+        bridged = True  # it shows no ending of the file's
+    start = place
+    for changing, group in groupby(hunk.lines, key=lambda line: line.mark != " "):
+        lines = list(group)
+        end = start + sum(line.mark != "+" for line in lines)
+        if changing:
+            added = [line.text for line in lines if line.mark == "+"]
+            if bridged:
+                # Lines whose endings the added ones take: those they replace, else the one above, else below.
+                above = start - 1 if start > place else start
+                models = range(start, end) or range(above, above + 1)
+                added = [
+                    _with_crlf(text) if file.ends_in_crlf(model) else text
+                    for text, model in zip(added, chain(models, repeat(models[-1])), strict=False)
+                ]
+            yield start, end, b"".join(added)
+        start = end

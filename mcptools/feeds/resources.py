@@ -1,0 +1,170 @@
+"""Resources: what is recorded, by address, as plain functions: an edit, a conversation, the bytes of a blob."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Final, TypeVar
+
+from mcptools.edit.display import one_line, shown
+from mcptools.files.workspaces import Directories
+from mcptools.model.failures import Failure, FailureKind, failure_of
+from mcptools.tools.history import edit_diff, edit_listed, reasons_given
+from objstore import BlobId, BlobMissing, CasError, EditFilter, NoSuchName, Workspace
+
+__all__ = ["ListedResource", "Resources"]
+
+_HASH_BYTES: Final = 32
+_MOST_LISTED: Final = 50
+"""Edits of each directory that are listed; all have an address."""
+
+FoundT = TypeVar("FoundT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedResource:
+    """Something that is recorded, as it is listed."""
+
+    address: str
+    name: str
+    words: str
+
+
+class Resources:
+    """What is recorded of the served directories. Looking at it makes no store."""
+
+    def __init__(self, directories: Directories) -> None:
+        self._directories = directories
+
+    def edit(self, id: str) -> str:  # noqa: A002 - the address has it so
+        """Return as JSON an edit with its diff, by its number, or by its id or the beginning of that."""
+
+        def find(workspace: Workspace) -> str:
+            view, _ = workspace.find_units(id)
+            if not self._directories.shows(workspace, view):
+                raise NoSuchName(id, "edit")
+            found = {
+                "id": view.id.hex(),
+                **asdict(edit_listed(workspace, view)),
+                "blob_before": None if view.edit.before is None else view.edit.before.blob.hex(),
+                "blob_after": None if view.edit.after is None else view.edit.after.blob.hex(),
+                "hunk_statuses": [status.value for status in view.units[1:]],
+                "reasons": [asdict(given) for given in reasons_given(view)],
+                "diff": "" if view.expired else edit_diff(workspace, view).decode("utf-8", "backslashreplace"),
+            }
+            return _json(found)
+
+        return self._only(find, f"edit {id}", is_whole=len(id) == 2 * _HASH_BYTES)
+
+    def conversation(self, id: str) -> str:  # noqa: A002 - the address has it so
+        """Return as JSON the edits of a conversation, in their order, from every directory that has some."""
+        what = f"conversation {id}"
+        if not id:
+            raise _missing(what)  # it would be the edits of all conversations
+
+        def find(workspace: Workspace) -> list[dict[str, object]]:
+            views = workspace.edits(EditFilter(conversation=id))
+            found = [asdict(edit_listed(workspace, view)) for view in views if self._directories.shows(workspace, view)]
+            if not found:
+                raise NoSuchName(id, "conversation")
+            return found
+
+        refusals: list[CasError | OSError] = []
+        edits = [edit for found in self._each(find, refusals) for edit in found]
+        if not edits:
+            raise _missing(what, refusals)
+        return _json({"mcp_conversation_id": id, "edits": edits})
+
+    def blob(self, hash: str) -> bytes:  # noqa: A002 - the address has it so
+        """Return the bytes whose BLAKE3 hash this is."""
+        try:
+            name = BlobId(bytes.fromhex(hash))
+        except ValueError:
+            raise _missing(f"blob {hash}") from None
+        if len(name) != _HASH_BYTES:
+            raise _missing(f"blob {hash}")
+        refusals: list[CasError | OSError] = []
+        # Wherever the bytes are, they are the same.
+        for found in self._each(lambda workspace: self._blob(workspace, name), refusals):
+            return found
+        raise _missing(f"blob {hash}", refusals)
+
+    def newest(self) -> list[ListedResource]:
+        """Return the newest edits, the newest first, and the conversations that they belong to.
+
+        A directory that can't be looked into keeps none of the others from being listed.
+        """
+        edits: list[tuple[int, ListedResource]] = []
+        conversations: dict[str, None] = {}
+
+        def list_newest(workspace: Workspace) -> None:
+            for view in workspace.edits(EditFilter(newest_first=True, limit=_MOST_LISTED)):
+                if self._directories.shows(workspace, view):
+                    listed = edit_listed(workspace, view)
+                    name = f"edit {view.seq} of {one_line(listed.path)}"
+                    words = f"{listed.status} {listed.operation}, +{listed.lines_added} -{listed.lines_removed} lines"
+                    edits.append(
+                        (view.edit.time, ListedResource(address=f"cas://edit/{view.id.hex()}", name=name, words=words))
+                    )
+                    conversations[view.edit.conversation] = None
+
+        refusals: list[CasError | OSError] = []
+        looked_into = list(self._each(list_newest, refusals))
+        if refusals and not looked_into:
+            raise failure_of(refusals[0], "resources")
+        edits.sort(key=lambda found: -found[0])
+        return [entry for _, entry in edits] + [
+            ListedResource(address=f"cas://conversation/{name}", name=name, words="A conversation with its edits")
+            for name in conversations
+        ]
+
+    # ---- inside
+
+    def _blob(self, workspace: Workspace, name: BlobId) -> bytes:
+        """Return a blob's bytes. Where only a part of the workspace is allowed: one of an edit that is shown.
+
+        Raises NoSuchName where it isn't here.
+        """
+        if not self._directories.covers(workspace):
+            shown_edits = (view.edit for view in workspace.edits() if self._directories.shows(workspace, view))
+            states = (state for edit in shown_edits for state in (edit.before, edit.after))
+            if not any(state is not None and state.blob == name for state in states):
+                raise NoSuchName(name.hex(), "blob")
+        try:
+            return workspace.blob(name)
+        except BlobMissing as error:
+            raise NoSuchName(name.hex(), "blob") from error
+
+    def _only(self, find: Callable[[Workspace], FoundT], what: str, *, is_whole: bool) -> FoundT:
+        """Return what is found in one directory. `is_whole`: what it goes by, nothing else anywhere can have."""
+        refusals: list[CasError | OSError] = []
+        found = list(self._each(find, refusals))
+        if not found or (refusals and not is_whole):
+            raise _missing(what, refusals)
+        if len(found) > 1:
+            raise Failure(FailureKind.INVALID_REQUEST, f"More than one directory has {shown(what)}; use the edit's id")
+        return found[0]
+
+    def _each(self, find: Callable[[Workspace], FoundT], refusals: list[CasError | OSError]) -> Iterator[FoundT]:
+        """Yield what is found in each directory, and put into `refusals` why one can't be looked into."""
+        recorded, unopened = self._directories.recorded()
+        refusals += unopened
+        for workspace in recorded:
+            try:
+                found = find(workspace)
+            except NoSuchName:  # not BlobMissing: an edit is here also where its bytes are lost
+                continue
+            except (CasError, OSError) as error:
+                refusals.append(error)
+            else:
+                yield found
+
+
+def _missing(what: str, refusals: Sequence[CasError | OSError] = ()) -> Failure:
+    """Return the failure that tells that nothing is found, or else why it can't be known."""
+    if refusals:
+        return failure_of(refusals[0], what)
+    return Failure(FailureKind.FILE_NOT_FOUND, f"Not recorded here: {shown(what)}")
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False)

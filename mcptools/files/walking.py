@@ -1,0 +1,88 @@
+"""Walking: the names below a directory, in one order, as far as the limits go.
+
+Links are named and not followed. The store is never shown, and folders of version control are not gone into.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from mcptools.edit.display import shown
+from mcptools.model.cancellation import progress
+from objstore import CasError, Files
+
+__all__ = ["VERSION_CONTROL", "Walk", "WalkedEntry"]
+
+VERSION_CONTROL: Final = frozenset({".git", ".hg", ".svn", ".jj"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WalkedEntry:
+    """One name that was come across."""
+
+    path: str  # canonical, relative to the allowed directory
+    below: str  # relative to where the walk began
+    kind: str  # file, directory, symlink, other
+
+
+@dataclass(slots=True, kw_only=True)
+class Walk:
+    """A walk below one directory, and what kept it from being whole."""
+
+    files: Files
+    start: str  # canonical
+    max_walked: int  # names
+    max_seconds: float
+    walked: int = 0
+    unreadable: int = 0  # folders that could not be looked into
+    cut: str = ""  # why the walk ended early; "": it did not
+    unnameable: list[WalkedEntry] = field(default_factory=list)  # names that are not UTF-8
+    _deadline: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._deadline = time.monotonic() + self.max_seconds
+
+    def names(self, enters: Callable[[WalkedEntry], bool] = lambda _: True) -> Iterator[WalkedEntry]:
+        """Yield every name, each folder before what is in it. Raises what paths raise, for the first folder.
+
+        `enters`: whether a folder is gone into, for the limits count all that is come across.
+        """
+        prefix = "" if self.start == "." else f"{self.start}/"
+        left = [self._names_in(self.start, prefix, "")]
+        while left:
+            found = next(left[-1], None)
+            if found is None:
+                left.pop()
+                continue
+            if self.walked >= self.max_walked:
+                self.cut = f"{self.max_walked} names were looked at"
+                return
+            if self.out_of_time():
+                return
+            self.walked += 1
+            progress(self.walked, None, f"{self.walked} names looked at")
+            if not found.path.isascii() and shown(found.path) != found.path:
+                self.unnameable.append(found)
+            yield found
+            if found.kind == "directory" and found.below.rpartition("/")[2] not in VERSION_CONTROL and enters(found):
+                try:
+                    left.append(self._names_in(found.path, f"{found.path}/", f"{found.below}/"))
+                except (CasError, OSError):
+                    self.unreadable += 1
+
+    def out_of_time(self) -> bool:
+        """Return whether the walk has taken as long as it may."""
+        if time.monotonic() < self._deadline:
+            return False
+        self.cut = f"{self.max_seconds:g} s have passed"
+        return True
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what has to be said of a walk that was not whole."""
+        cut = (f"Not everything was looked at: {self.cut}. Begin further down.",) if self.cut else ()
+        return (*cut, *((f"{self.unreadable} folders could not be read.",) if self.unreadable else ()))
+
+    def _names_in(self, path: str, prefix: str, below: str) -> Iterator[WalkedEntry]:
+        entries = self.files.list_directory(path)
+        return (WalkedEntry(path=prefix + entry.name, below=below + entry.name, kind=entry.kind) for entry in entries)

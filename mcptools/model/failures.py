@@ -1,0 +1,199 @@
+"""Failures: everything a tool can refuse or fail with, as one list of codes and types, with facts to recover by."""
+
+import errno
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import Enum
+from json import dumps
+from typing import Final
+
+from mcptools.edit.display import shown
+from objstore import (
+    BlobTooLarge,
+    CallAborted,
+    CasError,
+    ConversationReserved,
+    DiskFailed,
+    DiskFull,
+    EditExpired,
+    FileChanged,
+    FileExists,
+    FileMissing,
+    FileTooLarge,
+    NamesShared,
+    PathError,
+    PathInvalid,
+    PathIsSymlink,
+    PathOutside,
+    PathReserved,
+    PermissionRefused,
+    StoreLocked,
+)
+
+__all__ = ["Failure", "FailureKind", "LazyFailure", "failure_of", "resolving_lazy_failures"]
+
+
+class FailureKind(Enum):
+    """What went wrong: a number (`code`) and a name (`type`), either of which a client may rely on.
+
+    The numbers are those of `multi_edit_text_file` and the names those of the patch tools, as far as these go.
+    """
+
+    FILE_NOT_FOUND = (-32001, "file_not_found")
+    PERMISSION_DENIED = (-32002, "permission_denied")
+    BINARY_FILE = (-32004, "binary_file")
+    STRING_NOT_FOUND = (-32010, "string_not_found")
+    STRING_AMBIGUOUS = (-32011, "string_ambiguous")
+    EDITS_CONFLICT = (-32012, "edits_conflict")
+    STALE_FILE = (-32020, "stale_file")
+    ANCHOR_NOT_FOUND = (-32021, "anchor_not_found")
+    ANCHOR_AMBIGUOUS = (-32022, "anchor_ambiguous")
+    LOCKED = (-32023, "locked")
+    RESOURCE_LIMIT = (-32024, "resource_limit")
+    DISK_SPACE = (-32025, "disk_space_error")
+    SYMLINK = (-32026, "symlink_error")
+    ENCODING = (-32027, "encoding_error")
+    REVIEW_CONFLICT = (-32028, "review_conflict")
+    INVALID_PATCH = (-32029, "invalid_patch")
+    CONTEXT_MISMATCH = (-32030, "context_mismatch")
+    FILE_EXISTS = (-32031, "file_exists")
+    IO = (-32032, "io_error")
+    NOTHING_TO_UNDO = (-32033, "nothing_to_undo")
+    NOT_APPROVED = (-32034, "not_approved")
+    REBASE_CONFLICT = (-32035, "rebase_conflict")
+    EXPIRED = (-32036, "expired")
+    INVALID_REQUEST = (-32600, "invalid_request")
+    INTERNAL = (-32603, "internal_error")
+
+    @property
+    def code(self) -> int:
+        """Return the number."""
+        return self.value[0]
+
+    @property
+    def type(self) -> str:
+        """Return the name."""
+        return self.value[1]
+
+
+class Failure(Exception):
+    """A tool did not do what it was asked; no file changed."""
+
+    def __init__(self, kind: FailureKind, message: str, /, *, hint: str = "", **facts: object) -> None:
+        self.kind = kind
+        self.hint = hint  # a sentence that helps to mend the call; "": the message says it all
+        self.facts: Mapping[str, object] = facts
+        super().__init__(message)
+
+    def error(self) -> dict[str, object]:
+        """Return what structured content says of it: code, type, message, the hint if there is one, and the facts."""
+        hint = {"hint": self.hint} if self.hint else {}
+        return {"code": self.kind.code, "type": self.kind.type, "message": str(self), **hint, **self.facts}
+
+    def flat(self) -> dict[str, object]:
+        """Return what structured content says of it in the shape of the patch tools: the facts stand beside `error`."""
+        hint = {"hint": self.hint} if self.hint else {}
+        return {"success": False, **self.facts, "error": str(self), "error_type": self.kind.type, **hint}
+
+    def with_facts(self, **facts: object) -> "Failure":
+        """Return the failure with these facts besides its own."""
+        return Failure(self.kind, str(self), hint=self.hint, **{**self.facts, **facts})
+
+
+class LazyFailure(Failure):
+    """A failure of which more can be told, once nobody waits for the call any more: to find it out takes time."""
+
+    def __init__(self, kind: FailureKind, message: str, explain: Callable[[], Failure]) -> None:
+        super().__init__(kind, message)
+        self.explain = explain
+
+
+@contextmanager
+def resolving_lazy_failures() -> Iterator[None]:
+    """Turn a failure that is not yet explained into what is to be told of it."""
+    try:
+        yield
+    except LazyFailure as refusal:
+        raise refusal.explain() from refusal
+
+
+_ELSEWHERE: Final = "That is another mount: write the file there and delete it here."
+
+_PERMISSION_HINT: Final = "A person has to let the server read and write there."
+
+_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+_KIND_OF: Final[Mapping[type[CasError], FailureKind]] = {
+    FileMissing: FailureKind.FILE_NOT_FOUND,
+    PathOutside: FailureKind.PERMISSION_DENIED,
+    PathReserved: FailureKind.PERMISSION_DENIED,
+    PermissionRefused: FailureKind.PERMISSION_DENIED,
+    PathInvalid: FailureKind.INVALID_REQUEST,
+    NamesShared: FailureKind.INVALID_REQUEST,
+    PathIsSymlink: FailureKind.SYMLINK,
+    FileTooLarge: FailureKind.RESOURCE_LIMIT,
+    BlobTooLarge: FailureKind.RESOURCE_LIMIT,
+    FileChanged: FailureKind.STALE_FILE,
+    FileExists: FailureKind.FILE_EXISTS,
+    StoreLocked: FailureKind.LOCKED,
+    DiskFull: FailureKind.DISK_SPACE,
+    EditExpired: FailureKind.EXPIRED,
+    ConversationReserved: FailureKind.INVALID_REQUEST,
+}
+
+
+def failure_of(error: CasError | OSError, *paths: str) -> Failure:
+    """Return the failure that tells a client of `error`, which happened on the way to `paths`.
+
+    Of the paths, as the client spelt them, it names the one that the error is about.
+    """
+    match error:
+        case PathError():
+            # `src/config.py` ends as `config.py` does, so that is the one with the least before it. A whole path that
+            # is none of them is that of a directory that the server works in, which has gone, is a link by now, or
+            # may not be used, or that of something in its store.
+            is_whole = isinstance(error, FileMissing | PathIsSymlink | PermissionRefused) and error.path.startswith("/")
+            others = error.path if is_whole else paths[0]
+            about = min((path for path in paths if _is_about(error, path)), key=len, default=others)
+            return _failure_of_path(error, about, is_shut=about not in paths)
+        case CallAborted(__cause__=DiskFailed(__cause__=OSError(errno=errno.EXDEV))):
+            return Failure(FailureKind.IO, shown(str(error)), hint=_ELSEWHERE)
+        case CasError():
+            return Failure(_KIND_OF.get(type(error), FailureKind.IO), shown(str(error)))
+        case PermissionError():
+            about = _place_of(error, paths[0])
+            hint = "" if about in paths else _PERMISSION_HINT
+            return Failure(FailureKind.PERMISSION_DENIED, f"Permission denied: {shown(about)}", hint=hint, path=about)
+        case _:
+            about = _place_of(error, paths[0])
+            kind = FailureKind.DISK_SPACE if error.errno in _NO_SPACE else FailureKind.IO
+            return Failure(kind, f"{error.strerror or type(error).__name__}: {shown(about)}", path=about)
+
+
+def _is_about(error: PathError, path: str) -> bool:
+    return path == error.path or path.endswith(f"/{error.path}")
+
+
+def _place_of(error: OSError, path: str) -> str:
+    """Return the whole path that the system's error is about, if it has one: what tools are given, it knows by name."""
+    return error.filename if isinstance(error.filename, str) and error.filename.startswith("/") else path
+
+
+def _failure_of_path(error: PathError, path: str, *, is_shut: bool) -> Failure:
+    kind = _KIND_OF.get(type(error), FailureKind.IO)
+    sentence = str(error)
+    if sentence.endswith(error.path):
+        sentence = sentence.removesuffix(error.path) + path
+    sentence = shown(sentence)
+    match error:
+        case PathOutside() | PathReserved():
+            return Failure(kind, f"Permission denied: {shown(path)}", hint=sentence, path=path)
+        case FileMissing(other=str(other)) if other:
+            hint = f"There is {dumps(other)}, which is the same name in another Unicode form: give it as it is there"
+            return Failure(kind, sentence, hint=hint, path=path)
+        case FileTooLarge():
+            return Failure(kind, sentence, path=path, size=error.size, limit=error.limit)
+        case PermissionRefused() if is_shut:
+            return Failure(kind, sentence, hint=_PERMISSION_HINT, path=path)
+        case _:
+            return Failure(kind, sentence, path=path)

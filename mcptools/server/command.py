@@ -1,0 +1,297 @@
+"""The command `editledger`: which directories are served, with which tools, and to whom."""
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Final, NoReturn, TypeVar
+
+from mcptools.catalog.tool_list import SETS, chosen
+from mcptools.catalog.version import version
+from mcptools.files.workspaces import Directories
+from mcptools.model.limits import ServerLimits
+from mcptools.server.background_gc import BackgroundGc
+from mcptools.transport.loopback_socket import NotLocal, listening
+
+__all__ = ["main"]
+
+NumberT = TypeVar("NumberT", int, float)
+
+_MOST: Final = (1 << 63) - 1
+"""Bytes that any file or disk has at most."""
+
+_OF_A_SERVER: Final = {
+    "http": "--http",
+    "token_file": "--token-file",
+    "no_token": "--no-token",
+    "tools": "--tools",
+    "read_only": "--read-only",
+    "require_read": "--require-read",
+    "approve": "--approve",
+}
+"""The options that say which tools there are, and for whom."""
+
+_TOKEN = "EDITLEDGER_TOKEN"  # noqa: S105 - the name of the variable that holds it
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says of a command line that makes no sense what is wrong with it, and no more."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message}\nTry `{self.prog} --help`.\n")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Serve the directories on the command line until standard input ends, or, over HTTP, until interrupted."""
+    parser = _Parser(
+        prog="editledger",
+        description="Serve file tools for AI agents over the Model Context Protocol, on standard input and output. "
+        "Every change is recorded, for a person to review with `cas`.",
+    )
+    parser.add_argument(
+        "directories",
+        nargs="*",
+        metavar="DIR",
+        help="a directory that tools may work in; without any, those that the client names as its roots",
+    )
+    parser.add_argument(
+        "--export-acp",
+        choices=["contract", "protocol"],
+        help="serve nothing: print the recorded calls as notifications of the Agent Client Protocol, one a line; "
+        "`contract`: as multi_edit_text_file's contract spells them, `protocol`: as the protocol does today",
+    )
+    parser.add_argument("--version", action="version", version=version())
+    _add_choices(parser)
+    _add_http(parser)
+    _add_limits(parser)
+    arguments = parser.parse_args(argv)
+    try:
+        directories = Directories(arguments.directories)
+    except NotADirectoryError as error:
+        parser.error(f"not a directory: {error}")
+    except FileNotFoundError:
+        parser.error("the current folder is gone: name a directory by its whole path, or start elsewhere")
+    try:
+        if arguments.export_acp is None:
+            _serve(parser, arguments, directories)
+        else:
+            _refuse_what_is_of_a_server(parser, arguments)
+            _export(parser, directories, arguments.export_acp)
+    except KeyboardInterrupt:
+        sys.exit(130)  # as a shell tells of what was interrupted
+    finally:
+        directories.close()
+
+
+def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace, directories: Directories) -> None:
+    try:
+        offered = chosen(arguments.tools, read_only=arguments.read_only)
+        approve = chosen(arguments.approve) if arguments.approve else {}
+    except KeyError as error:
+        parser.error(f"neither a tool nor a set of tools: {error.args[0]} (sets: {', '.join(SETS)})")
+    if not offered:
+        parser.error("--read-only leaves none of the tools of --tools: each of them changes something")
+    listener = None
+    if arguments.http is not None:
+        try:
+            listener = listening(arguments.http)
+        except NotLocal as error:
+            parser.error(str(error))
+    token = _token(parser, arguments)
+    if listener is None and sys.stdin is not None and sys.stdin.isatty():
+        # Or a person who tries it would sit before a program that says nothing.
+        sys.stderr.write(
+            "editledger: this is for the program of an agent, which starts it and talks to it over standard input and "
+            "output; `cas setup` tells one. Ctrl-C ends it.\n"
+        )
+    if listener is None:
+        _need(parser, "input", sys.stdin)
+        _need(parser, "output", sys.stdout)
+    # Before the SDK does: its handler imports modules while it shows an error, which fails where no file can be opened.
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
+    from mcptools.server.mcp_server import EditServer
+
+    limits = _limits(arguments)
+    server = EditServer(directories, limits, offered=offered, require_read=arguments.require_read, approve=approve)
+    with nullcontext() if arguments.read_only else BackgroundGc(directories):
+        if listener is None:
+            server.run("stdio")
+            return
+        from mcptools.server.http_server import serve
+
+        with listener:
+            serve(server, listener, token, limits)
+
+
+def _need(parser: argparse.ArgumentParser, name: str, stream: object) -> None:
+    """End where a standard stream is closed: then there is none."""
+    if stream is None:
+        parser.exit(1, f"{parser.prog}: standard {name} is closed\n")
+
+
+def _refuse_what_is_of_a_server(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+    for name, option in _OF_A_SERVER.items():
+        if getattr(arguments, name) != parser.get_default(name):
+            parser.error(f"{option} is for a server, and --export-acp starts none")
+    if not arguments.directories:
+        parser.error("--export-acp takes the directories whose history is to be printed")
+
+
+def _export(parser: argparse.ArgumentParser, directories: Directories, shape: str) -> None:
+    """Print the history. What can't be read or printed is said in a line, behind what was printed by then."""
+    _need(parser, "output", sys.stdout)
+    from mcptools.catalog.acp import Shape
+    from mcptools.edit.display import one_line
+    from mcptools.feeds.acp_export import exported_lines
+    from objstore import CasError
+
+    try:
+        recorded, refusals = directories.recorded()
+        if refusals:
+            raise refusals[0]
+        try:
+            for workspace in recorded:
+                for line in exported_lines(workspace, Shape[shape.upper()]):
+                    sys.stdout.write(f"{line}\n")
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _let_go_of_stdout()  # who reads has seen enough
+    except (CasError, OSError) as error:
+        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        named = f": {error.filename}" if isinstance(error, OSError) and error.filename else ""
+        _let_go_of_stdout()
+        parser.exit(1, f"{parser.prog}: {one_line(f'{said}{named}')}\n")
+
+
+def _let_go_of_stdout() -> None:
+    """Have what is still buffered go nowhere: or the end of this program would fail at it again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _add_choices(parser: argparse.ArgumentParser) -> None:
+    """Add what says which tools there are and what they ask for first."""
+    parser.add_argument(
+        "--tools",
+        type=_some_names,
+        default=[],
+        metavar="NAMES",
+        help=f"offer only these tools or sets of tools, separated by commas; the sets are {', '.join(SETS)}",
+    )
+    parser.add_argument("--read-only", action="store_true", help="offer only tools that change nothing")
+    parser.add_argument(
+        "--require-read",
+        action="store_true",
+        help="refuse every change of a file whose present version was not read in this session",
+    )
+    parser.add_argument(
+        "--approve",
+        type=_names,
+        default=["Undo"],
+        metavar="NAMES",
+        help="tools that ask the person first, where the client can ask; empty for none (default: Undo)",
+    )
+
+
+def _add_http(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("over HTTP")
+    group.add_argument(
+        "--http", metavar="HOST:PORT", help="serve over streamable HTTP at this address of this machine; port 0: any"
+    )
+    group.add_argument(
+        "--token-file",
+        type=Path,
+        metavar="FILE",
+        help=f"the bearer token that clients have to send (default: ${_TOKEN}, or else a new one, which is printed)",
+    )
+    group.add_argument("--no-token", action="store_true", help="serve every program of this machine")
+
+
+def _token(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> str | None:
+    """Return the token that clients have to send; None: none is needed."""
+    if arguments.http is None:
+        if arguments.token_file is not None or arguments.no_token:
+            parser.error("a token is for --http")
+        return None
+    if arguments.no_token:
+        return None
+    if arguments.token_file is not None:
+        place = str(arguments.token_file)
+        try:
+            token: str = arguments.token_file.read_text("utf-8-sig").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            parser.error(f"can't read the token: {error}")
+    else:
+        place, token = _TOKEN, os.environ.get(_TOKEN, "").strip()
+    if not token.isprintable():
+        parser.error(f"no client can send the token in {place}: it has to be one line of visible characters")
+    if not token:
+        if arguments.token_file is not None:
+            parser.error(f"no token in {place}")
+        import secrets
+
+        token = secrets.token_urlsafe(32)
+        sys.stderr.write(f"editledger: clients have to send this header:\nAuthorization: Bearer {token}\n")
+    return token
+
+
+def _names(given: str) -> list[str]:
+    return [name.strip() for name in given.split(",") if name.strip()]
+
+
+def _some_names(given: str) -> list[str]:
+    """Return the names, of which there has to be one: an empty variable of a script does not mean all tools."""
+    names = _names(given)
+    if not names:
+        raise argparse.ArgumentTypeError("names no tool; leave the option out to offer all")
+    return names
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    """Add the limits that can be set, with what they are if nobody sets them."""
+    usual = ServerLimits()
+    limits = parser.add_argument_group("limits")
+    size, space, share, seconds = _between(1, _MOST), _between(0, _MOST), _between(0.0, 1.0), _between(0.001, 86_400.0)
+    count, whole = _between(1, 1_000_000), _between(1, 86_400)
+    for option, name, kind, words in (
+        ("--max-file-size", "max_file_bytes", size, "bytes of a file that is read or edited"),
+        ("--min-free-space", "min_free_space", space, "bytes to be free where a patch or a backup is written"),
+        ("--binary-check-bytes", "binary_check_bytes", size, "bytes looked at to tell whether a file is binary"),
+        ("--max-seconds", "max_seconds", seconds, "seconds that a search goes on for"),
+        ("--non-text-threshold", "non_text_threshold", share, "part of them that may be no text in a text file"),
+        ("--max-connections", "max_connections", count, "connections over HTTP at once"),
+        ("--request-seconds", "request_seconds", whole, "seconds that a request over HTTP has to arrive whole"),
+        ("--idle-seconds", "idle_seconds", whole, "seconds that a connection stays open between two requests"),
+    ):
+        value = getattr(usual, name)
+        limits.add_argument(
+            option, dest=name, metavar="N", type=kind, default=value, help=f"{words} (default: {value})"
+        )
+
+
+def _between(least: NumberT, most: NumberT) -> Callable[[str], NumberT]:
+    """Return what reads a number within bounds, whole where they are."""
+
+    def number(spelling: str) -> NumberT:
+        value = type(least)(spelling)
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"not a number from {least} to {most}: {spelling}")
+        return value
+
+    return number
+
+
+def _limits(arguments: argparse.Namespace) -> ServerLimits:
+    return ServerLimits(
+        max_file_bytes=arguments.max_file_bytes,
+        min_free_space=arguments.min_free_space,
+        binary_check_bytes=arguments.binary_check_bytes,
+        max_seconds=arguments.max_seconds,
+        non_text_threshold=arguments.non_text_threshold,
+        max_connections=arguments.max_connections,
+        request_seconds=arguments.request_seconds,
+        idle_seconds=arguments.idle_seconds,
+    )

@@ -1,0 +1,71 @@
+"""Describe a tool, and the result of a call, a success or a failure, in the protocol's types."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import TypeAdapter, ValidationError
+
+from mcptools.catalog.tool_list import Traits
+from mcptools.edit.display import LONGEST_WORDS, cut, cut_within
+from mcptools.model.failures import Failure, FailureKind
+
+if TYPE_CHECKING:
+    from mcptools.answers.edits import Answer
+
+__all__ = ["annotations", "invalid_arguments", "refused", "success"]
+
+_JSON: Final[TypeAdapter[object]] = TypeAdapter(object)
+
+
+def annotations(traits: Traits) -> ToolAnnotations:
+    """Return what a client may know of a tool before it calls it."""
+    return ToolAnnotations(
+        title=traits.title,
+        read_only_hint=traits.read_only,
+        destructive_hint=traits.destructive,
+        idempotent_hint=traits.idempotent,
+        open_world_hint=False,
+    )
+
+
+def success(answer: "Answer[Any]") -> CallToolResult:
+    """Return what a client gets of a success."""
+    from mcptools.answers.edits import structured
+
+    words = [answer.text, "\n".join(answer.notes)] if answer.notes else [answer.text]
+    return _result(words, structured(answer.content), is_error=False)
+
+
+def refused(failure: Failure, traits: Traits) -> CallToolResult:
+    """Return what a client gets of a failure, in the shape that the tool's document gives failures."""
+    structured: dict[str, object] = {"error": failure.error()}
+    if traits.flat_errors:
+        structured = failure.flat()
+    elif not traits.bare_errors:
+        structured = {"success": False, **structured}
+    # A text that a model gave, or a line of a file, may be longer than any answer.
+    words = [cut(text, LONGEST_WORDS) for text in (str(failure), failure.hint) if text]
+    return _result(words, cut_within(structured, LONGEST_WORDS), is_error=True)
+
+
+def _result(words: list[str], structured: object, *, is_error: bool) -> CallToolResult:
+    _JSON.dump_json(structured)  # fails here and not where the SDK sends it: half a character would end the server
+    content = [TextContent(type="text", text=text) for text in words]
+    return CallToolResult(content=[*content], structured_content=structured, is_error=is_error)
+
+
+def invalid_arguments(name: str, error: ValidationError) -> Failure:
+    """Return the failure of a call whose arguments are not those of the tool. Of very many, it names the first."""
+    from mcptools.answers.paging import page_of
+
+    wrong = []
+    for found in error.errors(include_input=False, include_url=False):
+        where = ".".join(str(part) for part in found["loc"])
+        what = (
+            "unknown argument" if found["type"] in {"extra_forbidden", "unexpected_keyword_argument"} else found["msg"]
+        )
+        wrong.append(f"{where}: {what}")
+    page = page_of(wrong, len, offset=0, limit=0, budget=LONGEST_WORDS // 2)
+    named = [*page.items, *([f"and {len(wrong) - page.next_offset} more"] if page.next_offset else [])]
+    message = f"Invalid arguments for {name}: {'; '.join(named)}"
+    return Failure(FailureKind.INVALID_REQUEST, message, arguments=named)

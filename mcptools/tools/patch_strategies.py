@@ -1,0 +1,441 @@
+"""Recovery patterns: several patches applied in one tracked call, which stands or falls as a whole.
+
+The document of the patterns applies patch after patch on disk and takes back by hand what went wrong. Here each
+pattern stages its patches in one call and writes once, so that what it promises holds across crashes too: after a
+failure every file is as it was, and what the document calls reverted, restored or rolled back was never written.
+"""
+
+import functools
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from enum import Enum
+from typing import Annotated, ClassVar, Final, TypeAlias, TypedDict, assert_never
+
+from mcptools.answers.edits import Answer
+from mcptools.answers.paging import page_of
+from mcptools.answers.patches import (
+    FileBackedUp,
+    PatchApplied,
+    PatchBackedUp,
+    PatchesApplied,
+    PatchesBatched,
+    PatchesTried,
+    PatchStepped,
+    PatchValidated,
+)
+from mcptools.edit.display import LONGEST_WORDS, shown
+from mcptools.edit.patch_parser import InvalidPatch
+from mcptools.edit.unified_diff import Applied, FilePatch
+from mcptools.model.cancellation import progress
+from mcptools.model.failures import Failure, FailureKind
+from mcptools.model.session import FileKey, Knowledge
+from mcptools.tools.backups import keep_times, stage_backup
+from mcptools.tools.base import (
+    UNCHANGED,
+    ConversationArgument,
+    MemoizedChange,
+    absolute,
+    conversation_notes,
+    is_expensive,
+    nothing_to_change,
+)
+from mcptools.tools.patching import Patching, applied, changes_of, part_among, parts_of, preview_of
+from mcptools.tools.safety import refusing
+from objstore import BlobId, Call, CallOutcome, Content, Operation, Workspace, blob_id, hunks_from_spans
+
+__all__ = ["PatchOp", "PatchStrategies", "Strategy"]
+
+_ONLY_BACKED_UP: Final = (
+    "The file reads so already: no change of it was recorded, but its backup was, and Undo would delete that."
+)
+_ALL_UNCHANGED: Final = "The files read so already: no change of them was recorded, and there is none to undo."
+
+
+class Strategy(Enum):
+    """How patches are applied together: the names of the patterns."""
+
+    TRY_REVERT = "try_revert"
+    BACKUP_RESTORE = "backup_restore"
+    ATOMIC = "atomic"
+    PROGRESSIVE = "progressive"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchOp:
+    """One patch for one file, as a client sends it."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}  # read by whoever checks arguments: no field is ignored
+
+    file_path: str = field(metadata={"description": "Path to the file to patch"})
+    patch: str = field(metadata={"description": "Unified diff patch content"})
+
+
+class _Patch:
+    """A patch of a call that changes files, read before the call waits for its turn to write."""
+
+    def __init__(self, op: PatchOp) -> None:
+        self.file_path = op.file_path
+        self.text = op.patch
+        self._parts = parts_of(op.patch)
+        self._applied: tuple[FilePatch, MemoizedChange[Applied]] | None = None
+
+    @property
+    def hunks(self) -> int:
+        """Return how many hunks it has, for whatever files; 0: it can't be read."""
+        return 0 if isinstance(self._parts, InvalidPatch) else sum(len(part.hunks) for part in self._parts)
+
+    def part(self, place: str) -> FilePatch:
+        """Return the part that is for the file at `place`. Raises Failure."""
+        return part_among(self._parts, place)
+
+    def applied(self, content: bytes, part: FilePatch) -> Applied:
+        """Return what a part of it makes of a file. Raises Failure."""
+        if self._applied is None or self._applied[0] is not part:
+            self._applied = part, MemoizedChange(functools.partial(applied, part=part))
+        return self._applied[1](content)
+
+
+class PatchStrategies(Patching):
+    """Patches that are applied together."""
+
+    def apply_patches(
+        self,
+        strategy: Annotated[
+            Strategy,
+            "try_revert: patches of one file, one after the other, all or none; backup_restore: one patch; "
+            "atomic: patches of many files, all or none; progressive: one patch, each step told, a backup kept",
+        ],
+        patches: Annotated[list[PatchOp], "The patches, in order"],
+        *,
+        keep_backup: Annotated[bool, "With backup_restore: leave a backup beside the file"] = False,
+        mcp_conversation_id: ConversationArgument = "",
+    ) -> Answer[PatchesApplied]:
+        """Apply several patches together: if one does not fit, no file changes."""
+        if not patches:
+            raise Failure(FailureKind.INVALID_REQUEST, "Patches array cannot be empty")
+        if keep_backup and strategy in {Strategy.TRY_REVERT, Strategy.ATOMIC}:
+            hint = "Leave keep_backup out, or call backup_file for each file first."
+            raise Failure(FailureKind.INVALID_REQUEST, f"{strategy.value} keeps no backup", hint=hint)
+        read = [_Patch(op) for op in patches]
+        searches = Counter[str]()
+        for op in read:
+            searches[op.file_path] += op.hunks
+        if any(map(is_expensive, searches.values())):
+            with suppress(Failure):  # what goes wrong is told of the files as they are under the lock
+                self._try_all(read, [])
+        match strategy:
+            case Strategy.TRY_REVERT:
+                return self._try_revert(read, mcp_conversation_id)
+            case Strategy.BACKUP_RESTORE:
+                return self._backup_restore(_only(read, strategy), mcp_conversation_id, keep=keep_backup)
+            case Strategy.ATOMIC:
+                return self._atomic(read, mcp_conversation_id)
+            case Strategy.PROGRESSIVE:
+                return self._progressive(_only(read, strategy), mcp_conversation_id)
+            case _:
+                assert_never(strategy)
+
+    # ---- the patterns
+
+    def _try_revert(self, patches: Sequence[_Patch], conversation: str) -> Answer[PatchesApplied]:
+        path = patches[0].file_path
+        if any(op.file_path != path for op in patches):
+            message = "try_revert takes patches of one file"
+            raise Failure(FailureKind.INVALID_REQUEST, message, hint="For several files there is atomic.")
+        done = 0
+
+        def precheck() -> None:
+            nonlocal done
+            trial: _Trial = {}
+            for op in patches:
+                self._try(trial, op)
+                done += 1
+            done = 0
+
+        try:
+            self._checked(path, write=True, space=True)
+            with self._changing("apply_patches", path, conversation, precheck=precheck) as (workspace, call):
+                staging = _Staging(workspace, call)
+                for op in patches:
+                    progress(done + 1, len(patches), shown(op.file_path))
+                    self._stage(staging, op)
+                    done += 1
+                outcome = self._finish(staging)
+        except Failure as failure:
+            failed_at = min(done + 1, len(patches))
+            raise failure.with_facts(patches_applied=done, failed_at=failed_at, reverted=True) from failure
+        said = f"Successfully applied {done} patches"
+        tried = PatchesTried(patches_applied=done, message=said, **_recorded(outcome))
+        text, idle = _told(staging, said)
+        return Answer(content=tried, text=text, notes=(*idle, *conversation_notes(outcome)))
+
+    def _backup_restore(self, op: _Patch, conversation: str, *, keep: bool) -> Answer[PatchesApplied]:
+        path = op.file_path
+        try:
+            facts = self._checked_with_facts(path, write=True, space=True)[1]
+        except Failure as failure:
+            message = f"Cannot create backup: {failure}"
+            raise Failure(failure.kind, message, hint=failure.hint, **failure.facts, phase="backup") from failure
+        with (
+            refusing(restored=True, phase="apply"),
+            self._changing("apply_patches", path, conversation, precheck=lambda: self._try({}, op)) as (
+                workspace,
+                call,
+            ),
+        ):
+            staging = _Staging(workspace, call)
+            # Without `keep` there is no need of a second copy on disk: the store holds what the file was.
+            before = call.read(path)
+            backup = stage_backup(call, path, before) if keep else None
+            self._stage(staging, op)
+            outcome = self._finish(staging)
+            if keep:
+                self._session.backed_up(workspace.root, before.path, before.blob, outcome.edits)
+            untimely = () if backup is None else keep_times(workspace, backup, facts)
+        said = "Patch applied successfully"
+        backup_file = None if backup is None else shown(backup)
+        backed_up = PatchBackedUp(backup_file=backup_file, message=said, **_recorded(outcome))
+        text, idle = _told(staging, said, backup_file)
+        return Answer(content=backed_up, text=text, notes=(*idle, *untimely, *conversation_notes(outcome)))
+
+    def _atomic(self, patches: Sequence[_Patch], conversation: str) -> Answer[PatchesApplied]:
+        failures: list[tuple[str, Failure]] = []
+        roots: set[str] = set()
+        turn, steps = len(patches) + 1, 2 * len(patches) + 1  # each is checked and staged, and once the call waits
+        for number, op in enumerate(patches, 1):
+            progress(number, steps, shown(op.file_path))
+            try:
+                self._checked(op.file_path, write=True, space=True)
+                roots.add(self._directories.files_of(op.file_path).root)
+            except Failure as failure:
+                failures.append((op.file_path, failure))
+        if failures:
+            raise self._not_all_fit(failures, len(patches))
+        if len(roots) > 1:
+            message = "Files in several allowed directories can't be changed together"
+            raise Failure(FailureKind.INVALID_REQUEST, message, hint="Make one call for each directory.")
+        first, *others = (op.file_path for op in patches)
+        precheck = functools.partial(self._try_all, patches, failures)
+        try:
+            with self._changing(
+                "apply_patches",
+                first,
+                conversation,
+                *others,
+                precheck=precheck,
+                allows_unread=True,
+                waiting=(turn, steps),
+            ) as (workspace, call):
+                staging = _Staging(workspace, call)
+                unread = self._unread(workspace, call, [op.file_path for op in patches])
+                for number, op in enumerate(patches, 1):
+                    progress(turn + number, steps, shown(op.file_path))
+                    try:
+                        if op.file_path in unread:
+                            raise unread[op.file_path]
+                        self._stage(staging, op)
+                    except Failure as failure:
+                        failures.append((op.file_path, failure))
+                if failures:
+                    raise self._not_all_fit(failures, len(patches))
+                outcome = self._finish(staging)
+        except Failure as failure:
+            if failures:
+                raise
+            at = failure.facts.get("path", shown(first))
+            raise failure.with_facts(phase="apply", applied=0, failed_at=at, rolled_back=True) from failure
+        said = f"Atomically applied {len(patches)} patches"
+        batched = PatchesBatched(applied=len(patches), message=said, **_recorded(outcome))
+        text, idle = _told(staging, said)
+        return Answer(content=batched, text=text, notes=(*idle, *conversation_notes(outcome)))
+
+    def _progressive(self, op: _Patch, conversation: str) -> Answer[PatchesApplied]:
+        path = op.file_path
+        steps: dict[str, object] = {}
+        step = "safety_check"
+        try:
+            facts = self._checked_with_facts(path, write=True, space=True)[1]
+            steps[step] = {"passed": True, "details": None}
+            step = "validation"
+            precheck = functools.partial(self._try, {}, op)
+            with self._changing("apply_patches", path, conversation, precheck=precheck) as (workspace, call):
+                staging = _Staging(workspace, call)
+                before = call.read(path)
+                part, made = self._stage(staging, op)
+                validated = PatchValidated(file_path=shown(path), preview=preview_of(part, made.moved))
+                steps[step] = {"passed": True, "details": asdict(validated)}
+                step = "backup"
+                backup = stage_backup(call, path, before)
+                step = "apply"
+                outcome = self._finish(staging)
+                self._session.backed_up(workspace.root, before.path, before.blob, outcome.edits)
+                untimely = keep_times(workspace, backup, facts)
+        except Failure as failure:
+            told = self._mismatch_of(op, failure) if step == "validation" else failure
+            steps[step] = {"passed": False, "details": told.flat()}
+            if step == "apply":
+                restored = {"success": True, "message": "The file is as it was, and no backup was left"}
+                steps["restore"] = {"passed": True, "details": restored}
+            raise Failure(failure.kind, str(failure), hint=failure.hint, steps=steps, failed_at=step) from failure
+        numbers = {view.edit.operation: view.seq for view in outcome.edits}
+        backed_up = FileBackedUp(
+            original_file=shown(path),
+            backup_file=shown(backup),
+            backup_size=len(before.bytes),
+            edit=numbers.get(Operation.CREATE, 0),
+            mcp_conversation_id=outcome.conversation,
+        )
+        patched = PatchApplied(
+            file_path=shown(path),
+            changes=changes_of(part),
+            message=f"Successfully applied patch to {shown(before.path.rpartition('/')[2])}",
+            hunk_offsets=list(made.moved),
+            edit=numbers.get(Operation.EDIT, 0),
+            changed_since_read=not staging.all_known,
+            mcp_conversation_id=outcome.conversation,
+        )
+        steps["backup"] = {"passed": True, "details": asdict(backed_up)}
+        steps["apply"] = {"passed": True, "details": asdict(patched)}
+        stepped = PatchStepped(
+            steps=steps, backup_file=backed_up.backup_file, changes=patched.changes, **_recorded(outcome)
+        )
+        text, idle = _told(staging, patched.message, backed_up.backup_file)
+        return Answer(content=stepped, text=text, notes=(*idle, *untimely, *conversation_notes(outcome)))
+
+    # ---- inside
+
+    def _not_all_fit(self, failures: Sequence[tuple[str, Failure]], count: int) -> Failure:
+        """Return the failure of patches of which some can't be applied, with as many as an answer has room for."""
+        path, first = failures[0]
+        page = page_of(failures, _size, offset=0, limit=0, budget=self._limits.max_answer)
+        more = len(failures) - len(page.items)
+        untold = f"Of {more} more that do not fit, failures does not tell." if more else ""
+        return Failure(
+            first.kind,
+            f"Validation failed for {shown(path)}: {first}",
+            hint=" ".join(filter(None, (first.hint, untold))),
+            phase="validation",
+            validated=count,
+            failed=len(failures),
+            failures=[{"file": shown(path), "reason": str(failure)} for path, failure in page.items],
+        )
+
+    def _mismatch_of(self, op: _Patch, failure: Failure) -> Failure:
+        """Return what validate_patch says of a patch that does not fit, or the failure, if it fits by now."""
+        try:
+            self.validate_patch(op.file_path, op.text)
+        except Failure as told:
+            return told
+        return failure
+
+    def _try(self, trial: "_Trial", op: _Patch) -> None:
+        """Refuse a patch that does not fit what those before it make of its file. That makes no store."""
+        files, found = self._changeable(op.file_path)
+        key = (files.root, found.path)
+        before = trial.get(key, found)
+        part = op.part(absolute(files, before.path))
+        trial[key] = replace(before, bytes=op.applied(before.bytes, part).content)
+
+    def _try_all(self, patches: Sequence[_Patch], failures: list[tuple[str, Failure]]) -> None:
+        """Refuse patches of which some do not fit, and add these to `failures`. That makes no store."""
+        trial: _Trial = {}
+        for op in patches:
+            try:
+                self._try(trial, op)
+            except Failure as failure:
+                failures.append((op.file_path, failure))
+        if failures:
+            raise self._not_all_fit(failures, len(patches))
+
+    def _unread(self, workspace: Workspace, call: Call, paths: Sequence[str]) -> dict[str, Failure]:
+        """Return the refusals of files that have to be read first, asked while the call has made nothing of any."""
+        unread: dict[str, Failure] = {}
+        for path in dict.fromkeys(paths):
+            try:
+                self._refuse_unread(workspace, call, path)
+            except Failure as failure:
+                unread[path] = failure
+        return unread
+
+    def _stage(self, staging: "_Staging", op: _Patch) -> tuple[FilePatch, Applied]:
+        """Stage what a patch makes of a file as the call has made it so far. Raises Failure, and as Call.read."""
+        before = staging.call.read(op.file_path)
+        part = op.part(absolute(staging.workspace, before.path))
+        made = op.applied(before.bytes, part)
+        key = (staging.workspace.root, before.path)
+        if key not in staging.known:
+            staging.before[key] = before.blob
+            staging.known[key] = self._session.knows(key, before.blob) is not Knowledge.STALE
+        hunks = hunks_from_spans(before.bytes, made.content, made.spans)
+        staging.call.write(op.file_path, made.content, hunks=hunks, operation=Operation.EDIT)
+        staging.after[key] = blob_id(made.content)
+        return part, made
+
+    def _finish(self, staging: "_Staging") -> CallOutcome:
+        """Carry out what was staged. Raises as Call.commit."""
+        outcome = self._commit(staging.workspace, staging.call)
+        for key, blob in staging.after.items():
+            if staging.known[key]:
+                self._session.saw(key, blob)
+            if staging.before[key] != blob:
+                self._session.made(key, staging.before[key], blob)
+        return outcome
+
+
+_Trial: TypeAlias = dict[FileKey, Content]
+"""Files as patches would make them."""
+
+
+class _Staging:
+    """Patches of one call on their way: what the session knew of their files, and what they become."""
+
+    def __init__(self, workspace: Workspace, call: Call) -> None:
+        self.workspace = workspace
+        self.call = call
+        self.before: dict[FileKey, BlobId] = {}
+        self.known: dict[FileKey, bool] = {}  # False: the file had changed since the session saw it
+        self.after: dict[FileKey, BlobId] = {}
+
+    @property
+    def all_known(self) -> bool:
+        return all(self.known.values())
+
+
+def _only(patches: Sequence[_Patch], strategy: Strategy) -> _Patch:
+    """Return the one patch that a strategy takes. Raises Failure."""
+    if len(patches) > 1:
+        raise Failure(FailureKind.INVALID_REQUEST, f"{strategy.value} takes one patch, not {len(patches)}")
+    return patches[0]
+
+
+def _size(unfit: tuple[str, Failure]) -> int:
+    """Return how many characters what is told of a patch that does not fit takes in an answer."""
+    path, failure = unfit
+    return min(len(shown(path)), LONGEST_WORDS) + min(len(str(failure)), LONGEST_WORDS)
+
+
+def _told(staging: _Staging, said: str, backup: str | None = None) -> tuple[str, tuple[str, ...]]:
+    """Return what is said of patches, `said` unless they changed none of their files, and of those they did not.
+
+    `backup`: of the one file, as it is shown; None: there is none.
+    """
+    kept = "" if backup is None else f"; backup: {backup}"
+    idle = [absolute(staging.workspace, key[1]) for key, blob in staging.after.items() if staging.before[key] == blob]
+    if not idle:
+        return said + kept, ()
+    if len(idle) < len(staging.after):
+        return said + kept, (f"{nothing_to_change(*idle)}.",)
+    unchanged = UNCHANGED if len(idle) == 1 else _ALL_UNCHANGED
+    return nothing_to_change(*idle) + kept, (_ONLY_BACKED_UP if kept else unchanged,)
+
+
+class _Recorded(TypedDict):
+    edits: list[int]
+    mcp_conversation_id: str
+
+
+def _recorded(outcome: CallOutcome) -> _Recorded:
+    """Return what every answer says of what was recorded."""
+    return {"edits": [view.seq for view in outcome.edits], "mcp_conversation_id": outcome.conversation}

@@ -1,0 +1,411 @@
+"""The patch tools, as plain methods: a unified diff applied, tried, taken back, made from two files, or looked into.
+
+A patch may be about several files; the tools that work on one take the part of it that names their file.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, replace
+from itertools import groupby
+from pathlib import PurePath
+from typing import Annotated, Final, assert_never
+
+from mcptools.answers.edits import Answer
+from mcptools.answers.patches import (
+    AffectedLineRange,
+    FileInfo,
+    GeneratedChanges,
+    PatchApplied,
+    PatchChanges,
+    PatchGenerated,
+    PatchInspected,
+    PatchPreview,
+    PatchReverted,
+    PatchSummary,
+    PatchValidated,
+    RevertedChanges,
+)
+from mcptools.edit.display import cut, one_line, shown
+from mcptools.edit.patch_parser import InvalidPatch, parse_patches
+from mcptools.edit.unified_diff import AmbiguousContext, Applied, ContextMismatch, FilePatch, apply_patch
+from mcptools.model import refusals
+from mcptools.model.cancellation import checkpoint
+from mcptools.model.failures import Failure, FailureKind
+from mcptools.tools.base import ConversationArgument, absolute, not_applied, nothing_to_change
+from mcptools.tools.safety import CheckedFiles, refusing
+from objstore import BlobMissing, Content, EditFilter, blob_id, is_binary, unified_diff
+
+__all__ = [
+    "Patching",
+    "applied",
+    "changes_of",
+    "moves_of",
+    "part_among",
+    "part_for",
+    "part_of",
+    "parts_of",
+    "preview_of",
+]
+
+_UNPLACED: Final = (
+    "apply_patch will refuse this patch: without context nothing says where its new lines belong. Make it with "
+    "context_lines of 1 or more."
+)
+
+_NOTHING: Final = FilePatch(source="", target="", hunks=(), bridges=True)
+"""The patch that says nothing."""
+
+
+class Patching(CheckedFiles):
+    """Patches of one file, and patches as such."""
+
+    def apply_patch(
+        self,
+        file_path: Annotated[str, "Path to the file to patch (absolute or relative)"],
+        patch: Annotated[str, "Unified diff patch content"],
+        *,
+        dry_run: Annotated[bool, "If true, validate the patch can be applied but don't modify the file"] = False,
+        mcp_conversation_id: ConversationArgument = "",
+    ) -> Answer[PatchApplied]:
+        """Apply a unified diff patch to a file (supports dry_run).
+
+        Every context and removed line must be in the file exactly, or nothing changes.
+        """
+        name = PurePath(file_path).name
+        with refusing(file_path=shown(file_path), applied=False):
+            with _told_of_creation(patch):
+                found = self._checked(file_path, write=not dry_run, space=not dry_run)
+            part = part_of(patch, self._place(file_path, found))
+            edited = self._edited(
+                "apply_patch",
+                file_path,
+                mcp_conversation_id,
+                lambda before: applied(before, part),
+                searches=len(part.hunks),
+                dry_run=dry_run,
+            )
+            made = edited.made
+            said = f"Successfully applied patch to {shown(name)}"
+            message = f"Patch can be applied to {shown(name)} (dry run)" if dry_run else said
+        return Answer(
+            content=PatchApplied(
+                file_path=shown(file_path),
+                changes=PatchChanges(lines_added=part.added, lines_removed=part.removed, hunks_applied=len(part.hunks)),
+                message=message,
+                hunk_offsets=list(made.moved),
+                edit=edited.number,
+                changed_since_read=edited.changed_since_read,
+                mcp_conversation_id=edited.conversation or mcp_conversation_id,
+            ),
+            text=nothing_to_change(edited.place)
+            if edited.is_unchanged
+            else f"{message} (+{part.added} -{part.removed} lines)",
+            notes=(*moves_of(made.moved), *edited.notes, *(self._hindrances(file_path) if dry_run else ())),
+        )
+
+    def _moved(self, path: str, now: bytes, part: FilePatch) -> tuple[int, ...] | None:
+        """Return where a part was applied, as `Applied.moved`, if that was what last changed the file.
+
+        None: it was not, or nobody can tell, as it is not recorded or the bytes before it have expired.
+        """
+        workspace = self._directories.recorded_of(path)
+        if workspace is None:
+            return None
+        for view in workspace.edits(EditFilter(path=path, newest_first=True, limit=1)):
+            before, after = view.edit.before, view.edit.after
+            if before is None or after is None or after.blob != blob_id(now):
+                continue
+            with suppress(BlobMissing):
+                outcome = apply_patch(workspace.blob(before.blob), part, between=checkpoint)
+                if isinstance(outcome, Applied) and outcome.content == now:
+                    return outcome.moved
+        return None
+
+    def _place(self, path: str, found: Content | None) -> str:
+        """Return the absolute path of a file, or of one that could not be read (None) as it was given."""
+        return path if found is None else absolute(self._directories.files_of(path), found.path)
+
+    def _hindrances(self, path: str) -> tuple[str, ...]:
+        """Return what has to be said of a file that is not to be written yet, and could not be."""
+        try:
+            self._checked(path, write=True, space=True)
+        except Failure as failure:
+            return not_applied(str(failure))
+        return ()
+
+    def validate_patch(
+        self,
+        file_path: Annotated[str, "Path to the file to validate against"],
+        patch: Annotated[str, "Unified diff patch content to validate"],
+    ) -> Answer[PatchValidated]:
+        """Check if a patch can be applied (read-only)."""
+        path = shown(file_path)
+        found: Content | None = None
+        unsafe: Failure | None = None
+        try:
+            with _told_of_creation(patch):
+                found = self._checked(file_path)
+        except Failure as failure:
+            unsafe = failure
+        try:
+            part = part_of(patch, self._place(file_path, found))
+        except Failure as failure:
+            raise (unsafe or failure).with_facts(file_path=path, valid=False) from failure
+        try:
+            if found is None:
+                raise unsafe or Failure(FailureKind.INTERNAL, "a file was neither found nor refused")
+            made = applied(found.bytes, part)
+            self._changeable(file_path)
+        except Failure as failure:
+            raise failure.with_facts(
+                file_path=path,
+                valid=True,
+                can_apply=False,
+                preview=asdict(preview_of(part, ())),
+                reason=str(failure),
+                message="Patch is valid but cannot be applied to this file",
+            ) from failure
+        preview = preview_of(part, made.moved)
+        validated = PatchValidated(file_path=path, preview=preview)
+        hunks = f"{preview.hunks} hunk{'' if preview.hunks == 1 else 's'}"
+        said = f"{validated.message} (+{part.added} -{part.removed} lines, {hunks})"
+        return Answer(content=validated, text=said, notes=moves_of(made.moved))
+
+    def revert_patch(
+        self,
+        file_path: Annotated[str, "Path to the file to revert"],
+        patch: Annotated[str, "The same patch that was previously applied"],
+        mcp_conversation_id: ConversationArgument = "",
+    ) -> Answer[PatchReverted]:
+        """Reverse a previously applied patch.
+
+        Refused if the file has changed where the patch did.
+        """
+        with refusing(file_path=shown(file_path), reverted=False):
+            found = self._checked(file_path, write=True, space=True)
+            part = part_of(patch, self._place(file_path, found))
+
+            def reverted(now: bytes) -> Applied:
+                return _reverted(now, part, self._moved(file_path, now, part))
+
+            edited = self._edited("revert_patch", file_path, mcp_conversation_id, reverted, searches=len(part.hunks))
+        message = f"Successfully reverted patch from {shown(PurePath(file_path).name)}"
+        return Answer(
+            content=PatchReverted(
+                file_path=shown(file_path),
+                changes=RevertedChanges(
+                    lines_added=part.removed, lines_removed=part.added, hunks_reverted=len(part.hunks)
+                ),
+                message=message,
+                hunk_offsets=list(edited.made.moved),
+                edit=edited.number,
+                changed_since_read=edited.changed_since_read,
+                mcp_conversation_id=edited.conversation,
+            ),
+            text=nothing_to_change(edited.place)
+            if edited.is_unchanged
+            else f"{message} (+{part.removed} -{part.added} lines)",
+            notes=(*moves_of(edited.made.moved), *edited.notes),
+        )
+
+    def generate_patch(
+        self,
+        original_file: Annotated[str, "Path to the original/old version of the file"],
+        modified_file: Annotated[str, "Path to the modified/new version of the file"],
+        context_lines: Annotated[int, "Number of context lines (default: 3)"] = 3,
+    ) -> Answer[PatchGenerated]:
+        """Generate a patch from two files. Nothing is written."""
+        if context_lines < 0:
+            raise Failure(FailureKind.INVALID_REQUEST, f"context_lines must not be negative: {context_lines}")
+        before = self._version(original_file, "Original")
+        after = self._version(modified_file, "Modified")
+        patch = unified_diff(
+            before,
+            after,
+            path_before=PurePath(original_file).name,
+            path_after=PurePath(modified_file).name,
+            context=context_lines,
+        ).decode()
+        (part,) = parse_patches(patch, between=checkpoint) or (_NOTHING,)
+        generated = PatchGenerated(
+            original_file=shown(original_file),
+            modified_file=shown(modified_file),
+            patch=patch,
+            changes=GeneratedChanges(lines_added=part.added, lines_removed=part.removed, hunks=len(part.hunks)),
+        )
+        said = cut(patch, self._limits.max_answer) or "The files are identical: the patch is empty."
+        lost = not context_lines and bool(part.hunks) and not isinstance(apply_patch(before, part), Applied)
+        return Answer(content=generated, text=said, notes=(_UNPLACED,) if lost else ())
+
+    def inspect_patch(self, patch: Annotated[str, "Unified diff patch content to analyze"]) -> Answer[PatchInspected]:
+        """Analyze patch content (supports multi-file patches). No file is needed."""
+        try:
+            parts = parse_patches(patch, between=checkpoint)
+        except InvalidPatch as refusal:
+            failure = refusals.invalid_patch(refusal)
+            raise failure.with_facts(valid=False, message="Patch is not valid") from refusal
+        files = [_file_info(part) for part in parts]
+        inspected = PatchInspected(
+            files=files,
+            summary=PatchSummary(
+                total_files=len(files),
+                total_hunks=sum(file.hunks for file in files),
+                total_lines_added=sum(file.lines_added for file in files),
+                total_lines_removed=sum(file.lines_removed for file in files),
+            ),
+        )
+        listed = [f"{one_line(file.target)}: +{file.lines_added} -{file.lines_removed}" for file in files]
+        text = cut("\n".join([inspected.message, *listed]), self._limits.max_answer)
+        return Answer(content=inspected, text=text)
+
+    def _version(self, path: str, which: str) -> bytes:
+        """Return a file that a patch can be made of. Raises Failure."""
+        try:
+            content = self._checked(path).bytes
+        except Failure as failure:
+            if failure.kind is not FailureKind.FILE_NOT_FOUND:
+                raise
+            raise Failure(failure.kind, f"{which} file not found: {shown(path)}") from failure
+        if is_binary(content):  # by the store's own measure, which says what a diff can show
+            raise Failure(FailureKind.BINARY_FILE, f"Binary files are not supported: {shown(path)}")
+        try:
+            content.decode()
+        except UnicodeDecodeError as error:
+            line = content.count(b"\n", 0, error.start) + 1
+            message = f"File is not UTF-8 at line {line}: {shown(path)}"
+            raise Failure(FailureKind.ENCODING, message, line=line) from error
+        return content
+
+
+def part_of(patch: str, place: str) -> FilePatch:
+    """Return the part of a patch that is for the file at `place`. Raises Failure."""
+    return part_among(parts_of(patch), place)
+
+
+def parts_of(patch: str) -> tuple[FilePatch, ...] | InvalidPatch:
+    """Return what a patch says of each file, or why it can't be read."""
+    try:
+        return parse_patches(patch, between=checkpoint)
+    except InvalidPatch as refusal:
+        return refusal
+
+
+def part_among(parts: tuple[FilePatch, ...] | InvalidPatch, place: str) -> FilePatch:
+    """Return the part that is for the file at `place`. Raises Failure."""
+    try:
+        if isinstance(parts, InvalidPatch):
+            raise parts
+        return part_for(parts, place)
+    except InvalidPatch as refusal:
+        raise refusals.invalid_patch(refusal) from refusal
+
+
+@contextmanager
+def _told_of_creation(patch: str) -> Iterator[None]:
+    """Have it told with a file that is not there if the patch is one that creates a file."""
+    try:
+        yield
+    except Failure as failure:
+        parts = parts_of(patch) if failure.kind is FailureKind.FILE_NOT_FOUND and not failure.hint else ()
+        if isinstance(parts, InvalidPatch) or [part.source for part in parts] != [None]:
+            raise
+        hint = "The patch creates a file: use write_file."
+        raise Failure(failure.kind, str(failure), hint=hint, **failure.facts) from failure
+
+
+def part_for(parts: Sequence[FilePatch], place: str) -> FilePatch:
+    """Return the part that is for the file at `place`: the only one, or the one that names it best.
+
+    Nothing is the part of a blank patch. Raises InvalidPatch where none or several could be meant, and for a part that
+    creates or deletes its file.
+    """
+    if not parts:
+        return _NOTHING
+    part = parts[0]
+    if len(parts) > 1:
+        matched = [max(_matched(name, place) for name in part.names) for part in parts]
+        named = [part for part, count in zip(parts, matched, strict=True) if count and count == max(matched)]
+        if len(named) != 1:
+            count = "no part" if not named else f"{len(named)} parts"
+            raise InvalidPatch(f"more than one file, and {count} for {PurePath(place).name}")
+        part = named[0]
+    if part.source is None:
+        raise InvalidPatch("it creates a file; use write_file")
+    if part.target is None:
+        raise InvalidPatch("it deletes the file; use delete_file")
+    return part
+
+
+def applied(content: bytes, part: FilePatch) -> Applied:
+    """Return what a part of a patch makes of a file. Raises Failure."""
+    if not part.hunks:
+        return Applied(content=content, spans=(), moved=())
+    match apply_patch(content, part, between=checkpoint):
+        case Applied() as made:
+            return made
+        case ContextMismatch() as refusal:
+            raise refusals.not_utf8(refusal) or refusals.context_mismatch(refusal)
+        case AmbiguousContext() as refusal:
+            raise refusals.ambiguous_context(refusal)
+        case outcome:
+            assert_never(outcome)
+
+
+def _reverted(content: bytes, part: FilePatch, moved: tuple[int, ...] | None) -> Applied:
+    """Return what a part, turned round, makes of a file. Raises Failure.
+
+    `moved`: where it was applied; None: it is not known, and not believed to be at its stated lines.
+    """
+    if not part.hunks:
+        return Applied(content=content, spans=(), moved=())
+    back = (part if moved is None else part.at(moved)).reverse
+    outcome = apply_patch(content, back, believed=moved is not None, between=checkpoint)
+    if isinstance(outcome, Applied):
+        return outcome if moved is None else replace(outcome, moved=moved)
+    not_utf8 = refusals.not_utf8(outcome) if isinstance(outcome, ContextMismatch) else None
+    raise not_utf8 or refusals.cannot_revert(outcome)
+
+
+def _matched(name: str, place: str) -> int:
+    """Return of how many parts a name in a patch is, if it can be that of the file at `place`, else 0."""
+    parts = PurePath(name).parts
+    fits = ".." not in parts and PurePath(place).parts[-len(parts) :] == parts
+    return len(parts) if fits else 0
+
+
+def preview_of(part: FilePatch, moved: Sequence[int]) -> PatchPreview:
+    """Return what `part` would change, at the places where it fits (none given: at those it states)."""
+    lines = None
+    if part.hunks:
+        first, last = part.hunks[0], part.hunks[-1]
+        start = first.start + (moved[0] if moved else 0)
+        end = last.start + len(last.old) + (moved[-1] if moved else 0)
+        lines = AffectedLineRange(start=start + 1, end=max(end, start + 1))
+    return PatchPreview(
+        lines_to_add=part.added, lines_to_remove=part.removed, hunks=len(part.hunks), affected_line_range=lines
+    )
+
+
+def changes_of(part: FilePatch) -> PatchChanges:
+    """Return what applying `part` changes."""
+    return PatchChanges(lines_added=part.added, lines_removed=part.removed, hunks_applied=len(part.hunks))
+
+
+def moves_of(moved: Sequence[int]) -> tuple[str, ...]:
+    """Return what is said of hunks that fit elsewhere than they state, by so many lines each."""
+    said: list[str] = []
+    first = 1
+    for offset, hunks in groupby(moved):
+        last = first + sum(1 for _ in hunks) - 1
+        which = f"Hunk {first} fits" if first == last else f"Hunks {first} to {last} fit"
+        if offset:
+            said.append(f"{which} {offset:+d} lines away.")
+        first = last + 1
+    return tuple(said)
+
+
+def _file_info(part: FilePatch) -> FileInfo:
+    source, target = map(shown, part.names)
+    return FileInfo(
+        source=source, target=target, hunks=len(part.hunks), lines_added=part.added, lines_removed=part.removed
+    )

@@ -1,0 +1,372 @@
+"""The tools that look at files, as plain methods; nothing that they do is recorded."""
+
+import functools
+import mimetypes
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated, Final, TypeAlias
+
+from mcptools.answers.edits import Answer, DirectoryListed, FileRead, ListedEntry, TextRead
+from mcptools.answers.paging import Page, fitted, page_of
+from mcptools.answers.reading import AllowedDirectories, FileDescribed, FileOfMany, FilesRead, LinesRead
+from mcptools.edit.display import LONGEST_WORDS, cut, decoded, line_endings, one_line, shown, unnameable
+from mcptools.edit.hashline import hashlines, hashlines_around
+from mcptools.files.regex_search import TooSlow, matching, too_slow
+from mcptools.model.cancellation import progress
+from mcptools.model.failures import Failure, FailureKind
+from mcptools.tools.base import PathArgument, Toolset, absolute, sha256, telling
+from objstore import Content, Files, date_of, split_lines
+
+__all__ = ["LimitArgument", "OffsetArgument", "Reading"]
+
+OffsetArgument: TypeAlias = Annotated[int, "The next_offset of the answer before"]
+LimitArgument: TypeAlias = Annotated[int, "Lines at most; 0: as many as fit"]
+
+_NOT_UTF8: Final = (
+    r"Not UTF-8 throughout: other bytes are shown as \xNN and can't be spelt in an edit; edit around them."
+)
+_RANGE: Final = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
+_OVERHEAD: Final = 16
+"""Characters that a line costs in an answer beside what it holds."""
+_FIELDS: Final = 200
+"""Characters that one of several files costs in an answer beside its name and what is said of it."""
+
+
+class Reading(Toolset):
+    """Files and directories as they stand."""
+
+    def read_file(self, path: PathArgument, offset: OffsetArgument = 0, limit: LimitArgument = 0) -> Answer[FileRead]:
+        """Read a file. Of a binary file: its type, size and hash."""
+        files, found = self._look(path)
+        answer, lines, of = self._whole(files, found, offset, limit)
+        self._showed(files, found, [lines], of=of)
+        return answer
+
+    def read_text_file(
+        self, path: PathArgument, offset: OffsetArgument = 0, limit: LimitArgument = 0
+    ) -> Answer[TextRead]:
+        """Read a text file with a tag on each line: `{line}:{tag}|{content}`."""
+        files, found = self._text(path)
+        content = found.bytes
+        lines = split_lines(content)
+        whole, utf8 = decoded(content)
+        page = self._page(lines, offset, limit, size=len(whole))
+        text, cut = self._fitted(hashlines(page.items, offset + 1))
+        file_hash = sha256(content)
+        self._showed(files, found, [page.span], of=len(lines))
+        return Answer(
+            content=TextRead(
+                path=absolute(files, found.path),
+                content=text,
+                file_hash=file_hash,
+                lines=len(lines),
+                line_endings=line_endings(content),
+                final_newline=content.endswith(b"\n"),
+                utf8=utf8,
+                next_offset=page.next_offset,
+            ),
+            text=text,
+            notes=(f"file_hash: {file_hash}", *cut, *page.note("lines"), *_exactness(utf8=utf8)),
+        )
+
+    def read_multiple_files(
+        self,
+        paths: Annotated[list[str], "Absolute, or below the only allowed directory"],
+        offset: OffsetArgument = 0,
+    ) -> Answer[FilesRead]:
+        """Read several files at once. One that can't be read does not keep the others from being read."""
+        self._check_page(offset, 0)
+        files: list[FileOfMany] = []
+        left = self._limits.max_answer
+        for number, path in enumerate(paths[offset:], 1):
+            progress(number, len(paths) - offset, shown(path))
+            try:
+                where, found = self._look(path)
+                answer, lines, of = self._whole(where, found, 0, 0)
+            except Failure as failure:
+                file, note = _unreadable(path, failure), None
+            else:
+                file = _one_of_many(answer.content)
+                note = functools.partial(self._showed, where, found, [lines], of=of)
+            left -= len(file.path) + len(file.content) + len(file.error) + _FIELDS
+            if files and left < 0:
+                break
+            files.append(file)
+            if note is not None:
+                note()
+        end = offset + len(files)
+        page = Page(items=files, offset=offset, next_offset=end if end < len(paths) else 0, total=len(paths))
+        partly = [
+            f"{file.path} was cut: go on with read_file and offset={file.next_offset}."
+            for file in files
+            if file.next_offset
+        ]
+        return Answer(
+            content=FilesRead(
+                files=files, failed=sum(bool(file.error) for file in files), next_offset=page.next_offset
+            ),
+            text="\n".join(map(_told, files)),
+            notes=(*partly, *page.note("files")),
+        )
+
+    def read_file_by_line(
+        self,
+        path: PathArgument,
+        ranges: Annotated[list[str], 'Lines and ranges of lines, from 1: ["5", "10-20"]'],
+        offset: OffsetArgument = 0,
+    ) -> Answer[LinesRead]:
+        """Read some lines of a text file, with their tags."""
+        wanted = [_range(spelling) for spelling in ranges]
+
+        def choose(content: bytes) -> list[int]:
+            count = len(split_lines(content))
+            numbers: list[int] = []
+            for first, last in sorted(wanted):
+                numbers += range(max(first, numbers[-1] + 1) if numbers else first, min(last, count) + 1)
+            return numbers
+
+        return self._chosen(path, choose, offset, before=0, after=0)
+
+    def read_file_by_keyword(
+        self,
+        path: PathArgument,
+        keyword: Annotated[str, "Text to look for"],
+        before: Annotated[int, "Lines before each match"] = 0,
+        after: Annotated[int, "Lines after each match"] = 0,
+        *,
+        use_regex: Annotated[bool, "keyword is a Python regular expression"] = False,
+        ignore_case: Annotated[bool, "Ignore case"] = False,
+        offset: OffsetArgument = 0,
+    ) -> Answer[LinesRead]:
+        """Read the lines of a text file that hold a keyword, with their tags."""
+
+        def choose(content: bytes) -> list[int]:
+            seconds = self._limits.max_seconds
+            try:
+                with matching(keyword, use_regex=use_regex, ignore_case=ignore_case, seconds=seconds) as lines_of:
+                    return [hit.line for hit in lines_of(content)]
+            except TooSlow:
+                raise too_slow(keyword, seconds) from None
+
+        return self._chosen(path, choose, offset, before=before, after=after)
+
+    def list_directory(self, path: PathArgument, offset: OffsetArgument = 0) -> Answer[DirectoryListed]:
+        """List the names in a directory, with their types and sizes."""
+        with telling(path):
+            files = self._directories.files_of(path)
+            found = files.list_directory(path)
+            entries = [ListedEntry(name=shown(entry.name), type=entry.kind, size=entry.size) for entry in found]
+            place = absolute(files, files.relative(path))
+        self._check_page(offset, 0)
+        page = page_of(
+            entries, lambda entry: len(entry.name) + 40, offset=offset, limit=0, budget=self._limits.max_answer
+        )
+        marks = {"file": "[FILE]", "directory": "[DIR]", "symlink": "[LINK]"}
+        return Answer(
+            content=DirectoryListed(path=place, entries=list(page.items), next_offset=page.next_offset),
+            text="\n".join(f"{marks.get(entry.type, '[OTHER]')} {one_line(entry.name)}" for entry in page.items)
+            or page.nothing("The directory is empty."),
+            notes=(
+                *page.note("entries"),
+                *unnameable(
+                    (entry.name for entry in page.items),
+                    (listed.name for listed, entry in zip(entries, found, strict=True) if listed.name != entry.name),
+                ),
+            ),
+        )
+
+    def get_file_info(self, path: PathArgument) -> Answer[FileDescribed]:
+        """Tell the type, size, times and permissions of a file or directory."""
+        with telling(path):
+            files = self._directories.files_of(path)
+            facts = files.facts(path)
+        described = FileDescribed(
+            path=absolute(files, facts.path),
+            type=facts.kind,
+            size=facts.size,
+            permissions=f"{facts.mode:04o}",
+            writable=facts.writable,
+            modified=_utc(facts.modified),
+            accessed=_utc(facts.accessed),
+        )
+        text = "\n".join(f"{name}: {getattr(described, name)}" for name in described.__slots__ if name != "success")
+        return Answer(content=described, text=text)
+
+    def list_allowed_directories(self) -> Answer[AllowedDirectories]:
+        """List the directories that you may work in."""
+        directories = sorted(map(shown, self._directories.roots))
+        return Answer(content=AllowedDirectories(directories=directories), text="\n".join(map(one_line, directories)))
+
+    # ---- inside
+
+    def _text(self, path: str) -> tuple[Files, Content]:
+        """Return a text file as it stands; whether the model sees it is not yet said. Raises Failure."""
+        files, found = self._look(path)
+        if self._is_binary(found.bytes):
+            raise Failure(FailureKind.BINARY_FILE, f"Cannot read binary file as text: {shown(path)}", path=path)
+        return files, found
+
+    def _showed(self, files: Files, found: Content, lines: Iterable[range], *, of: int) -> None:
+        """Note what an answer shows of a file. Called where nothing can refuse the call any more."""
+        self._session.showed((files.root, found.path), found.blob, found.bytes, lines, of)
+
+    def _chosen(
+        self, path: str, choose: Callable[[bytes], list[int]], offset: int, *, before: int, after: int
+    ) -> Answer[LinesRead]:
+        if min(before, after) < 0:
+            raise Failure(FailureKind.INVALID_REQUEST, "before and after cannot be negative")
+        self._check_page(offset, 0)
+        files, found = self._text(path)
+        lines = split_lines(found.bytes)
+
+        budget = self._limits.max_answer
+
+        @functools.cache
+        def near(number: int) -> tuple[range, int]:
+            """Return the line and those around it, the nearest first, as far as they fit, and their size."""
+            first, last = max(0, number - 1 - before), min(number + after, len(lines))
+            start, end = number - 1, number
+            size = _size(lines[start])
+            while first < start or end < last:
+                is_above = first < start and (end == last or number - start <= end - number + 1)
+                size_of_next = _size(lines[start - 1 if is_above else end])
+                if size + size_of_next > budget:
+                    break
+                size += size_of_next
+                start, end = (start - 1, end) if is_above else (start, end + 1)
+            return range(start, end), size
+
+        page = page_of(choose(found.bytes), lambda number: near(number)[1], offset=offset, limit=0, budget=budget)
+        given = [near(number)[0] for number in page.items]
+        text, cut = self._fitted(
+            hashlines_around(lines, (index + 1 for part in given for index in part), before=0, after=0)
+        )
+        left_out = tuple(
+            f"Around line {number} only lines {part.start + 1} to {part.stop} fit; read_file_by_line has the others."
+            for number, part in zip(page.items, given, strict=True)
+            if part.start > max(0, number - 1 - before) or part.stop < min(number + after, len(lines))
+        )
+        file_hash = sha256(found.bytes)
+        self._showed(files, found, given, of=len(lines))
+        return Answer(
+            content=LinesRead(
+                path=absolute(files, found.path),
+                content=text,
+                matches=list(page.items),
+                file_hash=file_hash,
+                lines=len(lines),
+                next_offset=page.next_offset,
+            ),
+            text=text or page.nothing("No such lines."),
+            notes=(
+                f"file_hash: {file_hash}",
+                *cut,
+                *left_out,
+                *page.note("matches"),
+                *_exactness(utf8=decoded(found.bytes)[1]),
+            ),
+        )
+
+    def _whole(self, files: Files, found: Content, offset: int, limit: int) -> tuple[Answer[FileRead], range, int]:
+        """Return what is said of a file, which lines that shows, and of how many, as Session.showed takes them."""
+        content = found.bytes
+        binary = self._is_binary(content)
+        kind = mimetypes.guess_type(found.path)[0] or ("application/octet-stream" if binary else "text/plain")
+        whole, utf8 = ("", False) if binary else decoded(content)
+        lines = [] if binary else split_lines(content)
+        page = self._page(lines, offset, limit, size=len(whole))
+        file_hash = sha256(content)
+        text, cut = self._fitted(
+            whole if len(page.items) == len(lines) else "".join(decoded(line)[0] for line in page.items)
+        )
+        answer = Answer(
+            content=FileRead(
+                path=absolute(files, found.path),
+                content=text,
+                binary=binary,
+                utf8=utf8,
+                type=kind,
+                size=len(content),
+                file_hash=file_hash,
+                next_offset=page.next_offset,
+            ),
+            text=f"Binary file: {kind}, {len(content)} bytes, SHA-256 {file_hash}" if binary else text,
+            notes=(*cut, *page.note("lines"), *_exactness(utf8=utf8 or binary)),
+        )
+        return answer, page.span, len(lines)
+
+    def _fitted(self, text: str) -> tuple[str, tuple[str, ...]]:
+        """Return a page's text, and what has to be said where even one line is longer than an answer may be."""
+        return fitted(text, self._limits.max_answer)
+
+    def _page(self, lines: Sequence[bytes], offset: int, limit: int, *, size: int) -> Page[bytes]:
+        """Return the lines that fit an answer. `size`: characters of all of them together."""
+        self._check_page(offset, limit)
+        if not offset and not limit and size + _OVERHEAD * len(lines) <= self._limits.max_answer:
+            return Page(items=lines, offset=0, next_offset=0, total=len(lines))  # as is usual, and nothing to add up
+        return page_of(lines, _size, offset=offset, limit=limit, budget=self._limits.max_answer)
+
+    @staticmethod
+    def _check_page(offset: int, limit: int) -> None:
+        if min(offset, limit) < 0:
+            raise Failure(FailureKind.INVALID_REQUEST, "offset and limit cannot be negative")
+
+
+def _size(line: bytes) -> int:
+    """Return how many characters a line may cost in an answer."""
+    return len(decoded(line)[0]) + _OVERHEAD
+
+
+def _range(spelling: str) -> tuple[int, int]:
+    found = _RANGE.fullmatch(spelling)
+    if found is None:
+        raise Failure(
+            FailureKind.INVALID_REQUEST, f'Not a line or a range of lines, as "5" or "10-20": {shown(spelling)!r}'
+        )
+    first, last = int(found[1]), int(found[2] or found[1])
+    if last < first:
+        raise Failure(FailureKind.INVALID_REQUEST, f"The range ends before it begins: {spelling}")
+    return first, last
+
+
+def _exactness(*, utf8: bool) -> tuple[str, ...]:
+    return () if utf8 else (_NOT_UTF8,)
+
+
+def _one_of_many(read: FileRead) -> FileOfMany:
+    return FileOfMany(
+        path=read.path,
+        content=read.content,
+        binary=read.binary,
+        utf8=read.utf8,
+        size=read.size,
+        file_hash=read.file_hash,
+        next_offset=read.next_offset,
+        error="",
+    )
+
+
+def _unreadable(path: str, failure: Failure) -> FileOfMany:
+    return FileOfMany(
+        path=cut(shown(path), LONGEST_WORDS),
+        content="",
+        binary=False,
+        utf8=False,
+        size=0,
+        file_hash="",
+        next_offset=0,
+        error=cut(str(failure), LONGEST_WORDS),
+    )
+
+
+def _told(file: FileOfMany) -> str:
+    """Return one of several files as text, under a line with its name."""
+    if file.error:
+        return f"==> {one_line(file.path)}\nERROR: {file.error}\n"
+    if file.binary:
+        return f"==> {one_line(file.path)}\nBinary file: {file.size} bytes, SHA-256 {file.file_hash}\n"
+    return f"==> {one_line(file.path)}\n{file.content}"
+
+
+def _utc(nanoseconds: int) -> str:
+    return date_of(nanoseconds // 1000).isoformat()

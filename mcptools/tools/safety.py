@@ -1,0 +1,123 @@
+"""Safety: what a file has to be before a patch tool touches it, checked in the words of the patch tools' document."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mcptools.edit.display import shown
+from mcptools.model.failures import Failure, FailureKind, failure_of
+from mcptools.tools.base import Toolset
+from objstore import (
+    CasError,
+    Content,
+    Files,
+    FileTooLarge,
+    PathInfo,
+    PathIsDirectory,
+    PathNotRegular,
+    PathOutside,
+)
+
+__all__ = ["CheckedFiles", "refusing"]
+
+_REQUIRED_SPACE_FACTOR = 1.1
+"""How many times a file's size has to be free where it is written anew."""
+
+
+class CheckedFiles(Toolset):
+    """What every patch tool stands on: files that were found safe."""
+
+    def _checked(self, path: str, *, write: bool = False, space: bool = False) -> Content:
+        """Return a regular text file within the limits. `write`: it is to be changed; `space`: room for it is needed.
+
+        Raises Failure. It is looked at again under the lock by whoever changes it.
+        """
+        return self._checked_with_facts(path, write=write, space=space)[0]
+
+    def _checked_with_facts(self, path: str, *, write: bool = False, space: bool = False) -> tuple[Content, PathInfo]:
+        """Return what `_checked` does, and what was known of the file before it was read."""
+        limit = self._limits.max_file_bytes
+        with _wording(path):
+            files = self._files_of(path)
+            facts = files.facts(path)
+            if facts.kind == "symlink":
+                raise Failure(FailureKind.SYMLINK, f"Symlinks are not allowed (security policy): {shown(path)}")
+            if facts.kind != "file":
+                raise Failure(FailureKind.IO, f"Not a regular file: {shown(path)}")
+            found = files.read(path, limit=limit, follow=False)
+            if self._is_binary(found.bytes):
+                raise Failure(FailureKind.BINARY_FILE, f"Binary files are not supported: {shown(path)}")
+            if write and not facts.writable:
+                raise Failure(FailureKind.PERMISSION_DENIED, f"File is not writable: {shown(path)}")
+            if space:
+                self._check_space(files, path, len(found.bytes))
+        return found, facts
+
+    def _check_target(self, path: str, size: int) -> None:
+        """Check the place that a file of `size` bytes is to be written to; nothing has to be there. Raises Failure."""
+        with _wording(path):
+            files = self._files_of(path)
+            try:
+                facts = files.facts(path)
+            except CasError as error:
+                if failure_of(error, path).kind is not FailureKind.FILE_NOT_FOUND:
+                    raise
+            else:
+                if facts.kind == "symlink":
+                    raise Failure(FailureKind.SYMLINK, f"Symlinks are not allowed (security policy): {shown(path)}")
+                if facts.kind != "file":
+                    raise Failure(FailureKind.IO, f"Not a regular file: {shown(path)}")
+                if not facts.writable:
+                    raise Failure(FailureKind.PERMISSION_DENIED, f"File is not writable: {shown(path)}")
+            self._check_space(files, path, size)
+
+    def _files_of(self, path: str) -> Files:
+        try:
+            return self._directories.files_of(path)
+        except Failure as failure:
+            if failure.kind is FailureKind.PERMISSION_DENIED:
+                raise _escape(path, failure.hint) from failure
+            raise
+
+    def _check_space(self, files: Files, path: str, size: int) -> None:
+        free, minimum = files.free_space(path), self._limits.min_free_space
+        if free < minimum:
+            raise Failure(FailureKind.DISK_SPACE, f"Insufficient disk space: {free} bytes free (minimum: {minimum})")
+        needed = int(size * _REQUIRED_SPACE_FACTOR)
+        if free < needed:
+            raise Failure(
+                FailureKind.DISK_SPACE, f"Insufficient disk space for operation: {free} bytes free, {needed} needed"
+            )
+
+
+@contextmanager
+def refusing(**fields: object) -> Iterator[None]:
+    """Give every failure the fields that the document wants with it."""
+    try:
+        yield
+    except Failure as failure:
+        raise failure.with_facts(**fields) from failure
+
+
+@contextmanager
+def _wording(path: str) -> Iterator[None]:
+    """Tell errors of paths in the document's words."""
+    try:
+        yield
+    except PathOutside as error:
+        raise _escape(path, shown(str(error))) from error
+    except (PathIsDirectory, PathNotRegular) as error:
+        raise Failure(FailureKind.IO, f"Not a regular file: {shown(path)}") from error
+    except FileTooLarge as error:
+        message = f"File too large: {error.size} bytes (max: {error.limit})"
+        raise Failure(FailureKind.RESOURCE_LIMIT, message, size=error.size, limit=error.limit) from error
+    except (CasError, OSError) as error:
+        raise failure_of(error, path) from error
+
+
+def _escape(path: str, hint: str) -> Failure:
+    return Failure(
+        FailureKind.PERMISSION_DENIED,
+        f"Path attempts to escape base directory: {shown(path)}",
+        hint=hint,
+        path=shown(path),
+    )

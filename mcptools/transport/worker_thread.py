@@ -1,0 +1,76 @@
+"""Run a call's work on a thread, so that no other call waits for the disk that it may wait for."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final, TypeAlias, TypeVar
+
+import anyio
+import anyio.lowlevel
+
+from mcptools.model.cancellation import Cancelled, Watch
+
+__all__ = ["Tell", "run_on_thread"]
+
+ResultT = TypeVar("ResultT")
+
+Tell: TypeAlias = Callable[[float, float | None, str], Awaitable[None]]
+"""Sends a client, from the event loop, what a `Report` says."""
+
+_MOST: Final = 40
+"""Calls of one kind that run at once; others wait for their turn."""
+
+_reading: Final = ThreadPoolExecutor(_MOST, "read")
+_changing: Final = ThreadPoolExecutor(_MOST, "change")  # all of which may wait for another process
+
+
+async def run_on_thread(work: Callable[[], ResultT], tell: Tell | None = None, *, changes: bool = False) -> ResultT:
+    """Return what the work returns, and raise what it raises.
+
+    If the caller is cancelled, the work ends where it next asks, with nothing done, or else is carried out whole: then
+    its result is returned all the same, for the client to learn of what was done. Only work that ended early raises
+    the cancellation.
+
+    `tell`: sends reports of progress; None: the client did not ask for them. `changes`: the work may wait for its turn
+    to write, which must not keep threads from calls that only read.
+    """
+    await anyio.lowlevel.checkpoint_if_cancelled()
+    loop = asyncio.get_running_loop()
+    reports = None if tell is None else _ProgressReporter(tell, loop)
+    watch = Watch(reports)
+    done = loop.run_in_executor(_changing if changes else _reading, watch.run, work)
+    try:
+        await asyncio.wait([done])
+        if reports is not None:
+            await reports.taken()
+    except asyncio.CancelledError:
+        watch.cancel()
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait([done])
+        if isinstance(done.exception(), Cancelled):
+            raise
+    return done.result()
+
+
+class _ProgressReporter:
+    """Sends reports of progress from a call's thread, which may hold the writer's lock and waits for no client.
+
+    What comes while the last report has not been taken is left out.
+    """
+
+    def __init__(self, tell: Tell, loop: asyncio.AbstractEventLoop) -> None:
+        self._tell = tell
+        self._loop = loop
+        self._last: Future[None] | None = None
+
+    def __call__(self, done: float, total: float | None, words: str) -> None:
+        if self._last is None or self._last.done():
+            self._last = asyncio.run_coroutine_threadsafe(self._telling(done, total, words), self._loop)
+
+    async def _telling(self, done: float, total: float | None, words: str) -> None:
+        await self._tell(done, total, words)
+
+    async def taken(self) -> None:
+        """Wait until the last report is taken: clients ignore progress that comes after the answer."""
+        if self._last is not None:
+            await asyncio.wait([asyncio.wrap_future(self._last)])

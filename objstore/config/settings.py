@@ -1,0 +1,185 @@
+"""Define the settings: their names, units and defaults, the files that may set them, and a store's retention limits."""
+
+import os
+import re
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from objstore.fastclass import NamedTuple, value
+from objstore.fs.reserved_names import STORE_NAME
+from objstore.fs.store_owner import SETTINGS_FILE, user_settings_path
+from objstore.model.basic_types import MAX_INT
+
+__all__ = [
+    "OBSOLETE",
+    "SETTINGS",
+    "RetentionLimits",
+    "Setting",
+    "SettingKind",
+    "SettingValue",
+    "is_anything_set",
+    "settings_files",
+    "stored_value",
+    "value_of",
+]
+
+SettingValue: TypeAlias = int | bool | None
+"""Seconds of an age, bytes of a size, whether a switch is on. None: no limit."""
+
+_UNITS_OF_TIME: Final = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_UNITS_OF_SIZE: Final = {
+    "B": 1,
+    **{f"{prefix}B": 1000**power for power, prefix in enumerate(("k", "M", "G", "T"), 1)},
+    **{f"{prefix}iB": 1024**power for power, prefix in enumerate(("K", "M", "G", "T"), 1)},
+}
+_SPELLINGS_OF_SIZE: Final = {unit.lower(): factor for unit, factor in _UNITS_OF_SIZE.items()}
+_SWITCHES: Final = {"on": True, "true": True, "yes": True, "1": True} | {
+    "off": False,
+    "false": False,
+    "no": False,
+    "0": False,
+}
+_NUMBER: Final = re.compile(r"(?P<number>[0-9]{1,30}(?:\.[0-9]{1,9})?) ?(?P<unit>[A-Za-z]*)", re.ASCII)
+
+
+class SettingKind(StrEnum):
+    """What a setting is measured in."""
+
+    AGE = "age"
+    SIZE = "size"
+    SWITCH = "switch"
+
+    @property
+    def how(self) -> str:
+        """Return how a value of this kind is spelt, to be told to a person."""
+        match self:
+            case SettingKind.AGE:
+                return "a number and a unit (s, min, h, d, w), as in 30d, or never"
+            case SettingKind.SIZE:
+                return "a number and a unit (B, kB, MB, GB, TB, or KiB, MiB, GiB, TiB), as in 2GB, or unlimited"
+            case SettingKind.SWITCH:
+                return "on or off"
+
+    @property
+    def unit(self) -> str:
+        """Return what a value of this kind counts; "" of a switch."""
+        return {SettingKind.AGE: "seconds", SettingKind.SIZE: "bytes", SettingKind.SWITCH: ""}[self]
+
+    @property
+    def without_limit(self) -> str:
+        """Return the word that stands for no limit; "" of a switch."""
+        return {SettingKind.AGE: "never", SettingKind.SIZE: "unlimited", SettingKind.SWITCH: ""}[self]
+
+
+@value
+class Setting:
+    """One thing that a person can set."""
+
+    name: str  # table and key, with a point between them
+    kind: SettingKind
+    default: str  # as a person would spell it
+    meaning: str
+
+    @property
+    def variable(self) -> str:
+        """Return the name of its environment variable."""
+        return "CAS_" + self.name.replace(".", "_").upper()
+
+
+SETTINGS: Final = MappingProxyType(
+    {
+        setting.name: setting
+        for setting in (
+            Setting(
+                name="retention.older_than",
+                kind=SettingKind.AGE,
+                default="never",
+                meaning="The age from which history that is wholly decided may expire.",
+            ),
+            Setting(
+                name="retention.max_size",
+                kind=SettingKind.SIZE,
+                default="2GB",
+                meaning="The size of the store above which the oldest decided history expires, whatever its age.",
+            ),
+            Setting(
+                name="gc.background",
+                kind=SettingKind.SWITCH,
+                default="on",
+                meaning="Whether the server keeps to the two limits by itself while it runs.",
+            ),
+            Setting(
+                name="gc.every",
+                kind=SettingKind.AGE,
+                default="1min",
+                meaning="How often the server looks whether the store is over a limit.",
+            ),
+            Setting(
+                name="snapshot.gitignored",
+                kind=SettingKind.SWITCH,
+                default="on",
+                meaning="Whether snapshots and `cas record` cover files that .gitignore names.",
+            ),
+        )
+    }
+)
+"""Every setting by its name, in the order in which they are listed."""
+
+
+OBSOLETE: Final = frozenset({"hook.resident"})
+"""Settings of earlier versions: a file that still has one loads, and it means nothing."""
+
+
+class RetentionLimits(NamedTuple):
+    """The age and the size from which on history expires."""
+
+    older_than: int | None = None  # seconds; None: nothing goes by its age
+    max_size: int | None = 2_000_000_000  # bytes of all segments; None: nothing goes by its size
+
+
+def settings_files(root: str | None) -> tuple[str, ...]:
+    """Return the paths that settings of the workspace at `root` (None: of none) may be at, the first to count first."""
+    own = user_settings_path()
+    return (own,) if root is None else (os.path.join(root, STORE_NAME, SETTINGS_FILE), own)
+
+
+def is_anything_set(root: str) -> bool:
+    """Return whether there is a file or a variable that may say something of the limits of the workspace at `root`."""
+    is_written = any(map(os.path.lexists, settings_files(root)))
+    return is_written or any(name.startswith("CAS_RETENTION_") for name in os.environ)
+
+
+def value_of(kind: SettingKind, given: object) -> SettingValue:
+    """Return what `given`, a text or a value of TOML, says. Raises ValueError with what there may be."""
+    match kind, given:
+        case SettingKind.SWITCH, bool(switch):
+            return switch
+        case SettingKind.SWITCH, str(text) if text.strip().lower() in _SWITCHES:
+            return _SWITCHES[text.strip().lower()]
+        case SettingKind.SIZE, int(number) if not isinstance(number, bool) and 0 <= number <= MAX_INT:
+            return number
+        case ((SettingKind.AGE | SettingKind.SIZE), str(text)) if text.strip().lower() == kind.without_limit:
+            return None
+        case ((SettingKind.AGE | SettingKind.SIZE), str(text)):
+            return _measured(kind, text.strip())
+    raise ValueError(kind.how)
+
+
+def stored_value(kind: SettingKind, spelling: str) -> str | bool:
+    """Return what a settings file holds for this spelling. Raises ValueError where `value_of` does."""
+    value = value_of(kind, spelling)
+    return value if isinstance(value, bool) else spelling.strip()
+
+
+def _measured(kind: SettingKind, text: str) -> int:
+    spelt = _NUMBER.fullmatch(text)
+    units = _UNITS_OF_TIME if kind is SettingKind.AGE else _SPELLINGS_OF_SIZE
+    if spelt is None or spelt["unit"].lower() not in units:
+        raise ValueError(kind.how)
+    whole, _, part = spelt["number"].partition(".")
+    # In whole numbers: a float could not tell sizes apart from 2^53 bytes on.
+    value: int = int(whole + part) * units[spelt["unit"].lower()] // int("1" + "0" * len(part))
+    if value > MAX_INT:
+        raise ValueError(f"at most {MAX_INT} {kind.unit}, or {kind.without_limit}")
+    return value

@@ -1,0 +1,605 @@
+"""Where a path leads inside one folder: found component by component, so that no link, `..` or race leads out of it.
+
+Each folder on the way is opened relative to the one before without following links; links are read and followed by
+hand, and counted. What is returned is an open folder and a last name, so a swap made after the look can't redirect
+what is done next. Source: openat(2), and the RESOLVE_BENEATH rule of openat2(2), which Python does not offer.
+"""
+
+import errno
+import os
+import stat
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from objstore.errors import (
+    FileChanged,
+    FileExists,
+    FileMissing,
+    FileTooLarge,
+    NotAWorkspace,
+    PathInvalid,
+    PathIsDirectory,
+    PathIsSymlink,
+    PathNotRegular,
+    PathOutside,
+    PathReserved,
+    PermissionRefused,
+    StoreReplaced,
+)
+from objstore.fastclass import value
+from objstore.fs.disk import failure, is_absence, is_same_file, read_all
+from objstore.fs.reserved_names import (
+    LOG_NAME,
+    STORE_NAME,
+    is_case_insensitive,
+    is_reserved,
+    is_store,
+    is_version_control,
+    linked_in_store,
+    nearest_store,
+    other_form,
+    spelling,
+)
+from objstore.fs.store_owner import refuse_others_store
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable
+
+    from objstore.model.views import DirectoryEntry
+
+__all__ = [
+    "MAX_FILE",
+    "MAX_PATH",
+    "FileOnDisk",
+    "PathResolver",
+    "ResolvedPath",
+    "Tree",
+    "find_root",
+    "look_at",
+    "missing_at",
+    "open_file",
+    "open_folder",
+    "read_at",
+    "real_path",
+    "require_not_reserved",
+]
+
+MAX_FILE: Final = 256 << 20
+"""Largest file that is read whole, in bytes."""
+
+MAX_PATH: Final = 4096
+"""Longest path that is taken, in bytes."""
+
+_LISTED_SECONDS: Final = 1.0
+_NEVER: Final = float("-inf")
+_MAX_LINKS: Final = 40
+_MAX_NAME: Final = 255
+_TRIES: Final = 5
+_ROOT_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_FOLDER_FLAGS: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
+_READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+@value
+class ResolvedPath:
+    """A place for a file: its open folder, its name in it, and its canonical path."""
+
+    folder: int  # an open descriptor; valid while the Tree's context manager is
+    name: str
+    path: str  # relative to the root, components joined by "/", no links in it
+    missing: tuple[str, ...]  # folders that don't exist yet, from the one in `folder` down; then `name` is in the last
+
+
+@value
+class FileOnDisk:
+    """A regular file as it stood at one moment."""
+
+    content: bytes  # of a large one, its stand-in
+    stat: os.stat_result
+
+    @property
+    def mode(self) -> int:
+        """Return the permission bits."""
+        return stat.S_IMODE(self.stat.st_mode)
+
+
+def real_path(path: str) -> str:
+    """Return where a path leads when links are followed, as far as it exists.
+
+    Raises ValueError for what is no path, and FileChanged where links come and go faster than they can be followed.
+    """
+    if _is_real(path):
+        return path
+    for _ in range(_TRIES):
+        try:
+            return os.path.realpath(path)
+        except OSError:  # what was a link when it was looked at, and is another thing now, or gone
+            continue
+    raise FileChanged(path)
+
+
+def _is_real(path: str) -> bool:
+    """Return whether a path is spelt as it leads, which takes a third of the time to see that following it does."""
+    if not path.startswith("/") or "//" in path or "/." in path or path.endswith("/"):
+        return False
+    end = 0
+    while end >= 0:
+        end = path.find("/", end + 1)
+        try:
+            if stat.S_ISLNK(os.lstat(path if end < 0 else path[:end]).st_mode):
+                return False
+        except (OSError, ValueError):
+            return False
+    return True
+
+
+def _open_real(path: str) -> int:
+    """Return a descriptor of the folder at a real path, opened name by name, so that no link is followed.
+
+    Raises OSError, of a link as of what is no folder.
+    """
+    fd = os.open("/", _FOLDER_FLAGS)
+    for name, flags in [*((name, _FOLDER_FLAGS) for name in path.split("/") if name), (".", _ROOT_FLAGS)]:
+        above = fd
+        try:
+            fd = os.open(name, flags, dir_fd=above)
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise NotADirectoryError(*error.args) from error
+            raise
+        finally:
+            os.close(above)
+    return fd
+
+
+def require_not_reserved(path: str) -> None:
+    """Raise PathReserved where `path` leads into a store, anybody's, or into a folder of version control.
+
+    For what is written to a place that a person names: the next reader of the store would take it for damage.
+    """
+    reserved = next(filter(is_reserved, real_path(path).split("/")), None)
+    if reserved is not None:
+        raise PathReserved(path, "the store" if is_store(reserved) else "version control")
+
+
+class Tree:
+    """One folder and everything below it; nothing else can be reached through it."""
+
+    def __init__(self, root: str | os.PathLike[str], *, is_real: bool = False) -> None:
+        """Open the folder. `is_real`: `root` is where it was found to be; a link put on the way since is not followed.
+
+        Raises FileMissing, PermissionRefused, FileChanged, DiskFailed, and PathIsSymlink for such a link.
+        """
+        self.parts: tuple[str, ...] = ()  # canonical paths below which it may be reached; (): all of it
+        self._given = os.path.abspath(os.fspath(root))
+        self.root: Final = self._given if is_real else real_path(self._given)
+        try:
+            self.fd: Final = _open_real(self.root) if is_real else os.open(self.root, _ROOT_FLAGS)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            if is_real and os.path.isdir(self.root):
+                raise PathIsSymlink(self.root) from error
+            raise FileMissing(self._given) from error
+        except OSError as error:
+            raise failure(error, self._given) from error
+        self.is_case_insensitive: Final = is_case_insensitive(self.fd)
+        self._found: Final = os.fstat(self.fd)
+        self._listed: tuple[float, Container[tuple[int, int]]] = _NEVER, ()  # when, and which of the store's files
+
+    def close(self) -> None:
+        """Close the folder."""
+        os.close(self.fd)
+
+    @property
+    def is_there(self) -> bool:
+        """Return whether the folder is still the one of its name: it may be moved, and another take its place."""
+        try:
+            return os.path.samestat(os.lstat(self.root), self._found)
+        except OSError:
+            return False
+
+    def require_in_place(self) -> None:
+        """Raise StoreReplaced where the folder's name leads to it no more."""
+        if not self.is_there:
+            raise StoreReplaced(self.root)
+
+    def confined(self, parts: "Iterable[str]") -> "Tree":
+        """Return the same folder as far as these canonical paths below it go; it closes with this one."""
+        parts = tuple(parts)
+        if parts == self.parts:
+            return self
+        from copy import copy
+
+        confined = copy(self)
+        confined.parts = parts
+        return confined
+
+    def reaches(self, path: str) -> bool:
+        """Return whether a canonical path is one that may be reached."""
+        return not self.parts or any(path == part or path.startswith(f"{part}/") for part in self.parts)
+
+    def require_users_file(self, found: os.stat_result, path: str, *, since: float | None = None) -> None:
+        """Raise PathReserved where what was looked at is a file of the store's: it may have a second name outside.
+
+        `since`: the store was listed then, by the monotonic clock, or later; None: or a moment ago.
+        """
+        if found.st_nlink == 1 or not stat.S_ISREG(found.st_mode):
+            return
+        if self._listed[0] < (time.monotonic() - _LISTED_SECONDS if since is None else since):
+            self._listed = time.monotonic(), linked_in_store(self.root)
+        if (found.st_dev, found.st_ino) in self._listed[1]:
+            raise PathReserved(path, "the store (which has this very file)")
+
+    def within(self, path: str) -> str:
+        """Return the part of `path` below the root, unresolved. Raises PathInvalid, PathOutside, FileChanged."""
+        if not path or "\0" in path:
+            raise PathInvalid(path, "empty" if not path else "holds a NUL byte")
+        try:
+            length = _size(path)
+        except UnicodeEncodeError as error:
+            raise PathInvalid(path, "can't be spelt in the file system's encoding") from error
+        if length > MAX_PATH:
+            raise PathInvalid(path, f"longer than {MAX_PATH} bytes")
+        if not path.startswith("/"):
+            return path
+        for root in (self.root, self._given):
+            if path == root or path.startswith(root.rstrip("/") + "/"):
+                return path[len(root) :].strip("/") or "."
+        # The same place by another spelling: a link above the root, as /tmp is on some systems.
+        parent, name = os.path.split(path.rstrip("/") or "/")
+        real = os.path.join(real_path(parent), name)
+        if real == self.root or real.startswith(self.root.rstrip("/") + "/"):
+            return real[len(self.root) :].strip("/") or "."
+        # Or a link in its place, by which it was named: to all of it, or to a part by which it may be reached.
+        real = real_path(path)
+        for part in (".", *self.parts):
+            if real == os.path.normpath(os.path.join(self.root, part)):
+                return part
+        raise PathOutside(path)
+
+    def locate(
+        self,
+        path: str,
+        *,
+        follow: bool = False,
+        changing: bool = False,
+        gone: bool = False,
+        as_spelt: bool = True,
+        will_be_vacated: Callable[[bytes], bool] = lambda _: False,
+    ) -> "PathResolver":
+        """Find the folder and the last name that `path` leads to, and hold the folder open.
+
+        Links in its folders are followed as long as they stay inside; the last name only with `follow`.
+        With `changing`, missing folders are allowed, and places reserved for version control are not; with `gone`,
+        both are. Where the file system takes other spellings of a name for it, the path has that of what stands there;
+        without `as_spelt`, for paths that are recorded, it has the one that was given. `is_vacated`: whether the file
+        at a path is going, so that it counts as missing where a folder is to be.
+        Raises PathInvalid, PathOutside, PathReserved, FileMissing, FileChanged, PermissionRefused, DiskFailed.
+        """
+        spells = as_spelt and self.is_case_insensitive
+        return PathResolver(
+            self, path, follow=follow, changing=changing, gone=gone, spells=spells, will_be_vacated=will_be_vacated
+        )
+
+    def read(self, path: str, *, limit: int = MAX_FILE, follow: bool = True) -> tuple[str, FileOnDisk]:
+        """Return the canonical path of a regular file, and the file.
+
+        Raises FileMissing, PathIsDirectory, PathNotRegular, PathIsSymlink (without `follow`), FileTooLarge,
+        FileChanged (it keeps changing while it is read), and what `locate` and `see_users` raise.
+        """
+        with self.locate(path, follow=follow) as resolved:
+            try:
+                found = read_at(resolved, limit=limit)
+            except FileMissing as error:
+                raise missing_at(resolved) from error
+            self.require_users_file(found.stat, resolved.path)
+            return resolved.path, found
+
+    def entries(self, path: str) -> "list[DirectoryEntry]":
+        """Return what is in a folder, by name, without the store.
+
+        Raises FileMissing, PathInvalid (it is no folder), PermissionRefused, DiskFailed and what `locate` raises.
+        """
+        with self.locate(path, follow=True) as resolved:
+            try:
+                fd = os.open(
+                    resolved.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=resolved.folder
+                )
+            except FileNotFoundError as error:
+                raise FileMissing(path, missing_at(resolved).other) from error
+            except OSError as error:
+                if is_absence(error):
+                    raise PathInvalid(path, "not a directory") from error
+                raise failure(error, path) from error
+        try:
+            with os.scandir(fd) as names:
+                found = [_entry(item) for item in names if not is_store(item.name)]
+        except OSError as error:
+            raise failure(error, path) from error
+        finally:
+            os.close(fd)
+        return sorted((entry for entry in found if entry is not None), key=lambda entry: entry.name)
+
+
+def read_at(resolved: ResolvedPath, *, limit: int = MAX_FILE) -> FileOnDisk:
+    """Return the regular file at `spot`, read whole while nobody wrote to it. Raises as Tree.read."""
+    if resolved.missing:
+        raise FileMissing(resolved.path)
+    for _ in range(_TRIES):
+        fd = open_file(resolved)
+        try:
+            before = os.fstat(fd)
+            if stat.S_ISDIR(before.st_mode):
+                raise PathIsDirectory(resolved.path)
+            if not stat.S_ISREG(before.st_mode):
+                raise PathNotRegular(resolved.path)
+            if before.st_size > limit:
+                raise FileTooLarge(resolved.path, before.st_size, limit)
+            content = read_all(fd, before.st_size)
+            after = os.fstat(fd)
+        except OSError as error:
+            raise failure(error, resolved.path) from error
+        finally:
+            os.close(fd)
+        if len(content) == after.st_size and is_same_file(before, after):
+            return FileOnDisk(content=content, stat=after)
+    raise FileChanged(resolved.path)
+
+
+def open_file(resolved: ResolvedPath) -> int:
+    """Return a descriptor for reading what stands at `spot`; never through a link, and never waiting for a FIFO.
+
+    Raises FileMissing, PathIsSymlink, PermissionRefused, PathNotRegular, DiskFailed.
+    """
+    try:
+        return os.open(resolved.name, _READ_FLAGS, dir_fd=resolved.folder)
+    except FileNotFoundError as error:
+        raise FileMissing(resolved.path) from error
+    except OSError as error:
+        raise _unreadable(resolved, error) from error
+
+
+def missing_at(resolved: ResolvedPath) -> FileMissing:
+    """Return the error that nothing stands at `spot`: it tells of what stands there in another Unicode form."""
+    return FileMissing(
+        resolved.path, other_form(resolved.folder, resolved.missing[0] if resolved.missing else resolved.name)
+    )
+
+
+def open_folder(parent: int, name: str, path: str) -> int:
+    """Return a descriptor of the folder `name` in the open folder `parent`.
+
+    Raises FileExists for anything else, and for nothing; PermissionRefused, DiskFailed.
+    """
+    try:
+        return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    except OSError as error:
+        if is_absence(error):
+            raise FileExists(path) from error
+        raise failure(error, path) from error
+
+
+def look_at(resolved: ResolvedPath) -> os.stat_result | None:
+    """Return what stands at `spot` without following a link (None: nothing). Raises PermissionRefused, DiskFailed."""
+    if resolved.missing:
+        return None
+    try:
+        return os.lstat(resolved.name, dir_fd=resolved.folder)
+    except OSError as error:
+        if is_absence(error):
+            return None
+        raise failure(error, resolved.path) from error
+
+
+def find_root(start: str) -> str:
+    """Return the nearest folder at or above `start` that holds a store.
+
+    Raises NotAWorkspace, StoreNotOwned, and PermissionRefused for a store that may not be looked into.
+    """
+    root = nearest_store(start)
+    if root is None:
+        raise NotAWorkspace(start)
+    store = os.path.join(root, STORE_NAME)
+    if os.path.islink(store):
+        raise NotAWorkspace(root)  # it is somebody's elsewhere
+    refuse_others_store(root)
+    if not os.path.isdir(os.path.join(store, LOG_NAME)):
+        raise PermissionRefused(store)
+    return root
+
+
+def _size(name: str) -> int:
+    """Return how many bytes the name has on disk. Raises UnicodeEncodeError."""
+    return len(name) if name.isascii() else len(os.fsencode(name))
+
+
+def _unreadable(resolved: ResolvedPath, error: OSError) -> Exception:
+    if error.errno == errno.ELOOP:
+        return PathIsSymlink(resolved.path)
+    try:
+        found = os.lstat(resolved.name, dir_fd=resolved.folder)
+    except OSError as gone:
+        return FileChanged(resolved.path) if is_absence(gone) else failure(gone, resolved.path)
+    if stat.S_ISLNK(found.st_mode):
+        return PathIsSymlink(resolved.path)
+    told = failure(error, resolved.path)
+    is_told = isinstance(told, PermissionRefused) or stat.S_ISREG(found.st_mode)
+    return told if is_told else PathNotRegular(resolved.path)
+
+
+def _entry(item: "os.DirEntry[str]") -> "DirectoryEntry | None":
+    """Return what a name in a folder is (None: it has gone meanwhile). Raises OSError."""
+    from objstore.model.views import DirectoryEntry
+
+    if item.is_symlink():
+        return DirectoryEntry(name=item.name, kind="symlink", size=0)
+    if item.is_dir(follow_symlinks=False):
+        return DirectoryEntry(name=item.name, kind="directory", size=0)
+    if item.is_file(follow_symlinks=False):
+        try:
+            return DirectoryEntry(name=item.name, kind="file", size=item.stat(follow_symlinks=False).st_size)
+        except FileNotFoundError:
+            return None
+    return DirectoryEntry(name=item.name, kind="other", size=0)
+
+
+class PathResolver:
+    """One walk from the root to a last name. Holds every folder on the way open, so that `..` means what it says.
+
+    Use as a context manager, or close it.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        path: str,
+        *,
+        follow: bool,
+        changing: bool,
+        gone: bool,
+        spells: bool,
+        will_be_vacated: Callable[[bytes], bool],
+    ) -> None:
+        self._tree = tree
+        self._given = path
+        self._follows = follow
+        self._changing = changing
+        self._gone = gone
+        self._spells = spells
+        self._will_be_vacated = will_be_vacated
+        self._left = _parts(tree.within(path))
+        self._folders: list[int] = []  # open folders below the root
+        self._names: list[str] = []  # their names
+        self._links = 0
+
+    def __enter__(self) -> ResolvedPath:
+        """Go, and return where it leads, as `arrive`."""
+        return self.arrive()
+
+    def __exit__(self, *_: object) -> None:
+        """Close every folder on the way."""
+        self.close()
+
+    def arrive(self) -> ResolvedPath:
+        """Go, and return where it leads. Raises as `Tree.locate`, with every folder closed."""
+        try:
+            return self._reached(self._run())
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close every folder on the way."""
+        for fd in self._folders:
+            os.close(fd)
+        self._folders.clear()
+
+    @property
+    def _folder(self) -> int:
+        return self._folders[-1] if self._folders else self._tree.fd
+
+    def _run(self) -> ResolvedPath:
+        while self._left:
+            part = self._left.pop()
+            if part == "..":
+                if not self._folders:
+                    raise PathOutside(self._given)
+                os.close(self._folders.pop())
+                self._names.pop()
+                continue
+            self._check(part)
+            if self._spells:
+                part = spelling(self._folder, part)
+                self._check(part)
+            last = not self._left
+            if last and not (self._follows and self._is_link(part)):
+                return self._spot(part)
+            if last:
+                self._follow_link(part)
+            elif not self._enter(part):
+                if not self._changing and not self._gone:
+                    raise FileMissing(self._given, other_form(self._folder, part))
+                return self._new_spot(part)
+        # The path ends in the root, or in a folder that ".." led back to.
+        if not self._folders:
+            return ResolvedPath(folder=self._tree.fd, name=".", path=".", missing=())
+        name = self._names.pop()
+        os.close(self._folders.pop())
+        return self._spot(name)
+
+    def _reached(self, resolved: ResolvedPath) -> ResolvedPath:
+        if not self._tree.reaches(resolved.path):
+            raise PathOutside(self._given)
+        return resolved
+
+    def _spot(self, name: str) -> ResolvedPath:
+        return ResolvedPath(folder=self._folder, name=name, path="/".join([*self._names, name]), missing=())
+
+    def _new_spot(self, part: str) -> ResolvedPath:
+        """Return the spot of a file whose folders, from `part` on, are still to be made."""
+        rest = self._left[::-1]
+        if ".." in rest:
+            raise FileMissing(self._given)
+        for name in rest:
+            self._check(name)
+        missing = (part, *rest[:-1])
+        return ResolvedPath(
+            folder=self._folder, name=rest[-1], path="/".join([*self._names, part, *rest]), missing=missing
+        )
+
+    def _check(self, part: str) -> None:
+        if _size(part) > _MAX_NAME:
+            raise PathInvalid(self._given, f"a name in it is longer than {_MAX_NAME} bytes")
+        if is_store(part):
+            raise PathReserved(self._given, "the store")
+        if self._changing and is_version_control(part):
+            raise PathReserved(self._given, "version control")
+
+    def _is_link(self, part: str) -> bool:
+        try:
+            return stat.S_ISLNK(os.lstat(part, dir_fd=self._folder).st_mode)
+        except OSError as error:
+            if is_absence(error):
+                return False
+            raise failure(error, self._given) from error
+
+    def _enter(self, part: str) -> bool:
+        """Go into the folder `part`, or follow the link that it is; return False where there is nothing."""
+        try:
+            self._folders.append(os.open(part, _FOLDER_FLAGS, dir_fd=self._folder))
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            if not is_absence(error):
+                raise failure(error, self._given) from error
+            if self._is_link(part):
+                self._follow_link(part)
+                return True
+            if self._will_be_vacated(os.fsencode("/".join([*self._names, part]))):
+                return False
+            raise PathInvalid(self._given, f"{part!r} is not a directory") from error
+        self._names.append(part)
+        return True
+
+    def _follow_link(self, part: str) -> None:
+        self._links += 1
+        if self._links > _MAX_LINKS:
+            raise PathInvalid(self._given, "too many links")
+        try:
+            target = os.readlink(part, dir_fd=self._folder)
+        except OSError as error:
+            is_other = is_absence(error) or error.errno == errno.EINVAL  # it was a link a moment ago
+            raise FileChanged(self._given) if is_other else failure(error, self._given) from error
+        if target.startswith("/"):
+            try:
+                target = self._tree.within(target)
+            except PathOutside:
+                raise PathOutside(self._given) from None
+            self.close()
+            self._names.clear()
+        self._left += _parts(target)
+
+
+def _parts(path: str) -> list[str]:
+    """Return the names that a path goes through, the last one first."""
+    return [name for name in reversed(path.split("/")) if name not in {"", "."}]

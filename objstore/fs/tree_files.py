@@ -1,0 +1,158 @@
+"""The files of one folder as they stand: looking at them needs no store, and records nothing."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, Self
+
+from objstore.errors import DiskFailed, FileMissing
+from objstore.fs.confined_path import MAX_FILE, ResolvedPath, Tree, look_at, missing_at, open_folder
+from objstore.fs.disk import Disk
+from objstore.model.ids import blob_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from objstore.model.views import Content, DirectoryEntry, PathInfo
+
+__all__ = ["Files"]
+
+_KINDS: Final = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "symlink"}
+
+
+class Files:
+    """One folder and everything below it."""
+
+    def __init__(self, root: str | os.PathLike[str], disk: Disk | None = None, *, is_real: bool = False) -> None:
+        """Open the folder. `is_real`: as of a Tree. Raises as Tree does."""
+        self.tree = Tree(root, is_real=is_real)
+        self.root: Final = self.tree.root
+        self._disk: Final = disk or Disk()
+
+    def close(self) -> None:
+        """Close the folder."""
+        self.tree.close()
+
+    @property
+    def is_there(self) -> bool:
+        """Return whether it is still the folder of that path: it may be moved, and another take its place."""
+        return self.tree.is_there
+
+    def confined(self, parts: Iterable[str]) -> Files:
+        """Return the same folder as far as these canonical paths below it go; it closes with this one."""
+        from copy import copy
+
+        confined = copy(self)
+        confined.tree = self.tree.confined(parts)
+        return confined
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    def relative(self, path: str, *, gone: bool = False) -> str:
+        """Return the canonical path below the root; with `gone`, also of what has gone together with its folders.
+
+        Raises PathOutside, PathReserved, PathInvalid, FileMissing.
+        """
+        # A file may stand by now where a folder was.
+        with self.tree.locate(path, follow=True, gone=gone, will_be_vacated=lambda _: gone) as resolved:
+            return resolved.path
+
+    def read(self, path: str, *, limit: int = MAX_FILE, follow: bool = True) -> Content:
+        """Return the file as it stands on disk; with `follow`, also through links that stay inside.
+
+        Raises what paths raise.
+        """
+        from objstore.model.views import Content
+
+        name, found = self.tree.read(path, limit=limit, follow=follow)
+        return Content(path=name, bytes=found.content, blob=blob_id(found.content), mode=found.mode)
+
+    def facts(self, path: str) -> PathInfo:
+        """Return what stands at a path, a link itself and not where it leads. Raises what paths raise."""
+        from objstore.model.views import PathInfo
+
+        with self.tree.locate(path) as resolved:
+            found = look_at(resolved)
+            if found is None:
+                raise FileMissing(path, missing_at(resolved).other)
+            self.tree.require_users_file(found, resolved.path)
+            kind = _KINDS.get(stat.S_IFMT(found.st_mode), "other")
+            mode = stat.S_IMODE(found.st_mode)
+            # Who is root may write all, so the bits count too: a file that nobody may write is meant to stay.
+            writable = bool(mode & 0o222) and _may_write(resolved, kind)
+            return PathInfo(
+                path=resolved.path,
+                kind=kind,
+                size=found.st_size,
+                mode=mode,
+                writable=writable,
+                modified=found.st_mtime_ns,
+                accessed=found.st_atime_ns,
+            )
+
+    def free_space(self, path: str) -> int:
+        """Return how many bytes may still be written to the file system that `path` is on. Raises what paths raise."""
+        with self.tree.locate(path, changing=True) as resolved:
+            with suppress(DiskFailed):
+                return self._disk.free_bytes(resolved.folder, resolved.path)
+            # What is open may be no more than a name for the folder, which some systems tell nothing of. The folder
+            # itself can be opened by none but those who may list it.
+            fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=resolved.folder)
+            try:
+                return self._disk.free_bytes(fd, resolved.path)
+            finally:
+                os.close(fd)
+
+    def may_write(self, path: str) -> bool:
+        """Return whether the system lets this process give the file at `path` other bytes. Raises what paths raise."""
+        with self.tree.locate(path, changing=True) as resolved:
+            return _may_write(resolved, "file")
+
+    def set_times(self, path: str, *, accessed: int, modified: int) -> None:
+        """Give a file its times, in nanoseconds since the epoch; never through a link. Raises what paths raise."""
+        with self.tree.locate(path, changing=True) as resolved:
+            self._disk.set_times(resolved.folder, resolved.name, accessed, modified)
+
+    def list_directory(self, path: str) -> list[DirectoryEntry]:
+        """Return what is in a folder, by name; the store is not shown. Raises what paths raise."""
+        return self.tree.entries(path)
+
+    def make_directory(self, path: str) -> bool:
+        """Make a folder and those above it; return False if it was there. Raises FileExists for a file in its place."""
+        with self.tree.locate(path, changing=True) as resolved:
+            return resolved.path != "." and self._make(resolved)
+
+    def _make(self, resolved: ResolvedPath) -> bool:
+        folder, opened = resolved.folder, list[int]()
+        made = False
+        try:
+            for name in (*resolved.missing, resolved.name):
+                try:
+                    self._disk.make_directory(folder, name)
+                    made = True
+                except FileExistsError:
+                    made = False
+                folder = open_folder(folder, name, resolved.path)
+                opened.append(folder)
+        finally:
+            for fd in opened:
+                os.close(fd)
+        return made
+
+
+def _may_write(resolved: ResolvedPath, kind: str) -> bool:
+    """Return whether the system lets this process write what stands at `spot`. Of a link: it isn't asked."""
+    if kind == "symlink":
+        return True
+    if not os.access(resolved.name, os.W_OK, dir_fd=resolved.folder, effective_ids=True):
+        return False
+    # A file is written beside its place and put there whole: the folder has to allow that.
+    return kind != "file" or os.access(".", os.W_OK | os.X_OK, dir_fd=resolved.folder, effective_ids=True)

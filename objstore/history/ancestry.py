@@ -1,0 +1,73 @@
+"""Descent: by which recorded steps a version of a file became what it is now."""
+
+from collections.abc import Callable
+
+from objstore.errors import BlobMissing
+from objstore.index.rows import Tip
+from objstore.model.basic_types import DocumentId, FileState
+from objstore.model.ids import BlobId
+from objstore.model.records import Decision, Edit
+from objstore.text.diff import diff_lines
+from objstore.text.rebase import TextStep, compared
+from objstore.transaction.journal import Journal
+
+__all__ = ["steps_since"]
+
+_MOST_STEPS = 1000
+"""Recorded steps that are followed back; beyond them the two versions are compared."""
+
+
+def steps_since(journal: Journal, tip: Tip | None, base: bytes, name: BlobId, now: bytes) -> list[TextStep]:
+    """Return the steps from the version `base`, whose blob is `name`, to `now`.
+
+    They are those that the journal has where the version was once the file's, at `tip`, and else one: the difference.
+    What was done to the file since it was last recorded is a step of its own.
+    """
+    if tip is not None and tip.state is not None:
+        recorded = _recorded(journal, tip.document, tip.state.blob, name)
+        if recorded is not None:
+            latest = recorded[-1].after if recorded else base
+            return [*recorded, *compared(latest, now)]
+    return list(compared(base, now))
+
+
+def _recorded(journal: Journal, document: DocumentId, newest: BlobId, base: BlobId) -> list[TextStep] | None:
+    """Return the steps that led from one state of a document to its newest; None: the journal has none such."""
+    steps: list[Edit | Decision] = []
+    wanted = newest
+    places = journal.store.index.history(document)
+    while wanted != base:
+        if not places or len(steps) == _MOST_STEPS:
+            return None
+        record, _ = journal.store.record(places.pop())
+        if not isinstance(record, Edit | Decision):
+            continue
+        states = _states(record, document)
+        if states is None:
+            continue  # it said something of units, and left the file as it was
+        before, after = states
+        if before is None or after is None or after.blob != wanted:
+            return None
+        steps.append(record)
+        wanted = before.blob
+    try:
+        return [_text_step(step, document, journal.store.text) for step in reversed(steps)]
+    except BlobMissing:
+        return None  # what has expired can't be followed
+
+
+def _states(record: Edit | Decision, document: DocumentId) -> tuple[FileState | None, FileState | None] | None:
+    """Return what a record made of a file: the states before and after; None: nothing."""
+    if isinstance(record, Edit):
+        return record.before, record.after
+    return next(((found.before, found.after) for found in record.written if found.document == document), None)
+
+
+def _text_step(step: Edit | Decision, document: DocumentId, text: Callable[[BlobId], bytes]) -> TextStep:
+    before, after = _states(step, document) or (None, None)
+    if before is None or after is None:
+        raise AssertionError("a step leads from one version to another")
+    content = text(after.blob)
+    if not isinstance(step, Edit):
+        return TextStep(hunks=diff_lines(text(before.blob), content), after=content, compared=True)
+    return TextStep(hunks=step.hunks, after=content, compared=not step.is_meant)

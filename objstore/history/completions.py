@@ -1,0 +1,115 @@
+"""Suggestions: which names there are that begin with what was typed, and which are near to it.
+
+What is loaded here is little: a shell waits for it at a key press.
+"""
+
+import os
+from collections.abc import Iterable
+from enum import StrEnum
+from itertools import islice
+from typing import Final, NamedTuple
+
+from objstore.index.rows import HolderRow
+from objstore.model.basic_types import number_of
+from objstore.store.object_store import Store
+
+__all__ = ["NameKind", "NameSuggestion", "names_similar_to", "names_with_prefix", "paths_near"]
+
+_MOST_COMPARED: Final = 5_000
+"""Names that a mistyped one is compared with at most."""
+
+_SHARE: Final = 0.6
+"""Share of equal characters from which on a name may be meant."""
+
+
+class NameKind(StrEnum):
+    """What is named."""
+
+    EDIT = "edit"
+    CONVERSATION = "conversation"
+    PATH = "path"
+    SNAPSHOT = "snapshot"
+    PIN = "pin"
+
+
+class NameSuggestion(NamedTuple):
+    """A name, and what a person is told of it."""
+
+    name: str
+    about: str
+
+
+def names_with_prefix(store: Store, kind: NameKind, spelling: str, limit: int) -> list[NameSuggestion]:
+    """Return up to `limit` names that begin with `spelling`. Of an edit, `12:` asks for its hunks.
+
+    The newest come first, paths in their order. Paths are relative to the workspace.
+    """
+    match kind:
+        case NameKind.EDIT if ":" in spelling:
+            return _hunks(store, spelling)[:limit]
+        case NameKind.EDIT:
+            found = store.index.newest_edits(spelling, limit)
+            return [NameSuggestion(str(seq), f"{status.value}  {os.fsdecode(path)}") for seq, path, status in found]
+        case NameKind.CONVERSATION:
+            conversations = store.index.newest_conversations(spelling, limit)
+            return [NameSuggestion(name, f"{count} edit{'s' * (count != 1)}") for name, count in conversations]
+        case NameKind.PATH:
+            return [NameSuggestion(os.fsdecode(path), "") for path in store.index.paths(os.fsencode(spelling), limit)]
+        case NameKind.SNAPSHOT | NameKind.PIN:
+            rows = store.index.snapshots() if kind is NameKind.SNAPSHOT else store.index.pins()
+            kept = [row for row in rows if not row.expired and str(row.number).startswith(spelling)]
+            return [_numbered(store, row) for row in kept[: -limit - 1 : -1]]
+
+
+def _numbered(store: Store, row: HolderRow) -> NameSuggestion:
+    """Return the number of a snapshot or a pin, and what it is for."""
+    from objstore.model.records import Pin, Snapshot
+
+    record, _ = store.record(row.place)
+    return NameSuggestion(str(row.number), record.title if isinstance(record, Pin | Snapshot) else "")
+
+
+def names_similar_to(store: Store, kind: NameKind, spelling: str, limit: int) -> list[str]:
+    """Return up to `limit` names that a mistyped `spelling` may have been meant for, the nearest first."""
+    names = [found.name for found in names_with_prefix(store, kind, "", _MOST_COMPARED)]
+    return paths_near(names, spelling, limit) if kind is NameKind.PATH else _near(names, spelling, limit)
+
+
+def paths_near(paths: Iterable[str], spelling: str, limit: int) -> list[str]:
+    """Return up to `limit` of the first thousands of `paths` that may have been meant, the nearest first."""
+    names = list(islice(paths, _MOST_COMPARED))
+    if not spelling.isascii() and (same := _other_forms(names, spelling)):
+        return same[:limit]
+    near = _near(names, spelling, limit)
+    if not near:
+        # A file may be named without its folder.
+        last: dict[str, list[str]] = {}
+        for name in names:
+            last.setdefault(os.path.basename(name), []).append(name)
+        wanted = _near(list(last), os.path.basename(spelling), limit)
+        near = [name for base in wanted for name in last[base]][:limit]
+    return near
+
+
+def _other_forms(names: list[str], spelling: str) -> list[str]:
+    """Return the names that are `spelling` but for their Unicode form: to the eye they are the same."""
+    from unicodedata import normalize
+
+    wanted = normalize("NFC", spelling)
+    return [name for name in names if name != spelling and normalize("NFC", name) == wanted]
+
+
+def _near(names: list[str], spelling: str, limit: int) -> list[str]:
+    from difflib import get_close_matches
+
+    return get_close_matches(spelling, names, limit, _SHARE)
+
+
+def _hunks(store: Store, spelling: str) -> list[NameSuggestion]:
+    name, _, digits = spelling.partition(":")
+    number = number_of(name)
+    row = None if number is None else store.index.edit(number)
+    if row is None:
+        return []
+    hunks = range(0 if row.whole else 1, len(row.units))
+    return [NameSuggestion(f"{name}:{hunk}", row.units[hunk].value) for hunk in hunks if str(hunk).startswith(digits)]

@@ -1,0 +1,112 @@
+"""History: the edits and decisions of a workspace as surfaces are shown them."""
+
+from collections.abc import Iterable
+
+from objstore.errors import NoSuchName
+from objstore.history.expired import expiration, expiration_by
+from objstore.history.revspec import recorded_paths
+from objstore.index.rows import EditRow, decode_reasons
+from objstore.model.basic_types import Status, Unit
+from objstore.model.records import Decision, Edit
+from objstore.model.views import DecisionView, EditFilter, EditView, Expiration, Rejection, Seen
+from objstore.transaction.journal import Journal
+
+__all__ = ["changed_since", "decisions", "edit", "edits", "rejections", "seen", "statuses_before"]
+
+
+def edits(journal: Journal, wanted: EditFilter) -> list[EditView]:
+    """Return the edits that fit, in order. Raises what paths raise."""
+    paths = recorded_paths(journal, wanted.path) if wanted.path else []
+    rows = journal.store.index.edits(
+        conversation=wanted.conversation,
+        paths=paths,
+        status=wanted.status,
+        before=wanted.before,
+        newest_first=wanted.newest_first,
+        limit=wanted.limit,
+        skip=wanted.skip,
+    )
+    numbers = {row.expired for row in rows} - {0}
+    expirations = {number: expiration_by(journal, number) for number in numbers}
+    return [_view(journal, row, expirations.get(row.expired)) for row in rows]
+
+
+def edit(journal: Journal, seq: int) -> EditView:
+    """Return one edit. Raises NoSuchName."""
+    row = journal.store.index.edit(seq)
+    if row is None:
+        raise NoSuchName(str(seq), "edit")
+    return _view(journal, row, expiration(journal, row))
+
+
+def rejections(journal: Journal, units: Iterable[Unit]) -> list[Rejection]:
+    """Return the rejections of these units, edit by edit, each with the reason of its own decision."""
+    by_edit: dict[int, list[Unit]] = {}
+    for unit in units:
+        by_edit.setdefault(unit.seq, []).append(unit)
+    found: list[Rejection] = []
+    for seq, own in by_edit.items():
+        view = edit(journal, seq)
+        by_reason: dict[str, list[Unit]] = {}
+        for unit in own:
+            by_reason.setdefault(view.reasons[unit.hunk], []).append(unit)
+        is_all = view.status is Status.REJECTED and len(own) == len(view.units) - (not view.whole)
+        for reason, theirs in by_reason.items():
+            is_whole = is_all and len(by_reason) == 1
+            found.append(Rejection(edit=view, units=tuple(theirs), is_whole=is_whole, reason=reason))
+    return found
+
+
+def decisions(journal: Journal) -> list[DecisionView]:
+    """Return every decision, oldest first."""
+    found = [(name, journal.store.record(place)[0]) for name, place in journal.store.index.decision_places()]
+    return [DecisionView(id=name, decision=record) for name, record in found if isinstance(record, Decision)]
+
+
+def seen(journal: Journal) -> Seen:
+    """Return how far the history goes now."""
+    return Seen(next_edit=journal.store.next_seq(), next_decision=journal.store.index.next_decision())
+
+
+def changed_since(journal: Journal, before: Seen) -> list[EditView]:
+    """Return the edits that were recorded or decided since the history went as far as `before`, in order."""
+    now = seen(journal)
+    changed = set(range(before.next_edit, now.next_edit))
+    for number in range(before.next_decision, now.next_decision):
+        place = journal.store.index.decision_place(number)
+        record = None if place is None else journal.store.record(place)[0]
+        if isinstance(record, Decision):
+            changed |= {unit.seq for unit, _ in record.verdicts}
+    # Of a call that was taken back, numbers are left that nothing has.
+    rows = [row for seq in sorted(changed) if (row := journal.store.index.edit(seq)) is not None]
+    return [_view(journal, row, expiration(journal, row)) for row in rows]
+
+
+def statuses_before(journal: Journal, number: int) -> dict[Unit, Status]:
+    """Return the status that each unit of decision `number` had before it; nothing where there is no such decision."""
+    before: dict[Unit, Status] = {}
+    views = decisions(journal)
+    for view in views:
+        if view.decision.number == number:
+            recorded = {seq: edit(journal, seq).edit.status for seq in {unit.seq for unit, _ in view.decision.verdicts}}
+            before = {unit: recorded[unit.seq] for unit, _ in view.decision.verdicts}
+    for view in views:
+        if view.decision.number == number:
+            break
+        before |= {unit: status for unit, status in view.decision.verdicts if unit in before}
+    return before
+
+
+def _view(journal: Journal, row: EditRow, expired: Expiration | None) -> EditView:
+    record, name = journal.store.record(row.place)
+    if not isinstance(record, Edit) or record.seq != row.seq:
+        raise row.place.damaged(f"edit {row.seq} is not where the index says")
+    return EditView(
+        id=name,
+        edit=record,
+        status=row.status,
+        units=row.units,
+        whole=row.whole,
+        reasons=decode_reasons(row.reasons, len(row.units)),
+        expired=expired,
+    )

@@ -1,0 +1,29 @@
+"""What has expired: when and why an edit's content was let go, and the refusal of what needs it."""
+
+from objstore.errors import EditExpired
+from objstore.index.database import unusable
+from objstore.index.rows import EditRow
+from objstore.model.views import Expiration
+from objstore.transaction.journal import Journal
+
+__all__ = ["expiration", "expiration_by", "refuse_expired"]
+
+
+def expiration(journal: Journal, row: EditRow) -> Expiration | None:
+    """Return when and why the edit's content was let go (None: it is kept)."""
+    return expiration_by(journal, row.expired) if row.expired else None
+
+
+def expiration_by(journal: Journal, number: int) -> Expiration:
+    """Return when and why the expiry of this number let go of what it names."""
+    expiry = journal.store.index.expiry(number)
+    if expiry is None:
+        raise unusable(f"there is no expiry {number!r}")
+    return Expiration(time=expiry.time, reason=expiry.reason)
+
+
+def refuse_expired(journal: Journal, row: EditRow) -> None:
+    """Raise EditExpired where what the edit changed is kept no more."""
+    found = expiration(journal, row)
+    if found is not None:
+        raise EditExpired(row.seq, found.time, found.reason)

@@ -1,0 +1,142 @@
+"""Query the recorded edits that wrote conflict markers: which are still in a file, and what they set aside.
+
+`marking` writes them. A decision on anything of the decision that wrote markers takes the markers out again, and what
+was set aside for them has its old status again.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from objstore.errors import BlobDamaged, BlobMissing, NoSuchName, PathError
+from objstore.fs.file_state import file_at
+from objstore.model.basic_types import DocumentId, Seq, Status, Unit
+from objstore.model.records import Edit
+from objstore.model.views import UnresolvedMarkers
+from objstore.weave.conflict_markers import labels_in, regions_in
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from objstore.index.rows import EditRow
+    from objstore.store.object_store import Store
+    from objstore.text.hunks import Hunk
+    from objstore.transaction.journal import Journal
+
+__all__ = [
+    "marker_edit_around",
+    "markers_removed_by",
+    "markers_removed_by_step_back",
+    "markers_still_in_file",
+    "recorded_edit",
+    "units_set_aside",
+    "written_by",
+]
+
+
+def markers_removed_by(
+    journal: Journal, document: DocumentId, verdicts: Collection[Unit]
+) -> tuple[list[Seq], dict[Unit, Status]]:
+    """Return which markers in the document go because of a decision on `verdicts`, and which statuses come back.
+
+    What `verdicts` names itself does not come back.
+    """
+    gone: list[Seq] = []
+    back: dict[Unit, Status] = {}
+    for row in journal.store.index.markers(document):
+        marks = recorded_edit(journal, row.seq).marks
+        if row.status is Status.REJECTED or marks is None:
+            continue
+        between = {*marks.against, *(unit for unit, _ in marks.aside)}
+        if not between.isdisjoint(verdicts):
+            gone.append(row.seq)
+            back |= {unit: status for unit, status in marks.aside if unit not in verdicts}
+    return gone, back
+
+
+def units_set_aside(journal: Journal) -> set[Unit]:
+    """Return what is set aside for markers that nobody has taken out: it is rejected, and not yet decided on."""
+    found: set[Unit] = set()
+    for row in journal.store.index.markers():
+        marks = recorded_edit(journal, row.seq).marks
+        if row.status is not Status.REJECTED and marks is not None:
+            found.update(unit for unit, _ in marks.aside)
+    return found
+
+
+def markers_removed_by_step_back(
+    journal: Journal, document: DocumentId, verdicts: Mapping[Unit, Status]
+) -> tuple[list[Seq], dict[Unit, Status]]:
+    """Return the same for a step back: the markers that `verdicts` itself takes out; nothing else comes back."""
+    gone: list[Seq] = []
+    for row in journal.store.index.markers(document):
+        left = [verdicts.get(Unit(row.seq, hunk), status) for hunk, status in enumerate(row.units)]
+        if set(left) == {Status.REJECTED} and set(row.units) != {Status.REJECTED}:
+            gone.append(row.seq)
+    return gone, {}
+
+
+def markers_still_in_file(journal: Journal, row: EditRow) -> UnresolvedMarkers | None:
+    """Return the markers that an edit wrote, as far as they stand in its file (None: they are gone)."""
+    edit = recorded_edit(journal, row.seq)
+    tip = journal.store.index.tip(edit.document)
+    if edit.marks is None or edit.after is None or tip.state is None:
+        return None
+    try:
+        found = file_at(journal.tree, tip.path)
+        openings, closings = labels_in(journal.store.blob(edit.after.blob), edit.hunks)
+    except (PathError, BlobMissing, BlobDamaged):
+        return None  # a file that can't be read is reported as such, and what the store has lost by a check of it
+    places = [] if found is None else regions_in(found[1].content, openings, closings)
+    if not places:
+        return None
+    return UnresolvedMarkers(
+        edit=edit.seq,
+        decision=edit.marks.decision,
+        path=os.fsdecode(tip.path),
+        lines=tuple(place.start + 1 for place in places),
+        decided=edit.marks.against,
+        aside=tuple(unit for unit, _ in edit.marks.aside),
+    )
+
+
+def marker_edit_around(store: Store, document: DocumentId, before: bytes, hunks: Collection[Hunk]) -> Seq | None:
+    """Return the edit between whose markers all of a change lies (None: it changes something else, or no markers).
+
+    `before` is the text that `hunks` changed.
+    """
+    for row in store.index.markers(document):
+        edit, _ = store.record(row.place)
+        if row.status is Status.REJECTED or not isinstance(edit, Edit) or edit.after is None:
+            continue
+        places = regions_in(before, *labels_in(store.blob(edit.after.blob), edit.hunks))
+        if hunks and all(any(_lies_in(hunk, place) for place in places) for hunk in hunks):
+            return edit.seq
+    return None
+
+
+def _lies_in(hunk: Hunk, place: range) -> bool:
+    first = hunk.old_start if hunk.old_count else hunk.old_start - 1  # what is put in directly above is no part of it
+    return place.start <= first and hunk.old_end <= place.stop and hunk.old_start < place.stop
+
+
+def written_by(journal: Journal, decision: int) -> list[Unit]:
+    """Return the units of the edits that wrote the markers of a decision, as far as they are live."""
+    found = []
+    for row in journal.store.index.markers():
+        marks = recorded_edit(journal, row.seq).marks
+        if marks is not None and marks.decision == decision:
+            found += [Unit(row.seq, hunk) for hunk, is_now in enumerate(row.units) if is_now is not Status.REJECTED]
+    return found
+
+
+def recorded_edit(journal: Journal, seq: int) -> Edit:
+    """Return the edit with that number. Raises NoSuchName."""
+    row = journal.store.index.edit(seq)
+    if row is None:
+        raise NoSuchName(str(seq), "edit")
+    record, _ = journal.store.record(row.place)
+    if not isinstance(record, Edit):
+        raise NoSuchName(str(seq), "edit")
+    return record

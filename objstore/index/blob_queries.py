@@ -1,0 +1,304 @@
+"""Blob lookups: what is asked of the index about blobs, each question one query.
+
+While a sweep goes on, a place may still be of a segment's generation before; so whether a blob is there is asked of
+where it is now.
+"""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
+
+from objstore.index.database import KNOWN_BY, checksum, unusable
+from objstore.index.rows import BlobPlace, StateOrigin
+from objstore.log.frames import FRAME_HEADER_SIZE
+from objstore.log.segment_files import Place
+from objstore.model.ids import HASH_SIZE, BlobId
+from objstore.model.large_file_placeholder import MAX_BLOB
+
+if TYPE_CHECKING:
+    import sqlite3
+    from array import array
+    from collections.abc import Generator, Iterator, Sequence
+
+    from objstore.log.segments import Log
+
+__all__ = ["BlobQueries"]
+
+_ASKED_AT_ONCE: Final = 500
+"""Values in one question to the database."""
+
+
+class BlobQueries:
+    """The questions about blobs that one index answers."""
+
+    _db: sqlite3.Connection
+    _log: Log
+
+    def blob_place(self, blob: BlobId) -> BlobPlace | None:
+        """Return where the blob lies (None: not in this store)."""
+        row = self._db.execute(
+            "SELECT segment, offset, size, depth, checksum, "
+            "(SELECT generation FROM moving WHERE moving.segment = blobs.segment) FROM blobs WHERE id = ?",
+            (blob,),
+        ).fetchone()
+        if row is None:
+            self._see_unknown(blob)
+            return None
+        segment, offset, size, depth, found, generation = row
+        if segment is found is None:
+            return None
+        if found != checksum("blobs", blob, segment, offset, size, depth):
+            raise unusable(f"no blob is at {row[:4]!r}")
+        if generation is None:
+            return BlobPlace(Place(segment, offset), size, depth)
+        place = self._moved(Place(segment, offset), generation)
+        return None if place is None else BlobPlace(place, size, self._depth(place))
+
+    def _see_unknown(self, blob: BlobId) -> None:
+        """See that a blob without a row is not among those that are known by the first bytes of their ids.
+
+        One that is stored once more would get a depth that its first frame does not have. Raises IndexUnusable.
+        """
+        start = blob[:KNOWN_BY]
+        if self._db.execute("SELECT 1 FROM known WHERE start = ?", (start,)).fetchone() is None:
+            return
+        # Two that begin with the same bytes can be made on purpose.
+        others = self._db.execute(
+            "SELECT id, segment, offset, size, depth, checksum FROM blobs WHERE id BETWEEN ? AND ?",
+            (start, start + b"\xff" * (HASH_SIZE - KNOWN_BY)),
+        ).fetchall()
+        if not others or any(row[-1] != checksum("blobs", *row[:-1]) for row in others if row[-1] is not row[1]):
+            raise unusable(f"it has no row of blob {blob.hex()}")
+
+    def is_depth_consistent(self, blob: BlobId) -> bool:
+        """Return whether a blob lies deeper than its base, or is a keyframe, by its row and that of the base.
+
+        What is told against it goes by its depth, and would be refused by who rebuilds a store if that were too low.
+        """
+        query = (
+            "SELECT iif(z.base IS NULL, z.depth = 0, z.depth > b.depth) "
+            "FROM blobs z LEFT JOIN blobs b ON b.id = z.base WHERE z.id = ?"
+        )
+        return bool(self._number(query, blob))
+
+    def has_row_for(self, blob: BlobId) -> bool:
+        """Return whether the blob is stored, or something mentions it."""
+        if self._db.execute("SELECT 1 FROM blobs WHERE id = ?", (blob,)).fetchone() is not None:
+            return True
+        self._see_unknown(blob)
+        return False
+
+    def blob_places(self, blobs: Sequence[BlobId]) -> dict[BlobId, Place]:
+        """Return where each of the blobs lies, as far as they are in this store.
+
+        How deep, the index does not know of those that are being moved: see `blob_place`.
+        """
+        found: dict[BlobId, Place] = {}
+        for at in range(0, len(blobs), _ASKED_AT_ONCE):
+            asked = blobs[at : at + _ASKED_AT_ONCE]
+            marks = ",".join("?" * len(asked))
+            rows = self._db.execute(
+                "SELECT id, segment, offset, "  # noqa: S608 - nothing but question marks is put in
+                "(SELECT generation FROM moving WHERE moving.segment = blobs.segment) "
+                f"FROM blobs WHERE id IN ({marks}) AND segment",
+                asked,
+            )
+            for row in rows:
+                place = Place(row[1], row[2]) if row[3] is None else self._moved(Place(row[1], row[2]), row[3])
+                if place is not None:
+                    found[BlobId(row[0])] = place
+        return found
+
+    def held_offsets(self, segments: Sequence[int]) -> dict[int, array[int]]:
+        """Return the offsets of the blobs in each of the segments that something holds; all places are up to date."""
+        from array import array
+
+        found = {segment: array("Q") for segment in segments}
+        which = ",".join(map(str, segments))
+        rows = self._db.execute(f"SELECT segment, offset FROM blobs WHERE refs != 0 AND segment IN ({which})")  # noqa: S608 - nothing but numbers is put in
+        for segment, offset in rows:
+            found[segment].append(offset)
+        return found
+
+    def _moved(self, place: Place, generation: int) -> Place | None:
+        """Return where a blob is, which was at `place`, in a segment of that generation (None: it is gone)."""
+        if self._log.generations().get(place.segment, 0) < generation:
+            self._log.refresh(anew=True)
+        moved = self._log.newest(place)
+        return moved if moved is not None and moved.generation >= generation else None
+
+    def _depth(self, place: Place) -> int:
+        from objstore.log.blob_codec import parse_blob_header
+
+        # A repack lets blobs lie deeper, and who tells a delta against one has to know.
+        return parse_blob_header(self._log.read(place).payload).depth
+
+    def moving(self) -> list[int]:
+        """Return the segments that were written anew and whose older places the index may still hold, ascending."""
+        return [row[0] for row in self._db.execute("SELECT segment FROM moving ORDER BY segment")]
+
+    def blobs_between(self, low: bytes, high: bytes, limit: int) -> list[BlobId]:
+        """Return up to `limit` blob ids in the closed interval (below 0: all)."""
+        is_moving = bool(self.moving())  # then some have gone that still have a row
+        asked = -1 if is_moving else limit
+        rows = self._db.execute("SELECT id FROM blobs WHERE id BETWEEN ? AND ? AND segment LIMIT ?", (low, high, asked))
+        found = [BlobId(row[0]) for row in rows]
+        if is_moving:
+            places = self.blob_places(found)
+            found = [name for name in found if name in places]
+        return found if limit < 0 else found[:limit]
+
+    def blob_count(self) -> int:
+        """Return the number of blobs."""
+        return self._number("SELECT blobs FROM totals") - len(self._gone())
+
+    def refs(self, blob: BlobId) -> int:
+        """Return how often the blob is held: by records, tips and trees."""
+        return self._number("SELECT refs FROM blobs WHERE id = ?", blob)
+
+    def all_refs(self) -> Generator[tuple[BlobId, int], None, None]:
+        """Yield every blob that is stored or held, with how often it is held."""
+        yield from self._db.execute("SELECT id, refs FROM blobs")
+
+    def unheld(self) -> tuple[int, int]:
+        """Return the number of stored blobs that nothing holds, and how many bytes their frames have."""
+        row = self._db.execute(
+            "SELECT count(*), ifnull(sum(length), 0) FROM blobs INDEXED BY unheld WHERE refs = 0 AND segment"
+        ).fetchone()
+        gone = self._gone()
+        count = row[0] - len(gone)
+        return count, row[1] - sum(gone) + count * FRAME_HEADER_SIZE
+
+    def _gone(self) -> list[int]:
+        """Return how many bytes the payload had of each blob that a sweep took away and that still has a row."""
+        segments = self.moving()
+        if not segments:
+            return []
+        self._log.refresh(anew=True)
+        now = self._log.offsets_now(segments)
+        rows = self._db.execute(
+            "SELECT segment, offset, length FROM blobs INDEXED BY unheld "
+            "WHERE refs = 0 AND segment IN (SELECT segment FROM moving)"
+        )
+        return [length for segment, offset, length in rows if now(segment, offset) is None]
+
+    def frame_bytes(self, blob: BlobId) -> int:
+        """Return how many bytes the blob's frame has; 0 if it is not stored."""
+        length = self._number("SELECT length FROM blobs WHERE id = ? AND segment", blob)
+        return length + FRAME_HEADER_SIZE if length else 0
+
+    def sha256(self, blob: BlobId) -> bytes | None:
+        """Return the blob's SHA-256 if it was worked out before."""
+        row = self._db.execute("SELECT sha256 FROM blobs WHERE id = ?", (blob,)).fetchone()
+        if row is None or not isinstance(row[0], bytes):
+            return None
+        # With its own checksum: nothing else says what it is.
+        digest, found = row[0][:HASH_SIZE], row[0][HASH_SIZE:]
+        return digest if found == checksum("sha256", blob, digest) else None
+
+    def state_origins(self, segment: int) -> dict[BlobId, StateOrigin]:
+        """Return what the edits in the segment say of the states that they led to; of several, what the first says."""
+        rows = self._db.execute(
+            "SELECT after, path, document, before FROM edits JOIN documents ON documents.id = document "
+            "WHERE segment = ? AND after IS NOT NULL ORDER BY seq DESC",
+            (segment,),
+        )
+        return {BlobId(row[0]): StateOrigin(*row[1:]) for row in rows}
+
+    def bases_used_elsewhere(self, segment: int) -> set[BlobId]:
+        """Return the blobs of the segment that deltas in other segments are told against."""
+        rows = self._db.execute(
+            "SELECT DISTINCT x.id FROM blobs z JOIN blobs x ON x.id = z.base WHERE x.segment = ? AND z.segment != ?",
+            (segment, segment),
+        )
+        return {BlobId(row[0]) for row in rows}
+
+    def file_bytes(self) -> int:
+        """Return how large the database is, and so how much room its changes may take beside it."""
+        return self._number("PRAGMA page_count") * self._number("PRAGMA page_size")
+
+    def dead_bytes(self) -> dict[int, int]:
+        """Return how many bytes frames have in each segment whose blobs nothing holds."""
+        rows = self._db.execute(
+            "SELECT segment, sum(length) + count(*) * ? FROM blobs INDEXED BY unheld WHERE refs = 0 AND segment "
+            "GROUP BY segment",
+            (FRAME_HEADER_SIZE,),
+        )
+        return {row[0]: row[1] for row in rows}
+
+    def dead_blobs(self, segment: int) -> Iterator[BlobId]:
+        """Yield the blobs of a segment that nothing holds."""
+        rows = self._db.execute("SELECT id FROM blobs INDEXED BY unheld WHERE refs = 0 AND segment = ?", (segment,))
+        return map(itemgetter(0), rows)
+
+    def dead_frames(self, segment: int) -> Iterator[tuple[BlobId, int, int]]:
+        """Yield the same blobs, each with its offset and how many bytes its frame has; all places are up to date."""
+        return self._db.execute(
+            "SELECT id, offset, length + ? FROM blobs INDEXED BY unheld WHERE refs = 0 AND segment = ?",
+            (FRAME_HEADER_SIZE, segment),
+        )
+
+    def dead_duplicates(self) -> dict[BlobId, tuple[int, int]]:
+        """Return the blobs that nothing holds and that were stored twice: segment and bytes of the first frame."""
+        rows = self._db.execute(
+            "SELECT id, segment, length FROM doubled JOIN blobs USING (id) WHERE refs = 0 AND segment"
+        )
+        return {BlobId(name): (segment, length + FRAME_HEADER_SIZE) for name, segment, length in rows}
+
+    def dead_bases(self) -> list[tuple[BlobId, int, int, int]]:
+        """Return the blobs that nothing holds and that deltas in other segments are told against.
+
+        With each, its segment, how many bytes its frame has, and the segment of the delta.
+        """
+        rows = self._db.execute(
+            "SELECT x.id, x.segment, x.length, z.segment FROM blobs z CROSS JOIN blobs x ON x.id = z.base "
+            "WHERE z.base IS NOT NULL AND z.segment AND x.refs = 0 AND x.segment != z.segment"
+        )
+        return [(BlobId(row[0]), row[1], row[2] + FRAME_HEADER_SIZE, row[3]) for row in rows]
+
+    def uncounted(self) -> BlobId | None:
+        """Return a held tree or list of chunks that could not be read, so that what it names counts as not held."""
+        row = self._db.execute(
+            "SELECT id FROM trees WHERE read = 0 UNION ALL SELECT id FROM blobs INDEXED BY large "  # noqa: S608 - a number of our own
+            f"WHERE size > {MAX_BLOB} AND refs > 0 AND id NOT IN (SELECT id FROM lists) LIMIT 1"
+        ).fetchone()
+        return None if row is None else BlobId(row[0])
+
+    def lost_blobs(self) -> list[BlobId]:
+        """Return the blobs that are held and not in this store, ascending."""
+        rows = self._db.execute("SELECT id FROM blobs WHERE refs > 0 AND segment IS NULL ORDER BY id")
+        return [BlobId(row[0]) for row in rows]
+
+    def dead_lists(self) -> list[BlobId]:
+        """Return the large blobs that nothing holds."""
+        rows = self._db.execute(f"SELECT id FROM blobs INDEXED BY large WHERE size > {MAX_BLOB} AND refs = 0")  # noqa: S608 - a number of our own
+        return [BlobId(row[0]) for row in rows]
+
+    def held_lists(self) -> list[BlobId]:
+        """Return the large blobs whose chunks count as held."""
+        return [BlobId(row[0]) for row in self._db.execute("SELECT id FROM lists")]
+
+    # ---- rows in their order, for who changes places
+
+    def blob_after(self, name: bytes, count: int) -> bytes | None:
+        """Return the id that is so many rows, or all that there are, behind `name` (None: it is the last)."""
+        query = "SELECT max(id) FROM (SELECT id FROM blobs WHERE id > ? ORDER BY id LIMIT ?)"
+        row: tuple[bytes | None] = self._db.execute(query, (name, count)).fetchone()
+        return row[0]
+
+    def record_after(self, table: str, number: str, last: int, count: int) -> int | None:
+        """Return the number that is so many rows, or all that there are, behind `last` (None: it is the last)."""
+        query = f"SELECT max(n) FROM (SELECT {number} AS n FROM {table} WHERE {number} > ? ORDER BY {number} LIMIT ?)"  # noqa: S608 - names of the schema
+        row: tuple[int | None] = self._db.execute(query, (last, count)).fetchone()
+        return row[0]
+
+    # ---- inside
+
+    def _number(self, query: str, *values: int | str | bytes) -> int:
+        row = self._db.execute(query, values).fetchone()
+        if row is None or row[0] is None:
+            return 0
+        if not isinstance(row[0], int):
+            raise unusable(f"{row[0]!r} is no number")
+        return row[0]

@@ -1,0 +1,432 @@
+"""Intake: what each frame of the log does to the index.
+
+Apart from the index itself, because most commands only ask, and then neither records nor blobs need be decoded.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Final, assert_never
+
+from msgpack import UnpackException, packb, unpackb
+
+from objstore.errors import RecordInvalid
+from objstore.index.created_dirs import CreatedFolders
+from objstore.index.database import BASELINE_NOTED, SUMS, checksum, unusable
+from objstore.index.refcounts import RefCounts, written_blobs
+from objstore.index.rows import (
+    NO_REASONS,
+    STATUS_LETTERS,
+    BlobPlace,
+    ChainedRecord,
+    NewestNumbers,
+    decode_reasons,
+    encode_reasons,
+)
+from objstore.log.blob_codec import parse_blob_header
+from objstore.log.blob_reader import read_chain, read_chunks
+from objstore.log.chunking import Chunk
+from objstore.log.frames import FrameKind
+from objstore.log.segment_files import Place
+from objstore.log.segments import Group, Log
+from objstore.model.basic_types import MAX_INT, Action, DocumentId, FileState, Seq, Status
+from objstore.model.ids import BlobId, RecordId, record_id
+from objstore.model.ranges import ranges_of
+from objstore.model.record_codec import decode_record, written_by
+from objstore.model.records import Decision, Edit, Expiry, Numbering, Pin, Snapshot, Void
+
+__all__ = ["LogIngest", "decoded"]
+
+_CALLED: Final = (
+    "INSERT INTO calls VALUES (?, ?) ON CONFLICT (conversation) DO UPDATE SET newest = max(newest, excluded.newest)"
+)
+
+
+class LogIngest:
+    """Takes groups into one index's database, inside a transaction of its owner."""
+
+    def __init__(
+        self,
+        db: sqlite3.Connection,
+        log: Log,
+        blob_place: Callable[[BlobId], BlobPlace | None],
+        newest: NewestNumbers,
+        last_record: RecordId | None,
+        last_place: Place,
+    ) -> None:
+        """Go on behind `last_record` (None: at the beginning), which lies at `last_place`, and the `newest` numbers."""
+
+        def place_of(name: BlobId) -> Place | None:
+            found = blob_place(name)
+            return None if found is None else found.place
+
+        def read(name: BlobId) -> bytes:
+            return read_chain(name, log, place_of)
+
+        def chunks(name: BlobId) -> tuple[Chunk, ...]:
+            return read_chunks(name, log, place_of)
+
+        self._db: Final = db
+        self._log: Final = log
+        # Methods of its own would make a ring of it, which holds the index until the collector comes.
+        self._counts: Final = RefCounts(db, place_of, read, chunks)
+        self._folders: Final = CreatedFolders(db)
+        self._tips: dict[DocumentId, tuple[bytes | None, FileState | None]] = {}  # path and state: not yet put in
+        self._numbers: dict[DocumentId, tuple[int, int]] = {}  # sums of edits and decisions: the same
+        self._paths: set[tuple[bytes | None, DocumentId]] = set()  # the same
+        self._calls: dict[str, int] = {}  # the newest of each conversation: the same
+        self._numbering: Final = Numbering(*newest)
+        self.last_record = last_record
+        self.last_place = last_place
+
+    def take(self, group: Group, records: Iterable[ChainedRecord]) -> None:
+        """Take in a group, whose records are decoded already; `settle` after the last. Raises StoreDamaged."""
+        decoded = iter(records)
+        for frame in group.frames:
+            place = Place(group.segment, frame.offset)
+            if frame.kind is FrameKind.BLOB:
+                self._counts.store(parse_blob_header(frame.payload), place, len(frame.payload))
+            else:
+                try:
+                    self._take_record(next(decoded), place)
+                except sqlite3.IntegrityError as error:
+                    raise place.damaged("the record has a number that another one has") from error
+        if self._counts.are_many:
+            self.settle()
+
+    @property
+    def newest(self) -> NewestNumbers:
+        """Return the newest number of each kind of record."""
+        return NewestNumbers(*self._numbering.newest())
+
+    def settle(self) -> None:
+        """Put in what the groups did to tips and counts: the next edit takes most of that back."""
+        self._write_tips()
+        self._counts.settle()
+
+    def _take_record(self, chained: ChainedRecord, place: Place) -> None:
+        if chained.previous != self.last_record:
+            raise place.damaged("the record does not follow the one before it")
+        wrong = self._numbering.take(chained.record)
+        if wrong:
+            raise place.damaged(wrong)
+        match chained.record:
+            case Edit():
+                self._take_edit(chained.record, chained.id, place)
+            case Decision():
+                self._take_decision(chained.record, chained.id, place)
+            case Void():
+                self._take_void(chained.record)
+            case Snapshot():
+                self._take_snapshot(chained.record, chained.id, place)
+            case Pin():
+                self._take_pin(chained.record, chained.id, place)
+            case Expiry():
+                self._take_expiry(chained.record, chained.id, place)
+            case _:
+                assert_never(chained.record)
+        self._counts.hold_record(chained.record)
+        self.last_record = chained.id
+        self.last_place = place
+
+    def _take_edit(self, edit: Edit, name: RecordId, place: Place) -> None:
+        self._insert(
+            "edits",
+            edit.seq,
+            name,
+            place.segment,
+            place.offset,
+            edit.document,
+            edit.conversation,
+            edit.call,
+            STATUS_LETTERS[edit.status],
+            STATUS_LETTERS[edit.status] * (1 + len(edit.hunks)),
+            int(edit.changes_whole),
+            NO_REASONS,
+            edit.added,
+            edit.removed,
+            0,
+            0 if edit.marks is None else edit.marks.decision,
+            edit.time,
+            None if edit.before is None else edit.before.blob,
+            None if edit.after is None else edit.after.blob,
+            0,
+        )
+        self._count(edit.document, edit=edit.seq)
+        self._calls[edit.conversation] = max(edit.call, self._calls.get(edit.conversation, 0))
+        self._folders.take_edit(edit)
+        if edit.source is not None:
+            self._db.execute("INSERT OR IGNORE INTO paths VALUES (?, ?)", (edit.source, edit.document))
+        self._set_tip(edit.document, edit.path, edit.after)
+
+    def _take_decision(self, decision: Decision, name: RecordId, place: Place) -> None:
+        before = self._set_verdicts(decision)
+        self._insert("decisions", decision.number, name, *place, decision.takes_back, before, 0, decision.time, 0)
+        documents = {
+            row[0]
+            for seq in {unit.seq for unit, _ in decision.verdicts}
+            for row in self._db.execute("SELECT document FROM edits WHERE seq = ?", (seq,))
+        }
+        self._db.executemany(
+            "INSERT INTO decided VALUES (?, ?)",
+            [(document, decision.number) for document in sorted(documents)],
+        )
+        for document in documents:
+            self._count(document, decision=decision.number)
+        for written in decision.written:
+            self._set_tip(written.document, written.path, written.after)
+        self._folders.note_recreated_folders(decision)
+        left = self._folders.left(decision, sorted(documents))
+        if left:
+            self._write_tips()
+            self._folders.empty(left, decision)
+
+    def _set_verdicts(self, decision: Decision) -> bytes:
+        """Give units their statuses and reasons; return what both were of these before, for a void or a step back."""
+        by_edit: dict[Seq, dict[int, str]] = {}
+        said: dict[Seq, dict[int, str]] = {}
+        for unit, status in decision.verdicts:
+            by_edit.setdefault(unit.seq, {})[unit.hunk] = STATUS_LETTERS[status]
+            # What a rejection gives another status was set aside, and comes back: the reason is none of that.
+            comes_back = decision.action is Action.REJECT and status is not Status.REJECTED
+            said.setdefault(unit.seq, {})[unit.hunk] = "" if comes_back else decision.reason
+        if decision.action in {Action.UNDO, Action.REDO}:
+            # What is as it was before is so for the reason that it had then, whether the step back names it or not.
+            for seq, (_, reasons) in self._before(decision.takes_back).items():
+                said[seq] = said.get(seq, {}) | reasons
+        return bytes(packb([self._decide(seq, by_edit.get(seq, {}), said[seq]) for seq in said]))
+
+    def _decide(self, seq: Seq, letters: Mapping[int, str], said: Mapping[int, str]) -> tuple[object, ...]:
+        """Give units of an edit statuses and reasons; return what both were of those of which something is said."""
+        self._require_row_checksum("edits", "seq", seq, seq)
+        row = self._db.execute("SELECT units, whole, reasons FROM edits WHERE seq = ?", (seq,)).fetchone()
+        if row is None or max(said) >= len(row[0]):
+            raise self.last_place.damaged(f"a decision names edit {seq}, which has no such hunk")
+        units, whole, spelt = row
+        reasons = decode_reasons(spelt, len(units))
+        self._set_units(
+            seq,
+            "".join(letters.get(unit, letter) for unit, letter in enumerate(units)),
+            whole=bool(whole),
+            reasons=encode_reasons([said.get(unit, reason) for unit, reason in enumerate(reasons)]),
+        )
+        # Of these alone: an edit of a thousand hunks may be decided hunk by hunk, each for a reason of its own.
+        own = sorted(said)
+        before = "".join(units[unit] for unit in own)
+        return seq, list(chain(*ranges_of(own))), before, encode_reasons([reasons[unit] for unit in own])
+
+    def _before(self, number: int) -> dict[Seq, tuple[dict[int, str], dict[int, str]]]:
+        """Return the statuses and reasons before a decision of what it was on, by edit; nothing where there is none."""
+        self._require_row_checksum("decisions", "number", number, number)
+        row = self._db.execute("SELECT before FROM decisions WHERE number = ?", (number,)).fetchone()
+        found: dict[Seq, tuple[dict[int, str], dict[int, str]]] = {}
+        for seq, own, letters, spelt in [] if row is None else _rows_before(row[0]):
+            if max(own) >= self._count_of_units(seq):
+                raise unusable(f"edit {seq} had no hunk {max(own)} before a decision")
+            reasons = decode_reasons(spelt, len(own))
+            found[seq] = dict(zip(own, letters, strict=True)), dict(zip(own, reasons, strict=True))
+        return found
+
+    def _count_of_units(self, seq: Seq) -> int:
+        """Return how many units an edit has, 0 where there is none of this number."""
+        query = "SELECT ifnull(length(units), 0) FROM edits WHERE seq = ?"
+        row = self._db.execute(query, (min(seq, MAX_INT),)).fetchone()  # SQLite takes none that is higher
+        return 0 if row is None else row[0]
+
+    def _set_units(self, seq: Seq, units: str, *, whole: bool, reasons: bytes) -> None:
+        counted = units if whole or len(units) == 1 else units[1:]
+        status = "p" if "p" in counted else "a" if "a" in counted else "r"
+        self._db.execute(
+            "UPDATE edits SET units = ?, status = ?, reasons = ? WHERE seq = ?", (units, status, reasons, seq)
+        )
+        self._update_checksums("edits", "seq", seq, seq)
+
+    def _insert(self, table: str, *values: str | bytes | int | None) -> None:
+        """Put in a row, with its checksum over all its values."""
+        marks = "?, " * len(values)
+        self._db.execute(f"INSERT INTO {table} VALUES ({marks}?)", (*values, checksum(table, *values)))  # noqa: S608 - this module's own names
+
+    def _require_row_checksum(self, table: str, number: str, first: int, last: int) -> None:
+        """See that rows are what was put in, before they get another checksum. Raises IndexUnusable."""
+        wrong = f"SELECT {number} FROM {table} WHERE {number} BETWEEN ? AND ? AND checksum IS NOT {SUMS[table]}"  # noqa: S608 - this module's own names
+        row = self._db.execute(wrong, (first, last)).fetchone()
+        if row is not None:
+            raise unusable(f"row {row[0]} of {table} is not what was put in")
+
+    def _update_checksums(self, table: str, number: str, first: int, last: int) -> None:
+        """Give rows that were changed the checksums that fit."""
+        statement = f"UPDATE {table} SET checksum = {SUMS[table]} WHERE {number} BETWEEN ? AND ?"  # noqa: S608 - as above
+        self._db.execute(statement, (first, last))
+
+    def _take_void(self, void: Void) -> None:
+        paths: set[bytes] = set()
+        for seq in sorted(void.edits, reverse=True):
+            query = "SELECT segment, offset, void OR expired FROM edits WHERE seq = ?"
+            row = self._db.execute(query, (seq,)).fetchone()
+            if row is None:
+                raise self.last_place.damaged(f"a void names edit {seq}, which there is not")
+            edit, _ = decode_record(bytes(self._log.read(Place(row[0], row[1])).payload))
+            assert isinstance(edit, Edit)  # noqa: S101 - the row came from this very record
+            self._require_row_checksum("edits", "seq", seq, seq)
+            self._db.execute("UPDATE edits SET void = 1 WHERE seq = ?", (seq,))
+            self._update_checksums("edits", "seq", seq, seq)
+            self._folders.forget(edit=seq)
+            if not row[2]:
+                self._counts.hold_record(edit, -1)
+            paths.update(path for path in (edit.path, edit.source) if path is not None)
+            if int(edit.document) == int(edit.seq):
+                self._forget_document(edit.document, paths)
+            else:
+                self._set_tip(edit.document, edit.source or edit.path, edit.before)
+        if void.decision:
+            self._void_decision(void.decision)
+
+    def _forget_document(self, document: DocumentId, paths: Iterable[bytes]) -> None:
+        """Forget a document that was never made, at all paths where it would have stood."""
+        self._write_tips()
+        row = self._document(document)
+        self._counts.hold([] if row is None or row[1] is None else [row[1]], -1)
+        self._db.execute("DELETE FROM documents WHERE id = ?", (document,))
+        self._db.executemany(
+            "DELETE FROM paths WHERE path = ? AND document = ?", [(path, document) for path in sorted(paths)]
+        )
+
+    def _void_decision(self, number: int) -> None:
+        query = "SELECT segment, offset, void OR expired FROM decisions WHERE number = ?"
+        row = self._db.execute(query, (number,)).fetchone()
+        if row is None:
+            raise self.last_place.damaged(f"a void names decision {number}, which there is not")
+        decision, _ = decode_record(bytes(self._log.read(Place(row[0], row[1])).payload))
+        assert isinstance(decision, Decision)  # noqa: S101 - the row came from this very record
+        self._require_row_checksum("decisions", "number", number, number)
+        self._db.execute("UPDATE decisions SET void = 1 WHERE number = ?", (number,))
+        self._update_checksums("decisions", "number", number, number)
+        self._folders.forget(decision=number)
+        if not row[2]:
+            self._counts.hold_record(decision, -1)
+        for seq, (letters, reasons) in self._before(number).items():
+            self._decide(seq, letters, reasons)
+        for written in decision.written:
+            path = written.path_before if written.path_before is not None else written.path_after
+            self._set_tip(written.document, path, written.before)
+
+    def _set_tip(self, document: DocumentId, path: bytes | None, state: FileState | None) -> None:
+        self._tips[document] = path, state
+        self._paths.add((path, document))
+
+    def _write_tips(self) -> None:
+        for document in {**self._tips, **self._numbers}:
+            path, blob, mode, edits, decisions = self._document(document) or (None, None, 0, 0, 0)
+            if document in self._tips:
+                self._counts.hold([] if blob is None else [blob], -1)
+                path, state = self._tips[document]
+                blob, mode = (None, 0) if state is None else (state.blob, state.mode)
+                self._counts.hold([] if blob is None else [blob])
+            more = self._numbers.get(document, (0, 0))
+            self._db.execute("DELETE FROM documents WHERE id = ?", (document,))
+            self._insert("documents", document, path, blob, mode, edits + more[0], decisions + more[1])
+        self._db.executemany("INSERT OR IGNORE INTO paths VALUES (?, ?)", self._paths)
+        self._db.executemany(_CALLED, self._calls.items())
+        self._tips.clear()
+        self._numbers.clear()
+        self._paths.clear()
+        self._calls.clear()
+
+    def _document(self, document: DocumentId) -> tuple[bytes | None, BlobId | None, int, int, int] | None:
+        """Return path, blob, mode and sums of numbers as a document's row has them (None: it has none yet)."""
+        self._require_row_checksum("documents", "id", document, document)
+        query = "SELECT path, blob, mode, edits, decisions FROM documents WHERE id = ?"
+        found: tuple[bytes | None, BlobId | None, int, int, int] | None
+        found = self._db.execute(query, (document,)).fetchone()
+        return found
+
+    def _count(self, document: DocumentId, *, edit: int = 0, decision: int = 0) -> None:
+        """Note an edit of a document, or a decision on it: its row has the sums of their numbers."""
+        edits, decisions = self._numbers.get(document, (0, 0))
+        self._numbers[document] = edits + edit, decisions + decision
+
+    # ---- what holds blobs apart from edits and decisions, and what lets go of them
+
+    def _take_snapshot(self, snapshot: Snapshot, name: RecordId, place: Place) -> None:
+        is_baseline = not snapshot.who and snapshot.path is None
+        self._insert("snapshots", snapshot.number, name, *place, snapshot.root, int(is_baseline), 0)
+        self._db.execute(BASELINE_NOTED)
+
+    def _take_pin(self, pin: Pin, name: RecordId, place: Place) -> None:
+        self._insert("pins", pin.number, name, *place, 0)
+
+    def _take_expiry(self, expiry: Expiry, name: RecordId, place: Place) -> None:
+        row = (name, place.segment, place.offset, expiry.time, expiry.reason)
+        number = self._db.execute(
+            "INSERT INTO expiries (id, segment, offset, time, reason) VALUES (?, ?, ?, ?, ?)", row
+        ).lastrowid
+        # An edit's row holds all that it mentions; of the other kinds there are few, and their records are read.
+        for first, last in expiry.edits:
+            rows = self._db.execute(
+                "SELECT before, after FROM edits WHERE seq BETWEEN ? AND ? AND NOT void AND NOT expired", (first, last)
+            )
+            self._counts.hold((BlobId(blob) for states in rows for blob in states if blob is not None), -1)
+            self._require_row_checksum("edits", "seq", first, last)
+            self._db.execute(
+                "UPDATE edits SET expired = ? WHERE seq BETWEEN ? AND ? AND NOT expired", (number, first, last)
+            )
+            self._update_checksums("edits", "seq", first, last)
+        for first, last in expiry.decisions:
+            self._expire("decisions", first, last, number)
+        for one in expiry.snapshots:
+            self._expire("snapshots", one, one, number)
+        if expiry.snapshots:
+            self._db.execute(BASELINE_NOTED)
+        for one in expiry.pins:
+            self._expire("pins", one, one, number)
+
+    def _expire(self, table: str, first: int, last: int, number: int | None) -> None:
+        self._require_row_checksum(table, "number", first, last)
+        # The table is one of this module's own names.
+        which = f"FROM {table} WHERE number BETWEEN ? AND ? AND NOT expired"
+        if table == "decisions":
+            which += " AND NOT void"
+        for place in self._db.execute(f"SELECT segment, offset {which}", (first, last)).fetchall():
+            encoded = bytes(self._log.read(Place(*place)).payload)
+            if table == "decisions":
+                self._counts.hold(written_blobs(written_by(encoded)), -1)
+            else:
+                self._counts.hold_record(decode_record(encoded)[0], -1)
+        self._db.execute(
+            f"UPDATE {table} SET expired = ? WHERE number BETWEEN ? AND ? AND NOT expired",  # noqa: S608 - as above
+            (number, first, last),
+        )
+        self._update_checksums(table, "number", first, last)
+
+
+def _rows_before(packed: bytes) -> Iterator[tuple[Seq, list[int], str, bytes]]:
+    """Yield of each edit of a decision its units that it was on, with their letters and reasons before it.
+
+    Raises IndexUnusable.
+    """
+    try:
+        rows = [tuple(row) for row in unpackb(packed)]
+    # The C decoder signals malformed input with several unrelated exception types, among them a bare ValueError.
+    except (ValueError, TypeError, OverflowError, RecursionError, UnpackException) as error:
+        raise unusable(repr(error)) from error
+    for row in rows:
+        if [*map(type, row)] != [int, list, str, bytes] or not {int}.issuperset(map(type, row[1])) or len(row[1]) % 2:
+            raise unusable(f"no edit was {row!r} before a decision")
+        seq, ends, letters, reasons = row
+        ranges = [(first, last) for first, last in zip(ends[::2], ends[1::2], strict=True) if 0 <= first <= last]
+        if not ranges or sum(last + 1 - first for first, last in ranges) != len(letters):
+            raise unusable(f"{letters!r} are not the statuses of {ends!r}")
+        own = [unit for first, last in ranges for unit in range(first, last + 1)]
+        yield Seq(seq), own, letters, reasons
+
+
+def decoded(group: Group) -> Iterator[ChainedRecord]:
+    """Yield the records of a group. Raises StoreDamaged."""
+    for frame in group.frames:
+        if frame.kind is FrameKind.RECORD:
+            encoded = bytes(frame.payload)
+            try:
+                record, previous = decode_record(encoded)
+            except RecordInvalid as error:
+                raise Place(group.segment, frame.offset).damaged(str(error)) from error
+            yield ChainedRecord(record, record_id(encoded), previous)

@@ -1,0 +1,540 @@
+"""The index: what the log says, in SQLite, to be asked quickly. Derived; it can be deleted at any moment.
+
+It remembers how far it has read and the record it read last. When it is opened it reads on from there, and when what
+it remembers is not what the log holds, it starts anew. Nothing here is ever the only copy of anything.
+"""
+
+import os
+import sqlite3
+import time
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import chain, takewhile
+from typing import Final
+
+from objstore.errors import IndexUnusable, StoreDamaged
+from objstore.index.database import (
+    CHECKPOINT_PAGES,
+    COMPARED,
+    SCHEMA,
+    SCHEMA_VERSION,
+    SQLITE_ERRORS,
+    SUMS,
+    TRIGGERS,
+    UNHELD,
+    Checkpoints,
+    IndexErrors,
+    begin_writing,
+    checkpoint,
+    checksum,
+    connect,
+    copy_in_memory,
+    empty_in_memory,
+    is_beside_another,
+    is_broken,
+    is_unwritable,
+    prepare,
+    remove_index,
+)
+from objstore.index.queries import IndexQueries
+from objstore.index.rows import ChainedRecord, NewestNumbers, Row
+from objstore.index.stat_queries import CleanFolder, JournalPosition
+from objstore.log.frames import FrameKind
+from objstore.log.segment_files import Place
+from objstore.log.segments import Group, Log
+from objstore.model.ids import BlobId, RecordId, record_id
+
+__all__ = ["NAMELESS", "Index"]
+
+NAMELESS: Final = ""
+"""Path of an index in a file without a name, which goes when it is closed: that is how SQLite is asked for one."""
+
+_MOMENT_SECONDS: Final = 0.01
+"""How long others may have to wait while the index reads on: who records edits has to put them in."""
+
+_LARGE_CACHE_KIB: Final = 64 << 10
+"""What SQLite may hold of the database in memory, in KiB, while all of the log is read: the rows of a million blobs."""
+
+_REMOVALS: Final = 3
+"""How often an index may go before it is opened: others, who come to it at the same moment, may be making one, too."""
+
+_CLOSED: Final = -1
+"""In place of an inode's number: what is closed is no file's, even if no other could be opened."""
+
+
+class Index(IndexQueries):
+    """The index of one log."""
+
+    def __init__(self, path: str, log: Log) -> None:
+        """Open the index, read on to the end of the log, or start anew where it doesn't fit the log.
+
+        Raises StoreDamaged, StoreLocked, DiskFull, DiskFailed.
+        """
+        self._path = path
+        self._log = log
+        self.end: Place = log.first
+        self.last_record: RecordId | None = None
+        self._last_place = Place(0, 0)
+        self._newest = NewestNumbers(0, 0, 0, 0)
+        self._told = log.generations()
+        self._checkpoints = Checkpoints(path)
+        with IndexErrors(path):
+            self._db = self._opened()
+        self._inode = self._inode_now()
+
+    def close(self) -> None:
+        """Close the database."""
+        self.finish_checkpoints()
+        self._inode = _CLOSED
+        self._db.close()
+
+    def finish_checkpoints(self) -> None:
+        """Wait until what was changed is in its place, as far as somebody is at it."""
+        self._checkpoints.finish()
+
+    # ---- following the log
+
+    @property
+    def is_there(self) -> bool:
+        """Return whether the database is still the file of its name: it may be deleted at any moment."""
+        return self._inode_now() == self._inode
+
+    def _inode_now(self) -> int:
+        try:
+            return os.stat(self._path).st_ino
+        except OSError:
+            return 0  # a store that may only be read may have none
+
+    def holds(self) -> bool:
+        """Return whether the log still has what was read of it last.
+
+        A group whose sync failed may have been read before its writer cut it off, and another have taken its place.
+        """
+        if not self._log.reaches(self.end):
+            return False
+        if self.last_record is None:
+            return True
+        try:
+            frame = self._log.read(self._last_place)
+        except StoreDamaged:
+            return False
+        return frame.kind is FrameKind.RECORD and record_id(bytes(frame.payload)) == self.last_record
+
+    def look(self) -> None:
+        """See how far the index is by now: other processes may have put something in, or have started it anew."""
+        self._load_position()
+
+    def verify_position(self, trusted: Place | None = None) -> None:
+        """Start anew where the log no longer has what any process put in last. Raises StoreDamaged.
+
+        `trusted`: up to where the log is certain to have what is in (None: nothing is).
+        """
+        self.look()
+        if (trusted is not None and self.end <= trusted) or self.holds():
+            return
+        with self._transaction():
+            # Another process may have started anew while this one waited for the database.
+            self._log.refresh(anew=True)
+            self._load_position()
+            is_held = self.holds()
+        if not is_held:
+            self.rebuild()
+
+    def catch_up(self, until: Place | None = None) -> None:
+        """Read what has been appended to the log since, and lies before `until`. Raises StoreDamaged."""
+        if self._log.ends_at(self.end) or self.end == until:
+            return
+        self.verify_position()
+        while self._ingest_batch(until):
+            pass
+
+    def _ingest_batch(self, until: Place | None) -> bool:
+        """Read on for a moment, in which others can put nothing in; return whether there may be more."""
+        news = self._appended(until)
+        first = next(news, None)
+        if first is None:
+            start = self._next_start(until)
+            if start is not None:
+                self.begin_segment(start)
+            return start is not None  # what follows may be empty as well
+        with self._transaction():
+            # Another process may have read the same groups while this one waited for the database.
+            before = self.end
+            self._load_position()
+            groups = self._appended(until) if self.end != before else chain([first], news)
+            self._take((group, None) for group in _bounded_batch(groups))
+            self.end = self._next_start(until) or self.end
+            self._save_position()
+        return True
+
+    def _appended(self, until: Place | None) -> Iterator[Group]:
+        groups = self._log.groups(self.end)
+        return groups if until is None else takewhile(lambda group: group.end <= until, groups)
+
+    def _next_start(self, until: Place | None) -> Place | None:
+        start = self._log.next_start(self.end)
+        return start if until is None or start is None or start <= until else None
+
+    @property
+    def knows_generations(self) -> bool:
+        """Return whether nothing has been written anew since the index was last held against the log."""
+        return self._told is self._log.generations()
+
+    def follow_generations(self) -> None:
+        """Start anew where a segment was written anew and the index was not told, because who did it died."""
+        if not self._has_generations():
+            with self._transaction():
+                # Who does it just now tells the index in one transaction with the change.
+                self._log.refresh(anew=True)
+                is_told = self._has_generations()
+            if not is_told:
+                self.rebuild()
+        self._load_position()
+        self._told = self._log.generations()
+
+    @property
+    def last_place(self) -> Place:
+        """Return where the last record lies that is known, or lay when it was read."""
+        return self._last_place
+
+    @contextmanager
+    def relocating(self) -> Iterator[None]:
+        """Let the database ask with `moved(segment, offset)` where a frame lies now (NULL: it is gone).
+
+        Leave it to `put_by` to bring what is changed to its place in the file: that takes as long as many changes.
+        In the end, note that every place is of its segment's newest generation.
+        """
+        self._db.create_function("moved", 2, self._log.offsets_now(self.moving()))
+        self._db.execute("PRAGMA wal_autocheckpoint = 0")
+        try:
+            yield
+            with self._transaction():
+                self._db.execute("DELETE FROM moving")
+            self._load_position()
+        finally:
+            self._db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+
+    def request_checkpoint(self) -> None:
+        """Bring what was changed to its place in the database's file. Nobody waits for that."""
+        checkpoint(self._path)
+
+    def begin_segment(self, start: Place) -> None:
+        """Note that the log goes on at `start`, with nothing there yet."""
+        with self._transaction():
+            self._load_position()
+            self.end = max(start, self.end)
+            self._save_position()
+
+    @contextmanager
+    def changing(self) -> Iterator[sqlite3.Connection]:
+        """Give the database, to be changed in one transaction; what this process remembers of it is read again."""
+        with self._transaction():
+            yield self._db
+        self._load_position()
+
+    def take(self, groups: Iterable[tuple[Group, Iterable[ChainedRecord]]], *, within: float | None = None) -> None:
+        """Add groups that this process has appended, at the end of what is known, with their records.
+
+        `within`: how many seconds to wait where somebody else is changing the index (None: as long as is usual).
+        """
+        with self._transaction(within):
+            # In the log they were there for all to see, so another process may have put some here already.
+            self._load_position()
+            self._take(groups)
+
+    def rebuild(self) -> None:
+        """Forget everything and read the whole log. Raises StoreDamaged."""
+        # In place: another process may have the same file open, and two files of one name would confuse SQLite.
+        # And in one: another process that came in between would put its own groups into an index without the others.
+        with self._with_larger_cache(), self._transaction():
+            self._log.refresh(anew=True)
+            tables = self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+            for (name,) in tables:
+                self._db.execute(f'DROP TABLE "{name}"')
+            self._create()
+            self._load_position()
+            self._take((group, None) for group in self._log.groups(self.end))
+            while (start := self._log.next_start(self.end)) is not None:
+                self.end = start
+            self._db.execute(UNHELD)
+            self._db.execute("UPDATE position SET definitions = ?", (self._definitions(),))
+            self._save_position()
+        self._told = self._log.generations()
+
+    def recreate(self, beside: "Index | None" = None) -> None:
+        """Do as `rebuild`; in a new file, where SQLite can't even empty what this one holds. Raises StoreDamaged.
+
+        `beside`: another index of the log, which was read while nobody had to wait for it (None: there is none). What
+        it holds is taken over where that can be.
+        """
+        try:
+            if beside is not None and beside.copy_to(self._db):
+                self._log.refresh(anew=True)
+                self._load_position()
+                self._told = self._log.generations()
+            else:
+                self.rebuild()
+        except SQLITE_ERRORS as error:
+            if not is_broken(error):
+                raise
+            # Other processes see that theirs is no longer the file of its name, and open the new one.
+            self.close()
+            remove_index(self._path)
+            self._db = self._opened()
+            self._inode = self._inode_now()
+
+    def copy_to(self, db: sqlite3.Connection) -> bool:
+        """Put what this index holds, and what was appended since it was read, in the place of all that is in `db`.
+
+        Other processes see the one or the other. Call it while nobody else appends. Return whether that was done: not
+        where a segment was written anew since, or where somebody is still asking `db`. Raises StoreDamaged.
+        """
+        self._log.refresh(anew=True)
+        if not self._has_generations():
+            return False
+        self.catch_up()
+        with suppress(sqlite3.OperationalError):
+            self._db.backup(db)
+            return True
+        return False
+
+    def rows(self, table: str) -> Generator[Row, None, None]:
+        """Yield what a table of COMPARED holds, in order, to be compared with another index of the same log.
+
+        Whoever does not read to the end closes it before the index.
+        """
+        yield from self._db.execute(COMPARED[table])
+
+    def schema(self) -> list[Row]:
+        """Return what SQLite has for the definitions of all tables, indexes and triggers."""
+        return self._db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name").fetchall()
+
+    def duplicated_blobs(self) -> set[bytes]:
+        """Return the blobs of which a second frame was noted."""
+        return {row[0] for row in self._db.execute("SELECT id FROM doubled")}
+
+    def sqlite_integrity_error(self) -> str:
+        """Return the first thing that SQLite finds wrong with the file ("": nothing): of its pages, or of an index.
+
+        It holds every index against its table, both ways.
+        """
+        said: str = self._db.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        return "" if said == "ok" else said
+
+    def strays(self) -> bool:
+        """Return whether a second frame is noted of a blob that is not stored."""
+        query = "SELECT 1 FROM doubled WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.id = doubled.id) LIMIT 1"
+        return self._db.execute(query).fetchone() is not None
+
+    def damaged_tables(self) -> list[str]:
+        """Return the tables of what is known of files on disk that hold a row that was not put in so."""
+        return [
+            table
+            for table in ("seen", "stood", "stood_until")
+            if self._db.execute(f"SELECT 1 FROM {table} WHERE checksum IS NOT {SUMS[table]} LIMIT 1").fetchone()  # noqa: S608 - names of the schema
+        ] or ([] if self.are_clean_folders_intact() else ["stood"])
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """Hold all that is asked to one moment, whatever other processes put in meanwhile. Nothing may be put in."""
+        is_held = self._db.in_transaction
+        if is_held:
+            yield
+            return
+        try:
+            self._db.execute("BEGIN")
+            self._load_position()
+            yield
+        finally:
+            if self._db.in_transaction:
+                self._db.execute("COMMIT")
+
+    # ---- what is worked out once, and again where the index can't be written
+
+    def remember_sha256(self, found: Iterable[tuple[BlobId, bytes]]) -> None:
+        """Keep SHA-256 sums that were worked out."""
+        found_sums = [(digest + checksum("sha256", blob, digest), blob) for blob, digest in found]
+        with self._remembering():
+            self._db.executemany("UPDATE blobs SET sha256 = ? WHERE id = ?", found_sums)
+
+    def store_seen_signatures(self, found: Iterable[tuple[bytes, int, int, int, int, BlobId]]) -> None:
+        """Keep what was found of files that were read."""
+        with self._remembering():
+            self._db.executemany(
+                "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?, ?)",
+                ((*row, checksum("seen", *row)) for row in found),
+            )
+
+    def store_clean_folders(
+        self, until: JournalPosition, found: Iterable[CleanFolder], gone: Iterable[bytes] | None
+    ) -> None:
+        """Keep how the files in folders looked that were looked into, and forget folders without recorded files.
+
+        Of the other folders that are kept, nothing was recorded between when they were kept and `until`. `gone`: None:
+        all folders are forgotten that are not `found`.
+        """
+        with self._remembering():
+            if gone is None:
+                self._db.execute("DELETE FROM stood")
+            self._db.executemany(
+                "INSERT OR REPLACE INTO stood VALUES (?, ?, ?, ?, ?)",
+                ((*each, checksum("stood", *each)) for each in found),
+            )
+            self._db.executemany("DELETE FROM stood WHERE folder = ?", [(folder,) for folder in gone or ()])
+            self._db.execute("DELETE FROM stood_until")
+            row = (*until, self._number("SELECT count(*) FROM stood"))
+            self._db.execute("INSERT INTO stood_until VALUES (?, ?, ?, ?, ?)", (*row, checksum("stood_until", *row)))
+
+    # ---- inside: the database
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._path == NAMELESS:
+            return self._connect_and_follow()
+        for _ in range(_REMOVALS):
+            try:
+                return self._connect_and_follow()
+            except IndexUnusable:
+                pass  # it holds what can't be, as SQLite's own pages may
+            except SQLITE_ERRORS as error:
+                if is_unwritable(error):
+                    return self._followed(copy_in_memory(self._path))
+                if not is_broken(error) and not is_beside_another(error, self._path):
+                    raise
+            try:
+                remove_index(self._path)
+            except OSError:
+                return self._followed(empty_in_memory())  # a store that may only be read
+        return self._connect_and_follow()
+
+    def _connect_and_follow(self) -> sqlite3.Connection:
+        return self._followed(connect(self._path))
+
+    def _followed(self, db: sqlite3.Connection) -> sqlite3.Connection:
+        try:
+            prepare(db)
+            self._db = db
+            if not self._fits():
+                with self._transaction():
+                    # Another process may have made it while this one waited.
+                    is_made = self._fits()
+                if not is_made:
+                    self.rebuild()
+            self._load_position()
+            self._told = self._log.generations()
+            self.catch_up()
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _fits(self) -> bool:
+        """Return whether the database is of this version and store, and the log still holds the frame it read last."""
+        self._log.refresh(anew=True)
+        if self._number("PRAGMA user_version") != SCHEMA_VERSION:
+            return False
+        row = self._db.execute("SELECT * FROM position").fetchone()
+        if row is None or row[0] != self._log.store or not _is_position(*row[1:-1]):
+            return False
+        if row[-1] != self._definitions():
+            return False  # one wrong letter, and a query finds no rows, or others
+        if not self._has_generations() or any(self._log.moves(segment) is None for segment in self.moving()):
+            return False
+        self._load_position()
+        try:
+            return self.holds()
+        except StoreDamaged:
+            return False
+
+    def _definitions(self) -> bytes:
+        """Return a checksum over the definitions of all tables, indexes and triggers."""
+        return checksum(*chain.from_iterable(self.schema()))
+
+    def _has_generations(self) -> bool:
+        return dict(self._db.execute("SELECT segment, generation FROM generations")) == self._log.generations()
+
+    def _create(self) -> None:
+        for statement in (*SCHEMA.split(";"), *TRIGGERS):
+            self._db.execute(statement)
+        begin = self._log.store, *self._log.first
+        self._db.execute("INSERT INTO position VALUES (?, ?, ?, NULL, 0, 0, 0, 0, 0, 0, 0, NULL)", begin)
+        self._db.executemany("INSERT INTO generations VALUES (?, ?)", self._log.generations().items())
+        self._db.execute("INSERT INTO totals VALUES (0)")
+        self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+    @contextmanager
+    def _with_larger_cache(self) -> Iterator[None]:
+        """Let SQLite hold more of the database in memory: blobs come in the log's order, and lie in that of ids."""
+        usual = self._number("PRAGMA cache_size")
+        self._db.execute(f"PRAGMA cache_size = {-_LARGE_CACHE_KIB}")
+        try:
+            yield
+        finally:
+            self._db.execute(f"PRAGMA cache_size = {usual}")
+
+    @contextmanager
+    def _transaction(self, within: float | None = None) -> Iterator[None]:
+        known = self.end, self.last_record, self._last_place, self._newest
+        try:
+            begin_writing(self._db, within)
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:  # SQLite takes some back itself, as when the disk is full
+                self._db.execute("ROLLBACK")
+            self.end, self.last_record, self._last_place, self._newest = known
+            raise
+        self._checkpoints.after_change()
+
+    @contextmanager
+    def _remembering(self) -> Iterator[None]:
+        try:
+            with self._transaction():
+                yield
+        except SQLITE_ERRORS as error:
+            if not is_unwritable(error):
+                raise
+
+    def _load_position(self) -> None:
+        row = self._db.execute(
+            "SELECT segment, offset, last_record, last_segment, last_offset, edits, decisions, snapshots, pins "
+            "FROM position"
+        ).fetchone()
+        self.end = Place(row[0], row[1])
+        self.last_record = None if row[2] is None else RecordId(row[2])
+        self._last_place = Place(row[3], row[4])
+        self._newest = NewestNumbers(*row[5:])
+
+    def _save_position(self) -> None:
+        self._db.execute(
+            "UPDATE position SET segment = ?, offset = ?, last_record = ?, last_segment = ?, last_offset = ?, "
+            "edits = ?, decisions = ?, snapshots = ?, pins = ?",
+            (*self.end, self.last_record, *self._last_place, *self._newest),
+        )
+
+    def _take(self, groups: Iterable[tuple[Group, Iterable[ChainedRecord] | None]]) -> None:
+        """Take in groups with their records (None: to be decoded), and note how far that is."""
+        from objstore.index.ingest import LogIngest, decoded
+
+        intake = LogIngest(self._db, self._log, self.blob_place, self.newest(), self.last_record, self._last_place)
+        for group, records in groups:
+            if self.end < group.end:
+                intake.take(group, decoded(group) if records is None else records)
+                self.end = group.end
+        intake.settle()
+        self.last_record, self._last_place, self._newest = intake.last_record, intake.last_place, intake.newest
+        self._save_position()
+
+
+def _is_position(segment: object, offset: object, last_record: object, *others: object) -> bool:
+    """Return whether what the database has for its position is of the schema's types: SQLite takes any."""
+    numbers = (segment, offset, *others)
+    return all(isinstance(number, int) for number in numbers) and isinstance(last_record, bytes | None)
+
+
+def _bounded_batch(groups: Iterable[Group]) -> Iterator[Group]:
+    """Yield what of the groups can be taken in within a moment, and one at least."""
+    began = time.monotonic()
+    for group in groups:
+        yield group
+        if time.monotonic() - began > _MOMENT_SECONDS:
+            return

@@ -1,0 +1,356 @@
+"""Inspection: what a store holds, told frame by frame and record by record, and how much of it there is."""
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from objstore.errors import FileTooLarge, NoSuchName, StoreDamaged
+from objstore.fastclass import field, value, variable
+from objstore.history import edit_queries
+from objstore.history.document_loader import load_document, load_past
+from objstore.history.revspec import recorded_path, recorded_paths
+from objstore.index.ingest import decoded
+from objstore.log.blob_codec import Encoding, parse_blob_header
+from objstore.log.frames import FRAME_HEADER_SIZE, Frame, FrameKind
+from objstore.log.segment_files import GENERATION, Place
+from objstore.log.segments import Group
+from objstore.model.basic_types import DocumentId, FileState, Seq, Status, Unit
+from objstore.model.ids import RecordId
+from objstore.model.large_file_placeholder import MAX_BLOB, is_placeholder
+from objstore.model.records import Decision, Edit, Record, Void, VoidedRecords
+from objstore.model.views import EditView
+from objstore.transaction.journal import Journal
+
+__all__ = [
+    "Activity",
+    "BlamedLines",
+    "ChangeCount",
+    "RecordView",
+    "SegmentView",
+    "StoreStats",
+    "blame",
+    "files_at",
+    "records",
+    "segments",
+    "stats",
+]
+
+_MINUTE: Final = 60_000_000
+"""Microseconds."""
+
+
+@value
+class RecordView:
+    """A record, and where it lies."""
+
+    id: RecordId
+    previous: RecordId | None  # None: it is the first
+    segment: int
+    offset: int  # of its frame, in the file
+    record: Record
+
+
+@value
+class SegmentView:
+    """A segment, and how much is in it."""
+
+    number: int
+    size: int  # bytes, of the file
+    groups: int
+    blobs: int
+    records: int
+
+
+@value
+class ChangeCount:
+    """How much some edits changed."""
+
+    edits: int
+    added: int  # lines
+    removed: int
+
+
+class Activity(NamedTuple):
+    """What a stretch of time brought."""
+
+    edits: int
+    stored_bytes: int  # of frames
+
+
+@value
+class StoreStats:
+    """A store in numbers."""
+
+    edits: Mapping[Status, int]
+    edit_count: int  # those included that expired before anybody decided them, which count as none of these
+    decisions: int
+    voids: int
+    conversations: int
+    blobs: int
+    blob_bytes: int  # of all blobs as they are read
+    stored_blob_bytes: int  # of their frames
+    record_bytes: int  # of the records' frames
+    segments: int
+    segment_bytes: int
+    depths: Mapping[int, int]  # how many blobs stand on how many others; 0: keyframes
+    tools: Mapping[str, ChangeCount]
+    files: Mapping[str, ChangeCount]  # by the path that each has now
+    minutes: Mapping[int, Activity]  # by minutes since 1970-01-01 UTC, ascending; those without any are left out
+    damage: StoreDamaged | None  # because of which blobs, and bytes by minutes, are not all counted; None: they are
+
+
+@value
+class BlamedLines:
+    """Lines of a file, one behind the other, that the same hunk put there."""
+
+    start: int  # of the first line, zero-based
+    count: int
+    unit: Unit | None  # None: they were there before the first edit that is kept
+    view: EditView | None
+    is_expired: bool  # there is no unit, and edits have expired, of which one may have put them there
+
+
+def records(journal: Journal) -> Iterator[RecordView]:
+    """Yield every record in the order of the journal, those taken back included."""
+    log = journal.store.log
+    for group in log.groups(log.first):
+        offsets = (frame.offset % GENERATION for frame in group.frames if frame.kind is FrameKind.RECORD)
+        for chained, offset in zip(decoded(group), offsets, strict=True):
+            yield RecordView(
+                id=chained.id,
+                previous=chained.previous,
+                segment=group.segment,
+                offset=offset,
+                record=chained.record,
+            )
+
+
+def segments(journal: Journal) -> list[SegmentView]:
+    """Return every segment, in order."""
+    log = journal.store.log
+    groups: Counter[int] = Counter()
+    kinds: Counter[tuple[int, FrameKind]] = Counter()
+    for group in log.groups(log.first):
+        groups[group.segment] += 1
+        kinds.update((group.segment, frame.kind) for frame in group.frames)
+    return [
+        SegmentView(
+            number=number,
+            size=log.size(number),
+            groups=groups[number],
+            blobs=kinds[number, FrameKind.BLOB],
+            records=kinds[number, FrameKind.RECORD],
+        )
+        for number in log.numbers()
+    ]
+
+
+@variable
+class _Tally:
+    """What is counted on the way through the log."""
+
+    blobs: int = 0
+    blob_bytes: int = 0
+    stored: Counter[FrameKind] = field(default_factory=Counter)
+    depths: Counter[int] = field(default_factory=Counter)
+    edits: dict[Seq, Edit] = field(default_factory=dict)
+    decisions: int = 0
+    voids: int = 0
+    minute_edits: Counter[int] = field(default_factory=Counter)
+    minute_bytes: Counter[int] = field(default_factory=Counter)
+
+    group_bytes: int = 0  # of its frames, as far as they have been counted
+    group_time: int = 0  # of its last record; 0: it has none so far
+    last: RecordId | None = None
+    damage: StoreDamaged | None = None  # the first that was met
+
+    def take_frame(self, frame: Frame, segment: int) -> None:
+        """Count a frame, in the order of the log. Raises StoreDamaged."""
+        size = FRAME_HEADER_SIZE + len(frame.payload)
+        self.stored[frame.kind] += size
+        self.group_bytes += size
+        if frame.kind is FrameKind.BLOB:
+            header = parse_blob_header(frame.payload)
+            self.blobs += 1
+            # The bytes of a large blob are those of its chunks, which are counted as blobs of their own.
+            self.blob_bytes += 0 if header.encoding is Encoding.CHUNKED else header.size
+            self.depths[header.depth] += 1
+        else:
+            (chained,) = decoded(Group(segment, [frame], Place(segment, frame.end)))
+            if chained.previous != self.last:
+                raise self.damage or StoreDamaged(segment, frame.offset, "the record does not follow the one before it")
+            self.last, self.group_time = chained.id, chained.record.time
+            self.take(chained.record)
+        if frame.commits:
+            self.minute_bytes[self.group_time // _MINUTE] += self.group_bytes
+            self.group_bytes = self.group_time = 0
+
+    def take(self, record: Record) -> None:
+        match record:
+            case Edit():
+                self.edits[record.seq] = record
+            case Decision():
+                self.decisions += 1
+            case Void():
+                self.voids += 1
+                self.decisions -= bool(record.decision)
+                for seq in record.edits:
+                    self.edits.pop(seq, None)
+
+
+def stats(journal: Journal) -> StoreStats:
+    """Return the store in numbers. What was taken back counts as never made, except for the bytes it takes.
+
+    Raises StoreDamaged where a record can't be read; where it is only blobs, the rest is told.
+    """
+    # What others record meanwhile is in the log before the index knows of it.
+    with journal.store.index.still():
+        return _stats(journal)
+
+
+def _stats(journal: Journal) -> StoreStats:
+    log, index = journal.store.log, journal.store.index
+    tally = _Tally()
+    for segment, found in log.frames_before(journal.store.end):
+        if isinstance(found, Frame):
+            tally.take_frame(found, segment)
+        elif tally.damage is None:
+            tally.damage = StoreDamaged(segment, found.offset, found.reason)
+    if tally.last != journal.store.last_record:
+        raise tally.damage or journal.store.end.damaged("the last record is missing")
+    tally.minute_edits.update(edit.time // _MINUTE for edit in tally.edits.values())
+    minutes = sorted((set(tally.minute_edits) | set(tally.minute_bytes)) - {0})
+    tools: dict[str, list[Edit]] = {}
+    files: dict[DocumentId, list[Edit]] = {}
+    for edit in tally.edits.values():
+        tools.setdefault(edit.tool, []).append(edit)
+        files.setdefault(edit.document, []).append(edit)
+    return StoreStats(
+        edits=index.counts(),
+        edit_count=index.edit_count(),
+        decisions=tally.decisions,
+        voids=tally.voids,
+        conversations=index.conversation_count(),
+        blobs=tally.blobs,
+        blob_bytes=tally.blob_bytes,
+        stored_blob_bytes=tally.stored[FrameKind.BLOB],
+        record_bytes=tally.stored[FrameKind.RECORD],
+        segments=len(log.numbers()),
+        segment_bytes=log.total_bytes(),
+        depths=dict(sorted(tally.depths.items())),
+        tools={tool: _count(made) for tool, made in sorted(tools.items())},
+        files=_file_counts(journal, files),
+        minutes={at: Activity(tally.minute_edits[at], tally.minute_bytes[at]) for at in minutes},
+        damage=tally.damage,
+    )
+
+
+def _file_counts(journal: Journal, files: Mapping[DocumentId, list[Edit]]) -> dict[str, ChangeCount]:
+    # Two documents may have had the same path, one after the other.
+    by_path: dict[str, list[Edit]] = {}
+    for document, made in files.items():
+        by_path.setdefault(os.fsdecode(journal.store.index.tip(document).path), []).extend(made)
+    return {path: _count(made) for path, made in sorted(by_path.items())}
+
+
+def _count(made: list[Edit]) -> ChangeCount:
+    return ChangeCount(
+        edits=len(made), added=sum(edit.added for edit in made), removed=sum(edit.removed for edit in made)
+    )
+
+
+def files_at(journal: Journal, seq: int | None = None, *, before: bool = False) -> dict[str, FileState]:
+    """Return every file that existed after edit `seq` (`before`: just before it; None: now), by path, as edits tell.
+
+    Raises NoSuchName.
+    """
+    if seq is None:
+        return {os.fsdecode(tip.path): tip.state for tip in journal.store.index.tips() if tip.state is not None}
+    if journal.store.index.edit(seq) is None:
+        raise NoSuchName(str(seq), "edit")
+    journalled = [view.record for view in records(journal)]
+    taken_back = VoidedRecords(journalled)
+    journalled = [record for record in journalled if record not in taken_back]
+    # What a file's first edit found stood there before, unless another recorded file did meanwhile.
+    found = _found_first(journalled)
+    standing: dict[DocumentId, tuple[bytes, FileState]] = {}
+    had: set[bytes] = set()  # paths at which recorded files stood by then
+    for record in journalled:
+        if isinstance(record, Edit) and record.document in found:
+            standing[record.document] = found.pop(record.document)
+        if isinstance(record, Decision):
+            for written in record.written:
+                _stand(standing, written.document, written.path_after, written.after)
+                had.add(written.path_after or b"")
+        if not isinstance(record, Edit):
+            continue
+        if before and record.seq == seq:
+            break
+        _stand(standing, record.document, record.path, record.after)
+        had |= {record.path, record.source or record.path}
+        if record.seq == seq:
+            break
+    stood = {path: state for path, state in reversed(found.values()) if path not in had}
+    return {os.fsdecode(path): state for path, state in sorted((stood | dict(standing.values())).items())}
+
+
+def _found_first(journalled: Iterable[Record]) -> dict[DocumentId, tuple[bytes, FileState]]:
+    """Return what the first edit of each file found, and where, as far as it found anything; the earliest first."""
+    found: dict[DocumentId, tuple[bytes, FileState]] = {}
+    for record in journalled:
+        if isinstance(record, Edit) and int(record.seq) == int(record.document):
+            _stand(found, record.document, record.source or record.path, record.before)
+    return found
+
+
+def _stand(
+    standing: dict[DocumentId, tuple[bytes, FileState]],
+    document: DocumentId,
+    path: bytes | None,
+    state: FileState | None,
+) -> None:
+    if path is None or state is None:
+        standing.pop(document, None)
+    else:
+        standing[document] = (path, state)
+
+
+def blame(journal: Journal, path: str, at: tuple[Seq, bool] | None = None) -> tuple[bytes, list[BlamedLines]]:
+    """Return the last recorded bytes of the file at `path`, and which hunk put each of its lines there.
+
+    `at`: the bytes are those after this edit of the file, or (True) before it. Raises NoSuchName where no file is
+    recorded to have stood there, FileTooLarge, EditExpired, and HistoryBroken.
+    """
+    with journal.store.index.still():
+        return _blamed(journal, path, at)
+
+
+def _blamed(journal: Journal, path: str, at: tuple[Seq, bool] | None) -> tuple[bytes, list[BlamedLines]]:
+    if at is None:
+        tip = journal.store.index.tip_at(recorded_path(journal, path))
+        blob, document = (None, None) if tip is None or tip.state is None else (tip.state.blob, tip.document)
+    else:
+        named = edit_queries.edit(journal, at[0])
+        named.refuse_if_expired()
+        state = named.edit.before if at[1] else named.edit.after
+        is_its = not {named.edit.path, named.edit.source}.isdisjoint(recorded_paths(journal, path))
+        blob, document = state.blob if state is not None and is_its else None, named.edit.document
+    if blob is None or document is None:
+        raise NoSuchName(path, "recorded file" if at is None else "state")
+    content = journal.store.text(blob)
+    if is_placeholder(content):
+        raise FileTooLarge(path, journal.store.size(blob), MAX_BLOB)
+    loaded = load_document(journal, document) if at is None else load_past(journal, document, at[0], before=at[1])
+    first = journal.store.index.edit(document)
+    is_cut = first is not None and bool(first.expired)
+    blamed, start = [], 0
+    views: dict[Seq, EditView] = {}
+    for unit, count in loaded.blame():
+        if unit is not None and unit.seq not in views:
+            views[unit.seq] = edit_queries.edit(journal, unit.seq)
+        view = None if unit is None else views[unit.seq]
+        is_expired = is_cut and unit is None
+        blamed.append(BlamedLines(start=start, count=count, unit=unit, view=view, is_expired=is_expired))
+        start += count
+    return content, blamed

@@ -1,0 +1,418 @@
+"""Salvage: a working store from what is left of a damaged one.
+
+The journal is a hash chain, so what follows a lost record can't follow anything in a new store: each record names the
+one before it. The new journal is therefore the longest unbroken beginning of the old one, with every record under its
+old id; every blob that verifies is in the new store; and of each record behind the break the file states that it led to
+are written out beside it. docs/decisions/0007-salvage.md says why it is not recorded anew. Plan first, then act.
+"""
+
+import errno
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import groupby, islice
+from typing import Final, NamedTuple
+
+from objstore.clock import now
+from objstore.errors import BlobDamaged, DiskFailed, FileExists
+from objstore.fastclass import replace, value
+from objstore.fs.confined_path import require_not_reserved
+from objstore.fs.disk import Disk
+from objstore.fs.reserved_names import STORE_NAME
+from objstore.history.snapshot_check import unreadable_parts
+from objstore.index.refcounts import held_blobs, unexpired
+from objstore.integrity.blob_rescue import BlobRescue
+from objstore.integrity.segment_scan import MAX_LISTED_LOSSES, Damage, ScannedRecord, SegmentScan, segment_folder
+from objstore.log.frames import FrameKind, StoreId
+from objstore.log.segment_files import Place, is_segment
+from objstore.log.segments import Log
+from objstore.model.basic_types import DocumentId, FileState, Progress, Seq
+from objstore.model.ids import BlobId, RecordId
+from objstore.model.ranges import Ranges, ranges_of
+from objstore.model.record_codec import encode_record
+from objstore.model.records import Decision, Edit, Expiry, Numbering, Pin, Record, Snapshot, VoidedRecords
+from objstore.recovery.applied_marker import read_applied_marker, reset_applied_marker
+from objstore.store.create import (
+    create_workspace,
+    creation_folder_name,
+    discard_creation_folder,
+    discard_leftover,
+    finish_creation,
+    is_creation_folder,
+)
+
+__all__ = ["LostBlob", "PathBreak", "RecoveredFile", "Salvage", "plan_salvage", "rebuild", "salvage_store"]
+
+RECOVERED: Final = "recovered"
+"""The folder beside the new store for the states of edits and decisions that are not in its journal."""
+
+_NO_PLACE: Final = frozenset(
+    {errno.ENAMETOOLONG, errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.EINVAL, errno.EILSEQ}
+)
+"""What the system says of a path at which no file can stand."""
+
+_GROUP_BYTES: Final = 8 << 20
+
+
+class LostBlob(NamedTuple):
+    """A blob that something needs and that could not be read."""
+
+    id: BlobId
+    reason: str
+    edits: tuple[Seq, ...]  # that name it, ascending
+    decisions: tuple[int, ...]
+    snapshots: tuple[int, ...]  # that hold it, as far as their trees can be read; where it is one, all below it is lost
+
+
+class PathBreak(NamedTuple):
+    """A file of which edits or decisions are lost: two records that should meet don't."""
+
+    path: bytes
+    document: DocumentId
+    after: str  # the last record before the gap, as `edit 12` or `decision 3`; "": none
+    before: str  # the first one behind it
+
+
+class RecoveredFile(NamedTuple):
+    """A file state behind the break, to be written out."""
+
+    name: str  # below RECOVERED
+    state: FileState
+
+
+@value
+class Salvage:
+    """What can be saved of a store, and what can't."""
+
+    store: StoreId
+    segments: tuple[str, ...]  # names of the files that were read
+    strays: tuple[str, ...]  # those of them that a store ignores, because no segment is named so
+    missing_segments: tuple[int, ...]  # numbers
+    is_cut_off: bool  # files had followed the log beyond where it ends now, as a mark beside it says
+    damage: tuple[Damage, ...]
+    blobs: tuple[BlobId, ...]  # every one that can be read: as they lie in the log, then what had to be rescued
+    rescue: BlobRescue
+    lost_blobs: tuple[LostBlob, ...]
+    journal: tuple[ScannedRecord, ...]  # the unbroken beginning, in order
+    unchained: tuple[ScannedRecord, ...]  # what decodes behind a lost record
+    lost_edits: tuple[Seq, ...]  # numbers that no record has, below the last that one has
+    lost_decisions: tuple[int, ...]
+    breaks: tuple[PathBreak, ...]
+    recovered: tuple[RecoveredFile, ...]
+    unwritten: tuple[RecoveredFile, ...] = ()  # those that could not be written: their paths are too long down there
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether nothing is lost, as far as can be seen."""
+        return not (self.missing_segments or self.is_cut_off or self.damage or self.lost_blobs or self.unchained)
+
+
+def salvage_store(
+    place: str, directory: str | None, store: bytes | None = None, progress: Progress | None = None
+) -> Salvage:
+    """Save what can be saved of the store at `place`, into a new one in `directory` (None: only say what could be).
+
+    `place` is a folder of segment files, a `.cas/` or a copy of one, or a workspace. `store`: the damaged store's id,
+    16 bytes, where no header tells it. What is at `place` is left as it is. `progress` is told of the blobs that were
+    verified.
+    Raises FileMissing, StoreUnknown, FileExists, PathReserved, and what the disk raises.
+    """
+    if directory is not None:
+        require_not_reserved(directory)
+    folder = segment_folder(place)
+    marked = read_applied_marker(os.path.dirname(folder))
+    with SegmentScan(folder, None if store is None else StoreId(store), any_names=True) as remains:
+        salvage = plan_salvage(remains, marked, progress)
+        if directory is not None:
+            unwritten = rebuild(salvage, remains, directory, Disk())
+            written = tuple(file for file in salvage.recovered if file not in unwritten)
+            salvage = replace(salvage, recovered=written, unwritten=unwritten)
+        return salvage
+
+
+def plan_salvage(remains: SegmentScan, marked: Place | None, progress: Progress | None = None) -> Salvage:
+    """Return what can be saved. Changes nothing. `marked`: how far the log is known to have gone, if it is."""
+    saved, lost = _verified(remains, progress)
+    rescue = BlobRescue(remains, lost)
+    for name in rescue.blobs:
+        saved[name] = None
+        del lost[name]
+    journal, unchained = _chain(remains.records)
+    known = [found.record for found in (*journal, *unchained)]
+    edits = {record.seq for record in known if isinstance(record, Edit)}
+    decisions = {record.number for record in known if isinstance(record, Decision)}
+    names = tuple(os.path.basename(segment.path) for segment in remains.segments)
+    strays = tuple(name for name in names if not is_segment(name))
+    # A copy that lies beside its segment may be older, and says nothing of where the log ends.
+    named = [at for at, name in enumerate(names) if name not in strays] or range(len(names))
+    end = max(map(remains.reach, named))  # what lies behind its last whole group is saved as well
+    return Salvage(
+        store=remains.store,
+        segments=names,
+        missing_segments=tuple(remains.missing_segments()),
+        strays=strays,
+        is_cut_off=marked is not None and end < marked,
+        damage=tuple(remains.damage),
+        blobs=tuple(saved),
+        rescue=rescue,
+        lost_blobs=tuple(_lost_blobs(known, saved, lost, remains)),
+        journal=tuple(journal),
+        unchained=tuple(unchained),
+        lost_edits=tuple(map(Seq, _gaps(edits))),
+        lost_decisions=tuple(_gaps(decisions)),
+        breaks=tuple(_breaks(known)),
+        recovered=tuple(file for file in _states(unchained) if file.state.blob in saved),
+    )
+
+
+def rebuild(salvage: Salvage, remains: SegmentScan, directory: str, disk: Disk) -> tuple[RecoveredFile, ...]:
+    """Make the new store in `directory`, and write the states behind the break beside it; return those that can't be.
+
+    All of it appears, the store last, or nothing. Raises FileExists where there is a store, or a folder of recovered
+    files, already, and what the disk raises.
+    """
+    final, recovered = os.path.join(directory, STORE_NAME), os.path.join(directory, RECOVERED)
+    for taken in (final, recovered):
+        if os.path.lexists(taken):
+            raise FileExists(taken)
+    os.makedirs(directory, exist_ok=True)
+    for name in filter(is_creation_folder, os.listdir(directory)):
+        discard_leftover(os.path.join(directory, name), disk)  # of a salvage, or of an `init`, that was killed
+    making = os.path.join(directory, creation_folder_name())
+    disk.make_store_folder(making)
+    try:
+        create_workspace(making, disk)
+        _fill(salvage, remains, os.path.join(making, STORE_NAME), disk)
+        unwritten = _write_recovered(salvage, remains, os.path.join(making, RECOVERED), disk)
+        _move_in(making, directory, disk)
+        finish_creation(directory, disk)
+    finally:
+        discard_creation_folder(making, disk)
+    disk.sync_directory(directory)
+    disk.sync_directory(os.path.dirname(os.path.realpath(directory)))  # it may have been made here
+    return unwritten
+
+
+# ---- planning
+
+
+def _verified(remains: SegmentScan, progress: Progress | None) -> tuple[dict[BlobId, None], dict[BlobId, str]]:
+    """Return the blobs that verify, in order, and why each of the others doesn't."""
+    saved: dict[BlobId, None] = {}
+    lost: dict[BlobId, str] = {}
+    for done, name in enumerate(remains.blobs):
+        if progress is not None:
+            progress("blobs", done, len(remains.blobs))
+        try:
+            remains.verify(name)
+        except BlobDamaged as error:
+            lost[name] = error.reason
+        else:
+            saved[name] = None
+    return saved, lost
+
+
+def _chain(records: Sequence[ScannedRecord]) -> tuple[list[ScannedRecord], list[ScannedRecord]]:
+    """Return the longest unbroken beginning of the journal, and the other records in the order of the log."""
+    following: dict[RecordId | None, dict[RecordId, ScannedRecord]] = {}
+    for found in records:
+        following.setdefault(found.previous, {}).setdefault(found.id, found)
+    # Two may follow the same one, where a writer had lost sight of the first. What more was built on counts.
+    reached: list[RecordId | None] = [None]
+    for last in reached:
+        reached += following.get(last, ())
+    longest: dict[RecordId | None, int] = {}
+    for last in reversed(reached):
+        longest[last] = max((longest[name] + 1 for name in following.get(last, ())), default=0)
+    journal: list[ScannedRecord] = []
+    last = None
+    numbering = Numbering()
+    while last in following:
+        branches = following[last]
+        last = max(branches, key=longest.__getitem__)
+        if numbering.take(branches[last].record):
+            break  # no store takes it, nor what comes behind it
+        journal.append(branches[last])
+    in_journal = {found.id for found in journal}
+    unchained = {found.id: found for found in records if found.id not in in_journal}
+    return journal, list(unchained.values())
+
+
+def _gaps(numbers: Collection[int]) -> Iterator[int]:
+    """Yield the numbers that are missing below the highest; of very many, the first."""
+    return islice((number for number in range(1, max(numbers, default=0)) if number not in numbers), MAX_LISTED_LOSSES)
+
+
+def _lost_blobs(
+    known: Sequence[Record], saved: dict[BlobId, None], lost: dict[BlobId, str], remains: SegmentScan
+) -> Iterator[LostBlob]:
+    edits: dict[BlobId, dict[Seq, None]] = {name: {} for name in lost}
+    decisions: dict[BlobId, dict[int, None]] = {name: {} for name in lost}
+    for record in unexpired(known):
+        for name in held_blobs(record):
+            if name not in saved:
+                if isinstance(record, Edit):
+                    edits.setdefault(name, {})[record.seq] = None
+                elif isinstance(record, Decision):
+                    decisions.setdefault(name, {})[record.number] = None
+                elif isinstance(record, Pin):
+                    decisions.setdefault(name, {})
+    parts = unreadable_parts(known, saved, lambda name: remains.blob(name) if name in saved else None)
+    for name in {**edits, **decisions, **parts}:
+        yield LostBlob(
+            name,
+            lost.get(name, "no frame of it can be read"),
+            edits=tuple(edits.get(name, ())),
+            decisions=tuple(decisions.get(name, ())),
+            snapshots=parts[name].snapshots if name in parts else (),
+        )
+
+
+def _breaks(known: Iterable[Record]) -> Iterator[PathBreak]:
+    """Yield where a file's next record does not start from what the one before it led to."""
+    known = list(known)
+    taken_back = VoidedRecords(known)
+    last: dict[DocumentId, tuple[FileState | None, str]] = {}
+    for record in known:
+        if record in taken_back:
+            continue
+        for document, path, before, after in _transitions(record):
+            name = _name(record)
+            state, earlier = last.get(document, (before if int(document) == _first_seq(record) else None, ""))
+            if state != before:
+                yield PathBreak(path, document, earlier, name)
+            last[document] = (after, name)
+
+
+def _transitions(record: Record) -> Iterator[tuple[DocumentId, bytes, FileState | None, FileState | None]]:
+    if isinstance(record, Edit):
+        yield record.document, record.path, record.before, record.after
+    elif isinstance(record, Decision):
+        for written in record.written:
+            yield written.document, written.path, written.before, written.after
+
+
+def _first_seq(record: Record) -> int:
+    return int(record.seq) if isinstance(record, Edit) else 0
+
+
+def _name(record: Record) -> str:
+    return f"edit {record.seq}" if isinstance(record, Edit) else f"decision {getattr(record, 'number', 0)}"
+
+
+def _states(unchained: Iterable[ScannedRecord]) -> Iterator[RecoveredFile]:
+    """Yield the states that records led to, each under a name that nothing else has."""
+    named: set[str] = set()
+    for found in unchained:
+        folder = _name(found.record).replace(" ", "-")
+        if folder in named:
+            # Two records of one number: one of them was never acknowledged, and nothing tells which.
+            folder = f"{folder}-{found.id.hex()}"
+        named.add(folder)
+        for _, path, _, after in _transitions(found.record):
+            if after is not None:
+                yield RecoveredFile(os.path.join(folder, os.fsdecode(path)), after)
+
+
+# ---- acting
+
+
+def _write_recovered(salvage: Salvage, remains: SegmentScan, folder: str, disk: Disk) -> tuple[RecoveredFile, ...]:
+    """Write the states behind the break, and return those whose place can't be made: it may be too long down there."""
+    unwritten = []
+    for file in salvage.recovered:
+        path = os.path.join(folder, file.name)
+        try:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            disk.create(path, remains.pieces(file.state.blob), file.state.mode | 0o400)
+        except (DiskFailed, OSError) as error:
+            said = error if isinstance(error, OSError) else error.__cause__
+            if not isinstance(said, OSError) or said.errno not in _NO_PLACE:
+                raise
+            unwritten.append(file)
+    return tuple(unwritten)
+
+
+def _move_in(making: str, directory: str, disk: Disk) -> None:
+    """Move what was made to its place: the store last, so that whoever finds it finds the rest."""
+    source, recovered = os.path.join(making, RECOVERED), os.path.join(directory, RECOVERED)
+    for folder, _, _ in os.walk(source):
+        disk.sync_directory(folder)  # `create` has synced the file's own, but not the names of those above
+    has_recovered = os.path.isdir(source)
+    if has_recovered:
+        disk.move_store_folder(source, recovered)
+    try:
+        disk.move_store_folder(os.path.join(making, STORE_NAME), os.path.join(directory, STORE_NAME))
+    except BaseException:
+        if has_recovered:
+            disk.move_store_folder(recovered, source)
+        raise
+
+
+class _LateDisk(Disk):
+    """A disk on which appends become durable all at once, at the end: nobody sees the store before."""
+
+    def sync(self, fd: int, name: str) -> None:
+        pass
+
+
+def _fill(salvage: Salvage, remains: SegmentScan, folder: str, disk: Disk) -> None:
+    segments = os.path.join(folder, "segments")
+    log = Log(segments, _LateDisk())
+    try:
+        end = log.first
+        for payloads in _groups(salvage, remains):
+            end = log.append(end, payloads).end
+    finally:
+        log.close()
+    for name in os.listdir(segments):
+        fd = os.open(os.path.join(segments, name), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            disk.sync(fd, name)
+        finally:
+            os.close(fd)
+    reset_applied_marker(folder, end, disk)
+
+
+def _groups(salvage: Salvage, remains: SegmentScan) -> Iterator[list[tuple[FrameKind, bytes]]]:
+    """Yield what is to be appended: blobs first, as they were spelt, then records, call by call."""
+    blobs: list[tuple[FrameKind, bytes]] = []
+    size = 0
+    for name in salvage.blobs:
+        payload = salvage.rescue.payload(name)
+        blobs.append((FrameKind.BLOB, payload))
+        size += len(payload)
+        if size >= _GROUP_BYTES:
+            yield blobs
+            blobs, size = [], 0
+    if blobs:
+        yield blobs
+    for _, call in groupby(salvage.journal, key=lambda found: found.group):
+        yield [(FrameKind.RECORD, remains.payload(found.span)) for found in call]
+    expiry = _expired_by_unchained(salvage)
+    if expiry is not None:
+        yield [(FrameKind.RECORD, encode_record(expiry, salvage.journal[-1].id))]
+
+
+def _expired_by_unchained(salvage: Salvage) -> Expiry | None:
+    """Return what of the saved journal had expired by records behind a lost one (None: nothing had).
+
+    Its blobs were let go of by rule, so the new store has to say that again, or they would count as lost.
+    """
+    expiries = [found.record for found in salvage.unchained if isinstance(found.record, Expiry)]
+    saved = [found.record for found in salvage.journal]
+    edits = Ranges(one for expiry in expiries for one in expiry.edits)
+    decisions = Ranges(one for expiry in expiries for one in expiry.decisions)
+    snapshots = {number for expiry in expiries for number in expiry.snapshots}
+    pins = {number for expiry in expiries for number in expiry.pins}
+    again = Expiry(
+        time=now(),
+        edits=ranges_of(record.seq for record in saved if isinstance(record, Edit) and record.seq in edits),
+        decisions=ranges_of(
+            record.number for record in saved if isinstance(record, Decision) and record.number in decisions
+        ),
+        snapshots=tuple(r.number for r in saved if isinstance(r, Snapshot) and r.number in snapshots),
+        pins=tuple(r.number for r in saved if isinstance(r, Pin) and r.number in pins),
+        reason="expired before the salvage",
+        who="salvage",
+    )
+    return again if again.edits or again.decisions or again.snapshots or again.pins else None

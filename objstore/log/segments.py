@@ -1,0 +1,471 @@
+"""The log: numbered append-only segments of frames. A group of frames is appended in one write and synced once.
+
+Readers take no lock: they read up to the last group that is whole. Only the holder of the writer lock appends, and
+before it does, it cuts off what a crashed writer left unfinished at the end. ReadAhead is for who reads much of it.
+"""
+
+import os
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
+from typing import Final
+
+from objstore.clock import now
+from objstore.errors import DiskFailed, StoreDamaged, StoreRefuses, StoreReplaced, Unacknowledged
+from objstore.fastclass import NamedTuple
+from objstore.fs.disk import Disk
+from objstore.fs.nofollow import open_store_file
+from objstore.log.frames import (
+    SEGMENT_HEADER_SIZE,
+    WRONG_CHECKSUM,
+    Frame,
+    FrameKind,
+    Gap,
+    RawFrame,
+    SegmentHeader,
+    StoreId,
+    committed,
+    declared_size,
+    encode_frame,
+    is_intact,
+    payload_at,
+    raw_frames,
+    read_frame,
+    scan_windows,
+    unverified_frames,
+)
+from objstore.log.segment_files import GENERATION, Place, SegmentFiles, pread, segment_name
+
+__all__ = ["Group", "Log", "ReadAhead", "create_log"]
+
+ROTATE_AT: Final = 64 << 20
+"""Bytes after which a segment is full and the next one begins."""
+
+_PIECE: Final = 1 << 20
+
+_AHEAD_LEAST: Final = 1 << 12
+_AHEAD_MOST: Final = 1 << 20
+
+
+class Group(NamedTuple):
+    """The frames of one append, and the place just behind them."""
+
+    segment: int
+    frames: list[Frame]
+    end: Place
+
+
+class Log(SegmentFiles):
+    """The segments of one store, open for reading and, under the writer lock, for appending."""
+
+    def __init__(self, folder: str, disk: Disk) -> None:
+        """Open the log in `folder`. Raises NotAWorkspace, StoreDamaged or FormatTooNew."""
+        super().__init__(folder, disk)
+        self._appending: tuple[tuple[int, int], int] | None = None  # segment and generation, and the descriptor
+        self._begun: int | None = None  # a segment without a group, which a writer left that died
+        self._appended_at = 0  # when the file of the last append changed with it, in ns
+        self._breaking: Final = _Breaking()
+
+    def close(self) -> None:
+        """Close every segment."""
+        super().close()
+        if self._appending is not None:
+            os.close(self._appending[1])
+            self._appending = None
+
+    # ---- reading
+
+    def reaches(self, place: Place) -> bool:
+        """Return whether the log has as many bytes as lie before `place`."""
+        return os.fstat(self._fd(place.segment, place.generation)).st_size >= place.position
+
+    def ends_at(self, place: Place) -> bool:
+        """Return whether nothing follows `place`, not even something unfinished."""
+        size = os.fstat(self._fd(place.segment, place.generation)).st_size
+        return size == place.position and not self.exists(place.segment + 1)
+
+    def is_as_appended(self, end: Place) -> bool:
+        """Return whether the log ends at `end`, and was not written to since this process appended up to there.
+
+        Its length alone does not say that: somebody may have put a backup into the same file, and others written on.
+        """
+        found = os.fstat(self._fd(end.segment, end.generation))
+        is_as_appended = (found.st_size, found.st_ctime_ns) == (end.position, self._appended_at)
+        return is_as_appended and not self.exists(end.segment + 1)
+
+    def bytes_behind(self, place: Place) -> int:
+        """Return how many bytes follow `place` in its segment. Raises StoreDamaged where that is not there any more."""
+        return os.fstat(self._fd(place.segment, place.generation)).st_size - place.position
+
+    def has(self, group: Group) -> bool:
+        """Return whether the log still has a group that this process has appended."""
+        last = group.frames[-1]
+        try:
+            return self.read(Place(group.segment, last.offset)).payload == last.payload
+        except StoreDamaged:
+            return False
+
+    def next_start(self, end: Place) -> Place | None:
+        """Return where the log goes on behind a segment that ends at `end` (None: it has not begun the next one)."""
+        with self._kept_open(end.segment, end.generation) as fd:
+            # In this order: a writer has written a segment to its end when it begins the next.
+            goes_on = self.exists(end.segment + 1) and os.fstat(fd).st_size == end.position
+        return self._start(end.segment + 1) if goes_on else None
+
+    def read(self, place: Place) -> Frame:
+        """Return the frame at `place`, or where that is now. Raises StoreDamaged."""
+        place = self.newest(place) or place
+        fd = self._fd(place.segment, place.generation)
+        # One read gets most frames whole; the header says how much is left of the others.
+        head = pread(fd, 4096, place.position, place.segment)
+        found = read_frame(head, self.key, 0, base=place.offset)
+        size = declared_size(head) if isinstance(found, Gap) else None
+        if size is not None and len(head) < size <= os.fstat(fd).st_size - place.position:
+            whole = head + _read(fd, size - len(head), place.position + len(head), place.segment)
+            found = read_frame(whole, self.key, 0, base=place.offset)
+        if isinstance(found, Gap):
+            raise StoreDamaged(place.segment, place.position, found.reason)
+        return found
+
+    def groups(self, start: Place) -> Iterator[Group]:
+        """Yield every whole group from `start` on, over all segments, and stop before an unfinished one at the end.
+
+        Raises StoreDamaged where bytes are wrong and good groups follow: that is damage, not a crash.
+        """
+        place: Place | None = start
+        while place is not None:
+            if place.generation != self._generations.get(place.segment, 0):
+                raise StoreDamaged(place.segment, place.position, "the segment has been written anew since")
+            with self._kept_open(place.segment, place.generation) as fd:
+                place = yield from self._groups_in(fd, place)
+
+    def frames_before(self, end: Place) -> Iterator[tuple[int, Frame | Gap]]:
+        """Yield each frame before `end` with the number of its segment, and a Gap in place of what is damaged.
+
+        Frames tell where they lie in the file. Raises StoreDamaged where the disk can't read the bytes.
+        """
+        for number in range(self.first.segment, end.segment + 1):
+            with self._kept_open(number, self._generations.get(number, 0)) as fd:
+                size = end.position if number == end.segment else os.fstat(fd).st_size
+                for found in scan_windows(_reader(fd, number), self.key, SEGMENT_HEADER_SIZE, size):
+                    yield number, found
+
+    def raw_frames(self, start: Place, end: int | None = None) -> Iterator[RawFrame]:
+        """Yield the frames of a segment, of the generation that `start` names.
+
+        `end`: where its last whole group ends in the file (None: the segment is full, and ends there).
+        Raises StoreDamaged.
+        """
+        with self._kept_open(start.segment, start.generation) as fd:
+            end = os.fstat(fd).st_size if end is None else end
+            for found in raw_frames(_reader(fd, start.segment), self.key, SEGMENT_HEADER_SIZE, end):
+                if isinstance(found, Gap):
+                    raise StoreDamaged(start.segment, found.offset, found.reason)
+                yield found
+
+    def unverified_frames(self, start: Place) -> Iterator[list[RawFrame]]:
+        """Yield the frames of a full segment as `raw_frames` does, many at a time; which are intact is not looked at.
+
+        `see_intact` is for those that are needed. Raises StoreDamaged.
+        """
+        with self._kept_open(start.segment, start.generation) as fd:
+            end = os.fstat(fd).st_size
+            for frames, gap in unverified_frames(_reader(fd, start.segment), SEGMENT_HEADER_SIZE, end):
+                yield frames
+                if gap is not None:
+                    raise StoreDamaged(start.segment, gap.offset, gap.reason)
+
+    def require_intact(self, segment: int, frame: RawFrame) -> None:
+        """Raise StoreDamaged where the checksum of a frame of the segment is wrong."""
+        if not is_intact(self.key, frame.whole):
+            raise StoreDamaged(segment, frame.position, WRONG_CHECKSUM)
+
+    def piece(self, place: Place, size: int) -> bytes:
+        """Return `size` bytes from `place` on, or what there is. Raises StoreDamaged."""
+        return pread(self._fd(place.segment, place.generation), size, place.position, place.segment)
+
+    # ---- writing, only under the writer lock
+
+    def repair_tail(self, end: Place) -> int:
+        """Cut off what follows `end`, the end of the last whole group; return how many bytes went.
+
+        What is cut was never acknowledged. Raises StoreRefuses after an earlier failure.
+        """
+        self._writable()
+        cut = self._cut(end)
+        if self.exists(end.segment + 1):
+            # A writer died between beginning this segment and the end of its first group.
+            self._begun = end.segment + 1
+            cut += self._cut(Place(self._begun, SEGMENT_HEADER_SIZE))
+        return cut
+
+    @property
+    def refuses(self) -> bool:
+        """Return whether it takes no more writes until it is opened again."""
+        return self._breaking.reason is not None
+
+    def secure(self, start: Place | None) -> None:
+        """Make durable what a writer left that died, or whose sync failed and who could not even cut the group off.
+
+        `start`: behind what is known to be durable; None: the machine has started anew since, so that all that can be
+        read has come from the disk. Raises StoreRefuses, DiskFull and DiskFailed.
+        """
+        self._writable()
+        group = None if start is None else self._last_group(start)
+        if group is not None and group.end.generation:
+            group = None  # what was written anew was durable before it had its name
+        segment = max(self._generations) if group is None else group.segment
+        if self._generations[segment]:
+            return
+        name = self._path(segment, 0)
+        with self._breaking:
+            fd = open_store_file(name, os.O_WRONLY)
+            try:
+                if group is not None:
+                    # Each writer makes sure of what was there, so only the last group can be in doubt. After a failed
+                    # sync the system takes it for written; only bytes that are written again are sent to the disk.
+                    offset, end = group.frames[0].offset, group.end.offset
+                    while offset < end:
+                        piece = _read(self._fd(segment, 0), min(_PIECE, end - offset), offset, segment)
+                        self._disk.overwrite(fd, piece, offset, name)
+                        offset += len(piece)
+                self._disk.sync(fd, name)
+            finally:
+                os.close(fd)
+
+    def append(self, end: Place, payloads: Sequence[tuple[FrameKind, bytes]]) -> Group:
+        """Append one group behind `end`, durably, and return its frames with their places.
+
+        Nothing may follow `end`: where something did, `repair_tail` has cut it off.
+        Raises StoreRefuses, and DiskFull or DiskFailed with nothing changed. After a failed sync the group is cut off,
+        and the log takes no more until it is opened again; Unacknowledged says that not even that was possible.
+        Raises StoreReplaced where nobody would find it.
+        """
+        self._writable()
+        self.require_in_place()
+        if end.offset >= ROTATE_AT or self._begun == end.segment + 1:
+            end = self._rotate(end.segment)
+        elif end.offset == SEGMENT_HEADER_SIZE and end != self.first:
+            # Who began the segment may have died before its name was durable.
+            self._disk.sync_directory(self._folder)
+        last = len(payloads) - 1
+        encoded = self._encoded(payloads)
+        fd = self._append_fd(end.segment)
+        name = self._path(end.segment, 0)
+        with self._breaking:
+            try:
+                self._disk.append(fd, b"".join(encoded), name)
+            except DiskFailed as error:
+                self._disk.truncate(fd, end.offset, name)
+                failure: DiskFailed | None = error
+            else:
+                failure = None
+                self._sync(fd, end, name)
+        if failure is not None:
+            raise failure
+        self._appended_at = os.fstat(fd).st_ctime_ns
+        frames: list[Frame] = []
+        offset = end.offset
+        for (kind, payload), frame in zip(payloads, encoded, strict=True):
+            position = len(frames)
+            frames.append(
+                Frame(offset=offset, kind=kind, begins=position == 0, commits=position == last, payload=payload)
+            )
+            offset += len(frame)
+        return Group(end.segment, frames, Place(end.segment, offset))
+
+    def seal(self, end: Place) -> Place:
+        """Begin the next segment behind `end`, so that the one before may be written anew; return where it begins.
+
+        Only under the writer lock. Raises StoreRefuses, DiskFull and DiskFailed.
+        """
+        self._writable()
+        return self._rotate(end.segment)
+
+    # ---- inside
+
+    def _encoded(self, payloads: Sequence[tuple[FrameKind, bytes]]) -> list[bytes]:
+        """Return the frames of one group."""
+        last = len(payloads) - 1
+        return [
+            encode_frame(self.key, kind, payload, begins=i == 0, commits=i == last)
+            for i, (kind, payload) in enumerate(payloads)
+        ]
+
+    def _rotate(self, full: int) -> Place:
+        header = SegmentHeader(store=self.store, number=full + 1, created=now())
+        try:
+            self._disk.create(self._path(full + 1, 0), header.encode())
+        except FileExistsError:
+            # A writer that died here left it, and repair_tail has emptied it; but its name may not be durable.
+            self._disk.sync_directory(self._folder)
+        return Place(full + 1, SEGMENT_HEADER_SIZE)
+
+    def _last_group(self, start: Place) -> Group | None:
+        """Return the last group behind `start` (None: there is none, or no group ends there)."""
+        last = None
+        try:
+            for group in self.groups(start):
+                last = group
+        except StoreDamaged as error:
+            if isinstance(error.__cause__, OSError):
+                raise  # it may be there, and can't be read
+        return last
+
+    def _cut(self, end: Place) -> int:
+        # The last segment is one that was written anew only where the one that was begun behind it has been lost.
+        unfinished = os.fstat(self._fd(end.segment, end.generation)).st_size - end.position
+        if unfinished > 0:
+            path = self._path(end.segment, end.generation)
+            with self._breaking:
+                fd = self._append_fd(end.segment, end.generation)
+                self._disk.truncate(fd, end.position, path)
+                if end.generation:
+                    self._disk.sync(fd, path)  # what is appended goes to the next segment
+        return max(0, unfinished)
+
+    def _groups_in(self, fd: int, start: Place) -> Generator[Group, None, Place | None]:
+        """Yield the whole groups of an open segment from `start` on; return where the log goes on (None: nowhere)."""
+        segment, offset = start
+        while True:
+            # Asked before the segment is read: what a writer appends to it comes before it begins the next one.
+            is_full = self.exists(segment + 1)
+            gap = None
+            for found in self._committed(fd, Place(segment, offset)):
+                if isinstance(found, Gap):
+                    gap = found
+                    break
+                yield Group(segment, found, Place(segment, found[-1].end))
+                offset = found[-1].end
+            if gap is not None:
+                if self._is_tail(fd, segment, gap):
+                    return None
+                # A writer may have finished since, or have cut it off. It works in order, so what is behind the gap
+                # vouches for it.
+                offset = gap.offset
+                if isinstance(next(self._committed(fd, Place(segment, offset)), None), Gap):
+                    raise StoreDamaged(segment, Place(segment, offset).position, gap.reason)
+            elif is_full:
+                return self._start(segment + 1)
+            elif not self.exists(segment + 1):
+                return None
+
+    def _committed(self, fd: int, start: Place) -> Iterator[list[Frame] | Gap]:
+        base = start.generation * GENERATION
+        size = os.fstat(fd).st_size
+        if size > start.position:
+            # Read, not mapped: touching a map of bytes that a writer cuts off at that moment kills the process.
+            read = _reader(fd, start.segment, base)
+            yield from committed(scan_windows(read, self.key, start.offset, base + size))
+
+    def _is_tail(self, fd: int, segment: int, gap: Gap) -> bool:
+        """Return whether nothing whole follows `gap`, so that it is what a crashed or a running writer leaves."""
+        if self.exists(segment + 1):
+            return False
+        return not any(isinstance(found, list) for found in self._committed(fd, Place(segment, gap.end)))
+
+    def _append_fd(self, segment: int, generation: int = 0) -> int:
+        if self._appending is None or self._appending[0] != (segment, generation):
+            if self._appending is not None:
+                os.close(self._appending[1])
+                self._appending = None
+            path = self._path(segment, generation)
+            fd = open_store_file(path, os.O_WRONLY | os.O_APPEND)
+            if not os.path.samestat(os.fstat(fd), os.fstat(self._fd(segment, generation))):
+                os.close(fd)
+                self.invalidate_listing()
+                raise StoreReplaced(path)
+            self._appending = (segment, generation), fd
+        return self._appending[1]
+
+    def _writable(self) -> None:
+        if self._breaking.reason is not None:
+            raise StoreRefuses(self._breaking.reason)
+
+    def _sync(self, fd: int, end: Place, name: str) -> None:
+        """Make the group behind `end` durable, or take it back: in memory it is whole, for all processes to see."""
+        try:
+            self._disk.sync(fd, name)
+        except DiskFailed as error:
+            try:
+                self._disk.truncate(fd, end.offset, name)
+                self._disk.sync(fd, name)
+            except DiskFailed as failure:
+                raise Unacknowledged(str(error)) from failure
+            raise
+
+
+class _Breaking:
+    """Around each write to a log: after one that failed, the log takes no more."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self) -> None:
+        self.reason: str | None = None  # why it takes no more; None: it does
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if error is not None:
+            self.reason = str(error) or type(error).__name__
+
+
+def _reader(fd: int, segment: int, base: int = 0) -> Callable[[int, int], bytes]:
+    """Return what reads so many bytes from an offset on, which is counted from `base`."""
+    return lambda offset, size: _read(fd, size, offset - base, segment)
+
+
+def _read(fd: int, size: int, offset: int, segment: int) -> bytes:
+    """Return `size` bytes from `offset`, or what there is; one read may stop short of 2 GiB. Raises StoreDamaged."""
+    content = pread(fd, size, offset, segment)
+    while len(content) < size:
+        more = pread(fd, size - len(content), offset + len(content), segment)
+        if not more:
+            break
+        content += more
+    return content
+
+
+def create_log(folder: str, disk: Disk) -> None:
+    """Make the first segment of a new store in the existing, empty `folder`."""
+    header = SegmentHeader(store=StoreId(os.urandom(16)), number=1, created=now())
+    with suppress(FileExistsError):
+        disk.create(os.path.join(folder, segment_name(1, 0)), header.encode())
+
+
+class ReadAhead:
+    """Read frames in the order of the log, from pieces that double in size while the reads stay in order."""
+
+    def __init__(self, log: Log) -> None:
+        """Begin anywhere."""
+        self._log = log
+        self._segment = self._offset = 0  # where the piece begins
+        self._piece = b""
+
+    def payload(self, place: Place, kind: FrameKind) -> bytes:
+        """Return the payload of the frame at `place`, or where that is now. Raises StoreDamaged."""
+        log = self._log
+        if log.generations():
+            place = log.newest(place) or place
+        segment, offset = place
+        at = offset - self._offset
+        is_near = segment == self._segment and 0 <= at < len(self._piece)
+        found = payload_at(self._piece, log.key, at, kind) if is_near else None
+        if found is None:
+            self._move_to(place)
+            found = payload_at(self._piece, log.key, 0, kind)
+        if found is None:
+            # It is longer than the piece, or this says what is wrong with it.
+            frame = log.read(place)
+            if frame.kind is not kind:
+                raise place.damaged(f"a {frame.kind.name.lower()} lies where the index says another kind does")
+            found = bytes(frame.payload)
+        return found
+
+    def _move_to(self, place: Place) -> None:
+        """Read a piece that begins at `place`: twice as much as the last where that is not far behind it."""
+        behind = place.offset - self._offset - len(self._piece)
+        goes_on = place.segment == self._segment and -len(self._piece) < behind <= len(self._piece)
+        size = min(2 * max(_AHEAD_LEAST, len(self._piece)), _AHEAD_MOST) if goes_on else _AHEAD_LEAST
+        self._segment, self._offset = place
+        self._piece = self._log.piece(place, size)

@@ -1,0 +1,275 @@
+"""Canonical msgpack: every value has exactly one spelling, and only that one is read.
+
+The spelling is msgpack's shortest form, with map keys that are strings in ascending order of their code points.
+Only maps, arrays, strings, byte strings, booleans and 64-bit integers occur: no nil, no float, no extension type.
+Source: the msgpack specification; refusing what does not re-encode to itself is DER's and dCBOR's idea.
+`Fields` takes a decoded map apart. What is stored is not trusted: a field of another type, out of its range, or with an
+unknown name is refused.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from itertools import pairwise
+from typing import Final, TypeAlias, TypeVar
+
+import msgpack
+
+from objstore.errors import RecordInvalid
+from objstore.model.basic_types import MAX_INT, FileState
+from objstore.model.ids import HASH_SIZE, BlobId
+from objstore.model.ranges import Range
+
+__all__ = [
+    "MAX_MODE",
+    "MAX_TEXT",
+    "Fields",
+    "Value",
+    "checked_path",
+    "decode",
+    "encode",
+    "is_number",
+    "ordered",
+    "spell",
+    "state_value",
+    "unpack",
+]
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+MAX_MODE: Final = 0o7777
+MAX_TEXT: Final = 65536
+_NO_NAMES: Final = frozenset({b"", b".", b".."})
+_PLAIN: Final = frozenset({bool, int, str, bytes})
+_STRINGS: Final = frozenset({str})
+
+Value: TypeAlias = "bool | int | str | bytes | list[Value] | dict[str, Value]"
+
+
+def encode(value: dict[str, Value]) -> bytes:
+    """Return the one spelling of `value`.
+
+    Raises TypeError or OverflowError for values that the format does not have; those are mistakes of the caller.
+    """
+    return spell(ordered(value))
+
+
+def spell(value: dict[str, Value]) -> bytes:
+    """Return the spelling of a map that is surely as `ordered` returns it. Raises as `encode`."""
+    packed: bytes = msgpack.packb(value, use_bin_type=True, strict_types=True)
+    return packed
+
+
+def ordered(value: dict[str, Value]) -> dict[str, Value]:
+    """Return the map with its keys, and those of the maps in it, in ascending order. Raises TypeError as `encode`."""
+    if not _STRINGS.issuperset(map(type, value)):
+        raise TypeError("a map key must be a string")
+    return {key: item if type(item := value[key]) in _PLAIN else _ordered(item) for key in sorted(value)}
+
+
+def decode(encoded: bytes) -> dict[str, Value]:
+    """Return the map that `encoded` spells.
+
+    Raises RecordInvalid when it is no map, or is not spelt canonically.
+    """
+    value = unpack(encoded)
+    try:
+        respelt = encode(value)
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise RecordInvalid(f"not canonical msgpack: {error}") from error
+    if respelt != encoded:
+        raise RecordInvalid("not the canonical spelling")
+    return value
+
+
+def unpack(encoded: bytes) -> dict[str, Value]:
+    """Return the map that `encoded` spells, canonically or not: for callers that spell it again and compare.
+
+    Raises RecordInvalid when it is no map, or no msgpack.
+    """
+    try:
+        value = msgpack.unpackb(encoded, raw=False, strict_map_key=True)
+    # The C decoder signals malformed input with several unrelated exception types, among them a bare ValueError.
+    except (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException) as error:
+        raise RecordInvalid(f"not msgpack: {error}") from error
+    if not isinstance(value, dict) or not _STRINGS.issuperset(map(type, value)):
+        raise RecordInvalid("not a map of named fields")
+    return value
+
+
+def _ordered(value: Value) -> Value:
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, list):
+        # Most lists are of numbers, and need no look at each.
+        return value if _PLAIN.issuperset(map(type, value)) else [_ordered(item) for item in value]
+    if isinstance(value, dict):
+        return ordered(value)
+    raise TypeError(f"a record can't hold {type(value).__name__}")
+
+
+def state_value(state: FileState) -> Value:
+    """Return how a state is spelt."""
+    return [bytes(state.blob), state.mode]
+
+
+def is_number(value: object) -> bool:
+    """Return whether a decoded value is a number that a record may hold."""
+    # bool is a kind of int, and must not pass for one
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_INT
+
+
+def checked_path(value: object) -> bytes:
+    """Return a path that stays in its workspace. Raises RecordInvalid for any other value."""
+    if not isinstance(value, bytes) or not value or len(value) > MAX_TEXT:
+        raise RecordInvalid("a path is not a byte string of a sane length")
+    if b"\0" in value or not _NO_NAMES.isdisjoint(value.split(b"/")):
+        raise RecordInvalid(f"a path leaves its workspace: {value!r}")
+    return value
+
+
+class Fields:
+    """A decoded map, taken apart field by field; what is left over at the end is an error."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self, fields: Mapping[str, Value]) -> None:
+        """Begin with all fields. Raises RecordInvalid where a name is no text: msgpack has maps of byte strings too."""
+        if not _STRINGS.issuperset(map(type, fields)):
+            raise RecordInvalid("a field's name is no text")
+        self._left = dict(fields)
+
+    def finish(self) -> None:
+        """Raise RecordInvalid if a field was not taken."""
+        if self._left:
+            raise RecordInvalid(f"unknown field {min(self._left)!r}")
+
+    def has(self, name: str) -> bool:
+        """Return whether the field is there and was not taken."""
+        return name in self._left
+
+    def _take(self, name: str) -> Value:
+        try:
+            return self._left.pop(name)
+        except KeyError:
+            raise RecordInvalid(f"no field {name!r}") from None
+
+    def number(self, name: str, *, least: int = 0) -> int:
+        """Take a number of at least `least`."""
+        value = self._take(name)
+        # Not isinstance: bool is a kind of int, and must not pass for one.
+        if type(value) is not int or not least <= value <= MAX_INT:
+            raise RecordInvalid(f"field {name!r} is not a number of at least {least}")
+        return value
+
+    def numbers(self, name: str) -> tuple[int, ...]:
+        """Take an array of numbers; an absent one is empty."""
+        if not self.has(name):
+            return ()
+        value = self._take(name)
+        numbers = [item for item in value if type(item) is int] if isinstance(value, list) else []
+        if value != numbers or (numbers and not 0 <= min(numbers) <= max(numbers) <= MAX_INT):
+            raise RecordInvalid(f"field {name!r} is not a list of numbers")
+        return tuple(numbers)
+
+    def flag(self, name: str) -> bool:
+        """Take a flag: `true`, or absent."""
+        if not self.has(name):
+            return False
+        if self._take(name) is not True:
+            raise RecordInvalid(f"field {name!r} is not true")
+        return True
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """Take a string. `default`: what an absent one is; None: it must be there."""
+        if default is not None and not self.has(name):
+            return default
+        value = self._take(name)
+        if not isinstance(value, str) or len(value) > MAX_TEXT:
+            raise RecordInvalid(f"field {name!r} is not a string of a sane length")
+        return value
+
+    def texts(self, name: str) -> dict[str, str]:
+        """Take a map of strings; an absent one is empty."""
+        if not self.has(name):
+            return {}
+        value = self._take(name)
+        if not isinstance(value, dict):
+            raise RecordInvalid(f"field {name!r} is not a map")
+        inner = Fields(value)
+        return {key: inner.text(key) for key in value}
+
+    def items(self, name: str, *, optional: bool = False) -> list[Value]:
+        """Take an array of anything. `optional`: an absent one is empty."""
+        if optional and not self.has(name):
+            return []
+        value = self._take(name)
+        if not isinstance(value, list):
+            raise RecordInvalid(f"field {name!r} is not a list")
+        return value
+
+    def choice(self, name: str, kind: type[Choice], default: Choice | None = None) -> Choice:
+        """Take one of the words of `kind`. `default`: what an absent one is; None: it must be there."""
+        if default is not None and not self.has(name):
+            return default
+        spelling = self.text(name)
+        try:
+            return kind(spelling)
+        except ValueError:
+            raise RecordInvalid(f"field {name!r} can't be {spelling!r}") from None
+
+    def path(self, name: str) -> bytes:
+        """Take a path that stays in its workspace."""
+        return checked_path(self._take(name))
+
+    def hash_or_none(self, name: str) -> bytes | None:
+        """Take a hash (None: absent)."""
+        if not self.has(name):
+            return None
+        value = self._take(name)
+        if not isinstance(value, bytes) or len(value) != HASH_SIZE:
+            raise RecordInvalid(f"field {name!r} is not a hash")
+        return value
+
+    def hash(self, name: str) -> bytes:
+        """Take a hash that must be there."""
+        found = self.hash_or_none(name)
+        if found is None:
+            raise RecordInvalid(f"no field {name!r}")
+        return found
+
+    def hashes(self, name: str) -> tuple[bytes, ...]:
+        """Take an array of hashes in ascending order, each once; an absent one is empty."""
+        found = self.items(name, optional=True)
+        hashes = tuple(item for item in found if isinstance(item, bytes) and len(item) == HASH_SIZE)
+        if len(hashes) != len(found) or any(a >= b for a, b in pairwise(hashes)):
+            raise RecordInvalid(f"field {name!r} is not a list of hashes in ascending order")
+        return hashes
+
+    def ascending(self, name: str) -> tuple[int, ...]:
+        """Take an array of numbers from 1 in ascending order, each once; an absent one is empty."""
+        found = self.numbers(name)
+        if (found and found[0] < 1) or any(a >= b for a, b in pairwise(found)):
+            raise RecordInvalid(f"field {name!r} is not a list of numbers from 1 in ascending order")
+        return found
+
+    def ranges(self, name: str) -> tuple[Range, ...]:
+        """Take ranges of numbers from 1, ascending, with a number between any two; an absent field holds none."""
+        flat = self.numbers(name)
+        if len(flat) % len(Range._fields):
+            raise RecordInvalid(f"field {name!r} is not a list of ranges")
+        found = tuple(Range(*flat[i : i + 2]) for i in range(0, len(flat), 2))
+        # Ranges that touch would be a second spelling of one.
+        fits = all(first <= last for first, last in found) and all(a.last + 1 < b.first for a, b in pairwise(found))
+        if not fits or (found and found[0].first < 1):
+            raise RecordInvalid(f"field {name!r} is not a list of ranges in ascending order")
+        return found
+
+    def state(self, name: str) -> FileState | None:
+        """Take a file state (None: absent)."""
+        if not self.has(name):
+            return None
+        match self._take(name):
+            case [bytes(blob), int(mode)] if len(blob) == HASH_SIZE and is_number(mode) and mode <= MAX_MODE:
+                return FileState(blob=BlobId(blob), mode=mode)
+            case _:
+                raise RecordInvalid(f"field {name!r} is not [blob, mode]")

@@ -1,0 +1,216 @@
+"""The journal's records: what each kind says.
+
+A record is immutable and names the record before it, so the journal is a hash chain. FORMAT.md lists every field.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeAlias, assert_never
+
+from objstore.fastclass import field, value
+from objstore.model.basic_types import Action, DocumentId, FileState, Operation, Origin, Seq, Status, Unit
+from objstore.model.ids import BlobId
+from objstore.model.ranges import Range
+from objstore.text.hunks import Hunk
+
+__all__ = [
+    "MCPDIFF_SOURCE",
+    "Decision",
+    "Edit",
+    "Expiry",
+    "Marks",
+    "Numbering",
+    "Pin",
+    "Record",
+    "Snapshot",
+    "Void",
+    "VoidedRecords",
+    "WrittenFile",
+]
+
+MCPDIFF_SOURCE: Final = "mcpdiff"
+"""The note of an edit that was imported from mcpdiff, which holds its id there; also the author of such decisions."""
+
+
+@value
+class Marks:
+    """Why an edit wrote conflict markers into its file."""
+
+    decision: int  # the decision that would else have been refused
+    against: tuple[Unit, ...]  # what was decided that the others could not stand with; ascending
+    aside: tuple[tuple[Unit, Status], ...]  # those others, rejected only because of that, with what they were before
+
+
+@value
+class Edit:
+    """One change to one file: all that is needed to replay or drop it."""
+
+    seq: Seq
+    document: DocumentId
+    time: int  # microseconds since 1970-01-01 UTC
+    conversation: str
+    call: int  # position of the call in its conversation, from 0
+    ordinal: int  # position of the edit in its call, from 0
+    operation: Operation
+    path: bytes  # relative to the workspace, components joined by "/"; of a move: the destination
+    source: bytes | None = None  # None: not a move
+    before: FileState | None  # None: the file did not exist
+    after: FileState | None  # None: the edit deleted it
+    hunks: tuple[Hunk, ...] = ()  # () where no line changed, and for create and delete, which are all of the file
+    folders: int = 0  # how many of the path's folders, from the innermost, the edit made
+    newline: bool = False  # whether the last line, otherwise unchanged, lost or gained its newline
+    added: int = 0  # lines, for display
+    removed: int = 0
+    origin: Origin = Origin.AGENT
+    status: Status = Status.PENDING  # what it was recorded as; decisions come after
+    amends: Seq | None = None  # the edit whose result a person bettered by this one; None: it amends none
+    marks: Marks | None = None  # None: it wrote no conflict markers
+    tool: str
+    notes: Mapping[str, str] = field(default_factory=dict)  # agent, client, model, prompt, …: where known
+
+    @property
+    def is_meant(self) -> bool:
+        """Return whether a tool may have said which lines it changed: else they were found by comparison."""
+        return self.origin is Origin.AGENT and self.operation is not Operation.REPLACE
+
+    @property
+    def changes_whole(self) -> bool:
+        """Return whether unit 0 changes anything: existence, path, mode, or the final newline."""
+        if self.before is None or self.after is None or self.source is not None:
+            return True
+        return self.newline or self.before.mode != self.after.mode or not self.hunks
+
+
+@value
+class WrittenFile:
+    """What a decision made of one file."""
+
+    document: DocumentId
+    path_before: bytes | None  # None: the file did not exist
+    before: FileState | None
+    path_after: bytes | None  # None: the decision removed the file
+    after: FileState | None
+
+    @property
+    def path(self) -> bytes:
+        """Return where the file stands since, or stood if the decision removed it."""
+        return self.path_after or self.path_before or b""
+
+
+@value
+class Decision:
+    """A reviewer's word on some units, and what it made of the files."""
+
+    number: int  # of the decision in its workspace, from 1
+    time: int  # microseconds since 1970-01-01 UTC
+    action: Action
+    verdicts: tuple[tuple[Unit, Status], ...]  # the status that each unit has from now on
+    written: tuple[WrittenFile, ...]
+    who: str
+    reason: str = ""
+    takes_back: int = 0  # number of the decision that an undo or redo takes back; 0: none
+
+
+@value
+class Void:
+    """The last call or decision could not be carried out and was taken back whole: it counts as never made."""
+
+    time: int  # microseconds since 1970-01-01 UTC
+    edits: tuple[Seq, ...]
+    decision: int  # 0: none
+    reason: str
+
+
+@value
+class Snapshot:
+    """What stood in a folder at one moment, as a tree of blobs."""
+
+    number: int  # of the snapshot in its workspace, from 1
+    time: int  # microseconds since 1970-01-01 UTC
+    root: BlobId  # the tree of the folder
+    path: bytes | None  # the folder, relative to the workspace; None: the whole workspace
+    who: str
+    title: str = ""
+
+
+@value
+class Pin:
+    """A person's word that some edits, with what came after them in their files, and some blobs are to be kept."""
+
+    number: int  # of the pin in its workspace, from 1
+    time: int  # microseconds since 1970-01-01 UTC
+    edits: tuple[Seq, ...]  # ascending
+    blobs: tuple[BlobId, ...]  # ascending
+    who: str
+    title: str = ""
+
+
+@value
+class Expiry:
+    """Edits, decisions, snapshots and pins that hold their blobs no longer. The records themselves stay."""
+
+    time: int  # microseconds since 1970-01-01 UTC
+    edits: tuple[Range, ...] = ()  # ascending, with a number between any two
+    decisions: tuple[Range, ...] = ()
+    snapshots: tuple[int, ...] = ()  # ascending
+    pins: tuple[int, ...] = ()
+    reason: str
+    who: str
+
+
+Record: TypeAlias = Edit | Decision | Void | Snapshot | Pin | Expiry
+
+
+class VoidedRecords:
+    """The edits and decisions that the voids of a journal take back: they count as never made."""
+
+    def __init__(self, journal: Iterable[Record]) -> None:
+        """Take the journal's records, or those among which the voids are."""
+        voids = [record for record in journal if isinstance(record, Void)]
+        self.edits: Final = frozenset(seq for void in voids for seq in void.edits)
+        self.decisions: Final = frozenset(void.decision for void in voids)
+
+    def __contains__(self, record: Record) -> bool:
+        """Return whether a void takes the record back."""
+        if isinstance(record, Edit):
+            return record.seq in self.edits
+        return isinstance(record, Decision) and record.number in self.decisions
+
+
+class Numbering:
+    """How far a journal has come with its numbers: each record has the next of its kind, and names none that is not."""
+
+    def __init__(self, edits: int = 0, decisions: int = 0, snapshots: int = 0, pins: int = 0) -> None:
+        """Go on behind the newest number of each kind (0: there is none)."""
+        self._newest: dict[type[Record], int] = {Edit: edits, Decision: decisions, Snapshot: snapshots, Pin: pins}
+
+    def newest(self) -> tuple[int, int, int, int]:
+        """Return the newest number of each kind: of edits, decisions, snapshots and pins."""
+        return self._newest[Edit], self._newest[Decision], self._newest[Snapshot], self._newest[Pin]
+
+    def take(self, record: Record) -> str:
+        """Go on by one record, unless its numbers are wrong; return what is wrong with them ("": nothing)."""
+        match record:
+            case Edit():
+                given = int(record.seq)
+            case Decision() | Snapshot() | Pin():
+                given = record.number
+            case Expiry():
+                return self._beyond(record)
+            case Void():
+                return ""  # what it names is looked up, and has no range
+            case _:
+                assert_never(record)
+        if given != self._newest[type(record)] + 1:
+            return f"the record has the number {given}, which is not the next one of its kind"
+        self._newest[type(record)] = given
+        return ""
+
+    def _beyond(self, expiry: Expiry) -> str:
+        named = (
+            (max((each.last for each in expiry.edits), default=0), self._newest[Edit]),
+            (max((each.last for each in expiry.decisions), default=0), self._newest[Decision]),
+            (max(expiry.snapshots, default=0), self._newest[Snapshot]),
+            (max(expiry.pins, default=0), self._newest[Pin]),
+        )
+        beyond = [number for number, newest in named if number > newest]
+        return f"the record lets go of number {beyond[0]}, which there is not" if beyond else ""

@@ -1,0 +1,256 @@
+"""A tree: what stood in one folder at one moment, as a blob. Folders in it are trees of their own.
+
+So a folder that nobody touched has the same name in every snapshot and is stored once, and two snapshots are compared
+without a look into what they share. Source: git's tree objects, spelt in canonical msgpack.
+"""
+
+import stat
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from operator import itemgetter
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from objstore.errors import RecordInvalid, TreeInvalid
+from objstore.fastclass import value
+from objstore.model.canonical_msgpack import MAX_MODE, MAX_TEXT, Value, decode, encode, unpack
+from objstore.model.ids import HASH_SIZE, BlobId
+
+__all__ = [
+    "FOLDER",
+    "LINK",
+    "ExcludedEntry",
+    "TreeChange",
+    "TreeEntry",
+    "TreeNames",
+    "decode_tree",
+    "encode_tree",
+    "entry_at",
+    "named_blobs",
+    "names_of",
+    "tree_changes",
+    "tree_files",
+    "walk_trees",
+]
+
+FOLDER: Final = stat.S_IFDIR
+"""Mode of a folder in a tree: a folder's permission bits are not kept."""
+
+LINK: Final = stat.S_IFLNK
+"""Mode of a symbolic link, whose blob is the text that it holds: a link has no permission bits."""
+
+
+_NEVER: Final = frozenset({b".cas", b".git", b".hg", b".svn", b".jj"})
+"""Names of what no look goes into."""
+
+
+class TreeEntry(NamedTuple):
+    """One name in a folder, and what stood there."""
+
+    name: bytes
+    mode: int  # kind and permission bits of a file; FOLDER; LINK
+    blob: BlobId  # a file's bytes, a link's text, a folder's tree
+
+    @property
+    def is_folder(self) -> bool:
+        """Return whether it is a folder."""
+        return self.mode == FOLDER
+
+    @property
+    def is_file(self) -> bool:
+        """Return whether it is a regular file."""
+        return stat.S_ISREG(self.mode)
+
+
+class ExcludedEntry(NamedTuple):
+    """One name in a folder where something stood that the tree doesn't hold: ignored, unreadable, huge, or no file."""
+
+    name: bytes
+
+
+TreeNames: TypeAlias = tuple[TreeEntry | ExcludedEntry, ...]
+"""A folder's names, ascending by their bytes, each once."""
+
+Load: TypeAlias = Callable[[BlobId], bytes]
+"""Gives the bytes of a tree."""
+
+
+def encode_tree(entries: Iterable[TreeEntry | ExcludedEntry]) -> bytes:
+    """Return the one spelling of a folder that holds `entries`, given in any order."""
+    ordered = sorted(entries, key=lambda entry: entry.name)
+    values: list[Value] = [
+        [e.name] if isinstance(e, ExcludedEntry) else [e.name, e.mode, bytes(e.blob)] for e in ordered
+    ]
+    return encode({"kind": "tree", "entries": values})
+
+
+def decode_tree(encoded: bytes) -> TreeNames:
+    """Return the folder that `encoded` spells.
+
+    Raises TreeInvalid for anything but the one spelling of a well-formed tree: stored bytes are not trusted.
+    """
+    try:
+        fields = decode(encoded)
+    except RecordInvalid as error:
+        raise TreeInvalid(error.reason) from error
+    match fields:
+        case {"kind": "tree", "entries": list(values)} if len(fields) == len(("kind", "entries")):
+            tree = tuple(_entry(value) for value in values)
+        case _:
+            raise TreeInvalid("not a map of kind and entries")
+    if any(a.name >= b.name for a, b in pairwise(tree)):
+        raise TreeInvalid("its names are not in ascending order")
+    return tree
+
+
+def named_blobs(tree: TreeNames) -> Iterator[tuple[BlobId, bool]]:
+    """Yield each blob that a tree names, once for each entry, and whether it is a tree itself."""
+    for entry in tree:
+        if isinstance(entry, TreeEntry):
+            yield entry.blob, entry.is_folder
+
+
+def names_of(encoded: bytes) -> list[tuple[BlobId, bool]]:
+    """Return what `named_blobs` yields of the folder that `encoded` spells, for who has its hash from the store.
+
+    In a tenth of the time, because what is named is all that is looked at. Raises TreeInvalid as decode_tree does, but
+    not for every other spelling.
+    """
+    try:
+        entries: Any = unpack(encoded)["entries"]
+        found = [(entry[2], entry[1] == FOLDER) for entry in entries if len(entry) > 1]
+    except (RecordInvalid, KeyError, TypeError, IndexError):
+        found = [(None, False)]
+    if all(type(name) is bytes for name, _ in found):
+        return found
+    return list(named_blobs(decode_tree(encoded)))  # it says what is wrong
+
+
+def entry_at(root: BlobId | None, path: bytes, load: Load) -> TreeEntry | ExcludedEntry | None:
+    """Return what a tree (None: no folder) has at `path`, or what it left out there or above it (None: nothing).
+
+    Raises TreeInvalid, and what `load` raises.
+    """
+    found: TreeEntry | ExcludedEntry | None = None
+    for part in path.split(b"/"):
+        if root is None:
+            return None
+        found = _named(load(root), part)
+        if isinstance(found, ExcludedEntry):
+            return found
+        root = _folder(found)
+    return found
+
+
+def _named(encoded: bytes, name: bytes) -> TreeEntry | ExcludedEntry | None:
+    """Return what the folder that `encoded` spells has under a name, as `names_of` does: its hash is from the store."""
+    try:
+        entries: Any = unpack(encoded)["entries"]
+        at = bisect_left(entries, name, key=itemgetter(0))
+        return _entry(entries[at]) if at < len(entries) and entries[at][0] == name else None
+    except (RecordInvalid, KeyError, TypeError, IndexError):
+        return next((entry for entry in decode_tree(encoded) if entry.name == name), None)  # or it says what is wrong
+
+
+def walk_trees(root: BlobId, load: Load, seen: set[BlobId]) -> Iterator[TreeNames]:
+    """Yield a tree and the trees below it, each once, but for those that were `seen`, to which they are added.
+
+    Raises TreeInvalid, and what `load` raises.
+    """
+    waiting = [root]
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            tree = decode_tree(load(name))
+            yield tree
+            waiting += [blob for blob, is_tree in named_blobs(tree) if is_tree]
+
+
+# ---- what two trees have in common, and what not
+
+
+@value
+class TreeChange:
+    """One path that is not the same in two trees. No folder stands on either side: what is in them is told instead."""
+
+    path: bytes
+    before: TreeEntry | ExcludedEntry | None  # None: nothing stands there
+    after: TreeEntry | ExcludedEntry | None
+
+
+def tree_files(root: BlobId, load: Load, prefix: bytes = b"") -> Iterator[tuple[bytes, TreeEntry | ExcludedEntry]]:
+    """Yield every path below a tree that is no folder, with what stands there, by path. Raises TreeInvalid."""
+    for change in tree_changes(None, root, load, prefix):
+        if change.after is not None:
+            yield change.path, change.after
+
+
+def tree_changes(before: BlobId | None, after: BlobId | None, load: Load, prefix: bytes = b"") -> Iterator[TreeChange]:
+    """Yield what differs between two trees (None: no folder), by path; folders that are the same are not loaded.
+
+    Raises TreeInvalid, and what `load` raises.
+    """
+    # Folders may lie deeper than functions may call one another.
+    folders = [_compared(_Both(before, after, prefix), load)]
+    while folders:
+        for found in folders[-1]:
+            if isinstance(found, _Both):
+                folders.append(_compared(found, load))
+                break
+            yield found
+        else:
+            folders.pop()
+
+
+class _Both(NamedTuple):
+    """A folder on both sides."""
+
+    before: BlobId | None  # None: no folder
+    after: BlobId | None
+    prefix: bytes  # of the paths in it
+
+
+def _compared(both: _Both, load: Load) -> Iterator[TreeChange | _Both]:
+    """Yield what differs between two folders, and which folders in them do, by name."""
+    if both.before == both.after:
+        return
+    old, new = ({} if tree is None else {e.name: e for e in decode_tree(load(tree))} for tree in both[:2])
+    for name in sorted({*old, *new}):
+        was, now = old.get(name), new.get(name)
+        if was == now:
+            continue
+        path = both.prefix + name
+        was_tree, now_tree = _folder(was), _folder(now)
+        was_leaf, now_leaf = (None if was_tree else was), (None if now_tree else now)
+        if was_leaf is not None or now_leaf is not None:
+            yield TreeChange(path=path, before=was_leaf, after=now_leaf)
+        if was_tree is not None or now_tree is not None:
+            yield _Both(was_tree, now_tree, path + b"/")
+
+
+def _folder(entry: TreeEntry | ExcludedEntry | None) -> BlobId | None:
+    return entry.blob if isinstance(entry, TreeEntry) and entry.is_folder else None
+
+
+def _entry(value: Value) -> TreeEntry | ExcludedEntry:
+    match value:
+        case [bytes(name)]:
+            return ExcludedEntry(_checked(name))
+        case [bytes(name), int(mode), bytes(blob)] if len(blob) == HASH_SIZE and _is_mode(mode):
+            return TreeEntry(_checked(name), mode, BlobId(blob))
+        case _:
+            raise TreeInvalid("an entry is not [name] or [name, mode, blob]")
+
+
+def _is_mode(mode: int) -> bool:
+    # bool is a kind of int, and must not pass for one
+    return not isinstance(mode, bool) and (mode in {FOLDER, LINK} or stat.S_IFREG <= mode <= stat.S_IFREG | MAX_MODE)
+
+
+def _checked(name: bytes) -> bytes:
+    if not name or name in {b".", b".."} or b"/" in name or b"\0" in name or len(name) > MAX_TEXT:
+        raise TreeInvalid(f"a name leaves its folder: {name!r}")
+    if name.lower() in _NEVER:
+        raise TreeInvalid(f"a name is a store's or version control's: {name!r}")
+    return name

@@ -1,0 +1,57 @@
+"""Holders: what names a blob besides edits, read from the log, to be held against what a sweep would take.
+
+Edits, the tips of documents and snapshots stand in the index beside the counts, which are compared there. What a
+decision made of files, what a pin keeps, and what trees and lists of chunks name stands in the log alone.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from objstore.index.refcounts import written_blobs
+from objstore.log.frames import FrameKind
+from objstore.log.segments import ReadAhead
+from objstore.model.ids import BlobId
+from objstore.model.record_codec import written_by
+from objstore.model.records import Pin, Snapshot
+from objstore.model.tree import names_of
+
+if TYPE_CHECKING:
+    from objstore.store.object_store import Store
+
+__all__ = ["blobs_referenced_outside_edits"]
+
+
+def blobs_referenced_outside_edits(store: "Store") -> Iterator[BlobId]:
+    """Yield each blob that decisions, pins, snapshots' trees and large blobs name, as far as they have not expired.
+
+    Some come more than once. Raises BlobMissing, BlobDamaged, StoreDamaged and TreeInvalid.
+    """
+    index, ahead = store.index, ReadAhead(store.log)
+    for _, place in index.all_decision_places():
+        yield from written_blobs(written_by(ahead.payload(place, FrameKind.RECORD)))
+    for row in index.pins():
+        record = store.record(row.place)[0]
+        if not row.expired and isinstance(record, Pin):
+            yield from record.blobs
+    seen: set[BlobId] = set()
+    for row in index.snapshots():
+        record = store.record(row.place)[0]
+        if not row.expired and isinstance(record, Snapshot):
+            yield record.root
+            yield from _below(store, record.root, seen)
+    for name in index.held_lists():
+        yield from (chunk.id for chunk in store.chunks(name))
+
+
+def _below(store: "Store", root: BlobId, seen: set[BlobId]) -> Iterator[BlobId]:
+    """Yield what a tree and the trees below it name, but for trees that were `seen`."""
+    waiting = [root]
+    while waiting:
+        tree = waiting.pop()
+        if tree in seen:
+            continue
+        seen.add(tree)
+        for blob, is_tree in names_of(store.blob(tree)):
+            yield blob
+            if is_tree:
+                waiting.append(blob)

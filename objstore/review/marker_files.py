@@ -1,0 +1,193 @@
+"""Marking: conflict markers in files, from the decision that wrote them to the one that takes them out again.
+
+A decision that would be refused can be taken all the same: what can't stand with it is set aside, which is to say
+rejected, and an edit of its own, on the reviewer's word, puts both side by side into the text. So the journal holds
+nothing but a decision and an edit, and the text stays a function of what is live. The edit says which decision it
+belongs to. Whoever decides anew on anything of that decision takes it up where it was: the markers go, and what was
+set aside has its old status again.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from objstore.fastclass import replace, variable
+from objstore.history.marked_text import recorded_edit
+from objstore.model.basic_types import DocumentId, FileState, Operation, Origin, Seq, Status, Unit
+from objstore.model.large_file_placeholder import MAX_BLOB
+from objstore.model.records import Decision, Edit, Marks, WrittenFile
+from objstore.model.results import MarkersWritten
+from objstore.review.edit_recorder import Change, Recorder, Version
+from objstore.text.unified_diff import is_binary
+from objstore.weave.conflict_markers import Labels
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from objstore.store.write_batch import Batch
+    from objstore.text.hunks import Hunk
+    from objstore.transaction.journal import Journal
+    from objstore.weave.document import Document
+
+__all__ = ["FileWithMarkers", "MarkerWriter"]
+
+_LABEL: Final = 120
+"""Characters of a label; the name of a conversation can be of any length."""
+
+_TOOL: Final = "markers"
+
+
+@variable
+class FileWithMarkers:
+    """A file that gets markers."""
+
+    document: DocumentId
+    path: bytes
+    before: FileState  # without the markers
+    content: bytes
+    after: FileState
+    hunks: tuple[Hunk, ...]
+    regions: int
+    against: tuple[Unit, ...]
+    aside: Mapping[Unit, Status]  # with what they were before
+
+    def report(self, seq: int) -> MarkersWritten:
+        """Return what surfaces are told; `seq`: the edit that wrote the markers, 0 in a dry run."""
+        return MarkersWritten(edit=Seq(seq), path=os.fsdecode(self.path), regions=self.regions, aside=tuple(self.aside))
+
+
+class MarkerWriter:
+    """Puts markers into the documents of one decision."""
+
+    def __init__(self, journal: Journal, batch: Batch, found: Iterable[Edit]) -> None:
+        """Begin with none. `found`: edits that the batch holds already, and the index does not."""
+        self._journal = journal
+        self._batch = batch
+        self._found = {edit.seq: edit for edit in found}
+        self.files: list[FileWithMarkers] = []
+
+    def set_statuses(self, loaded: Document, verdicts: Mapping[Unit, Status]) -> tuple[Unit, ...]:
+        """Give the verdicts with markers where they are in conflict; return what is set aside.
+
+        Where markers can't help, the document is left in conflict.
+        """
+        was = loaded.standing()
+        if was.content is None or is_binary(was.content):
+            loaded.set_statuses(verdicts)
+            return ()
+        statuses = loaded.statuses()
+        against: set[Unit] = set()
+
+        def labelled(decided: Mapping[Unit, Status], aside: Collection[Unit]) -> Labels:
+            against.update(decided)
+            return self._labels(decided, aside)
+
+        done = loaded.set_with_markers(verdicts, labelled)
+        if done is None:
+            return ()
+        text, aside = done
+        now = loaded.standing()
+        if now.content is None or is_binary(text.content) or max(len(now.content), len(text.content)) > MAX_BLOB:
+            loaded.restore_statuses(statuses)
+            loaded.set_statuses(verdicts)
+            return ()
+        before = FileState(blob=self._batch.blob(now.content), mode=now.mode)
+        after = FileState(blob=self._batch.blob(text.content, before.blob), mode=now.mode)
+        self.files.append(
+            FileWithMarkers(
+                document=loaded.id,
+                path=now.path,
+                before=before,
+                content=text.content,
+                after=after,
+                hunks=text.hunks,
+                regions=text.regions,
+                against=tuple(sorted(against)),
+                aside=aside,
+            )
+        )
+        return tuple(aside)
+
+    def over(self, written: Iterable[WrittenFile]) -> tuple[WrittenFile, ...]:
+        """Return what a decision writes, markers included."""
+        marked = {file.document: file for file in self.files}
+        found = []
+        for each in written:
+            file = marked.pop(each.document, None)
+            found.append(each if file is None else replace(each, after=file.after))
+        found += [
+            WrittenFile(
+                document=file.document,
+                path_before=file.path,
+                before=file.before,
+                path_after=file.path,
+                after=file.after,
+            )
+            for file in marked.values()
+        ]
+        return tuple(found)
+
+    def record(self, recorder: Recorder, decision: Decision, who: str) -> tuple[MarkersWritten, ...]:
+        """Record an edit for each file, behind the decision."""
+        reports = []
+        for file in self.files:
+            conversation = self._edit(min(unit.seq for unit in file.aside)).conversation
+            view = recorder.record(
+                Change(
+                    document=file.document,
+                    operation=Operation.EDIT,
+                    path=file.path,
+                    source=None,
+                    before=Version(content=self._batch.content(file.before.blob), state=file.before),
+                    after=Version(content=file.content, state=file.after),
+                    hunks=file.hunks,
+                    origin=Origin.PERSON,
+                    marks=Marks(
+                        decision=decision.number, against=file.against, aside=tuple(sorted(file.aside.items()))
+                    ),
+                ),
+                document=file.document,
+                conversation=conversation,
+                call=self._journal.store.next_call(conversation),
+                ordinal=0,
+                tool=_TOOL,
+                notes={"who": who} if who else {},
+            )
+            reports.append(file.report(view.seq))
+        return tuple(reports)
+
+    def _labels(self, decided: Mapping[Unit, Status], aside: Collection[Unit]) -> Labels:
+        """Return what the markers of a place say in which these units have a part."""
+        gone = [unit for unit, status in decided.items() if status is Status.REJECTED]
+        come = [unit for unit, status in decided.items() if status is not Status.REJECTED]
+        ours = [*(["without " + self._named(gone)] if gone else []), *([self._named(come)] if come else [])]
+        return Labels(
+            ours=_label(" and ".join(ours) or "as decided"),
+            base=_label(self._named(gone) if gone else "without both"),
+            theirs=_label(self._named(aside) or "as it was"),
+        )
+
+    def _named(self, units: Collection[Unit]) -> str:
+        """Return edits, or hunks of them, each with its conversation."""
+        by_edit: dict[Seq, list[int]] = {}
+        for unit in sorted(units):
+            by_edit.setdefault(unit.seq, []).append(unit.hunk)
+        said = []
+        for seq, hunks in by_edit.items():
+            edit = self._edit(seq)
+            is_whole = len(set(hunks) - {0}) == len(edit.hunks)
+            name = f"edit {seq}" if is_whole else "hunk " + " ".join(f"{seq}:{hunk}" for hunk in hunks)
+            said.append(f"{name} ({edit.conversation})")
+        return ", ".join(said)
+
+    def _edit(self, seq: Seq) -> Edit:
+        return self._found.get(seq) or recorded_edit(self._journal, seq)
+
+
+def _label(text: str) -> bytes:
+    """Return a label as one line that shows what it says."""
+    shown = "".join(letter if letter.isprintable() else "?" for letter in text)
+    if len(shown) > _LABEL:
+        shown = shown[: _LABEL - 3] + "..."
+    return shown.encode(errors="replace")

@@ -1,0 +1,482 @@
+"""A tracked call: files are read under the lock, changed in memory, recorded, and only then changed on disk.
+
+What is found on disk and was never recorded becomes an external edit of its own, before the call's own edits, so that
+no byte is ever attributed to the wrong hand.
+"""
+
+import os
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from objstore.errors import UNREADABLE, FileExists, FileMissing, FileTooLarge, PathInvalid, PathIsDirectory, TreeInvalid
+from objstore.fastclass import variable
+from objstore.file_changes.apply import FileStep
+from objstore.fs.confined_path import FileOnDisk, ResolvedPath, missing_at
+from objstore.fs.content_source import MemorySource
+from objstore.fs.file_state import file_at, stands_below, state_at
+from objstore.history.ancestry import steps_since
+from objstore.model.basic_types import MAX_INT, DocumentId, FileState, Operation, Origin
+from objstore.model.ids import BlobId, blob_id
+from objstore.model.large_file_placeholder import MAX_BLOB, is_placeholder, placeholder
+from objstore.model.relpath import folders_of
+from objstore.model.results import CallInfo, CallOutcome
+from objstore.model.views import Content, EditView
+from objstore.review.edit_recorder import (
+    Change,
+    Recorder,
+    Version,
+    external_change,
+    external_changes,
+    new_conversation,
+    version_of,
+)
+from objstore.store.write_batch import Batch
+from objstore.text.hunks import Hunk, VerifiedHunks, hunks_fit, hunks_through
+from objstore.text.rebase import RebaseConflict, Rebased, rebased
+from objstore.transaction.journal import Journal
+
+__all__ = ["Call"]
+
+_CONTENT_OPERATIONS: Final = frozenset({Operation.CREATE, Operation.REPLACE, Operation.EDIT})
+
+
+@variable
+class _File:
+    """What a path holds, on disk and in the call so far."""
+
+    found: FileOnDisk | None  # on disk, when the call first looked
+    state_found: FileState | None
+    document: DocumentId | None
+    is_recorded: bool = False  # whether a file is recorded to stand there
+    lineage: Change | None = None  # the change of this call that began the document, while it has no number
+    now: Version | None = None
+    moved_from: bytes | None = None
+    folders: int = 0  # how many of its folders don't exist
+
+
+class Call:
+    """One call in the making. Nothing is recorded or changed before `commit`."""
+
+    def __init__(self, journal: Journal, batch: Batch, info: CallInfo) -> None:
+        """Begin, with the writer lock held."""
+        self._journal = journal
+        self._committed = False
+        self._began = time.monotonic()
+        self._batch = batch
+        self._info = info
+        self._tree = journal.tree.confined(info.within)
+        self._files: dict[bytes, _File] = {}
+        self._changes: list[Change] = []
+        self._by_path: dict[bytes, list[Change]] = {}  # of each path, the changes that it takes part in
+        self._external: list[Change] = []
+        self._lineages: dict[int, Change] = {}  # by id() of a change: the change that began its document
+        self._names: dict[str, bytes] = {}  # canonical paths of the spellings that were used
+
+    # ---- looking
+
+    def read(self, path: str) -> Content:
+        """Return the file as the call has made it so far. Raises FileMissing, FileTooLarge and what paths raise."""
+        resolved, file = self._file(path)
+        if file.now is None:
+            raise self._missing(path)
+        content = file.now.content
+        if is_placeholder(content):
+            content = self._bytes(path, file.now)
+        return Content(path=os.fsdecode(resolved), bytes=content, blob=file.now.state.blob, mode=file.now.state.mode)
+
+    def state(self, path: str) -> FileState | None:
+        """Return what stands there as the call has made it so far (None: nothing). Raises what paths raise."""
+        now = self._file(path)[1].now
+        return None if now is None else now.state
+
+    def place(self, path: str) -> str:
+        """Return the canonical path that a spelling names, where a file is to be changed. Raises what paths raise."""
+        return os.fsdecode(self._file(path)[0])
+
+    def exists(self, path: str) -> bool:
+        """Return whether a file stands there. Raises what paths raise."""
+        return self._file(path)[1].now is not None
+
+    def rebased(
+        self, path: str, base: bytes, made: bytes, hunks: Sequence[Hunk], *, is_compared: bool = False
+    ) -> Rebased | RebaseConflict:
+        """Return what a change from `base`, an earlier version of the file, to `made` makes of the file as it is now.
+
+        `hunks` lead from `base` to `made`; ValueError is raised where they don't. `is_compared`: they were found by
+        comparison. Raises FileMissing.
+        """
+        now = self.read(path).bytes
+        tip = self._journal.store.tip_at(self._file(path)[0])
+        text_steps = steps_since(self._journal, tip, base, blob_id(base), now)
+        return rebased(base, made, hunks, text_steps, is_compared=is_compared)
+
+    def text(self, blob: BlobId) -> bytes:
+        """Return the text of a state that is stored, or that the call would store. Raises what Store.text raises."""
+        return self._batch.text(blob)
+
+    # ---- changing
+
+    def write(
+        self,
+        path: str,
+        content: bytes,
+        *,
+        hunks: Sequence[Hunk] | None = None,
+        mode: int | None = None,
+        operation: Operation = Operation.REPLACE,
+    ) -> None:
+        """Give the file new bytes, or create it. `hunks`: the lines that were really changed, where that is known."""
+        resolved, file = self._file(path)
+        before = file.now
+        if mode is None:
+            mode = self._journal.new_file_mode() if before is None else before.state.mode
+        blob = blob_id(content)
+        state = FileState(blob=blob, mode=mode)
+        if before is not None and before.state == state:
+            return
+        after = Version(content=content, state=state)
+        if len(content) > MAX_BLOB or is_placeholder(content):
+            after = Version(content=placeholder(blob), state=state, source=MemorySource(resolved, content))
+        if hunks is not None and before is not None:
+            if is_placeholder(before.content) or is_placeholder(after.content):
+                hunks = None  # a large state is replaced as a whole
+            elif VerifiedHunks.known(hunks, before.content, content) is None and not hunks_fit(
+                before.content, content, hunks
+            ):
+                raise ValueError(f"the hunks do not lead from what {path!r} holds to what it shall hold")
+        self._write(resolved, file, after, hunks, operation)
+
+    def restore(self, path: str, state: FileState) -> None:
+        """Give the file a state whose blob is stored, of whatever size, or create it. Raises BlobMissing."""
+        resolved, file = self._file(path)
+        if file.now is None or file.now.state != state:
+            after = Version(content=self._batch.text(state.blob), state=state)
+            self._write(resolved, file, after, None, Operation.REPLACE)
+
+    def _write(
+        self, resolved: bytes, file: _File, after: Version, hunks: Sequence[Hunk] | None, operation: Operation
+    ) -> None:
+        before, state = file.now, after.state
+        earlier = self._last_write(resolved)
+        if earlier is not None:
+            # The call has written this file before: together that is one edit, or none.
+            self._go_on(earlier, after, hunks, operation)
+            if earlier.before is not None and earlier.before.state == state:
+                self._drop(file, earlier)
+        else:
+            self._change(
+                file,
+                Change(
+                    document=file.document,
+                    operation=Operation.CREATE if before is None else operation,
+                    path=resolved,
+                    source=None,
+                    before=before,
+                    after=after,
+                    hunks=hunks,
+                    origin=self._info.origin,
+                    amends=self._info.amends,
+                    folders=file.folders if before is None else 0,
+                ),
+            )
+        file.now = after
+        file.moved_from = None
+
+    def _go_on(self, earlier: Change, after: Version, hunks: Sequence[Hunk] | None, operation: Operation) -> None:
+        """Let a change of this call lead to `after`, by way of what it led to before."""
+        before, between, known = earlier.before, earlier.after, earlier.hunks
+        earlier.after = after
+        if between is not None and between.state.blob == after.state.blob:
+            return  # other permissions
+        if earlier.operation is Operation.EDIT:
+            earlier.operation = operation  # who then wrote the whole file said of no line that it was meant
+        if before is None or known is None or hunks is None:
+            earlier.hunks = None
+        else:
+            earlier.hunks = hunks_through(before.content, after.content, known, hunks)
+
+    def delete(self, path: str) -> None:
+        """Delete the file. Raises FileMissing."""
+        resolved, file = self._file(path)
+        if file.now is None:
+            raise self._missing(path)
+        self._change(
+            file,
+            Change(
+                document=file.document,
+                operation=Operation.DELETE,
+                path=resolved,
+                source=None,
+                before=file.now,
+                after=None,
+                hunks=None,
+                origin=self._info.origin,
+            ),
+        )
+        file.now = None
+        file.moved_from = None
+
+    def move(self, source: str, destination: str) -> None:
+        """Move the file to a path where nothing stands. Raises FileMissing, FileExists."""
+        from_spot, file = self._file(source)
+        if file.now is None:
+            raise self._missing(source)
+        to_spot, target = self._file(destination)
+        if target.now is not None:
+            raise FileExists(destination)
+        change = Change(
+            document=file.document,
+            operation=Operation.MOVE,
+            path=to_spot,
+            source=from_spot,
+            before=file.now,
+            after=file.now,
+            hunks=(),
+            origin=self._info.origin,
+            folders=target.folders,
+        )
+        self._change(file, change)
+        target.now, target.document, target.lineage = file.now, file.document, file.lineage
+        target.moved_from = file.moved_from or from_spot
+        # What stood at the source before goes with the file; a new file there begins a lineage of its own.
+        file.now, file.document, file.lineage, file.moved_from = None, None, None, None
+
+    # ---- the end
+
+    def commit(self, *, dry_run: bool = False) -> CallOutcome:
+        """Record the call and carry it out: once. Raises PathInvalid and what Journal.commit raises.
+
+        `dry_run`: return what it would record, and raise what stands against it now; nothing is recorded or changed.
+        """
+        if self._committed:
+            raise RuntimeError("a call is committed once")
+        self._committed = True
+        self._refuse_files_below_files()
+        given = self._info.conversation
+        conversation = given or new_conversation()
+        self._find_gone()
+        ahead = None if dry_run else self._recorded_ahead()
+        recorder = Recorder(self._journal, self._batch)
+        external = recorder.external(self._external) if ahead is None else ahead
+        call = self._journal.store.next_call(given) if given else 0
+        edits: list[EditView] = []
+        # An external edit may have begun a document that the call's own changes go on with.
+        numbers: dict[int, DocumentId] = {
+            id(change): view.edit.document for change, view in zip(self._external, external, strict=True)
+        }
+        for ordinal, change in enumerate(self._changes):
+            began = self._lineages.get(id(change))
+            document = change.document if began is None else numbers.get(id(began))
+            view = recorder.record(
+                change,
+                document=document,
+                conversation=conversation,
+                call=call,
+                ordinal=ordinal,
+                tool=self._info.tool,
+                notes=self._info.notes,
+            )
+            numbers[id(change)] = view.edit.document
+            edits.append(view)
+        if dry_run:
+            self._journal.check_commit(self._batch, self._steps(), self._looked())
+        elif self._batch:
+            self._journal.commit(self._batch, self._steps(), self._looked())
+            for view in edits:
+                before, after = view.edit.before, view.edit.after
+                if before is not None and (after is None or after.blob != before.blob):
+                    # Else who edits a file of a megabyte a hundred times has all of them in memory.
+                    self._journal.store.let_go(before.blob)
+        return CallOutcome(
+            conversation=conversation,
+            new_conversation=not given,
+            call=call,
+            edits=tuple(edits),
+            external=tuple(external),
+        )
+
+    # ---- inside
+
+    def _recorded_ahead(self) -> list[EditView] | None:
+        """Record what was found on disk, where some of it is an agent's that is at work now (None: none of it is).
+
+        In a group of its own: of what stands in the call's, a crash takes all that is an agent's for what the call was
+        about to do.
+        """
+        if not self._external:
+            return None
+        from objstore.review.attribution import CallAttribution, OpenCalls
+
+        attribution = CallAttribution(OpenCalls(self._journal).calls().values())
+
+        def whose(path: bytes) -> CallInfo:
+            file = self._files.get(path)
+            moment = MAX_INT if file is None or file.found is None else file.found.stat.st_ctime_ns
+            return attribution.of(os.fsdecode(path), moment)
+
+        found = [(change, whose(change.path)) for change in self._external]
+        if all(info.origin is Origin.EXTERNAL for _, info in found):
+            return None
+        views = Recorder(self._journal, self._batch).found(found)
+        self._journal.commit(self._batch, ())
+        self._batch = Batch(self._journal.store)
+        return views
+
+    def _find_gone(self) -> None:
+        """Find what is recorded to stand where the call finds or puts a file, or a folder for one, and is gone.
+
+        Else what the call takes away could not come back: what is gone would count as in its way.
+        """
+        gone: dict[bytes, Change] = {}
+        paths = (path for change in self._changes for path in (change.path, change.source) if path is not None)
+        for path in dict.fromkeys(paths):
+            file = self._files[path]
+            if (file.now is None and file.found is None) or file.is_recorded:
+                continue  # where a file is recorded, nothing else is that could be in its way
+            for tip in self._journal.store.tips_in_the_way(path, folders_of(path)):
+                if tip.path not in self._files and file_at(self._journal.tree, tip.path) is None:
+                    text = self._journal.store.text
+                    for change in external_changes(tip.path, tip.document, tip.state, None, text):
+                        gone[tip.path] = change
+        self._external += gone.values()
+
+    def _refuse_files_below_files(self) -> None:
+        """Raise PathInvalid where the call leaves a file at a path, and another where that would be a folder."""
+        standing = {path for path, file in self._files.items() if file.now is not None}
+        for path in sorted(standing):
+            for folder in folders_of(path):
+                if folder in standing:
+                    raise PathInvalid(os.fsdecode(path), f"{os.fsdecode(folder)!r} is not a directory")
+
+    def _change(self, file: _File, change: Change) -> None:
+        if file.document is None and file.lineage is not None:
+            self._lineages[id(change)] = file.lineage
+        elif file.document is None:
+            file.lineage = change
+        self._changes.append(change)
+        for path in (change.path, change.source):
+            if path is not None:
+                self._by_path.setdefault(path, []).append(change)
+
+    def _last_write(self, path: bytes) -> Change | None:
+        """Return the change of this call that last gave the file its bytes, if nothing happened to it since."""
+        changes = self._by_path.get(path)
+        if not changes:
+            return None
+        change = changes[-1]
+        return change if change.path == path and change.operation in _CONTENT_OPERATIONS else None
+
+    def _drop(self, file: _File, change: Change) -> None:
+        """Forget the last change of a file."""
+        self._changes = [other for other in self._changes if other is not change]
+        self._by_path[change.path].pop()
+        self._lineages.pop(id(change), None)
+        if file.lineage is change:
+            file.lineage = None
+
+    def _file(self, path: str) -> tuple[bytes, _File]:
+        name = self._names.get(path)
+        if name is None:
+            with self._tree.locate(path, changing=True, will_be_vacated=self._will_be_vacated) as resolved:
+                name = os.fsencode(resolved.path)
+                if name not in self._files:
+                    self._files[name] = self._look(name, resolved)
+                self._names[path] = name
+        return name, self._files[name]
+
+    def _missing(self, path: str) -> FileMissing:
+        with self._tree.locate(path, changing=True, will_be_vacated=self._will_be_vacated) as resolved:
+            return FileMissing(path, missing_at(resolved).other)
+
+    def _look(self, path: bytes, resolved: ResolvedPath) -> _File:
+        tip = self._journal.store.tip_at(path)
+        likely = None if tip is None or tip.state is None else tip.state.blob
+        try:
+            found = state_at(resolved, likely, None if likely is None else self._journal.store.cached_bytes(likely))
+        except PathIsDirectory:
+            if not self._may_be_replaced(resolved):
+                raise
+            found = None
+        if found is not None:
+            self._tree.require_users_file(found[1].stat, resolved.path, since=self._began)
+        version = version_of(found, self._journal.tree, path)
+        file = _File(
+            found=None if found is None else found[1],
+            state_found=None if found is None else found[0],
+            document=None,
+            now=version,
+            folders=len(resolved.missing),
+        )
+        if tip is not None:
+            file.document, file.is_recorded = tip.document, tip.state is not None
+            changes = external_changes(path, tip.document, tip.state, version, self._journal.store.text)
+            if changes and changes[0].is_last:
+                file.document, file.lineage = None, changes[1] if len(changes) > 1 else None
+            self._external += changes
+        else:
+            file.lineage = self._since_baseline(path, version)
+            self._external += [] if file.lineage is None else [file.lineage]
+        return file
+
+    def _since_baseline(self, path: bytes, now: Version | None) -> Change | None:
+        """Return what became of a file that no edit was recorded of since the first look (None: nothing is known)."""
+        if self._journal.store.baseline() is None:
+            return None
+        from objstore.model.tree import ExcludedEntry
+        from objstore.worktree.baseline import KnownStates, known_state_of
+
+        try:
+            state = known_state_of(self._journal, path)
+            if isinstance(state, ExcludedEntry) or (state is None and now is None):
+                return None
+            folders = KnownStates(self._journal).new_folders(path) if state is None else 0
+            return external_change(path, None, state, now, self._journal.store.text, folders=folders)
+        except (*UNREADABLE, TreeInvalid):
+            return None  # what a damaged store has lost is no reason to refuse a change of a file
+
+    def _may_be_replaced(self, resolved: ResolvedPath) -> bool:
+        """Return whether a folder may go for a file: recorded edits made it, and this call has emptied it.
+
+        One that was empty before goes at a person's word only, for a file that comes back.
+        """
+        files, folders = stands_below(resolved)
+        if not files and self._info.origin is not Origin.PERSON:
+            return False
+        return all(map(self._will_be_vacated, files)) and all(
+            map(self._journal.store.index.was_created_by_edit, folders)
+        )
+
+    def _will_be_vacated(self, path: bytes) -> bool:
+        """Return whether this call takes the file away that stands at the path."""
+        file = self._files.get(path)
+        return file is not None and file.now is None
+
+    def _steps(self) -> list[FileStep]:
+        return [
+            FileStep(
+                path=path,
+                before=file.state_found,
+                after=None if file.now is None else file.now.state,
+                moved_from=file.moved_from if self._moves_whole(file) else None,
+            )
+            for path, file in self._files.items()
+        ]
+
+    def _bytes(self, path: str, version: Version) -> bytes:
+        """Return what a stand-in stands for."""
+        blob, source = version.state.blob, version.source
+        size = self._journal.store.size(blob) if source is None else source.size
+        if size > MAX_BLOB:
+            raise FileTooLarge(path, size, MAX_BLOB)
+        return b"".join(self._batch.pieces(blob) if source is None else source.pieces())
+
+    def _moves_whole(self, file: _File) -> bool:
+        """Return whether the very file that stood at the source, unchanged, is what comes here."""
+        if file.moved_from is None or file.state_found is not None or file.now is None:
+            return False
+        source = self._files[file.moved_from]
+        return source.state_found == file.now.state and source.now is None
+
+    def _looked(self) -> dict[bytes, os.stat_result]:
+        return {path: file.found.stat for path, file in self._files.items() if file.found is not None}

@@ -1,0 +1,79 @@
+"""What this process has appended to the log and not yet put into the index.
+
+A tracked write needs little of the index: where its file stands, the next numbers, whether a blob is stored. While one
+process makes plain edits, those few answers are kept here, and the index takes the groups in many at a time. It is
+derived, so a process that dies before that costs the next one a moment of reading.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from objstore.index.rows import BlobPlace, ChainedRecord, Tip
+from objstore.log.frames import FrameKind
+from objstore.log.segment_files import Place
+from objstore.log.segments import Group
+from objstore.model.basic_types import Operation, Seq
+
+if TYPE_CHECKING:
+    from objstore.log.blob_codec import BlobHeader
+    from objstore.model.ids import BlobId, RecordId
+    from objstore.model.records import Edit
+
+__all__ = ["UnindexedGroups"]
+
+_INDEX_AFTER_GROUPS: Final = 64
+_MOST_GROUPS: Final = 1_024
+
+
+@cache
+def _edit_type() -> "type[Edit]":
+    """Return `Edit`, imported once, where something is written: a status needs no records."""
+    from objstore.model.records import Edit
+
+    return Edit
+
+
+class UnindexedGroups:
+    """Groups behind the end of the index, with the answers that the next write asks for."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self.groups: list[tuple[Group, Sequence[ChainedRecord]]] = []
+        self.end: Place | None = None  # of the newest group; None: there is none
+        self.last_record: RecordId | None = None  # the newest; None: there is none
+        self.blobs: dict[BlobId, BlobPlace] = {}
+        self.tips: dict[bytes, Tip] = {}
+        self.calls: dict[str, int] = {}  # the next call of each conversation
+        self.seq: Seq | None = None  # the next edit; None: ask the index
+        self.is_plain = True  # whether the groups hold nothing but edits that leave their file where it stands
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether the index should take the groups in now."""
+        return not self.is_plain or len(self.groups) >= _INDEX_AFTER_GROUPS
+
+    @property
+    def may_defer_indexing(self) -> bool:
+        """Return whether a later write may have the index take them in, if somebody else is changing it now."""
+        return self.is_plain and len(self.groups) < _MOST_GROUPS
+
+    def note(self, group: Group, blobs: Sequence["BlobHeader"], records: Sequence[ChainedRecord]) -> None:
+        """Add a group that was just appended, with its blobs and its records, in order."""
+        self.groups.append((group, records))
+        if records:
+            self.last_record = records[-1].id
+        frames = [frame for frame in group.frames if frame.kind is FrameKind.BLOB]
+        for header, frame in zip(blobs, frames, strict=True):
+            place = BlobPlace(Place(group.segment, frame.offset), header.size, header.depth)
+            self.blobs.setdefault(header.id, place)
+        for chained in records:
+            edit = chained.record
+            if not isinstance(edit, _edit_type()) or edit.operation is Operation.MOVE:
+                self.is_plain = False
+                continue
+            self.tips[edit.path] = Tip(edit.document, edit.path, edit.after)
+            self.calls[edit.conversation] = edit.call + 1
+            self.seq = Seq(edit.seq + 1)
+        # Last: if anything fails before, the log goes on behind what is known, and is read.
+        self.end = group.end

@@ -1,0 +1,180 @@
+"""A batch: blobs and records on their way into the log, together or not at all.
+
+The chunks of large blobs go before them, in groups of their own: all of them would be too much for the memory. Until
+the list that names them is there, nothing does; if it never comes, they are garbage, or save the next try their work.
+"""
+
+from collections.abc import Iterator
+
+from objstore.clock import now
+from objstore.errors import UNREADABLE, BlobMissing
+from objstore.fs.content_source import Source
+from objstore.index.database import malformed
+from objstore.index.rows import ChainedRecord
+from objstore.log.blob_codec import MAX_DEPTH, WORTH_AT_ONCE, Base, BlobHeader, encode_blob
+from objstore.log.frames import FrameKind
+from objstore.log.segments import Group
+from objstore.model.basic_types import FileState
+from objstore.model.ids import BlobId, RecordId, blob_id, record_id
+from objstore.model.large_file_placeholder import MAX_BLOB, blob_of_placeholder, is_placeholder, placeholder
+from objstore.model.record_codec import encode_record
+from objstore.model.records import Decision, Edit, Record
+from objstore.store.object_store import Store
+from objstore.text.lines import Affixes
+
+__all__ = ["Batch", "now"]
+
+
+class Batch:
+    """Blobs and records that go into the log together, or not at all."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._payloads: list[tuple[FrameKind, bytes]] = []
+        self._blobs: dict[BlobId, Base] = {}
+        self._headers: list[BlobHeader] = []
+        self._records: list[ChainedRecord] = []
+        self._large: dict[BlobId, tuple[Source, BlobId | None]] = {}  # to be taken in, each with what it may resemble
+        self._previous = store.last_record
+
+    def __bool__(self) -> bool:
+        """Return whether there is anything to append."""
+        return bool(self._payloads or self._large)
+
+    def blob(
+        self,
+        content: bytes,
+        base: BlobId | None = None,
+        *,
+        name: BlobId | None = None,
+        affixes: Affixes | None = None,
+    ) -> BlobId:
+        """Add a blob of at most MAX_BLOB bytes, unless the store has it, and return its id.
+
+        `base`: a blob that it may resemble. `name`: its id, and `affixes`: what it shares with the base, where the
+        caller has worked them out from these very bytes.
+        """
+        name = blob_id(content) if name is None else name
+        if name in self._blobs or self._store.has(name):
+            return name
+        header, payload = encode_blob(content, self._base(base), name=name, affixes=affixes, worth=WORTH_AT_ONCE)
+        self._payloads.append((FrameKind.BLOB, payload))
+        self._headers.append(header)
+        self._blobs[name] = Base(id=name, content=content, depth=header.depth)
+        return name
+
+    def state(
+        self,
+        text: bytes,
+        base: BlobId | None = None,
+        *,
+        name: BlobId | None = None,
+        affixes: Affixes | None = None,
+        source: Source | None = None,
+    ) -> BlobId:
+        """Add the blob of the state that has this text, as `blob` does, and return its id.
+
+        `source`: of a stand-in, where the bytes are to be read when the batch is committed. Raises BlobMissing for a
+        stand-in that has none and names nothing that is stored.
+        """
+        if not is_placeholder(text):
+            return self.blob(text, base, name=name, affixes=affixes)
+        name = blob_of_placeholder(text)
+        if name in self._blobs or name in self._large or self._store.has(name):
+            return name
+        if source is None:
+            raise BlobMissing(name)
+        self._large[name] = source, base
+        return name
+
+    def record(self, record: Record) -> RecordId:
+        """Add a record behind the last one, and return its id.
+
+        What files held before is in this batch, or the index knows of it, if only that it is lost. Raises what SQLite
+        raises of a damaged file where it does not: then the index says of a file what never was.
+        """
+        for state in _states_before_record(record):
+            blob = state.blob
+            if blob not in self._blobs and blob not in self._large and not self._store.has_row_for(blob):
+                raise malformed(f"a file is to have held {blob.hex()}, of which it knows nothing")
+        encoded = encode_record(record, self._previous)
+        name = record_id(encoded)
+        self._payloads.append((FrameKind.RECORD, encoded))
+        self._records.append(ChainedRecord(record, name, self._previous))
+        self._previous = name
+        return name
+
+    def content(self, name: BlobId) -> bytes:
+        """Return the bytes of a blob, of this batch or of the store. Raises what Store.blob raises."""
+        base = self._blobs.get(name)
+        return self._store.blob(name) if base is None else base.content
+
+    def text(self, name: BlobId) -> bytes:
+        """Return the text of a state, of this batch or of the store. Raises what Store.text raises."""
+        if name in self._large:
+            return placeholder(name)
+        base = self._blobs.get(name)
+        return self._store.text(name) if base is None else base.content
+
+    def pieces(self, name: BlobId) -> Iterator[bytes]:
+        """Yield the bytes of a blob, of this batch or of the store. Raises what they raise."""
+        if name in self._large:
+            yield from self._large[name][0].pieces()
+        elif name in self._blobs:
+            yield self._blobs[name].content
+        else:
+            yield from self._store.pieces(name)
+
+    def cached_bytes(self, name: BlobId) -> bytes | None:
+        """Return the bytes of a blob, of this batch or of the store, if they are in memory."""
+        base = self._blobs.get(name)
+        return self._store.cached_bytes(name) if base is None else base.content
+
+    def commit(self) -> Group:
+        """Append everything durably and return it as a group.
+
+        Raises what Log.append raises, and FileChanged if a large file is no longer what it was.
+        """
+        for name, (source, base) in self._large.items():
+            self._take_in(name, source, base)
+        group = self._store.append(self._payloads, self._headers, self._records)
+        for name, known in self._blobs.items():
+            self._store.remember(name, known.content)
+        return group
+
+    def _take_in(self, name: BlobId, source: Source, base: BlobId | None) -> None:
+        from objstore.store.large_blob_writer import store_large_blob
+
+        headers, payloads = store_large_blob(self._store, name, source, base)
+        self._headers[:0] = headers
+        self._payloads[:0] = [(FrameKind.BLOB, payload) for payload in payloads]
+
+    def _base(self, name: BlobId | None) -> Base | None:
+        if name is None:
+            return None
+        if name in self._blobs:
+            return self._blobs[name]
+        found = self._store.blob_place(name)
+        if (
+            found is None
+            or found.depth >= MAX_DEPTH
+            or found.size > MAX_BLOB
+            or not self._store.is_depth_consistent(name)
+        ):
+            return None
+        try:
+            return Base(id=name, content=self._store.blob(name), depth=found.depth)
+        except UNREADABLE:
+            return None  # it only saves space
+
+
+def _states_before_record(record: Record) -> list[FileState]:
+    """Return what the files were, by the index, that a record changes."""
+    match record:
+        case Edit():
+            states = [record.before]
+        case Decision():
+            states = [written.before for written in record.written]
+        case _:
+            states = []
+    return [state for state in states if state is not None]

@@ -1,0 +1,309 @@
+"""Diff: the hunks between two texts, found by patience.
+
+Lines that occur once on either side anchor the comparison (Bram Cohen's patience diff), gap by gap; where such
+lines cross, those that are unique in the whole texts come first, since a function's name says more than its
+`return`. A gap without such lines is matched by its longest common subsequence (Hunt and Szymanski) while that is
+cheap, and replaced as a whole when it is not. Pure insertions and deletions are then brought into one place that
+depends on the texts alone. Time is O(n log n) for every input: the number of rounds and the number of candidate
+pairs are both limited.
+"""
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import count
+from typing import Final, NamedTuple
+
+from objstore.text.hunks import Hunk, Span, hunks_fit, hunks_from_spans
+from objstore.text.lines import Affixes, closed, common_affixes, shared_ends, split_lines
+
+__all__ = ["Hunk", "Span", "diff_lines", "hunks_fit", "hunks_from_spans", "split_lines"]
+
+_ROUNDS: Final = 24
+"""How often a gap may be cut again at its unique lines; real texts need fewer than six."""
+
+_PAIRS: Final = 100_000
+"""Pairs of equal lines that all gaps without unique lines may cost together, besides ten for each line."""
+
+_REPEATED: Final = -1
+"""Stands for the place of a line that has several."""
+
+_SLIDE: Final = 64
+"""How many lines an insertion or deletion may be moved up to a boundary that reads better."""
+
+
+def diff_lines(before: bytes, after: bytes, affixes: Affixes | None = None) -> tuple[Hunk, ...]:
+    """Return the hunks that lead from the lines of `before` to the lines of `after`.
+
+    `affixes`: what the two share at their ends, where the caller has worked it out.
+    """
+    old, new = closed(before), closed(after)
+    if old == new:
+        return ()
+    if affixes is None or old is not before or new is not after:
+        affixes = common_affixes(old, new)
+    head, tail = shared_ends(old, new, affixes)
+    replaced = old[head : len(old) - tail].split(b"\n")[:-1]
+    replacing = new[head : len(new) - tail].split(b"\n")[:-1]
+    line = old.count(b"\n", 0, head)
+    shared = partial(_shared_lines, old, head, tail)
+    hunks = _between(_matches(replaced, replacing, shared), len(replaced), len(replacing), line)
+    if any(map(_is_pure, hunks)):
+        room = old[_back(old, head, _SLIDE) : head].split(b"\n")[:-1]
+        above = line - len(room)
+        # A single pure hunk has sunk as far as it goes: no longer start is shared.
+        below = old[len(old) - tail :].split(b"\n")[:-1] if len(hunks) > 1 and _is_pure(hunks[-1]) else []
+        moved = [Hunk(h.old_start - above, h.old_count, h.new_start - above, h.new_count) for h in hunks]
+        slid = _slid(room + replaced + below, room + replacing + below, moved)
+        hunks = [Hunk(h.old_start + above, h.old_count, h.new_start + above, h.new_count) for h in slid]
+    return tuple(hunks)
+
+
+def _shared_lines(text: bytes, head: int, tail: int) -> set[bytes]:
+    """Return the lines above and below what two texts differ in."""
+    return {*text[:head].split(b"\n"), *text[len(text) - tail :].split(b"\n")}
+
+
+def _back(text: bytes, offset: int, lines: int) -> int:
+    for _ in range(lines):
+        if not offset:
+            break
+        offset = text.rfind(b"\n", 0, offset - 1) + 1
+    return offset
+
+
+class _Gap(NamedTuple):
+    """Stretches of lines yet to be compared: old[a:b] with new[c:d]."""
+
+    a: int
+    b: int
+    c: int
+    d: int
+    rounds: int
+
+
+class _Block(NamedTuple):
+    """`size` equal lines: old[a:] and new[c:]."""
+
+    a: int
+    c: int
+    size: int
+
+
+def _matches(old_lines: Sequence[bytes], new_lines: Sequence[bytes], shared: Callable[[], set[bytes]]) -> list[_Block]:
+    """Return the blocks of lines that stay, ascending. `shared` returns the lines above and below these."""
+    length = len(old_lines)
+    if length == len(new_lines) > 0 and old_lines[1:-1] == new_lines[1:-1]:
+        # The commonest of all: one line was changed, or two. What is nowhere in the other text can't be matched better.
+        first, last = old_lines[0], old_lines[-1]
+        if first not in new_lines and last not in new_lines:
+            return [_Block(1, 1, length - 2)] if length > len((first, last)) else []
+    # Not by its own length: it would name itself, and hold the lines of both texts until the collector comes.
+    numbers: defaultdict[bytes, int] = defaultdict(count().__next__)
+    old = [numbers[line] for line in old_lines]
+    new = [numbers[line] for line in new_lines]
+    budget = _PAIRS + 10 * (len(old) + len(new))
+    blocks: list[_Block] = []
+    unique: set[int] | None = None  # lines that occur once in either whole text; None: not looked for yet
+    gaps = [_Gap(0, len(old), 0, len(new), _ROUNDS)]
+    while gaps:
+        gap = _trim(old, new, gaps.pop(), blocks)
+        if set(old[gap.a : gap.b]).isdisjoint(new[gap.c : gap.d]):
+            continue
+        pairs = _unique_pairs(old, new, gap) if gap.rounds else []
+        chain = _longest_chain(pairs)
+        if len(chain) < len(pairs):  # lines cross: trust those that are unique in the whole texts
+            if unique is None:
+                whole = _unique_pairs(old, new, _Gap(0, len(old), 0, len(new), 0))
+                around = shared() if whole else ()
+                unique = {old[place] for place, _ in whole if old_lines[place] not in around}
+            chain = _longest_chain(pair for pair in pairs if old[pair[0]] in unique) or chain
+        if chain:
+            gaps.extend(_cut(gap, chain))
+            blocks.extend(_Block(a, c, 1) for a, c in chain)
+            continue
+        cost = _pair_count(old, new, gap)
+        if cost <= budget:
+            budget -= cost
+            blocks.extend(_Block(a, c, 1) for a, c in _longest_chain(_all_pairs(old, new, gap)))
+    blocks.sort()
+    return blocks
+
+
+def _trim(old: list[int], new: list[int], gap: _Gap, blocks: list[_Block]) -> _Gap:
+    """Move equal lines at either end of `gap` into `blocks`; return what is left."""
+    a, b, c, d, rounds = gap
+    while a < b and c < d and old[a] == new[c]:
+        a += 1
+        c += 1
+    while a < b and c < d and old[b - 1] == new[d - 1]:
+        b -= 1
+        d -= 1
+    if a > gap.a:
+        blocks.append(_Block(gap.a, gap.c, a - gap.a))
+    if b < gap.b:
+        blocks.append(_Block(b, d, gap.b - b))
+    return _Gap(a, b, c, d, rounds)
+
+
+def _cut(gap: _Gap, chain: Iterable[tuple[int, int]]) -> Iterable[_Gap]:
+    a, c = gap.a, gap.c
+    for old_at, new_at in chain:
+        if a < old_at and c < new_at:
+            yield _Gap(a, old_at, c, new_at, gap.rounds - 1)
+        a, c = old_at + 1, new_at + 1
+    yield _Gap(a, gap.b, c, gap.d, gap.rounds - 1)
+
+
+def _unique_pairs(old: list[int], new: list[int], gap: _Gap) -> list[tuple[int, int]]:
+    """Return (old, new) places of the lines that occur once on either side, by old place."""
+    in_old, in_new = _places_of_unique(old, gap.a, gap.b), _places_of_unique(new, gap.c, gap.d)
+    return [(place, in_new[line]) for line, place in in_old.items() if line in in_new]
+
+
+def _places_of_unique(lines: list[int], start: int, end: int) -> dict[int, int]:
+    places: dict[int, int] = {}
+    for place, line in enumerate(lines[start:end], start):
+        places[line] = _REPEATED if line in places else place
+    return {line: place for line, place in places.items() if place != _REPEATED}
+
+
+def _pair_count(old: list[int], new: list[int], gap: _Gap) -> int:
+    in_new = Counter(new[gap.c : gap.d])
+    return sum(count * in_new[line] for line, count in Counter(old[gap.a : gap.b]).items())
+
+
+def _all_pairs(old: list[int], new: list[int], gap: _Gap) -> Iterable[tuple[int, int]]:
+    """Return (old, new) places of equal lines by old place; those of one old place descend."""
+    places: defaultdict[int, list[int]] = defaultdict(list)
+    for place in reversed(range(gap.c, gap.d)):
+        places[new[place]].append(place)
+    return ((place, other) for place in range(gap.a, gap.b) for other in places.get(old[place], ()))
+
+
+def _longest_chain(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return a longest run of pairs that ascends strictly on both sides."""
+    ends: list[int] = []  # ends[k]: the smallest new place that a chain of k + 1 pairs can end in
+    links: list[_Link] = []
+    for old_at, new_at in pairs:
+        length = bisect_left(ends, new_at)
+        if length < len(ends) and ends[length] == new_at:
+            continue  # of equal old lines the first stays, so what goes is in one piece below it
+        link = _Link(old_at, new_at, links[length - 1] if length else None)
+        if length == len(ends):
+            ends.append(new_at)
+            links.append(link)
+        else:
+            ends[length] = new_at
+            links[length] = link
+    chain: list[tuple[int, int]] = []
+    last = links[-1] if links else None
+    while last is not None:
+        chain.append((last.old_at, last.new_at))
+        last = last.before
+    chain.reverse()
+    return chain
+
+
+class _Link(NamedTuple):
+    """A pair of a chain, and the chain before it."""
+
+    old_at: int
+    new_at: int
+    before: "_Link | None"
+
+
+def _between(blocks: Iterable[_Block], old_count: int, new_count: int, line: int) -> list[Hunk]:
+    """Return the hunks that `blocks` leave between them, where both texts have `line` more lines above."""
+    hunks: list[Hunk] = []
+    a = c = 0
+    for old_at, new_at, size in (*blocks, (old_count, new_count, 0)):
+        if old_at > a or new_at > c:
+            hunks.append(Hunk(a + line, old_at - a, c + line, new_at - c))
+        a, c = old_at + size, new_at + size
+    return hunks
+
+
+def _slid(old: Sequence[bytes], new: Sequence[bytes], hunks: Sequence[Hunk]) -> list[Hunk]:
+    """Move pure insertions and deletions to where a person would have cut.
+
+    A hunk of whole lines can often stand in several places with the same effect (`}` lines, comment
+    openers). The best place follows a blank line or the start of the text; then the one whose first line
+    is indented least; then one below a line that is indented less; then the lowest. The search begins at
+    the lowest place, wherever matching left the hunk, so an insertion and its removal name the same lines.
+    """
+    slid: list[Hunk] = []
+    for hunk in _sunk(old, new, hunks):
+        up = 0
+        if _is_pure(hunk):
+            room = hunk.old_start - slid[-1].old_end - 1 if slid else hunk.old_start
+            up = _best_slide(*_side(hunk, old, new), min(room, _SLIDE))
+        slid.append(_moved(hunk, -up))
+    return slid
+
+
+def _sunk(old: Sequence[bytes], new: Sequence[bytes], hunks: Sequence[Hunk]) -> Iterator[Hunk]:
+    """Move each pure hunk down as far as it goes, and join it with the next one where both insert or both delete."""
+    sunk: list[Hunk] = []  # from the last to the first
+    for hunk in reversed(hunks):
+        place = hunk
+        while _is_pure(place):
+            lines, start, count = _side(place, old, new)
+            room = (sunk[-1].old_start if sunk else len(old)) - place.old_end
+            down = 0
+            while down < room and lines[start + down] == lines[start + count + down]:
+                down += 1
+            place = _moved(place, down)
+            if down < room or not sunk:
+                break
+            if not (_is_pure(sunk[-1]) and bool(place.old_count) is bool(sunk[-1].old_count)):
+                place = _moved(place, -1)  # hunks don't touch
+                break
+            below = sunk.pop()
+            place = place._replace(
+                old_count=place.old_count + below.old_count, new_count=place.new_count + below.new_count
+            )
+        sunk.append(place)
+    return reversed(sunk)
+
+
+def _is_pure(hunk: Hunk) -> bool:
+    """Return whether the hunk only inserts or only deletes."""
+    return not (hunk.old_count and hunk.new_count)
+
+
+def _side(hunk: Hunk, old: Sequence[bytes], new: Sequence[bytes]) -> tuple[Sequence[bytes], int, int]:
+    """Return the text that has the lines of a pure hunk, and where and how many they are."""
+    return (new, *hunk[2:]) if hunk.new_count else (old, *hunk[:2])
+
+
+def _moved(hunk: Hunk, lines: int) -> Hunk:
+    return Hunk(hunk.old_start + lines, hunk.old_count, hunk.new_start + lines, hunk.new_count)
+
+
+def _best_slide(lines: Sequence[bytes], start: int, count: int, room: int) -> int:
+    """Return by how many lines lines[start:start + count] had best move up, at most `room`."""
+    best, best_cost = 0, (*_cost_of_cut(lines, start), not _opens(lines, start))
+    up = 0
+    while up < room and lines[start - up - 1] == lines[start + count - up - 1]:
+        up += 1
+        # Beyond its own length it only trades places with equal lines, so where they begin tells nothing.
+        cost = (*_cost_of_cut(lines, start - up), up >= count or not _opens(lines, start - up))
+        if cost < best_cost:
+            best, best_cost = up, cost
+    return best
+
+
+def _cost_of_cut(lines: Sequence[bytes], start: int) -> tuple[bool, int]:
+    follows_text = start > 0 and bool(lines[start - 1].strip())
+    return follows_text, _indent(lines[start])
+
+
+def _opens(lines: Sequence[bytes], start: int) -> bool:
+    """Return whether a line is indented more than the one above it."""
+    return start > 0 and _indent(lines[start - 1]) < _indent(lines[start])
+
+
+def _indent(line: bytes) -> int:
+    return len(line) - len(line.lstrip())

@@ -1,0 +1,447 @@
+"""Differences: the files that are not in their known state, and the edits that tell what became of them."""
+
+import os
+import stat
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from typing import Final
+
+from objstore.errors import UNREADABLE, BlobMissing, PathError
+from objstore.fastclass import replace, value
+from objstore.fs.disk import reaching
+from objstore.fs.file_state import file_at, linked
+from objstore.model.basic_types import MAX_INT, DocumentId, FileState, Operation, Origin
+from objstore.model.ids import BlobId, blob_id
+from objstore.model.relpath import beginning, folders_above, joined
+from objstore.model.results import CallInfo, Whose
+from objstore.model.views import EditView
+from objstore.review.edit_recorder import Change, Recorder, Version, external_changes, new_conversation, version_of
+from objstore.store.write_batch import Batch
+from objstore.tracking.baseline_update import BaselineUpdate
+from objstore.transaction.journal import Journal
+from objstore.worktree.baseline import KnownStates
+from objstore.worktree.external_changes import EXTERNAL_CONVERSATION
+from objstore.worktree.scan import WorktreeScan
+from objstore.worktree.stat_cache import UNKNOWN, CachedFolder, StatCache
+from objstore.worktree.tree_writer import ContentWriter
+from objstore.worktree.walk import COARSEST_TIMESTAMP_NS, ReadFile, ScanLimits, SkippedPath
+
+__all__ = ["UnstoredLargeFiles", "record_differences"]
+
+_EMPTY: Final = blob_id(b"")
+
+
+@value
+class UnstoredLargeFiles:
+    """Large files were found that the store has not. Taking them in takes long, so that is to be done first."""
+
+    paths: list[bytes]
+
+
+@value
+class _Difference:
+    """A file that is not in its known state."""
+
+    path: bytes
+    document: DocumentId | None  # None: it has none yet
+    known: FileState | None  # None: no file
+    now: FileState | None
+    changed: int  # when it became so, or later (ns of the file system)
+    tick: int  # how far that may be off, where it lies on another file system than the store (ns)
+    folders: int = 0  # how many of its folders, from the innermost, are new with it
+    is_lost: bool = False  # whether its known state can't be read
+
+
+def record_differences(
+    journal: Journal,
+    info: CallInfo | Whose,
+    look: WorktreeScan | None,
+    suspects: Mapping[bytes, Sequence[bytes]],
+    files: Sequence[bytes],
+    limits: ScanLimits | None,
+    *,
+    excluding: Collection[bytes] = (),
+    store_large: bool = False,
+) -> tuple[str, list[EditView], list[SkippedPath]] | UnstoredLargeFiles:
+    """Record what differs from what is known: of `files`, and of what a look into the `suspects` of each folder finds.
+
+    `besides`: paths that a look leaves to another one, which will find what differs there.
+    Returns the conversation of the edits ("": there are none), the edits, and what could not be looked at.
+    Or Unforeseen, with nothing recorded and the look of no more use; but not if `is_patient`: then large files are
+    taken in, however long that takes. Raises what Journal.commit and paths raise.
+    """
+    pieces = ContentWriter(journal, is_locked=True, store_large=store_large)
+    surveys = {} if look is None else {scope: look.survey(pieces.keep, limits) for scope in suspects}
+    with journal.writing() as batch:
+        known = KnownStates(journal)
+        last = cache(lambda: (WorktreeScan(journal) if look is None else look).stat_cache)  # few files need it
+        other_names = _other_names(journal, last, files)
+        files = [*files, *other_names]
+        found = [difference for path in files for difference in _file_difference(journal, last, known, path, pieces)]
+        theirs = linked(journal.tree, excluding)
+        dirty: list[CachedFolder] = []
+        if look is not None:
+            look.follow()
+        for scope, survey in surveys.items():
+            # What is compared with the journal has to be as new as that is; the glance was before the lock.
+            due = [row.path for row in survey.stat_cache.unsettled(scope)]
+            survey.run(scope, suspects=[*suspects[scope], *due])
+            dirty += survey.stat_cache.unsettled(scope)
+        if pieces.large:
+            return UnstoredLargeFiles(paths=pieces.large)
+        pieces.put(batch)
+        found = _readable(journal, batch, found, known)
+        left: set[bytes] = set()  # folders of which not all was told
+        for row in dirty:
+            differences = list(_folder_differences(journal, look, row, known))
+            wanted = _wanted(row, differences, excluding, theirs)
+            told = _readable(journal, batch, wanted, known)
+            left |= {row.path} if len(told) < len(differences) else set()
+            found += told
+        found = _last_by_path(found)
+        edits, conversation = _recorded(journal, batch, info, found, other_names)
+        kept = _update_baseline(journal, batch, known, look, files, dirty, excluding)
+        if batch:
+            journal.commit(batch, ())
+        if kept is not None:
+            kept.baseline = journal.store.baseline()
+        if look is not None:
+            look.mark()
+    for row in dirty:
+        if row.path not in left:
+            row.is_fully_recorded, row.touched = True, None
+    if look is not None and (dirty or any(survey.is_news for survey in surveys.values())):
+        kept = look
+    if kept is not None:
+        kept.save()
+    passed = [*(passed for survey in surveys.values() for passed in survey.passed), *known.passed]
+    return conversation, edits, passed
+
+
+# ---- what differs
+
+
+def _folder_differences(
+    journal: Journal, look: WorktreeScan | None, row: CachedFolder, known: KnownStates
+) -> Iterator[_Difference]:
+    """Yield the files of one folder, and of folders that are gone from it, that are not in their known state."""
+    if row.is_incomplete:
+        return
+    now: dict[bytes, FileState] = {}
+    changed: dict[bytes, int] = {}
+    passed = set()  # names of which nothing can be told
+    came = 0 if look is None else look.stat_cache.came(row.path)  # with their folder, files keep their own times
+    went = max(row.key.ctime, came)  # its other time can be put back, and is so by programs that copy folders
+    for name, (facts, blob) in row.files().items():
+        changed[name] = max(facts.ctime, came)
+        if blob == UNKNOWN:
+            passed.add(name)
+        elif stat.S_ISREG(facts.mode):
+            now[name] = FileState(blob=blob, mode=stat.S_IMODE(facts.mode))
+    prefix = beginning(row.path)
+    if row.touched is None:
+        names, folders = known.names(row.path)
+        names |= now.keys()
+    else:
+        names, folders = set(row.touched.names), set(row.touched.gone)
+    passed |= {name for name in (names | folders) & set(row.left_out) if not _is_special_file(journal, prefix + name)}
+    tick = _tick(journal, row.key.device)
+    for name in sorted(names - passed):
+        yield from _difference(prefix + name, now.get(name), known, changed.get(name, went), tick)
+    for name in sorted(folders - passed - set(row.folders)):
+        for path in sorted(known.below(prefix + name)):
+            yield from _difference(path, None, known, went, tick)
+
+
+def _is_special_file(journal: Journal, path: bytes) -> bool:
+    """Return whether what stands at a path is no file, link or folder: then none of these does, ignored or not."""
+    with suppress(OSError):
+        mode = os.lstat(os.path.join(os.fsencode(journal.tree.root), path)).st_mode
+        return not (stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode))
+    return False
+
+
+def _other_names(journal: Journal, last: Callable[[], StatCache], files: Sequence[bytes]) -> dict[bytes, bytes]:
+    """Return the other names that files have which are looked at by their names, each with the one it was looked at by.
+
+    What changes one changes them too. `last`: the last look.
+    """
+    inodes = {inode: path for path in reversed(files) for inode in linked(journal.tree, [path])}
+    if not inodes:
+        return {}
+    found = last().names_of(inodes.keys())
+    others = [(path, inode) for path in found if path not in files for inode in linked(journal.tree, [path])]
+    return {path: inodes[inode] for path, inode in others if inode in inodes}
+
+
+def _wanted(
+    row: CachedFolder, found: Iterable[_Difference], excluding: Collection[bytes], theirs: Collection[int]
+) -> list[_Difference]:
+    """Return the differences in a folder that are not left to another look: these paths, and names of these inodes."""
+    wanted = [difference for difference in found if difference.path not in excluding]
+    if not theirs:
+        return wanted
+    inodes = {joined(row.path, name): facts.inode for name, (facts, _) in row.files().items()}
+    return [difference for difference in wanted if inodes.get(difference.path) not in theirs]
+
+
+def _file_difference(
+    journal: Journal, last: Callable[[], StatCache], known: KnownStates, path: bytes, pieces: ContentWriter
+) -> Iterator[_Difference]:
+    """Yield the file at a path if it is not in its known state."""
+    try:
+        with reaching(os.fsdecode(path)):
+            found = file_at(journal.tree, path)
+            version = version_of(found, journal.tree, path)
+        if version is not None:
+            pieces.keep(ReadFile(path, version.content, version.state.blob, None, version.source))
+    except PathError as error:
+        known.passed.append(SkippedPath(path=os.fsdecode(path), reason=str(error)))
+        return
+    if found is None:
+        yield from _difference(path, None, known, *_deletion_time(journal, last(), path))
+        return
+    seen = found[1].stat
+    yield from _difference(path, found[0], known, seen.st_ctime_ns, _tick(journal, seen.st_dev))
+
+
+def _deletion_time(journal: Journal, stat_cache: StatCache, path: bytes) -> tuple[int, int]:
+    """Return when a file that is gone went, or later, and how far that may be off.
+
+    By the innermost folder that stands on the way, and those around it that are not the ones of the last look: who
+    renames a folder changes its own time, and not those of what is in it.
+    """
+    since, tick = 0, 0
+    for folder in folders_above(path):
+        with suppress(OSError):
+            seen = os.stat(os.path.join(os.fsencode(journal.tree.root), folder))
+            row = stat_cache.get(folder)
+            is_same = row is not None and row.key.inode == seen.st_ino
+            if not since or not is_same:
+                since, tick = max(since, seen.st_ctime_ns), max(tick, _tick(journal, seen.st_dev))
+            if is_same:
+                break
+    return since or MAX_INT, tick
+
+
+def _tick(journal: Journal, device: int) -> int:
+    """Return how far a time on a device may be off the time of the file system that the store lies on (ns)."""
+    return 0 if device == os.fstat(journal.tree.fd).st_dev else COARSEST_TIMESTAMP_NS
+
+
+def _difference(
+    path: bytes, now: FileState | None, known: KnownStates, changed: int, tick: int
+) -> Iterator[_Difference]:
+    document, state = known.state(path)
+    if state == now:
+        return
+    if state is None and document is None and known.is_excluded_from_baseline(path):
+        reason = "what it held before is not known; from here on it is"
+        known.passed.append(SkippedPath(path=os.fsdecode(path), reason=reason))
+        if now is not None:
+            known.came[path] = now
+        return
+    folders = known.new_folders(path) if state is None else 0
+    yield _Difference(path=path, document=document, known=state, now=now, changed=changed, tick=tick, folders=folders)
+
+
+def _readable(journal: Journal, batch: Batch, found: Iterable[_Difference], known: KnownStates) -> list[_Difference]:
+    """Return the differences that can be told, each with the bytes; of the others, note that.
+
+    Of a document whose state can't be read, that it ended can be told.
+    """
+    readable = []
+    for difference in found:
+        try:
+            readable.append(_with_bytes(journal, batch, _with_known(batch, difference)))
+        except UNREADABLE as error:
+            reason = f"what the store has of it can't be read; see `cas fsck` ({error})"
+            known.passed.append(SkippedPath(path=os.fsdecode(difference.path), reason=reason))
+    return readable
+
+
+def _with_known(batch: Batch, difference: _Difference) -> _Difference:
+    """Return the difference, with whether the state that its document had is lost.
+
+    Raises what Batch.text raises where it has no document, and that can't be read with which it would begin.
+    """
+    try:
+        if difference.known is not None:
+            batch.text(difference.known.blob)
+    except UNREADABLE:
+        if difference.document is None:
+            raise
+        return replace(difference, is_lost=True)
+    return difference
+
+
+def _with_bytes(journal: Journal, batch: Batch, difference: _Difference) -> _Difference:
+    """Return the difference with a state whose bytes are stored, or are in the batch.
+
+    A snapshot may have stored them and been given up, and a cleaning have taken them since.
+    """
+    if difference.now is None:
+        return difference
+    try:
+        batch.text(difference.now.blob)
+    except BlobMissing:
+        now = version_of(file_at(journal.tree, difference.path), journal.tree, difference.path)
+        if now is not None:
+            batch.state(now.content, name=now.state.blob, source=now.source)
+        return replace(difference, now=None if now is None else now.state)
+    return difference
+
+
+def _update_baseline(
+    journal: Journal,
+    batch: Batch,
+    known: KnownStates,
+    look: WorktreeScan | None,
+    files: Iterable[bytes],
+    dirty: Iterable[CachedFolder],
+    excluding: Collection[bytes],
+) -> WorktreeScan | None:
+    """Have the batch bring the baseline up to date; return the look that is to be kept for it (None: it stays)."""
+    came = [
+        _Difference(path=path, document=None, known=None, now=now, changed=0, tick=0)
+        for path, now in known.came.items()
+        if path not in excluding
+    ]
+    states = {here.path: here.now for here in _readable(journal, batch, came, known) if here.now is not None}
+    comings = BaselineUpdate(journal, known, None if look is None else look.stat_cache)
+    for path in files:
+        if path not in excluding and (path in states or known.is_excluded_from_baseline(path)):
+            comings.name(path, states.get(path))
+    for row in sorted(dirty, key=lambda row: row.path):
+        comings.see(row, states)
+    if not comings.put(batch):
+        return None
+    # What is settled against the one before is so against this one.
+    return WorktreeScan(journal) if look is None else look
+
+
+def _last_by_path(found: Iterable[_Difference]) -> list[_Difference]:
+    return list({difference.path: difference for difference in found}.values())
+
+
+# ---- the edits that tell it
+
+
+def _recorded(
+    journal: Journal,
+    batch: Batch,
+    info: CallInfo | Whose,
+    found: Sequence[_Difference],
+    other_names: Mapping[bytes, bytes],
+) -> tuple[list[EditView], str]:
+    """Add the edits to the batch; return them, and the conversation of the first ("": there are none).
+
+    `other_names`: of files that were looked at by name; such a change is whose it is by that one.
+    """
+    edits: list[EditView] = []
+    recorder = Recorder(journal, batch)
+    calls: list[tuple[CallInfo, str, int, list[EditView]]] = []  # with conversation, position in it, edits
+    for change, here in _changes(found, batch):
+        whose = info
+        if not isinstance(whose, CallInfo):
+            whose = whose(os.fsdecode(other_names.get(here.path, here.path)), here.changed, here.tick)
+        own = next((call for call in calls if call[0] == whose), None)
+        if own is None:
+            conversation = whose.conversation or new_conversation()
+            if whose.origin is Origin.EXTERNAL:
+                conversation = EXTERNAL_CONVERSATION
+            before = sum(call[1] == conversation for call in calls)
+            own = (whose, conversation, journal.store.next_call(conversation) + before, [])
+            calls.append(own)
+        _, conversation, call, beside = own
+        view = recorder.record(
+            recorder.bound_to_markers(replace(change, origin=whose.origin)),
+            document=change.document,
+            conversation=conversation,
+            call=call,
+            ordinal=len(beside),
+            tool=whose.tool,
+            notes=whose.notes,
+        )
+        beside.append(view)
+        edits.append(view)
+        journal.progress("changes", len(edits), len(found))
+    return edits, calls[0][1] if calls else ""
+
+
+def _changes(found: Sequence[_Difference], batch: Batch) -> Iterator[tuple[Change, _Difference]]:
+    """Yield the changes, those first that make room for others, each with the difference that says when it was made."""
+
+    def version(state: FileState | None) -> Version | None:
+        return None if state is None else Version(content=batch.text(state.blob), state=state)
+
+    for lost in found:
+        if lost.is_lost and lost.document is not None:
+            for change in external_changes(lost.path, lost.document, lost.known, version(lost.now), batch.text):
+                yield change, lost
+    found = [here for here in found if not here.is_lost]
+    moves = _moves(found)
+    comings = {path for path, _ in moves.values()}
+    by_path = {here.path: here for here in found}
+    for gone in found:
+        if gone.now is not None:
+            continue
+        to, state = moves.get(gone.path, (None, None))
+        change = Change(
+            document=gone.document,
+            operation=Operation.DELETE if to is None else Operation.MOVE,
+            path=gone.path if to is None else to,
+            source=None if to is None else gone.path,
+            before=version(gone.known),
+            after=version(state),
+            hunks=None if to is None else (),
+            origin=Origin.EXTERNAL,
+            folders=0 if to is None else by_path[to].folders,
+        )
+        yield change, by_path[change.path]
+    for here in found:
+        if here.now is None or here.path in comings:
+            continue
+        change = Change(
+            document=here.document,
+            operation=Operation.CREATE if here.known is None else Operation.EDIT,
+            path=here.path,
+            source=None,
+            before=version(here.known),
+            after=version(here.now),
+            hunks=None,
+            origin=Origin.EXTERNAL,
+            folders=here.folders if here.known is None else 0,
+        )
+        yield change, here
+
+
+def _moves(found: Sequence[_Difference]) -> dict[bytes, tuple[bytes, FileState]]:
+    """Return where a file went that is gone, by its path: to a new one with the same bytes, of the same name if any.
+
+    Empty files are all alike, and so don't move.
+    """
+    new: dict[BlobId, dict[bytes, list[tuple[bytes, FileState]]]] = {}  # by blob and name, each list from its end
+    for here in reversed(found):
+        if here.known is None and here.now is not None and here.now.blob != _EMPTY:
+            new.setdefault(here.now.blob, {}).setdefault(_name(here.path), []).append((here.path, here.now))
+    gone = {here.path: here.known for here in found if here.now is None and here.known is not None}
+    moves: dict[bytes, tuple[bytes, FileState]] = {}
+    for path, known in gone.items():
+        alike = new.get(known.blob, {}).get(_name(path))
+        if alike:
+            moves[path] = alike.pop()
+    for path, known in gone.items():
+        named = new.get(known.blob)
+        while path not in moves and named:
+            name = next(reversed(named))
+            if named[name]:
+                moves[path] = named[name].pop()
+            else:
+                del named[name]
+    return moves
+
+
+def _name(path: bytes) -> bytes:
+    return path.rpartition(b"/")[2]

@@ -1,0 +1,36 @@
+"""Give snapshots up, so that what only they hold may be collected."""
+
+from collections.abc import Sequence
+
+from objstore.model.records import Expiry
+from objstore.store.write_batch import now
+from objstore.tracking.record import renew_baseline
+from objstore.tracking.snapshot_list import SnapshotView, find
+from objstore.transaction.journal import Journal
+from objstore.transaction.space_reserve import with_reserve
+
+__all__ = ["delete"]
+
+
+def delete(journal: Journal, numbers: Sequence[int], *, who: str) -> list[SnapshotView]:
+    """Give snapshots up, so that what only they hold may be collected.
+
+    What changed against the baseline is recorded before, as far as it can be read, and another one taken. Raises
+    NoSuchName, and what `record_changes` raises.
+    """
+    with journal.reading() as store:
+        baseline = store.index.baseline()
+        is_baseline_among = baseline is not None and baseline.number in {find(journal, n).number for n in numbers}
+    if is_baseline_among:
+        renew_baseline(journal)
+
+    def given_up() -> list[SnapshotView]:
+        with journal.writing(may_use_reserve=True) as batch:
+            gone = [find(journal, number) for number in sorted(set(numbers))]
+            batch.record(
+                Expiry(time=now(), snapshots=tuple(view.number for view in gone), reason="snapshot deleted", who=who)
+            )
+            journal.commit(batch, ())
+        return gone
+
+    return with_reserve(journal, given_up)

@@ -1,0 +1,125 @@
+"""List snapshots, and what one holds.
+
+A snapshot is one small record that names a tree.
+"""
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+
+from objstore.errors import (
+    NoSuchName,
+)
+from objstore.fastclass import value
+from objstore.history.snapshot_check import naming
+from objstore.index.rows import HolderRow
+from objstore.model.ids import BlobId, RecordId
+from objstore.model.records import Snapshot
+from objstore.model.relpath import beginning
+from objstore.model.tree import ExcludedEntry, TreeEntry, tree_files
+from objstore.transaction.journal import Journal
+
+__all__ = [
+    "PathState",
+    "SnapshotView",
+    "contains",
+    "find",
+    "listed",
+    "listing",
+    "newest",
+    "prefix",
+    "state_of",
+    "view_of",
+]
+
+
+@value
+class SnapshotView:
+    """A recorded snapshot."""
+
+    id: RecordId
+    number: int
+    time: int  # microseconds since 1970-01-01 UTC
+    path: str  # the folder, relative to the workspace; "": all of it
+    root: BlobId
+    who: str  # "": the first look took it by itself, as what later ones compare with
+    title: str
+
+
+@value
+class PathState:
+    """What stands at one path, in a snapshot or on disk."""
+
+    kind: str  # file, symlink; left-out: something that is not held
+    mode: int  # permission bits; 0: of what has none
+    blob: BlobId | None  # a file's bytes, a link's text; None: left-out, or nobody has looked
+
+
+def listed(journal: Journal) -> list[SnapshotView]:
+    """Return every snapshot that has not been given up, oldest first."""
+    return list(_views(journal, journal.store.index.snapshots()))
+
+
+def find(journal: Journal, number: int) -> SnapshotView:
+    """Return one snapshot. Raises NoSuchName."""
+    for view in _views(journal, (row for row in journal.store.index.snapshots() if row.number == number)):
+        return view
+    raise NoSuchName(str(number), "snapshot")
+
+
+def listing(journal: Journal, number: int) -> Iterator[tuple[str, PathState]]:
+    """Yield every path of a snapshot that is no folder, relative to the workspace.
+
+    Raises NoSuchName, SnapshotUnreadable.
+    """
+    view = find(journal, number)
+    with naming(journal.store, (number, view.root)):
+        for path, entry in tree_files(view.root, journal.store.blob, prefix(view.path)):
+            yield os.fsdecode(path), state_of(entry)
+
+
+def newest(journal: Journal, scope: str) -> SnapshotView | None:
+    """Return the newest snapshot of a folder that was asked for; None: there is none."""
+    rows = reversed(journal.store.index.snapshots())
+    return next((view for view in _views(journal, rows) if view.path == scope and view.who), None)
+
+
+def view_of(snapshot: Snapshot, name: RecordId) -> SnapshotView:
+    """Return a record of that name as surfaces are shown it."""
+    return SnapshotView(
+        id=name,
+        number=snapshot.number,
+        time=snapshot.time,
+        path="" if snapshot.path is None else os.fsdecode(snapshot.path),
+        root=snapshot.root,
+        who=snapshot.who,
+        title=snapshot.title,
+    )
+
+
+def state_of(entry: TreeEntry | ExcludedEntry) -> PathState:
+    """Return the state that a tree's entry records."""
+    if isinstance(entry, ExcludedEntry):
+        return PathState(kind="left-out", mode=0, blob=None)
+    if entry.is_file:
+        return PathState(kind="file", mode=stat.S_IMODE(entry.mode), blob=entry.blob)
+    return PathState(kind="symlink", mode=0, blob=entry.blob)
+
+
+def contains(folder: str, path: str) -> bool:
+    """Return whether a path is a folder ("": the workspace) or lies below it."""
+    return folder in {"", path} or path.startswith(folder + "/")
+
+
+def prefix(scope: str) -> bytes:
+    """Return how the recorded paths of all that lies below a folder begin."""
+    return beginning(os.fsencode(scope))
+
+
+def _views(journal: Journal, rows: Iterable[HolderRow]) -> Iterator[SnapshotView]:
+    """Yield the snapshots at those places that have not been given up."""
+    for row in rows:
+        if not row.expired:
+            record, _ = journal.store.record(row.place)
+            if isinstance(record, Snapshot):
+                yield view_of(record, row.id)

@@ -1,0 +1,398 @@
+"""Transfer: a store with its whole history, taken to another folder or machine in one file.
+
+What arrives is checked as any store is, from its frames to the replay of every document, in a folder of its own. Only
+when nothing is wrong with it are its files written there, and all of it moved to its new place, the store last.
+docs/decisions/0010-import.md says why a store is never imported into another.
+"""
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, Final
+
+from objstore.errors import BundleRefused, CasError, FileExists, NotBundled
+from objstore.fastclass import value
+from objstore.file_changes.apply import FileStep
+from objstore.fs.confined_path import MAX_PATH, require_not_reserved
+from objstore.fs.disk import Disk
+from objstore.fs.reserved_names import IGNORE_NAME, STORE_NAME, is_reserved, is_store
+from objstore.index.ingest import decoded
+from objstore.integrity.fsck import check_store
+from objstore.log.segment_files import Place
+from objstore.model.basic_types import FileState, Progress
+from objstore.model.records import Decision, Edit, Snapshot
+from objstore.model.relpath import beginning, folders_of
+from objstore.model.tree import TreeEntry, decode_tree, walk_trees
+from objstore.recovery.applied_marker import reset_applied_marker
+from objstore.recovery.durable_horizon import write_durable_horizon
+from objstore.store.create import (
+    creation_folder_name,
+    discard_creation_folder,
+    discard_leftover,
+    finish_creation,
+    is_creation_folder,
+    write_creation_proof,
+)
+from objstore.store.object_store import Store
+from objstore.transaction.journal import Journal
+from objstore.transfer.bundle import bundle_pieces, unpack_bundle
+from objstore.worktree.baseline import KnownStates
+
+if TYPE_CHECKING:
+    from objstore.model.ids import BlobId
+
+__all__ = ["Imported", "export_bundle", "import_bundle", "send_bundle"]
+
+_PLAIN_MODE: Final = 0o777
+"""Permission bits that a file from elsewhere may bring along."""
+
+_MOST_NAMES: Final = 2_000_000
+"""Files and folders that a snapshot from elsewhere may have: a look takes in a million files."""
+
+_MOST_OF_PATHS: Final = 1 << 28
+"""Bytes that the paths of all these may have together: who looks at a snapshot has all of them in memory."""
+
+
+@value
+class Imported:
+    """What came out of a bundle."""
+
+    root: str
+    records: int
+    blobs: int
+    files: int  # that were written
+
+
+def export_bundle(journal: Journal, path: str, progress: Progress | None = None) -> int:
+    """Write everything that is recorded into a new file at `path`, durably; return how many bytes it has.
+
+    `progress` is told of the bytes that were read.
+
+    Raises FileExists, PathReserved, NotBundled, StoreDamaged and what the disk raises, with nothing at `path`.
+    """
+    require_not_reserved(path)
+    with journal.reading() as store:
+        try:
+            journal.disk.create(path, _pieces(store, progress))
+        except FileExistsError as error:
+            raise FileExists(path) from error
+        except FileNotFoundError as error:
+            # The name that was given, not the one that the file has until it is whole.
+            raise FileNotFoundError(error.errno, error.strerror, path) from error
+    return os.stat(path).st_size
+
+
+def send_bundle(journal: Journal, take: Callable[[bytes], None], progress: Progress | None = None) -> None:
+    """Hand everything that is recorded to `take`, piece by piece, as `export_bundle` writes it.
+
+    Raises NotBundled before the first piece, StoreDamaged before the last, and what `take` raises.
+    """
+    with journal.reading() as store:
+        for piece in _pieces(store, progress):
+            take(piece)
+
+
+def import_bundle(
+    path: str, directory: str, *, files: bool = True, progress: Progress | None = None, disk: Disk | None = None
+) -> Imported:
+    """Make the store in the bundle at `path` the store of `directory`, and write its files there.
+
+    They are the tips of its documents, and of files that have none what the baseline holds: all that the next look
+    would miss. The directory may be missing; else it must be empty. `files` False: only the store comes, the directory
+    may hold files, and those that differ show as changes from outside; it must hold no store.
+    Raises FileExists, PathReserved, BundleRefused with nothing changed, and what the disk raises.
+    """
+    require_not_reserved(directory)
+    disk = disk or Disk()
+    made: list[str] = []
+    try:
+        _make_folders(directory, made)
+        for folder in made:
+            disk.sync_directory(os.path.dirname(os.path.abspath(folder)))  # or a power cut could take all of it
+        return _imported(path, directory, disk, files=files, progress=progress)
+    except BaseException:
+        with suppress(OSError):  # somebody has put something there
+            for folder in reversed(made):
+                os.rmdir(folder)
+        raise
+
+
+# ---- inside
+
+
+def _pieces(store: Store, progress: Progress | None) -> Iterator[bytes]:
+    """Return the bundle of a store that is held still. Raises NotBundled."""
+    while not store.index.knows_generations:
+        store.catch_up()
+    lost = store.index.lost_blobs()
+    if lost:
+        raise NotBundled(lost)
+    return bundle_pieces(store.log, store.end, progress)
+
+
+def _make_folders(directory: str, made: list[str]) -> None:
+    """Make a folder where there is none, and those above it; note in `made` which did not exist, outermost first."""
+    above = os.path.dirname(directory.rstrip("/"))
+    if above and not os.path.isdir(above):
+        _make_folders(above, made)
+    try:
+        os.mkdir(directory)
+    except FileExistsError:
+        if not os.path.isdir(directory):
+            raise
+    else:
+        made.append(directory)
+
+
+def _imported(path: str, directory: str, disk: Disk, *, files: bool, progress: Progress | None) -> Imported:
+    root = os.path.realpath(directory)
+    for name in sorted(os.listdir(root)):
+        if is_creation_folder(name) and discard_leftover(os.path.join(root, name), disk):
+            pass  # of an import, or of an `init`, that was killed
+        elif files or is_store(name):
+            raise FileExists(os.path.join(root, name))
+    making = os.path.join(root, creation_folder_name())
+    disk.make_store_folder(making)
+    try:
+        records, blobs, steps = _checked(path, making, disk, files=files, progress=progress)
+        with closing(Journal(making, disk)) as journal, journal.writing():
+            journal.carry_out(steps)
+        _move_in(making, root, disk)
+        finish_creation(root, disk)
+    finally:
+        discard_creation_folder(making, disk)
+    disk.sync_directory(root)
+    return Imported(root=root, records=records, blobs=blobs, files=len(steps))
+
+
+def _move_in(making: str, root: str, disk: Disk) -> None:
+    """Move what was made in a folder of `root` into that itself: all of it, or nothing.
+
+    The store comes last: if the process dies before, there is no history by which the other files would be deleted.
+    """
+    names = sorted(name for name in os.listdir(making) if name != STORE_NAME)
+    moved: list[str] = []
+    try:
+        for name in names:
+            _move(making, root, name, disk)
+            moved.append(name)
+        disk.sync_directory(root)
+        _move(making, root, STORE_NAME, disk)
+    except BaseException:
+        for name in reversed(moved):
+            _move(root, making, name, disk)
+        raise
+
+
+def _move(source: str, target: str, name: str, disk: Disk) -> None:
+    """Move a file or a folder from one folder to another. FileExists where that has something of the name."""
+    path = os.path.join(source, name)
+    try:
+        if os.path.isdir(path):
+            disk.move_store_folder(path, os.path.join(target, name))
+            return
+        folders = [os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) for folder in (source, target)]
+        try:
+            disk.rename_new(folders[0], name, folders[1], name)
+        finally:
+            for folder in folders:
+                os.close(folder)
+    except FileExistsError as error:
+        raise FileExists(os.path.join(target, name)) from error
+
+
+def _checked(
+    path: str, making: str, disk: Disk, *, files: bool, progress: Progress | None
+) -> tuple[int, int, list[FileStep]]:
+    """Make the store in `making` and check it; return how much is in it, and what has to be done for its files."""
+    folder = os.path.join(making, STORE_NAME)
+    disk.make_store_folder(folder)
+    write_creation_proof(folder, making, disk)
+    for made in (os.path.join(folder, "tmp"), os.path.join(folder, "segments")):
+        disk.make_store_folder(made)
+    disk.create(os.path.join(folder, IGNORE_NAME), b"*\n")
+    disk.create(os.path.join(folder, "lock"), b"")
+    unpack_bundle(path, os.path.join(folder, "segments"), disk)
+    report = check_store(making, progress=progress)
+    if report.faults:
+        raise BundleRefused(report.faults[0].what)
+    end, steps = _found(making, folder, disk, files=files)
+    # Otherwise the next writer would take files for unfinished that have never been here.
+    reset_applied_marker(folder, end, disk)
+    return report.records, report.blobs, steps
+
+
+def _found(making: str, folder: str, disk: Disk, *, files: bool) -> tuple[Place, list[FileStep]]:
+    """Return where the log ends, and what has to be done for the files. Raises BundleRefused.
+
+    If only the store comes, it is noted that none of them was ever here.
+    """
+    steps: list[FileStep] = []
+    try:
+        with closing(Journal(making, disk)) as journal, journal.reading() as store:
+            is_whole, end = store.log.ends_at(store.end), store.end
+            if files:
+                _require_plain_modes(store)
+                _require_bounded_snapshots(store)
+                steps = _steps(journal)
+            else:
+                write_durable_horizon(folder, store, disk)
+    except BundleRefused:
+        raise
+    except CasError as error:
+        raise BundleRefused(str(error)) from error
+    if not is_whole:
+        raise BundleRefused("something follows its last whole group")
+    return end, steps
+
+
+def _require_plain_modes(store: Store) -> None:
+    """Raise BundleRefused where a state that may be brought back has a mode beyond `_PLAIN_MODE`."""
+    for group in store.log.groups(store.log.first):
+        for chained in decoded(group):
+            match chained.record:
+                case Edit() as edit:
+                    _see_state(edit.source or edit.path, edit.before)
+                    _see_state(edit.path, edit.after)
+                case Decision() as decision:
+                    for written in decision.written:
+                        _see_state(written.path_before, written.before)
+                        _see_state(written.path_after, written.after)
+                case _:
+                    pass
+    seen: set[BlobId] = set()
+    for snapshot in _snapshots(store):
+        for tree in walk_trees(snapshot.root, store.blob, seen):
+            for entry in tree:
+                if isinstance(entry, TreeEntry) and entry.is_file:
+                    _require_plain_mode(entry.name, stat.S_IMODE(entry.mode))
+
+
+def _see_state(path: bytes | None, state: FileState | None) -> None:
+    if path is not None and state is not None:
+        _require_plain_mode(path, state.mode)
+
+
+def _require_plain_mode(path: bytes, mode: int) -> None:
+    if mode & ~_PLAIN_MODE:
+        raise BundleRefused(f"{os.fsdecode(path)!r} would get the mode {mode:04o}; without files it can come")
+
+
+def _steps(journal: Journal) -> list[FileStep]:
+    """Return what writes the files that are known, if that may be done. Raises BundleRefused."""
+    tips = [tip for tip in journal.store.index.tips() if tip.state is not None]
+    counts = Counter(tip.path for tip in tips)
+    for tip in tips:
+        _require_allowed_path(tip.path)
+        if counts[tip.path] > 1 or any(folder in counts for folder in folders_of(tip.path)):
+            raise BundleRefused(f"two files stand at {os.fsdecode(tip.path)!r}")
+    standing = {tip.path: tip.state for tip in tips if tip.state is not None}
+    standing |= _without_document(journal, set(counts))
+    _require_space_for(journal, Counter(state.blob for state in standing.values()))
+    return [FileStep(path=path, before=None, after=state) for path, state in standing.items()]
+
+
+def _require_space_for(journal: Journal, written: "Counter[BlobId]") -> None:
+    """Raise BundleRefused where the files have more bytes than the disk has free: one blob may be that of very many."""
+    needed = sum(journal.store.size(blob) * count for blob, count in written.items())
+    root = journal.tree.root
+    free = journal.disk.free_bytes(root, root)
+    if needed > free:
+        raise BundleRefused(f"it would write {needed} bytes, and {free} are free there; without files it can come")
+
+
+def _without_document(journal: Journal, taken: set[bytes]) -> dict[bytes, FileState]:
+    """Return the files that only the baseline knows, but for those in whose way a file at one of `taken` stands.
+
+    Links are none of them, nor is what the baseline left out: no look misses these. Raises BundleRefused.
+    """
+    known = KnownStates(journal)
+    folders = {folder for path in taken for folder in folders_of(path)}
+    found: dict[bytes, FileState] = {}
+    for path in sorted(known.below(b"")):
+        document, state = known.state(path)
+        if document is not None or state is None:
+            continue
+        _require_allowed_path(path)
+        # A tool may have written there before any look could tell that it has gone; the next one tells it.
+        if path not in folders and taken.isdisjoint(folders_of(path)):
+            found[path] = state
+    return found
+
+
+def _require_bounded_snapshots(store: Store) -> None:
+    """Raise BundleRefused where a snapshot has more than a look finds, or paths of more bytes than should be in memory.
+
+    So it does where the baseline lies deeper than files can be written. A snapshot may have the same folder over and
+    over, so no path of one is spelt before this.
+    """
+    baseline = store.baseline()
+    extents: dict[BlobId, _Extent] = {}
+    for snapshot in _snapshots(store):
+        extent = _extent(store, snapshot, extents)
+        if baseline is not None and snapshot.number == baseline.number and extent.longest_path > MAX_PATH:
+            raise BundleRefused(f"it would write a path longer than {MAX_PATH} bytes; without files it can come")
+
+
+def _snapshots(store: Store) -> Iterator[Snapshot]:
+    """Yield every snapshot that has not been given up."""
+    for row in store.index.snapshots():
+        record = store.record(row.place)[0]
+        if isinstance(record, Snapshot) and not row.expired:
+            yield record
+
+
+@value
+class _Extent:
+    """How much is in a tree and below it."""
+
+    names: int  # of files, links and folders
+    longest_path: int  # in bytes
+    all_paths: int  # in bytes, together
+
+
+def _extent(store: Store, snapshot: Snapshot, known: "dict[BlobId, _Extent]") -> _Extent:
+    """Return the extent of a snapshot's tree, from those that are `known`, to which all below it are added.
+
+    Raises BundleRefused as soon as it is too much: in numbers, too, a small tree may come to very much.
+    """
+    waiting = [snapshot.root]
+    while waiting:
+        if waiting[-1] in known:
+            waiting.pop()
+            continue
+        tree = decode_tree(store.blob(waiting[-1]))
+        folders = [(entry.name, entry.blob) for entry in tree if isinstance(entry, TreeEntry) and entry.is_folder]
+        unknown = {folder for _, folder in folders if folder not in known}
+        if unknown:
+            waiting += unknown
+            continue
+        below = [(len(name) + 1, known[folder]) for name, folder in folders]
+        own = [len(entry.name) for entry in tree]
+        extent = _Extent(
+            names=len(tree) + sum(extent.names for _, extent in below),
+            longest_path=max([*own, *(begin + extent.longest_path for begin, extent in below)], default=0),
+            all_paths=sum(own) + sum(begin * extent.names + extent.all_paths for begin, extent in below),
+        )
+        _require_bounded(snapshot, extent.names, extent.all_paths)
+        known[waiting.pop()] = extent
+    found = known[snapshot.root]
+    _require_bounded(snapshot, found.names, found.all_paths + found.names * len(beginning(snapshot.path or b"")))
+    return found
+
+
+def _require_bounded(snapshot: Snapshot, names: int, all_paths: int) -> None:
+    its = f"snapshot {snapshot.number} has"
+    if names > _MOST_NAMES:
+        raise BundleRefused(f"{its} more than {_MOST_NAMES} files and folders; without files it can come")
+    if all_paths > _MOST_OF_PATHS:
+        raise BundleRefused(f"{its} paths of more than {_MOST_OF_PATHS} bytes in all; without files it can come")
+
+
+def _require_allowed_path(path: bytes) -> None:
+    """Raise BundleRefused where no file from elsewhere may stand."""
+    name = os.fsdecode(path)
+    if any(map(is_reserved, name.split("/"))):
+        raise BundleRefused(f"it would write {name!r}, into a store or version control; without files it can come")

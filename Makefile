@@ -7,11 +7,11 @@ PACKAGES := objstore mcptools cli
 UV ?= $(shell command -v uv 2>/dev/null)
 SECONDS ?= 10
 MUTANTS ?= 100
-LAWS := tests/test_weave_laws.py tests/test_rebase.py tests/test_diff.py tests/test_differential.py \
-	tests/mcp/test_exact.py tests/mcp/test_anchored.py tests/mcp/test_unifieddiff.py \
-	tests/workspace/test_pictures.py tests/workspace/test_state_machine.py tests/workspace/test_alike_lines.py
-CRASHES := tests/store/test_crash.py tests/store/test_crash_gc.py tests/store/test_sweep.py tests/store/test_restart.py \
-	tests/store/test_index_flips.py tests/cli/test_bundles.py
+LAWS := tests/objstore/weave/test_weave_laws.py tests/objstore/text/test_rebase.py tests/objstore/text/test_diff.py tests/objstore/weave/test_merge_comparison.py \
+	tests/mcptools/edit/test_exact.py tests/mcptools/edit/test_anchored.py tests/mcptools/edit/test_unified_diff.py \
+	tests/objstore/review/test_diagrams.py tests/objstore/test_state_machine.py tests/objstore/review/test_similar_lines.py
+CRASHES := tests/objstore/recovery/test_crash.py tests/objstore/retention/test_crash_gc.py tests/objstore/retention/test_compaction.py tests/objstore/recovery/test_reboot.py \
+	tests/objstore/index/test_index_bit_flips.py tests/cli/commands/keeping/test_bundle.py
 ARGS ?=
 
 # The first Python new enough, by its own path: a shim may point elsewhere tomorrow.
@@ -49,7 +49,7 @@ demo: setup ## watch an agent edit and a person review, on a copy of real source
 	$(BIN)/cas demo $(ARGS)
 
 man: setup ## write the manual pages into build/man, made from the help with click-man
-	$(BIN)/python -m tests.manpages build/man
+	$(BIN)/python -m tests.support.man_pages build/man
 
 bench: $(VENV)/.peers ## measure against git and other stores, side by side (they are fetched once)
 	$(BIN)/python -m tests.bench $(ARGS)
@@ -67,17 +67,17 @@ mutants: $(VENV)/.mutants ## change MUTANTS (100) places of the modules that dec
 	$(BIN)/python -m tests.mutants --mutants $(MUTANTS) $(ARGS)
 
 large: setup ## take a file of 2 GB through everything, in less than 100 MB of memory
-	CAS_LARGE_MB=2048 $(BIN)/python -m pytest tests/workspace/test_streaming.py $(ARGS)
+	CAS_LARGE_MB=2048 $(BIN)/python -m pytest tests/objstore/store/test_streaming.py $(ARGS)
 
 crash: setup ## kill -9 servers, reviewers and gc over and over for SECONDS, and fail calls and gc at every step of the disk; flip bits of the index
 	CAS_CRASH_STEPS=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(CRASHES)
-	$(BIN)/python -m tests.store.crashes --seconds $(SECONDS) $(ARGS)
+	$(BIN)/python -m tests.crashes --seconds $(SECONDS) $(ARGS)
 
 soak: setup ## let servers, watchers, hooks and reviewers stay in one workspace for SECONDS, and see that nothing piles up
 	$(BIN)/python -m tests.soak --seconds $(SECONDS) $(ARGS)
 
 powercut: setup ## cut the power of an ext4 under load 60 times, and look at what is left (Linux, root)
-	$(BIN)/python -m tests.store.powercut $(ARGS)
+	$(BIN)/python -m tests.powercut $(ARGS)
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -28,36 +28,40 @@ __all__ = ["MODULES"]
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 
-TEXT: Final = "test_diff test_rebase test_splices mcp/test_unifieddiff"
-WEAVE: Final = (
-    "test_weave test_markers test_adjacency workspace/test_replay workspace/test_review test_weave_laws "
-    "workspace/test_pictures"
+TEXT: Final = (
+    "objstore/text/test_diff objstore/text/test_rebase objstore/text/test_splice mcptools/edit/test_unified_diff"
 )
-CRASH: Final = "store/test_transition store/test_aftermath workspace/test_refusals store/test_restart"
-LOG: Final = "store/test_frames store/test_segments store/test_store store/test_readahead"
-GONE: Final = "workspace/test_retention store/test_sweep"
+WEAVE: Final = (
+    "objstore/weave/test_line_weave objstore/weave/test_conflict_markers objstore/weave/test_neighbours objstore/history/test_document_loader objstore/review/test_planner objstore/weave/test_weave_laws "
+    "objstore/review/test_diagrams"
+)
+CRASH: Final = "objstore/file_changes/test_apply objstore/recovery/test_power_loss objstore/review/test_refusals objstore/recovery/test_reboot"
+LOG: Final = (
+    "objstore/log/test_frames objstore/log/test_segments objstore/store/test_object_store objstore/log/test_read_ahead"
+)
+GONE: Final = "objstore/retention/test_expiry objstore/retention/test_compaction"
 
 MODULES: Final = {
     "objstore/text/diff.py": TEXT,
-    "objstore/text/hunks.py": f"{TEXT} store/test_records mcp/test_exact",
+    "objstore/text/hunks.py": f"{TEXT} objstore/model/test_record_codec mcptools/edit/test_exact",
     "objstore/weave/line_weave.py": WEAVE,
     "objstore/weave/conflicts.py": WEAVE,
     "objstore/weave/placement.py": WEAVE,
     "objstore/weave/reinsertion.py": WEAVE,
     "objstore/weave/document.py": WEAVE,
-    "objstore/review/replay_check.py": f"workspace/test_check {WEAVE}",
+    "objstore/review/replay_check.py": f"objstore/integrity/test_fsck {WEAVE}",
     "objstore/fs/confined_path.py": (
-        "store/test_paths store/test_path_races workspace/test_folding workspace/test_hardlinks"
+        "objstore/fs/test_confined_path objstore/fs/test_path_races objstore/fs/test_case_folding objstore/file_changes/test_hardlinks"
     ),
-    "objstore/fs/reserved_names.py": "store/test_paths workspace/test_folding workspace/test_names",
-    "objstore/file_changes/apply.py": f"{CRASH} workspace/test_hardlinks store/test_beside",
+    "objstore/fs/reserved_names.py": "objstore/fs/test_confined_path objstore/fs/test_case_folding objstore/history/test_revspec",
+    "objstore/file_changes/apply.py": f"{CRASH} objstore/file_changes/test_hardlinks objstore/file_changes/test_cross_device_staging",
     "objstore/recovery/unfinished_steps.py": CRASH,
     "objstore/recovery/power_loss.py": CRASH,
-    "objstore/log/segments.py": f"{LOG} store/test_relocation",
+    "objstore/log/segments.py": f"{LOG} objstore/index/test_relocate",
     "objstore/log/frames.py": f"{LOG} test_fuzz_corpus",
     "objstore/retention/compaction.py": GONE,
-    "objstore/retention/expiry.py": f"{GONE} cli/test_gc",
-    "objstore/index/refcounts.py": f"store/test_index {GONE}",
+    "objstore/retention/expiry.py": f"{GONE} cli/commands/keeping/test_gc",
+    "objstore/index/refcounts.py": f"objstore/index/test_log_index {GONE}",
 }
 """The modules that decide about bytes, paths and durability; of each the tests that have to notice, quickest first."""
 

@@ -41,9 +41,9 @@ from objstore import (
     Workspace,
     check_store,
 )
-from tests.cli.agents import ClaudeCode
-from tests.cli.desk import PATIENCE, PROGRAM, environment
-from tests.mcp.agent import Agent, cold_starts, connected
+from tests.support.command_runner import PATIENCE, PROGRAM, environment
+from tests.support.hooked_agents import ClaudeCode
+from tests.support.mcp_agent import Agent, cold_starts, connected
 
 __all__ = ["main"]
 

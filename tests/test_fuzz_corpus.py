@@ -11,7 +11,7 @@ from fuzz.seeds import STORIES, Story, segment_of
 from fuzz.targets import TARGETS
 from objstore.log.frames import SEGMENT_HEADER_SIZE, Gap, SegmentHeader, frame_key
 from objstore.model.record_codec import decode_record
-from tests.store.scans import scan
+from tests.support.segment_scans import scan
 
 INPUTS = sorted(CORPUS.glob("*/*"))
 

@@ -13,6 +13,7 @@ from typing import Final
 import cli
 import mcptools
 import objstore
+from tests.bench.background_gc import bench_upkeep
 from tests.bench.command import bench_command
 from tests.bench.hook import bench_hook
 from tests.bench.large import bench_large
@@ -25,7 +26,6 @@ from tests.bench.snapshot import bench_snapshot
 from tests.bench.status import bench_status
 from tests.bench.store import bench_store
 from tests.bench.toggle import bench_toggle
-from tests.bench.upkeep import bench_upkeep
 from tests.bench.write import bench_write
 
 BENCHES: Final[dict[str, Callable[[Report], None]]] = {

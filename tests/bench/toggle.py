@@ -6,7 +6,7 @@ from typing import Final
 from objstore.text.hunks import Hunk
 from objstore.weave.line_weave import UnitIndex, Weave
 from tests.bench.measure import Report, timed
-from tests.verdicts import set_live
+from tests.support.weave_statuses import set_live
 
 __all__ = ["bench_toggle"]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from objstore.text.diff import diff_lines
 from objstore.weave.line_weave import Weave
-from tests.verdicts import set_live
+from tests.support.weave_statuses import set_live
 
 
 def edited(rng: random.Random, text: bytes, repeats: float) -> bytes:

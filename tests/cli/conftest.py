@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cli.setup.plans import HOMES
-from tests.cli.desk import CommandRunner
+from tests.support.command_runner import CommandRunner
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from objstore import Call, Operation
-from tests.cli.desk import PATIENCE, SOURCE, CommandRunner, environment
-from tests.warm import forked_program
+from tests.support.command_runner import PATIENCE, SOURCE, CommandRunner, environment
+from tests.support.fork_server import forked_program
 
 DOCS = Path(SOURCE) / "docs"
 

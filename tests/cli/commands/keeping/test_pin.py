@@ -1,0 +1,64 @@
+"""`cas pin`: what a person wants kept is kept until they say otherwise."""
+
+from objstore import RetentionLimits, blob_id
+from tests.support.command_runner import CommandRunner
+
+EVERYTHING = RetentionLimits(older_than=0, max_size=None)
+LATER = 1 << 60
+
+
+def expired(runner: CommandRunner) -> list[int]:
+    """Let go whatever may go, and return the edits that have expired."""
+    with runner.workspace() as workspace:
+        workspace.expire(EVERYTHING, moment=LATER)
+        return [view.seq for view in workspace.edits() if view.expired is not None]
+
+
+def three_edits(runner: CommandRunner) -> None:
+    for content in (b"1\n", b"2\n", b"3\n"):
+        runner.write("f", content)
+    runner.write("g", b"g\n", conversation="conv_two")
+    runner.done("accept", "--all")
+
+
+def test_a_pinned_edit_stays_with_all_that_came_after_it(runner: CommandRunner) -> None:
+    runner.write("f", b"1\n")
+    runner.done("accept", "1")
+    for content in (b"2\n", b"3\n"):
+        runner.write("f", content)
+        runner.done("accept", "--all")
+    ran = runner.done("pin", "add", "2", "--title", "for the audit")
+    assert "edits 2" in ran.text
+    assert "for the audit" in ran.text
+    assert expired(runner) == [1]
+    assert runner.done("reject", "3").status == 0
+    assert runner.done("pin").text == ran.text
+
+
+def test_a_pin_that_is_taken_out_keeps_nothing(runner: CommandRunner) -> None:
+    three_edits(runner)
+    runner.done("pin", "add", "conv_one")
+    assert expired(runner) == [4]
+    (gone,) = runner.done("pin", "remove", "1", "--json").lines()
+    assert (gone["number"], gone["edits"]) == (1, [1, 2, 3])
+    assert runner.cas("pin").text == ""
+    assert expired(runner) == [1, 2, 3, 4]
+
+
+def test_a_pinned_state_keeps_its_bytes(runner: CommandRunner) -> None:
+    three_edits(runner)
+    (made,) = runner.done("pin", "add", "f@2", "--json").lines()
+    assert made["blobs"] == [blob_id(b"2\n").hex()]
+    assert expired(runner) == [1, 2, 3, 4]
+    assert runner.done("cat", blob_id(b"2\n").hex()).out == b"2\n"
+    assert runner.done("fsck", "--json").json()["sound"]
+
+
+def test_what_is_not_there_is_not_pinned(runner: CommandRunner) -> None:
+    three_edits(runner)
+    assert runner.cas("pin", "add", "17").status == 1
+    assert runner.cas("pin", "add").status == 2
+    assert runner.cas("pin", "remove", "1").status == 1
+    expired(runner)
+    assert "Edit 2 expired on " in runner.cas("pin", "add", "2").said
+    assert runner.cas("pin").text == ""

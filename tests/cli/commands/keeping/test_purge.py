@@ -1,0 +1,258 @@
+"""`cas purge`: a secret is taken out of history for good, and what that breaks is said before."""
+
+from pathlib import Path
+
+from objstore import blob_id
+from tests.support.command_runner import CommandRunner
+
+SECRET = b"password = hunter2\n"
+
+
+def everything_kept(runner: CommandRunner) -> bytes:
+    """Return all bytes in the store's folder, one file behind the other."""
+    return b"".join(path.read_bytes() for path in sorted((runner.folder / ".cas").rglob("*")) if path.is_file())
+
+
+def leaked(runner: CommandRunner) -> None:
+    """Let an agent write a secret into a file, go on, and take it out again; then accept all of it."""
+    runner.write("conf", b"debug = on\n")
+    runner.write("conf", b"debug = on\n" + SECRET)
+    runner.write("conf", b"debug = off\n" + SECRET)
+    runner.write("conf", b"debug = off\n")
+    runner.write("other", b"untouched\n")
+    runner.done("accept", "--all")
+
+
+def test_a_secret_is_nowhere_in_the_store_any_more(runner: CommandRunner) -> None:
+    leaked(runner)
+    for number in range(70):
+        runner.write("conf", b"debug = off\n%d\n" % number)
+    runner.done("reject", "75")
+    assert list((runner.folder / ".cas" / "cache").iterdir()), "a weave is kept, with all the text that there was"
+    assert SECRET[:15] in everything_kept(runner)
+    runner.done("purge", "conf@2", "conf@3")
+    assert b"hunter2" not in everything_kept(runner)
+    assert runner.done("fsck", "--json").json()["sound"]
+    assert runner.bytes("conf") == b"debug = off\n68\n"
+    runner.done("accept", "75")
+    assert runner.bytes("conf") == b"debug = off\n69\n"
+    assert runner.cas("cat", blob_id(b"debug = on\n" + SECRET).hex()).status == 1
+
+
+def test_what_it_breaks_is_said_before_and_refused_afterwards(runner: CommandRunner) -> None:
+    leaked(runner)
+    segment = runner.folder / ".cas" / "segments" / "00000001.seg"
+    before = segment.read_bytes()
+    plan = runner.done("purge", "conf@2", "--dry-run", "--json").json()
+    assert (plan["blobs"], plan["edits"]) == ([blob_id(b"debug = on\n" + SECRET).hex()], [[1, 3]])
+    assert segment.read_bytes() == before
+    text = runner.done("purge", "conf@2").text
+    assert text.splitlines()[:2] == ["Purged 1 blob.", "Edits 1-3 can now be neither shown nor decided."]
+    refused = runner.cas("reject", "3")
+    assert (refused.status, "expired on" in refused.said, ": purged." in refused.said) == (1, True, True)
+    runner.done("reject", "4")
+    assert runner.bytes("conf") == b"debug = off\n" + SECRET
+    assert runner.done("fsck", "--json").json()["sound"]
+
+
+def test_a_file_that_holds_it_now_comes_first(runner: CommandRunner) -> None:
+    runner.write("conf", SECRET)
+    ran = runner.cas("purge", blob_id(SECRET).hex())
+    assert (ran.status, "conf holds these bytes now" in ran.said) == (1, True)
+    assert runner.done("purge", blob_id(SECRET).hex(), "--dry-run", "--json").json()["files"] == ["conf"]
+    runner.write("conf", b"clean\n")
+    ran = runner.cas("purge", "conf")
+    assert (ran.status, "pending edits 1 2" in ran.said) == (1, True)
+    runner.done("purge", "conf", "--force")
+    assert b"hunter2" not in everything_kept(runner)
+    assert runner.done("status", "--json").json()["pending"] == 0
+
+
+def test_another_file_that_holds_a_past_state_of_a_path_comes_first_and_is_named(runner: CommandRunner) -> None:
+    """Also where it was only looked at, and never recorded."""
+    (runner.folder / "looked at").write_bytes(SECRET)
+    runner.done("record")
+    runner.write("conf", SECRET)
+    runner.write("copy", SECRET)
+    runner.write("conf", b"")
+    runner.write("empty", b"")
+    for state in (b"other\n", b"clean\n"):
+        runner.write("conf", state)
+        for holders in ("copy, looked at", "looked at"):
+            if holders == "looked at":
+                runner.write("copy", b"clean copy\n")
+            ran = runner.cas("purge", "conf", "--force")
+            assert (ran.status, f"Nothing was purged: {holders} holds these bytes now" in ran.said) == (1, True)
+            planned = runner.done("purge", "conf", "--dry-run").text.splitlines()
+            assert planned[-1] == f"First, change what holds the bytes now: {holders}."
+        runner.write("copy", SECRET)
+    (runner.folder / "looked at").unlink()
+    runner.write("copy", b"clean copy\n")
+    assert runner.done("purge", "conf", "--force").text.splitlines()[0] == "Purged 2 blobs."
+    assert b"hunter2" not in everything_kept(runner)
+    assert runner.bytes("empty") == b""
+    assert runner.done("fsck", "--json").json()["sound"]
+
+
+def test_a_state_that_the_file_itself_holds_again_is_no_past_one(runner: CommandRunner) -> None:
+    runner.write("conf", SECRET)
+    runner.write("conf", b"clean\n")
+    runner.write("conf", SECRET)
+    assert runner.done("purge", "conf", "--dry-run", "--json").json()["blobs"] == [blob_id(b"clean\n").hex()]
+
+
+def test_a_recorded_state_that_was_changed_outside_is_to_be_recorded_over_before_it_can_go(
+    runner: CommandRunner,
+) -> None:
+    runner.write("conf", b"debug = on\n")
+    runner.write("conf", SECRET)
+    runner.write("copy", SECRET)
+    runner.done("accept", "--all")
+    for path in ("conf", "copy"):
+        (runner.folder / path).write_bytes(b"clean\n")
+    for name in ("conf", "conf@2", blob_id(SECRET).hex()):
+        ran = runner.cas("purge", name, "--force")
+        assert (ran.status, "conf, copy was changed outside since: `cas record` that first" in ran.said) == (1, True)
+        planned = runner.done("purge", name, "--dry-run").text.splitlines()
+        assert planned[-1] == "First, `cas record` what was changed outside since: conf, copy."
+        shape = runner.done("purge", name, "--dry-run", "--json").json()
+        assert (shape["files"], shape["changed_outside"]) == ([], ["conf", "copy"])
+    (runner.folder / "conf").unlink()
+    (runner.folder / "copy").write_bytes(SECRET)
+    ran = runner.cas("purge", "conf", "--force")
+    assert "Nothing was purged: copy holds these bytes now" in ran.said
+    assert "conf was changed outside since" in ran.said
+    (runner.folder / "copy").write_bytes(b"clean\n")
+    runner.done("record")
+    runner.done("purge", "conf", "--force")
+    assert b"hunter2" not in everything_kept(runner)
+    assert runner.done("fsck", "--json").json()["sound"]
+
+
+def test_pins_and_snapshots_are_named_and_go_only_by_force(runner: CommandRunner) -> None:
+    leaked(runner)
+    runner.done("pin", "add", "conf@2")
+    (runner.folder / "conf").write_bytes(b"debug = on\n" + SECRET)
+    runner.done("snapshot", "create")
+    (runner.folder / "conf").write_bytes(b"debug = off\n")
+    ran = runner.cas("purge", "conf@2")
+    assert ran.status == 1
+    assert "this would go too: snapshot 1; pin 1." in ran.said
+    planned = runner.done("purge", "conf@2", "--force", "--dry-run").text.splitlines()
+    assert planned[:2] == ["Dry run: nothing was changed.", "Would purge 1 blob."]
+    assert planned[-2:] == ["Snapshot 1 would go, too (needs --force).", "Pin 1 would go, too (needs --force)."]
+    done = runner.done("purge", "conf@2", "--force").text.splitlines()
+    assert done[0] == "Purged 1 blob."
+    assert done[-2:] == ["Snapshot 1 went, too.", "Pin 1 went, too."]
+    assert blob_id(b"debug = on\n" + SECRET).hex() not in runner.done("ls").text
+    assert runner.cas("cat", blob_id(b"debug = on\n" + SECRET).hex()).status == 1
+    assert runner.cas("pin").text == ""
+
+
+def test_what_was_never_there_is_not_purged(runner: CommandRunner, tmp_path: Path) -> None:
+    leaked(runner)
+    assert runner.cas("purge", "nothing").status == 1
+    runner.write("new", b"only this\n")
+    ran = runner.cas("purge", "new")
+    assert (ran.status, ran.said.startswith("cas: new has no past state: ")) == (1, True)
+    assert runner.cas("purge").status == 2
+    assert runner.cas("purge", str(tmp_path / "outside")).status == 1
+
+
+def test_decisions_that_need_the_bytes_are_named(runner: CommandRunner) -> None:
+    runner.write("conf", SECRET)
+    runner.write("conf", b"clean\n")
+    runner.done("accept", "1", "2")
+    runner.done("reset", "2")
+    runner.done("accept", "2")
+    assert runner.done("purge", "conf", "--dry-run").text.splitlines()[2:4] == [
+        "Edits 1-2 can be neither shown nor decided.",
+        "Decisions 1-3 can be neither undone nor made again.",
+    ]
+    assert "Decisions 1-3 can now be neither undone nor made again." in runner.done("purge", "conf").text
+    assert runner.cas("undo").status == 1
+
+
+def test_what_was_purged_undecided_is_counted_and_waits_for_nobody(runner: CommandRunner) -> None:
+    runner.write("conf", SECRET)
+    runner.write("conf", b"clean\n")
+    runner.done("purge", "conf", "--force")
+    found = runner.done("status", "--json").json()
+    assert [found[name] for name in ("edits", "pending", "accepted", "rejected")] == [2, 0, 0, 0]
+    assert "Nothing is recorded" not in runner.done("status").text
+    assert "2 (0 pending, 0 accepted, 0 rejected)" in runner.done("stats").text
+    for action in ("accept", "reject", "reset"):
+        assert runner.done(action, "--all").text.startswith("Nothing to do: ")
+    assert "expired on" in runner.cas("accept", "2").said
+
+
+def test_a_state_without_a_file_has_nothing_to_purge(runner: CommandRunner) -> None:
+    runner.write("conf", SECRET)
+    ran = runner.cas("purge", "conf@1^", "--dry-run")
+    assert (ran.status, "no state with bytes, is named 'conf@1^'" in ran.said) == (1, True)
+
+
+def test_what_else_the_snapshot_of_the_first_look_holds_is_kept(runner: CommandRunner) -> None:
+    (runner.folder / "conf").write_bytes(SECRET)
+    (runner.folder / "other").write_bytes(b"untouched\n")
+    runner.done("record")
+    (runner.folder / "conf").write_bytes(b"clean\n")
+    runner.done("record")
+    tried = runner.done("purge", "conf", "--dry-run")
+    assert "Snapshot 1 is that of the first look; what else it holds would be kept in another one." in tried.text
+    assert runner.done("purge", "conf", "--dry-run", "--json").json()["baseline"] == 1
+    done = runner.done("purge", "conf", "--force")
+    assert "Snapshot 1 is that of the first look; what else it holds is kept in another one." in done.text
+    (runner.folder / "other").write_bytes(b"changed\n")
+    assert "other" in runner.done("record").text
+
+
+def test_of_one_edit_snapshot_or_pin_it_is_not_said_as_of_several(runner: CommandRunner) -> None:
+    (runner.folder / "conf").write_bytes(SECRET)
+    runner.write("conf", b"none\n")
+    refused = runner.cas("purge", "conf@1^")
+    assert "this would go too: pending edit 1." in refused.said
+    assert runner.done("purge", "conf@1^", "-n").text.splitlines()[2:] == [
+        "Edit 1 can be neither shown nor decided.",
+        "Pending edit 1 would go, too (needs --force).",
+    ]
+    runner.done("accept", "1")
+    assert runner.done("purge", "conf@1^").text.splitlines()[1:] == [
+        "Edit 1 can now be neither shown nor decided.",
+        "Decision 1 can now be neither undone nor made again.",
+    ]
+
+
+def test_a_name_that_was_a_file_and_is_a_state_of_another_is_not_purged_by_guess(runner: CommandRunner) -> None:
+    runner.write("conf", b"debug = on\n")
+    runner.write("conf@1", SECRET)
+    runner.write("conf", b"debug = off\n")
+    runner.delete("conf@1")
+    runner.done("accept", "--all")
+    for words in (["-n"], []):
+        ran = runner.cas("purge", "conf@1", *words)
+        assert (ran.status, ran.out) == (1, b"")
+        assert ran.said.startswith("cas: conf@1 is a state of conf, and was the name of a file. Name what is meant: ")
+        assert "those of the file as conf@1@12 (`cas log conf@1` lists its edits)." in ran.said
+    by_hash = runner.done("purge", blob_id(b"debug = on\n").hex(), "-n", "--json").json()
+    assert by_hash["edits"] == [[1, 1], [3, 3]]
+    runner.done("purge", "conf@1@2")
+    assert b"hunter2" not in everything_kept(runner)
+    assert runner.done("cat", "conf@1").out == b"debug = on\n"
+
+
+def test_what_a_file_held_before_a_link_took_its_folders_place_is_purged_by_its_name(runner: CommandRunner) -> None:
+    runner.write("src/f", b"a password\n")
+    runner.write("src/f", b"clean\n")
+    (runner.folder / "src").rename(runner.folder / "real")
+    (runner.folder / "src").symlink_to("real")
+    (runner.folder / "real/f").write_bytes(b"of another file\n")
+    runner.done("record", "real/f")
+    (runner.folder / "real/f").write_bytes(b"of now\n")
+    runner.done("record")
+    held = {blob_id(text).hex() for text in (b"a password\n", b"clean\n", b"of another file\n")}
+    runner.done("accept", "--all")
+    assert set(runner.done("purge", "src/f", "--dry-run", "--json").json()["blobs"]) == held
+    runner.done("purge", "src/f", "--force")
+    assert b"password" not in everything_kept(runner)
+    assert runner.bytes("real/f") == b"of now\n"

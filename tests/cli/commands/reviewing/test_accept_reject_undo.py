@@ -1,0 +1,477 @@
+"""`cas accept`, `reject`, `reset`, `undo`: a decision touches what it names and nothing else, and can be taken back."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from objstore import Action, Status
+from tests.support.command_runner import CommandRunner, with_progress
+
+POEM = b"".join(b"line %d\n" % number for number in range(1, 31))
+TWO = POEM.replace(b"line 3\n", b"LINE 3\n").replace(b"line 20\n", b"LINE 20\nmore\n")
+PENDING, ACCEPTED, REJECTED = Status
+
+
+def two_hunks(runner: CommandRunner) -> None:
+    runner.write("poem", POEM)
+    runner.write("poem", TWO)
+
+
+def looks(folder: Path) -> dict[str, tuple[int, int, int, bytes]]:
+    """Return what can be seen of every file outside the store: inode, mtime, mode and bytes."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and ".cas" not in path.parts:
+            seen = path.stat()
+            found[str(path.relative_to(folder))] = (seen.st_ino, seen.st_mtime_ns, seen.st_mode, path.read_bytes())
+    return found
+
+
+# ---- one edit, one hunk
+
+
+def test_rejecting_then_accepting_is_identity(runner: CommandRunner) -> None:
+    two_hunks(runner)
+    runner.edit("poem", b"line 10\n", b"line X\n")
+    after = runner.bytes("poem")
+    runner.done("reject", "2")
+    assert runner.bytes("poem") == POEM.replace(b"line 10\n", b"line X\n")
+    runner.done("accept", "2")
+    assert runner.bytes("poem") == after
+    runner.done("reject", "2")
+    assert runner.bytes("poem") == POEM.replace(b"line 10\n", b"line X\n")
+
+
+def test_a_hunk_is_decided_alone(runner: CommandRunner) -> None:
+    two_hunks(runner)
+    ran = runner.done("reject", "2:2")
+    assert ran.text == "Rejected hunk 2:2.\nRewrote poem\n"
+    assert runner.bytes("poem") == POEM.replace(b"line 3\n", b"LINE 3\n")
+    assert runner.statuses() == {"1:0": PENDING, "2:1": PENDING, "2:2": REJECTED}
+    runner.done("accept", "2")
+    assert runner.bytes("poem") == TWO
+    assert runner.statuses() == {"1:0": PENDING, "2:1": ACCEPTED, "2:2": ACCEPTED}
+
+
+def test_accepting_changes_no_file(runner: CommandRunner) -> None:
+    two_hunks(runner)
+    before = looks(runner.folder)
+    assert runner.done("accept", "1", "2:1").text == "Accepted edit 1 and hunk 2:1.\nNo file changed.\n"
+    assert looks(runner.folder) == before
+    assert runner.statuses() == {"1:0": ACCEPTED, "2:1": ACCEPTED, "2:2": PENDING}
+
+
+def test_a_rejected_edit_leaves_other_files_alone(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n")
+    runner.write("b", b"x\n", mode=0o600)
+    runner.write("a", b"y\n")
+    (runner.folder / "never recorded").write_bytes(b"mine")
+    before = looks(runner.folder)
+    runner.done("reject", "3")
+    after = looks(runner.folder)
+    assert after.pop("a")[3] == b"x\n"
+    del before["a"]
+    assert after == before
+
+
+def test_reset_makes_pending_again_and_brings_back(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n")
+    runner.write("a", b"y\n")
+    runner.done("reject", "2")
+    assert runner.done("reset", "2").text == "Made pending again: edit 2.\nRewrote a\n"
+    assert runner.bytes("a") == b"y\n"
+    assert runner.statuses()["2:1"] is PENDING
+
+
+def test_what_a_decision_would_move_and_rewrite_it_has_moved_and_rewritten(runner: CommandRunner) -> None:
+    runner.write("a", b"one\n")
+    runner.write("a", b"two\n")
+    runner.move("a", "b")
+    assert "\nWould move b -> a and rewrite it\n" in runner.done("reject", "2", "3", "--dry-run").text
+    assert "\nMoved b -> a and rewrote it\n" in runner.done("reject", "2", "3").text
+
+
+def test_moves_creations_and_deletions_toggle(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n")
+    runner.move("a", "b")
+    runner.delete("b")
+    assert runner.done("reject", "3").text == "Rejected edit 3.\nRestored b\n"
+    assert runner.bytes("b") == b"x\n"
+    assert runner.done("reject", "2").text == "Rejected edit 2.\nMoved b -> a\n"
+    assert runner.bytes("a") == b"x\n"
+    assert not (runner.folder / "b").exists()
+    assert runner.done("reject", "1").text == "Rejected edit 1.\nRemoved a\n"
+    assert looks(runner.folder) == {}
+    runner.done("accept", "1", "2")
+    assert runner.bytes("b") == b"x\n"
+
+
+def test_modes_toggle(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n")
+    runner.write("a", b"x\n", mode=0o755)
+    assert runner.done("reject", "2").text == "Rejected edit 2.\nChanged the mode of a (mode 0755 -> 0644)\n"
+    assert (runner.folder / "a").stat().st_mode & 0o7777 == 0o644
+
+
+def test_the_reason_and_the_reviewer_are_recorded(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n")
+    runner.done("reject", "1", "--reason", "not like this", LOGNAME="reviewer")
+    with runner.workspace() as workspace:
+        (view,) = workspace.decisions()
+    assert (view.decision.reason, view.decision.who, view.decision.action) == (
+        "not like this",
+        "reviewer",
+        Action.REJECT,
+    )
+
+
+def test_a_decision_that_holds_already_does_nothing(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n")
+    runner.done("accept", "1")
+    assert runner.done("accept", "1").text == "Nothing to do: already accepted.\n"
+    assert runner.done("accept", "1", "--json").json()["outcome"] == "nothing-to-do"
+    with runner.workspace() as workspace:
+        assert len(workspace.decisions()) == 1
+
+
+def test_a_reason_that_comes_too_late_is_not_passed_over_in_silence(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n")
+    runner.done("reject", "1")
+    said = runner.done("reject", "1", "--reason", "too long").text
+    assert said.startswith("Nothing to do: already rejected.\nThe reason was not recorded: ")
+    runner.done("reset", "1")
+    runner.done("reject", "1", "--reason", "too long")
+    assert [line["reason"] for line in runner.done("log", "--json").lines()] == ["too long"]
+
+
+# ---- groups
+
+
+def three_conversations(runner: CommandRunner) -> None:
+    runner.write("a", b"1\n", conversation="conv_one")
+    runner.write("b", b"1\n", conversation="conv_one")
+    runner.write("a", b"1\n2\n", conversation="conv_two")
+
+
+def test_a_conversation_is_decided_as_one(runner: CommandRunner) -> None:
+    three_conversations(runner)
+    assert runner.done("accept", "--conversation", "conv_o").text.startswith("Accepted edits 1 2.\n")
+    runner.done("reject", "--conversation", "conv_two")
+    assert runner.statuses() == {"1:0": ACCEPTED, "2:0": ACCEPTED, "3:1": REJECTED}
+    assert runner.bytes("a") == b"1\n"
+
+
+def test_a_file_is_decided_as_one(runner: CommandRunner) -> None:
+    three_conversations(runner)
+    runner.done("reject", "--file", "a")
+    assert runner.statuses() == {"1:0": REJECTED, "2:0": PENDING, "3:1": REJECTED}
+    assert not (runner.folder / "a").exists()
+
+
+def folders(runner: CommandRunner) -> None:
+    runner.write("src/a.py", b"1\n", conversation="conv_one")
+    runner.write("src/deep/b.py", b"1\n", conversation="conv_two")
+    runner.write("src/c.txt", b"1\n", conversation="conv_one")
+    runner.write("a.py", b"1\n", conversation="conv_one")
+
+
+@pytest.mark.parametrize(
+    ("file", "place", "meant"),
+    [
+        ("src", ".", [1, 2, 3]),
+        ("src/", ".", [1, 2, 3]),
+        (".", "src", [1, 2, 3]),
+        (".", ".", [1, 2, 3, 4]),
+        ("*.py", ".", [1, 2, 4]),
+        ("*.py", "src", [1, 2]),
+        ("src/*.txt", ".", [3]),
+        ("../a.py", "src", [4]),
+    ],
+)
+def test_a_folder_and_a_pattern_name_what_they_name_in_the_log(
+    runner: CommandRunner, file: str, place: str, meant: list[int]
+) -> None:
+    folders(runner)
+    there = ["-C", place] if place != "." else []
+    (runner.folder / "src" / "kept").write_bytes(b"")  # a folder that is empty goes
+    logged = runner.done(*there, "log", "--file", file, "--json", "--reverse").lines()
+    assert [edit["seq"] for edit in logged] == meant
+    patches = runner.done(*there, "export", "--patch", "--file", file, "--json").lines()
+    assert len(patches) == len(meant)
+    for action, status in (("accept", ACCEPTED), ("reject", REJECTED), ("reset", PENDING)):
+        said = runner.done(*there, action, "--file", file).text
+        found = {int(name.partition(":")[0]) for name, now in runner.statuses().items() if now is status}
+        assert found == (set(meant) if status is not PENDING else {1, 2, 3, 4}), said
+
+
+def test_what_a_folder_stood_for_is_said_with_its_files(runner: CommandRunner) -> None:
+    folders(runner)
+    said = "edits 1 2 3, of 3 files: src/a.py, src/deep/b.py, src/c.txt.\n"
+    assert f"Would reject {said}" in runner.done("reject", "--file", "src", "-n").text
+    assert runner.done("accept", "--file", "src").text.startswith(f"Accepted {said}")
+    assert runner.done("reset", "--file", "*.txt").text.startswith("Made pending again: edit 3.\n")
+    one = runner.done("reject", "--conversation", "conv_one", "--file", "src").text
+    assert one.startswith("Rejected edits 1 3, of 2 files: src/a.py, src/c.txt.\n")
+    for number in range(9):
+        runner.write(f"many/{number}", b"1\n")
+    many = runner.done("accept", "--file", "many").text
+    assert "of 9 files: many/0, many/1, many/2, many/3, many/4 and 4 more.\n" in many
+
+
+def test_a_folder_can_be_decided_on_from_inside_though_that_goes(runner: CommandRunner) -> None:
+    folders(runner)
+    said = runner.done("-C", "src", "reject", "--file", ".").text
+    assert said.startswith("Rejected edits 1 2 3, of 3 files: src/a.py, src/deep/b.py, src/c.txt.\n")
+    assert not (runner.folder / "src").exists()
+
+
+def test_a_folder_leaves_what_a_person_typed_in_it(runner: CommandRunner) -> None:
+    folders(runner)
+    (runner.folder / "src" / "a.py").write_bytes(b"1\nmine\n")
+    runner.done("record")
+    runner.done("accept", "--file", "src")
+    runner.done("reset", "--file", "src")
+    assert runner.statuses()["5:1"] is ACCEPTED
+    (runner.folder / "mine").mkdir()
+    (runner.folder / "mine" / "x").write_bytes(b"x\n")
+    runner.done("record", "mine/x")
+    ran = runner.cas("accept", "--file", "mine")
+    assert (ran.status, "No file that an agent edited is named 'mine' here." in ran.said) == (1, True), ran
+    for words in (["accept"], ["reject"], ["reset"]):
+        ran = runner.cas(*words, "--file", "nosuch*")
+        assert (ran.status, "No file that an agent edited" in ran.said) == (1, True), ran
+
+
+def test_a_conversation_in_one_file(runner: CommandRunner) -> None:
+    three_conversations(runner)
+    runner.done("accept", "--conversation", "conv_one", "--file", "a")
+    assert runner.statuses() == {"1:0": ACCEPTED, "2:0": PENDING, "3:1": PENDING}
+
+
+def test_names_add_to_a_group(runner: CommandRunner) -> None:
+    three_conversations(runner)
+    runner.done("accept", "--conversation", "conv_two", "2")
+    assert runner.statuses() == {"1:0": PENDING, "2:0": ACCEPTED, "3:1": ACCEPTED}
+
+
+def test_accepting_all_leaves_what_was_rejected_rejected(runner: CommandRunner) -> None:
+    two_hunks(runner)
+    runner.write("other", b"x\n")
+    runner.done("reject", "2:1", "3")
+    runner.done("accept", "--all")
+    assert runner.statuses() == {"1:0": ACCEPTED, "2:1": REJECTED, "2:2": ACCEPTED, "3:0": REJECTED}
+
+
+def test_rejecting_all_then_accepting_all_is_identity(runner: CommandRunner) -> None:
+    three_conversations(runner)
+    runner.done("accept", "1")
+    before = {name: look[3] for name, look in looks(runner.folder).items()}
+    runner.done("reject", "--all")
+    assert looks(runner.folder) == {}
+    runner.done("accept", "--all")
+    assert {name: look[3] for name, look in looks(runner.folder).items()} == before
+
+
+def test_resetting_all_makes_everything_pending(runner: CommandRunner) -> None:
+    three_conversations(runner)
+    runner.done("reject", "3")
+    runner.done("accept", "1")
+    runner.done("reset", "--all")
+    assert set(runner.statuses().values()) == {PENDING}
+
+
+def test_all_of_nothing_is_nothing_to_do(runner: CommandRunner) -> None:
+    for action in ("accept", "reject", "reset"):
+        assert runner.done(action, "--all").text.startswith("Nothing to do")
+
+
+def test_a_group_leaves_what_a_person_typed(runner: CommandRunner) -> None:
+    runner.write("a", b"1\n2\n3\n")
+    (runner.folder / "a").write_bytes(b"1\n2\n3\nmine\n")
+    runner.edit("a", b"1", b"one")
+    runner.edit("a", b"2", b"two")
+    assert [edit["origin"] for edit in runner.done("log", "--json", "--reverse").lines()] == [
+        "agent",
+        "external",
+        "agent",
+        "agent",
+    ]
+    ran = runner.cas("reject", "--file", "a")
+    assert ran.status == 1
+    assert "edit 2 hunk 1" in ran.said
+    runner.done("accept", "1")
+    runner.done("reset", "--all")
+    assert runner.statuses()["2:1"] is ACCEPTED
+
+
+# ---- undo
+
+
+def test_undo_takes_back_one_decision_after_the_other(runner: CommandRunner) -> None:
+    two_hunks(runner)
+    runner.done("accept", "1")
+    runner.done("reject", "2:1")
+    runner.done("reject", "2:2")
+    assert runner.bytes("poem") == POEM
+    assert runner.done("undo").text == "Took back the decision on hunk 2:2.\nRewrote poem\n"
+    assert runner.bytes("poem") == POEM.replace(b"line 20\n", b"LINE 20\nmore\n")
+    runner.done("undo")
+    assert runner.bytes("poem") == TWO
+    assert runner.done("undo", "--json").json()["changed"] == [{"name": "1:0", "status": "pending", "cascaded": False}]
+    assert set(runner.statuses().values()) == {PENDING}
+    ran = runner.cas("undo")
+    assert (ran.status, ran.out, ran.said) == (1, b"", "cas: No decision to take back.\n")
+
+
+def test_redo_takes_the_decisions_again_that_undo_took_back(runner: CommandRunner) -> None:
+    two_hunks(runner)
+    runner.done("reject", "2:1")
+    runner.done("reject", "2:2", "--reason", "too much")
+    runner.done("undo")
+    runner.done("undo")
+    assert runner.bytes("poem") == TWO
+    runner.done("redo")
+    assert runner.done("redo").text == "Took again the decision on hunk 2:2.\nRewrote poem\n"
+    assert runner.bytes("poem") == POEM
+    assert runner.done("log", "--json", "-n", "1").json()["reason"] == "too much"
+    ran = runner.cas("redo")
+    assert (ran.status, ran.out, ran.said) == (1, b"", "cas: No decision to take again.\n")
+
+
+def test_a_new_decision_leaves_nothing_to_redo(runner: CommandRunner) -> None:
+    two_hunks(runner)
+    runner.done("reject", "2:1")
+    runner.done("undo")
+    runner.done("accept", "2:2")
+    assert runner.cas("redo").said == "cas: No decision to take again.\n"
+
+
+# ---- notices
+
+
+def test_a_neighbour_that_was_decided_the_other_way_is_named(runner: CommandRunner) -> None:
+    runner.write("a", b"one\ntwo\nthree\nfour\n")
+    runner.edit("a", b"two", b"2")
+    runner.edit("a", b"three", b"3")
+    runner.edit("a", b"one", b"1")
+    assert "Note" not in runner.done("accept", "2").text
+    note = "hunk 3:1, rejected, stands directly beside 2:1, which is accepted (a:3)"
+    assert runner.done("reject", "3").text == f"Rejected edit 3.\nRewrote a\nNote: {note}.\n"
+    assert "Note" not in runner.done("accept", "4").text
+    assert runner.bytes("a") == b"1\n2\nthree\nfour\n"
+    assert runner.done("accept", "1", "3", "--dry-run", "--json").json()["notices"] == []
+    assert runner.done("reject", "2", "4", "--json").json()["notices"] == []
+
+
+# ---- dry run
+
+
+def test_a_dry_run_shows_the_diff_and_touches_nothing(runner: CommandRunner) -> None:
+    two_hunks(runner)
+    before, journal = looks(runner.folder), looks(runner.folder / ".cas")
+    ran = runner.done("reject", "2:2", "--dry-run")
+    assert ran.text == (
+        "Dry run: nothing was changed.\n"
+        "Would reject hunk 2:2.\n"
+        "Would rewrite poem\n"
+        "diff --git a/poem b/poem\n--- a/poem\n+++ b/poem\n"
+        "@@ -17,8 +17,7 @@\n line 17\n line 18\n line 19\n-LINE 20\n-more\n+line 20\n line 21\n line 22\n line 23\n"
+    )
+    assert looks(runner.folder) == before
+    assert looks(runner.folder / ".cas") == journal
+    assert set(runner.statuses().values()) == {PENDING}
+
+
+def test_a_dry_run_shows_moves_modes_and_deletions(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n", mode=0o644)
+    runner.write("a", b"x\n", mode=0o755)
+    assert "old mode 100755\nnew mode 100644\n" in runner.done("reject", "2", "--dry-run").text
+    runner.move("a", "b")
+    move = runner.done("reject", "3", "--dry-run").text
+    assert "Would move b -> a\ndiff --git a/b b/a\nrename from b\nrename to a\n" in move
+    assert "deleted file mode 100755\n--- a/b\n+++ /dev/null\n" in runner.done("reject", "--all", "--dry-run").text
+    runner.delete("b")
+    assert "new file mode 100755\n--- /dev/null\n+++ b/b\n" in runner.done("reject", "4", "--dry-run").text
+
+
+@pytest.mark.parametrize("words", [["reject", "2"], ["reject", "--all"], ["undo"], ["accept", "1"]])
+def test_a_dry_run_says_what_the_decision_then_does(runner: CommandRunner, words: list[str]) -> None:
+    two_hunks(runner)
+    runner.done("reject", "2:1")
+    dry = runner.done(*words, "--dry-run", "--json").json()
+    real = runner.done(*words, "--json").json()
+    assert dry.pop("dry_run") is True
+    assert real.pop("dry_run") is False
+    assert dry.pop("decision") is None
+    assert isinstance(real.pop("decision"), int)
+    for effect in dry["files"]:
+        assert isinstance(effect.pop("diff"), str)
+    assert dry == real
+
+
+@pytest.mark.parametrize("words", [["reject", "--all"], ["undo"]], ids=" ".join)
+def test_a_decision_that_takes_its_time_says_how_far_each_of_its_steps_is(
+    runner: CommandRunner, words: list[str]
+) -> None:
+    for name in ("a", "b", "c"):
+        runner.write(name, b"1\n")
+    runner.done("reject", "2")
+    _, shown = with_progress(*words, folder=runner.folder, patience=0)
+    for work in (rb"comparing \[[#.]{24}\] 0 of (\d) files", rb"replaying \[[#.]{24}\] 0 of (\d) documents"):
+        found = re.search(rb"\r\x1b\[K" + work, shown)
+        assert found is not None, shown
+        assert found[1] == (b"1" if words == ["undo"] else b"2")
+    assert shown.endswith(b"\r\x1b[K")
+
+
+def test_json_of_a_neighbour(runner: CommandRunner) -> None:
+    runner.write("a", b"one\ntwo\nthree\nfour\n")
+    runner.edit("a", b"two", b"2")
+    runner.edit("a", b"three", b"3")
+    runner.done("accept", "2")
+    assert runner.done("reject", "3", "--json").json()["notices"] == [
+        {
+            "unit": "3:1",
+            "status": "rejected",
+            "beside": ["2:1"],
+            "file_path": os.fspath(runner.folder / "a"),
+            "line": 3,
+            "message": "hunk 3:1, rejected, stands directly beside 2:1, which is accepted (a:3)",
+        }
+    ]
+
+
+def test_json_of_a_decision(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n")
+    runner.write("a", b"y\n")
+    document = runner.done("reject", "2", "--json").json()
+    (effect,) = document.pop("files")
+    assert document == {
+        "outcome": "decided",
+        "action": "reject",
+        "dry_run": False,
+        "decision": 1,
+        "changed": [{"name": "2:1", "status": "rejected", "cascaded": False}],
+        "recorded": [],
+        "notices": [],
+        "markers": [],
+        "unmarked": [],
+        "conflicts": [],
+        "accept_first": [],
+        "reject_first": [],
+        "external_changes": [],
+    }
+    assert list(effect) == ["path_before", "path_after", "blob_before", "blob_after", "mode_before", "mode_after"]
+    assert effect["path_before"] == effect["path_after"] == os.fspath(runner.folder / "a")
+
+
+def test_the_final_newline_alone_is_named_as_a_part_of_its_edit(runner: CommandRunner) -> None:
+    runner.write("f", b"a\nb\n")
+    runner.write("f", b"a")
+    assert runner.done("reject", "2:0").text.startswith("Rejected hunk 2:0.\n")
+    assert runner.done("reject", "2:1").text.startswith("Rejected hunk 2:1.\n")
+    assert runner.done("accept", "2:0", "--dry-run").text.splitlines()[1] == "Would accept hunk 2:0."
+    assert runner.done("accept", "2").text.startswith("Accepted edit 2.\n")
+    assert runner.done("reject", "1", "2").text.startswith("Rejected edits 1 2.\n")

@@ -1,0 +1,228 @@
+"""`cas diff` and `cas cat`: what stands in files, now and at any recorded moment."""
+
+import shutil
+
+import pytest
+from blake3 import blake3
+
+from objstore import blob_id
+from tests.support.command_runner import CommandRunner, cas
+
+WILD = b"CR\rCRLF\r\nNUL\0\xff\xfe last without newline"
+
+# ---- cat
+
+
+def test_cat_gives_the_exact_bytes_of_every_state(runner: CommandRunner) -> None:
+    runner.write("a", WILD)
+    runner.write("a", b"second\n")
+    name = blake3(WILD).hexdigest()
+    for spelling in ("a@1", "a@2^", name, name[:8]):
+        assert runner.done("cat", spelling).out == WILD
+    assert runner.done("cat", "a").out == b"second\n"
+
+
+def test_cat_takes_the_names_that_a_file_had(runner: CommandRunner) -> None:
+    runner.write("old", b"x\n")
+    runner.move("old", "new")
+    runner.edit("new", b"x", b"y")
+    assert runner.done("cat", "old@1").out == b"x\n"
+    assert runner.done("cat", "old@2^").out == b"x\n"
+    assert runner.done("cat", "new@2").out == b"x\n"
+    assert runner.done("cat", "new").out == b"y\n"
+
+
+def test_cat_reads_what_was_rejected(runner: CommandRunner) -> None:
+    runner.write("a", b"unwanted\n")
+    runner.done("reject", "1")
+    assert not (runner.folder / "a").exists()
+    assert runner.done("cat", "a@1").out == b"unwanted\n"
+
+
+@pytest.mark.parametrize("state", ["a@1^", "a@2"])
+def test_cat_of_no_file_is_refused(runner: CommandRunner, state: str) -> None:
+    runner.write("a", b"x\n")
+    runner.delete("a")
+    ran = runner.cas("cat", state)
+    assert (ran.status, ran.out) == (1, b"")
+    assert ran.said == "cas: There is no file a in this state.\n"
+
+
+def test_a_recorded_file_that_is_named_like_a_hash_can_be_named_where_it_is_gone(runner: CommandRunner) -> None:
+    (runner.folder / "sub").mkdir()
+    for path in ("deed", "sub/face"):
+        runner.write(path, b"one\n")
+        runner.edit(path, b"one", b"two")
+        (runner.folder / path).unlink()
+    assert runner.done("diff", "deed").text.endswith("-two\n")
+    assert runner.done("diff", "deed@1", "deed").text.endswith("-one\n+two\n")
+    here = runner.folder / "sub"
+    assert cas("cat", "face", folder=here).out == b"two\n"
+    assert cas("restore", "face", folder=here).status == 0
+    assert runner.bytes("sub/face") == b"two\n"
+    runner.done("record")
+    assert "`cas cat 'deed@7^'` prints what it held" in runner.cas("cat", "deed").said
+    assert runner.done("purge", "deed", "--dry-run", "--json").json()["blobs"] != []
+    name = blake3(b"one\n").hexdigest()
+    assert cas("cat", name[:8], folder=here).out == b"one\n"
+    elsewhere = cas("cat", name[:8], folder=runner.folder.parent, settings={"CAS_WORKSPACE": str(runner.folder)})
+    assert elsewhere.out == b"one\n"
+
+
+def test_a_file_on_disk_that_is_named_like_a_state_is_what_every_command_means(runner: CommandRunner) -> None:
+    runner.write("a", b"a\n")
+    runner.write("a@1", b"not a\n")
+    runner.write("beef", b"not a blob\n")
+    runner.write("a", b"b\n")
+    (runner.folder / "a@1").write_bytes(b"changed\n")
+    assert runner.done("cat", "a@1").out == b"not a\n"
+    assert runner.done("cat", "a@1@2").out == b"not a\n"
+    assert runner.done("cat", "a@4^").out == b"a\n"
+    assert runner.done("cat", "beef").out == b"not a blob\n"
+    assert runner.done("diff", "a@1").out.endswith(b"-not a\n+changed\n")
+    assert runner.done("diff", "a@1", "a@4").out.endswith(b"-not a\n+b\n")
+    assert runner.done("blame", "a@1", "--json").json()["edit_id"] is not None
+    assert runner.done("ls", "a@1").text.endswith("  a@1\n")
+    assert runner.done("restore", "a@1").text.endswith("Restored a@1 as edit 6; `cas reject 6` takes it back.\n")
+    outside, named = runner.folder.parent, {"CAS_WORKSPACE": str(runner.folder)}
+    assert cas("cat", "a@1", folder=outside, settings=named).out == b"not a\n"
+    assert runner.done("purge", "a@1", "-n", "--json").json()["edits"] == [[2, 2], [5, 6]]
+    assert cas("purge", "a@1", "-n", "--json", folder=outside, settings=named).json()["edits"] == [[2, 2], [5, 6]]
+    runner.delete("a@1")
+    assert runner.done("cat", "a@1").out == b"a\n"
+
+
+def test_of_a_file_on_disk_that_is_named_like_a_state_nothing_is_said_of_another_file(runner: CommandRunner) -> None:
+    runner.write("a", b"a\n")
+    (runner.folder / "a@1").write_bytes(b"mine\n")
+    (runner.folder / "a@1h").write_bytes(b"mine\n")
+    for name in ("a@1", "a@1h"):
+        for words in (["cat"], ["restore"], ["blame"], ["log"], ["purge"]):
+            ran = runner.cas(*words, name)
+            assert (ran.status, ran.out) == (1, b"")
+            assert ran.said.splitlines()[1:] == ["That is a file on disk, of which no edit is recorded."], words
+    runner.write("a@1", b"an agent's\n")
+    assert runner.cas("pin", "add", "a@1").said.splitlines()[1:] == ["It is a file: `cas log a@1` lists its edits."]
+
+
+# ---- diff with the disk
+
+
+def test_diff_shows_what_changed_outside(runner: CommandRunner) -> None:
+    for name in ("a", "sub/b", "sub/c"):
+        runner.write(name, b"1\n2\n3\n")
+    (runner.folder / "a").write_bytes(b"1\ntwo\n3\n")
+    (runner.folder / "sub" / "b").unlink()
+    (runner.folder / "sub" / "c").chmod(0o755)
+    changed = b"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,3 +1,3 @@\n 1\n-2\n+two\n 3\n"
+    gone = b"diff --git a/sub/b b/sub/b\ndeleted file mode 100644\n"
+    gone += b"--- a/sub/b\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-1\n-2\n-3\n"
+    mode = b"diff --git a/sub/c b/sub/c\nold mode 100644\nnew mode 100755\n"
+    assert runner.done("diff").out == changed + gone + mode
+    assert runner.done("diff", "a").out == changed
+    assert runner.done("diff", "sub").out == gone + mode
+    assert runner.done("diff", "sub/c", "a").out == changed + mode
+    assert [change["change"] for change in runner.done("diff", "--json").lines()] == [
+        "modified",
+        "deleted",
+        "mode changed",
+    ]
+    (only,) = runner.done("diff", "--json", "a").lines()
+    assert only["diff"] == changed.decode()
+
+
+def test_diff_of_a_folder_shows_what_changed_below_it(runner: CommandRunner) -> None:
+    for name in ("top", "d/in", "d2"):
+        runner.write(name, b"1\n")
+        (runner.folder / name).write_bytes(b"2\n")
+    everything = runner.done("diff").text
+    assert runner.done("diff", ".").text == everything
+    assert runner.done("diff", "..", "-C", "d").text == everything
+    assert runner.done("diff", "d").text == runner.done("diff", ".", "-C", "d").text == runner.done("diff", "d/in").text
+
+
+def test_diff_of_an_untouched_workspace_is_empty(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n")
+    assert runner.done("diff").out == b""
+    assert runner.done("diff", "--json").out == b""
+
+
+def test_piped_diff_keeps_every_byte(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n")
+    (runner.folder / "a").write_bytes(b"\x1b[2Jcr\rbell\a\n\xff\xfe\n" + b"text " * 20)
+    assert b"+\x1b[2Jcr\rbell\a\n+\xff\xfe\n+text " in runner.done("diff").out
+
+
+# ---- diff of two states
+
+
+def test_diff_of_two_states(runner: CommandRunner) -> None:
+    runner.write("a", b"1\n2\n")
+    runner.edit("a", b"2", b"two")
+    runner.edit("a", b"two", b"II")
+    whole = b"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n 1\n-2\n+II\n"
+    assert runner.done("diff", "a@1", "a@3").out == whole
+    assert runner.done("diff", "a@2^", "a").out == whole
+    assert runner.done("diff", "a@1", "a@1").out == b""
+    assert b"+2\n" in runner.done("diff", "a@1^", "a@1").out
+    document = runner.done("diff", "a@1", "a@3", "--json").json()
+    assert document["diff"] == whole.decode()
+    assert document["path_before"] == document["path_after"] == str(runner.folder / "a")
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o755])
+def test_diff_of_two_files_says_of_none_that_it_was_moved(runner: CommandRunner, mode: int) -> None:
+    runner.write("old", b"1\n")
+    runner.write("new", b"2\n")
+    if mode == 0o755:
+        (runner.folder / "new").chmod(mode)
+        assert runner.done("record", "new").status == 0
+    modes = b"old mode 100644\nnew mode 100755\n" if mode == 0o755 else b""
+    whole = b"diff --git a/old b/new\n" + modes + b"--- a/old\n+++ b/new\n@@ -1 +1 @@\n-1\n+2\n"
+    assert runner.done("diff", "old@1", "new").out == whole
+    assert runner.done("diff", "old@1", "new", "--json").json()["diff"] == whole.decode()
+
+
+def test_diff_of_blobs_by_hash(runner: CommandRunner) -> None:
+    runner.write("a", b"1\n")
+    runner.write("b", b"2\n")
+    before, after = (blake3(content).hexdigest()[:16] for content in (b"1\n", b"2\n"))
+    assert runner.done("diff", before, after).out.endswith(b"@@ -1 +1 @@\n-1\n+2\n")
+    told = runner.done("diff", before, after, "--json").json()
+    assert [told[name] for name in ("path_before", "path_after", "blob_before")] == [None, None, blob_id(b"1\n").hex()]
+
+
+def test_diff_of_one_state_or_three_is_a_mistake(runner: CommandRunner) -> None:
+    runner.write("a", b"1\n")
+    for names, meant in ((["a@1"], "a@1 a"), (["a@1", "a", "a"], "A B"), ([blob_id(b"1\n").hex()], "A B")):
+        ran = runner.cas("diff", *names)
+        assert (ran.status, ran.out) == (2, b"")
+        assert f"A state is compared with one other, as in `cas diff {meant}`.\n" in ran.said
+
+
+# ---- what has gone
+
+
+@pytest.mark.parametrize("instead", [None, b"a file by now\n"])
+def test_a_file_whose_folder_is_gone_is_named_as_ever(runner: CommandRunner, instead: bytes | None) -> None:
+    runner.write("src/deep/a", b"1\n")
+    runner.write("src/deep/a", b"2\n")
+    shutil.rmtree(runner.folder / "src")
+    if instead is not None:
+        (runner.folder / "src").write_bytes(instead)
+    assert runner.done("cat", "src/deep/a@1").out == b"1\n"
+    assert [edit["seq"] for edit in runner.done("log", "--json", "src/deep/a").lines()] == [2, 1]
+    assert [edit["seq"] for edit in runner.done("log", "--json", "src/deep").lines()] == [2, 1]
+    assert runner.done("diff", "src/deep/a@1", "src/deep/a").text.endswith("-1\n+2\n")
+    assert runner.done("diff", "src/deep/a").text.endswith("-2\n")
+    assert runner.done("blame", "src/deep/a").text.endswith("      1  2\n")
+    assert runner.done("ls", "src").text.endswith("src/deep/a\n")
+    assert runner.done("accept", "--file", "src/deep/a", "--dry-run", "--on-external", "keep").status == 0
+    if instead is None:
+        assert runner.done("restore", "src/deep/a@1").text.startswith("Recorded the change from outside to src/deep/a")
+        assert runner.bytes("src/deep/a") == b"1\n"
+    else:
+        ran = runner.cas("restore", "src/deep/a@1")
+        assert ran.status == 1
+        assert ran.said.count("\n") == 1
+        assert runner.bytes("src") == instead

@@ -1,0 +1,220 @@
+"""`cas config`: what holds, where it is written down, and how it is changed."""
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from objstore import Configuration, NoSuchSetting, RetentionLimits, SettingInvalid, SettingsUnreadable
+from tests.support.command_runner import CommandRunner, cas
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Return the folder of a person's settings."""
+    return tmp_path / "settings"
+
+
+def own(home: Path, text: str) -> None:
+    file = home / "editledger" / "config.toml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def test_the_workspace_counts_before_the_person_and_the_person_before_the_environment(
+    runner: CommandRunner, home: Path
+) -> None:
+    def holds() -> tuple[str, str]:
+        found = runner.done(
+            "config", "get", "retention.max_size", "--json", XDG_CONFIG_HOME=str(home), CAS_RETENTION_MAX_SIZE="3GB"
+        ).json()
+        return found["spelling"], found["origin"]
+
+    assert holds() == ("3GB", "CAS_RETENTION_MAX_SIZE")
+    own(home, '[retention]\nmax_size = "4GB"\n')
+    assert holds() == ("4GB", str(home / "editledger" / "config.toml"))
+    runner.done("config", "set", "retention.max_size", "5GB")
+    assert holds() == ("5GB", str(runner.folder / ".cas" / "config.toml"))
+    runner.done("config", "unset", "retention.max_size")
+    assert holds()[0] == "4GB"
+
+
+def test_every_setting_is_listed_with_its_value_and_its_unit(runner: CommandRunner, home: Path) -> None:
+    found = {line["name"]: line for line in runner.done("config", "--json", XDG_CONFIG_HOME=str(home)).lines()}
+    assert found["retention.older_than"]["value"] is None
+    assert (found["retention.max_size"]["value"], found["retention.max_size"]["unit"]) == (2 * 10**9, "bytes")
+    assert (found["gc.background"]["value"], found["gc.background"]["unit"]) == (True, None)
+    assert all(line["origin"] is None for line in found.values())
+    assert "retention.max_size    2GB    (default)" in runner.done("config", XDG_CONFIG_HOME=str(home)).text
+
+
+def test_what_is_set_stands_in_the_file_beside_what_was_there(runner: CommandRunner) -> None:
+    file = runner.folder / ".cas" / "config.toml"
+    file.write_text('# keep me\n[retention]\nolder_than = "1d" # too short\n')
+    runner.done("config", "set", "retention.older_than", "30d")
+    assert file.read_text() == '# keep me\n[retention]\nolder_than = "30d" # too short\n'
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert sorted(path.name for path in file.parent.iterdir() if path.name.startswith(".cas-")) == []
+
+
+@pytest.mark.parametrize("switch", ["true", '"on"', '"purple"'])
+def test_a_setting_of_an_earlier_version_is_passed_over(switch: str, runner: CommandRunner, home: Path) -> None:
+    old = f'[hook]\nresident = {switch}\n[retention]\nmax_size = "4GB"\n'
+    file = runner.folder / ".cas" / "config.toml"
+    file.write_text(old)
+    own(home, old)
+    found = {line["name"]: line for line in runner.done("config", "--json", XDG_CONFIG_HOME=str(home)).lines()}
+    assert found["retention.max_size"]["spelling"] == "4GB"
+    assert "hook.resident" not in found
+    for words in (["gc"], ["status"], ["record"], ["config", "set", "gc.every", "1h"]):
+        runner.done(*words, XDG_CONFIG_HOME=str(home), CAS_HOOK_RESIDENT="on")
+    assert "There is no setting 'hook.resident'" in runner.cas("config", "get", "hook.resident").said
+    runner.done("config", "unset", "hook.resident")
+    assert "hook" not in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", ""),
+        ("# mine\n", "# mine\n"),
+        ('[retention]\nolder_than = "30d"\n', '[retention]\nolder_than = "30d"\n'),
+        ("[gc] # what goes\n", "[gc] # what goes\n"),
+        ("[gc]\n# off on laptops\n", "[gc]\n# off on laptops\n"),
+        ('[gc]\nevery = "1h"\n', '[gc]\nevery = "1h"\n'),
+        ('[gc]\n\n# about r\n[retention]\nolder_than = "30d"\n', '# about r\n[retention]\nolder_than = "30d"\n'),
+    ],
+)
+def test_what_is_set_and_unset_leaves_no_section_behind(runner: CommandRunner, before: str, after: str) -> None:
+    file = runner.folder / ".cas" / "config.toml"
+    file.write_text(before)
+    runner.done("config", "set", "gc.background", "off")
+    assert runner.done("config", "get", "gc.background").text == "off\n"
+    runner.done("config", "unset", "gc.background")
+    assert file.read_text() == after
+
+
+def test_settings_of_a_person_hold_where_no_workspace_is(tmp_path: Path, home: Path) -> None:
+    settings = {"XDG_CONFIG_HOME": str(home)}
+    assert cas("config", "set", "gc.background", "off", folder=tmp_path, settings=settings).status == 10
+    assert cas("config", "set", "gc.background", "off", "--user", folder=tmp_path, settings=settings).status == 0
+    assert cas("config", "get", "gc.background", folder=tmp_path, settings=settings).text == "off\n"
+
+
+def test_a_persons_file_may_be_a_link_and_stays_one(tmp_path: Path, home: Path) -> None:
+    real = tmp_path / "dotfiles.toml"
+    real.write_text("# dots\n")
+    (home / "editledger").mkdir(parents=True)
+    link = home / "editledger" / "config.toml"
+    link.symlink_to(real)
+    settings = {"XDG_CONFIG_HOME": str(home)}
+    assert cas("config", "set", "gc.background", "off", "--user", folder=tmp_path, settings=settings).status == 0
+    assert link.is_symlink()
+    assert real.read_text() == "# dots\n\n[gc]\nbackground = false\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[retention]\nolder_than = 30\n", "retention.older_than can't be '30' in "),
+        ("[retention]\nmax_sise = 3\n", "There is no setting 'retention.max_sise' (in "),
+        ("[retention\n", "The settings in "),
+        ("\udcff", "it is not UTF-8"),
+    ],
+)
+def test_a_file_that_makes_no_sense_is_named(runner: CommandRunner, text: str, said: str) -> None:
+    file = runner.folder / ".cas" / "config.toml"
+    file.write_text(text, errors="surrogateescape")
+    ran = runner.cas("config")
+    assert ran.status == 1
+    assert said in ran.said
+    assert str(file) in ran.said
+
+
+def test_a_word_that_means_nothing_keeps_nothing_from_being_recorded(runner: CommandRunner) -> None:
+    text = "[retention]\nolder_then = '30d'\n[snapshot]\ngitignored = false\n"
+    (runner.folder / ".cas" / "config.toml").write_text(text)
+    (runner.folder / "a").write_bytes(b"found\n")
+    runner.done("record")
+    runner.done("snapshot")
+    (runner.folder / "a").write_bytes(b"changed\n")
+    runner.done("record")
+    assert len(runner.done("log", "--json").lines()) == 1
+    assert Configuration(str(runner.folder)).get("snapshot.gitignored").value is False
+    assert runner.cas("config").status == 1
+    ran = runner.cas("doctor")
+    assert ran.status == 1
+    assert "There is no setting 'retention.older_then'" in ran.text
+
+
+def test_what_makes_no_sense_can_be_taken_out_again(runner: CommandRunner) -> None:
+    file = runner.folder / ".cas" / "config.toml"
+    file.write_text("[retention]\nmax_sise = 3\n")
+    runner.done("config", "unset", "retention.max_sise")
+    assert file.read_text() == ""
+    runner.done("config")
+
+
+def test_what_cannot_be_set_is_refused_with_what_can(runner: CommandRunner) -> None:
+    assert "as in 30d, or never" in runner.cas("config", "set", "retention.older_than", "soon").said
+    assert "Is retention.max_size meant?" in runner.cas("config", "set", "retention.maxsize", "1GB").said
+    assert runner.cas("config", "unset", "gc.background").status == 1
+    assert "There is no setting 'maxsize'" in runner.cas("config", "unset", "maxsize").said
+    assert not (runner.folder / ".cas" / "config.toml").exists()
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+def test_what_is_no_file_is_not_read(runner: CommandRunner, tmp_path: Path, kind: str) -> None:
+    file = runner.folder / ".cas" / "config.toml"
+    match kind:
+        case "link":
+            (tmp_path / "elsewhere").write_text("[gc]\nbackground = false\n")
+            file.symlink_to(tmp_path / "elsewhere")
+        case "pipe":
+            os.mkfifo(file)
+        case _:
+            file.mkdir()
+    with pytest.raises(SettingsUnreadable):
+        Configuration(str(runner.folder)).get("gc.background")
+
+
+def test_of_changes_at_once_none_is_lost(runner: CommandRunner) -> None:
+    file = runner.folder / ".cas" / "config.toml"
+    spelt = {"retention.older_than": "0s", "retention.max_size": "0B", "gc.background": "on"}
+    names = list(spelt)
+
+    def change(name: str) -> None:
+        for _ in range(20):
+            Configuration(str(runner.folder)).set(name, spelt[name])
+            Configuration(str(runner.folder)).unset(name)
+
+    threads = [threading.Thread(target=change, args=(name,)) for name in names]
+    file.write_text("# kept\n")
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for name in names:
+        Configuration(str(runner.folder)).set(name, spelt[name])
+    assert file.read_text().startswith("# kept\n")
+    origins = {given.setting.name: given.origin for given in Configuration(str(runner.folder)).all()}
+    assert [origins[name] for name in names] == [str(file)] * len(names)
+
+
+def test_without_settings_the_limits_are_the_defaults(runner: CommandRunner) -> None:
+    values = {given.setting.name: given.value for given in Configuration(str(runner.folder)).all() if not given.origin}
+    limits = RetentionLimits()
+    assert values["retention.older_than"] == limits.older_than
+    assert values["retention.max_size"] == limits.max_size
+
+
+def test_errors_carry_their_facts(runner: CommandRunner) -> None:
+    configuration = Configuration(str(runner.folder))
+    with pytest.raises(SettingInvalid) as invalid:
+        configuration.set("gc.background", "perhaps")
+    assert (invalid.value.name, invalid.value.spelling) == ("gc.background", "perhaps")
+    with pytest.raises(NoSuchSetting) as unknown:
+        configuration.get("max_size")
+    assert unknown.value.near == "retention.max_size"

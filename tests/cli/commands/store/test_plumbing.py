@@ -1,0 +1,313 @@
+"""Looking into the store: hashes, records, segments, listings, numbers, the hand behind each line, and back again."""
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from blake3 import blake3
+
+from cli.render.json_store import record_shape
+from objstore import Decision, Edit, Void
+from tests.cli.commands.reviewing.test_accept_reject_undo import looks
+from tests.support.command_runner import CommandRunner, cas
+
+WILD = b"CR\rCRLF\r\nNUL\0\xff\xfe last without newline"
+TWO = blake3(b"2\n").hexdigest()
+EMPTY = blake3(b"").hexdigest()
+
+
+def flip(path: Path, offset: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[offset] ^= 1
+    path.write_bytes(content)
+
+
+# ---- hash, verify
+
+
+def test_hash_prints_what_names_the_bytes(runner: CommandRunner, tmp_path: Path) -> None:
+    (tmp_path / "wild").write_bytes(WILD)
+    (tmp_path / "empty").touch()
+    printed = cas("hash", "wild", "empty", folder=tmp_path).text
+    assert printed == f"{blake3(WILD).hexdigest()}  wild\n{EMPTY}  empty\n"
+    (runner.folder / "a").write_bytes(WILD)
+    runner.write("a", b"x\n")
+    assert runner.done("cat", cas("hash", "wild", "--json", folder=tmp_path).lines()[0]["blob"]).out == WILD
+    assert cas("hash", "nowhere", folder=tmp_path).status == 2
+
+
+def test_verify_tells_a_damaged_blob(runner: CommandRunner) -> None:
+    runner.write("a", WILD)
+    runner.write("b", b"whole\n")
+    assert runner.done("verify", "--all").text == "2 of 2 blobs are what their names say.\n"
+    assert runner.done("verify", "a@1", blake3(WILD).hexdigest()[:8], "--json").json() == {"verified": 2, "damaged": []}
+    (segment,) = (runner.folder / ".cas" / "segments").iterdir()
+    flip(segment, segment.read_bytes().index(b"NUL"))
+    ran = runner.cas("verify", "--all", "--json")
+    assert (ran.status, ran.json()["verified"]) == (1, 1)
+    assert runner.cas("verify", "--all").text.endswith("\n1 of 2 blobs are what their names say.\n")
+    assert [damaged["blob"] for damaged in ran.json()["damaged"]] == [blake3(WILD).hexdigest()]
+    assert runner.cas("verify", "a").status == 1
+    assert runner.done("verify", "b").status == 0
+
+
+@pytest.mark.parametrize("words", [["verify"], ["verify", "--all", "a"]])
+def test_verify_wants_blobs_or_all(runner: CommandRunner, words: list[str]) -> None:
+    assert runner.cas(*words).status == 2
+
+
+# ---- records, segments, stats
+
+
+def test_records_are_a_chain_of_everything(runner: CommandRunner) -> None:
+    runner.write("a", b"1\n")
+    runner.write("a", b"1\n2\n")
+    runner.done("reject", "2", "--reason", "no")
+    listed = runner.done("records", "--json").lines()
+    assert [(record["kind"], record.get("seq", record.get("number"))) for record in listed] == [
+        ("edit", 1),
+        ("edit", 2),
+        ("decision", 1),
+    ]
+    assert [record["previous"] for record in listed] == [None, listed[0]["id"], listed[1]["id"]]
+    assert listed[1]["hunks"] == [[1, 0, 1, 1]]
+    assert (listed[2]["reason"], listed[2]["verdicts"]) == ("no", [[2, 0, "rejected"], [2, 1, "rejected"]])
+    assert [line.split(maxsplit=2)[-1] for line in runner.done("records").text.splitlines()][-1].endswith("edits 2")
+
+
+@pytest.mark.parametrize("kind", [Edit, Decision, Void])
+def test_records_leave_no_field_out(runner: CommandRunner, kind: type[Edit | Decision | Void]) -> None:
+    runner.write("a", b"1\n")
+    runner.done("reject", "1")
+    named = {field.name for field in fields(kind)} - {"added", "removed"}
+    with runner.workspace() as workspace:
+        said = [record_shape(view.record) for view in workspace.records()]
+    said.append(record_shape(Void(time=1, edits=(), decision=0, reason="")))
+    shape = next(shape for shape in said if shape["kind"] == kind.__name__.lower())
+    assert set(shape) - {"kind", "lines"} == named
+
+
+def test_segments_say_how_much_is_in_them(runner: CommandRunner) -> None:
+    runner.write("a", b"1\n")
+    runner.write("a", b"1\n2\n")
+    (only,) = runner.done("segments", "--json").lines()
+    size = (runner.folder / ".cas" / "segments" / "00000001.seg").stat().st_size
+    assert only == {"segment": 1, "bytes": size, "groups": 2, "blobs": 2, "records": 2}
+    assert f"{size} bytes" in runner.done("segments").text
+
+
+def test_stats_count_what_was_done(runner: CommandRunner) -> None:
+    text = b"".join(b"line %d\n" % i for i in range(100))
+    runner.write("a", text)
+    runner.edit("a", b"line 7\n", b"line seven\n")
+    runner.write("b", b"1\n")
+    runner.move("b", "c")
+    runner.done("reject", "2")
+    found = runner.done("stats", "--json").json()
+    assert found["edits"] == {"pending": 3, "accepted": 0, "rejected": 1}
+    assert (found["decisions"], found["voids"], found["conversations"]) == (1, 0, 1)
+    assert (found["blobs"]["count"], found["blobs"]["bytes"]) == (3, 2 * len(text) + 4 + 2)
+    assert found["blobs"]["depths"] == {"0": 2, "1": 1}
+    assert found["blobs"]["stored_bytes"] + found["record_bytes"] + 64 == found["segments"]["bytes"]
+    assert found["tools"]["edit_file_diff"] == {"edits": 1, "lines_added": 1, "lines_removed": 1}
+    assert found["files"]["c"]["edits"] == 2
+    assert "by file:" in runner.done("stats").text
+    (runner.folder / "a").write_bytes(b"mine\n")
+    runner.done("restore", "a@1")  # records that first
+    assert runner.done("stats").text.count("(no tool: changes from outside)") == 1
+
+
+def test_stats_tell_what_can_be_told_where_a_blob_is_damaged(runner: CommandRunner) -> None:
+    for name in ("a", "b"):
+        runner.write(name, name.encode() * 9 + b"\n")
+    runner.done("reject", "2")
+    whole = runner.done("stats", "--json").json()
+    segment = runner.folder / ".cas/segments/00000001.seg"
+    flip(segment, segment.read_bytes().index(b"aaaaaaaaa"))
+    told, shown = runner.cas("stats", "--json"), runner.cas("stats")
+    unknown = dict.fromkeys(("count", "bytes", "stored_bytes", "depths"))
+    minutes = [minute | {"bytes": None} for minute in whole["minutes"]]
+    assert told.json() == whole | {"blobs": unknown, "minutes": minutes}
+    assert "blobs         not known: some of them are damaged\n" in shown.text
+    assert "2 (1 pending, 0 accepted, 1 rejected)" in shown.text
+    assert "by file:" in shown.text
+    for ran in (told, shown):
+        assert ran.status == 1
+        assert ran.said.startswith("cas: Store damaged in segment 1 at byte 64: ")
+    flip(segment, segment.read_bytes().index(b"ordinal"))
+    assert (runner.cas("stats").status, runner.cas("stats").out) == (1, b"")
+
+
+# ---- ls
+
+
+def test_ls_lists_the_recorded_files_now_and_then(runner: CommandRunner) -> None:
+    runner.write("a", b"1\n")
+    runner.write("dir/b", b"2\n", mode=0o755)
+    runner.move("a", "dir/a")
+    runner.delete("dir/b")
+    runner.done("reject", "4")
+
+    def listed(*words: str) -> list[str]:
+        return [file["path"] for file in runner.done("ls", *words, "--json").lines()]
+
+    assert listed() == ["dir/a", "dir/b"]
+    assert listed("@1") == ["a"]
+    assert listed("@2") == ["a", "dir/b"]
+    assert listed("@3^") == ["a", "dir/b"]
+    assert listed("@3") == ["dir/a", "dir/b"]
+    assert listed("@4") == ["dir/a"]
+    assert listed("dir@2") == ["dir/b"]
+    assert listed("dir/b") == ["dir/b"]
+    assert runner.done("ls", "dir/b").text == f"0755  {TWO}  dir/b\n"
+    assert runner.cas("ls", "nowhere").status == 1
+    assert runner.cas("ls", "@99").status == 1
+
+
+# ---- blame
+
+
+def test_blame_names_the_hand_behind_each_line(runner: CommandRunner) -> None:
+    (runner.folder / "a").write_bytes(b"old 1\nold 2\n")
+    runner.edit("a", b"old 2\n", b"old 2\nnew\n", conversation="conv_two")
+    runner.write("b", b"b\n")
+    parts = runner.done("blame", "a", "--json").lines()
+    assert [(part["start"], part["count"], part["hunk"], part["conversation_id"]) for part in parts] == [
+        (0, 2, None, None),
+        (2, 1, "1:1", "conv_two"),
+    ]
+    assert parts[1]["tool_name"] == "edit_file_diff"
+    shown = runner.done("blame", "a").text.splitlines()
+    assert [line.rsplit(maxsplit=1)[-1] for line in shown] == ["1", "2", "new"]
+    assert "conv_two" in shown[2]
+
+
+def test_blame_follows_decisions_and_moves(runner: CommandRunner) -> None:
+    runner.write("a", b"1\n2\n")
+    runner.edit("a", b"2\n", b"two\n")
+    runner.move("a", "b")
+    assert [part["hunk"] for part in runner.done("blame", "b", "--json").lines()] == ["1:0", "2:1"]
+    runner.done("reject", "2")
+    assert [part["hunk"] for part in runner.done("blame", "b", "--json").lines()] == ["1:0"]
+    assert runner.cas("blame", "a").status == 1
+
+
+def test_blame_of_a_past_state_names_the_hands_of_then(runner: CommandRunner) -> None:
+    (runner.folder / "a").write_bytes(b"old\n")
+    runner.edit("a", b"old\n", b"old\n1\n2\n")
+    runner.edit("a", b"2\n", b"two\n")
+    runner.done("reject", "2")
+    runner.edit("a", b"1\n", b"one\n")
+    runner.move("a", "b")
+    runner.delete("b")
+
+    def hunks(name: str) -> list[tuple[int, str | None]]:
+        return [(part["count"], part["hunk"]) for part in runner.done("blame", name, "--json").lines()]
+
+    assert hunks("a@1^") == [(1, None)]
+    assert hunks("a@1") == hunks("a@2^") == [(1, None), (2, "1:1")]
+    assert hunks("a@2") == [(1, None), (1, "1:1"), (1, "2:1")]
+    assert hunks("a@3^") == [(1, None), (2, "1:1")]
+    assert hunks("a@3") == hunks("b@4") == hunks("b@5^") == [(1, None), (1, "3:1"), (1, "1:1")]
+    for name in ("a@3", "a@2", "a@1^"):
+        lines = [line.split()[-1] for line in runner.done("blame", name).text.splitlines()]
+        assert "".join(f"{line}\n" for line in lines).encode() == runner.done("cat", name).out
+    for name in ("b@5", "b@3", "a@9", "c@1"):
+        ran = runner.cas("blame", name)
+        assert (ran.status, ran.out) == (1, b"")
+        assert ran.said.startswith(f"cas: No state is named '{name}' here.\n")
+    assert runner.cas("blame", "a@1h").status == 2
+    runner.write("a@1", b"a file\n")
+    assert hunks("a@1") == [(1, "6:0")]
+
+
+def test_blame_shows_a_last_line_without_newline(runner: CommandRunner) -> None:
+    runner.write("a", b"1\n2")
+    assert runner.done("blame", "a").text.count("\n") == 2
+    runner.write("empty", b"")
+    assert runner.done("blame", "empty").out == b""
+
+
+# ---- restore
+
+
+def test_restore_brings_any_state_back_as_an_edit_that_can_be_taken_back(runner: CommandRunner) -> None:
+    runner.write("a", WILD, mode=0o755)
+    runner.write("a", b"second\n", mode=0o644)
+    assert runner.done("restore", "a@1").text == "Restored a as edit 3; `cas reject 3` takes it back.\n"
+    assert runner.bytes("a") == WILD
+    assert (runner.folder / "a").stat().st_mode & 0o777 == 0o755
+    (made,) = runner.done("log", "-n", "1", "--json").lines()
+    assert (made["origin"], made["status"], made["tool_name"]) == ("person", "accepted", "restore")
+    runner.done("reject", "3")
+    assert runner.bytes("a") == b"second\n"
+
+
+def test_restore_removes_and_brings_back_files(runner: CommandRunner) -> None:
+    runner.write("dir/a", b"1\n")
+    assert runner.done("restore", "dir/a@1^").text == "Removed dir/a as edit 2; `cas reject 2` takes it back.\n"
+    assert not (runner.folder / "dir" / "a").exists()
+    runner.done("restore", "dir/a@1")
+    assert runner.bytes("dir/a") == b"1\n"
+    assert runner.done("restore", "dir/a@1").text == "No file changed: it is as in this state.\n"
+
+
+def test_restore_records_what_it_covers(runner: CommandRunner) -> None:
+    runner.write("a", b"1\n")
+    (runner.folder / "a").write_bytes(b"typed\n")
+    shape = runner.done("restore", "a@1", "--json").json()
+    assert [edit["seq"] for edit in shape["recorded"]] == [2]
+    assert [edit["seq"] for edit in shape["edits"]] == [3]
+    assert runner.done("cat", "a@2").out == b"typed\n"
+
+
+def test_a_dry_run_of_restore_shows_what_would_change_and_changes_nothing(runner: CommandRunner) -> None:
+    runner.write("dir/a", b"1\n")
+    runner.write("dir/a", b"2\n", mode=0o755)
+    (runner.folder / "dir" / "a").write_bytes(b"typed\n")
+    before = looks(runner.folder)
+    assert runner.done("restore", "dir/a@1", "-n").text == (
+        "Dry run: nothing was changed.\n"
+        "Would record the change from outside to dir/a.\n"
+        "Would rewrite dir/a (mode 0755 -> 0644)\n"
+        "diff --git a/dir/a b/dir/a\nold mode 100755\nnew mode 100644\n"
+        "--- a/dir/a\n+++ b/dir/a\n@@ -1 +1 @@\n-typed\n+1\n"
+    )
+    shape = runner.done("restore", "dir/a@1^", "--dry-run", "--json").json()
+    (file,) = shape["files"]
+    assert (shape["dry_run"], shape["edits"], shape["recorded"]) == (True, [], [])
+    assert (file["path_before"], file["path_after"]) == (str(runner.folder / "dir" / "a"), None)
+    assert file["diff"].endswith("-typed\n")
+    assert looks(runner.folder) == before
+    assert [*runner.statuses()] == ["1:0", "2:0", "2:1"]
+    runner.done("restore", "dir/a@1")
+    assert runner.done("restore", "dir/a@1", "-n").text == (
+        "Dry run: nothing was changed.\nNo file changes: it is as in this state.\n"
+    )
+
+
+def test_a_dry_run_of_restore_is_refused_what_the_restore_is(runner: CommandRunner) -> None:
+    runner.write("a", b"1\n")
+    (runner.folder / "a").unlink()
+    (runner.folder / "a" / "mine").mkdir(parents=True)
+    ran = runner.cas("restore", "a@1")
+    assert ran.status == 1
+    assert runner.cas("restore", "a@1", "--dry-run") == ran
+
+
+def test_restore_wants_a_path(runner: CommandRunner) -> None:
+    runner.write("a", b"1\n")
+    assert runner.cas("restore", blake3(b"1\n").hexdigest()).status == 2
+    assert runner.cas("restore", "a@9").status == 1
+
+
+# ---- a name can't forge output
+
+
+def test_a_hostile_name_is_spelt_out(runner: CommandRunner) -> None:
+    name = "evil\n\x1b[31mname"
+    runner.write(name, b"x\n")
+    for words in (["ls"], ["records"], ["stats"]):
+        assert rb"evil\n\x1b[31mname" in runner.done(*words).out
+    (runner.folder / name).unlink()
+    assert "evil" in runner.done("restore", f"{name}@1").text

@@ -1,0 +1,1120 @@
+"""What agents' own tools and shells do is recorded once, as whose it is, and no fault of ours gets in their way."""
+
+import fcntl
+import json
+import os
+import re
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from cli.hooks.handler import CLIENTS, client_of
+from mcptools.answers.edits import Answer, FileWritten
+from mcptools.catalog.tool_list import TOOLS
+from mcptools.server.results import success
+from mcptools.tools.base import conversation_notes
+from objstore import CallInfo, EditFilter, EditView, Operation, Origin, Status, UnreportedRejections, Workspace
+from tests.support.command_runner import PATIENCE, PROGRAM, SOURCE, CommandRunner, cas, environment, unforked_cas
+from tests.support.hooked_agents import (
+    AGENTS,
+    ClaudeCode,
+    Codex,
+    Copilot,
+    Cursor,
+    Gemini,
+    OpenCode,
+    Session,
+    VSCode,
+    hook,
+    shell,
+)
+
+EVERY_AGENT = pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.__name__)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a workspace with some files, of which a baseline has been taken."""
+    root = tmp_path / "ws"
+    (root / "src").mkdir(parents=True)
+    (root / "a.txt").write_text("one\ntwo\nthree\n")
+    (root / "src" / "b.py").write_text("x = 1\ny = 2\nz = 3\n")
+    (root / "run.sh").write_text("echo\n")
+    CommandRunner(root)
+    assert cas("record", folder=root).status == 0
+    return root
+
+
+def edits(folder: Path, conversation: str = "") -> list[EditView]:
+    """Return the recorded edits of a conversation ("": all)."""
+    with Workspace.open(folder) as workspace:
+        return workspace.edits(EditFilter(conversation=conversation))
+
+
+def shape(views: list[EditView]) -> list[tuple[Operation, str]]:
+    """Return what the edits did, and where."""
+    return sorted((view.edit.operation, os.fsdecode(view.edit.path)) for view in views)
+
+
+# ---- whole sessions
+
+
+@EVERY_AGENT
+def test_a_session_is_recorded_edit_by_edit_with_its_prompt_and_tool(agent: type[Session], folder: Path) -> None:
+    session = agent(folder)
+    session.start()
+    session.ask("make it better")
+    session.write("new.txt", "hello\nworld\n")
+    session.run("sed -i 's/two/2/' a.txt && mv src/b.py src/c.py && rm run.sh && mkdir d && echo n > d/n.txt")
+    session.stop()
+    found = edits(folder)
+    assert shape(found) == sorted(
+        [
+            (Operation.CREATE, "new.txt"),
+            (Operation.EDIT, "a.txt"),
+            (Operation.MOVE, "src/c.py"),
+            (Operation.DELETE, "run.sh"),
+            (Operation.CREATE, "d/n.txt"),
+        ]
+    )
+    assert {view.edit.conversation for view in found} == {"session-1"}
+    assert {view.status for view in found} == {Status.PENDING}
+    assert {view.edit.notes["prompt"] for view in found} == {"make it better"}
+    assert {view.edit.notes["client"] for view in found} == {session.client}
+    assert len({view.edit.call for view in found}) == 2
+    assert not (folder / ".cas" / "hook.log").exists()
+
+
+@EVERY_AGENT
+def test_what_a_shell_did_can_be_rejected_and_the_agent_reads_why(agent: type[Session], folder: Path) -> None:
+    session = agent(folder)
+    session.start()
+    session.ask("do it")
+    session.run("printf 'one\\n2\\nthree\\n' > a.txt")
+    session.run("echo 'w = 4' >> src/b.py")
+    first = next(view.seq for view in edits(folder) if view.edit.path == b"a.txt")
+    assert cas("reject", str(first), "--reason", "two is a word", folder=folder).status == 0
+    assert (folder / "a.txt").read_text() == "one\ntwo\nthree\n"
+    assert (folder / "src" / "b.py").read_text().endswith("w = 4\n")
+    said = session.ask("go on") + session.run("true")
+    assert said.count("two is a word") == 1
+    assert f"edit {first}" in said
+    assert session.ask("and on") + session.run("true") == ""  # told once
+
+
+def test_what_a_person_typed_between_two_tools_is_never_the_agents(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.run("echo 1 >> a.txt")
+    with (folder / "a.txt").open("a") as file:
+        file.write("mine\n")
+    (folder / "own.txt").write_text("mine\n")
+    session.run("echo 2 >> a.txt")
+    assert shape(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt")] * 2
+    assert shape(edits(folder, "external")) == [(Operation.CREATE, "own.txt"), (Operation.EDIT, "a.txt")]
+    assert cas("reject", "--conversation", "session-1", folder=folder).status == 0
+    assert (folder / "a.txt").read_text() == "one\ntwo\nthree\nmine\n"
+    assert (folder / "own.txt").read_text() == "mine\n"
+
+
+# ---- events that come twice, late, or not at all
+
+
+def test_an_event_that_comes_twice_records_nothing_twice(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.calls += 1
+    before, after = (session.shell_event("echo 1 >> a.txt", before=before) for before in (True, False))
+    session.tell(before)
+    shell("echo 1 >> a.txt", folder=folder)
+    session.tell(before)
+    session.tell(after)
+    session.tell(after)
+    assert shape(edits(folder)) == [(Operation.EDIT, "a.txt")]
+    assert edits(folder)[0].edit.conversation == "session-1"
+
+
+def test_a_tool_whose_end_was_never_told_is_recorded_at_the_next_pause(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.calls += 1
+    session.tell(session.shell_event("echo 1 >> a.txt", before=True))
+    shell("echo 1 >> a.txt", folder=folder)
+    session.stop()
+    assert [view.edit.conversation for view in edits(folder)] == ["session-1"]
+    # The call is over: what happens from here on is not its doing.
+    shell("echo 2 >> a.txt", folder=folder)
+    session.stop()
+    assert [view.edit.conversation for view in edits(folder)] == ["session-1", "external"]
+
+
+def test_a_shell_whose_beginning_was_never_told_is_not_believed(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    shell("echo 1 >> a.txt", folder=folder)
+    session.tell(session.shell_event("echo 1 >> a.txt", before=False))
+    assert [view.edit.origin for view in edits(folder)] == [Origin.EXTERNAL]
+
+
+def test_a_file_that_was_named_is_its_tools_even_if_the_beginning_was_never_told(folder: Path) -> None:
+    session = Codex(folder)
+    (folder / "new.txt").write_text("hello\n")
+    session.tell(session.write_event("new.txt", "hello\n", before=False))
+    assert [view.edit.conversation for view in edits(folder)] == ["session-1"]
+
+
+def test_an_end_that_comes_after_the_next_beginning_keeps_both_calls_edits(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.calls = 1
+    first = [session.shell_event("echo 1 >> a.txt", before=before) for before in (True, False)]
+    session.calls = 2
+    second = [session.shell_event("echo 2 >> src/b.py", before=before) for before in (True, False)]
+    session.tell(first[0])
+    shell("echo 1 >> a.txt", folder=folder)
+    session.tell(second[0])
+    shell("echo 2 >> src/b.py", folder=folder)
+    session.tell(first[1])
+    session.tell(second[1])
+    assert shape(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt"), (Operation.EDIT, "src/b.py")]
+    assert edits(folder, "external") == []
+
+
+# ---- several at once
+
+
+def test_two_shells_at_once_are_told_apart_only_where_that_can_be_known(folder: Path) -> None:
+    one, two = ClaudeCode(folder, "one"), Codex(folder, "two")
+    one.tell(one.shell_event("sleep", before=True))
+    two.tell(two.shell_event("sleep", before=True))
+    shell("echo 1 >> a.txt", folder=folder)  # by either
+    one.tell(one.shell_event("sleep", before=False))
+    shell("echo 2 >> src/b.py", folder=folder)  # only two is left
+    two.tell(two.shell_event("sleep", before=False))
+    assert shape(edits(folder, "external")) == [(Operation.EDIT, "a.txt")]
+    assert shape(edits(folder, "two")) == [(Operation.EDIT, "src/b.py")]
+    assert edits(folder, "one") == []
+
+
+def test_a_file_that_one_agent_named_is_its_own_while_another_runs_a_shell(folder: Path) -> None:
+    one, two = ClaudeCode(folder, "one"), Codex(folder, "two")
+    two.tell(two.shell_event("make", before=True))
+    one.write("new.txt", "hello\n")
+    shell("echo built > out.txt", folder=folder)
+    two.tell(two.shell_event("make", before=False))
+    assert shape(edits(folder, "one")) == [(Operation.CREATE, "new.txt")]
+    assert shape(edits(folder, "two")) == [(Operation.CREATE, "out.txt")]
+
+
+def test_no_tool_begins_while_another_agents_hook_looks(folder: Path) -> None:
+    one, two = ClaudeCode(folder, "one"), Codex(folder, "two")
+    one.tell(one.shell_event("make", before=True))
+    began = json.dumps(two.shell_event("work", before=True)).encode()
+    agents = folder / ".cas" / "agents"
+    opened = set(agents.glob("open-*"))
+    with (agents / "lock").open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as the hook does that has asked who is at work, and now looks
+        words = [*PROGRAM, "hook", two.client]
+        with subprocess.Popen(words, cwd=folder, env=environment({}), stdin=subprocess.PIPE) as hooked:
+            assert hooked.stdin is not None
+            hooked.stdin.write(began)
+            hooked.stdin.close()
+            time.sleep(0.5)  # long enough that it would mostly be over; either way all of it has to hold
+            assert hooked.poll() is None
+            assert set(agents.glob("open-*")) == opened
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            assert hooked.wait(PATIENCE) == 0
+    assert len(set(agents.glob("open-*"))) == len(opened) + 1
+
+
+def test_what_our_own_server_recorded_is_not_recorded_again(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.tell(session.shell_event("work", before=True))
+    info = CallInfo(tool="write_file", conversation="server")
+    with Workspace.open(folder) as workspace, workspace.call(info) as call:
+        call.write("a.txt", b"by the server\n")
+        call.commit()
+    shell("echo n > n.txt", folder=folder)
+    session.tell(session.shell_event("work", before=False))
+    assert shape(edits(folder, "server")) == [(Operation.REPLACE, "a.txt")]
+    assert shape(edits(folder, "session-1")) == [(Operation.CREATE, "n.txt")]
+
+
+# ---- what tools change
+
+WRITING: dict[str, dict[str, str]] = {
+    "claude-code": {
+        "file_path": "Write Edit MultiEdit",
+        "notebook_path": "NotebookEdit",
+        "path": "Write Edit",  # in Copilot's own program
+    },
+    "gemini": {"file_path": "write_file replace", "absolute_path": "replace", "path": "write_file"},
+    "cursor": {
+        "file_path": "Write Edit TabWrite",
+        "path": "StrReplace Delete MCP:write_file MCP:edit_file_diff MCP:multi_edit_text_file MCP:edit_text_file "
+        "MCP:delete_file MCP:create_directory",
+        "target_file": "MultiEdit",
+        "target_notebook": "EditNotebook",
+    },
+    "opencode": {"filePath": "write edit multiedit", "file_path": "write", "path": "edit"},
+    "vscode": {
+        "filePath": "create_file replace_string_in_file insert_edit_into_file edit_notebook_file",
+        "file_path": "createFile editFiles",
+        "path": "deleteFile Write Edit create edit str_replace_editor",
+    },
+}
+READING: dict[str, str] = {
+    "claude-code": "Read Glob Grep LS NotebookRead WebFetch WebSearch TodoWrite TodoRead AskUserQuestion Task Agent "
+    "TaskCreate TaskUpdate TaskList TaskGet Skill ToolSearch BashOutput EnterPlanMode ExitPlanMode "
+    "ListMcpResourcesTool ReadMcpResourceTool mcp__editledger__write_file",
+    "codex": "update_plan view_image web_search read_file list_dir grep_files mcp__editledger__write_file",
+    "gemini": "read_file read_many_files list_directory glob search_file_content grep_search ask_user "
+    "google_web_search web_fetch save_memory write_todos activate_skill get_internal_docs mcp_editledger_write_file",
+    "cursor": "Read Grep Glob LS SemanticSearch WebSearch WebFetch ReadLints TodoWrite Task AskQuestion SwitchMode "
+    "MCP:editledger " + " ".join(f"MCP:{name}" for name, traits in TOOLS.items() if traits.read_only),
+    "opencode": "read glob grep list webfetch websearch todowrite todoread task subagent question skill "
+    "editledger_undo",
+    "vscode": "read_file list_dir file_search grep_search semantic_search get_errors fetch_webpage list_code_usages "
+    "get_changed_files test_search get_terminal_output terminal_last_command manage_todo_list get_vscode_api "
+    "github_repo view_image view rg grep glob web_fetch web_search ask_user update_todo task Read Agent "
+    "vscode_askQuestions runSubagent search_subagent switch_agent tool_search test_failure read_project_structure "
+    "search_workspace_symbols copilot_getNotebookSummary read_notebook_cell_output get_project_setup_info "
+    "get_search_view_results terminal_selection get_task_output resolve_memory_file_uri mcp_editledger_x",
+}
+
+
+def touched(client: str, tool: str, given: object) -> tuple[str, ...] | None:
+    """Return what a client's tool may change, by the event that tells of it."""
+    event = {"tool_name": tool, "tool_input": given, "tool": tool, "args": given, "session_id": "s"}
+    return client_of(client).read(event).touched
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_tool_changes_the_files_it_names_or_none_or_it_may_change_any(client: str) -> None:
+    for field, tools in WRITING.get(client, {}).items():
+        for tool in tools.split():
+            assert touched(client, tool, {field: "f", "content": "x"}) == ("f",), tool
+            assert touched(client, tool, {"content": "x"}) is None, tool
+    for tool in READING[client].split():
+        assert touched(client, tool, {"file_path": "f", "path": "f"}) == (), tool
+    for tool in ("Bash", "shell", "run_in_terminal", "a tool of tomorrow"):
+        assert touched(client, tool, {"command": "x", "path": "f"}) is None, tool
+
+
+@pytest.mark.parametrize(
+    ("agent", "tool"),
+    [
+        (ClaudeCode, "AskUserQuestion"),
+        (VSCode, "vscode_askQuestions"),
+        (VSCode, "runSubagent"),
+        (Cursor, "AskQuestion"),
+        (Cursor, "MCP:read_file"),
+    ],
+)
+def test_what_a_person_types_while_an_agent_asks_them_or_has_another_at_work_is_theirs(
+    agent: type[Session], tool: str, folder: Path
+) -> None:
+    session = agent(folder)
+    session.ask("go")
+    session.calls += 1
+    assert isinstance(session, ClaudeCode | Cursor)
+    session.tell(session.tool_event(tool, {}, before=True))
+    (folder / "a.txt").write_text("mine\n")
+    session.tell(session.tool_event(tool, {}, before=False))
+    session.stop()
+    assert [view.edit.conversation for view in edits(folder)] == ["external"]
+
+
+def test_patches_name_their_files_however_a_client_hands_them_over() -> None:
+    patch = (
+        "*** Begin Patch\n*** Update File: a b\n*** Move to: c\n*** Add File: d\n*** Delete File: a b\n*** End Patch"
+    )
+    files = ("a b", "c", "d")
+    for client, given in (
+        ("codex", {"command": patch}),
+        ("codex", {"input": patch}),
+        ("codex", {"command": ["apply_patch", patch]}),
+        ("opencode", {"patchText": patch}),
+        ("opencode", {"patch": patch}),
+        ("vscode", {"input": patch}),
+        ("vscode", patch),
+    ):
+        assert touched(client, "apply_patch", given) == files, (client, given)
+    for client in ("codex", "opencode", "vscode"):
+        assert touched(client, "apply_patch", {"input": "no patch", "command": "x"}) is None
+    assert touched("opencode", "patch", {"patchText": patch}) == files
+    assert touched("vscode", "editFiles", {"files": ["a", "b", "a", 7, ""]}) == ("a", "b")
+    replacements = [{"filePath": "a"}, {"filePath": "b"}, 7]
+    assert touched("vscode", "multi_replace_string_in_file", {"replacements": replacements}) == ("a", "b")
+
+
+# ---- modes, binary files, names
+
+
+def test_a_shell_that_changes_a_mode_or_a_binary_file_is_recorded_and_rejected(folder: Path) -> None:
+    (folder / "bin").write_bytes(bytes(range(256)))
+    cas("record", folder=folder)
+    session = ClaudeCode(folder)
+    session.run("chmod 755 run.sh && printf '\\000\\001' > bin && printf x > \"$(printf 'new\\nline')\"")
+    found = edits(folder, "session-1")
+    assert shape(found) == [(Operation.CREATE, "new\nline"), (Operation.EDIT, "bin"), (Operation.EDIT, "run.sh")]
+    assert cas("reject", "--conversation", "session-1", folder=folder).status == 0
+    assert stat.S_IMODE((folder / "run.sh").stat().st_mode) == 0o644
+    assert (folder / "bin").read_bytes() == bytes(range(256))
+    assert not (folder / "new\nline").exists()
+
+
+# ---- nothing of ours stops an agent
+
+HOSTILE: dict[str, bytes] = {
+    "nothing": b"",
+    "no JSON": b"{",
+    "a list": b"[]",
+    "deep": b"[" * 100_000,
+    "wrong types": b'{"session_id": 7, "cwd": [], "hook_event_name": {}, "tool_input": "x"}',
+    "a number for a path": b'{"session_id": "s", "hook_event_name": "PreToolUse", "tool_name": "Write", '
+    b'"tool_input": {"file_path": 3}}',
+    "not UTF-8": b"\xff\xfe",
+}
+
+
+@pytest.mark.parametrize("event", HOSTILE.values(), ids=HOSTILE)
+def test_an_event_that_makes_no_sense_ends_well_and_prints_nothing(event: bytes, tmp_path: Path) -> None:
+    CommandRunner(tmp_path)
+    ran = hook("claude-code", event, folder=tmp_path)
+    assert (ran.status, ran.out, ran.err) == (0, b"", b"")
+
+
+@pytest.mark.parametrize("words", [["a\udcffb"], []], ids=["no text", "none"])
+def test_a_client_without_a_name_that_makes_sense_is_no_fault_of_the_agents(words: list[str], folder: Path) -> None:
+    ran = unforked_cas("hook", *words, folder=folder, stdin=b"{}")
+    assert (ran.status, ran.out, ran.err) == (0, b"", b"")
+    assert (folder / ".cas" / "hook.log").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["-C", "gone", "hook", "codex"], ["hook", "codex", "-C", "gone"], ["--color", "no", "hook", "codex", "--new"]],
+)
+def test_a_hooks_command_line_that_makes_no_sense_stops_no_agent(words: list[str], folder: Path) -> None:
+    """To some clients a status of 2 says that the tool shall not run."""
+    ran = cas(*words, folder=folder, stdin=b"{}")
+    assert (ran.status, ran.out, ran.err) == (0, b"", b"")
+    assert f"{' '.join(words)}: " in (folder / ".cas" / "hook.log").read_text()
+
+
+@pytest.mark.parametrize("words", [["log", "--new", "hook"], ["--new", "log", "hook"]])
+def test_other_commands_end_as_they_do_though_a_word_of_theirs_is_hook(words: list[str], folder: Path) -> None:
+    assert cas(*words, folder=folder).status == 2
+    assert not (folder / ".cas" / "hook.log").exists()
+
+
+@pytest.mark.parametrize("missing", ["hooking.py", "clients/event.py", "clients/claude_code.py"])
+def test_a_program_that_is_being_replaced_does_not_stop_the_agent(missing: str, folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(Path(SOURCE) / "cli", tmp_path / "cli")
+    (tmp_path / "cli" / missing).unlink()
+    settings = {"PYTHONPATH": os.pathsep.join([str(tmp_path), SOURCE])}
+    ran = unforked_cas("hook", "claude-code", folder=folder, settings=settings, stdin=b"{}")
+    assert (ran.status, ran.out, ran.err) == (0, b"", b"")
+    assert (folder / ".cas" / "hook.log").exists() == (missing == "clients/claude_code.py")
+
+
+def test_a_hook_with_the_flag_of_an_earlier_version_goes_on_recording(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    for words in (["hook", "claude-code", "--resident"], ["hook", "--resident", "claude-code"]):
+        event, after = session.another_call(is_shell=False, content=f"{words}\n")
+        assert cas(*words, folder=folder, stdin=json.dumps(event).encode()).out == b""
+        (folder / "a.txt").write_text(f"{words}\n")
+        assert cas(*words, folder=folder, stdin=json.dumps(after).encode()).out == b""
+    assert cas("reject", "2", "--reason", "not so", folder=folder).status == 0
+    prompt = json.dumps(session.prompted("go on")).encode()
+    assert b"not so" in cas("hook", "claude-code", "--resident", folder=folder, stdin=prompt).out
+    with Workspace.open(folder) as workspace:
+        assert [view.edit.conversation for view in workspace.edits()] == ["session-1"] * 2
+    assert not (folder / ".cas" / "hook.log").exists()
+    assert "--resident" not in cas("hook", "--help", folder=folder).text
+
+
+@pytest.mark.parametrize("ends", ["<&-", ">&-", ">/dev/full", "<&- >&- 2>&-"])
+def test_an_agent_that_closed_its_pipes_is_not_told_of_it(ends: str, folder: Path) -> None:
+    hooked = f"{shlex.join(PROGRAM)} hook claude-code {ends}"
+    event = json.dumps(ClaudeCode(folder).prompted("do it")).encode()
+    ran = subprocess.run(["sh", "-c", hooked], input=event, check=False, cwd=folder, env=environment({}))
+    assert ran.returncode == 0
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_field_of_another_type_counts_as_empty(client: str) -> None:
+    junk: list[object] = [7, [], {}, None, True, 1.5, "x", {"file_path": 3, "command": [1]}, ["a"]]
+    names = ["session_id", "conversation_id", "sessionID", "cwd", "hook_event_name", "hook", "tool_name", "tool"]
+    names += ["tool_input", "args", "prompt", "workspace_roots", "directory", "tool_use_id"]
+    for value in junk:
+        event = client_of(client).read(dict.fromkeys(names, value))
+        assert isinstance(event.conversation, str)
+        assert event.touched is None or all(isinstance(path, str) for path in event.touched)
+
+
+def test_a_fault_is_logged_and_status_and_doctor_tell_of_it(folder: Path) -> None:
+    assert hook("claude-code", b"{", folder=folder).status == 0
+    assert "hooks: 1 fault," in cas("status", folder=folder).text
+    found = cas("doctor", folder=folder)
+    assert found.status == 1
+    assert "hooks had no faults" in found.text
+    forgetful = cas("doctor", "--forget", folder=folder)
+    assert forgetful.status == 0
+    assert "ok   hooks had no faults" in forgetful.text
+    assert "faults" not in cas("status", folder=folder).text
+
+
+@pytest.mark.parametrize("standing", ["", "2026-01-01T00:00:00Z codex: ValueError: of long ago\n"])
+def test_a_hook_that_fails_at_the_doctors_trial_does_not_answer_and_leaves_no_fault(
+    standing: str, folder: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(Path(SOURCE) / "cli", tmp_path / "cli")
+    settings = {"PYTHONPATH": os.pathsep.join([str(tmp_path), SOURCE])}
+    module, log = tmp_path / "cli" / "clients" / "codex.py", folder / ".cas" / "hook.log"
+    whole = module.read_text()
+    module.write_text("raise ValueError('half of an update')\n")
+    log.write_text(standing)
+    ran = cas("doctor", "codex", "--json", folder=folder, settings=settings)
+    found = {one["check"]: one for one in ran.lines()}
+    assert not found["the hook of codex answers"]["ok"]
+    assert "codex: ValueError: half of an update" in found["the hook of codex answers"]["said"]
+    assert found["hooks had no faults"]["ok"] == (not standing)
+    assert log.read_text() == standing
+    module.write_text(whole)
+    ran = cas("doctor", "codex", "--json", folder=folder, settings=settings)
+    found = {one["check"]: one for one in ran.lines()}
+    assert found["the hook of codex answers"] == {"check": "the hook of codex answers", "ok": True, "said": ""}
+
+
+def test_the_log_of_faults_says_what_failed_and_does_not_grow_for_ever(folder: Path) -> None:
+    log = folder / ".cas" / "hook.log"
+    log.write_text("x" * (300 << 10))
+    for event in (b"{", b"[]"):
+        assert hook("codex", event, folder=folder).status == 0
+    first, second = log.read_text().splitlines()
+    assert re.fullmatch(r"[-0-9T:]{19}Z codex: JSONDecodeError: .*", first)
+    assert re.fullmatch(r"[-0-9T:]{19}Z codex: TypeError: the event is no JSON object", second)
+
+
+def test_a_client_that_nobody_knows_is_a_fault_like_any_other(folder: Path) -> None:
+    ran = hook("nobody", b'{"session_id": "s"}', folder=folder)
+    assert (ran.status, ran.out, ran.err) == (0, b"", b"")
+    said = (folder / ".cas" / "hook.log").read_text()
+    assert "nobody: ValueError: no client 'nobody'; known are claude-code, codex, gemini, cursor" in said
+
+
+def test_a_damaged_store_does_not_stop_the_agent_and_what_it_missed_is_found_later(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.tell(session.shell_event("work", before=True))
+    shell("echo 1 >> a.txt", folder=folder)
+    segments = folder / ".cas" / "segments"
+    segments.rename(folder / ".cas" / "away")
+    ran = hook("claude-code", session.shell_event("work", before=False), folder=folder)
+    assert (ran.status, ran.out) == (0, b"")
+    (folder / ".cas" / "away").rename(segments)
+    session.stop()
+    assert shape(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt")]
+
+
+def test_files_outside_the_workspace_and_in_git_are_none_of_our_business(folder: Path, tmp_path: Path) -> None:
+    session = ClaudeCode(folder)
+    (folder / ".git").mkdir()
+    for path in (str(tmp_path / "out.txt"), str(folder / ".git" / "config"), str(folder / ".cas" / "lock")):
+        event: dict[str, Any] = session.tool_event("Write", {"file_path": path, "content": "x"}, before=True)
+        session.tell(event)
+        session.tell(event | {"hook_event_name": "PostToolUse"})
+    assert edits(folder) == []
+    assert not (folder / ".cas" / "hook.log").exists()
+
+
+def test_without_a_workspace_a_hook_does_nothing_and_makes_nothing(tmp_path: Path) -> None:
+    session = ClaudeCode(tmp_path)
+    session.start()
+    session.run("echo x > x.txt")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.txt"]
+
+
+@EVERY_AGENT
+def test_tools_that_only_read_leave_no_trace(agent: type[Session], folder: Path) -> None:
+    session = agent(folder)
+    tool = {"gemini": "read_file", "opencode": "read", "codex": "update_plan"}.get(session.client, "Read")
+    size = sum(path.stat().st_size for path in (folder / ".cas" / "segments").iterdir())
+    for before in (True, False):
+        event = session.shell_event("x", before=before)
+        name = "tool" if session.client == "opencode" else "tool_name"
+        session.tell(event | {name: tool})
+    assert sum(path.stat().st_size for path in (folder / ".cas" / "segments").iterdir()) == size
+
+
+def test_what_subagents_do_is_recorded_once_and_says_which_of_them_did_it(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.start()
+    session.ask("have it looked through")
+    session.calls = 1
+    task = {"subagent_type": "reviewer", "prompt": "mend the names"}
+    session.tell(session.tool_event("Task", task, before=True))
+
+    def of_subagent(event: dict[str, Any]) -> dict[str, Any]:
+        return event | {"agent_id": "agent-7", "agent_type": "reviewer", "tool_use_id": "toolu_inner"}
+
+    session.tell(of_subagent(session.write_event("new.txt", "new\n", before=True)))
+    (folder / "new.txt").write_text("new\n")
+    session.tell(of_subagent(session.write_event("new.txt", "new\n", before=False)))
+    session.tell(of_subagent(session.shell_event("sed -i s/two/2/ a.txt", before=True)))
+    shell("sed -i s/two/2/ a.txt", folder=folder)
+    session.tell(of_subagent(session.shell_event("sed -i s/two/2/ a.txt", before=False)))
+    session.tell(session.tool_event("Task", task, before=False))
+    session.run("echo four >> a.txt")
+    session.stop()
+    found = edits(folder)
+    names = [(os.fsdecode(view.edit.path), view.edit.tool, view.edit.notes.get("agent", "")) for view in found]
+    assert names == [("new.txt", "Write", "reviewer"), ("a.txt", "Bash", "reviewer"), ("a.txt", "Bash", "")]
+    assert {view.edit.conversation for view in found} == {session.name}
+    assert {view.edit.notes["prompt"] for view in found} == {"have it looked through"}
+
+
+def test_a_subagent_keeps_no_rejection_from_the_session_that_sent_it(folder: Path) -> None:
+    for agent in (ClaudeCode, Codex):
+        session = agent(folder, f"session-{agent.client}")
+        session.run("sed -i s/two/2/ a.txt")
+        last = edits(folder)[-1].seq
+        assert cas("reject", str(last), "--reason", "two is a word", folder=folder).status == 0
+        inner = {"agent_id": "agent-7", "agent_type": "reviewer"}
+        assert session.tell(session.shell_event("true", before=True) | inner) == ""
+        assert session.tell(session.shell_event("true", before=False) | inner) == ""
+        assert "two is a word" in session.run("true")
+
+
+def test_opencodes_subagents_work_for_the_session_that_sent_them(folder: Path) -> None:
+    session = OpenCode(folder)
+    session.start()
+    session.ask("do both")
+    task = session.tool_event("task", {}, before=True)
+    session.tell(task)
+    children = [{"agent_id": "ses_A", "agent": "coder"}, {"agent_id": "ses_B", "agent": "tester"}]
+    for child in children:
+        session.tell(session.started() | child)
+        session.tell(session.prompted("your part of it") | child)
+    events = []
+    for child in children:
+        session.calls += 1
+        events.append(session.shell_event("make", before=True) | child)
+        session.tell(events[-1])
+    shell("echo new > new.txt; echo 1 >> a.txt", folder=folder)
+    assert session.tell(events[0] | {"hook": "tool.execute.after"}) == ""
+    session.tell(session.stopped() | children[0])  # the other one's call runs on
+    shell("echo 2 >> a.txt", folder=folder)
+    session.tell(events[1] | {"hook": "tool.execute.after"})
+    session.tell(session.stopped() | children[1])
+    found = edits(folder)
+    assert {view.edit.conversation for view in found} == {session.name}
+    assert {view.edit.notes["prompt"] for view in found} == {"do both"}
+    assert cas("reject", "1", "--reason", "not wanted", folder=folder).status == 0
+    assert "not wanted" in session.tell(task | {"hook": "tool.execute.after"})
+
+
+def test_a_turn_of_a_subagent_ends_no_call_of_its_session(folder: Path) -> None:
+    session = Codex(folder)
+    session.ask("do it")
+    session.tell(session.shell_event("make", before=True))
+    for event in (session.prompted("look at it"), session.stopped()):
+        session.tell(event | {"agent_id": "agent-7", "agent_type": "reviewer"})
+    shell("echo 1 >> a.txt", folder=folder)
+    session.tell(session.shell_event("make", before=False))
+    assert [(view.edit.conversation, view.edit.notes["prompt"]) for view in edits(folder)] == [("session-1", "do it")]
+
+
+# ---- tools that never ran, turns that broke off
+
+
+@pytest.mark.parametrize(
+    ("agent", "denial"),
+    [
+        (ClaudeCode, {"hook_event_name": "PermissionDenied", "reason": "Blocked by classifier"}),
+        (Cursor, {"hook_event_name": "postToolUseFailure", "failure_type": "permission_denied"}),
+    ],
+    ids=["claude-code", "cursor"],
+)
+def test_a_tool_that_was_not_let_run_has_changed_nothing(
+    agent: type[Session], denial: dict[str, str], folder: Path
+) -> None:
+    session = agent(folder)
+    for event in (session.shell_event("make", before=True), session.write_event("a.txt", "x", before=True)):
+        session.tell(event)
+        with (folder / "a.txt").open("a") as file:
+            file.write("mine\n")  # while the question was open
+        session.tell(event | denial)
+        (folder / "own.txt").open("a").close()
+    session.stop()
+    assert {view.edit.conversation for view in edits(folder)} == {"external"}
+    assert list((folder / ".cas" / "agents").glob("open-*")) == []
+
+
+@pytest.mark.parametrize(("agent", "name"), [(ClaudeCode, "StopFailure"), (Codex, "Interrupt"), (Codex, "SessionEnd")])
+def test_a_turn_that_breaks_off_ends_its_calls(agent: type[Session], name: str, folder: Path) -> None:
+    session = agent(folder)
+    session.tell(session.shell_event("make", before=True))
+    shell("echo 1 >> a.txt", folder=folder)
+    session.tell(session.stopped() | {"hook_event_name": name})
+    shell("echo 2 >> a.txt", folder=folder)
+    session.stop()
+    assert [view.edit.conversation for view in edits(folder)] == ["session-1", "external"]
+
+
+@pytest.mark.parametrize("agent", [Gemini, Copilot], ids=lambda agent: agent.__name__)
+def test_tools_at_once_are_told_apart_where_calls_have_no_ids(agent: type[Session], folder: Path) -> None:
+    session = agent(folder)
+    first, second = (session.write_event(name, "x\n", before=True) for name in ("a.txt", "run.sh"))
+    session.tell(first)
+    (folder / "a.txt").write_text("x\n")
+    (folder / "run.sh").write_text("mine\n")  # a person, before the second begins
+    session.tell(second)
+    (folder / "run.sh").write_text("x\n")
+    for name in ("a.txt", "run.sh"):
+        session.tell(session.write_event(name, "x\n", before=False))
+    assert shape(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt"), (Operation.EDIT, "run.sh")]
+    assert shape(edits(folder, "external")) == [(Operation.EDIT, "run.sh")]
+    assert list((folder / ".cas" / "agents").glob("open-*")) == []
+
+
+@pytest.mark.parametrize("client", ["vscode", "claude-code"])
+def test_copilots_patches_name_their_files_and_a_tool_that_failed_is_over(client: str, folder: Path) -> None:
+    session = Copilot(folder)
+    session.client = client
+    patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-two\n+2\n*** Delete File: run.sh\n*** End Patch\n"
+    session.tell(session.tool_event("apply_patch", patch, before=True))
+    shell("sed -i s/two/2/ a.txt && rm run.sh && echo mine > own.txt", folder=folder)
+    session.tell(session.tool_event("apply_patch", patch, before=False))
+    failed = session.base("PostToolUseFailure") | {"tool_name": "bash", "tool_input": {"command": "make"}, "error": "2"}
+    session.tell(session.shell_event("make", before=True))
+    shell("echo made > made.txt", folder=folder)
+    session.tell(failed)
+    (folder / "late.txt").write_text("mine\n")
+    session.stop()
+    mine = [(Operation.CREATE, "made.txt"), (Operation.DELETE, "run.sh"), (Operation.EDIT, "a.txt")]
+    assert shape(edits(folder, "session-1")) == mine
+    assert shape(edits(folder, "external")) == [(Operation.CREATE, "late.txt"), (Operation.CREATE, "own.txt")]
+
+
+@pytest.mark.parametrize("agent", [OpenCode, VSCode, Copilot], ids=lambda agent: agent.__name__)
+def test_what_a_client_tells_by_hooks_of_its_own_and_of_claude_codes_is_recorded_once(
+    agent: type[Session], folder: Path
+) -> None:
+    own = agent(folder)
+    other = ClaudeCode(folder) if agent is OpenCode else agent(folder)  # which spells them as Claude Code does
+    other.client = "claude-code"
+    for teller in (own, other):
+        teller.tell(teller.shell_event("echo 1 >> a.txt", before=True))
+    shell("echo 1 >> a.txt", folder=folder)
+    for teller in (other, own):
+        teller.tell(teller.shell_event("echo 1 >> a.txt", before=False))
+    own.stop()
+    assert [(view.edit.conversation, view.edit.path) for view in edits(folder)] == [("session-1", b"a.txt")]
+    assert list((folder / ".cas" / "agents").glob("open-*")) == []
+
+
+@pytest.mark.parametrize("is_both", [False, True], ids=["claude-code", "both"])
+def test_vscodes_tools_are_known_to_the_hooks_of_claude_code_that_it_runs_too(folder: Path, *, is_both: bool) -> None:
+    own, other = VSCode(folder), VSCode(folder)
+    other.client = "claude-code"
+    given = {"filePath": str(folder / "a.txt"), "oldString": "two", "newString": "2"}
+    for tool in ("read_file", "replace_string_in_file"):
+        for session in (own, other):
+            session.calls += 1
+        tellers = (own, other) if is_both else (other,)
+        for teller in tellers:
+            teller.tell(teller.tool_event(tool, given, before=True))
+        with (folder / "run.sh").open("a") as file:
+            file.write("mine\n")
+        if tool != "read_file":
+            shell("sed -i s/two/2/ a.txt", folder=folder)
+        for teller in tellers:
+            teller.tell(teller.tool_event(tool, given, before=False))
+    other.stop()
+    assert shape(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt")]
+    assert shape(edits(folder, "external")) == [(Operation.EDIT, "run.sh")]
+
+
+@pytest.mark.parametrize("agent", [VSCode, Copilot], ids=lambda agent: agent.__name__)
+def test_a_prompt_that_hears_nothing_keeps_no_rejection_from_the_next_result(
+    agent: type[Session], folder: Path
+) -> None:
+    session = agent(folder)
+    session.client = "claude-code"  # whose hooks it runs too
+    session.run("sed -i s/two/2/ a.txt")
+    assert cas("reject", "1", "--reason", "two is a word", folder=folder).status == 0
+    assert session.ask("go on") == ""
+    assert "two is a word" in session.run("true")
+
+
+def test_a_session_that_has_gone_elsewhere_still_ends_what_it_began(folder: Path, tmp_path: Path) -> None:
+    session = ClaudeCode(folder)
+    session.tell(session.shell_event("make", before=True))
+    shell("echo 1 >> a.txt", folder=folder)
+    gone = session.stopped() | {"cwd": str(tmp_path)}
+    began = session.shell_event("work", before=True) | {"cwd": str(tmp_path), "tool_use_id": "elsewhere"}
+    for event in (gone, began):
+        ran = cas(
+            "hook",
+            "claude-code",
+            folder=tmp_path,
+            settings={"CLAUDE_PROJECT_DIR": str(folder)},
+            stdin=json.dumps(event).encode(),
+        )
+        assert (ran.status, ran.out, ran.err) == (0, b"", b"")
+    shell("echo 2 >> a.txt", folder=folder)
+    session.stop()
+    assert [view.edit.conversation for view in edits(folder)] == ["session-1", "external"]
+
+
+# ---- what could not be said
+
+
+def told_of(session: ClaudeCode) -> list[str]:
+    """Return the rejections that the agent hears of when a person goes on."""
+    return session.ask("go on").splitlines()[1:]
+
+
+def test_a_rejection_that_nobody_heard_is_said_again(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.run("sed -i s/two/2/ a.txt")
+    assert cas("reject", "1", "--reason", "two is a word", folder=folder).status == 0
+    event = json.dumps(session.prompted("go on")).encode()
+    with Path("/dev/full").open("wb") as full:
+        ran = subprocess.run(
+            [*PROGRAM, "hook", "claude-code"],
+            cwd=folder,
+            env=environment({}),
+            input=event,
+            stdout=full,
+            timeout=PATIENCE,
+            check=False,
+        )
+    assert ran.returncode == 0
+    assert "two is a word" in session.ask("go on")
+    assert session.ask("and on") == ""
+
+
+SERVED: dict[type[Session], str] = {
+    ClaudeCode: "mcp__editledger__write_file",
+    Codex: "mcp__editledger__write_file",
+    Gemini: "mcp_editledger_write_file",
+    Cursor: "MCP:write_file",
+    OpenCode: "editledger_write_file",
+    VSCode: "mcp_editledger_write_file",
+    Copilot: "editledger-write_file",
+}
+"""What each client calls a tool of our server."""
+
+
+def served(folder: Path, content: str, conversation: str = "") -> tuple[str, dict[str, Any]]:
+    """Write a file as our server does; return the conversation, and what the server answers."""
+    info = CallInfo(tool="write_file", conversation=conversation)
+    with Workspace.open(folder) as workspace, workspace.call(info) as call:
+        call.write("a.txt", content.encode())
+        outcome = call.commit()
+    answer = FileWritten(
+        path="a.txt",
+        operation="replace",
+        edit=outcome.edits[0].seq,
+        lines_added=1,
+        lines_removed=1,
+        file_hash="",
+        mcp_conversation_id=outcome.conversation,
+    )
+    result = success(Answer(content=answer, text="Wrote a.txt", notes=conversation_notes(outcome)))
+    return outcome.conversation, result.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def as_told(said: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Return the fields in which clients tell what the server answered, with the ways in which they do."""
+    texts = [each["text"] for each in said["content"]]
+    structured = json.dumps(said["structuredContent"])
+    blocks = {"llmContent": said["content"], "returnDisplay": "ok"}
+    return {
+        "tool_response": [
+            {"tool_response": each}
+            for each in (said, structured, said["content"], "\n".join(texts), blocks, {"structuredContent": structured})
+        ],
+        "tool_output": [{"tool_output": structured}, {"tool_output": json.dumps(said)}],
+        "tool_result": [{"tool_result": {"result_type": "success", "text_result_for_llm": "\n\n".join(texts)}}],
+        "result": [{"result": texts[-1]}],
+    }
+
+
+ANSWERED: dict[type[Session], str] = {Cursor: "tool_output", Copilot: "tool_result", OpenCode: "result"}
+
+
+def answered(session: Session, said: dict[str, Any], given: dict[str, Any], way: int = 0) -> str:
+    """Tell of a call of our server's that is over; return what the agent is told."""
+    session.calls += 1
+    ended = session.write_event("a.txt", "x", before=False)
+    ways = as_told(said)[ANSWERED.get(type(session), "tool_response")]
+    told = {"tool": SERVED[type(session)], "args": given} if type(session) is OpenCode else {}
+    told = told or {"tool_name": SERVED[type(session)], "tool_input": given}
+    return session.tell(
+        {name: of for name, of in ended.items() if name != "tool_response"} | told | ways[way % len(ways)]
+    )
+
+
+@EVERY_AGENT
+def test_what_is_rejected_of_our_servers_edits_is_told_to_the_session_that_made_them(
+    agent: type[Session], folder: Path
+) -> None:
+    session = agent(folder)
+    another = agent(folder, "session-2")
+    session.start()
+    another.start()
+    for way in range(6):
+        conversation, said = served(folder, f"{way}\n")
+        assert answered(session, said, {"path": "a.txt"}, way) == ""
+        conversation, said = served(folder, f"{way} and on\n", conversation)
+        assert answered(session, said, {"path": "a.txt", "mcp_conversation_id": conversation}) == ""
+        assert cas("reject", "--conversation", conversation, "--reason", "so not", folder=folder).status == 0
+        another.ask("and you?")
+        assert another.run("true") == ""
+        assert session.run("true").count("so not") == 2
+        assert session.run("true") == ""
+
+
+def test_what_our_server_says_makes_no_session_hear_of_anothers_rejections(folder: Path) -> None:
+    session, another = ClaudeCode(folder), ClaudeCode(folder, "session-2")
+    session.ask("go")
+    another.ask("go")
+    session.run("echo 1 > n.txt")
+    theirs, said = served(folder, "theirs\n")
+    answered(session, said, {"path": "a.txt"})
+    for name in (theirs, "session-1", "external", "conv_none", "", "a b", "\ud800"):
+        lie = said | {"structuredContent": {"mcp_conversation_id": name}}
+        assert answered(another, lie, {"path": "a.txt", "mcp_conversation_id": name}) == ""
+    assert cas("reject", "--all", "--reason", "so not", folder=folder).status == 0
+    assert another.ask("go on") == ""
+    assert session.ask("go on").count("so not") == 2
+
+
+@pytest.mark.parametrize(
+    ("tool", "is_heard"),
+    [
+        ("mcp__editledger__write_file", True),
+        ("mcp__editledger__read_text_file", False),  # what it quotes may say anything
+        ("Bash", False),
+        ("mcp__other__write_file", False),
+    ],
+)
+def test_a_session_joins_the_conversation_of_a_tool_of_our_servers_that_changed_something_there(
+    folder: Path, tool: str, *, is_heard: bool
+) -> None:
+    session = ClaudeCode(folder)
+    session.ask("go")
+    _, said = served(folder, "1\n")
+    session.tell(session.tool_event(tool, {}, before=False) | {"tool_response": said})
+    assert cas("reject", "--all", "--reason", "so not", folder=folder).status == 0
+    assert ("so not" in session.ask("go on")) is is_heard
+
+
+def test_of_many_rejections_as_many_are_told_as_an_agent_can_read(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.run("for i in $(seq 22); do echo $i > new$i.txt; done")
+    assert cas("reject", "1", "--reason", "not this", folder=folder).status == 0
+    assert cas("reject", "--conversation", "session-1", folder=folder).status == 0
+    head, *lines = session.ask("go on").splitlines()
+    assert head.endswith("Read a file again before you edit it, and don't repeat what was rejected:")
+    named = {str(view.seq): os.fsdecode(view.edit.path) for view in edits(folder)}
+    told = [re.fullmatch(r"- edit (\d+) of '(.*)': rejected(, because: not this)?", line) for line in lines[:20]]
+    assert all(found is not None and named[found[1]] == found[2] for found in told)
+    assert sum(found is not None and found[3] is not None for found in told) <= 1
+    assert lines[20:] == ["- and 2 more"]
+    assert session.ask("and on") == ""
+
+
+def test_of_a_large_rejection_no_more_is_read_than_is_said(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.run("for i in $(seq 300); do echo $i > new$i.txt; done")
+    assert cas("reject", "--conversation", "session-1", "--reason", "not these", folder=folder).status == 0
+    read = 0
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        nonlocal read
+        read += event == "call" and frame.f_code.co_name == "decode_record"
+
+    with Workspace.open(folder) as workspace:
+        calls = workspace.agent_calls()
+        sys.setprofile(count)
+        try:
+            told = calls.rejected("session-1", 20)
+        finally:
+            sys.setprofile(None)
+        assert told is not None
+        assert (len(told.rejections), told.more, len(told.units)) == (20, 280, 300)
+        assert read == 20  # each edit that is named: what was said of it is in the index
+        calls.told("session-1", told)
+        assert calls.rejected("session-1", 20) is None
+
+
+def test_what_an_agent_was_told_never_costs_what_else_is_known_of_it(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.ask("make it")
+    session.run("echo 1 > new.txt")
+    assert cas("reject", "1", "--reason", "not this", folder=folder).status == 0
+    with Workspace.open(folder) as workspace:
+        calls = workspace.agent_calls()
+        told = calls.rejected("session-1", 20)
+        assert told is not None
+        units = told.units | {f"{number}:1" for number in range(2, 200_000)}  # more than most conversations have
+        calls.told("session-1", UnreportedRejections(rejections=(), more=0, units=units))
+        assert calls.rejected("session-1", 20) is None
+        assert calls.prompt("session-1") == "make it"
+
+
+def test_a_file_in_a_workspace_below_is_recorded_there(folder: Path) -> None:
+    CommandRunner(folder / "src")
+    cas("record", folder=folder / "src")
+    session = ClaudeCode(folder)
+    session.write("src/b.py", "x = 2\n")
+    assert shape(edits(folder / "src", "session-1")) == [(Operation.EDIT, "b.py")]
+    assert edits(folder, "session-1") == []
+    session.write("a.txt", "1\n")
+    assert shape(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt")]
+
+
+def test_an_edit_that_is_rejected_again_is_told_again(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.run("sed -i s/two/2/ a.txt")
+    for reason in ("two is a word", "it still is"):
+        assert cas("reject", "1", "--reason", reason, folder=folder).status == 0
+        assert reason in session.ask("go on")
+        assert cas("accept", "1", folder=folder).status == 0
+        assert session.ask("go on") == ""
+
+
+def test_of_an_edit_that_is_rejected_in_parts_each_part_is_told_with_its_reason(folder: Path) -> None:
+    numbers = [str(number) for number in range(30)]
+    (folder / "a.txt").write_text("\n".join(numbers))
+    session = ClaudeCode(folder)
+    session.run("sed -i 's/^3$/three/; s/^14$/fourteen/; s/^25$/twentyfive/' a.txt")
+    assert [view.edit.conversation for view in edits(folder)] == ["external", "session-1"]
+    assert cas("reject", "2:2", "--reason", "keep digits here", folder=folder).status == 0
+    assert told_of(session) == ["- edit 2:2 of 'a.txt': rejected, because: keep digits here"]
+    assert told_of(session) == []
+    assert cas("accept", "2:2", folder=folder).status == 0
+    assert told_of(session) == []
+    assert cas("reject", "2:1", "--reason", "here too", folder=folder).status == 0
+    assert cas("reject", "2:2", "2:3", folder=folder).status == 0
+    assert told_of(session) == [
+        "- edit 2:1 of 'a.txt': rejected, because: here too",
+        "- edit 2:2, 2:3 of 'a.txt': rejected",
+    ]
+    assert cas("reset", "2", folder=folder).status == 0
+    assert told_of(session) == []
+    assert cas("reject", "2", "--reason", "all of it", folder=folder).status == 0
+    assert told_of(session) == ["- edit 2 of 'a.txt': rejected, because: all of it"]
+    assert cas("accept", "2:1", "2:2", "2:3", folder=folder).status == 0
+    assert told_of(session) == []
+
+
+@pytest.mark.parametrize("is_first_damaged", [False, True])
+def test_a_turn_that_ends_does_so_in_each_folder_of_a_client_with_several(
+    folder: Path, tmp_path: Path, *, is_first_damaged: bool
+) -> None:
+    others = [tmp_path / "other", tmp_path / "third"]
+    for other in others:
+        other.mkdir()
+        (other / "o.txt").write_text("one\n")
+        CommandRunner(other)
+        cas("record", folder=other)
+    session = Cursor(folder)
+    whole = {"workspace_roots": [str(each) for each in (*others, folder, tmp_path / "gone")]}
+    if is_first_damaged:
+        (segment,) = (others[0] / ".cas" / "segments").iterdir()
+        segment.unlink()
+    session.tell(session.prompted("make it") | whole)
+    session.calls += 1
+    # Its end is never told.
+    session.tell(session.shell_event("make", before=True) | whole | {"cwd": str(others[1])})
+    shell("echo two >> o.txt", folder=others[1])
+    session.tell(session.stopped() | whole)
+    shell("echo mine >> o.txt", folder=others[1])
+    session.tell(session.prompted("go on") | whole)
+    found = edits(others[1])
+    assert [view.edit.conversation for view in found] == ["session-1", "external"]
+    assert found[0].edit.notes["prompt"] == "make it"
+    assert (others[0] / ".cas" / "hook.log").exists() == is_first_damaged
+
+
+def test_a_fault_in_another_folder_of_a_client_is_logged_there_and_says_which_client_it_was(
+    folder: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    CommandRunner(other)
+    cas("record", folder=other)
+    (segment,) = (other / ".cas" / "segments").iterdir()
+    segment.unlink()
+    session = Cursor(folder)
+    session.tell(session.prompted("make it") | {"workspace_roots": [str(folder), str(other)]})
+    (said,) = (other / ".cas" / "hook.log").read_text().splitlines()
+    assert " cursor: StoreDamaged: " in said
+    assert not (folder / ".cas" / "hook.log").exists()
+
+
+# ---- opencode's second version
+
+
+def test_opencode_names_files_and_ends_calls_in_both_versions(folder: Path) -> None:
+    session = OpenCode(folder)
+    patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-two\n+2\n*** End Patch\n"
+    for tool, given in (
+        ("patch", {"patchText": patch}),
+        ("apply_patch", {"patchText": patch}),
+        ("write", {"path": "a.txt", "content": "x"}),
+        ("edit", {"filePath": "a.txt"}),
+    ):
+        assert client_of("opencode").read(session.tool_event(tool, given, before=True)).touched == ("a.txt",)
+    session.run("sed -i s/two/2/ a.txt")
+    assert cas("reject", "1", "--reason", "two is a word", folder=folder).status == 0
+    session.tell(session.tool_event("shell", {"command": "false"}, before=True))
+    shell("echo 1 >> src/b.py", folder=folder)
+    failed = session.tool_event("shell", {"command": "false"}, before=False) | {"hook": "tool.execute.failed"}
+    assert session.tell(failed) == ""  # an error has no place for other words
+    assert edits(folder)[-1].edit.tool == "shell"
+    assert "two is a word" in session.run("true")
+
+
+@pytest.mark.parametrize("answer", ["rejected", "allowed", ""])
+def test_what_opencode_asks_a_person_about_is_its_doing_once_it_was_let_run(folder: Path, answer: str) -> None:
+    session = OpenCode(folder)
+    session.ask("make it")
+    session.calls += 1
+    session.tell(session.shell_event("make", before=True))
+    session.tell(session.base("permission.asked") | {"callID": session.call})
+    shell("echo mine >> a.txt", folder=folder)
+    cas("record", folder=folder)  # nobody's, while the question is open
+    if answer:
+        session.tell(session.base(f"permission.{answer}") | {"callID": session.call})
+    shell("echo 1 >> src/b.py", folder=folder)
+    session.stop()  # the end of a tool is not told by all of its versions
+    whose = {os.fsdecode(view.edit.path): view.edit.conversation for view in edits(folder)}
+    assert whose == {"a.txt": "external", "src/b.py": session.name if answer == "allowed" else "external"}
+
+
+@pytest.mark.parametrize("is_shell", [False, True], ids=["write", "shell"])
+@pytest.mark.parametrize("answer", ["rejected", "allowed"])
+def test_what_opencode_says_failed_ran_only_if_it_was_let(folder: Path, answer: str, *, is_shell: bool) -> None:
+    """The end of a tool that was refused, and the word of its refusal, come in any order."""
+    session = OpenCode(folder)
+    session.ask("make it")
+    began, ended = session.another_call(is_shell=is_shell)
+    session.tell(began)
+    asked = session.base("permission.asked") | {"callID": session.call}
+    session.tell(asked)
+    said = [asked | {"hook": f"permission.{answer}"}, ended | {"hook": "tool.execute.failed"}]
+    shell("echo 1 >> a.txt", folder=folder)  # the person, or the tool
+    for event in said if answer == "allowed" else reversed(said):
+        session.tell(event)
+    session.stop()
+    assert [view.edit.conversation for view in edits(folder)] == [session.name if answer == "allowed" else "external"]

@@ -1,0 +1,622 @@
+"""How `cas` ends: every exit status, one or two lines on stderr, and no traceback unless asked for."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from cli.shell.main import COMMANDS, main
+from objstore import MAX_TEXT, CallInfo, Status
+from tests.support.command_runner import PATIENCE, PROGRAM, CommandResult, CommandRunner, cas, environment
+
+# ---- 2: usage
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["unknown"],
+        ["status", "extra"],
+        ["status", "--unknown"],
+        ["--color", "sometimes", "status"],
+        ["-C", "no such folder", "status"],
+        ["accept"],
+        ["reject", "--all", "1"],
+        ["reject", "--all", "--file", "a"],
+        ["reject", "--all", "--conversation", "conv_one"],
+        ["reject", "1", "--on-external", "guess"],
+        ["accept", "1", "--cascade"],
+        ["blame"],
+        ["log", "-n", "0"],
+        ["log", "-n", "99999999999999999999"],
+        ["log", "-99999999999999999999"],
+        ["log", "--status", "unheard"],
+        ["cat"],
+        ["accept", "--file", "a", "--file", "b"],
+        ["reject", "--file=a", "--conversation", "c", "--file", "a"],
+        ["reset", "--conversation", "a", "--conversation", "b"],
+        ["reject", "1", "-m", "first", "--reason", "second"],
+        ["log", "--status", "pending", "--status", "accepted"],
+        ["log", "-n", "1", "-3"],
+        ["review", "--file", "a", "--file", "b"],
+        ["export", "--patch", "--conversation", "a", "--conversation", "b"],
+    ],
+)
+def test_a_senseless_command_line_is_status_2(runner: CommandRunner, words: list[str]) -> None:
+    ran = runner.cas(*words)
+    assert (ran.status, ran.out) == (2, b"")
+    first, *rest = ran.said.splitlines()
+    assert first.startswith("cas: ")
+    assert len(rest) <= 1
+
+
+@pytest.mark.parametrize(
+    "words", ["pin remove x", "snapshot show x", "snapshot diff x", "log -n x", "watch --quiet-for x"]
+)
+def test_what_is_no_number_is_said_not_to_be_one(runner: CommandRunner, words: str) -> None:
+    assert runner.cas(*words.split()).said.splitlines()[0].endswith(": 'x' is not a valid number.")
+
+
+def test_a_second_value_of_an_option_is_refused_and_takes_the_place_of_none(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n", conversation="c1")
+    runner.write("b", b"x\n", conversation="c2")
+    said = "cas: '--file' takes one value, and is given 2.\nTry `cas reject --help`.\n"
+    assert runner.cas("reject", "--file", "a", "--file", "b").said == said
+    said = "cas: '-m' / '--reason' takes one value, and is given 3.\nTry `cas reject --help`.\n"
+    assert runner.cas("reject", "1", "-m", "x", "--reason=y", "-mz").said == said
+    assert set(runner.statuses().values()) == {Status.PENDING}
+    # How it is to be shown can be said again, as behind an alias.
+    assert (
+        runner.done("--color", "always", "log", "--color", "never", "--color", "never").text == runner.done("log").text
+    )
+    assert runner.cas("reject", "--file", "a", "--file", "b", "--help").status == 0
+
+
+def test_a_second_place_is_refused_before_the_command_and_behind_it(runner: CommandRunner, tmp_path: Path) -> None:
+    runner.write("a", b"x\n")
+    (runner.folder / "sub").mkdir()
+    named = ["-C", str(tmp_path), f"-C{runner.folder}"]
+    for words, command in (
+        ([*named, "reject", "1"], ""),
+        (["reject", "1", *named], " reject"),
+        (["pin", *named, "add", "1"], " pin"),
+    ):
+        said = f"cas: '-C' takes one value, and is given 2.\nTry `cas{command} --help`.\n"
+        assert cas(*words, folder=tmp_path) == CommandResult(status=2, out=b"", err=said.encode())
+    assert runner.statuses() == {"1:0": Status.PENDING}
+    # Behind the command it is said from where the one before has gone, as behind an alias.
+    assert cas("-C", str(runner.folder), "cat", "-C", "sub", "../a", folder=tmp_path).out == b"x\n"
+
+
+def test_without_a_command_the_help_is_shown(runner: CommandRunner) -> None:
+    ran = runner.cas()
+    assert (ran.status, ran.out) == (2, b"")
+    assert "Usage: cas" in ran.said
+
+
+def test_help_is_a_command_too(runner: CommandRunner) -> None:
+    assert runner.done("help").text == runner.done("--help").text
+    assert runner.done("help", "log").text == runner.done("log", "--help").text
+
+
+def test_help_says_of_each_command_a_whole_sentence(runner: CommandRunner) -> None:
+    assert "...\n" not in runner.done("--help").text.partition("[ARGS]...\n")[2]
+
+
+def test_choices_are_listed_on_one_line(runner: CommandRunner) -> None:
+    assert "Choose from: bash, zsh, fish" in runner.cas("completion").said
+
+
+def test_without_a_name_the_newest_edit_is_shown(runner: CommandRunner) -> None:
+    assert runner.cas("show").said == "cas: Nothing is recorded yet.\n"
+    runner.write("a", b"1\n")
+    runner.write("a", b"2\n")
+    assert runner.done("show").out == runner.done("show", "2").out
+
+
+def test_help_lists_every_command(runner: CommandRunner, capsys: pytest.CaptureFixture[str]) -> None:
+    text = runner.done("--help").text
+    for name in COMMANDS:
+        assert f"\n  {name} " in text
+        assert main([name, "--help"]) == 0
+        assert f"Usage: cas {name}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("option", ["--since", "--until"])
+def test_a_time_that_is_none_is_refused_with_the_option_it_was_given_to(runner: CommandRunner, option: str) -> None:
+    ran = runner.cas("log", option, "garbage")
+    assert ran.status == 2
+    assert ran.said.startswith(f"cas: Invalid value for '{option}': 'garbage' is no time: say 2h, ")
+    assert ran.said.endswith("\nTry `cas log --help`.\n")
+
+
+# ---- 1: refused
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["show", "99"], "No edit, hunk or conversation is named '99' here."),
+        (["show", "1:9"], "No edit, hunk or conversation is named '1:9' here."),
+        (["accept", "1:7"], "No hunk is named '1:7' here."),
+        (["reject", "99"], "No edit is named '99' here."),
+        (["reject", "--conversation", "nobody"], "No conversation is named 'nobody' here."),
+        (["reject", "--file", "unheard of"], "No file that an agent edited is named 'unheard of' here."),
+        (["log", "--conversation", "nobody"], "No conversation is named 'nobody' here."),
+        (["cat", "a@99"], "No state is named 'a@99' here."),
+        (["cat", "../outside"], "Path is outside the workspace: "),
+        (["cat", ".cas/index"], "Path is reserved for "),
+    ],
+)
+def test_an_unknown_name_is_status_1(runner: CommandRunner, words: list[str], said: str) -> None:
+    runner.write("a", b"x\n")
+    ran = runner.cas(*words)
+    assert (ran.status, ran.out) == (1, b"")
+    assert ran.said.startswith(f"cas: {said}")
+    assert ran.said.count("\n") <= 2
+
+
+def test_a_link_in_the_way_of_a_decision_is_told_as_such_and_what_to_do(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n")
+    runner.write("k", b"k\n")
+    runner.delete("a")
+    (runner.folder / "a").symlink_to("k")
+    for words in (["reject", "3"], ["reject", "3", "--on-external", "discard"], ["reject", "3", "--dry-run"]):
+        ran = runner.cas(*words)
+        assert (ran.status, ran.out) == (1, b"")
+        assert ran.said == (
+            "cas: a is a link now, which no edit tells of, and links are never changed.\n"
+            "Remove it by hand and do the same again, or leave out the edits of a.\n"
+        )
+    assert (runner.folder / "a").is_symlink()
+    (runner.folder / "a").unlink()
+    runner.done("reject", "3")
+    assert (runner.folder / "a").read_bytes() == b"x\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["stauts"], "cas: No such command 'stauts'. Did you mean stats or status?\nTry `cas --help`.\n"),
+        (["show", "cnv_one"], "Did you mean conv_one?\n"),
+        (["log", "--conversation", "con_one"], "Did you mean conv_one?\n"),
+        (["show", "99"], "The newest edit is 1.\n"),
+        (["cat", "src/greet.py@99"], "The newest edit is 1.\n"),
+        (["cat", "gret.py@1"], "Edit 1 is of src/greet.py: did you mean src/greet.py@1?\n"),
+        (["cat", "gret.py@2h"], "Did you mean src/greet.py?\n"),
+        (["cat", "src/greet.py@99^"], "The newest edit is 1.\n"),
+        (["accept", "1:9"], "`cas show 1` shows its hunks.\n"),
+        (["accept", "9:1"], "The newest edit is 1.\n"),
+        (["show", "50..60"], "The newest edit is 1.\n"),
+        (["cat", "src/greet.py@latest"], "The newest edit is 1.\n"),
+        (
+            ["cat", "src/greet.py@x"],
+            "After @ comes an edit (12, or 12^ for before it), or a time (2h, 2026-11-20) since its first record.\n",
+        ),
+        (["show", "src/greet.py"], "It is a file: `cas log src/greet.py` lists its edits.\n"),
+        (["snapshot", "show", "9"], "`cas snapshot list` lists them.\n"),
+        (["pin", "remove", "9"], "`cas pin` lists them.\n"),
+        (["diff", "src/gret.py"], "Did you mean src/greet.py?\n"),
+        (["blame", "src/grete.py"], "Did you mean src/greet.py?\n"),
+        (["log", "--file", "greet.py"], "Did you mean src/greet.py?\n"),
+    ],
+)
+def test_a_mistyped_name_is_answered_with_those_near_to_it(runner: CommandRunner, words: list[str], said: str) -> None:
+    runner.write("src/greet.py", b"x\n")
+    ran = runner.cas(*words)
+    assert ran.said.endswith(said)
+    assert ran.said.count("\n") == 2
+
+
+@pytest.mark.parametrize("when", ["1h", "yesterday", "2020-11-20"])
+def test_a_time_before_a_path_was_recorded_is_answered_with_what_follows_the_sign(
+    runner: CommandRunner, when: str
+) -> None:
+    runner.write("a", b"x\n")
+    runner.move("a", "b")
+    runner.edit("b", b"x", b"y")
+    for command in ("cat", "restore"):
+        said = runner.cas(command, f"b@{when}").said.splitlines()
+        assert said[0] == f"cas: No state is named 'b@{when}' here."
+        assert said[1].endswith("or a time (2h, 2026-11-20) since its first record.")
+
+
+def test_what_a_name_may_mean_is_spelt_as_it_is_to_be_typed_from_here(runner: CommandRunner) -> None:
+    runner.write("src/greet.py", b"x\n")
+    runner.write("README", b"x\n")
+    below = runner.folder / "src"
+    assert cas("cat", "grete.py", folder=below).said.endswith("Did you mean greet.py?\n")
+    said = cas("cat", "greet.py@2", folder=below).said
+    assert said.endswith("Edit 2 is of ../README: did you mean ../README@2?\n")
+    assert cas("cat", "../README@2", folder=below).out == b"x\n"
+
+
+UNDECODED = "a\udcffb"
+"""What Python makes of an argument that is not UTF-8."""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("blame", "log", "log --follow", "log --file", "diff", "reject", "accept", "reset", "amend", "record", "show"),
+        *("pin add", "log --conversation", "accept --conversation", "reject --file", "export --patch"),
+        *("export --patch --file", "export --patch --conversation", "cat", "restore", "verify", "ls", "purge"),
+        *("snapshot create", "snapshot restore 1"),
+    ],
+)
+def test_a_name_that_is_not_utf_8_is_refused_as_others_are(runner: CommandRunner, words: str) -> None:
+    runner.write("src/greet.py", b"x\n")
+    runner.done("snapshot")
+    ran = runner.cas(*words.split(), UNDECODED)
+    assert ran.status == 1
+    assert ran.said.startswith("cas: ")
+    assert r"a\xffb" in ran.said.splitlines()[0]
+    assert "internal error" not in ran.said
+    assert ran.said.count("\n") <= 2
+
+
+@pytest.mark.parametrize(
+    ("said", "refusal"),
+    [
+        (UNDECODED, r"'a\xffb' is not UTF-8."),
+        ("x" * (MAX_TEXT + 1), f"It has {MAX_TEXT + 1} characters, and a record takes {MAX_TEXT}."),
+    ],
+    ids=["not UTF-8", "too long"],
+)
+def test_what_a_person_says_for_the_record_has_to_be_what_a_record_holds(
+    runner: CommandRunner, said: str, refusal: str
+) -> None:
+    runner.write("a", b"x\n")
+    (runner.folder / "a").write_bytes(b"y\n")
+    for words in (
+        *(["record", "--agent"], ["record", "--note"], ["record", "--conversation"], ["watch", "--agent"]),
+        *(["snapshot", "-m"], ["pin", "add", "1", "--title"], ["reject", "1", "--reason"]),
+    ):
+        ran = runner.cas(*words, said)
+        assert (ran.status, ran.out) == (2, b"")
+        assert words[-1] in ran.said
+        assert refusal in " ".join(ran.said.split())
+    (runner.folder / "a").write_bytes(b"x\n")
+    runner.done("reject", "1", "--reason", "r" * MAX_TEXT)
+
+
+def test_a_suggestion_that_fails_hides_nothing(runner: CommandRunner) -> None:
+    broken = (
+        "import sys, cli.search.did_you_mean as it; it.meant = None; from cli.shell.main import main; sys.exit(main())"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-P", "-c", broken, "show", "nothing"],
+        cwd=runner.folder,
+        env=environment({}),
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (1, b"cas: No edit, hunk or conversation is named 'nothing' here.\n")
+
+
+def test_an_ambiguous_name_is_status_1_and_lists_what_it_may_mean(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n", conversation="conv_one")
+    runner.write("a", b"y\n", conversation="conv_other")
+    ran = runner.cas("show", "conv_o")
+    assert (ran.status, ran.out) == (1, b"")
+    assert "conv_one" in ran.said
+    assert "conv_other" in ran.said
+
+
+# ---- 10: no workspace
+
+
+def test_no_workspace_is_status_10(tmp_path: Path) -> None:
+    for words in (["status"], ["log"], ["reject", "1"], ["undo"], ["cat", "a"], ["diff"]):
+        ran = cas(*words, folder=tmp_path)
+        assert (ran.status, ran.out) == (10, b"")
+        assert ran.said == f"cas: No workspace at {tmp_path} or above it. Run `cas init` in the folder to record.\n"
+
+
+def test_the_workspace_is_found_upward(runner: CommandRunner) -> None:
+    below = runner.folder / "sub" / "sub"
+    below.mkdir(parents=True)
+    assert cas("status", folder=below).text == runner.cas("status").text
+
+
+def test_the_workspace_can_be_named(runner: CommandRunner, tmp_path: Path) -> None:
+    runner.write("sub/a", b"x\n")
+    here = runner.cas("status").text
+    named = str(runner.folder)
+    assert cas("-C", named, "status", folder=tmp_path).text == here
+    assert cas("status", "-C", named, folder=tmp_path).text == here
+    assert cas("-C", str(runner.folder / "sub"), "cat", "a", folder=tmp_path).out == b"x\n"
+    assert cas("status", folder=tmp_path, settings={"CAS_WORKSPACE": named}).text == here
+    assert cas("cat", "sub/a", folder=tmp_path, settings={"CAS_WORKSPACE": named}).out == b"x\n"
+    elsewhere = {"CAS_WORKSPACE": str(tmp_path / "nowhere")}
+    assert cas("-C", named, "status", folder=tmp_path, settings=elsewhere).text == here
+    lost = cas("log", folder=tmp_path, settings=elsewhere)
+    assert (lost.status, lost.said.splitlines()[1]) == (10, "CAS_WORKSPACE says to look there.")
+    assert "CAS_WORKSPACE" not in cas("-C", str(tmp_path), "log", folder=tmp_path, settings=elsewhere).said
+
+
+@pytest.mark.parametrize(
+    "words", [["status"], ["log"], ["reject", "1"], ["record"], ["fsck"], ["config", "unset", "gc.background"]]
+)
+@pytest.mark.parametrize("named", ["mistyped/sub", "a"])
+def test_a_workspace_is_not_looked_for_above_what_the_variable_names_and_is_no_folder(
+    runner: CommandRunner, words: list[str], named: str
+) -> None:
+    runner.write("a", b"x\n")
+    (runner.folder / "a").write_bytes(b"y\n")
+    place = runner.folder / named
+    said = f"cas: No workspace at {place}: no folder is to be found there.\nCAS_WORKSPACE says to look there.\n"
+    for folder in (runner.folder, runner.folder.parent):
+        ran = cas(*words, folder=folder, settings={"CAS_WORKSPACE": str(place)})
+        assert ran == CommandResult(status=10, out=b"", err=said.encode())
+    assert runner.statuses() == {"1:0": Status.PENDING}
+    asking = {"_CAS_COMPLETE": "bash_complete", "COMP_WORDS": "cas show "}
+    listed = cas(folder=runner.folder.parent, settings=asking | {"CAS_WORKSPACE": str(place)})
+    assert (listed.status, listed.out) == (0, b"\n")
+
+
+HOW = "`cas setup CLIENT` has an agent's edits recorded, `cas watch` or `cas record` yours.\n"
+
+
+def test_init_makes_a_workspace_once(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    folder.mkdir()
+    said = f"{folder} is a workspace: what is done there can be recorded.\n"
+    done = CommandResult(status=0, out=f"{said}{HOW}".encode(), err=b"")
+    assert cas("init", folder=folder) == done
+    assert cas("init", str(folder), folder=tmp_path) == done
+    assert cas("-C", str(folder), "init", folder=tmp_path) == done
+    CommandRunner(folder).write("a", b"x\n")
+    assert cas("init", folder=folder).text == said
+    (folder / "a").unlink()
+    assert [path.name for path in folder.iterdir()] == [".cas"]
+    assert cas("init", "missing", folder=tmp_path).status == 2
+
+
+def test_init_goes_on_from_what_is_left_of_a_store_or_says_what_stands_in_the_way(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    folder.mkdir()
+    runner = CommandRunner(folder)
+    runner.write("a", b"x\n")
+    (folder / ".cas" / "segments").rename(tmp_path / "segments")
+    ran = cas("init", folder=folder)
+    taken = f"cas: No store can be made: {folder}/.cas is there, and"
+    said = f"{taken} holds no store. Put its segments back if they were moved away, or put it aside (mv).\n"
+    assert (ran.status, ran.said) == (1, said)
+    (folder / ".cas").rename(tmp_path / "aside")
+    (folder / ".cas").write_bytes(b"mine\n")
+    ran = cas("init", folder=folder)
+    assert (ran.status, ran.said) == (1, f"{taken} is no folder. Put it aside (mv).\n")
+    (folder / ".cas").unlink()
+    (folder / ".cas").mkdir()
+    assert cas("status", folder=folder).status == 10
+    assert cas("init", folder=folder).status == 0
+    assert cas("status", folder=folder).status == 0
+
+
+def test_a_workspace_within_another_is_made_and_told_of(tmp_path: Path) -> None:
+    inner = tmp_path / "inner" / "most"
+    inner.mkdir(parents=True)
+    assert cas("init", folder=tmp_path).status == 0
+    assert cas("init", folder=inner).text == (
+        f"{inner} is a workspace: what is done there can be recorded.\n{HOW}"
+        f"It lies in {tmp_path}, a workspace too: here, `cas` means this one.\n"
+    )
+
+
+# ---- 11: locked
+
+
+def test_a_store_that_stays_locked_is_status_11(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n")
+    # The patience of half a minute, cut short.
+    impatient = (
+        "import sys, objstore.transaction.journal as journal; assert journal.WAIT_SECONDS; journal.WAIT_SECONDS = 0.2; "
+        "from cli.shell.main import main; sys.exit(main())"
+    )
+    with runner.workspace() as workspace, workspace.call(CallInfo(tool="slow")):
+        ran = subprocess.run(
+            [sys.executable, "-P", "-c", impatient, "reject", "1"],
+            cwd=runner.folder,
+            env=environment({}),
+            capture_output=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert runner.cas("status").status == 0
+    assert (ran.returncode, ran.stdout) == (11, b"")
+    assert ran.stderr.startswith(b"cas: Another process has been writing for ")
+
+
+def test_who_only_reads_does_not_wait_for_a_writer(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n")
+    with runner.workspace() as workspace, workspace.call(CallInfo(tool="slow")):
+        (runner.folder / ".cas" / "applied").unlink()  # as if the writer was in the middle of its files
+        for words in (("status",), ("log",), ("cat", "a@1")):
+            assert runner.cas(*words).status == 0, words
+        assert runner.cas(_CAS_COMPLETE="bash_complete", COMP_WORDS="cas show ").text.startswith("plain,1\n")
+
+
+# ---- 130: interrupted
+
+
+def test_an_interrupt_is_status_130_without_a_word(runner: CommandRunner) -> None:
+    runner.write("a", b"x\n")
+    with (
+        runner.workspace() as workspace,
+        workspace.call(CallInfo(tool="slow")),
+        subprocess.Popen(
+            [*PROGRAM, "reject", "1"],
+            cwd=runner.folder,
+            env=environment({}),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process,
+    ):
+        lock = os.fspath(runner.folder / ".cas")
+        while not any(lock in target for target in open_files(process.pid)):
+            assert process.poll() is None
+            time.sleep(0.005)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE)
+    # Python ends by the signal itself if it was executing source text, as it does for each dataclass that it makes.
+    # A shell calls both 130.
+    assert process.returncode in {130, -signal.SIGINT}
+    assert (out, err) == (b"", b"")
+
+
+def open_files(pid: int) -> list[str]:
+    """Return what a process has open."""
+    found = []
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            found.append(str(entry.readlink()))
+        except FileNotFoundError:  # closed meanwhile
+            continue
+    return found
+
+
+# ---- the unexpected
+
+
+def test_a_fault_of_ours_is_one_line_and_debug_shows_where(runner: CommandRunner) -> None:
+    broken = (
+        "import sys, objstore.review.status as status; status.report = None; "
+        "from cli.shell.main import main; sys.exit(main())"
+    )
+
+    def run(*words: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [sys.executable, "-P", "-c", broken, *words],
+            cwd=runner.folder,
+            env=environment({}),
+            capture_output=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+
+    plain = run("status")
+    assert (plain.returncode, plain.stdout) == (1, b"")
+    assert plain.stderr.startswith(b"cas: internal error: TypeError: ")
+    assert plain.stderr.count(b"\n") == 1
+    for words in (("status", "--debug"), ("--debug", "status")):
+        assert run(*words).stderr.startswith(b"Traceback")
+
+
+def test_damage_is_status_1(runner: CommandRunner) -> None:
+    runner.write("a", b"a line of some length\n" * 20)
+    for segment in (runner.folder / ".cas").rglob("*"):
+        if segment.is_file() and segment.stat().st_size > 100 and segment.suffix not in {".db", ".sqlite"}:
+            content = bytearray(segment.read_bytes())
+            content[len(content) // 2] ^= 1
+            segment.write_bytes(content)
+    ran = runner.cas("cat", "a@1")
+    assert ran.status == 1
+    assert ran.out == b""
+    assert ran.said.startswith("cas: ")
+    assert "internal error" not in ran.said
+
+
+# ---- the server
+
+
+def test_mcp_replaces_the_process_with_the_server(runner: CommandRunner) -> None:
+    (runner.folder / "mcptools").mkdir()
+    (runner.folder / "mcptools" / "__main__.py").write_text("raise SystemExit('the agent wrote this')")
+    (runner.folder / "json.py").write_text("raise SystemExit('the agent wrote this')")
+    ran = runner.cas("mcp", "--", "--help")
+    assert ran.status == 0
+    assert b"the agent wrote this" not in ran.out + ran.err
+    assert b"usage" in ran.out.lower()
+
+
+# ---- the folder is gone, and interrupts before anything began
+
+
+GONE: Final = """
+import os, sys
+os.rmdir(os.getcwd())
+sys.argv[0] = "cas"
+sys.path.insert(0, os.environ["PYTHONPATH"])
+from cli.shell.entry import main
+sys.exit(main())
+"""
+
+
+def in_a_folder_that_is_gone(runner: CommandRunner, *words: str, stdin: bytes = b"") -> tuple[int, bytes, bytes]:
+    folder = runner.folder / "gone"
+    folder.mkdir()
+    ran = subprocess.run(
+        [sys.executable, "-P", "-c", GONE, *words],
+        cwd=folder,
+        env=environment({}),
+        input=stdin,
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    return ran.returncode, ran.stdout, ran.stderr
+
+
+@pytest.mark.parametrize("words", ["status", "log", "doctor", "record", "init"])
+def test_a_folder_that_is_gone_is_said_to_be(runner: CommandRunner, words: str) -> None:
+    said = b"cas: The current folder is gone. Change to another one, or say -C DIR.\n"
+    assert in_a_folder_that_is_gone(runner, *words.split()) == (1, b"", said)
+
+
+def test_a_folder_that_is_gone_stops_no_agent_and_hides_no_edit(runner: CommandRunner) -> None:
+    runner.done("record")
+    event = {"session_id": "s1", "tool_name": "Bash", "tool_use_id": "t1", "cwd": str(runner.folder)}
+    before = json.dumps(event | {"hook_event_name": "PreToolUse"}).encode()
+    assert in_a_folder_that_is_gone(runner, "hook", "claude-code", stdin=before) == (0, b"", b"")
+    (runner.folder / "new").write_text("1\n")
+    after = json.dumps(event | {"hook_event_name": "PostToolUse"}).encode()
+    assert in_a_folder_that_is_gone(runner, "hook", "claude-code", stdin=after) == (0, b"", b"")
+    assert [edit["conversation_id"] for edit in runner.done("log", "--json").lines()] == ["s1"]
+
+
+@pytest.mark.parametrize("words", ["log", "status", "reject 1"])
+def test_an_interrupt_while_it_starts_is_no_traceback(runner: CommandRunner, words: str) -> None:
+    """Ctrl-C may come while modules are being imported, before there is anything to take back."""
+    program = f"""
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == "objstore":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+sys.argv = ["cas", *{words.split()!r}]
+from cli.shell.entry import main
+sys.exit(main())
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=runner.folder, env=environment({}), capture_output=True, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (130, b"")
+
+
+@pytest.mark.parametrize("words", [["mcp", "nosuch"], ["mcp", "."], ["mcp", "--", "--nosuch"]])
+def test_a_server_that_cannot_start_says_why_in_two_lines(tmp_path: Path, words: list[str]) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    ran = subprocess.run(
+        ["sh", "-c", 'rmdir "$0" && exec "$@"', str(gone), *PROGRAM, *words],
+        cwd=gone,
+        env=environment({}),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.startswith("editledger: error: ")
+    assert len(ran.stderr.splitlines()) == 2

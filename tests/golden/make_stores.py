@@ -1,0 +1,257 @@
+"""The golden stores: of this format version, with everything that a store may hold, to be read for ever.
+
+`python -m tests.golden.make_stores FOLDER NAME` makes one: `1`, `1-rest` with what that one lacks, or `1-decided` with
+decisions of which the version that made it wrote another text than later ones make of the same verdicts. What lies in
+`tests/golden/stores/` was made so once and is never made again: a store that this version wrote must be read by every
+later one. A new format version gets folders beside them.
+"""
+
+import json
+import os
+import random
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from objstore import MAX_BLOB, Action, BlobId, CallAborted, CallInfo, Edit, OnExternal, Origin, Seq, Status, Workspace
+from objstore.config.settings import RetentionLimits
+from objstore.errors import DiskFailed
+from objstore.fs.disk import Disk
+from objstore.log import segments
+from objstore.model.ids import BlobHasher
+
+__all__ = ["SEGMENTS", "TOLD", "told"]
+
+SEGMENTS: Final = "segments"
+TOLD: Final = "told.json"
+ROTATE_AT: Final = 12_000
+"""Bytes of a full segment: the golden store is small, and has several."""
+
+DEEP: Final = 40
+"""Edits of one file, more than a chain of deltas has."""
+
+
+def make(folder: Path, name: str) -> None:
+    """Make a golden store in the new folder `folder`: its segments, and what they tell."""
+    vars(segments)["ROTATE_AT"] = ROTATE_AT
+    with tempfile.TemporaryDirectory() as temporary:
+        root = Path(temporary) / "work"
+        root.mkdir()
+        disk = _Failing()
+        with Workspace.init(root, disk) as workspace:
+            if name == "1":
+                _let_go(workspace)
+                _deep(workspace)
+                _all_sorts(workspace, root)
+                _reviewed(workspace)
+                _external(workspace, root)
+            elif name == "1-rest":
+                _deep(workspace)
+                _rest(workspace, root, disk)
+            else:
+                _deep(workspace)
+                _decided(workspace)
+            folder.mkdir(parents=True)
+            (folder / SEGMENTS).mkdir()
+            for segment in sorted((root / ".cas" / SEGMENTS).iterdir()):
+                (folder / SEGMENTS / segment.name).write_bytes(segment.read_bytes())
+            (folder / TOLD).write_text(json.dumps(told(workspace), indent=1, sort_keys=True) + "\n")
+
+
+def told(workspace: Workspace) -> dict[str, Any]:
+    """Return what a store tells: its records in order, and every state that it still has, read and hashed."""
+    edits = [
+        {
+            "seq": view.seq,
+            "id": view.id.hex(),
+            "operation": view.edit.operation.value,
+            "path": os.fsdecode(view.edit.path),
+            "source": None if view.edit.source is None else os.fsdecode(view.edit.source),
+            "status": view.status.value,
+            "units": [unit.value for unit in view.units],
+            "origin": view.edit.origin.value,
+            "tool": view.edit.tool,
+            "notes": dict(view.edit.notes),
+            "expired": None if view.expired is None else view.expired.reason,
+        }
+        | _besides(view.edit)
+        for view in workspace.edits()
+    ]
+    snapshots = [
+        {
+            "number": view.number,
+            "path": view.path,
+            "title": view.title,
+            "files": {
+                path: [state.kind, state.mode, None if state.blob is None else state.blob.hex()]
+                for path, state in workspace.snapshot_files(view.number)
+            },
+        }
+        for view in workspace.snapshots()
+    ]
+    return {
+        "edits": edits,
+        "decisions": [
+            [view.decision.number, view.decision.action.value, view.id.hex()] for view in workspace.decisions()
+        ],
+        "snapshots": snapshots,
+        "pins": [
+            [view.pin.number, view.pin.title, *(blob.hex() for blob in view.pin.blobs)] for view in workspace.pins()
+        ],
+        "records": [view.id.hex() for view in workspace.records()],
+        "files": {path: [state.blob.hex(), state.mode] for path, state in workspace.files_at().items()},
+        "blobs": {blob.hex(): _size(workspace, blob) for blob in workspace.blobs()},
+        "depths": {str(depth): count for depth, count in workspace.stats().depths.items()},
+    }
+
+
+def _besides(edit: Edit) -> dict[str, Any]:
+    """Return what few edits have, and those of the first golden store don't."""
+    found: dict[str, Any] = {}
+    if edit.amends is not None:
+        found["amends"] = edit.amends
+    if edit.marks is not None:
+        found["marks"] = [
+            edit.marks.decision,
+            [[unit.seq, unit.hunk, status.value] for unit, status in edit.marks.aside],
+        ]
+    if edit.newline:
+        found["newline"] = True
+    return found
+
+
+def _size(workspace: Workspace, blob: BlobId) -> int:
+    """Return the size of a blob, every byte of which was read and hashed here."""
+    hasher, size = BlobHasher(), 0
+    for piece in workspace.pieces(blob):
+        hasher.update(piece)
+        size += len(piece)
+    if hasher.blob_id() != blob:
+        raise AssertionError(f"blob {blob.hex()} is not what its name says")
+    return size
+
+
+def _write(workspace: Workspace, *contents: tuple[str, bytes], mode: int | None = None) -> list[Seq]:
+    info = CallInfo(tool="write_file", conversation="golden", notes={"model": "none"})
+    with workspace.call(info) as call:
+        for path, content in contents:
+            call.write(path, content, mode=mode)
+        return [edit.seq for edit in call.commit().edits]
+
+
+def _decide(workspace: Workspace, action: Action, *seqs: int) -> None:
+    units = [unit for seq in seqs for unit in workspace.find_units(str(seq))[1]]
+    workspace.decide(action, units, reason="as the script says", who="golden", on_external=OnExternal.ABORT)
+
+
+def _let_go(workspace: Workspace) -> None:
+    """Write what then expires, with bytes that nothing can make small, and rewrite the segment that held it."""
+    chance = random.Random(1)
+    seqs = [_write(workspace, ("gone.bin", chance.randbytes(5_000)))[0] for _ in range(3)]
+    seqs += _write(workspace, ("stays.txt", b"first\n"), ("other.txt", b"other\n"))
+    seqs += _write(workspace, ("stays.txt", b"first\nsecond\n"))
+    _decide(workspace, Action.ACCEPT, *seqs)
+    workspace.collect(RetentionLimits(older_than=0), who="golden")
+
+
+def _deep(workspace: Workspace) -> None:
+    lines = [b"line %d of a text that is long enough to be worth a delta\n" % at for at in range(60)]
+    for at in range(DEEP):
+        lines[at] = b"line %d, as edit %d left it\n" % (at, at)
+        _write(workspace, ("deep.txt", b"".join(lines)))
+
+
+def _all_sorts(workspace: Workspace, root: Path) -> None:
+    _write(workspace, ("a.txt", b"one\ntwo\nthree\n"), ("folder/b.txt", b"no final newline"), ("empty", b""))
+    _write(workspace, ("script", b"#!/bin/sh\n"), mode=0o755)
+    _write(workspace, (os.fsdecode(b"not \xff utf-8\n"), b"\x00binary\xff\r\n"))
+    with workspace.call(CallInfo(tool="apply", conversation="second")) as call:
+        call.move("a.txt", "moved.txt")
+        call.write("moved.txt", b"one\nTWO\nthree\n")
+        call.delete("empty")
+        call.commit()
+    (root / "large.bin").write_bytes(bytes(MAX_BLOB) + b"the end\n")
+    workspace.take_snapshot(who="golden", title="all of it")
+    workspace.take_snapshot("folder", who="golden", title="a folder")
+
+
+def _reviewed(workspace: Workspace) -> None:
+    newest = workspace.edits()[-1].seq
+    _write(workspace, ("folder/b.txt", b"a line\nand no final newline"))
+    _decide(workspace, Action.REJECT, newest + 1)
+    workspace.undo(who="golden")
+    workspace.redo(who="golden")
+    pending = [view.seq for view in workspace.edits() if view.status is Status.PENDING]
+    _decide(workspace, Action.ACCEPT, *pending[:5])
+    workspace.pin([Seq(newest)], title="to be kept", who="golden")
+
+
+def _external(workspace: Workspace, root: Path) -> None:
+    (root / "moved.txt").write_bytes(b"zero\none\nTWO\nthree\n")
+    (root / "large.bin").write_bytes(b"begun anew" + bytes(MAX_BLOB) + b"the end\n")
+    workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
+    with workspace.call(CallInfo(tool="restore", origin=Origin.PERSON)) as call:
+        call.write("stays.txt", b"a person's\n")
+        call.commit()
+
+
+class _Failing(Disk):
+    """A disk on which files can't be replaced for a while."""
+
+    fails = False
+
+    def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:
+        if self.fails:
+            raise DiskFailed(name, "as the script says")
+        return super().exchange(source_directory, source, directory, name)
+
+
+def _rest(workspace: Workspace, root: Path, disk: _Failing) -> None:
+    """Write what the first one lacks: a void, a long delta, an amendment, markers, a reset, a link, a pinned blob."""
+    lines = [b"%d: a line of its own, and nothing like the others\n" % (at * 7919) for at in range(40)]
+    _write(workspace, ("long.txt", b"".join(lines)))
+    _write(workspace, ("long.txt", b"".join([*lines[:20], *lines[20:30] * 3, *lines[30:]])))  # worth compressing
+    (seq,) = _write(workspace, ("end.txt", b"one\ntwo"))
+    _write(workspace, ("end.txt", b"one\ntwo\n"))
+    _decide(workspace, Action.ACCEPT, seq)
+    _decide(workspace, Action.RESET, seq)
+    disk.fails = True
+    with suppress(CallAborted):
+        _write(workspace, ("end.txt", b"of a call that was taken back\n"))
+    disk.fails = False
+    (first,) = _write(workspace, ("marked.txt", b"one\ntwo\nthree\n"))
+    (second,) = _write(workspace, ("marked.txt", b"one\nTWO\nthree\n"))
+    _write(workspace, ("marked.txt", b"one\nTWO and more\nthree\n"))
+    workspace.amend(first, workspace.amendable(first).bytes + b"four\n", seen=workspace.amendable(first).blob, who="me")
+    units = [unit for unit in workspace.find_units(str(second))[1] if unit.hunk]
+    workspace.decide(Action.REJECT, units, markers=True, who="golden")
+    (root / "ignored").mkdir()
+    (root / "ignored" / "file").write_bytes(b"not covered\n")
+    (root / ".casignore").write_bytes(b"ignored\n")
+    (root / "link").symlink_to("end.txt")
+    workspace.take_snapshot(who="golden", title="with a link")
+    workspace.pin([], [workspace.find_state("end.txt").blob or BlobId(b"")], title="a state", who="golden")
+
+
+def _decided(workspace: Workspace) -> None:
+    """Reject edits below a change of the final newline, and beside alike lines; then go on from what that wrote."""
+    _write(workspace, ("end.txt", b"one\ntwo"))
+    (second,) = _write(workspace, ("end.txt", b"one\nTWO"))
+    _write(workspace, ("end.txt", b"one\nTWO\n"))
+    _decide(workspace, Action.REJECT, second)
+    _write(workspace, ("end.txt", b"zero\none\ntwo"))
+    one, two, three = (b"function %b() {\n  return 1;\n}\n\n" % name for name in (b"one", b"two", b"three"))
+    _write(workspace, ("alike.js", one + two))
+    (inserted,) = _write(workspace, ("alike.js", one + two + three))
+    _write(workspace, ("alike.js", one.replace(b"one", b"ONE") + two))
+    _decide(workspace, Action.REJECT, inserted)
+    for content in (one + two, one + two + three, one.replace(b"one", b"ONE") + two):
+        _write(workspace, ("open.js", content))
+    text = workspace.text(workspace.find_state("alike.js").blob or BlobId(b""))
+    _write(workspace, ("alike.js", b"// first\n" + text))
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]), sys.argv[2])

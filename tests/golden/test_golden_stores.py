@@ -1,0 +1,89 @@
+"""Old stores: what an earlier version wrote is read, checked, and worked on."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from objstore import Action, Conflicted, ConflictKind, Seq, Status, Unit, Workspace, check_store
+from tests.golden.make_stores import SEGMENTS, TOLD, told
+from tests.support.crash_scenarios import rejected, write
+
+STORES: Final = Path(__file__).with_name("stores")
+MOST_BYTES: Final = 200_000
+
+
+@pytest.fixture(params=sorted(path.name for path in STORES.iterdir()))
+def golden(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, dict[str, Any]]:
+    """Return a workspace whose store is a copy of a golden one's segments alone, and what the store has to tell."""
+    kept = STORES / request.param
+    (tmp_path / ".cas").mkdir(mode=0o700)
+    shutil.copytree(kept / SEGMENTS, tmp_path / ".cas" / SEGMENTS)
+    return tmp_path, json.loads((kept / TOLD).read_text())
+
+
+def test_a_golden_store_is_small() -> None:
+    for kept in STORES.iterdir():
+        assert sum(path.stat().st_size for path in kept.rglob("*") if path.is_file()) < MOST_BYTES
+
+
+def test_a_golden_store_tells_what_it_was_told_and_nothing_is_wrong_with_it(
+    golden: tuple[Path, dict[str, Any]],
+) -> None:
+    root, expected = golden
+    with Workspace.open(root) as workspace:
+        assert json.loads(json.dumps(told(workspace))) == expected
+    assert check_store(str(root)).faults == ()
+
+
+def test_a_golden_store_is_worked_on(golden: tuple[Path, dict[str, Any]]) -> None:
+    root, expected = golden
+    with Workspace.open(root) as workspace:
+        workspace.restore(workspace.find_state("deep.txt@20"))
+        restored = (root / "deep.txt").read_bytes()
+        assert b"as edit 39 left it" not in restored
+        before = len(workspace.edits())
+        write(workspace, "new.txt", b"new\n")
+        assert len(workspace.edits()) == before + 1 > len(expected["edits"])
+        rejected(workspace, workspace.edits()[-1].seq)
+        assert not (root / "new.txt").exists()
+        pending = [view.seq for view in workspace.edits() if view.status is Status.PENDING]
+        assert pending
+    assert check_store(str(root)).faults == ()
+
+
+def test_decisions_that_an_older_version_carried_out_otherwise_are_named_and_the_history_is_worked_on(
+    tmp_path: Path,
+) -> None:
+    """One rejection lost lines that no edit touched, another the change of a final newline."""
+    (tmp_path / ".cas").mkdir(mode=0o700)
+    shutil.copytree(STORES / "1-decided" / SEGMENTS, tmp_path / ".cas" / SEGMENTS)
+    with Workspace.open(tmp_path) as workspace:
+        written = {path: workspace.text(workspace.files_at()[path].blob) for path in ("alike.js", "end.txt")}
+        for path, content in written.items():
+            (tmp_path / path).write_bytes(content)
+        assert written["alike.js"].endswith(b"function two() {\n")
+        assert not written["end.txt"].endswith(b"\n")
+    named = [note for note in check_store(str(tmp_path)).notes if "wrote another text" in note]
+    assert [note.split(":")[0] for note in named] == ["alike.js", "end.txt"]
+    assert ["decision 2 (reject of edit 46)" in named[0], "decision 1 (reject of edit 42)" in named[1]] == [True, True]
+    with Workspace.open(tmp_path) as workspace:
+        for seq, path in ((51, "alike.js"), (44, "end.txt")):
+            rejected(workspace, seq)
+            assert (tmp_path / path).read_bytes() == written[path].split(b"\n", 1)[1]
+            workspace.undo()
+            assert (tmp_path / path).read_bytes() == written[path]
+
+
+def test_a_rejection_that_would_lose_alike_lines_by_what_an_older_version_recorded_is_refused(tmp_path: Path) -> None:
+    (tmp_path / ".cas").mkdir(mode=0o700)
+    shutil.copytree(STORES / "1-decided" / SEGMENTS, tmp_path / ".cas" / SEGMENTS)
+    with Workspace.open(tmp_path) as workspace:
+        (tmp_path / "open.js").write_bytes(workspace.text(workspace.files_at()["open.js"].blob))
+        outcome = workspace.decide(Action.REJECT, [Unit(Seq(49), 0), Unit(Seq(49), 1)])
+        assert isinstance(outcome, Conflicted)
+        assert [(conflict.kind, conflict.unit.seq) for conflict in outcome.conflicts] == [(ConflictKind.IN_DOUBT, 50)]
+        rejected(workspace, 49, 50)
+        assert (tmp_path / "open.js").read_bytes().count(b"return 1;\n}") == 2

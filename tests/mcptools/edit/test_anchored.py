@@ -1,0 +1,409 @@
+r"""Anchored edits are functions on bytes: what they don't name survives, and what they say is where they say.
+
+In the pictures, lines are letters; `|` is a line that ends in CRLF, `.` one that ends in LF, and a last letter with
+nothing behind it has no ending.
+"""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, example, given, reject, strategies as st
+
+from mcptools.edit.anchored import (
+    Anchor,
+    AnchorAmbiguous,
+    AnchoredEdit,
+    AnchorMissing,
+    EndBeforeStart,
+    Op,
+    OperationsOverlap,
+    Placed,
+    TaggedContent,
+    apply_operations,
+    parse_anchor,
+    split_content_lines,
+)
+from mcptools.edit.hashline import line_tag
+from objstore import hunks_fit, hunks_from_spans, split_lines
+from objstore.text.lines import closed
+from tests.objstore.weave.test_weave_costs import operations as calls
+
+BOM = b"\xef\xbb\xbf"
+
+
+def text(picture: str) -> bytes:
+    return picture.replace("|", "\r\n").replace(".", "\n").encode()
+
+
+def operation(content: bytes, op: Op, line: int, end: int = 0, new: str = "") -> AnchoredEdit:
+    """Return an operation on a line of `content`, or on the lines up to `end`; `new` has a letter for each line."""
+    lines = split_lines(content)
+    return AnchoredEdit(
+        op=op,
+        anchor=Anchor(line, line_tag(lines[line - 1])),
+        end=Anchor(end, line_tag(lines[end - 1])) if end else None,
+        lines=tuple(letter.encode().replace(b"_", b"") for letter in new),
+    )
+
+
+def applied(content: bytes, *operations: AnchoredEdit) -> bytes:
+    outcome = apply_operations(content, operations)
+    assert isinstance(outcome, Placed), outcome
+    return outcome.content
+
+
+@pytest.mark.parametrize(
+    ("before", "op", "line", "end", "new", "after"),
+    [
+        ("a.b.c.", Op.REPLACE, 2, 0, "X", "a.X.c."),
+        ("a.b.c.", Op.REPLACE, 2, 0, "XY", "a.X.Y.c."),
+        ("a.b.c.d.", Op.REPLACE_RANGE, 2, 3, "X", "a.X.d."),
+        ("a.b.c.", Op.REPLACE_RANGE, 1, 3, "X", "X."),
+        ("a.b.", Op.INSERT_AFTER, 1, 0, "X", "a.X.b."),
+        ("a.b.", Op.INSERT_AFTER, 2, 0, "XY", "a.b.X.Y."),
+        ("a.b.", Op.INSERT_BEFORE, 1, 0, "X", "X.a.b."),
+        ("a.b.c.", Op.DELETE, 2, 0, "", "a.c."),
+        ("a.b.c.d.", Op.DELETE_RANGE, 2, 4, "", "a."),
+        ("a.", Op.DELETE, 1, 0, "", ""),
+        ("a.b.", Op.REPLACE, 1, 0, "_", ".b."),
+    ],
+)
+def test_each_operation_does_what_its_name_says(before: str, op: Op, line: int, end: int, new: str, after: str) -> None:
+    content = text(before)
+    assert applied(content, operation(content, op, line, end, new)) == text(after)
+
+
+@pytest.mark.parametrize(
+    ("before", "op", "line", "end", "new", "after"),
+    [
+        ("a|b|", Op.REPLACE, 1, 0, "XY", "X|Y|b|"),
+        ("a|b|", Op.INSERT_AFTER, 2, 0, "X", "a|b|X|"),
+        ("a.b|", Op.INSERT_BEFORE, 2, 0, "X", "a.X|b|"),
+        ("a.b|", Op.INSERT_AFTER, 1, 0, "X", "a.X.b|"),
+        ("a|b.c|", Op.REPLACE_RANGE, 1, 3, "XYZ", "X|Y.Z|"),
+        ("a|b.", Op.REPLACE_RANGE, 1, 2, "XYZ", "X|Y.Z."),
+    ],
+)
+def test_new_lines_take_the_endings_of_their_neighbours(
+    before: str, op: Op, line: int, end: int, new: str, after: str
+) -> None:
+    content = text(before)
+    assert applied(content, operation(content, op, line, end, new)) == text(after)
+
+
+@pytest.mark.parametrize(
+    ("before", "op", "line", "new", "after"),
+    [
+        ("a.b", Op.REPLACE, 2, "X", "a.X"),
+        ("a|b", Op.REPLACE, 2, "XY", "a|X|Y"),
+        ("a|b", Op.INSERT_AFTER, 2, "X", "a|b|X"),
+        ("a", Op.INSERT_AFTER, 1, "X", "a.X"),
+        ("a", Op.INSERT_BEFORE, 1, "X", "X.a"),
+        ("a.b", Op.DELETE, 2, "", "a"),
+        ("a|b", Op.DELETE, 1, "", "b"),
+        ("a", Op.DELETE, 1, "", ""),
+        ("a..b", Op.DELETE, 3, "", "a.."),  # an empty line without its newline would be none
+        ("a.|b", Op.DELETE, 3, "", "a.|"),
+        ("a.b|c", Op.INSERT_AFTER, 3, "X", "a.b|c|X"),  # the last line would end as the one above it does
+        ("a|b.c", Op.INSERT_AFTER, 3, "X", "a|b.c.X"),
+        ("a.b|c", Op.DELETE, 1, "", "b|c"),
+        ("a.b\r", Op.REPLACE, 1, "X", "X.b\r"),  # a lone CR ends no line
+        ("a.b\r", Op.DELETE, 1, "", "b\r"),
+        ("a.b\r", Op.REPLACE, 2, "X", "a.X"),
+        ("a.b\r", Op.INSERT_BEFORE, 2, "X", "a.X.b\r"),
+        ("a.b\r", Op.INSERT_AFTER, 2, "X", "a.b\r.X"),
+        ("a|b\r", Op.INSERT_AFTER, 1, "X", "a|X|b\r"),
+        ("a\rb\r", Op.INSERT_BEFORE, 1, "X", "X.a\rb\r"),
+        ("a\rb\r", Op.REPLACE, 1, "X", "X"),
+    ],
+)
+def test_a_missing_final_newline_stays_missing(before: str, op: Op, line: int, new: str, after: str) -> None:
+    content = text(before)
+    assert applied(content, operation(content, op, line, 0, new)) == text(after)
+
+
+@pytest.mark.parametrize(
+    ("before", "op", "new", "after"),
+    [
+        ("a.b.", Op.REPLACE, "X", "X.b."),
+        ("a.b.", Op.INSERT_BEFORE, "X", "X.a.b."),
+        ("a.b.", Op.DELETE, "", "b."),
+        ("", Op.REPLACE, "X", "X"),
+        ("", Op.INSERT_BEFORE, "X", "X."),
+        ("a.b.", Op.REPLACE, "XY", "X.Y.b."),
+    ],
+)
+def test_a_byte_order_mark_stays_at_the_start(before: str, op: Op, new: str, after: str) -> None:
+    content = BOM + text(before)
+    edit = operation(content, op, 1, 0, new)
+    assert applied(content, edit) == BOM + text(after)
+    with_mark = replace(edit, lines=tuple((BOM if not index else b"") + line for index, line in enumerate(edit.lines)))
+    assert applied(content, with_mark) == BOM + text(after)
+
+
+def test_anywhere_else_the_bytes_of_a_mark_are_content() -> None:
+    new = (BOM + b"X",)
+    below = replace(operation(BOM + b"a\nb\n", Op.REPLACE, 2, 0, "X"), lines=new)
+    assert applied(BOM + b"a\nb\n", below) == BOM + b"a\n" + BOM + b"X\n"
+    without = replace(operation(b"a\n", Op.INSERT_BEFORE, 1, 0, "X"), lines=new)
+    assert applied(b"a\n", without) == BOM + b"X\na\n"
+
+
+def test_operations_mean_the_text_as_it_was_read() -> None:
+    content = text("a.b.c.d.")
+    made = applied(
+        content,
+        operation(content, Op.DELETE, 4),
+        operation(content, Op.INSERT_BEFORE, 2, 0, "X"),
+        operation(content, Op.INSERT_AFTER, 1, 0, "Y"),
+        operation(content, Op.INSERT_AFTER, 1, 0, "Z"),
+        operation(content, Op.REPLACE, 2, 0, "BB"),
+    )
+    assert made == text("a.Y.Z.X.B.B.c.")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "overlap"),
+    [
+        ((Op.REPLACE, 2, 0), (Op.DELETE, 2, 0), True),
+        ((Op.DELETE_RANGE, 1, 3), (Op.REPLACE, 3, 0), True),
+        ((Op.DELETE_RANGE, 1, 3), (Op.INSERT_AFTER, 2, 0), True),
+        ((Op.INSERT_BEFORE, 2, 0), (Op.DELETE_RANGE, 1, 3), True),
+        ((Op.DELETE_RANGE, 2, 3), (Op.INSERT_BEFORE, 2, 0), False),
+        ((Op.DELETE_RANGE, 2, 3), (Op.INSERT_AFTER, 3, 0), False),
+        ((Op.REPLACE, 2, 0), (Op.REPLACE, 3, 0), False),
+        ((Op.INSERT_AFTER, 2, 0), (Op.INSERT_BEFORE, 3, 0), False),
+    ],
+)
+def test_operations_on_the_same_lines_are_refused(
+    one: tuple[Op, int, int], other: tuple[Op, int, int], *, overlap: bool
+) -> None:
+    content = text("a.b.c.d.")
+    for pair in ((one, other), (other, one)):
+        operations = [operation(content, op, line, end, "X" if op.has_content else "") for op, line, end in pair]
+        outcome = apply_operations(content, operations)
+        if overlap:
+            assert isinstance(outcome, OperationsOverlap)
+            assert (outcome.index, outcome.prior) == (1, 0)
+        else:
+            assert isinstance(outcome, Placed)
+
+
+# ---- anchors
+
+
+def test_an_anchor_means_its_line_or_else_the_only_line_with_its_tag() -> None:
+    content = b"one\ntwo\none\n"
+    two, one = line_tag(b"two"), line_tag(b"one")
+    at_two = AnchoredEdit(op=Op.DELETE, anchor=Anchor(2, two))
+    moved = AnchoredEdit(op=Op.DELETE, anchor=Anchor(9, two))
+    assert applied(content, at_two) == applied(content, moved) == b"one\none\n"
+    outcome = apply_operations(content, [moved])
+    assert isinstance(outcome, Placed)
+    assert outcome.moved == ((0, Anchor(9, two), 2),)
+    assert applied(content, AnchoredEdit(op=Op.DELETE, anchor=Anchor(3, one))) == b"one\ntwo\n"
+    ambiguous = AnchoredEdit(op=Op.DELETE, anchor=Anchor(2, one))
+    assert apply_operations(content, [at_two, ambiguous]) == AnchorAmbiguous(
+        index=1, anchor=Anchor(2, one), lines=(1, 3)
+    )
+    missing = AnchoredEdit(op=Op.DELETE, anchor=Anchor(1, line_tag(b"three")))
+    assert apply_operations(content, [missing]) == AnchorMissing(index=0, anchor=missing.anchor)
+
+
+def test_no_anchor_is_found_in_an_empty_text() -> None:
+    edit = AnchoredEdit(op=Op.INSERT_AFTER, anchor=Anchor(1, line_tag(b"")), lines=(b"x",))
+    assert isinstance(apply_operations(b"", [edit]), AnchorMissing)
+
+
+@pytest.mark.parametrize("op", [Op.REPLACE, Op.INSERT_AFTER, Op.REPLACE_RANGE])
+@pytest.mark.parametrize("line", [1, 3])
+def test_a_line_as_readers_are_shown_it_is_no_content(op: Op, line: int) -> None:
+    content = BOM + b"one\ntwo\nthree"
+    tags = [line_tag(one) for one in split_lines(content)]
+    shown = f"{line}:{tags[line - 1]}|".encode()
+    edit = operation(content, op, 2, 3 if op.has_end else 0)
+    for lines in ((shown + b"new",), (b"new", shown)):
+        outcome = apply_operations(content, [operation(content, Op.DELETE, 1), replace(edit, lines=lines)])
+        assert outcome == TaggedContent(index=1, anchor=Anchor(line, tags[line - 1]))
+    other = "00" if tags[line - 1] != "00" else "01"
+    for innocent in (f"{line}:{other}|new", f" {shown.decode()}", f"4:{tags[2]}|new", shown.decode()[:-1]):
+        placed = applied(content, replace(edit, lines=(innocent.encode(),)))
+        assert innocent.encode() in placed
+
+
+def test_a_range_runs_downwards() -> None:
+    content = text("a.b.")
+    assert apply_operations(content, [operation(content, Op.DELETE_RANGE, 2, 1)]) == EndBeforeStart(
+        index=0, start=2, end=1
+    )
+
+
+@pytest.mark.parametrize("spelling", ["", "2", "2:", ":f1", "2:f", "2:f11", "0:f1", "-1:f1", "2:g1", " 2:f1", "2:f1|x"])
+def test_what_is_no_anchor_is_none(spelling: str) -> None:
+    assert parse_anchor(spelling) is None
+    assert parse_anchor("2:F1") == Anchor(2, "f1")
+
+
+def test_a_newline_at_the_end_of_content_adds_no_line() -> None:
+    assert (
+        split_content_lines(b"a\nb")
+        == split_content_lines(b"a\nb\n")
+        == split_content_lines(b"a\r\nb\r\n")
+        == (b"a", b"b")
+    )
+    assert split_content_lines(b"\n") == (b"",)
+    assert split_content_lines(b"a\n\n") == (b"a", b"")
+    assert split_content_lines(b"a\rb") == (b"a\rb",)
+
+
+# ---- costs
+
+
+def test_anchors_and_operations_cost_by_their_number_and_not_by_its_square() -> None:
+    def cost(count: int) -> int:
+        content = b"".join(b"%d\n" % number for number in range(count))
+        anchors = [Anchor(number + 1, line_tag(b"%d" % number)) for number in range(count)]
+        named = [AnchoredEdit(op=Op.REPLACE, anchor=anchor, lines=(b"x",)) for anchor in anchors]
+        moved = b"q\n" * count + b"u\n"
+        beside = [AnchoredEdit(op=Op.INSERT_AFTER, anchor=Anchor(1, line_tag(b"u")), lines=(b"x",))] * count
+        return calls(lambda: (apply_operations(content, named), apply_operations(moved, beside)))
+
+    assert cost(800) < 2.5 * cost(400)
+
+
+def test_between_two_operations_an_edit_can_be_ended() -> None:
+    def between() -> None:
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        apply_operations(b"a\n", [operation(b"a\n", Op.DELETE, 1)], between=between)
+
+
+def test_while_a_line_is_looked_for_by_its_tag_an_edit_can_be_ended() -> None:
+    asked = list[int]()
+    content = b"".join(b"%d\n" % number for number in range(5000))
+    assert isinstance(
+        apply_operations(
+            content, [AnchoredEdit(op=Op.DELETE, anchor=Anchor(6000, "00"))], between=lambda: asked.append(0)
+        ),
+        AnchorAmbiguous,
+    )
+    assert len(asked) > 5
+
+
+# ---- laws
+
+SAID = (b"a", b"b", b"", b"c ", b"\xff", b"\xc2\xa0", b"a\rb", b"a\r", b"\r")
+LINES = st.lists(st.sampled_from(SAID), min_size=1, max_size=6)
+ENDINGS = st.sampled_from([b"\n", b"\r\n"])
+
+
+@st.composite
+def edits(draw: st.DrawFn) -> tuple[bytes, list[AnchoredEdit]]:
+    """Return a text and operations on its lines."""
+    content = b"".join(line + draw(ENDINGS) for line in draw(LINES))
+    if draw(st.booleans()):
+        content = content[:-1] if draw(st.booleans()) else content.rstrip(b"\r\n")
+    content = draw(st.sampled_from([b"", BOM])) + content
+    lines = split_lines(content)
+    made = []
+    for _ in range(draw(st.integers(1, 3)) if lines else 0):
+        op = draw(st.sampled_from(list(Op)))
+        first = draw(st.integers(1, len(lines)))
+        end = draw(st.integers(first, len(lines))) if op.has_end else 0
+        new = "".join(draw(st.lists(st.sampled_from("XY_"), min_size=1, max_size=3))) if op.has_content else ""
+        made.append(operation(content, op, first, end, new))
+    return content, made
+
+
+def placed(content: bytes, operations: list[AnchoredEdit]) -> Placed:
+    """Return what operations come to; an example of some on the same lines says nothing here."""
+    outcome = apply_operations(content, operations)
+    assert isinstance(outcome, Placed | OperationsOverlap)
+    return outcome if isinstance(outcome, Placed) else reject()
+
+
+@given(edits())
+@example((b"a", [operation(b"a", Op.REPLACE, 1, new="X"), operation(b"a", Op.INSERT_AFTER, 1, new="Y")]))
+def test_spans_lead_from_the_text_before_to_the_text_after(case: tuple[bytes, list[AnchoredEdit]]) -> None:
+    content, operations = case
+    outcome = placed(content, operations)
+    hunks = hunks_from_spans(content, outcome.content, outcome.spans)
+    assert hunks_fit(content, outcome.content, hunks)
+
+
+@given(edits())
+def test_lines_that_no_operation_names_keep_every_byte(case: tuple[bytes, list[AnchoredEdit]]) -> None:
+    content, operations = case
+    outcome = placed(content, operations)
+    lines = split_lines(content)
+    named = {
+        line
+        for edit in operations
+        if not edit.op.inserts
+        for line in range(edit.anchor.line, (edit.end or edit.anchor).line + 1)
+    }
+    # The first line's mark and the last line's ending belong to the file, and are tested apart.
+    kept = [line for number, line in enumerate(lines, 1) if number not in named and 1 < number < len(lines)]
+    after = split_lines(outcome.content.removeprefix(BOM))
+    if kept and not content.endswith(b"\n") and after[-1:] in ([kept[-1][:-1]], [kept[-1].removesuffix(b"\r\n")]):
+        after[-1] = kept[-1]  # the last line now, in a text without a final newline
+    rest = iter(after)
+    assert all(line in rest for line in kept)
+
+
+@given(edits(), st.sampled_from([b"last", b"last\n", b"last\r\n", b"\r", b"\n"]))
+def test_a_last_line_that_no_operation_names_keeps_all_but_its_place_at_the_end(
+    case: tuple[bytes, list[AnchoredEdit]], end: bytes
+) -> None:
+    content, operations = case
+    assume(content not in {b"", BOM})  # where the operations are about a line that is none
+    assert placed(closed(content) + end, operations).content.endswith(end)
+
+
+def last(edit: AnchoredEdit) -> int:
+    """Return the last line that an operation changes, or beside which it puts lines."""
+    return (edit.end or edit.anchor).line
+
+
+@given(edits())
+def test_whether_the_text_ends_in_a_newline_stays(case: tuple[bytes, list[AnchoredEdit]]) -> None:
+    content, operations = case
+    outcome = placed(content, operations)
+    # A mark alone is one empty line without an ending, which is nothing once there are others.
+    assume(outcome.content not in {b"", BOM} and content != BOM)
+    last = split_lines(outcome.content.removeprefix(BOM))[-1]
+    assert outcome.content.endswith(b"\n") is (content.endswith(b"\n") or last in {b"\n", b"\r\n"})
+
+
+def test_only_anchors_that_moved_are_told_of() -> None:
+    content = text("a.b.c.")
+    here = operation(content, Op.DELETE_RANGE, 1, 2)
+    outcome = apply_operations(content, [here])
+    assert isinstance(outcome, Placed)
+    assert outcome.moved == ()
+
+
+@pytest.mark.parametrize("mark", [b"", BOM])
+def test_below_the_last_ending_there_is_no_line(mark: bytes) -> None:
+    phantom = Anchor(2, line_tag(b""))
+    outcome = apply_operations(mark + b"a\n", [AnchoredEdit(op=Op.DELETE, anchor=phantom)])
+    assert outcome == AnchorMissing(index=0, anchor=phantom)
+
+
+@pytest.mark.parametrize(
+    ("before", "op", "line", "lines", "after"),
+    [
+        (b"one\ntwo\r", Op.REPLACE, 1, (b"X",), b"X\ntwo\r"),
+        (b"one\r\ntwo\r", Op.DELETE, 1, (), b"two\r"),
+        (b"one\ntwo\r", Op.REPLACE, 2, (b"X", b"Y\r"), b"one\nX\nY\r"),
+        (b"one\ntwo\r", Op.INSERT_AFTER, 2, (b"X",), b"one\ntwo\r\nX"),
+        (b"one\r\ntwo", Op.INSERT_AFTER, 2, (b"X\r",), b"one\r\ntwo\r\nX\r"),
+        (b"one\r\ntwo\r", Op.DELETE, 2, (), b"one"),
+    ],
+)
+def test_a_carriage_return_at_the_very_end_is_no_half_of_an_ending(
+    before: bytes, op: Op, line: int, lines: tuple[bytes, ...], after: bytes
+) -> None:
+    anchor = Anchor(line, line_tag(split_lines(before)[line - 1]))
+    assert applied(before, AnchoredEdit(op=op, anchor=anchor, lines=lines)) == after

@@ -1,0 +1,764 @@
+"""Unified diffs: what is read, what is refused, and what of a file survives."""
+
+import re
+from contextlib import suppress
+
+import pytest
+from hypothesis import assume, example, given, reject, strategies as st
+
+from mcptools.edit.patch_parser import InvalidPatch, parse_patch, parse_patches
+from mcptools.edit.unified_diff import AmbiguousContext, Applied, ContextMismatch, DiffOutcome, PatchLine, apply_patch
+from objstore.text.diff import diff_lines
+from objstore.text.hunks import Span, hunks_fit, hunks_from_spans
+from objstore.text.unified_diff import numbered_diff, quoted_name, unified_diff
+from tests.objstore.weave.test_weave_costs import operations
+
+HEAD = "--- a/f\n+++ b/f\n"
+ABC = b"a\nb\nc\n"
+
+
+def apply(content: bytes, hunks: str) -> DiffOutcome:
+    return apply_patch(content, parse_patch(HEAD + hunks))
+
+
+APPLIES = {
+    "a line replaced": (ABC, "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n", b"a\nB\nc\n"),
+    "counts of one left out": (b"b\n", "@@ -1 +1 @@\n-b\n+B\n", b"B\n"),
+    "a section heading behind the counts": (ABC, "@@ -2 +2 @@ def f():\n-b\n+B\n", b"a\nB\nc\n"),
+    "a line deleted": (ABC, "@@ -1,3 +1,2 @@\n a\n-b\n c\n", b"a\nc\n"),
+    "a line inserted": (ABC, "@@ -1,2 +1,3 @@\n a\n+x\n b\n", b"a\nx\nb\nc\n"),
+    "a line inserted above the first": (ABC, "@@ -1,1 +1,2 @@\n+x\n a\n", b"x\na\nb\nc\n"),
+    "a line inserted below the last": (ABC, "@@ -3,1 +3,2 @@\n c\n+d\n", b"a\nb\nc\nd\n"),
+    "all lines deleted": (ABC, "@@ -1,3 +0,0 @@\n-a\n-b\n-c\n", b""),
+    "lines put into an empty file": (b"", "@@ -0,0 +1,2 @@\n+a\n+b\n", b"a\nb\n"),
+    "two hunks": (
+        b"1\n2\n3\n4\n5\n6\n7\n8\n9\n",
+        "@@ -1,2 +1,3 @@\n 1\n+x\n 2\n@@ -8,2 +9,1 @@\n 8\n-9\n",
+        b"1\nx\n2\n3\n4\n5\n6\n7\n8\n",
+    ),
+    "additions above removals": (ABC, "@@ -2,1 +2,2 @@\n+x\n+y\n-b\n", b"a\nx\ny\nc\n"),
+    "removed lines that look like headers": (b"-- x\n", "@@ -1 +1 @@\n--- x\n+++ y\n", b"++ y\n"),
+    "an empty context line with its space": (b"a\n\nb\n", "@@ -1,3 +1,3 @@\n a\n \n-b\n+B\n", b"a\n\nB\n"),
+    "an empty context line without its space": (b"a\n\nb\n", "@@ -1,3 +1,3 @@\n a\n\n-b\n+B\n", b"a\n\nB\n"),
+    "no newline at the end of the patch": (ABC, "@@ -3,1 +3,2 @@\n c\n+d", b"a\nb\nc\nd\n"),
+    "blank lines below the patch": (ABC, "@@ -2 +2 @@\n-b\n+B\n\n\n", b"a\nB\nc\n"),
+    "a final newline kept missing": (
+        b"a\nb",
+        "@@ -1,2 +1,2 @@\n-a\n+A\n b\n\\ No newline at end of file\n",
+        b"A\nb",
+    ),
+    "a final newline added": (b"a\nb", "@@ -2 +2 @@\n-b\n\\ No newline at end of file\n+b\n", b"a\nb\n"),
+    "a final newline removed": (ABC, "@@ -3 +3 @@\n-c\n+c\n\\ No newline at end of file\n", b"a\nb\nc"),
+    "a missing newline on both sides": (
+        b"a\nb",
+        "@@ -2 +2 @@\n-b\n\\ No newline at end of file\n+c\n\\ No newline at end of file\n",
+        b"a\nc",
+    ),
+    "a line below one without its newline": (
+        b"a\nb",
+        "@@ -2 +2,2 @@\n-b\n\\ No newline at end of file\n+b\n+c\n",
+        b"a\nb\nc\n",
+    ),
+    "CRLF in file and patch": (b"a\r\nb\r\n", "@@ -1,2 +1,2 @@\n a\r\n-b\r\n+B\r\n", b"a\r\nB\r\n"),
+    "CRLF in every line of the patch": (
+        b"a\r\nb\r\n",
+        "@@ -1,2 +1,2 @@\r\n a\r\n-b\r\n+B\r\n",
+        b"a\r\nB\r\n",
+    ),
+    "CRLF in the file, LF in the patch": (
+        b"a\r\nb\r\nc\r\n",
+        "@@ -1,3 +1,4 @@\n a\n-b\n+B\n+x\n c\n",
+        b"a\r\nB\r\nx\r\nc\r\n",
+    ),
+    "CRLF in the file, LF inserted above the first line": (
+        b"a\r\n",
+        "@@ -1 +1,2 @@\n+x\n a\n",
+        b"x\r\na\r\n",
+    ),
+    "CRLF in the file, LF put below its last line, which has none": (
+        b"a\r\nb",
+        "@@ -1,2 +1,3 @@\n a\n-b\n\\ No newline at end of file\n+b\n+c\n",
+        b"a\r\nb\r\nc\r\n",
+    ),
+    "CRLF in the file, LF put below its last line, which alone is shown": (
+        b"a\r\nb",
+        "@@ -2 +2,2 @@\n-b\n\\ No newline at end of file\n+b\n+c\n",
+        b"a\r\nb\r\nc\r\n",
+    ),
+    "CRLF in the file, LF put above its last line, which has none": (
+        b"a\r\nb",
+        "@@ -2 +2,2 @@\n+x\n b\n\\ No newline at end of file\n",
+        b"a\r\nx\r\nb",
+    ),
+    "LF above a last line that has no ending, CRLF elsewhere": (
+        b"a\r\nb\nc",
+        "@@ -3 +3,2 @@\n-c\n\\ No newline at end of file\n+c\n+d\n",
+        b"a\r\nb\nc\nd\n",
+    ),
+    "no ending in all of the file": (
+        b"a",
+        "@@ -1 +1,2 @@\n-a\n\\ No newline at end of file\n+a\n+b\n",
+        b"a\nb\n",
+    ),
+    "mixed endings, each line's own kept": (
+        b"a\nb\r\nc\nd\r\n",
+        "@@ -1,4 +1,5 @@\n a\n-b\n-c\n+B\n+C\n+x\n d\n",
+        b"a\nB\r\nC\nx\nd\r\n",
+    ),
+    "CRLF turned into LF on purpose": (b"a\r\nb\r\n", "@@ -1,2 +1,2 @@\n-a\r\n+a\n b\r\n", b"a\nb\r\n"),
+    "LF turned into CRLF on purpose": (b"a\nb\n", "@@ -1,2 +1,2 @@\n-a\n+a\r\n b\n", b"a\r\nb\n"),
+    "an LF hunk in a file with CRLF elsewhere": (
+        b"a\r\nb\nc\n",
+        "@@ -2,2 +2,2 @@\n-b\n+B\n c\n",
+        b"a\r\nB\nc\n",
+    ),
+    "a lone CR inside a line": (b"a\rz\nb\n", "@@ -1,2 +1,2 @@\n a\rz\n-b\n+B\n", b"a\rz\nB\n"),
+    "form feed, NEL and line separator are no line ends": (
+        "a\f\x85\u2028z\nb\n".encode(),
+        "@@ -1,2 +1,2 @@\n a\f\x85\u2028z\n-b\n+B\n",
+        "a\f\x85\u2028z\nB\n".encode(),
+    ),
+    "a byte order mark outside the hunk": (
+        b"\xef\xbb\xbfa\nb\n",
+        "@@ -2 +2 @@\n-b\n+B\n",
+        b"\xef\xbb\xbfa\nB\n",
+    ),
+    "a byte order mark inside the hunk": (
+        b"\xef\xbb\xbfa\nb\n",
+        "@@ -1,2 +1,2 @@\n \ufeffa\n-b\n+B\n",
+        b"\xef\xbb\xbfa\nB\n",
+    ),
+    "bytes that are not UTF-8 outside the hunk": (
+        b"\xff\xfe\nb\n",
+        "@@ -2 +2 @@\n-b\n+B\n",
+        b"\xff\xfe\nB\n",
+    ),
+    "at another line, where the hunk is unique": (
+        b"0\n0\na\nb\nc\n",
+        "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n",
+        b"0\n0\na\nB\nc\n",
+    ),
+    "at the stated line, though it fits elsewhere too": (
+        b"a\nb\na\nb\n",
+        "@@ -3,2 +3,2 @@\n a\n-b\n+B\n",
+        b"a\nb\na\nB\n",
+    ),
+    "CRLF, LF in the patch, at another line": (
+        b"0\r\na\r\nb\r\n",
+        "@@ -1,2 +1,2 @@\n a\n-b\n+B\n",
+        b"0\r\na\r\nB\r\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", APPLIES)
+def test_a_patch_that_tells_the_truth_applies(case: str) -> None:
+    content, hunks, wanted = APPLIES[case]
+    outcome = apply(content, hunks)
+    assert isinstance(outcome, Applied), outcome
+    assert outcome.content == wanted
+
+
+@pytest.mark.parametrize(
+    ("content", "hunks", "line", "expected", "found"),
+    [
+        pytest.param(ABC, "@@ -1,3 +1,3 @@\n x\n-b\n+B\n c\n", 1, b"x\n", b"a\n", id="context above"),
+        pytest.param(ABC, "@@ -1,3 +1,3 @@\n a\n-b\n+B\n x\n", 3, b"x\n", b"c\n", id="context below"),
+        pytest.param(ABC, "@@ -1,3 +1,3 @@\n a\n-x\n+B\n c\n", 2, b"x\n", b"b\n", id="removed line"),
+        pytest.param(ABC, "@@ -2,3 +2,3 @@\n b\n-c\n+C\n d\n", 4, b"d\n", None, id="beyond the end"),
+        pytest.param(b"a b\n", "@@ -1 +1 @@\n-a  b\n+x\n", 1, b"a  b\n", b"a b\n", id="white space counts"),
+        pytest.param(b"a\n", "@@ -1 +1 @@\n-a\r\n+x\r\n", 1, b"a\r\n", b"a\n", id="CRLF in the patch only"),
+        pytest.param(
+            b"a\r\nb\r\n", "@@ -1,2 +1,2 @@\n-a\r\n+A\r\n b\n", 2, b"b\n", b"b\r\n", id="a patch that tells its endings"
+        ),
+        pytest.param(b"a", "@@ -1 +1 @@\n-a\n+x\n", 1, b"a\n", b"a", id="the file has no final newline"),
+        pytest.param(
+            ABC, "@@ -3 +3 @@\n-c\n\\ No newline at end of file\n+x\n", 3, b"c", b"c\n", id="the file has one"
+        ),
+        pytest.param(
+            ABC,
+            "@@ -2 +2 @@\n-b\n+x\n\\ No newline at end of file\n",
+            3,
+            b"",
+            b"c\n",
+            id="no end in the middle",
+        ),
+        pytest.param(b"\xef\xbb\xbfa\n", "@@ -1 +1 @@\n-a\n+x\n", 1, b"a\n", b"\xef\xbb\xbfa\n", id="byte order mark"),
+        pytest.param(
+            b"2\n1\n",
+            "@@ -5 +5 @@\n-1\n+x\n@@ -7 +7 @@\n-2\n+y\n",
+            7,
+            b"2\n",
+            None,
+            id="hunks in another order",
+        ),
+        pytest.param(
+            ABC, "@@ -1,2 +1 @@\n b\n-c\n@@ -3 +2 @@\n-c\n+x\n", 4, b"", None, id="hunks on the same last line"
+        ),
+    ],
+)
+def test_a_patch_whose_lines_are_not_the_files_is_refused(
+    content: bytes, hunks: str, line: int, expected: bytes, found: bytes | None
+) -> None:
+    outcome = apply(content, hunks)
+    assert isinstance(outcome, ContextMismatch), outcome
+    assert (outcome.line, outcome.expected, outcome.found) == (line, expected, found)
+
+
+def test_a_hunk_that_fits_twice_and_not_where_it_says_is_refused() -> None:
+    outcome = apply(b"0\na\nb\na\nb\n", "@@ -1,2 +1,2 @@\n a\n-b\n+B\n")
+    assert outcome == AmbiguousContext(hunk=1, places=(2, 4))
+
+
+def test_once_a_line_number_is_wrong_none_is_believed() -> None:
+    # The first hunk has moved, so that the second fits at its stated line is chance.
+    outcome = apply(b"0\n1\na\nx\na\n", "@@ -1 +1 @@\n-1\n+2\n@@ -3 +3 @@\n-a\n+A\n")
+    assert outcome == AmbiguousContext(hunk=2, places=(3, 5))
+
+
+@pytest.mark.parametrize("hunk", ["@@ -2,0 +3,1 @@\n+x\n", "@@ -0,0 +1,1 @@\n+x\n"])
+def test_a_hunk_without_a_line_to_check_fits_an_empty_file_only(hunk: str) -> None:
+    assert apply(ABC, hunk) == AmbiguousContext(hunk=1, places=())
+
+
+def test_a_moved_hunk_says_how_far() -> None:
+    outcome = apply(b"0\n0\na\nb\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n")
+    assert isinstance(outcome, Applied)
+    assert outcome.moved == (2,)
+
+
+@pytest.mark.parametrize(
+    ("patch", "reason"),
+    [
+        pytest.param("", "empty", id="nothing"),
+        pytest.param("\n \n", "empty", id="blank"),
+        pytest.param("just text\n", "missing --- header", id="prose"),
+        pytest.param("@@ -1 +1 @@\n-a\n+b\n", "missing --- header", id="no headers"),
+        pytest.param("+++ b\n@@ -1 +1 @@\n-a\n+b\n", "missing --- header", id="no source header"),
+        pytest.param(HEAD, "no hunks", id="headers alone"),
+        pytest.param(HEAD + "@@ @@\n-a\n+b\n", "without line numbers", id="no numbers"),
+        pytest.param(HEAD + "@@ -1,3 +1,3 @@\n a\n-b\n+c\n", "shorter", id="truncated"),
+        pytest.param(HEAD + "@@ -1,1 +1,1 @@\n a\n-b\n+c\n", "beyond the counts", id="more lines than counted"),
+        pytest.param(HEAD + "@@ -1 +1 @@\n-b\n+c\n+d\n", "beyond the counts", id="one line more"),
+        pytest.param(HEAD + "@@ -1,2 +1,2 @@\n-a\n-b\n-c\n+d\n", "longer", id="one removed line more"),
+        pytest.param(HEAD + "@@ -1,2 +1,2 @@\n a\n*b\n+c\n", "line", id="an unknown mark"),
+        pytest.param(HEAD + "@@ -1,3 +1,3 @@\n a\n\rx\n-b\n+c\n", "neither context", id="CR for a mark"),
+        pytest.param(HEAD + "@@ -1,2 +1,2 @@\n a\n b\n", "changes nothing", id="context alone"),
+        pytest.param(HEAD + "@@ -0,1 +0,1 @@\n-a\n+b\n", "line 0", id="line 0"),
+        pytest.param(HEAD + "@@ -5 +5 @@\n-a\n+b\n@@ -1 +1 @@\n-c\n+d\n", "begins before", id="descending"),
+        pytest.param(
+            HEAD + "@@ -1,2 +1,2 @@\n a\n-b\n+B\n@@ -2,2 +2,2 @@\n b\n-c\n+C\n",
+            "begins before",
+            id="overlapping",
+        ),
+        pytest.param(HEAD + "@@ -1 +1 @@\n-a\n+b\nThat is all.\n", "beyond the counts", id="prose below"),
+        pytest.param(
+            HEAD + "@@ -1 +1 @@\n-a\n+b\nand\n@@ -5 +5 @@\n-c\n+d\n", "text between", id="prose between hunks"
+        ),
+        pytest.param(
+            HEAD + "@@ -1,2 +1,2 @@\n-a\n\\ No newline at end of file\n-b\n+a\n+c\n",
+            "missing newline",
+            id="missing newline in the middle",
+        ),
+        pytest.param(
+            HEAD + "@@ -1 +1 @@\n\\ No newline at end of file\n-a\n+b\n",
+            "missing newline",
+            id="mark without a line",
+        ),
+        pytest.param(
+            HEAD + "@@ -1 +1 @@\n-a\n+b\n\\ No newline at end of file\n\\ No newline at end of file\n",
+            "missing newline",
+            id="mark twice",
+        ),
+        pytest.param(
+            HEAD + "@@ -1 +1 @@\n-a\n+b\n\\ No newline at end of file\n@@ -5 +5 @@\n-c\n+d\n",
+            "missing newline",
+            id="missing newline above another hunk",
+        ),
+        pytest.param(
+            HEAD + "@@ -1 +1 @@\n-a\n+b\n--- a/g\n+++ b/g\n@@ -1 +1 @@\n-a\n+b\n",
+            "more than one file",
+            id="two files",
+        ),
+        pytest.param(
+            "diff --git a/f b/g\nsimilarity index 90%\nrename from f\nrename to g\n--- a/f\n+++ b/g\n"
+            "@@ -1 +1 @@\n-a\n+b\n",
+            "only changes to lines",
+            id="rename",
+        ),
+        pytest.param(
+            "diff --git a/f b/f\nold mode 100644\nnew mode 100755\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n",
+            "only changes to lines",
+            id="mode",
+        ),
+        pytest.param("Binary files a/f and b/f differ\n", "only changes to lines", id="binary"),
+        pytest.param("Binary file f has changed\n", "only changes to lines", id="binary, as Mercurial has it"),
+        pytest.param("Binary file " + " and x" * 100_000, "only changes to lines", id="binary, at length"),
+        pytest.param(HEAD + f"@@ -1,{'9' * 5000} +1 @@\n-a\n+b\n", "without line numbers", id="a number of no lines"),
+        pytest.param(
+            HEAD + "@@ -1 +1 @@\n-a\n+b\ndiff --git --git a/g b/g\n@@ -5 +5 @@\n-c\n+d\n",
+            "missing --- header",
+            id="a header of git within one",
+        ),
+        pytest.param(HEAD + "@@ -1 +1 @@\n-a\n+\ud800\n", "UTF-8", id="half a character"),
+    ],
+)
+def test_what_can_not_be_read_in_only_one_way_is_refused(patch: str, reason: str) -> None:
+    with pytest.raises(InvalidPatch, match="Invalid patch format: ") as refusal:
+        parse_patch(patch)
+    assert reason in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "rename from g",
+        "rename to g",
+        "copy from g",
+        "copy to g",
+        "old mode 100644",
+        "new mode 100755",
+        "new file mode 100755",
+        "deleted file mode 100644",
+        "Binary files a/f and b/f differ",
+        "GIT binary patch",
+    ],
+)
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_what_asks_for_more_than_a_change_of_lines_is_named_with_its_place(asked: str, ending: str) -> None:
+    patch = f"diff --git a/f b/f\n{asked}\n{HEAD}@@ -1 +1 @@\n-a\n+b\n".replace("\n", ending)
+    with pytest.raises(InvalidPatch) as refusal:
+        parse_patches(patch)
+    assert str(refusal.value) == (
+        f"Invalid patch format: only changes to lines can be applied, not {asked!r} at line 2"
+    )
+
+
+@pytest.mark.parametrize(
+    ("patch", "said"),
+    [
+        ("words\n@@ -1 +1 @@\n-a\n+b\n", "missing --- header at line 2"),
+        (HEAD + "@@ -1 +1 @@\n-a\n+b\nand\n@@ -5 +5 @@\n-c\n+d\n", "text between two hunks at line 6"),
+        (HEAD + "@@ -1,2 +1,2 @@\n a\n b\n", "a hunk that changes nothing at line 4"),
+        (HEAD + "@@ -0,1 +0,1 @@\n-a\n+b\n", "a hunk with lines that starts at line 0 at line 4"),
+        (
+            HEAD + "@@ -1 +1 @@\n\\ No newline at end of file\n-a\n+b\n",
+            "a mark for a missing newline without a line before it",
+        ),
+        (HEAD + "@@ -1 +1 @@\n-a\n+b\ndiff of more\n", "a line beyond the counts in its hunk's @@ header at line 6"),
+        (HEAD + "@@ -1 +1 @@\n-a\n+b\nindex 12..34\n", "a line beyond the counts in its hunk's @@ header at line 6"),
+        ("", "the patch is empty"),
+    ],
+)
+def test_a_refusal_says_exactly_what_is_wrong_and_where(patch: str, said: str) -> None:
+    with pytest.raises(InvalidPatch) as refusal:
+        parse_patch(patch)
+    assert str(refusal.value) == f"Invalid patch format: {said}"
+
+
+def test_what_is_one_line_too_many_is_so_by_the_header_above_it() -> None:
+    for hunk, line in (("-a\n+b\n+c\n", 6), ("-a\n\\ No newline at end of file\n+b\n+c\n", 7)):
+        patch = f"{HEAD}@@ -1 +1 @@\n{hunk}@@ -5,1 +5,1 @@\n-d\n+e\n"
+        for spelling in (patch, patch.replace("\n", "\r\n")):
+            with pytest.raises(
+                InvalidPatch, match=f"a line beyond the counts in its hunk's @@ header at line {line}"
+            ) as refusal:
+                parse_patch(spelling)
+            assert "the header at line 3 of the patch is @@ -1,1 +1,2 @@" in refusal.value.hint
+
+
+@pytest.mark.parametrize(
+    "between", ["", "diff -u f g\n", "index 12..34\n", "Index: g\n=====\n", "=====\n", "Index: g\n"]
+)
+def test_what_programs_write_between_two_files_is_passed_over(between: str) -> None:
+    first, second = parse_patches(f"{HEAD}@@ -1 +1 @@\n-a\n+b\n{between}--- g\n+++ g\n@@ -1 +1 @@\n-c\n+d\n")
+    assert ([len(part.hunks) for part in (first, second)], second.names) == ([1, 1], ("g", "g"))
+
+
+def test_a_patch_of_a_program_that_ends_lines_in_cr_lf_names_the_same_files() -> None:
+    patch = f"{HEAD}@@ -1,1 +1,1 @@\n-a\n+b\n\n".replace("\n", "\r\n")
+    (part,) = parse_patches(patch)
+    assert (part.source, part.target, len(part.hunks)) == ("a/f", "b/f", 1)
+
+
+@pytest.mark.parametrize("name", ["é.txt", "a\tb", 'a"b', "a\\b", "a b", "\a\b\n\v\f\r", "\udcff", "日本/é", '"', ""])
+def test_a_name_in_quotes_is_read_as_git_and_our_own_diffs_spell_it(name: str) -> None:
+    octal = '"' + "".join(f"\\{byte:03o}" for byte in f"a/{name}".encode("utf-8", "surrogateescape")) + '"'
+    for source in (octal, quoted_name(f"a/{name}").decode()):
+        part = parse_patch(f"--- {source}\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")
+        assert part.names == (name, "x")
+
+
+@pytest.mark.parametrize("name", ['"a', 'a"', '"a"b"', '"a\\"', '"\\q"', '"\\8"', '"\\777"', '"\\12"', '"'])
+def test_what_is_not_quoted_as_names_are_is_the_name_itself(name: str) -> None:
+    assert parse_patch(f"--- {name}\n+++ {name}\n@@ -1 +1 @@\n-a\n+b\n").names == (name, name)
+
+
+def test_prefixes_go_where_both_names_have_theirs() -> None:
+    hunk = "@@ -1 +1 @@\n-a\n+b\n"
+    for source, target, names in (
+        ("a/f", "b/f", ("f", "f")),
+        ("a/f", "f", ("a/f", "f")),
+        ("f", "b/f", ("f", "b/f")),
+        ("/dev/null", "b/f", ("/dev/null", "f")),
+        ("a/f", "/dev/null", ("f", "/dev/null")),
+    ):
+        assert parse_patch(f"--- {source}\n+++ {target}\n{hunk}").names == names
+
+
+def test_a_patch_is_taken_back_where_it_was_applied_among_equal_lines() -> None:
+    before = b"x\n" * 12
+    patch = parse_patch(HEAD + "@@ -2,1 +2,3 @@\n+a\n+b\n x\n@@ -6,2 +8,1 @@\n x\n-x\n@@ -10,1 +11,1 @@\n-x\n+y\n")
+    made = apply_patch(before, patch)
+    assert isinstance(made, Applied)
+    back = apply_patch(made.content, patch.reverse)
+    assert isinstance(back, Applied)
+    assert (back.content, back.moved) == (before, (0, 0, 0))
+
+
+def test_a_hunk_that_moved_up_to_the_first_line_is_found_there() -> None:
+    outcome = apply_patch(ABC, parse_patch(HEAD + "@@ -3,1 +3,1 @@\n-a\n+A\n"))
+    assert isinstance(outcome, Applied)
+    assert (outcome.content, outcome.moved) == (b"A\nb\nc\n", (-2,))
+
+
+def test_places_that_lie_side_by_side_are_several() -> None:
+    patch = parse_patch(HEAD + "@@ -9,1 +9,1 @@\n-\n+x\n")
+    assert apply_patch(b"\n\na\n", patch) == AmbiguousContext(hunk=1, places=(1, 2))
+
+
+def test_a_line_put_among_mixed_endings_ends_as_the_one_above_it() -> None:
+    patch = parse_patch(HEAD + "@@ -1,3 +1,4 @@\n a\n b\n+x\n c\n")
+    for before, after in (
+        (b"a\nb\r\nc\n", b"a\nb\r\nx\r\nc\n"),
+        (b"a\r\nb\nc\r\n", b"a\r\nb\nx\nc\r\n"),
+    ):
+        outcome = apply_patch(before, patch)
+        assert isinstance(outcome, Applied)
+        assert outcome.content == after
+
+
+def test_of_many_places_the_first_twenty_are_told() -> None:
+    outcome = apply_patch(b"x\ny\n" * 25, parse_patch(HEAD + "@@ -2,1 +2,1 @@\n-x\n+z\n"))
+    assert outcome == AmbiguousContext(hunk=1, places=tuple(range(1, 41, 2)))
+
+
+@pytest.mark.parametrize(
+    "preamble",
+    ["Some words first.\n\n", "diff --git a/f b/f\nindex 0123abc..4567def 100644\n", "Index: f\n=====\n"],
+)
+def test_words_above_the_headers_are_no_part_of_the_patch(preamble: str) -> None:
+    outcome = apply_patch(ABC, parse_patch(preamble + HEAD + "@@ -2 +2 @@\n-b\n+B\n"))
+    assert isinstance(outcome, Applied)
+    assert outcome.content == b"a\nB\nc\n"
+
+
+def test_creation_and_deletion_are_told_by_their_headers() -> None:
+    assert parse_patch("--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n").source is None
+    assert parse_patch("--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n").target is None
+
+
+# ---- laws
+
+lines = st.sampled_from(
+    ["a", "b", "", " ", "-x", "+x", "@@", "\\ No", "--- a", "+++ b", "\r", "q\rz", "é\u2028\x85", "\f"]
+)
+texts = st.builds(
+    lambda parts, tail: "".join(line + ending for line, ending in parts) + tail,
+    st.lists(st.tuples(lines, st.sampled_from(["\n", "\r\n"])), max_size=30),
+    st.one_of(st.just(""), lines),
+)
+
+
+def diff(before: bytes, after: bytes, context: int) -> str:
+    return unified_diff(before, after, path_before="f", path_after="f", context=context).decode()
+
+
+@given(texts, texts, st.integers(1, 3))
+def test_applying_the_diff_of_two_texts_to_the_first_gives_the_second(old: str, new: str, context: int) -> None:
+    before, after = old.encode(), new.encode()
+    assume(before != after)
+    outcome = apply_patch(before, parse_patch(diff(before, after, context)))
+    assert isinstance(outcome, Applied), outcome
+    assert outcome.content == after
+    assert outcome.moved == (0,) * len(outcome.moved)
+
+
+@given(texts, texts, st.integers(1, 3))
+def test_applying_a_patch_and_then_its_reverse_is_identity(old: str, new: str, context: int) -> None:
+    before, after = old.encode(), new.encode()
+    assume(before != after)
+    patch = parse_patch(diff(before, after, context))
+    assert patch.reverse.reverse == patch
+    outcome = apply_patch(after, patch.reverse)
+    assert isinstance(outcome, Applied), outcome
+    assert outcome.content == before
+
+
+@given(texts, texts, st.integers(1, 3))
+def test_applying_a_diff_that_names_each_hunk_gives_what_the_plain_one_gives(old: str, new: str, context: int) -> None:
+    before, after = old.encode(), new.encode()
+    assume(before != after)
+    hunks = diff_lines(before, after)
+    named = numbered_diff(
+        before,
+        after,
+        path_before="f",
+        path_after="f",
+        hunks=hunks,
+        newline=False,
+        label=lambda number: f"1:{number} pending",
+        context=context,
+    ).decode()
+    labels = ", ".join(re.findall(r"^@@ -[0-9,]+ \+[0-9,]+ @@ (1:[0-9, pending:]+)$", named, re.MULTILINE))
+    numbers = re.findall(r"1:([0-9]+) pending", labels)
+    assert labels == ", ".join(f"1:{number} pending" for number in numbers)
+    assert numbers == [str(number) for number in range(1, len(numbers) + 1)]
+    assert len(hunks) <= len(numbers) <= len(hunks) + 1  # of one more, only the newline at the end differs
+    outcome = apply_patch(before, parse_patch(named))
+    if isinstance(outcome, AmbiguousContext):
+        reject()  # of a hunk that only inserts, all that it stands beside may be shown with the one above
+    assert isinstance(outcome, Applied), outcome
+    assert outcome.content == after
+
+
+@given(st.lists(st.tuples(texts, texts), max_size=4))
+def test_patches_of_several_files_are_those_of_each(pairs: list[tuple[str, str]]) -> None:
+    alone = [diff(old.encode(), new.encode(), 3) for old, new in pairs if old != new]
+    together = parse_patches("".join(alone))
+    assert len(together) == len(alone)
+    for part, patch in zip(together, alone, strict=True):
+        only = parse_patch(patch)
+        assert [[(line.mark, line.text) for line in hunk.lines] for hunk in part.hunks] == [
+            [(line.mark, line.text) for line in hunk.lines] for hunk in only.hunks
+        ]
+
+
+@given(texts, texts, st.integers(1, 3))
+def test_every_byte_outside_the_hunks_survives(old: str, new: str, context: int) -> None:
+    before, after = old.encode(), new.encode()
+    assume(before != after)
+    outcome = apply_patch(before, parse_patch(diff(before, after, context)))
+    assert isinstance(outcome, Applied), outcome
+    spans = [Span(*span) for span in outcome.spans]
+    assert hunks_fit(before, after, hunks_from_spans(before, after, spans))
+
+
+@given(texts, texts, st.data())
+def test_a_text_that_differs_within_a_hunk_is_refused(old: str, new: str, data: st.DataObject) -> None:
+    before, after = old.encode(), new.encode()
+    assume(before != after and before)
+    patch = parse_patch(diff(before, after, 3))
+    hunk = data.draw(st.sampled_from(patch.hunks))
+    assume(hunk.old)
+    number = hunk.start + data.draw(st.integers(0, len(hunk.old) - 1))
+    split = before.split(b"\n")
+    split[number] = b"never" + split[number]
+    assert not isinstance(apply_patch(b"\n".join(split), patch), Applied)
+
+
+@given(texts, texts, st.integers(1, 5))
+def test_a_hunk_that_moved_applies_whole_or_not_at_all(old: str, new: str, shift: int) -> None:
+    before, after = old.encode(), new.encode()
+    assume(before != after)
+    patch = parse_patch(diff(before, after, 3))
+    above = b"".join(b"new line %d\n" % number for number in range(shift))
+    outcome = apply_patch(above + before, patch)
+    if not isinstance(outcome, Applied):
+        reject()
+    assert outcome.content == above + after
+
+
+@given(
+    st.lists(st.sampled_from("abcdef"), unique=True, min_size=1),
+    st.lists(st.sampled_from("abcdefXYZ"), unique=True),
+    st.tuples(st.booleans(), st.booleans()),
+)
+def test_a_patch_in_lf_gives_a_crlf_file_what_it_gives_an_lf_file(
+    old: list[str], new: list[str], ended: tuple[bool, bool]
+) -> None:
+    before, after = (
+        ("\n".join(side) + "\n" * (bool(side) and has_end)).encode()
+        for side, has_end in zip((old, new), ended, strict=True)
+    )
+    assume(before != after and b"\n" in before)  # else nothing tells a CRLF file
+    outcome = apply_patch(before.replace(b"\n", b"\r\n"), parse_patch(diff(before, after, 3)))
+    assert isinstance(outcome, Applied), outcome
+    assert outcome.content == after.replace(b"\n", b"\r\n")
+
+
+@given(st.text(alphabet="-+ @\\\n\r,0123ab/ ", max_size=60))
+def test_any_text_is_read_or_refused(noise: str) -> None:
+    for patch in (noise, HEAD + noise, HEAD + "@@ -1,2 +1,2 @@\n" + noise):
+        with suppress(InvalidPatch):
+            apply_patch(ABC, parse_patch(patch))
+
+
+MISCOUNTED = {
+    "too many announced": "@@ -1,7 +1,7 @@\n-a\n+b\n",
+    "too few announced": "@@ -1 +1 @@\n-a\n+b\n+c\n",
+    "the second of two": "@@ -1,2 +1,2 @@\n a\n-b\n+B\n@@ -9,1 +9,9 @@\n-b\n+B\n+C\n",
+    "the first of two": "@@ -1,9 +1,2 @@ def f():\n a\n-b\n+B\n@@ -9,1 +9,2 @@\n-b\n+B\n+C\n",
+    "a blank line inside": "@@ -1,2 +1,9 @@\n a\n\n-b\n+B\n",
+    "blank lines below": "@@ -1,2 +1,9 @@\n a\n-b\n+B\n\n\n",
+    "no newline at the end": "@@ -1,1 +1,9 @@\n-b\n\\ No newline at end of file\n+B\n\\ No newline at end of file\n",
+    "removed lines that look like headers": "@@ -1,1 +1,9 @@\n--- x\n++ y\n",
+    "another file below": "@@ -1,9 +1,9 @@\n-a\n+b\n--- a/g\n+++ b/g\n@@ -1,1 +1,1 @@\n-a\n+b\n",
+    "carriage returns": "@@ -1,9 +1,9 @@\r\n-a\r\n+b\r\n",
+}
+
+
+@pytest.mark.parametrize("hunks", MISCOUNTED.values(), ids=MISCOUNTED)
+def test_the_header_that_a_refusal_names_is_the_one_that_makes_the_patch_one(hunks: str) -> None:
+    patch = HEAD + hunks
+    with pytest.raises(InvalidPatch) as refusal:
+        parse_patches(patch)
+    named = re.search(r"line (\d+) of the patch is (@@ .* @@)", refusal.value.hint)
+    assert named is not None, refusal.value.hint
+    lines = patch.splitlines(keepends=True)
+    at = int(named[1]) - 1
+    lines[at] = re.sub(r"^@@ .* @@", lambda _: named[2], lines[at])
+    assert parse_patches("".join(lines))[0].hunks
+
+
+def test_a_refusal_that_is_not_about_counts_names_no_header() -> None:
+    for patch in ("no patch", HEAD + "@@ @@\n-a\n+b\n", "--- f\n"):
+        with pytest.raises(InvalidPatch) as refusal:
+            parse_patches(patch)
+        assert refusal.value.hint == ""
+
+
+@pytest.mark.parametrize("line", ["b", "*b", "\tb", "b\r"])
+def test_a_line_without_a_mark_is_named_and_how_lines_begin(line: str) -> None:
+    with pytest.raises(InvalidPatch, match="neither context, removed nor added at line 5") as refusal:
+        parse_patches(f"{HEAD}@@ -1,3 +1,3 @@\n a\n{line}\n-c\n+d\n")
+    assert "as context, with a blank" in refusal.value.hint
+
+
+def test_hunks_that_are_out_of_order_are_named() -> None:
+    hunks = ["@@ -1,1 +1,1 @@\n-a\n+A\n", "@@ -5,2 +5,2 @@\n-b\n+B\n c\n", "@@ -6,1 +6,1 @@\n-c\n+C\n"]
+    with pytest.raises(InvalidPatch, match="hunk 3 begins before hunk 2 ends"):
+        parse_patches(HEAD + "".join(hunks))
+    assert len(parse_patches(HEAD + "".join(hunks).replace("-6,1", "-7,1"))[0].hunks) == 3
+
+
+@pytest.mark.parametrize(
+    ("patch", "said", "hint"),
+    [
+        ("*** Begin Patch\n*** Update File: a\n@@\n-1\n+2\n*** End Patch\n", "*** Begin Patch", "--- FILE, +++ FILE"),
+        ("\n*** Begin Patch\n*** Add File: a\n+2\n*** End Patch", "*** Begin Patch at line 2", "--- FILE, +++ FILE"),
+        ("<<<<<<< SEARCH\n1\n=======\n2\n>>>>>>> REPLACE\n", "<<<<<<< SEARCH", "--- FILE, +++ FILE"),
+        ("```diff\n--- a\n+++ a\n@@ -1 +1 @@\n-1\n+2\n```\n", "between fences at line 1", "without the lines of ```"),
+        ("\ufeff--- a\n+++ a\n@@ -1 +1 @@\n-1\n+2\n", "begins with a byte-order mark", "without the mark"),
+    ],
+)
+def test_a_patch_for_another_program_is_answered_with_what_is_wanted_here(patch: str, said: str, hint: str) -> None:
+    for parse in (parse_patch, parse_patches):
+        with pytest.raises(InvalidPatch) as refusal:
+            parse(patch)
+        assert said in str(refusal.value)
+        assert hint in refusal.value.hint
+
+
+def test_what_stands_above_a_good_patch_does_not_matter() -> None:
+    for above in ("*** Begin Patch\n", "```diff\n", "<<<<<<< SEARCH\n", "\ufeff\n"):
+        assert parse_patch(f"{above}--- a\n+++ a\n@@ -1 +1 @@\n-1\n+2\n").names == ("a", "a")
+
+
+# ---- what it costs
+
+
+@example([], "", ["+a"], "")
+@given(
+    st.lists(st.sampled_from(["a\n", "b\n", "a\r\n"]), max_size=8),
+    st.sampled_from(["", "a", "b", "a\r"]),
+    st.lists(st.sampled_from([" a", " b", "-a", "-b", "+a"]), min_size=1, max_size=4),
+    st.sampled_from(["", "-a", "+a", " a", "-a\n\\ No newline at end of file\n+a"]),
+)
+def test_a_hunk_is_found_wherever_its_lines_stand_and_nowhere_else(
+    lines: list[str], rest: str, body: list[str], last: str
+) -> None:
+    marked = f"{last}\n\\ No newline at end of file\n" if last else ""
+    text = "".join(f"{line}\n" for line in body) + marked
+    old = sum(line[0] in " -" for line in text.splitlines())
+    new = sum(line[0] in " +" for line in text.splitlines())
+    try:
+        patch = parse_patch(f"--- f\n+++ f\n@@ -999,{old} +999,{new} @@\n{text}")
+    except InvalidPatch:
+        return
+    content = ("".join(lines) + rest).encode()
+    hunk = patch.hunks[0]
+    found = fitting(content, hunk.old, hunk.new) if hunk.old else []
+    outcome = apply_patch(content, patch)
+    match outcome:
+        case Applied(moved=(moved,)):
+            assert [998 + moved] == found
+        case AmbiguousContext(places=places):
+            assert [place - 1 for place in places] == found
+        case _:
+            assert found == []
+
+
+def fitting(content: bytes, old: list[PatchLine], new: list[PatchLine]) -> list[int]:
+    """Return where lines stand by comparing them at every line."""
+    lines = content.splitlines(keepends=True) if b"\r" not in content else re.findall(rb"[^\n]*\n|[^\n]+", content)
+    wanted = [{line.text, line.text[:-1] + b"\r\n" if line.text.endswith(b"\n") else line.text} for line in old]
+    return [
+        at
+        for at in range(len(lines) - len(old) + 1)
+        if all(line in texts for line, texts in zip(lines[at:], wanted, strict=False))
+        and (at + len(old) == len(lines) or not new or new[-1].text.endswith(b"\n"))
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "-a\n\\ No newline at end of file\n+b\n\\ No newline at end of file\n",
+        "-a\n+b\n\\ No newline at end of file\n",
+        "-a\n\\ No newline at end of file\n+b\n",
+        "-a\n+b\n",
+    ],
+)
+def test_looking_for_a_hunk_among_lines_like_its_own_costs_no_more_than_reading_both(change: str) -> None:
+    size, file = 200, 2000
+    patch = parse_patch(f"--- f\n+++ f\n@@ -7,{size} +7,{size} @@\n" + " a\n" * (size - 1) + change)
+    content = b"a\n" * 6 + b"c\n" + b"a\n" * file
+    assert operations(lambda: apply_patch(content, patch)) < 20 * (size + file)
+
+
+@pytest.mark.parametrize("line", ["new file mode 100644", "deleted file mode 100644"])
+def test_what_git_says_again_and_again_costs_no_more_than_to_read_it(line: str) -> None:
+    def read(count: int) -> None:
+        with suppress(InvalidPatch):
+            parse_patches(f"{line}\n" * count + "--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+b\n")
+
+    assert operations(lambda: read(2000)) < 2.1 * operations(lambda: read(1000))
+
+
+def test_while_a_patch_is_read_it_can_be_ended() -> None:
+    patch = "words\n" * 3000 + HEAD + "@@ -1,3000 +1,3000 @@\n" + " a\n" * 2999 + "-a\n+b\n"
+    asked = list[int]()
+    parse_patch(patch, between=lambda: asked.append(0))
+    assert len(asked) > 20  # its lines are gone through three times, and the hunk's once more
+
+    def read(left: list[int]) -> None:
+        with pytest.raises(IndexError):
+            parse_patch(patch, between=left.pop)
+
+    for count in range(len(asked)):
+        read([0] * count)
+
+
+def test_between_two_searches_a_patch_can_be_ended() -> None:
+    asked = 0
+
+    def between() -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 2:
+            raise InterruptedError
+
+    patch = parse_patch("--- f\n+++ f\n@@ -5 +5 @@\n-a\n+b\n@@ -9 +9 @@\n-c\n+d\n")
+    with pytest.raises(InterruptedError):
+        apply_patch(b"a\nc\n", patch, between=between)

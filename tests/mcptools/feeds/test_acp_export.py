@@ -1,0 +1,178 @@
+"""The history as notifications of the Agent Client Protocol, as `editledger --export-acp` prints it."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+from objstore import Action, CallInfo, Unit, Workspace
+from tests.support.mcp_agent import REPOSITORY, connected
+
+
+def printed(root: Path, shape: str) -> list[dict[str, Any]]:
+    """Return what the command prints, each line read."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mcptools", "--export-acp", shape, str(root)],
+        cwd=REPOSITORY,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr == ""
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {line["method"] for line in found} <= {"session/update"}
+    return found
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a workspace with a call on one file, a move, and a call on two files, one of them binary."""
+    with Workspace.init(tmp_path) as workspace:
+        for tool, conversation in (("write_file", "first"), ("move_file", "first"), ("apply_patches", "second")):
+            with workspace.call(CallInfo(tool=tool, conversation=conversation)) as call:
+                if tool == "write_file":
+                    call.write("a\nb.txt", b"one\n\xff\n")
+                    (tmp_path / "d.bin").write_bytes(b"\0")
+                elif tool == "move_file":
+                    call.move("a\nb.txt", "c.txt")
+                else:
+                    call.write("c.txt", b"one\n\xff\ntwo\n")
+                    call.write("d.bin", b"\0\1")
+                call.commit()
+        workspace.decide(Action.ACCEPT, [Unit(workspace.edit(1).seq, 0)])
+    (tmp_path / "c.txt").write_bytes(b"somebody's\n")
+    with Workspace.open(tmp_path) as workspace, workspace.call(CallInfo(tool="write_file")) as call:
+        call.write("d.bin", b"\0\1\2")
+        call.commit()
+    return tmp_path
+
+
+def test_every_call_of_an_agent_begins_and_ends_once_in_order(root: Path) -> None:
+    for shape in ("contract", "protocol"):
+        names = [line["params"]["sessionId"] for line in printed(root, shape)]
+        assert names[:6] == ["first", "first", "first", "first", "second", "second"]
+        assert len(names) == 8
+
+
+def test_the_contracts_shape_has_the_diff_and_the_numbers(root: Path) -> None:
+    began, ended = (line["params"]["update"] for line in printed(root, "contract")[4:6])
+    assert (began["type"], began["id"], began["status"]) == ("toolCall", "second/0", "pending")
+    assert began["title"] == "apply_patches (2 patches)"
+    assert began["locations"] == [{"path": str(root / "c.txt")}, {"path": str(root / "d.bin")}]
+    fields = ended["fields"]
+    assert (ended["type"], ended["id"], fields["status"]) == ("toolCallUpdate", "second/0", "completed")
+    assert fields["rawOutput"]["edits"] == [3, 4]
+    assert fields["rawOutput"]["statuses"] == ["pending", "pending"]
+    assert "+two\n" in fields["content"][0]["text"]
+
+
+def test_the_backup_of_a_call_is_none_of_its_patches(tmp_path: Path) -> None:
+    with connected(tmp_path) as agent:
+        agent.done("write_file", path="f", content="one\n")
+        patches = [{"file_path": "f", "patch": "--- f\n+++ f\n@@ -1 +1 @@\n-one\n+two\n"}]
+        for strategy in ("progressive", "backup_restore"):
+            agent.done("apply_patches", strategy=strategy, patches=patches, keep_backup=strategy == "backup_restore")
+            agent.done("write_file", path="f", content="one\n")
+    began = [line["params"]["update"] for line in printed(tmp_path, "contract")[::2]]
+    patched = [update for update in began if update["title"].startswith("apply_patches")]
+    assert [(update["title"], update["rawInput"], update["locations"]) for update in patched] == [
+        ("apply_patches", {"path": str(tmp_path / "f")}, [{"path": str(tmp_path / "f")}])
+    ] * 2
+
+
+def test_the_protocols_shape_has_old_and_new_text(root: Path) -> None:
+    lines = [line["params"]["update"] for line in printed(root, "protocol")]
+    assert [line["sessionUpdate"] for line in lines[:2]] == ["tool_call", "tool_call_update"]
+    created, moved, patched = lines[1], lines[3], lines[5]
+    assert created["content"] == [
+        {"type": "diff", "path": f"{root}/a\nb.txt", "oldText": None, "newText": "one\n\\xff\n"}
+    ]
+    assert created["rawOutput"]["statuses"] == ["accepted"]
+    assert (lines[2]["kind"], lines[2]["rawInput"]) == (
+        "move",
+        {"source": f"{root}/a\nb.txt", "destination": str(root / "c.txt")},
+    )
+    assert [part["path"] for part in moved["content"]] == [str(root / "c.txt")]
+    assert moved["locations"] == [{"path": str(root / "c.txt")}]  # no line of it is another
+    assert [part["path"] for part in patched["content"]] == [str(root / "c.txt")]  # the other one is no text
+    assert patched["locations"] == [{"path": str(root / "c.txt"), "line": 3}]
+
+
+def test_a_directory_without_a_history_prints_nothing_and_gets_no_store(tmp_path: Path) -> None:
+    assert printed(tmp_path, "contract") == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_who_reads_may_stop_reading(root: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "mcptools", "--export-acp", "contract", str(root)],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+
+
+def exporting(*options: str, stdout: int | IO[bytes] = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end; return what it said."""
+    return subprocess.run(
+        [sys.executable, "-m", "mcptools", "--export-acp", "contract", *options],
+        cwd=REPOSITORY,
+        check=False,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_an_export_for_which_the_disk_has_no_room_says_so_in_a_line(root: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = exporting(str(root), stdout=full)
+    assert (done.returncode, done.stderr) == (1, "editledger: No space left on device\n")
+
+
+@pytest.mark.parametrize("is_journal", [False, True], ids=["a state", "a record"])
+def test_an_export_that_meets_damage_says_what_is_damaged_in_a_line(root: Path, *, is_journal: bool) -> None:
+    segment = root / ".cas" / "segments" / "00000001.seg"
+    content = bytearray(segment.read_bytes())
+    content[-40 if is_journal else content.index(b"one\n\xff\n") + 1] ^= 255
+    segment.write_bytes(content)
+    if is_journal:
+        for each in (root / ".cas").glob("index*"):
+            each.unlink()
+    done = exporting(str(root))
+    assert done.returncode == 1
+    assert re.fullmatch(r"editledger: Store damaged in segment 1 at byte \d+: .*\n", done.stderr)
+
+
+def test_an_export_is_of_named_directories() -> None:
+    done = exporting()
+    assert done.returncode == 2
+    assert "--export-acp takes the directories whose history is to be printed" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--http", "127.0.0.1:0"],
+        ["--tools", "read"],
+        ["--read-only"],
+        ["--require-read"],
+        ["--approve", ""],
+        ["--token-file", "token"],
+        ["--no-token"],
+    ],
+    ids=lambda options: options[0],
+)
+def test_an_export_takes_no_option_that_is_of_a_server(tmp_path: Path, options: list[str]) -> None:
+    done = exporting(*options, str(tmp_path))
+    assert done.returncode == 2
+    assert f"{options[0]} is for a server, and --export-acp starts none" in done.stderr

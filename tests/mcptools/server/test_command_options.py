@@ -1,0 +1,354 @@
+"""What whoever starts the server chooses: which tools there are, what must be read, and what a person is asked."""
+
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from mcp import Client
+from mcp.client.context import ClientRequestContext
+from mcp.types import CallToolResult, ElicitRequestParams, ElicitResult
+
+from mcptools.catalog.tool_list import SETS, TOOLS, chosen
+from objstore import Action, Status, Workspace
+from tests.support.mcp_agent import connected
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+# ---- which tools
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    return root
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        (["--tools", "hashline"], list(chosen(["hashline"]))),
+        (["--tools", "read_file, Undo"], ["read_file", "Undo"]),
+        (["--tools", "hashline,delete_file", "--read-only"], ["read_text_file", "read_file_by_keyword"]),
+        (["--read-only"], [name for name, traits in TOOLS.items() if traits.read_only]),
+    ],
+)
+def test_only_the_chosen_tools_are_offered(root: Path, options: list[str], names: list[str]) -> None:
+    with connected(root, options=options) as agent:
+        assert [tool.name for tool in agent.tools()] == names
+        assert agent.call("create_directory", path="new").refused
+    assert not (root / "new").exists()
+
+
+def test_sets_name_tools_and_each_tool_is_in_one() -> None:
+    assert {name for names in SETS.values() for name in names} == set(TOOLS)
+    for name in SETS:
+        assert list(chosen([name])) == [tool for tool in TOOLS if tool in SETS[name]]
+    with pytest.raises(KeyError, match="format_disk"):
+        chosen(["read", "format_disk"])
+
+
+def test_read_only_leaves_nothing_that_changes_a_file() -> None:
+    assert not [name for name, traits in chosen([], read_only=True).items() if traits.destructive]
+    assert not set(chosen(["classic"], read_only=True)) - {"read_file", "list_directory"}
+
+
+# ---- what must be read
+
+
+def test_with_require_read_every_change_needs_a_read_of_the_present_version(root: Path) -> None:
+    file = root / "file.txt"
+    file.write_text("one\n")
+    edits = [{"old_string": "one", "new_string": "two"}]
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("write_file", {"path": str(file), "content": "two\n"}),
+        ("multi_edit_text_file", {"path": str(file), "edits": edits}),
+        ("edit_file_diff", {"path": str(file), "diff": "--- a\n+++ a\n@@ -1 +1 @@\n-one\n+two\n"}),
+        ("move_file", {"source": str(file), "destination": str(root / "moved")}),
+        ("delete_file", {"path": str(file)}),
+    ]
+    with connected(root, options=["--require-read"]) as agent:
+        for tool, arguments in calls:
+            assert agent.call(tool, **arguments).error["type"] == "stale_file", tool
+        agent.done("read_file", path=str(file))
+        file.write_text("one\nsomebody's work\n")
+        # What was read is not the present version.
+        assert agent.call("multi_edit_text_file", path=str(file), edits=edits).refused
+        assert agent.call("read_text_file", path=str(file), limit=-1).refused
+        assert agent.call("multi_edit_text_file", path=str(file), edits=edits).refused
+        # Where only a part was read, the session may go on from what it makes of the file.
+        agent.done("read_file_by_line", path=str(file), ranges=["1"])
+        agent.done("multi_edit_text_file", path=str(file), edits=edits)
+        agent.done("edit_file_diff", path=str(file), diff="--- a\n+++ a\n@@ -1 +1 @@\n-two\n+one\n")
+        assert agent.call("write_file", path=str(file), content="three\n").refused
+        agent.done("read_text_file", path=str(file))
+        agent.done("multi_edit_text_file", path=str(file), edits=edits)
+        # What the session made of a file is known to it, and a new file can't be read before.
+        agent.done("write_file", path=str(file), content="three\n")
+        agent.done("write_file", path=str(root / "new"), content="new\n")
+        agent.done("write_file", path=str(root / "new"), content="newer\n")
+    assert file.read_text() == "three\n"
+
+
+def test_with_require_read_a_whole_file_is_replaced_by_who_has_seen_all_of_it(root: Path) -> None:
+    file, moved = root / "file.txt", root / "moved.txt"
+    file.write_text("one\ntwo\nthree\n")
+    edits = [{"old_string": "one", "new_string": "1"}]
+    with connected(root, options=["--require-read"]) as agent:
+
+        def replaced(path: Path) -> str:
+            """Return why the whole file may not be replaced."""
+            error = agent.call("write_file", path=str(path), content="blindly\n").error
+            assert error["type"] == "stale_file"
+            return str(error["hint"])
+
+        agent.done("read_file", path=str(file), limit=1)
+        assert replaced(file).startswith("You have read a part of it")
+        assert not (root / ".cas").exists(), "a refusal made a store"
+        # What has its own context goes ahead, and is no reading of the rest.
+        made = agent.done("multi_edit_text_file", path=str(file), edits=edits)
+        assert made.structured["changed_since_read"] is False
+        agent.done("apply_patch", file_path=str(file), patch="--- a\n+++ b\n@@ -1 +1 @@\n-1\n+uno\n")
+        agent.done("move_file", source=str(file), destination=str(moved))
+        assert replaced(moved).startswith("You have read a part of it")
+        agent.done("read_file_by_line", path=str(moved), ranges=["2-3"])
+        assert replaced(moved).startswith("You have read a part of it")
+        agent.done("read_file", path=str(moved), limit=1)
+        agent.done("write_file", path=str(moved), content="knowingly\n")
+        # Of a file that somebody else has changed meanwhile it is as ever.
+        moved.write_text("knowingly\nsomebody's work\n")
+        assert replaced(moved) == "You have not read it as it stands now."
+        agent.done("read_file", path=str(moved), limit=1)
+        assert "again" in replaced(moved)
+        agent.done("read_file", path=str(moved))
+        agent.done("write_file", path=str(moved), content="and on\n")
+        # Nothing else wants more than a part.
+        other = root / "other.txt"
+        other.write_text("one\ntwo\n")
+        agent.done("read_file", path=str(other), limit=1)
+        agent.done("delete_file", path=str(other))
+
+
+def test_with_require_read_backups_of_one_second_have_names_of_their_own(root: Path) -> None:
+    (root / "file.txt").write_text("one\n")
+    with connected(root, options=["--require-read"]) as agent:
+        for _ in range(4):
+            agent.done("backup_file", file_path=str(root / "file.txt"))
+    assert len(list(root.glob("file.txt.backup.*"))) == 4
+
+
+# ---- what a person is asked
+
+
+class Person:
+    """Somebody who answers every question in one way, and remembers what was asked."""
+
+    def __init__(self, answer: ElicitResult) -> None:
+        self.answer = answer
+        self.asked: list[str] = []
+
+    async def __call__(
+        self,
+        context: ClientRequestContext,  # noqa: ARG002 - the SDK passes it by name
+        params: ElicitRequestParams,
+    ) -> ElicitResult:
+        self.asked.append(params.message)
+        return self.answer
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+@pytest.mark.parametrize(
+    ("answer", "approved"),
+    [
+        (ElicitResult(action="accept", content={"approve": True}), True),
+        (ElicitResult(action="accept", content={}), True),
+        (ElicitResult(action="accept", content={"approve": False}), False),
+        (ElicitResult(action="decline"), False),
+        (ElicitResult(action="cancel"), False),
+        (ElicitResult(action="accept", content={"approve": "maybe"}), False),
+        (ElicitResult(action="accept", content={"shall_it": "no"}), False),
+        (ElicitResult(action="accept"), False),
+    ],
+)
+def test_undo_asks_the_person_where_the_client_can_ask(
+    root: Path, mode: str, answer: ElicitResult, *, approved: bool
+) -> None:
+    person = Person(answer)
+    with connected(root, mode=mode, person=person) as agent:
+        empty = agent.call("Undo")
+        assert empty.text == "No edits have been applied to any file with this session."
+        agent.done("write_file", path="file", content="text\n")
+        assert person.asked == []
+        result = agent.call("Undo")
+        wish = f"undo its last change, edit 1 by write_file in {root}: delete file, which it created"
+        assert person.asked == [f"The agent wants to {wish}. Shall it go ahead?"]
+        if not approved:
+            assert result.error["type"] == "not_approved"
+    assert result.refused is not approved
+    assert (root / "file").exists() is not approved
+
+
+class Thinker:
+    """Somebody who agrees to everything, and is so slow that the agent goes on meanwhile, once."""
+
+    def __init__(self) -> None:
+        self.meanwhile: Callable[[], Awaitable[object]] | None = None
+        self.asked: list[str] = []
+
+    async def __call__(
+        self,
+        context: ClientRequestContext,  # noqa: ARG002 - the SDK passes it by name
+        params: ElicitRequestParams,
+    ) -> ElicitResult:
+        self.asked.append(params.message)
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            await meanwhile()
+        return ElicitResult(action="accept", content={"approve": True})
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+@pytest.mark.parametrize("name", ["scratch", "important"])
+def test_nothing_is_undone_but_what_the_person_was_asked_about(root: Path, mode: str, name: str) -> None:
+    person = Thinker()
+    with connected(root, mode=mode, person=person) as agent:
+        agent.done("write_file", path="scratch", content="junk\n")
+        agent.done("write_file", path="scratch", content="more junk\n")
+
+        async def undo(client: Client) -> CallToolResult:
+            person.meanwhile = functools.partial(
+                client.call_tool, "write_file", {"path": name, "content": "precious\n"}
+            )
+            return await client.call_tool("Undo", {})
+
+        undone = agent.run(undo)
+        if mode == "legacy":
+            assert undone.is_error
+            assert undone.structured_content is not None
+            assert undone.structured_content["error"]["type"] == "not_approved"
+            assert (root / name).read_text() == "precious\n"
+            agent.done("Undo")
+        first, second = person.asked  # the newer era asks anew by itself
+        assert "edit 2 by write_file" in first
+        assert "edit 3 by write_file" in second
+    assert (root / "scratch").read_text() == "more junk\n"
+    assert not (root / "important").exists()
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+def test_what_a_reviewer_accepts_while_they_are_asked_is_asked_about_anew(root: Path, mode: str) -> None:
+    person = Thinker()
+
+    async def accept() -> None:
+        with Workspace.open(root) as workspace:
+            workspace.decide(Action.ACCEPT, workspace.find_units("1")[1])
+
+    with connected(root, mode=mode, person=person) as agent:
+        agent.done("write_file", path="file", content="text\n")
+        person.meanwhile = accept
+        undone = agent.call("Undo")
+        if mode == "legacy":
+            assert undone.error["type"] == "not_approved"
+            assert "has accepted more of it since" in undone.text
+            assert (root / "file").read_text() == "text\n"
+            assert agent.history()[0].status is Status.ACCEPTED
+            agent.done("Undo")
+    first, second = person.asked  # the newer era asks anew by itself
+    assert "A reviewer has accepted" not in first
+    assert "A reviewer has accepted it." in second
+    assert not (root / "file").exists()
+
+
+def test_the_question_before_an_undo_names_the_tool_and_each_file(root: Path) -> None:
+    person = Person(ElicitResult(action="decline"))
+    patch = "--- a\n+++ a\n@@ -1 +1 @@\n-text\n+more\n"
+    for number in range(12):
+        (root / f"f{number}").write_text("text\n")
+    with connected(root, person=person) as agent:
+        patches = [{"file_path": f"f{number}", "patch": patch} for number in range(12)]
+        agent.done("apply_patches", strategy="atomic", patches=patches)
+        agent.call("Undo")
+        agent.done("move_file", source="f0", destination="moved\nto")
+        agent.call("Undo")
+        agent.done("delete_file", path="f1")
+        agent.call("Undo")
+    many, moved, deleted = (words.partition(f" in {root}: ") for words in person.asked)
+    assert many[0] == "The agent wants to undo its last change, edits 1 to 12 by apply_patches"
+    assert many[2].startswith("make f0 what it was before; make f1 what it was before; ")
+    assert many[2].endswith("make f9 what it was before; and so with 2 more files. Shall it go ahead?")
+    assert moved[2] == "make 'moved\\nto', which it moved from f0, what it was before. Shall it go ahead?"
+    assert deleted[2] == "bring back f1, which it deleted. Shall it go ahead?"
+
+
+@pytest.mark.parametrize(
+    ("accepted", "told"),
+    [
+        (["1"], " A reviewer has accepted edit 1 of it."),
+        (["1", "2:2"], " A reviewer has accepted edit 1 and hunk 2:2 of it."),
+        (["2:1", "2:2", "1"], " A reviewer has accepted it."),
+        ([], ""),
+    ],
+)
+def test_the_question_before_an_undo_tells_what_a_reviewer_has_accepted(
+    root: Path, accepted: list[str], told: str
+) -> None:
+    person = Person(ElicitResult(action="decline"))
+    (root / "a").write_text("1\n")
+    (root / "b").write_text("1\n2\n3\n")
+    with connected(root, person=person) as agent:
+        patches = [
+            {"file_path": "a", "patch": "--- a\n+++ a\n@@ -1 +1 @@\n-1\n+one\n"},
+            {"file_path": "b", "patch": "--- b\n+++ b\n@@ -1,3 +1,3 @@\n-1\n+one\n 2\n-3\n+three\n"},
+        ]
+        agent.done("apply_patches", strategy="atomic", patches=patches)
+        for name in accepted:
+            with Workspace.open(root) as workspace:
+                workspace.decide(Action.ACCEPT, workspace.find_units(name)[1])
+        agent.call("Undo")
+    (asked,) = person.asked
+    assert asked.endswith(f"make a what it was before; make b what it was before.{told} Shall it go ahead?")
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+def test_the_question_before_a_tool_names_its_files(root: Path, mode: str) -> None:
+    person = Person(ElicitResult(action="decline"))
+    patch = "--- a\n+++ a\n@@ -1 +1 @@\n-text\n+more\n"
+    asking = "write_file,move_file,delete_file,apply_patches,restore_backup,list_edits"
+    with connected(root, mode=mode, options=["--approve", asking], person=person) as agent:
+        agent.call("write_file", path="new\nline", content="text\n")
+        agent.call("move_file", source="a", destination="b")
+        agent.call("delete_file", path="x" * 1000)
+        patches = [{"file_path": f"f{number % 12}", "patch": patch} for number in range(13)]
+        agent.call("apply_patches", strategy="atomic", patches=patches)
+        agent.call("restore_backup", backup_file="f.backup.20260101_000000")
+        agent.call("list_edits")
+    long = f"{'x' * 500}… (1000 characters in all)"
+    assert person.asked == [
+        f"The agent wants to use {wish}. Shall it go ahead?"
+        for wish in (
+            "write_file (path: 'new\\nline'): Write a file",
+            "move_file (source: a, destination: b): Move a file",
+            f"delete_file (path: {long}): Delete a file",
+            f"apply_patches ({', '.join(f'file_path: f{n}' for n in range(10))}, and 2 more): Apply patches together",
+            "restore_backup (backup_file: f.backup.20260101_000000): Restore a backup",
+            "list_edits: List recorded edits",
+        )
+    ]
+
+
+def test_which_tools_ask_is_chosen(root: Path) -> None:
+    person = Person(ElicitResult(action="decline"))
+    with connected(root, options=["--approve", "delete_file,move_file"], person=person) as agent:
+        agent.done("write_file", path="file", content="text\n")
+        tool = next(tool for tool in agent.tools() if tool.name == "delete_file")
+        assert set(tool.input_schema["properties"]) == {"path", "mcp_conversation_id"}
+        assert agent.call("delete_file", path="file").error["type"] == "not_approved"
+        assert agent.call("delete_file", path="file", approval="yes").error["code"] == -32600
+        agent.done("Undo")
+    with connected(root, options=["--approve", ""], person=person) as agent:
+        agent.done("write_file", path="file", content="text\n")
+        agent.done("Undo")
+    assert len(person.asked) == 1
+    assert not (root / "file").exists()

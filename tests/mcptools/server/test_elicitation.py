@@ -1,0 +1,118 @@
+"""What clients answer who are asked for their roots or their person: a model is told what comes of it."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.support.raw_client import Message, RawClient, started
+
+BOOM: Final[Message] = {"error": {"code": -32601, "message": "Method not found"}}
+ROOTS: Final[list[Message]] = [BOOM, {"result": {}}, {"result": {"roots": [{"uri": 7}]}}]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    return root
+
+
+def call(raw: RawClient, tool: str, answers: dict[str, Message], **arguments: object) -> Message:
+    """Call a tool, answering as is given whatever the server asks; return what the call came to."""
+    raw.send({"jsonrpc": "2.0", "id": tool, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
+    while (message := raw.next_answer()).get("id") != tool:
+        if "id" in message:
+            raw.send({"jsonrpc": "2.0", "id": message["id"], **answers[message["method"]]})
+    result: Message = message["result"]
+    return result
+
+
+def ended(raw: RawClient) -> None:
+    raw.writing.close()
+    assert raw.ended() == (0, b"")
+
+
+@pytest.mark.parametrize("said", ROOTS)
+def test_who_does_not_say_its_roots_is_allowed_nothing_and_told_why(root: Path, said: Message) -> None:
+    with started(root, capabilities={"roots": {}, "elicitation": {}}) as raw:
+        answers = {"roots/list": said, "elicitation/create": {"result": {"action": "accept", "content": {}}}}
+        calls = {"write_file": {"path": "a", "content": ""}, "read_file": {"path": "a"}, "Undo": {}}
+        for tool, arguments in calls.items():
+            result = call(raw, tool, answers, **arguments)
+            assert result["isError"]
+            assert result["structuredContent"]["error"]["type"] == "permission_denied"
+            assert result["content"][0]["text"].startswith("The client was asked for its roots, and ")
+        raw.send({"jsonrpc": "2.0", "id": 5, "method": "resources/list"})
+        while (message := raw.next_answer()).get("id") != 5:
+            raw.send({"jsonrpc": "2.0", "id": message["id"], **said})
+        assert message["result"]["resources"] == []
+        ended(raw)
+    assert not (root / "a").exists()
+
+
+@pytest.mark.parametrize("other", ["vscode-vfs://github/x", "http://host/x", "no address", ""])
+def test_a_root_that_is_no_directory_here_means_nothing_beside_one_that_is(root: Path, other: str) -> None:
+    (root / "one").mkdir()
+    uris = [other, (root / "one").as_uri()]
+    answers: dict[str, Message] = {"roots/list": {"result": {"roots": [{"uri": uri} for uri in uris]}}}
+    with started(root, capabilities={"roots": {}}) as raw:
+        told = call(raw, "list_allowed_directories", answers)["structuredContent"]
+        assert told["directories"] == [str(root / "one")]
+        answers = {"roots/list": {"result": {"roots": [{"uri": other}]}}}
+        assert call(raw, "list_allowed_directories", answers)["structuredContent"]["directories"] == []
+        ended(raw)
+
+
+@pytest.mark.parametrize(
+    "said", [BOOM, {"error": {"code": -32800, "message": "cancelled"}}, {"result": {"x": 1}}, {"result": {}}]
+)
+def test_an_error_is_no_approval(root: Path, said: Message) -> None:
+    with started(root, capabilities={"elicitation": {}}) as raw:
+        call(raw, "write_file", {}, path="a", content="text\n")
+        result = call(raw, "Undo", {"elicitation/create": said})
+        assert result["isError"]
+        assert result["structuredContent"]["error"]["type"] == "not_approved"
+        ended(raw)
+    assert (root / "a").read_text() == "text\n"
+
+
+# ---- the newer era, in which answers come with the call
+
+
+@pytest.fixture
+def newer(root: Path) -> Iterator[Callable[[Message, str], Message]]:
+    """Return what calls a tool without a handshake, with an answer about roots."""
+    meta: dict[str, Any] = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "0"},
+        "io.modelcontextprotocol/clientCapabilities": {"roots": {}, "elicitation": {"form": {}}},
+    }
+    with started(root, greets=False) as raw:
+
+        def ask(said: Message, tool: str) -> Message:
+            params: Message = {"name": tool, "arguments": {}, "_meta": meta}
+            raw.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+            asked = raw.answer(1)["result"]
+            responses = dict.fromkeys(asked["inputRequests"], said)
+            params |= {"inputResponses": responses}
+            if "requestState" in asked:
+                params |= {"requestState": asked["requestState"]}
+            raw.send({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params})
+            return raw.answer(2)
+
+        yield ask
+        ended(raw)
+
+
+@pytest.mark.parametrize("other", ["vscode-vfs://github/x", "no address", ""])
+def test_in_the_newer_era_such_a_root_means_nothing_either(
+    root: Path, newer: Callable[[Message, str], Message], other: str
+) -> None:
+    (root / "one").mkdir()
+    for uris, allowed in [([other, (root / "one").as_uri()], [str(root / "one")]), ([other], [])]:
+        result = newer({"roots": [{"uri": uri} for uri in uris]}, "list_allowed_directories")["result"]
+        assert result["structuredContent"]["directories"] == allowed
+    undone = newer({"roots": [{"uri": other}]}, "Undo")["result"]
+    assert undone["content"][0]["text"] == "No edits have been applied to any file with this session."

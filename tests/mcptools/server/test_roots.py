@@ -1,0 +1,291 @@
+"""The client's roots narrow what the server may reach, and never widen it."""
+
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import anyio
+import anyio.to_thread
+import pytest
+from mcp import Client, MCPError
+from mcp.client.subscriptions import ResourcesListChanged, ResourceUpdated
+from mcp.shared.exceptions import MCPDeprecationWarning
+from mcp.types import ResourceUpdatedNotification
+
+from mcptools.model.roots import intersected, root_paths
+from objstore import blob_id
+from tests.support.mcp_agent import Agent, connected
+
+MINE, THEIRS = b"mine\n", b"secret\n"
+MODES = ["legacy", "2026-07-28"]
+
+
+def tree(root: Path) -> Path:
+    for name in ("one", "two", "one/inner"):
+        (root / name).mkdir(parents=True)
+        (root / name / "file.txt").write_text(f"{name}\n")
+    return root.resolve()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tree(tmp_path / "workspace")
+
+
+@pytest.fixture(scope="module", params=MODES)
+def narrowed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
+    """Return a client that names one folder of the served directory."""
+    root = tree(tmp_path_factory.mktemp("narrowed") / "workspace")
+    with connected(root, mode=request.param, named=lambda: [(root / "one").as_uri()]) as agent:
+        yield agent
+
+
+def refusals(agent: Agent, path: Path) -> set[tuple[int, str]]:
+    """Try a tool of each family on a path; return the codes of the refusals, and the messages as far as they tell."""
+    edits = [{"old_string": "two", "new_string": "2"}]
+    taken = str(agent.root / "one" / "taken.txt")
+    results = [
+        agent.call("read_file", path=str(path)),
+        agent.call("get_file_info", path=str(path)),
+        agent.call("list_directory", path=str(path.parent)),
+        agent.call("directory_tree", path=str(path.parent)),
+        agent.call("grep_files", path=str(path.parent), pattern="two"),
+        agent.call("write_file", path=str(path), content="mine\n"),
+        agent.call("multi_edit_text_file", path=str(path), edits=edits),
+        agent.call("delete_file", path=str(path)),
+        agent.call("move_file", source=str(path), destination=taken),
+        agent.call("move_file", source=str(agent.root / "one" / "file.txt"), destination=f"{path}.new"),
+        agent.call("create_directory", path=str(path.parent / "new")),
+    ]
+    return {(result.error["code"], result.error["message"].partition(":")[0]) for result in results}
+
+
+def test_outside_the_roots_nothing_is_reached(narrowed: Agent) -> None:
+    root = narrowed.root
+    before, content = sorted(os.walk(root / "two")), (root / "two" / "file.txt").read_text()
+    assert refusals(narrowed, root / "two" / "file.txt") == {(-32002, "Permission denied")}
+    assert sorted(os.walk(root / "two")) == before
+    assert (root / "two" / "file.txt").read_text() == content
+    told = narrowed.done("list_allowed_directories").structured["directories"]
+    assert told == [str(root / "one")]
+
+
+def test_inside_the_roots_the_workspace_stays_the_served_directorys(narrowed: Agent) -> None:
+    root = narrowed.root
+    file = root / "one" / "inner" / "file.txt"
+    narrowed.done("read_text_file", path=str(file))
+    narrowed.done("write_file", path=str(file), content="mine\n")
+    assert (root / ".cas").is_dir()
+    assert not (root / "one" / ".cas").exists()
+    assert narrowed.history()[-1].edit.path == b"one/inner/file.txt"
+    narrowed.done("Undo")
+    assert file.read_text() == "one/inner\n"
+    error = narrowed.call("read_file", path="file.txt").error
+    assert error["message"] == "Path must be absolute: file.txt"
+
+
+def test_no_link_leads_out_of_the_roots(narrowed: Agent) -> None:
+    root = narrowed.root
+    content = (root / "two" / "file.txt").read_text()
+    (root / "one" / "link").symlink_to(root / "two")
+    (root / "one" / "inner" / "up").symlink_to("../..")
+    for path in ("one/link/file.txt", "one/inner/up/two/file.txt", "one/../two/file.txt"):
+        assert refusals(narrowed, root / path) == {(-32002, "Permission denied")}
+    assert (root / "two" / "file.txt").read_text() == content
+
+
+def test_what_is_recorded_of_other_folders_is_not_shown(narrowed: Agent) -> None:
+    root = narrowed.root
+    with connected(root) as other:
+        edit = other.done("write_file", path=str(root / "two" / "file.txt"), content="secret\n").structured["edit"]
+    mine = narrowed.done("write_file", path=str(root / "one" / "mine.txt"), content="mine\n").structured["edit"]
+    shown = [found["edit"] for found in narrowed.done("list_edits").structured["edits"]]
+    assert (mine in shown, edit in shown) == (True, False)
+    assert narrowed.call("show_edit", edit=edit).refused
+    narrowed.done("show_edit", edit=mine)
+    narrowed.resource(f"cas://edit/{mine}")
+    narrowed.resource(f"cas://blob/{blob_id(MINE).hex()}")
+    for address in (f"cas://edit/{edit}", f"cas://blob/{blob_id(THEIRS).hex()}"):
+        with pytest.raises(MCPError):
+            narrowed.resource(address)
+
+
+def test_what_lies_outside_the_roots_by_now_is_not_undone(root: Path) -> None:
+    named = [(root / "one").as_uri(), (root / "two").as_uri()]
+    file = root / "two" / "file.txt"
+    with connected(root, named=lambda: named) as agent:
+        agent.done("write_file", path=str(file), content="mine\n")
+        del named[1]
+        error = agent.call("Undo").error
+        assert (error["type"], error["reason"]) == ("permission_denied", "permission denied")
+        assert file.read_text() == "mine\n"
+        named.append((root / "two").as_uri())
+        agent.done("Undo")
+    assert file.read_text() == "two\n"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_roots_that_change_are_heeded(root: Path, mode: str) -> None:
+    named = [(root / "one").as_uri()]
+    with connected(root, mode=mode, named=lambda: named) as agent:
+        agent.done("read_file", path=str(root / "one" / "file.txt"))
+        named[:] = [(root / "two").as_uri()]
+        if mode == "legacy":
+
+            async def tell(client: Client) -> None:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", MCPDeprecationWarning)
+                    await client.send_roots_list_changed()
+
+            agent.run(tell)
+        agent.done("read_file", path=str(root / "two" / "file.txt"))
+        assert agent.call("read_file", path=str(root / "one" / "file.txt")).error["code"] == -32002
+
+
+def listed(agent: Agent) -> list[str]:
+    """Return the names in the list of resources."""
+
+    async def names(client: Client) -> list[str]:
+        return [resource.name for resource in (await client.list_resources()).resources]
+
+    return agent.run(names)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_no_list_shows_names_outside_the_roots(root: Path, mode: str) -> None:
+    names = [(root / "one").as_uri()]
+    with connected(root) as other:
+        mine = other.done("write_file", path="one/new.txt", content="mine\n").structured
+        other.done("write_file", path="two/secret plan.txt", content="theirs\n")
+        assert len(listed(other)) == 4
+    shown = [f"edit {mine['edit']} of {root / 'one' / 'new.txt'}", f"conversation {mine['mcp_conversation_id']}"]
+    with connected(root, mode=mode, named=lambda: names) as agent:
+        before = listed(agent)
+        agent.done("list_allowed_directories")
+        assert set(before) <= set(listed(agent)) == {shown[0], mine["mcp_conversation_id"]}
+        # The older era lets the list itself ask; in the newer one the roots are not known yet.
+        assert len(before) == (2 if mode == "legacy" else 0)
+
+
+def test_on_a_connection_nobody_is_told_of_what_changes_outside_the_roots(root: Path) -> None:
+    heard: list[str] = []
+    mine = anyio.Event()
+
+    async def hear(message: object) -> None:
+        heard.append(type(message).__name__)
+        if isinstance(message, ResourceUpdatedNotification):
+            heard[-1] = str(message.params.uri)
+            if heard[-1] == "cas://conversation/mine":
+                mine.set()
+
+    named = [(root / "one").as_uri()]
+    with (
+        connected(root) as other,
+        connected(root, mode="legacy", named=lambda: named, heard=hear) as agent,
+    ):
+
+        async def work(client: Client) -> None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", MCPDeprecationWarning)
+                for address in ("cas://conversation/theirs", "cas://conversation/mine"):
+                    await client.subscribe_resource(address)
+            await anyio.to_thread.run_sync(lambda: _both(other))
+            await mine.wait()
+
+        agent.run(work)
+    assert heard == ["ResourceListChangedNotification", "cas://conversation/mine"]
+
+
+def test_on_a_stream_nobody_is_told_of_what_changes_outside_the_roots(root: Path) -> None:
+    named = [(root / "one").as_uri()]
+    addresses = ["cas://conversation/theirs", "cas://conversation/mine"]
+    with connected(root) as other, connected(root, named=lambda: named) as agent:
+        agent.done("list_allowed_directories")
+
+        async def work(client: Client) -> list[object]:
+            told: list[object] = []
+            async with client.listen(resources_list_changed=True, resource_subscriptions=addresses) as stream:
+                await anyio.to_thread.run_sync(lambda: _both(other))
+                async for event in stream:
+                    told.append(event)
+                    if event == ResourceUpdated("cas://conversation/mine"):
+                        break
+            return told
+
+        assert agent.run(work) == [ResourcesListChanged(), ResourceUpdated("cas://conversation/mine")]
+
+
+def _both(other: Agent) -> None:
+    """Change a file that lies outside the roots, and then one inside."""
+    other.done("write_file", path="two/new.txt", content="theirs\n", mcp_conversation_id="theirs")
+    other.done("write_file", path="one/new.txt", content="mine\n", mcp_conversation_id="mine")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_roots_never_widen_what_was_given(root: Path, tmp_path: Path, mode: str) -> None:
+    (tmp_path / "secret.txt").write_text("secret\n")
+    with connected(root / "one", mode=mode, named=lambda: [tmp_path.as_uri()]) as agent:
+        assert agent.call("read_file", path=str(tmp_path / "secret.txt")).error["code"] == -32002
+        agent.done("read_file", path="file.txt")
+    with connected(root / "one", mode=mode, named=lambda: [(root / "two").as_uri()]) as agent:
+        error = agent.call("read_file", path=str(root / "one" / "file.txt")).error
+        assert (error["code"], error["message"].partition(":")[0]) == (-32002, "No directory is allowed to work in")
+        assert "change the one or the other" in error["hint"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_without_directories_the_roots_are_the_ceiling(root: Path, mode: str) -> None:
+    named = [(root / "one").as_uri(), (root / "one" / "inner").as_uri()]
+    with connected(root / "one", served=[], mode=mode, named=lambda: named) as agent:
+        agent.done("write_file", path=str(root / "one" / "new.txt"), content="new\n")
+        agent.done("write_file", path=str(root / "one" / "inner" / "new.txt"), content="new\n")
+        assert agent.call("read_file", path=str(root / "two" / "file.txt")).error["code"] == -32002
+        assert [view.edit.path for view in agent.history()] == [b"new.txt"]
+    assert (root / "one" / "inner" / ".cas").is_dir()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("named", [None, ()])
+def test_with_neither_directories_nor_roots_every_path_is_refused(
+    root: Path, mode: str, named: tuple[()] | None
+) -> None:
+    with connected(root, served=[], mode=mode, named=None if named is None else lambda: named) as agent:
+        for tool, arguments in (
+            ("read_file", {"path": str(root / "one" / "file.txt")}),
+            ("write_file", {"path": "file.txt", "content": "x"}),
+            ("apply_patch", {"file_path": "file.txt", "patch": ""}),
+            ("list_edits", {}),
+        ):
+            result = agent.call(tool, **arguments)
+            told = result.structured["hint"] if tool == "apply_patch" else result.error["hint"]
+            assert "Start the server with a directory, as in `editledger DIR`, or let the client name its roots" in told
+        assert agent.done("list_allowed_directories").structured["directories"] == []
+
+
+def test_an_address_is_a_path_only_where_it_is_one_of_this_machine(tmp_path: Path) -> None:
+    odd = tmp_path / "a b%20?#é"
+    odd.mkdir()
+    (tmp_path / "link").symlink_to(odd)
+    (tmp_path / "file").touch()
+    local = [odd.as_uri(), f"file://localhost{quote(str(odd))}", (tmp_path / "link").as_uri()]
+    assert root_paths(local, {}) == (os.path.realpath(odd),)
+    elsewhere = [
+        "https://example.com/",
+        "file://host/tmp",
+        "file:tmp",
+        "file:///a%00b",
+        "file:///tmp?x",
+        "x",
+        "//[",
+        "",
+    ]
+    assert root_paths([*elsewhere, (tmp_path / "file").as_uri(), (tmp_path / "none").as_uri()], {}) == ()
+
+
+def test_what_is_shared_lies_within_both() -> None:
+    assert intersected(["/a", "/b"], ["/a/x", "/c"]) == {"/a/x": "/a"}
+    assert intersected(["/a", "/a/x"], ["/a/x/y"]) == {"/a/x/y": "/a/x"}
+    assert intersected(["/a"], ["/", "/a/x"]) == {"/a": "/a", "/a/x": "/a"}
+    assert intersected(["/a"], ["/ab", "/b"]) == {}

@@ -1,0 +1,322 @@
+"""`apply_patch` over the wire: every result, edge case and example of its document."""
+
+from pathlib import Path
+
+import pytest
+
+from objstore import Operation
+from tests.support.mcp_agent import Agent, Result
+
+CONFIG = "DEBUG = False\nLOG_LEVEL = 'INFO'\nPORT = 8000\n"
+CONFIG_PATCH = """--- config.py
++++ config.py
+@@ -1,3 +1,3 @@
+ DEBUG = False
+-LOG_LEVEL = 'INFO'
++LOG_LEVEL = 'DEBUG'
+ PORT = 8000
+"""
+HEAD = "--- f\n+++ f\n"
+
+
+def refused(result: Result, error_type: str, message: str) -> None:
+    """Check a failure in the document's shape."""
+    assert result.refused, result.structured
+    assert result.structured["success"] is False
+    assert (result.structured["error_type"], result.structured["error"]) == (error_type, message)
+    assert result.text == message
+
+
+def test_the_example_of_the_document(agent: Agent, folder: Path) -> None:
+    (folder / "config.py").write_text(CONFIG)
+    path = f"{folder.name}/config.py"
+    result = agent.done("apply_patch", file_path=path, patch=CONFIG_PATCH)
+    assert (
+        result.structured.items()
+        >= {
+            "success": True,
+            "file_path": path,
+            "applied": True,
+            "changes": {"lines_added": 1, "lines_removed": 1, "hunks_applied": 1},
+            "message": "Successfully applied patch to config.py",
+        }.items()
+    )
+    assert (folder / "config.py").read_text() == CONFIG.replace("INFO", "DEBUG")
+    assert result.text == "Successfully applied patch to config.py (+1 -1 lines)"
+    assert "Hunk" not in result.texts[1]  # it fits where it says
+
+
+def test_the_part_of_a_patch_is_found_by_where_the_file_really_is(agent: Agent, folder: Path) -> None:
+    for name in ("one", "two"):
+        (folder / name).mkdir()
+        (folder / name / "f").write_text("a\n")
+    patch = "".join(f"--- a/{name}/f\n+++ b/{name}/f\n@@ -1 +1 @@\n-a\n+{name}\n" for name in ("one", "two"))
+    agent.done("apply_patch", file_path=f"{folder.name}/one/../two/./f", patch=patch)
+    assert ((folder / "one" / "f").read_text(), (folder / "two" / "f").read_text()) == ("a\n", "two\n")
+    tried = agent.done("apply_patch", file_path=f"{folder.name}/one/f", patch=patch, dry_run=True).structured
+    assert (tried["edit"], tried["changed_since_read"], tried["mcp_conversation_id"]) == (0, False, "")
+
+
+def test_a_path_may_be_absolute(agent: Agent, folder: Path) -> None:
+    file = folder / "config.py"
+    file.write_text(CONFIG)
+    result = agent.done("apply_patch", file_path=str(file), patch=CONFIG_PATCH)
+    assert result.structured["file_path"] == str(file)
+    assert result.structured["message"] == "Successfully applied patch to config.py"
+
+
+def test_an_applied_patch_is_recorded(agent: Agent, folder: Path) -> None:
+    file = folder / "config.py"
+    file.write_text(CONFIG)
+    result = agent.done("apply_patch", file_path=str(file), patch=CONFIG_PATCH, mcp_conversation_id="patches")
+    view = agent.history()[-1]
+    assert (view.seq, view.edit.tool, view.edit.operation) == (
+        result.structured["edit"],
+        "apply_patch",
+        Operation.EDIT,
+    )
+    assert result.structured["mcp_conversation_id"] == view.edit.conversation == "patches"
+    assert [tuple(hunk) for hunk in view.edit.hunks] == [(1, 1, 1, 1)]
+
+
+def test_several_hunks_are_counted(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("".join(f"{n}\n" for n in range(1, 10)))
+    patch = HEAD + "@@ -1,2 +1,3 @@\n 1\n+x\n 2\n@@ -8,2 +9 @@\n 8\n-9\n"
+    result = agent.done("apply_patch", file_path=str(file), patch=patch)
+    assert result.structured["changes"] == {"lines_added": 1, "lines_removed": 1, "hunks_applied": 2}
+    assert file.read_text() == "1\nx\n2\n3\n4\n5\n6\n7\n8\n"
+
+
+# ---- dry runs
+
+
+def test_dry_run_success(agent: Agent, folder: Path) -> None:
+    file = folder / "config.py"
+    file.write_text(CONFIG)
+    before, mtime = len(agent.history()), file.stat().st_mtime_ns
+    result = agent.done("apply_patch", file_path=str(file), patch=CONFIG_PATCH, dry_run=True)
+    assert result.structured["applied"] is True
+    assert result.structured["changes"] == {"lines_added": 1, "lines_removed": 1, "hunks_applied": 1}
+    assert result.structured["message"] == "Patch can be applied to config.py (dry run)"
+    assert (file.read_text(), file.stat().st_mtime_ns) == (CONFIG, mtime)
+    assert len(agent.history()) == before
+
+
+def test_dry_run_failure(agent: Agent, folder: Path) -> None:
+    file = folder / "config.py"
+    file.write_text(CONFIG.replace("INFO", "WARN"))
+    result = agent.call("apply_patch", file_path=str(file), patch=CONFIG_PATCH, dry_run=True)
+    message = "Context mismatch at line 2: expected 'LOG_LEVEL = 'INFO'' but found 'LOG_LEVEL = 'WARN''"
+    refused(result, "context_mismatch", message)
+    assert result.structured["applied"] is False
+    assert file.read_text() == CONFIG.replace("INFO", "WARN")
+
+
+# ---- edge cases
+
+
+@pytest.mark.parametrize("patch", ["", " \n\n", HEAD], ids=["nothing", "blank", "headers alone"])
+def test_empty_patch(agent: Agent, folder: Path, patch: str) -> None:
+    file = folder / "file.txt"
+    file.write_text("text\n")
+    before = len(agent.history())
+    for dry_run in (True, False):
+        result = agent.done("apply_patch", file_path=str(file), patch=patch, dry_run=dry_run)
+        assert result.structured["changes"] == {"lines_added": 0, "lines_removed": 0, "hunks_applied": 0}
+        assert result.structured["applied"] is True
+    assert file.read_text() == "text\n"
+    assert len(agent.history()) == before
+
+
+def test_whitespace_only_changes(agent: Agent, folder: Path) -> None:
+    file = folder / "file.py"
+    file.write_text("if x:\n  y\n")
+    result = agent.done("apply_patch", file_path=str(file), patch=HEAD + "@@ -1,2 +1,2 @@\n if x:\n-  y\n+    y\n")
+    assert result.structured["changes"] == {"lines_added": 1, "lines_removed": 1, "hunks_applied": 1}
+    assert file.read_text() == "if x:\n    y\n"
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"], ids=["LF in the patch", "CRLF in the patch"])
+def test_crlf_line_endings(agent: Agent, folder: Path, ending: str) -> None:
+    file = folder / "file.txt"
+    file.write_bytes(b"one\r\ntwo\r\nthree\r\n")
+    patch = (HEAD + "@@ -1,3 +1,4 @@\n one\n-two\n+2\n+2.5\n three\n").replace("\n", ending)
+    agent.done("apply_patch", file_path=str(file), patch=patch)
+    assert file.read_bytes() == b"one\r\n2\r\n2.5\r\nthree\r\n"
+
+
+@pytest.mark.parametrize("tool", ["edit_file_diff", "apply_patch", "apply_patches"])
+def test_lines_put_below_a_crlf_file_without_a_final_newline_end_as_its_others(
+    agent: Agent, folder: Path, tool: str
+) -> None:
+    file = folder / "file.txt"
+    file.write_bytes(b"a\r\nb")
+    patch = HEAD + "@@ -1,2 +1,3 @@\n a\n-b\n\\ No newline at end of file\n+b\n+c\n"
+    of_one = {"file_path": str(file), "patch": patch}
+    arguments: dict[str, dict[str, object]] = {
+        "edit_file_diff": {"path": str(file), "diff": patch},
+        "apply_patch": dict(of_one),
+        "apply_patches": {"strategy": "atomic", "patches": [of_one]},
+    }
+    agent.done(tool, **arguments[tool])
+    assert file.read_bytes() == b"a\r\nb\r\nc\r\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "hunk", "after"),
+    [
+        pytest.param(b"a\nb", "@@ -1,2 +1,2 @@\n-a\n+A\n b\n\\ No newline at end of file\n", b"A\nb", id="no newline"),
+        pytest.param(b"\xef\xbb\xbfa\nb\n", "@@ -2 +2 @@\n-b\n+B\n", b"\xef\xbb\xbfa\nB\n", id="byte order mark"),
+        pytest.param(b"caf\xe9\nb\nc\n", "@@ -2,2 +2,2 @@\n-b\n+B\n c\n", b"caf\xe9\nB\nc\n", id="Latin-1 elsewhere"),
+        pytest.param(b"a\rz\x0c\nb\r\nc\n", "@@ -3 +3 @@\n-c\n+C\n", b"a\rz\x0c\nb\r\nC\n", id="mixed endings"),
+    ],
+)
+def test_every_byte_outside_the_hunks_survives(
+    agent: Agent, folder: Path, content: bytes, hunk: str, after: bytes
+) -> None:
+    file = folder / "file.txt"
+    file.write_bytes(content)
+    agent.done("apply_patch", file_path=str(file), patch=HEAD + hunk)
+    assert file.read_bytes() == after
+
+
+def test_permissions_survive(agent: Agent, folder: Path) -> None:
+    file = folder / "script.sh"
+    file.write_text("a\n")
+    file.chmod(0o751)
+    agent.done("apply_patch", file_path=str(file), patch=HEAD + "@@ -1 +1 @@\n-a\n+b\n")
+    assert file.stat().st_mode & 0o777 == 0o751
+
+
+def test_every_context_line_is_checked(agent: Agent, folder: Path) -> None:
+    # A stale patch: the removed line is there, but a newer edit changed the line beside it.
+    file = folder / "config.py"
+    file.write_text(CONFIG.replace("8000", "9000"))
+    result = agent.call("apply_patch", file_path=str(file), patch=CONFIG_PATCH)
+    refused(result, "context_mismatch", "Context mismatch at line 3: expected 'PORT = 8000' but found 'PORT = 9000'")
+    assert file.read_text() == CONFIG.replace("8000", "9000")
+
+
+def test_a_hunk_that_moved_applies_where_it_is_unique(agent: Agent, folder: Path) -> None:
+    file = folder / "config.py"
+    file.write_text("# new\n# lines\n" + CONFIG)
+    result = agent.done("apply_patch", file_path=str(file), patch=CONFIG_PATCH)
+    assert result.structured["hunk_offsets"] == [2]
+    file.write_text("# new\n" + CONFIG + CONFIG)
+    result = agent.call("apply_patch", file_path=str(file), patch=CONFIG_PATCH)
+    message = "Context of hunk 1 matches more than once, and not at the stated line"
+    refused(result, "context_mismatch", message)
+    assert result.structured["lines"] == [2, 5]
+
+
+# ---- failures
+
+
+def test_a_failure_has_the_shape_of_the_document(agent: Agent, folder: Path) -> None:
+    file = folder / "f.py"
+    file.write_text("def bar():\n")
+    result = agent.call("apply_patch", file_path=str(file), patch=HEAD + "@@ -1 +1 @@\n-def foo():\n+def baz():\n")
+    message = "Context mismatch at line 1: expected 'def foo():' but found 'def bar():'"
+    refused(result, "context_mismatch", message)
+    assert (result.structured["file_path"], result.structured["applied"]) == (str(file), False)
+
+
+def test_file_not_found(agent: Agent, folder: Path) -> None:
+    path = str(folder / "missing.py")
+    refused(agent.call("apply_patch", file_path=path, patch=CONFIG_PATCH), "file_not_found", f"File not found: {path}")
+    creates = "--- /dev/null\n+++ missing.py\n@@ -0,0 +1 @@\n+a\n"
+    for tool in ("apply_patch", "validate_patch"):
+        assert "hint" not in agent.call(tool, file_path=path, patch=CONFIG_PATCH).structured
+        result = agent.call(tool, file_path=path, patch=creates)
+        assert result.structured["error"] == f"File not found: {path}"
+        assert result.structured["hint"] == "The patch creates a file: use write_file."
+
+
+@pytest.mark.parametrize(
+    ("patch", "message"),
+    [
+        ("--- f\n@@ -1 +1 @@\n-a\n+b\n", "missing +++ header"),
+        ("--- f\n", "missing +++ header"),
+        ("no patch at all\n", "missing --- header at line 1"),
+        (HEAD + "@@ -1,7 +1,7 @@\n-a\n+b\n", "a hunk is shorter than expected by the counts in its @@ header"),
+        (HEAD + "@@ -1 +1 @@\n-a\n+b\n+c\n", "a line beyond the counts in its hunk's @@ header at line 6"),
+        (HEAD + "@@ @@\n-a\n+b\n", "a hunk header without line numbers at line 3"),
+        ("--- /dev/null\n+++ f\n@@ -0,0 +1 @@\n+a\n", "it creates a file; use write_file"),
+        ("--- f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n", "it deletes the file; use delete_file"),
+    ],
+)
+def test_invalid_patch(agent: Agent, folder: Path, patch: str, message: str) -> None:
+    file = folder / "f"
+    file.write_text("a\n")
+    result = agent.call("apply_patch", file_path=str(file), patch=patch)
+    refused(result, "invalid_patch", f"Invalid patch format: {message}")
+    assert result.structured["applied"] is False
+    assert file.read_text() == "a\n"
+
+
+def test_encoding_error(agent: Agent, folder: Path) -> None:
+    # Where the patch is about bytes that are not UTF-8, it can't be told whether it fits.
+    file = folder / "latin1.txt"
+    file.write_bytes(b"one\ncaf\xe9\nthree\n")
+    result = agent.call("apply_patch", file_path=str(file), patch=HEAD + "@@ -1,2 +1,2 @@\n one\n-café\n+tea\n")
+    refused(result, "encoding_error", "File is not UTF-8 at line 2, which the patch is about")
+    assert file.read_bytes() == b"one\ncaf\xe9\nthree\n"
+
+
+@pytest.mark.parametrize("said", ["café", r"caf\xe9"])
+def test_a_diff_about_bytes_that_it_cannot_spell_is_told_so_whichever_tool_is_to_apply_it(
+    agent: Agent, folder: Path, said: str
+) -> None:
+    file = folder / "latin1.txt"
+    file.write_bytes(b"one\ncaf\xe9\nthree\n")
+    patch = f"{HEAD}@@ -1,2 +1,2 @@\n-one\n+1\n {said}\n"
+    told = agent.call("apply_patch", file_path=str(file), patch=patch).structured
+    error = agent.call("edit_file_diff", path=str(file), diff=patch).error
+    assert (error["type"], error["message"], error["line"]) == (told["error_type"], told["error"], 2)
+    assert told["error"] == "File is not UTF-8 at line 2, which the patch is about"
+    assert error["hint"] == told["hint"]
+    assert error["hint"].startswith(r"It is shown as 'caf\xe9', and no diff can spell it.")
+    agent.done("edit_file_diff", path=str(file), diff=f"{HEAD}@@ -1 +1 @@\n-one\n+1\n")
+    assert file.read_bytes() == b"1\ncaf\xe9\nthree\n"
+
+
+def test_of_a_patch_of_several_files_the_part_that_names_the_file_is_applied(agent: Agent, folder: Path) -> None:
+    (folder / "src").mkdir()
+    for name in ("src/one.py", "two.py"):
+        (folder / name).write_text("old\n")
+    patch = (
+        "diff --git a/src/one.py b/src/one.py\nindex 1..2 100644\n--- a/src/one.py\n+++ b/src/one.py\n"
+        "@@ -1 +1 @@\n-old\n+one\n--- two.py\n+++ two.py\n@@ -1 +1 @@\n-old\n+two\n"
+    )
+    agent.done("apply_patch", file_path=str(folder / "two.py"), patch=patch)
+    agent.done("apply_patch", file_path=str(folder / "src" / "one.py"), patch=patch)
+    assert (folder / "src" / "one.py").read_text() == "one\n"
+    assert (folder / "two.py").read_text() == "two\n"
+    (folder / "three.py").write_text("old\n")
+    result = agent.call("apply_patch", file_path=str(folder / "three.py"), patch=patch)
+    refused(result, "invalid_patch", "Invalid patch format: more than one file, and no part for three.py")
+
+
+def test_of_parts_with_one_name_the_longer_path_that_fits_is_meant(agent: Agent, folder: Path) -> None:
+    (folder / "docs").mkdir()
+    for name in ("README.md", "docs/README.md"):
+        (folder / name).write_text("old\n")
+    patch = "".join(
+        f"--- a/{name}\n+++ b/{name}\n@@ -1 +1 @@\n-old\n+{name}\n" for name in ("README.md", "docs/README.md")
+    )
+    for name in ("docs/README.md", "README.md"):
+        agent.done("apply_patch", file_path=str(folder / name), patch=patch)
+        assert (folder / name).read_text() == f"{name}\n"
+    (folder / "twice").write_text("old\n")
+    twice = "--- twice\n+++ twice\n@@ -1 +1 @@\n-old\n+new\n" * 2
+    result = agent.call("apply_patch", file_path=str(folder / "twice"), patch=twice)
+    refused(result, "invalid_patch", "Invalid patch format: more than one file, and 2 parts for twice")
+
+
+def test_a_name_in_a_patch_never_leads_anywhere(agent: Agent, folder: Path) -> None:
+    file = folder / "mine.txt"
+    file.write_text("old\n")
+    patch = "--- ../../../etc/passwd\n+++ ../../../etc/passwd\n@@ -1 +1 @@\n-old\n+new\n"
+    agent.done("apply_patch", file_path=str(file), patch=patch)
+    assert file.read_text() == "new\n"

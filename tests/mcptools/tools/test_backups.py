@@ -1,0 +1,354 @@
+"""`backup_file` and `restore_backup` over the wire: every result, behaviour and example of their document."""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from objstore import Operation, Workspace
+from tests.support.command_runner import ANYBODY
+from tests.support.mcp_agent import Agent, connected
+from tests.support.raw_client import called, started
+
+PATCH = "--- f\n+++ f\n@@ -1 +1 @@\n-one\n+two\n"
+LONG_AGO = 1_000_000_000_123_456_789  # nanoseconds
+LONGER_AGO = LONG_AGO - 3_000_000_000
+
+
+def backed_up(agent: Agent, file: Path) -> str:
+    name: str = agent.done("backup_file", file_path=str(file)).structured["backup_file"]
+    return name
+
+
+# ---- backup_file
+
+
+def test_backup_create(agent: Agent, folder: Path) -> None:
+    file = folder / "config.py"
+    file.write_text("one\n")
+    result = agent.done("backup_file", file_path=str(file))
+    name = result.structured["backup_file"]
+    assert re.fullmatch(re.escape(str(file)) + r"\.backup\.\d{8}_\d{6}", name)
+    assert Path(name).read_text() == "one\n"
+    assert (
+        result.structured.items()
+        >= {
+            "success": True,
+            "original_file": str(file),
+            "backup_size": 4,
+            "message": "Backup created successfully",
+        }.items()
+    )
+
+
+def test_a_backup_is_named_as_the_file_was(agent: Agent, folder: Path) -> None:
+    (folder / "database.py").write_text("one\n")
+    path = f"{folder.name}/database.py"
+    result = agent.done("backup_file", file_path=path)
+    assert result.structured["original_file"] == path
+    assert result.structured["backup_file"].startswith(f"{path}.backup.")
+    assert (agent.root / result.structured["backup_file"]).exists()
+
+
+def test_a_backup_of_a_file_that_may_not_be_written_is_undone(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("one\n")
+    (tmp_path / "f").chmod(0o444)
+    with started(tmp_path, command=[sys.executable, "-c", ANYBODY, sys.executable, "-m", "mcptools"]) as raw:
+        raw.send(called(1, "backup_file", file_path="f"))
+        name = raw.answer(1)["result"]["structuredContent"]["backup_file"]
+        assert (tmp_path / name).stat().st_mode & 0o777 == 0o444
+        raw.send(called(2, "Undo"))
+        assert raw.answer(2)["result"]["structuredContent"] == {"success": True, "files_reverted": 1, "paths": [name]}
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".cas", "f"]
+
+
+def test_a_backup_keeps_permissions_and_times(agent: Agent, folder: Path) -> None:
+    file = folder / "script.sh"
+    file.write_text("one\n")
+    file.chmod(0o750)
+    os.utime(file, ns=(LONGER_AGO, LONG_AGO))
+    stat = Path(backed_up(agent, file)).stat()
+    assert (stat.st_mode & 0o7777, stat.st_atime_ns, stat.st_mtime_ns) == (0o750, LONGER_AGO, LONG_AGO)
+    assert file.stat().st_mtime_ns == LONG_AGO
+
+
+def test_a_backup_is_a_tracked_create(agent: Agent, folder: Path) -> None:
+    file = folder / "f"
+    file.write_text("one\n")
+    result = agent.done("backup_file", file_path=str(file), mcp_conversation_id="backups")
+    view = agent.history()[-1]
+    assert (view.seq, view.edit.operation, view.edit.tool, view.edit.conversation) == (
+        result.structured["edit"],
+        Operation.CREATE,
+        "backup_file",
+        "backups",
+    )
+    assert result.structured["mcp_conversation_id"] == "backups"
+    assert os.fsdecode(view.edit.path) == os.path.relpath(result.structured["backup_file"], agent.root)
+
+
+def test_backups_of_one_second_do_not_overwrite_each_other(agent: Agent, folder: Path) -> None:
+    file = folder / "f"
+    names = set()
+    for number in range(5):
+        file.write_text(f"{number}\n")
+        names.add(backed_up(agent, file))
+    assert len(names) == 5
+    assert sorted(Path(name).read_text() for name in names) == [f"{number}\n" for number in range(5)]
+    assert all(re.search(r"\.backup\.\d{8}_\d{6}$", name) for name in names)
+
+
+def test_a_backup_of_what_is_not_there(agent: Agent, folder: Path) -> None:
+    path = str(folder / "config.py")
+    result = agent.call("backup_file", file_path=path)
+    assert result.refused
+    assert (
+        result.structured.items()
+        >= {
+            "success": False,
+            "original_file": path,
+            "error": f"File not found: {path}",
+            "error_type": "file_not_found",
+        }.items()
+    )
+
+
+# ---- restore_backup
+
+
+def test_restore_success(agent: Agent, folder: Path) -> None:
+    file = folder / "config.py"
+    file.write_text("one\n")
+    backup = backed_up(agent, file)
+    agent.done("apply_patch", file_path=str(file), patch=PATCH)
+    assert file.read_text() == "two\n"
+    result = agent.done("restore_backup", backup_file=backup)
+    assert file.read_text() == "one\n"
+    assert (
+        result.structured.items()
+        >= {
+            "success": True,
+            "backup_file": backup,
+            "restored_to": str(file),
+            "restored_size": 4,
+            "message": "Successfully restored from backup",
+        }.items()
+    )
+    view = agent.history()[-1]
+    assert (view.seq, view.edit.operation, view.edit.tool) == (
+        result.structured["edit"],
+        Operation.REPLACE,
+        "restore_backup",
+    )
+    assert Path(backup).exists()
+
+
+def test_restore_keeps_permissions_and_times_of_the_backup(agent: Agent, folder: Path) -> None:
+    file = folder / "script.sh"
+    file.write_text("one\n")
+    file.chmod(0o750)
+    os.utime(file, ns=(LONGER_AGO, LONG_AGO))
+    backup = backed_up(agent, file)
+    agent.done("apply_patch", file_path=str(file), patch=PATCH)
+    file.chmod(0o600)
+    agent.done("restore_backup", backup_file=backup, force=True)
+    stat = file.stat()
+    assert (stat.st_mode & 0o7777, stat.st_atime_ns, stat.st_mtime_ns) == (0o750, LONGER_AGO, LONG_AGO)
+    assert file.read_text() == "one\n"
+
+
+def test_restore_to_different_location(agent: Agent, folder: Path) -> None:
+    file, target = folder / "app.py", folder / "new" / "folder" / "app_recovered.py"
+    file.write_text("one\n")
+    backup = backed_up(agent, file)
+    result = agent.done("restore_backup", backup_file=backup, target_file=str(target))
+    assert result.structured["restored_to"] == str(target)
+    assert (target.read_text(), file.read_text()) == ("one\n", "one\n")
+
+
+def test_restore_with_force(agent: Agent, folder: Path) -> None:
+    file = folder / "data.json"
+    file.write_text("one\n")
+    backup = backed_up(agent, file)
+    file.write_text("somebody's work\n")
+    result = agent.call("restore_backup", backup_file=backup)
+    assert (
+        result.structured.items()
+        >= {
+            "success": False,
+            "backup_file": backup,
+            "error": f"Target has been modified since backup: {file}",
+            "error_type": "context_mismatch",
+        }.items()
+    )
+    assert file.read_text() == "somebody's work\n"
+    forced = agent.done("restore_backup", backup_file=backup, force=True)
+    assert file.read_text() == "one\n"
+    assert "stays in the history" in forced.texts[-1]
+    # Nothing is lost: what was overwritten is in the store.
+    before = agent.history()[-1].edit.before
+    assert before is not None
+    with Workspace.open(agent.root) as workspace:
+        assert workspace.blob(before.blob) == b"somebody's work\n"
+
+
+@pytest.mark.parametrize("is_edited", [True, False])
+def test_permissions_that_somebody_has_changed_are_taken_back_with_force_only(
+    agent: Agent, folder: Path, *, is_edited: bool
+) -> None:
+    file = folder / "run.sh"
+    file.write_text("one\n")
+    file.chmod(0o644)
+    backup = backed_up(agent, file)
+    if is_edited:
+        agent.done("apply_patch", file_path=str(file), patch=PATCH)
+    content = file.read_text()
+    file.chmod(0o755)
+    result = agent.call("restore_backup", backup_file=backup)
+    assert result.structured["error"] == f"Target has been modified since backup: {file}"
+    assert result.structured["error_type"] == "context_mismatch"
+    assert "Its permissions are 755, and the backup's 644." in result.structured["hint"]
+    assert (file.read_text(), file.stat().st_mode & 0o777) == (content, 0o755)
+    forced = agent.done("restore_backup", backup_file=backup, force=True)
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ("one\n", 0o644)
+    assert "Its permissions were 755, and are the backup's 644 now; that stays in the history." in forced.texts[-1]
+    change = agent.history()[-1].edit
+    assert change.before is not None
+    assert (change.tool, change.before.mode) == ("restore_backup", 0o755)
+
+
+def test_an_edit_in_between_does_not_make_a_persons_change_ours(agent: Agent, folder: Path) -> None:
+    file = folder / "f"
+    file.write_text("one\ntwo\n")
+    backup = backed_up(agent, file)
+    file.write_text("one\ntwo\na person's\n")
+    patch = "--- f\n+++ f\n@@ -1,2 +1,2 @@\n-one\n+ONE\n two\n"
+    assert agent.done("apply_patch", file_path=str(file), patch=patch).structured["changed_since_read"] is True
+    result = agent.call("restore_backup", backup_file=backup)
+    assert result.structured["error_type"] == "context_mismatch"
+    assert file.read_text() == "ONE\ntwo\na person's\n"
+
+
+def test_a_backup_is_no_reading(folder: Path) -> None:
+    file = folder / "f"
+    file.write_text("one\n")
+    with connected(folder, options=["--require-read"]) as agent:
+        backed_up(agent, file)
+        assert agent.call("write_file", path=str(file), content="mine\n").refused
+
+
+def test_restore_backup_not_found(agent: Agent, folder: Path) -> None:
+    path = str(folder / "config.py.backup.20250117_143052")
+    result = agent.call("restore_backup", backup_file=path)
+    assert result.refused
+    assert (
+        result.structured.items()
+        >= {
+            "success": False,
+            "backup_file": path,
+            "error": "Backup file not found",
+            "error_type": "file_not_found",
+        }.items()
+    )
+
+
+def test_a_deleted_file_is_restored_with_its_folder(agent: Agent, folder: Path) -> None:
+    file = folder / "sub" / "f"
+    file.parent.mkdir()
+    file.write_text("one\n")
+    backup = Path(backed_up(agent, file))
+    kept = folder / backup.name
+    backup.rename(kept)
+    file.unlink()
+    file.parent.rmdir()
+    agent.done("restore_backup", backup_file=str(kept), target_file=str(file))
+    assert file.read_text() == "one\n"
+
+
+def test_restoring_what_is_there_already_records_nothing(agent: Agent, folder: Path) -> None:
+    file = folder / "f"
+    file.write_text("one\n")
+    backup = backed_up(agent, file)
+    before = len(agent.history())
+    assert agent.done("restore_backup", backup_file=backup).structured["edit"] == 0
+    assert len(agent.history()) == before
+
+
+@pytest.mark.parametrize("name", ["f", "f.backup.123", "f.backup.20250117_143052.txt", ".backup.20250117_143052"])
+def test_a_name_that_tells_no_original_needs_a_target(agent: Agent, folder: Path, name: str) -> None:
+    (folder / name).write_text("one\n")
+    result = agent.call("restore_backup", backup_file=str(folder / name))
+    assert result.structured["error_type"] == "io_error"
+    assert "Cannot tell the original location" in result.text
+    agent.done("restore_backup", backup_file=str(folder / name), target_file=str(folder / "target"))
+    assert (folder / "target").read_text() == "one\n"
+
+
+def test_another_session_needs_force_over_what_it_has_not_made(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    file = root / "f"
+    file.write_text("one\n")
+    with connected(root) as agent:
+        backup = backed_up(agent, file)
+        agent.done("apply_patch", file_path="f", patch=PATCH)
+    with connected(root) as agent:
+        assert agent.call("restore_backup", backup_file=backup).structured["error_type"] == "context_mismatch"
+        agent.done("read_file", path="f")
+        assert agent.call("restore_backup", backup_file=backup).structured["error_type"] == "context_mismatch"
+        assert file.read_text() == "two\n"
+        agent.done("restore_backup", backup_file=backup, force=True)
+    assert file.read_text() == "one\n"
+
+
+def test_a_persons_change_since_the_backup_is_overwritten_with_force_only(agent: Agent, folder: Path) -> None:
+    file = folder / "f"
+    file.write_text("one\n")
+    backup = backed_up(agent, file)
+    file.write_text("a person's\n")
+    agent.done("read_file", path=str(file))  # to have read it gives no leave to overwrite it
+    assert agent.call("restore_backup", backup_file=backup).structured["error_type"] == "context_mismatch"
+    backed_up(agent, file)  # nor does a later backup, which holds it
+    assert agent.call("restore_backup", backup_file=backup).structured["error_type"] == "context_mismatch"
+    agent.done("write_file", path=str(file), content="a person's\nmine\n")  # nor to have built on it
+    assert agent.call("restore_backup", backup_file=backup).structured["error_type"] == "context_mismatch"
+    assert file.read_text() == "a person's\nmine\n"
+    agent.done("restore_backup", backup_file=backup, force=True)
+    assert file.read_text() == "one\n"
+
+
+def test_what_a_session_created_itself_is_restored_without_force(agent: Agent, folder: Path) -> None:
+    file = folder / "f"
+    agent.done("write_file", path=str(file), content="one\n")
+    backup = backed_up(agent, file)
+    agent.done("write_file", path=str(file), content="two\n")
+    agent.done("restore_backup", backup_file=backup)
+    assert file.read_text() == "one\n"
+    agent.done("apply_patch", file_path=str(file), patch=PATCH)
+    agent.done("restore_backup", backup_file=backup)
+    assert file.read_text() == "one\n"
+
+
+@pytest.mark.parametrize(("strategy", "options"), [("progressive", {}), ("backup_restore", {"keep_backup": True})])
+def test_a_backup_of_a_patch_is_restored_without_force(
+    agent: Agent, folder: Path, strategy: str, options: dict[str, bool]
+) -> None:
+    file = folder / "f"
+    file.write_text("one\n")
+    patches = [{"file_path": str(file), "patch": PATCH}]
+    backup = agent.done("apply_patches", strategy=strategy, patches=patches, **options).structured["backup_file"]
+    assert file.read_text() == "two\n"
+    agent.done("restore_backup", backup_file=backup)
+    assert file.read_text() == "one\n"
+
+
+def test_a_file_keeps_what_a_session_made_of_it_when_it_is_moved(agent: Agent, folder: Path) -> None:
+    file, moved = folder / "f", folder / "g"
+    file.write_text("one\n")
+    backup = backed_up(agent, file)
+    agent.done("apply_patch", file_path=str(file), patch=PATCH)
+    agent.done("move_file", source=str(file), destination=str(moved))
+    agent.done("restore_backup", backup_file=backup, target_file=str(moved))
+    assert moved.read_text() == "one\n"

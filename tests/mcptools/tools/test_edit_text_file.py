@@ -1,0 +1,310 @@
+"""Editing by line tags over the wire: what `read_text_file` shows is what `edit_text_file` takes."""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from objstore import Operation
+from tests.support.mcp_agent import Agent, Result
+
+
+def read(agent: Agent, file: Path) -> tuple[list[str], str]:
+    """Return the anchors of a file's lines, and the hash of what was read."""
+    result = agent.done("read_text_file", path=str(file))
+    return [line.split("|")[0] for line in result.text.splitlines()], result.structured["file_hash"]
+
+
+def edit(agent: Agent, file: Path, file_hash: str, *operations: dict[str, str]) -> Result:
+    return agent.call("edit_text_file", path=str(file), file_hash=file_hash, operations=list(operations))
+
+
+def test_what_a_refusal_of_operations_tells_besides_its_code_and_message(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("a\nb\nsame\nsame\n")
+    (a, b, same, _), file_hash = read(agent, file)
+    around = agent.done("read_text_file", path=str(file)).text
+
+    def refused(*operations: dict[str, str]) -> dict[str, object]:
+        result = edit(agent, file, file_hash, {"op": "insert_after", "anchor": a, "content": "x"}, *operations)
+        hint = result.error.get("hint")
+        assert result.texts == [result.error["message"], *([hint] if hint else [])]
+        return result.error
+
+    tag = same.removeprefix("3:")
+    missing = next(f"2:{number:02x}" for number in range(256) if f"{number:02x}" not in around)
+    assert refused({"op": "delete", "anchor": missing}) == {
+        "code": -32021,
+        "type": "anchor_not_found",
+        "message": f"Operation 1: Anchor not found: {missing}",
+        "hint": f"No line has this tag. The file reads, around it:\n{around}",
+        "operation_index": 1,
+        "anchor": missing,
+        "content": around,
+    }
+    assert refused({"op": "delete", "anchor": f"1:{tag}"}) == {
+        "code": -32022,
+        "type": "anchor_ambiguous",
+        "message": f"Operation 1: Anchor is ambiguous: 1:{tag}",
+        "hint": f"Line 1 has another tag, and lines 3, 4 have this one. The file reads, around it:\n{around}",
+        "operation_index": 1,
+        "anchor": f"1:{tag}",
+        "lines": [3, 4],
+        "content": around,
+    }
+    assert refused({"op": "delete_range", "anchor": b, "end_anchor": a}) == {
+        "code": -32600,
+        "type": "invalid_request",
+        "message": "Operation 1: end_anchor is line 1, above anchor, which is line 2",
+        "operation_index": 1,
+    }
+    assert refused({"op": "delete", "anchor": b}, {"op": "replace", "anchor": b, "content": "x"}) == {
+        "code": -32012,
+        "type": "edits_conflict",
+        "message": "Operation 2 conflicts with operation 1",
+        "hint": "Both are about the same lines. All anchors mean the file as you read it; make one operation of the "
+        "two.",
+        "operation_index": 2,
+        "prior_index": 1,
+    }
+    assert file.read_text() == "a\nb\nsame\nsame\n"
+
+
+def test_who_edits_an_empty_file_is_told_what_fills_it(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    fills = "The file is empty: use write_file."
+    file.touch()
+    insertion = {"op": "insert_after", "anchor": "1:c5", "content": "one"}
+    _, file_hash = read(agent, file)
+    assert edit(agent, file, file_hash, insertion).texts == ["Operation 0: Anchor not found: 1:c5", fills]
+    strings = [{"old_string": "one", "new_string": "two"}]
+    unfound = agent.call("multi_edit_text_file", path=str(file), edits=strings)
+    assert (unfound.text, unfound.error["hint"]) == ("Edit 0: String not found: one", fills)
+    agent.done("write_file", path=str(file), content="one\n")
+
+
+def test_a_file_that_the_call_itself_has_emptied_is_not_said_to_be_empty(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("one")
+    strings = [{"old_string": "one", "new_string": ""}, {"old_string": "two", "new_string": "2"}]
+    unfound = agent.call("multi_edit_text_file", path=str(file), edits=strings)
+    assert unfound.texts == ["Edit 1: String not found: two"]
+
+
+def test_each_of_the_six_operations_is_there_by_its_name(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("".join(f"{letter}\n" for letter in "abcdefgh"))
+    a, b, c, d, e, f, g, _ = read(agent, file)[0]
+    result = edit(
+        agent,
+        file,
+        read(agent, file)[1],
+        {"op": "insert_before", "anchor": a, "content": "first"},
+        {"op": "insert_after", "anchor": a, "content": "second"},
+        {"op": "replace", "anchor": b, "content": "B"},
+        {"op": "replace_range", "anchor": c, "end_anchor": d, "content": "CD"},
+        {"op": "delete", "anchor": e},
+        {"op": "delete_range", "anchor": f, "end_anchor": g},
+    )
+    assert not result.refused, result.structured
+    assert file.read_text() == "first\na\nsecond\nB\nCD\nh\n"
+
+
+def test_lines_pasted_with_their_tags_are_refused_and_what_they_should_be_is_said(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("one\ntwo\n")
+    anchors, file_hash = read(agent, file)
+    result = edit(agent, file, file_hash, {"op": "replace", "anchor": anchors[1], "content": f"{anchors[1]}|2"})
+    assert result.texts == [
+        f"Operation 0: content begins with the tag of a line: {anchors[1]}|",
+        str(result.error["hint"]),
+    ]
+    assert result.error["hint"].startswith("Give the new lines alone, without numbers and tags.")
+    assert (result.error["code"], result.error["operation_index"], result.error["anchor"]) == (-32600, 0, anchors[1])
+    assert file.read_text() == "one\ntwo\n"
+
+
+def test_what_was_read_can_be_edited_and_edited_again(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_bytes(b"one\r\ntwo\r\nthree\r\nfour")
+    anchors, file_hash = read(agent, file)
+    first = edit(
+        agent,
+        file,
+        file_hash,
+        {"op": "replace", "anchor": anchors[1], "content": "2"},
+        {"op": "insert_after", "anchor": anchors[3], "content": "five\nsix\n"},
+        {"op": "delete", "anchor": anchors[0]},
+    )
+    after = b"2\r\nthree\r\nfour\r\nfive\r\nsix"
+    assert file.read_bytes() == after
+    assert first.structured["applied_count"] == 3
+    assert first.structured["file_hash"] == hashlib.sha256(after).hexdigest()
+    # "four" counts: it has a carriage return now, which is a byte of its line.
+    assert (first.structured["lines_added"], first.structured["lines_removed"]) == (4, 3)
+    assert read(agent, file)[0] == [line.split("|")[0] for line in first.structured["content"].splitlines()]
+    anchors, _ = read(agent, file)
+    fresh = first.structured["file_hash"]
+    edit(agent, file, fresh, {"op": "delete_range", "anchor": anchors[1], "end_anchor": anchors[4]})
+    assert file.read_bytes() == b"2"
+
+
+def test_an_edit_by_tags_that_changes_nothing_shows_the_lines_that_it_named(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("one\ntwo\nthree\nfour\nfive\n")
+    anchors, file_hash = read(agent, file)
+    result = edit(agent, file, file_hash, {"op": "replace", "anchor": anchors[2], "content": "three"})
+    lines = agent.done("read_text_file", path=str(file)).text.splitlines(keepends=True)
+    assert result.text == f"Nothing to change in {file}. Now:\n{''.join(lines[1:4])}"
+    told = result.structured
+    assert (told["edit"], told["lines_added"], told["lines_removed"], told["file_hash"]) == (0, 0, 0, file_hash)
+
+
+def test_an_edit_by_tags_is_recorded_with_the_lines_that_it_named(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("same\n" * 5)
+    anchors, file_hash = read(agent, file)
+    result = edit(agent, file, file_hash, {"op": "delete", "anchor": anchors[2]})
+    view = agent.history()[-1]
+    assert view.seq == result.structured["edit"]
+    assert (view.edit.tool, view.edit.operation) == ("edit_text_file", Operation.EDIT)
+    assert [tuple(hunk) for hunk in view.edit.hunks] == [(2, 1, 2, 0)]
+
+
+def test_a_file_that_changed_since_it_was_read_is_refused_with_fresh_tags(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    lines = [f"line {number}\n" for number in range(1, 21)]
+    file.write_text("".join(lines))
+    anchors, file_hash = read(agent, file)
+    file.write_text("somebody's\n" + "".join(lines))
+    wanted = {"op": "replace", "anchor": anchors[9], "content": "ten"}
+    error = edit(agent, file, file_hash, wanted).error
+    assert (error["code"], error["type"]) == (-32020, "stale_file")
+    assert error["message"] == f"File has changed since you read it: {file}"
+    fresh = read(agent, file)[0]
+    assert [line.split("|")[0] for line in error["content"].splitlines()] == fresh[7:12]
+    assert error["file_hash"] == hashlib.sha256(file.read_bytes()).hexdigest()
+    # What the refusal says is enough to go on.
+    again = edit(agent, file, error["file_hash"], {"op": "replace", "anchor": fresh[10], "content": "ten"})
+    assert not again.refused
+    assert file.read_text().splitlines()[10] == "ten"
+
+
+def test_the_hash_that_a_refusal_tells_is_not_that_of_a_reading(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("".join(f"{number}\n" for number in range(1, 10)))
+    anchors, file_hash = read(agent, file)
+    file.write_text(file.read_text() + "somebody's work\n")
+    wanted = {"op": "replace", "anchor": anchors[0], "content": "one"}
+    told = edit(agent, file, file_hash, wanted).error["file_hash"]
+    edited = edit(agent, file, told, wanted)
+    assert "had changed" in edited.texts[-1]
+    # The line at the end was in none of the lines that were shown.
+    assert agent.call("write_file", path=str(file), content="one\n").error["type"] == "stale_file"
+    assert edit(agent, file, edited.structured["file_hash"], {"op": "delete", "anchor": anchors[1]}).texts
+    assert agent.call("write_file", path=str(file), content="one\n").error["type"] == "stale_file"
+    agent.done("read_file", path=str(file))
+    agent.done("write_file", path=str(file), content="one\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "hint"),
+    [
+        (
+            lambda file_hash: f"sha256:{file_hash}",
+            "A file_hash is 64 hex digits and nothing else. Its file_hash is now ",
+        ),
+        (lambda file_hash: file_hash[:8], "A file_hash is 64 hex digits and nothing else. Its file_hash is now "),
+        (lambda file_hash: file_hash[::-1], "Its file_hash is now "),
+    ],
+)
+def test_a_hash_that_no_version_had_does_not_say_that_the_file_has_changed(
+    agent: Agent, folder: Path, change: Callable[[str], str], hint: str
+) -> None:
+    file = folder / "file.txt"
+    file.write_text("a\n")
+    anchors, file_hash = read(agent, file)
+    error = edit(agent, file, change(file_hash), {"op": "delete", "anchor": anchors[0]}).error
+    assert (error["code"], error["file_hash"], error["content"]) == (-32020, file_hash, f"{anchors[0]}|a\n")
+    assert error["message"] == f"file_hash is not that of the file, nor of a version that you have read: {file}"
+    assert error["hint"].startswith(hint + file_hash)
+
+
+def test_an_anchor_with_the_wrong_number_is_the_only_line_with_its_tag_or_refused(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("one\ntwo\none\n")
+    anchors, file_hash = read(agent, file)
+    one, two = anchors[0].split(":")[1], anchors[1].split(":")[1]
+    ambiguous = edit(agent, file, file_hash, {"op": "delete", "anchor": f"2:{one}"}).error
+    assert (ambiguous["code"], ambiguous["type"], ambiguous["lines"]) == (-32022, "anchor_ambiguous", [1, 3])
+    missing = edit(agent, file, file_hash, {"op": "delete", "anchor": "1:00"}).error
+    assert (missing["code"], missing["type"]) == (-32021, "anchor_not_found")
+    assert missing["content"].splitlines()[0] == f"{anchors[0]}|one"
+    assert file.read_text() == "one\ntwo\none\n"
+    moved = edit(agent, file, file_hash, {"op": "delete", "anchor": f"7:{two}"})
+    assert moved.structured["moved_anchors"] == [{"operation_index": 0, "anchor": f"7:{two}", "line": 2}]
+    assert file.read_text() == "one\none\n"
+
+
+def test_operations_on_the_same_lines_are_refused(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("one\ntwo\n")
+    anchors, file_hash = read(agent, file)
+    error = edit(
+        agent,
+        file,
+        file_hash,
+        {"op": "replace", "anchor": anchors[1], "content": "2"},
+        {"op": "delete_range", "anchor": anchors[0], "end_anchor": anchors[1]},
+    ).error
+    assert (error["code"], error["operation_index"], error["prior_index"]) == (-32012, 1, 0)
+    assert file.read_text() == "one\ntwo\n"
+
+
+@pytest.mark.parametrize(
+    ("operation", "said"),
+    [
+        ({"op": "replace", "anchor": "1:2c"}, "needs content"),
+        ({"op": "delete", "anchor": "1:2c", "content": "x"}, "takes no content"),
+        ({"op": "delete_range", "anchor": "1:2c"}, "needs an end_anchor"),
+        ({"op": "delete", "anchor": "1:2c", "end_anchor": "1:2c"}, "takes no end_anchor"),
+        ({"op": "delete_range", "anchor": "2:b5", "end_anchor": "1:2c"}, "above anchor"),
+        ({"op": "delete", "anchor": "1"}, "Not an anchor"),
+        ({"op": "append", "anchor": "1:2c"}, "operations.0.op"),
+        ({"op": "delete", "anchor": "1:2c", "count": 2}, "operations.0.count: unknown argument"),
+    ],
+)
+def test_operations_that_make_no_sense_are_refused(
+    agent: Agent, folder: Path, operation: dict[str, Any], said: str
+) -> None:
+    file = folder / "file.txt"
+    file.write_text("a\nz\n")
+    anchors, file_hash = read(agent, file)
+    assert anchors[0] == "1:2c"
+    if operation["anchor"] == "2:b5":
+        operation = operation | {"anchor": anchors[1]}
+    result = edit(agent, file, file_hash, operation)
+    assert result.error["code"] == -32600
+    assert said in result.text
+    assert file.read_text() == "a\nz\n"
+
+
+def test_no_operations_are_refused(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("a\n")
+    assert edit(agent, file, read(agent, file)[1]).error["code"] == -32600
+
+
+def test_two_edits_from_one_reading_are_one_edit_and_a_refusal(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("a\nb\n")
+    anchors, file_hash = read(agent, file)
+    arguments = [
+        {"path": str(file), "file_hash": file_hash, "operations": [{"op": "delete", "anchor": anchor}]}
+        for anchor in anchors
+    ]
+    results = agent.together([("edit_text_file", each) for each in arguments])
+    assert sorted(result.refused for result in results) == [False, True]
+    assert file.read_text() in {"a\n", "b\n"}

@@ -1,0 +1,350 @@
+"""What a model can learn of its edits: status, diff, and the reviewer's reason."""
+
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings, strategies as st
+from mcp.types import TextResourceContents
+
+from mcptools.tools.history import edit_diff
+from objstore import Action, CallInfo, EditFilter, Workspace
+from tests.support.faulty_disk import UnsyncedDisk
+from tests.support.mcp_agent import Agent, connected
+
+
+def test_edits_are_listed_with_what_the_reviewer_said(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    first = agent.done("write_file", path=str(file), content="one\n").structured
+    second = agent.done(
+        "multi_edit_text_file",
+        path=str(file),
+        edits=[{"old_string": "one", "new_string": "two"}],
+        mcp_conversation_id=first["mcp_conversation_id"],
+    ).structured
+    with Workspace.open(agent.root) as workspace:
+        workspace.decide(Action.REJECT, workspace.find_units(str(second["edit"]))[1], reason="not two, three")
+    result = agent.done("list_edits", path=str(file))
+    assert [
+        (edit["edit"], edit["status"], edit["operation"], edit["reason"]) for edit in result.structured["edits"]
+    ] == [
+        (second["edit"], "rejected", "edit", "not two, three"),
+        (first["edit"], "pending", "create", ""),
+    ]
+    assert result.text.splitlines()[0] == f"{second['edit']} rejected edit {file} +1 -1: not two, three"
+    assert {edit["mcp_conversation_id"] for edit in result.structured["edits"]} == {first["mcp_conversation_id"]}
+    only = agent.done("list_edits", path=str(file), status="rejected", conversation=first["mcp_conversation_id"])
+    assert [edit["edit"] for edit in only.structured["edits"]] == [second["edit"]]
+    shown = agent.done("show_edit", edit=second["edit"])
+    name = file.relative_to(agent.root)
+    own = f"{second['edit']}:1 rejected"
+    assert shown.structured["diff"] == f"--- {name}\n+++ {name}\n@@ -1 +1 @@ {own}\n-one\n+two\n"
+    assert shown.structured["edit"]["reason"] == "not two, three"
+    assert shown.structured["hunk_statuses"] == ["rejected"]
+
+
+lines = st.sampled_from(["a", "b", "", " x", "-x", "+x", "\ttab", "é", "--- a", "@@", "c", "d"])
+changes = st.tuples(st.integers(0, 12), st.integers(0, 2), st.lists(lines, max_size=2))
+ends = st.sampled_from(["\n", ""])
+
+
+@settings(max_examples=30)
+@given(st.lists(lines, min_size=1, max_size=12), st.lists(changes, max_size=2), ends, ends)
+def test_git_takes_what_is_shown_of_an_edit(
+    old: list[str], edits: list[tuple[int, int, list[str]]], old_end: str, new_end: str
+) -> None:
+    new = old.copy()
+    for at, gone, come in edits:
+        new[at : at + gone] = come
+    before, after = (("\n".join(text) + end * bool(text)).encode() for text, end in ((old, old_end), (new, new_end)))
+    assume(before != after)
+    with tempfile.TemporaryDirectory() as place:
+        with Workspace.init(Path(place), UnsyncedDisk()) as workspace:
+            for content in (before, after):
+                with workspace.call(CallInfo(tool="test")) as call:
+                    call.write("f", content)
+                    call.commit()
+            patch = edit_diff(workspace, workspace.edit(2))
+        Path(place, "f").write_bytes(before)
+        command = ["git", "apply", "--whitespace=nowarn", "-p0"]
+        ran = subprocess.run(command, cwd=place, input=patch, capture_output=True, check=False)
+        assert (ran.returncode, Path(place, "f").read_bytes()) == (0, after), (ran.stderr.decode(), patch.decode())
+
+
+def test_of_each_hunk_of_an_edit_it_is_shown_what_the_reviewer_said(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
+        for content in (b"1\n2\n3\n4\n5\n6", b"one\n2\nthree\n4\n5\n6\n"):
+            with workspace.call(CallInfo(tool="test")) as call:
+                call.write("f", content)
+                call.commit()
+        workspace.decide(Action.REJECT, workspace.find_units("2:2")[1], reason="keep 3")
+        workspace.decide(Action.ACCEPT, workspace.find_units("2:0")[1])
+    with connected(tmp_path) as agent:
+        shown = agent.done("show_edit", edit=2)
+        resource = agent.resource("cas://edit/2")
+    diff = (
+        "--- f\n+++ f\n"
+        "@@ -1,2 +1,2 @@ 2:1 pending\n-1\n+one\n 2\n"
+        "@@ -3,3 +3,3 @@ 2:2 rejected\n-3\n+three\n 4\n 5\n"
+        "@@ -6 +6 @@ 2:0 accepted\n-6\n\\ No newline at end of file\n+6\n"
+    )
+    assert shown.structured["diff"] == diff
+    assert shown.text.endswith(diff)
+    assert shown.structured["hunk_statuses"] == ["pending", "rejected"]
+    assert isinstance(resource, TextResourceContents)
+    assert json.loads(resource.text)["diff"] == diff
+
+
+def test_what_the_reviewer_said_of_a_hunk_is_told_also_when_others_have_been_decided_since(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
+        for content in (b"1\n2\n3\n4\n5\n", b"one\n2\nthree\n4\nfive\n"):
+            with workspace.call(CallInfo(tool="test")) as call:
+                call.write("f", content)
+                call.commit()
+
+    def decide(action: Action, unit: str, reason: str = "") -> None:
+        with Workspace.open(tmp_path) as workspace:
+            workspace.decide(action, workspace.find_units(unit)[1], reason=reason)
+
+    with connected(tmp_path) as agent:
+
+        def told() -> tuple[str, list[dict[str, Any]]]:
+            shown, resource = agent.done("show_edit", edit=2), agent.resource("cas://edit/2")
+            assert isinstance(resource, TextResourceContents)
+            reason, reasons = shown.structured["edit"]["reason"], shown.structured["reasons"]
+            assert (json.loads(resource.text)["reason"], json.loads(resource.text)["reasons"]) == (reason, reasons)
+            assert agent.done("list_edits").structured["edits"][0]["reason"] == reason
+            assert shown.text.splitlines()[0].endswith(f": {reason}")
+            return reason, reasons
+
+        decide(Action.REJECT, "2:2", "keep 3")
+        decide(Action.ACCEPT, "2:3")
+        assert told() == ("keep 3", [{"hunks": ["2:2"], "more": 0, "reason": "keep 3"}])
+        decide(Action.REJECT, "2:1", "1 is a name")
+        assert told() == (
+            "2:1: 1 is a name; 2:2: keep 3",
+            [
+                {"hunks": ["2:1"], "more": 0, "reason": "1 is a name"},
+                {"hunks": ["2:2"], "more": 0, "reason": "keep 3"},
+            ],
+        )
+
+
+def test_who_asks_for_the_edits_of_a_directory_is_told_that_it_is_one(agent: Agent, folder: Path) -> None:
+    agent.done("write_file", path=str(folder / "file"), content="one\n")
+    listed = agent.done("list_edits", path=str(folder))
+    assert listed.structured["edits"] == []
+    assert listed.texts[-1].endswith(
+        f"{folder} is a directory, and path is that of a file: without it all edits are listed."
+    )
+    for path in (folder / "none", folder / "file"):
+        listed = agent.done("list_edits", path=str(path), status="rejected")
+        assert listed.texts == ["No edits are recorded that fit."]
+
+
+def test_who_asks_one_directory_for_the_edits_of_a_file_of_another_is_told_where_they_are(tmp_path: Path) -> None:
+    outer, inner = tmp_path / "outer", tmp_path / "outer" / "inner"
+    inner.mkdir(parents=True)
+    with connected(outer, served=[outer, inner]) as agent:
+        for folder in (outer, inner):
+            agent.done("write_file", path=str(folder / "f"), content="one\n")
+        for path in (str(inner / "f"), "inner/f"):
+            listed = agent.done("list_edits", path=path, directory=str(outer))
+            assert listed.structured["edits"] == []
+            assert listed.texts[-1].endswith(
+                f"{path} is of {inner}, where its edits are listed: give that as directory, or none."
+            )
+        for directory, file in (("", inner / "f"), (inner, inner / "f"), (outer, outer / "f")):
+            listed = agent.done("list_edits", path=str(file), directory=str(directory))
+            assert [edit["path"] for edit in listed.structured["edits"]] == [str(file)]
+            assert "is of" not in "".join(listed.texts)
+
+
+def test_a_status_that_is_none_and_an_edit_that_is_none_are_refused(agent: Agent) -> None:
+    assert agent.call("list_edits", status="liked").error["code"] == -32600
+    assert agent.call("show_edit", edit=10**6).error["code"] == -32600
+
+
+@pytest.mark.parametrize("number", [2**63, 10**30, -1, -(10**30)])
+def test_a_number_that_no_store_counts_to_is_a_wrong_argument(agent: Agent, folder: Path, number: int) -> None:
+    edit = agent.done("write_file", path=str(folder / "file"), content="").structured["edit"]
+    for tool, arguments in (
+        ("list_edits", {"offset": number}),
+        ("show_edit", {"edit": number}),
+        ("show_edit", {"edit": edit, "offset": number}),
+    ):
+        assert agent.call(tool, **arguments).error["code"] == -32600
+    assert agent.done("list_edits", offset=2**63 - 1).structured["edits"] == []
+
+
+def test_a_long_history_and_a_long_diff_are_given_in_pages(agent: Agent, folder: Path) -> None:
+    number = agent.done("write_file", path=str(folder / "long"), content="x" * 90 + "\n").structured["edit"]
+    text = ("y" * 90 + "\n") * 2000
+    number = agent.done("write_file", path=str(folder / "long"), content=text).structured["edit"]
+    diff, offset = "", 0
+    while True:
+        page = agent.done("show_edit", edit=number, offset=offset).structured
+        diff += page["diff"]
+        offset = page["next_offset"]
+        if not offset:
+            break
+    assert diff.count("\n+y") == 2000
+    with Workspace.open(agent.root) as workspace:
+        recorded = len(workspace.edits())
+    listed = agent.done("list_edits").structured["edits"]
+    assert [edit["edit"] for edit in listed] == list(range(recorded, 0, -1))[: len(listed)]
+
+
+def test_looking_at_history_makes_no_store(tmp_path: Path) -> None:
+    roots = [tmp_path / "one", tmp_path / "two"]
+    for root in roots:
+        root.mkdir()
+    with connected(*roots) as agent:
+        assert agent.call("list_edits").error["code"] == -32600
+        assert agent.done("list_edits", directory=str(roots[1])).structured["edits"] == []
+        assert agent.call("show_edit", edit=1, directory=str(roots[0])).error["code"] == -32600
+        assert not list(tmp_path.glob("*/.cas"))
+        agent.done("write_file", path=str(roots[1] / "file"), content="text\n")
+        assert len(agent.done("list_edits", directory=str(roots[1])).structured["edits"]) == 1
+        assert agent.done("list_edits", directory=str(roots[0])).structured["edits"] == []
+
+
+def test_a_history_of_several_pages_is_listed_whole_and_the_newest_first(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
+        for number in range(430):
+            with workspace.call(CallInfo(tool="test")) as call:
+                call.write("f", b"%d\n" % number)
+                call.commit()
+    listed: list[int] = []
+    pages, offset = 0, 0
+    with connected(tmp_path) as agent:
+        while pages == 0 or offset:
+            answer = agent.done("list_edits", offset=offset)
+            page = answer.structured
+            listed += [edit["edit"] for edit in page["edits"]]
+            pages, offset = pages + 1, page["next_offset"]
+            # That there are more is known, and not how many.
+            goes_on = f"{listed and 431 - page['edits'][0]['edit']} to {offset}, and there are more."
+            assert answer.texts[1:] == ([f"These are edits {goes_on} Go on with offset={offset}."] if offset else [])
+        beyond = agent.done("list_edits", offset=430)
+        assert (beyond.structured["edits"], beyond.texts[1:]) == ([], ["There are only 430 edits."])
+        assert agent.done("list_edits", offset=430, status="rejected").texts[0] == "No edits are recorded that fit."
+    assert listed == list(range(430, 0, -1))
+    assert pages == 3
+
+
+def test_long_reasons_are_given_in_as_many_pages_as_they_need(tmp_path: Path) -> None:
+    said, most = "so\n" * 10_000, 80_000
+    with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
+        for number in range(5):
+            with workspace.call(CallInfo(tool="test")) as call:
+                call.write(f"f{number}", b"y\n" * 40_000)
+                call.commit()
+        units = [unit for number in range(1, 6) for unit in workspace.find_units(str(number))[1]]
+        workspace.decide(Action.REJECT, units, reason=said)
+    listed: dict[int, str] = {}
+    with connected(tmp_path) as agent:
+        offset, going = 0, True
+        while going:
+            page = agent.done("list_edits", offset=offset)
+            assert max(len(page.text), sum(len(edit["reason"]) for edit in page.structured["edits"])) < most
+            for line, edit in zip(page.text.splitlines(), page.structured["edits"], strict=True):
+                listed[edit["edit"]] = edit["reason"]
+                assert line.endswith("… (40002 characters in all)")
+            offset = page.structured["next_offset"]
+            going = offset > 0
+        shown = agent.done("show_edit", edit=1)
+    assert listed == dict.fromkeys([5, 4, 3, 2, 1], said)
+    assert max(len(shown.text), len(shown.structured["diff"]) + len(said)) < most + 1000
+    assert shown.structured["edit"]["reason"] == said
+    assert shown.text.splitlines()[0].endswith(f"{ascii(said)[:8000]}… (40002 characters in all)")
+    assert shown.structured["next_offset"] > 0
+
+
+def test_a_page_of_a_history_is_read_without_what_comes_before_it(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
+        for number in range(9):
+            with workspace.call(CallInfo(tool="test", conversation="odd" if number % 2 else "even")) as call:
+                call.write("f", b"%d\n" % number)
+                call.commit()
+
+        def seqs(**wanted: Any) -> list[int]:  # noqa: ANN401 -- whatever a filter takes
+            return [view.seq for view in workspace.edits(EditFilter(**wanted))]
+
+        assert seqs(skip=7) == [8, 9]
+        assert seqs(skip=2, limit=3, newest_first=True) == [7, 6, 5]
+        assert seqs(skip=1, conversation="odd", before=8) == [4, 6]
+        assert seqs(skip=9) == []
+
+
+def test_a_line_longer_than_an_answer_is_cut_and_the_rest_of_the_edit_follows(agent: Agent, folder: Path) -> None:
+    file, line, most = folder / "min.js", "x=1;" * 30_000, 80_000
+    file.write_text(f"{line}\nend\n")
+    edits = [{"old_string": "x=1;\nend", "new_string": "y;\nend"}]
+    number = agent.done("multi_edit_text_file", path=str(file), edits=edits).structured["edit"]
+    removed = agent.done("show_edit", edit=number, offset=3)
+    assert removed.structured["diff"] == f"-{line}"[:most]
+    assert len(removed.texts[0]) < most + 1000
+    assert f"The last line is cut: {len(line) + 2 - most} more characters do not fit." in removed.texts[-1]
+    added = agent.done("show_edit", edit=number, offset=removed.structured["next_offset"])
+    assert added.structured["diff"].startswith("+x=1;")
+
+
+def test_of_thousands_of_hunks_an_answer_names_the_first_and_says_how_many_there_are(tmp_path: Path) -> None:
+    count, most = 6000, 80_000
+    with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
+        for mark in (b"", b"!"):
+            with workspace.call(CallInfo(tool="test")) as call:
+                lines = (b"%d%b\n" % (number, mark * (number % 2)) for number in range(2 * count))
+                call.write("f", b"".join(lines))
+                call.commit()
+        for half, reason in ((1, "odd"), (2, "even")):
+            units = workspace.find_units("2")[1]
+            workspace.decide(Action.REJECT, [unit for unit in units if unit.hunk % 2 == half % 2], reason=reason)
+    with connected(tmp_path) as agent:
+        shown, listed = agent.done("show_edit", edit=2), agent.done("list_edits")
+        resource = agent.resource("cas://edit/2")
+    found = shown.structured
+    assert (found["hunks"], found["hunk_statuses"]) == (count, ["rejected"] * 1000)
+    named = [(given["reason"], len(given["hunks"]), given["hunks"][:2], given["more"]) for given in found["reasons"]]
+    assert named == [("odd", 500, ["2:1", "2:3"], 2500), ("even", 500, ["2:2", "2:4"], 2500)]
+    odd = ", ".join(f"2:{hunk}" for hunk in range(1, 20, 2))
+    even = ", ".join(f"2:{hunk}" for hunk in range(2, 21, 2))
+    reason = f"{odd} and 2990 more: odd; {even} and 2990 more: even"
+    assert (found["edit"]["reason"], listed.structured["edits"][0]["reason"]) == (reason, reason)
+    assert sum(len(json.dumps(value)) for name, value in found.items() if name != "diff") < most / 2
+    assert max(len(found["diff"]), len(shown.text)) < most + 1000
+    assert len(json.dumps(listed.structured)) < 2000
+    assert shown.texts[1].startswith(
+        "Of 6000 hunks, hunk_statuses and reasons name 1000 each; behind the header of each"
+    )
+    # Who asks for it all gets it all.
+    assert isinstance(resource, TextResourceContents)
+    whole = json.loads(resource.text)
+    assert (len(whole["hunk_statuses"]), [len(given["hunks"]) for given in whole["reasons"]]) == (count, [3000, 3000])
+
+
+def test_of_many_long_reasons_an_answer_has_the_first_and_says_how_many_there_are(tmp_path: Path) -> None:
+    count, most = 149, 80_000
+    with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
+        for mark in (b"", b"!"):
+            with workspace.call(CallInfo(tool="test")) as call:
+                call.write("f", b"".join(b"%d%b\n" % (number, mark * (number % 2)) for number in range(2 * count)))
+                call.commit()
+        for unit in workspace.find_units("2")[1]:
+            if unit.hunk:
+                workspace.decide(Action.REJECT, [unit], reason=f"{unit.hunk} " + "no" * 500)
+    with connected(tmp_path) as agent:
+        shown, listed = agent.done("show_edit", edit=2), agent.done("list_edits")
+        resource = agent.resource("cas://edit/2")
+    reasons = [given["reason"].split()[0] for given in shown.structured["reasons"]]
+    assert reasons == [str(hunk) for hunk in range(1, len(reasons) + 1)]
+    assert 5 < len(reasons) < count
+    assert f"Of {count} reasons, the first {len(reasons)} are here" in shown.texts[1]
+    assert len(json.dumps(shown.structured)) < most
+    assert len(json.dumps(listed.structured)) < most
+    assert isinstance(resource, TextResourceContents)
+    assert len(json.loads(resource.text)["reasons"]) == count

@@ -1,0 +1,147 @@
+"""`inspect_patch` over the wire: every result and example of its document."""
+
+from pathlib import Path
+
+from tests.support.mcp_agent import Agent
+
+
+def test_inspect_single_file(agent: Agent) -> None:
+    patch = "--- config.py\n+++ config.py\n@@ -1,2 +1,3 @@\n DEBUG = False\n+VERBOSE = True\n PORT = 8000\n"
+    result = agent.done("inspect_patch", patch=patch)
+    assert result.structured == {
+        "success": True,
+        "valid": True,
+        "files": [{"source": "config.py", "target": "config.py", "hunks": 1, "lines_added": 1, "lines_removed": 0}],
+        "summary": {"total_files": 1, "total_hunks": 1, "total_lines_added": 1, "total_lines_removed": 0},
+        "message": "Patch analysis complete",
+    }
+
+
+def test_inspect_multiple_files(agent: Agent) -> None:
+    patch = (
+        "--- file1.py\n+++ file1.py\n@@ -1,1 +1,1 @@\n-old\n+new\n"
+        "--- file2.py\n+++ file2.py\n@@ -1,1 +1,2 @@\n existing\n+added\n"
+    )
+    result = agent.done("inspect_patch", patch=patch)
+    assert result.structured["files"] == [
+        {"source": "file1.py", "target": "file1.py", "hunks": 1, "lines_added": 1, "lines_removed": 1},
+        {"source": "file2.py", "target": "file2.py", "hunks": 1, "lines_added": 1, "lines_removed": 0},
+    ]
+    assert result.structured["summary"] == {
+        "total_files": 2,
+        "total_hunks": 2,
+        "total_lines_added": 2,
+        "total_lines_removed": 1,
+    }
+    assert result.text == "Patch analysis complete\nfile1.py: +1 -1\nfile2.py: +1 -0"
+
+
+def test_inspect_invalid_patch(agent: Agent) -> None:
+    for patch in ("this is no patch\n", "@@ -1 +1 @@\n-a\n+b\n"):
+        result = agent.call("inspect_patch", patch=patch)
+        assert result.refused
+        assert (
+            result.structured.items()
+            >= {
+                "success": False,
+                "valid": False,
+                "error": "Invalid patch format: missing --- header at line 1",
+                "error_type": "invalid_patch",
+                "message": "Patch is not valid",
+            }.items()
+        )
+
+
+def test_the_example_as_printed_counts_its_lines_wrongly(agent: Agent) -> None:
+    patch = "--- config.py\n+++ config.py\n@@ -1,3 +1,4 @@\n DEBUG = False\n+VERBOSE = True\n PORT = 8000\n"
+    assert agent.call("inspect_patch", patch=patch).structured["error_type"] == "invalid_patch"
+
+
+def test_files_of_a_git_diff_are_named_as_paths(agent: Agent) -> None:
+    patch = (
+        "diff --git a/src/a.py b/src/a.py\nindex 0123abc..4567def 100644\n"
+        "--- a/src/a.py\n+++ b/src/a.py\n@@ -1,2 +1,2 @@ def f():\n x\n-old\n+new\n@@ -9 +9 @@\n-9\n+nine\n"
+        "diff --git a/b.py b/b.py\nindex 0000000..4567def\n--- /dev/null\n+++ b/b.py\n@@ -0,0 +1 @@\n+x\n"
+    )
+    result = agent.done("inspect_patch", patch=patch)
+    assert [(file["source"], file["target"], file["hunks"]) for file in result.structured["files"]] == [
+        ("src/a.py", "src/a.py", 2),
+        ("/dev/null", "b.py", 1),
+    ]
+
+
+def test_an_empty_patch_has_no_files(agent: Agent) -> None:
+    result = agent.done("inspect_patch", patch="")
+    assert result.structured["files"] == []
+    assert result.structured["summary"]["total_hunks"] == 0
+
+
+def test_a_fault_in_any_file_is_found(agent: Agent) -> None:
+    good = "--- f\n+++ f\n@@ -1 +1 @@\n-a\n+b\n"
+    for bad in ("--- g\n@@ -1 +1 @@\n-a\n+b\n", "--- g\n+++ g\n@@ -1,2 +1 @@\n-a\n+b\n", "stray words\n", "--- g\n"):
+        assert agent.call("inspect_patch", patch=good + bad).structured["valid"] is False
+        assert agent.call("inspect_patch", patch=good + bad + good).structured["valid"] is False
+
+
+MODIFIED = "diff --git a/c.py b/c.py\nindex 0123abc..4567def 100644\n--- a/c.py\n+++ b/c.py\n@@ -1 +1 @@\n-x\n+y\n"
+ADDED = (
+    "diff --git a/n.py b/n.py\nnew file mode 100644\nindex 0000000..4567def\n"
+    "--- /dev/null\n+++ b/n.py\n@@ -0,0 +1 @@\n+x\n"
+)
+REMOVED = (
+    "diff --git a/o.py b/o.py\ndeleted file mode 100644\nindex 4567def..0000000\n"
+    "--- a/o.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
+)
+
+
+def test_what_a_git_diff_adds_and_removes_is_told_and_the_rest_is_applied(agent: Agent, folder: Path) -> None:
+    for patch in (ADDED + MODIFIED + REMOVED, REMOVED + ADDED + MODIFIED, MODIFIED + ADDED + REMOVED):
+        for ending in ("\n", "\r\n"):
+            result = agent.done("inspect_patch", patch=patch.replace("\n", ending))
+            files = {(file["source"], file["target"]) for file in result.structured["files"]}
+            assert files == {("/dev/null", "n.py"), ("c.py", "c.py"), ("o.py", "/dev/null")}
+        for name in ("c.py", "o.py"):
+            (folder / name).write_text("x\n")
+        agent.done("apply_patch", file_path=str(folder / "c.py"), patch=patch)
+        assert (folder / "c.py").read_text() == "y\n"
+        refused = agent.call("apply_patch", file_path=str(folder / "o.py"), patch=patch)
+        assert refused.structured["error"] == "Invalid patch format: it deletes the file; use delete_file"
+        assert agent.call("edit_file_diff", path=str(folder / "o.py"), diff=REMOVED).refused
+        assert (folder / "o.py").read_text() == "x\n"
+
+
+def test_a_mode_that_the_headers_do_not_say_too_is_refused(agent: Agent) -> None:
+    for patch in (
+        MODIFIED.replace("index", "new file mode 100644\nindex"),
+        ADDED.replace("new file", "deleted file"),
+        REMOVED.replace("deleted file", "new file"),
+        "diff --git a/e b/e\nnew file mode 100644\nindex 0000000..e69de29\n" + ADDED,
+        ADDED + "diff --git a/e b/e\nnew file mode 100644\nindex 0000000..e69de29\n",
+    ):
+        assert "only changes to lines" in agent.call("inspect_patch", patch=patch).structured["error"]
+
+
+def test_the_signature_of_a_mail_is_named_and_counted_as_no_line(agent: Agent) -> None:
+    result = agent.call("inspect_patch", patch=MODIFIED + "-- \n2.40.0\n")
+    assert result.structured["error"].endswith("beyond the counts in its hunk's @@ header at line 8")
+    assert result.texts[1] == "Where that begins the signature of a mail, leave it out, and what follows."
+
+
+def test_files_that_git_names_in_quotes_are_named_as_paths_and_patched(agent: Agent, folder: Path) -> None:
+    names = ["b.txt", "é.txt", 'tab\t"quotes".txt']
+    for name in names:
+        (folder / name).write_text("one\ntwo\n")
+    patch = "".join(
+        f"diff --git {source} {target}\n--- {source}\n+++ {target}\n@@ -1,2 +1,2 @@\n one\n-two\n+TWO\n"
+        for source, target in (
+            ("a/b.txt", "b/b.txt"),
+            ('"a/\\303\\251.txt"', '"b/\\303\\251.txt"'),
+            ('"a/tab\\t\\"quotes\\".txt"', '"b/tab\\t\\"quotes\\".txt"'),
+        )
+    )
+    files = agent.done("inspect_patch", patch=patch).structured["files"]
+    assert [(file["source"], file["target"]) for file in files] == [(name, name) for name in names]
+    for name in names:
+        agent.done("validate_patch", file_path=str(folder / name), patch=patch)
+        agent.done("apply_patch", file_path=str(folder / name), patch=patch)
+        assert (folder / name).read_text() == "one\nTWO\n"

@@ -1,0 +1,456 @@
+"""`apply_patches` over the wire: the four recovery patterns, their results, and that failures leave nothing behind."""
+
+import base64
+import os
+import random
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.mcp_agent import Agent, cold_starts, connected
+
+TEXT = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\n"
+HEAD = "--- f\n+++ f\n"
+FIRST = HEAD + "@@ -1,2 +1,2 @@\n-one\n+1\n two\n"
+SECOND = HEAD + "@@ -1,2 +1,3 @@\n 1\n+1.5\n two\n"
+LAST = HEAD + "@@ -8,2 +8,2 @@\n seven\n-eight\n+8\n"
+STALE = HEAD + "@@ -3 +3 @@\n-drei\n+3\n"
+
+
+def snapshot(folder: Path) -> dict[str, tuple[bytes, int]]:
+    """Return the content and the time of every file in a folder."""
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.fixture
+def file(folder: Path) -> Path:
+    file = folder / "f"
+    file.write_text(TEXT)
+    return file
+
+
+@pytest.fixture
+def starved(tmp_path: Path) -> Iterator[Agent]:
+    """Return an agent whose server can't write files beyond 1 MiB, so that what it has to store does not fit."""
+    root = tmp_path / "workspace"
+    root.mkdir()
+    usual, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, most))
+    try:
+        with cold_starts(), connected(root) as agent:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (usual, most))
+            yield agent
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (usual, most))
+
+
+def large_file(path: Path, times: int = 1) -> Path:
+    """Make a file that takes some 300 KiB, many times over, to store."""
+    lines = (base64.b64encode(random.Random(f"{path.name}{n}").randbytes(75)) for n in range(4000 * times))
+    path.write_bytes(b"one\ntwo\n" + b"\n".join(lines))
+    return path
+
+
+def ops(file: Path, *patches: str) -> list[dict[str, str]]:
+    return [{"file_path": str(file), "patch": patch} for patch in patches]
+
+
+# ---- all of them
+
+
+@pytest.mark.parametrize("strategy", ["try_revert", "backup_restore", "atomic", "progressive"])
+def test_no_pattern_touches_a_file_that_is_not_safe(agent: Agent, folder: Path, strategy: str) -> None:
+    (folder / "binary").write_bytes(b"one\ntwo\n\0\n")
+    (folder / "large").write_bytes(b"one\ntwo\n" + b"x" * (10 << 20))
+    before = snapshot(folder)
+    for name, kind in (("binary", "binary_file"), ("large", "resource_limit"), ("none", "file_not_found")):
+        result = agent.call("apply_patches", strategy=strategy, patches=ops(folder / name, FIRST))
+        assert result.refused
+        assert result.structured["error_type"] == kind
+    assert snapshot(folder) == before
+
+
+@pytest.mark.parametrize("strategy", ["try_revert", "backup_restore", "atomic", "progressive"])
+def test_no_pattern_is_without_a_patch(agent: Agent, strategy: str) -> None:
+    result = agent.call("apply_patches", strategy=strategy, patches=[])
+    assert (result.structured["error_type"], result.text) == ("invalid_request", "Patches array cannot be empty")
+
+
+# ---- pattern 1
+
+
+def test_try_revert_applies_patches_one_after_the_other(agent: Agent, file: Path) -> None:
+    before = len(agent.history())
+    result = agent.done("apply_patches", strategy="try_revert", patches=ops(file, FIRST, SECOND, LAST))
+    assert (
+        result.structured.items()
+        >= {
+            "success": True,
+            "patches_applied": 3,
+            "message": "Successfully applied 3 patches",
+        }.items()
+    )
+    assert file.read_text() == "1\n1.5\ntwo\nthree\nfour\nfive\nsix\nseven\n8\n"
+    (view,) = agent.history()[before:]
+    assert ([view.seq], view.edit.tool) == (result.structured["edits"], "apply_patches")
+
+
+def test_error_recovery_try_revert(agent: Agent, folder: Path, file: Path) -> None:
+    before, edits = snapshot(folder), len(agent.history())
+    result = agent.call("apply_patches", strategy="try_revert", patches=ops(file, FIRST, SECOND, STALE, LAST))
+    assert result.refused
+    assert (
+        result.structured.items()
+        >= {
+            "success": False,
+            "patches_applied": 2,
+            "failed_at": 3,
+            "error": "Context mismatch at line 3: expected 'drei' but found 'two'",
+            "error_type": "context_mismatch",
+            "reverted": True,
+        }.items()
+    )
+    assert (snapshot(folder), len(agent.history())) == (before, edits)
+
+
+def test_try_revert_takes_one_file(agent: Agent, folder: Path, file: Path) -> None:
+    (folder / "g").write_text(TEXT)
+    patches = [*ops(file, FIRST), *ops(folder / "g", FIRST)]
+    result = agent.call("apply_patches", strategy="try_revert", patches=patches)
+    assert result.structured["error_type"] == "invalid_request"
+    assert file.read_text() == TEXT
+
+
+# ---- pattern 2
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_backup_restore_keeps_the_backup_if_asked_to(agent: Agent, folder: Path, file: Path, *, keep: bool) -> None:
+    os.utime(file, ns=(10**18, 10**18))
+    result = agent.done("apply_patches", strategy="backup_restore", patches=ops(file, FIRST), keep_backup=keep)
+    assert result.structured.items() >= {"success": True, "message": "Patch applied successfully"}.items()
+    assert file.read_text() == TEXT.replace("one", "1")
+    backup = result.structured["backup_file"]
+    assert result.text == "Patch applied successfully" + (f"; backup: {backup}" if keep else "")
+    if keep:
+        assert (Path(backup).read_text(), Path(backup).stat().st_mtime_ns) == (TEXT, 10**18)
+        assert len(result.structured["edits"]) == 2
+    else:
+        assert backup is None
+        assert [path.name for path in folder.iterdir()] == ["f"]
+
+
+@pytest.mark.parametrize("strategy", ["try_revert", "atomic"])
+def test_a_strategy_that_keeps_no_backup_is_asked_for_none(
+    agent: Agent, folder: Path, file: Path, strategy: str
+) -> None:
+    before = snapshot(folder)
+    result = agent.call("apply_patches", strategy=strategy, patches=ops(file, FIRST), keep_backup=True)
+    assert result.structured["error_type"] == "invalid_request"
+    assert result.text.startswith(f"{strategy} keeps no backup")
+    assert snapshot(folder) == before
+    agent.done("apply_patches", strategy=strategy, patches=ops(file, FIRST), keep_backup=False)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_error_recovery_backup_restore(agent: Agent, folder: Path, file: Path, *, keep: bool) -> None:
+    before, edits = snapshot(folder), len(agent.history())
+    result = agent.call("apply_patches", strategy="backup_restore", patches=ops(file, STALE), keep_backup=keep)
+    assert (
+        result.structured.items()
+        >= {
+            "success": False,
+            "error": "Context mismatch at line 3: expected 'drei' but found 'three'",
+            "error_type": "context_mismatch",
+            "restored": True,
+            "phase": "apply",
+        }.items()
+    )
+    assert (snapshot(folder), len(agent.history())) == (before, edits)
+
+
+def test_a_backup_that_can_not_be_made_is_told(agent: Agent, folder: Path) -> None:
+    path = folder / "missing"
+    result = agent.call("apply_patches", strategy="backup_restore", patches=ops(path, FIRST))
+    assert (
+        result.structured.items()
+        >= {
+            "success": False,
+            "error": f"Cannot create backup: File not found: {path}",
+            "error_type": "file_not_found",
+            "phase": "backup",
+        }.items()
+    )
+
+
+# ---- pattern 3
+
+
+def test_atomic_is_one_call_over_many_files(agent: Agent, folder: Path) -> None:
+    files = [folder / f"file{number}" for number in range(6)]
+    for file in files:
+        file.write_text(TEXT)
+    before = len(agent.history())
+    patches = [op for file in files for op in ops(file, FIRST)]
+    result = agent.done("apply_patches", strategy="atomic", patches=patches)
+    assert (
+        result.structured.items()
+        >= {
+            "success": True,
+            "applied": 6,
+            "message": "Atomically applied 6 patches",
+        }.items()
+    )
+    recorded = agent.history()[before:]
+    assert [view.seq for view in recorded] == result.structured["edits"]
+    assert len({(view.edit.conversation, view.edit.call) for view in recorded}) == 1
+    assert {file.read_text() for file in files} == {TEXT.replace("one", "1")}
+    assert sorted(folder.iterdir()) == files
+
+
+def test_atomic_tells_every_patch_that_does_not_fit(agent: Agent, folder: Path) -> None:
+    for name in ("a", "b", "c"):
+        (folder / name).write_text(TEXT)
+    before, edits = snapshot(folder), len(agent.history())
+    patches = [*ops(folder / "a", FIRST), *ops(folder / "b", STALE), *ops(folder / "c", "no patch")]
+    result = agent.call("apply_patches", strategy="atomic", patches=patches)
+    mismatch = "Context mismatch at line 3: expected 'drei' but found 'three'"
+    assert (
+        result.structured.items()
+        >= {
+            "success": False,
+            "phase": "validation",
+            "validated": 3,
+            "failed": 2,
+            "failures": [
+                {"file": str(folder / "b"), "reason": mismatch},
+                {"file": str(folder / "c"), "reason": "Invalid patch format: missing --- header at line 1"},
+            ],
+            "error": f"Validation failed for {folder / 'b'}: {mismatch}",
+            "error_type": "context_mismatch",
+        }.items()
+    )
+    assert (snapshot(folder), len(agent.history())) == (before, edits)
+
+
+def test_of_thousands_of_patches_that_do_not_fit_so_many_are_told_as_an_answer_has_room_for(
+    agent: Agent, file: Path
+) -> None:
+    count, most = 3000, 80_000
+    wrong = HEAD + f"@@ -3 +3 @@\n-{'drei' * 20}\n+3\n"
+    result = agent.call("apply_patches", strategy="atomic", patches=ops(file, *[wrong] * count))
+    told = result.structured["failures"]
+    assert (result.structured["validated"], result.structured["failed"]) == (count, count)
+    assert most * 0.9 < sum(len(one["file"]) + len(one["reason"]) for one in told) <= most
+    hint = f"Of {count - len(told)} more that do not fit, failures does not tell."
+    assert result.structured["hint"] == result.texts[1]
+    assert result.texts[1].endswith(f". {hint}")
+    assert file.read_text() == TEXT
+
+
+def test_atomic_refuses_unsafe_files_before_all_else(agent: Agent, folder: Path, file: Path) -> None:
+    (folder / "link").symlink_to("f")
+    patches = [*ops(file, FIRST), *ops(folder / "link", FIRST), *ops(folder / "missing", FIRST)]
+    result = agent.call("apply_patches", strategy="atomic", patches=patches)
+    assert [part["file"] for part in result.structured["failures"]] == [str(folder / "link"), str(folder / "missing")]
+    assert result.structured["error_type"] == "symlink_error"
+    assert file.read_text() == TEXT
+
+
+def test_atomic_rolls_back_what_can_not_be_carried_out(starved: Agent) -> None:
+    files = [large_file(starved.root / f"file{number}") for number in range(4)]
+    before = snapshot(starved.root)
+    patches = [op for file in files for op in ops(file, FIRST)]
+    result = starved.call("apply_patches", strategy="atomic", patches=patches)
+    assert result.refused
+    assert result.structured.items() >= {"phase": "apply", "applied": 0, "rolled_back": True}.items()
+    assert result.structured["error"]
+    assert snapshot(starved.root) == before
+
+
+def test_undo_takes_a_batch_back_as_one(agent: Agent, folder: Path) -> None:
+    files = [folder / name for name in ("a", "b")]
+    for file in files:
+        file.write_text(TEXT)
+    agent.done("apply_patches", strategy="atomic", patches=[op for file in files for op in ops(file, FIRST)])
+    agent.done("Undo")
+    assert {file.read_text() for file in files} == {TEXT}
+
+
+def test_files_that_a_batch_leaves_as_they_are_are_named(agent: Agent, folder: Path, file: Path) -> None:
+    other = folder / "g"
+    other.write_text(TEXT)
+    same = FIRST.replace("+1\n", "+one\n")
+    both = agent.done("apply_patches", strategy="atomic", patches=[*ops(file, same), *ops(other, same)])
+    assert both.text == f"Nothing to change in {file}, {other}"
+    assert "The files read so already: no change of them was recorded, and there is none to undo." in both.texts[1]
+    one = agent.done("apply_patches", strategy="atomic", patches=[*ops(file, FIRST), *ops(other, same)])
+    assert one.text == "Atomically applied 2 patches"
+    assert f"Nothing to change in {other}." in one.texts[1]
+
+
+def test_a_file_may_be_patched_twice_in_a_batch(agent: Agent, file: Path) -> None:
+    agent.done("apply_patches", strategy="atomic", patches=ops(file, FIRST, SECOND))
+    assert file.read_text().startswith("1\n1.5\ntwo\n")
+
+
+def test_what_a_batch_makes_of_a_file_need_not_be_read(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    file, other = root / "file", root / "other"
+    for each in (file, other):
+        each.write_text(TEXT)
+    with connected(root, options=["--require-read"]) as agent:
+        agent.done("read_file", path="file")
+        unread = agent.call("apply_patches", strategy="atomic", patches=ops(file, FIRST) + ops(other, FIRST, SECOND))
+        assert [failed["file"] for failed in unread.structured["failures"]] == [str(other)] * 2
+        agent.done("apply_patches", strategy="atomic", patches=ops(file, FIRST, SECOND))
+    assert file.read_text().startswith("1\n1.5\ntwo\n")
+
+
+@pytest.mark.parametrize("strategy", ["try_revert", "backup_restore", "atomic", "progressive"])
+@pytest.mark.parametrize("options", [[], ["--require-read"]])
+def test_of_a_file_shown_in_part_a_pattern_makes_a_version_that_the_model_knows(
+    tmp_path: Path, strategy: str, options: list[str]
+) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    file = root / "file"
+    file.write_text(TEXT)
+    with connected(root, options=options) as agent:
+        agent.done("read_file", path="file")
+        file.write_text(TEXT + "theirs\n")
+        agent.done("read_file", path="file", limit=3)
+        agent.done("apply_patches", strategy=strategy, patches=ops(file, FIRST))
+        mine = [{"old_string": "1\ntwo", "new_string": "one\n2"}]
+        agent.done("multi_edit_text_file", path=str(file), edits=mine, rebase=not options)
+        refused = agent.call("write_file", path="file", content="mine\n")
+        assert refused.error["type"] == "stale_file"  # most of it the model has still not seen
+    assert file.read_text() == TEXT.replace("two", "2") + "theirs\n"
+
+
+def test_every_file_of_a_batch_that_must_be_read_first_is_told(agent: Agent, folder: Path) -> None:
+    files = [folder / name for name in ("a", "b")]
+    for file in files:
+        agent.done("write_file", path=str(file), content=TEXT)
+    patches = [op for file in files for op in ops(file, FIRST)]
+    agent.done("apply_patches", strategy="atomic", patches=patches)
+    agent.done("Undo")
+    told = agent.call("apply_patches", strategy="atomic", patches=patches).structured
+    assert (told["phase"], told["validated"], told["failed"]) == ("validation", 2, 2)
+    assert [failed["file"] for failed in told["failures"]] == [str(file) for file in files]
+
+
+def test_a_batch_over_several_directories_is_refused(tmp_path: Path) -> None:
+    roots = [tmp_path / name for name in ("one", "two")]
+    for root in roots:
+        root.mkdir()
+        (root / "f").write_text(TEXT)
+    with connected(*roots) as agent:
+        patches = [op for root in roots for op in ops(root / "f", FIRST)]
+        result = agent.call("apply_patches", strategy="atomic", patches=patches)
+    assert result.structured["error_type"] == "invalid_request"
+    assert {(root / "f").read_text() for root in roots} == {TEXT}
+
+
+# ---- pattern 4
+
+
+def test_progressive_tells_each_step(agent: Agent, file: Path) -> None:
+    result = agent.done("apply_patches", strategy="progressive", patches=ops(file, FIRST))
+    steps = result.structured["steps"]
+    assert list(steps) == ["safety_check", "validation", "backup", "apply"]
+    assert all(step["passed"] is True for step in steps.values())
+    assert steps["safety_check"]["details"] is None
+    assert steps["validation"]["details"]["preview"]["affected_line_range"] == {"start": 1, "end": 2}
+    assert steps["backup"]["details"]["backup_file"] == result.structured["backup_file"]
+    assert steps["apply"]["details"]["message"] == "Successfully applied patch to f"
+    assert result.structured["changes"] == {"lines_added": 1, "lines_removed": 1, "hunks_applied": 1}
+    assert Path(result.structured["backup_file"]).read_text() == TEXT
+    assert file.read_text() == TEXT.replace("one", "1")
+
+
+@pytest.mark.parametrize("strategy", ["backup_restore", "progressive"])
+def test_of_a_patch_that_changes_nothing_the_backup_alone_is_recorded_and_that_is_said(
+    agent: Agent, file: Path, strategy: str
+) -> None:
+    same = FIRST.replace("+1\n", "+one\n")
+    result = agent.done("apply_patches", strategy=strategy, patches=ops(file, same), keep_backup=True)
+    backup = result.structured["backup_file"]
+    assert result.text == f"Nothing to change in {file}; backup: {backup}"
+    told = "The file reads so already: no change of it was recorded, but its backup was, and Undo would delete that."
+    assert told in result.texts[1]
+    assert [agent.history()[-1].seq] == result.structured["edits"]
+    assert Path(backup).read_text() == file.read_text() == TEXT
+    assert agent.done("Undo").structured["paths"] == [str(Path(backup).relative_to(agent.root))]
+    assert (Path(backup).exists(), file.read_text()) == (False, TEXT)
+
+
+@pytest.mark.parametrize(
+    ("name", "patch", "failed_at", "error_type"),
+    [
+        ("missing", FIRST, "safety_check", "file_not_found"),
+        ("f", STALE, "validation", "context_mismatch"),
+        ("f", "no patch", "validation", "invalid_patch"),
+    ],
+)
+def test_progressive_tells_where_it_failed(
+    agent: Agent, folder: Path, file: Path, name: str, patch: str, failed_at: str, error_type: str
+) -> None:
+    before = snapshot(folder)
+    result = agent.call("apply_patches", strategy="progressive", patches=ops(file.with_name(name), patch))
+    assert result.refused
+    assert (result.structured["failed_at"], result.structured["error_type"]) == (failed_at, error_type)
+    step = result.structured["steps"][failed_at]
+    assert step["passed"] is False
+    assert step["details"]["error"] == result.structured["error"]
+    if failed_at == "validation":
+        validated = agent.call("validate_patch", **ops(file, patch)[0])
+        assert step["details"] == validated.structured
+    assert snapshot(folder) == before
+
+
+def test_progressive_restores_what_can_not_be_carried_out(starved: Agent) -> None:
+    file = large_file(starved.root / "file", times=4)
+    before = snapshot(starved.root)
+    result = starved.call("apply_patches", strategy="progressive", patches=ops(file, FIRST))
+    assert (result.structured["success"], result.structured["failed_at"]) == (False, "apply")
+    steps = result.structured["steps"]
+    assert {name: step["passed"] for name, step in steps.items()} == {
+        "safety_check": True,
+        "validation": True,
+        "apply": False,
+        "restore": True,
+    }
+    assert snapshot(starved.root) == before
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_backup_restore_restores_what_can_not_be_carried_out(starved: Agent, *, keep: bool) -> None:
+    file = large_file(starved.root / "file", times=4)
+    before = snapshot(starved.root)
+    result = starved.call("apply_patches", strategy="backup_restore", patches=ops(file, FIRST), keep_backup=keep)
+    assert (result.structured["phase"], result.structured["restored"]) == ("apply", True)
+    assert snapshot(starved.root) == before
+
+
+# ---- all of them
+
+
+@pytest.mark.parametrize("strategy", ["backup_restore", "progressive"])
+def test_strategies_of_one_patch_take_one(agent: Agent, file: Path, strategy: str) -> None:
+    result = agent.call("apply_patches", strategy=strategy, patches=ops(file, FIRST, LAST))
+    assert (result.structured["error_type"], result.text) == ("invalid_request", f"{strategy} takes one patch, not 2")
+    assert file.read_text() == TEXT
+
+
+def test_nothing_to_apply_and_an_unknown_strategy_are_refused(agent: Agent, file: Path) -> None:
+    for arguments in (
+        {"strategy": "atomic", "patches": []},
+        {"strategy": "hope", "patches": ops(file, FIRST)},
+        {"strategy": "atomic", "patches": [{"file_path": str(file), "patch": FIRST, "fuzz": 1}]},
+    ):
+        assert agent.call("apply_patches", **arguments).structured["error_type"] == "invalid_request"
+    assert file.read_text() == TEXT

@@ -1,0 +1,241 @@
+"""The safety checks of the patch tools' document, each tried on every tool that takes a file."""
+
+import os
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from mcptools.files.workspaces import Directories
+from mcptools.model.failures import Failure, FailureKind
+from mcptools.model.session import Session
+from mcptools.tools.editing import ServerLimits, Tools
+from objstore import is_binary
+from tests.support.interruption import interrupted_at, interruption_points
+from tests.support.mcp_agent import Agent, Result, connected
+from tests.support.mounts import can_mount, small_disk
+
+PATCH = "--- f\n+++ f\n@@ -1 +1 @@\n-a\n+b\n"
+MEBIBYTE = 1 << 20
+
+
+def on_every_tool(agent: Agent, path: str) -> dict[str, Result]:
+    """Call every tool that takes a file with this one."""
+    return {
+        "apply_patch": agent.call("apply_patch", file_path=path, patch=PATCH),
+        "dry run": agent.call("apply_patch", file_path=path, patch=PATCH, dry_run=True),
+        "validate_patch": agent.call("validate_patch", file_path=path, patch=PATCH),
+        "revert_patch": agent.call("revert_patch", file_path=path, patch=PATCH),
+        "generate_patch": agent.call("generate_patch", original_file=path, modified_file=path),
+        "backup_file": agent.call("backup_file", file_path=path),
+        "restore_backup": agent.call("restore_backup", backup_file=path, target_file=f"{path}.restored"),
+        **{
+            strategy: agent.call("apply_patches", strategy=strategy, patches=[{"file_path": path, "patch": PATCH}])
+            for strategy in ("try_revert", "backup_restore", "atomic", "progressive")
+        },
+    }
+
+
+def all_refused(
+    results: dict[str, Result], error_type: str, message: str, *, but: frozenset[str] = frozenset()
+) -> None:
+    for tool, result in results.items():
+        if tool in but:
+            assert not result.refused, (tool, result.structured)
+        else:
+            assert result.structured.get("success") is False, (tool, result.structured)
+            assert result.structured["error_type"] == error_type, (tool, result.structured)
+            assert result.structured["error"].endswith(message), (tool, result.structured)
+
+
+def test_reject_symlink(agent: Agent, folder: Path) -> None:
+    (folder / "real").write_text("a\n")
+    (folder / "link").symlink_to("real")
+    path = str(folder / "link")
+    all_refused(on_every_tool(agent, path), "symlink_error", f"Symlinks are not allowed (security policy): {path}")
+    assert (folder / "real").read_text() == "a\n"
+    assert sorted(path.name for path in folder.iterdir()) == ["link", "real"]
+
+
+def test_reject_a_symlink_as_the_place_to_restore_to(agent: Agent, folder: Path) -> None:
+    (folder / "real").write_text("real\n")
+    (folder / "copy").write_text("copy\n")
+    (folder / "link").symlink_to("real")
+    for force in (False, True):
+        result = agent.call(
+            "restore_backup", backup_file=str(folder / "copy"), target_file=str(folder / "link"), force=force
+        )
+        assert result.structured["error_type"] == "symlink_error"
+    assert (folder / "real").read_text() == "real\n"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"a\n\0\n", b"\xff\xd8\xff\xe0\x10\x81\x82", b"a" * 69 + b"\x01" * 31, b"a\n" + b"." * 8189 + b"\0"],
+    ids=["NUL", "JPEG", "31%", "NUL in the last byte looked at"],
+)
+def test_reject_binary_file(agent: Agent, folder: Path, content: bytes) -> None:
+    file = folder / "file.bin"
+    file.write_bytes(content)
+    all_refused(on_every_tool(agent, str(file)), "binary_file", f"Binary files are not supported: {file}")
+    assert file.read_bytes() == content
+
+
+def test_a_link_that_comes_in_a_files_place_meanwhile_is_not_followed(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    (tmp_path / "other").write_text("other\n")
+    told: list[FailureKind] = []
+
+    def act() -> None:
+        file.unlink()
+        file.symlink_to("other")
+
+    with closing(Directories([str(tmp_path)])) as directories:
+        tools = Tools(directories, Session(), ServerLimits())
+        for moment in interruption_points():
+            file.unlink(missing_ok=True)
+            file.write_text("a\n")
+            try:
+                with interrupted_at(moment, act):
+                    tools.validate_patch(str(file), PATCH)
+            except Failure as failure:
+                told.append(failure.kind)
+    assert set(told) == {FailureKind.SYMLINK}
+
+
+def test_up_to_the_threshold_a_file_is_text(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    for content in (b"a\n" + b"a" * 68 + b"\x01" * 30, b"a\n" + b"." * 8190 + b"\0", "a\n日本語\n".encode()):
+        file.write_bytes(content)
+        agent.done("apply_patch", file_path=str(file), patch=PATCH)
+        assert file.read_bytes() == b"b" + content[1:]
+
+
+def test_file_size_limit(agent: Agent, folder: Path) -> None:
+    file = folder / "big.txt"
+    limit = 10 * MEBIBYTE
+    file.write_bytes(b"a\n" + b"x" * (limit - 2))
+    agent.done("validate_patch", file_path=str(file), patch=PATCH)
+    with file.open("ab") as longer:
+        longer.write(b"x")
+    all_refused(on_every_tool(agent, str(file)), "resource_limit", f"File too large: {limit + 1} bytes (max: {limit})")
+
+
+def test_insufficient_disk_space(tmp_path: Path) -> None:
+    # A disk with less than the minimum free where one can be made, else a minimum that no disk has free.
+    root = tmp_path / "workspace"
+    root.mkdir()
+    if can_mount(root):
+        with small_disk(root):
+            no_space_in(root, [], 100 * MEBIBYTE)
+    else:
+        no_space_in(root, ["--min-free-space", str(1 << 62)], 1 << 62)
+
+
+def no_space_in(root: Path, options: list[str], minimum: int) -> None:
+    file = root / "file.txt"
+    file.write_text("a\n")
+    with connected(root, options=options) as agent:
+        results = on_every_tool(agent, str(file))
+        for tool in ("dry run", "validate_patch", "generate_patch"):
+            assert not results.pop(tool).refused, "what writes nothing needs no space"
+        all_refused(results, "disk_space_error", f"bytes free (minimum: {minimum})")
+        for result in results.values():
+            assert "Insufficient disk space: " in result.text
+    assert file.read_text() == "a\n"
+    assert [path.name for path in root.iterdir()] == ["file.txt"]
+
+
+def test_room_is_needed_for_the_file_itself(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    (root / "file.txt").write_text("a\n" + "x" * 100)
+    with connected(root, options=["--min-free-space", "0"]) as agent:
+        agent.done("apply_patch", file_path="file.txt", patch=PATCH)
+    if can_mount(root):
+        with small_disk(root):
+            content = "a\n" + "x\n" * (300 << 10)
+            (root / "file.txt").write_text(content)
+            with connected(root, options=["--min-free-space", "0"]) as agent:
+                result = agent.call("apply_patch", file_path="file.txt", patch=PATCH)
+                assert result.structured["error_type"] == "disk_space_error"
+                assert result.text.startswith("Insufficient disk space for operation: ")
+                assert result.text.endswith(f" bytes free, {int(len(content) * 1.1)} needed")
+            assert (root / "file.txt").read_text() == content
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    ["{base}/{evil}/f", "../{evil}/f", "{root}/x/../../{evil}/f", "/etc/passwd", "{folder}/linked/f"],
+)
+def test_path_traversal_protection(agent: Agent, folder: Path, spelling: str) -> None:
+    evil = agent.root.with_name(f"{agent.root.name}-evil")
+    evil.mkdir(exist_ok=True)
+    (evil / "f").write_text("a\n")
+    (agent.root / "x").mkdir(exist_ok=True)
+    (folder / "linked").symlink_to(evil)
+    path = spelling.format(base=agent.root.parent, root=agent.root, folder=folder, evil=evil.name)
+    message = f"Path attempts to escape base directory: {path}"
+    all_refused(on_every_tool(agent, path), "permission_denied", message)
+    (folder / "mine").write_text("a\n")
+    for force in (False, True):
+        result = agent.call("restore_backup", backup_file=str(folder / "mine"), target_file=path, force=force)
+        assert (result.structured["error_type"], result.text) == ("permission_denied", message)
+    assert (evil / "f").read_text() == "a\n"
+    assert [path.name for path in evil.iterdir()] == ["f"]
+
+
+def test_the_store_is_out_of_reach(agent: Agent, folder: Path) -> None:
+    (folder / "f").write_text("a\n")
+    agent.done("apply_patch", file_path=str(folder / "f"), patch=PATCH)
+    for result in on_every_tool(agent, ".cas/segments").values():
+        assert result.structured["error_type"] == "permission_denied", result.structured
+    result = agent.call("restore_backup", backup_file=str(folder / "f"), target_file=".cas/f", force=True)
+    assert result.structured["error_type"] == "permission_denied"
+
+
+def test_file_not_found(agent: Agent, folder: Path) -> None:
+    path = str(folder / "missing")
+    results = on_every_tool(agent, path)
+    assert results.pop("generate_patch").text == f"Original file not found: {path}"
+    assert results.pop("restore_backup").text == "Backup file not found"
+    all_refused(results, "file_not_found", f"File not found: {path}")
+
+
+def test_a_file_that_may_not_be_written(agent: Agent, folder: Path) -> None:
+    file = folder / "f"
+    file.write_text("a\n")
+    file.chmod(0o444)
+    reading = frozenset({"dry run", "validate_patch", "generate_patch", "backup_file", "restore_backup"})
+    all_refused(on_every_tool(agent, str(file)), "permission_denied", f"File is not writable: {file}", but=reading)
+    assert file.read_text() == "a\n"
+    (folder / "copy").write_text("copy\n")
+    result = agent.call("restore_backup", backup_file=str(folder / "copy"), target_file=str(file), force=True)
+    assert (result.structured["error_type"], result.text) == ("permission_denied", f"File is not writable: {file}")
+
+
+def test_what_is_no_regular_file(agent: Agent, folder: Path) -> None:
+    (folder / "sub").mkdir()
+    os.mkfifo(folder / "fifo")
+    for name in ("sub", "fifo"):
+        path = str(folder / name)
+        all_refused(on_every_tool(agent, path), "io_error", f"Not a regular file: {path}")
+
+
+def test_every_limit_is_a_setting(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    (root / "f").write_bytes(b"a\n" + b"x" * 8 + b"\x01" * 10 + b"\0")
+    options = ["--max-file-size", "21", "--binary-check-bytes", "20", "--non-text-threshold", "0.5"]
+    assert is_binary((root / "f").read_bytes())
+    with connected(root, options=[*options, "--min-free-space", "1"]) as agent:
+        agent.done("apply_patch", file_path="f", patch=PATCH)
+        (root / "f").write_bytes(b"x" * 22)
+        assert agent.call("backup_file", file_path="f").text == "File too large: 22 bytes (max: 21)"
+
+
+def test_unknown_arguments_are_refused_in_the_documents_shape(agent: Agent) -> None:
+    result = agent.call("apply_patch", file_path="f", patch="", fuzz=2)
+    assert result.structured["error_type"] == "invalid_request"
+    assert result.structured["success"] is False
+    assert "fuzz: unknown argument" in result.structured["error"]

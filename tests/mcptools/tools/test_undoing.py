@@ -1,0 +1,645 @@
+"""`Undo`: the session's last change goes back, whole or not at all. The names T-UNDO-… are those of its document."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from mcptools.files.workspaces import Directories
+from mcptools.model.failures import Failure, FailureKind
+from mcptools.model.session import Session
+from mcptools.tools.base import ApprovalContext
+from mcptools.tools.editing import EditOp, ServerLimits, Tools
+from mcptools.tools.undoing import accepted_of
+from objstore import Action, CallInfo, Decided, Status, Workspace
+from objstore.errors import DiskFailed
+from objstore.fs.disk import Disk
+from objstore.fs.stat_signature import read_signature_fields
+from tests.support.mcp_agent import Agent, Result, connected
+
+EMPTY: Final = "No edits have been applied to any file with this session."
+
+
+def edit(agent: Agent, file: Path, old: str, new: str) -> Result:
+    return agent.done("multi_edit_text_file", path=str(file), edits=[{"old_string": old, "new_string": new}])
+
+
+@pytest.fixture
+def file(folder: Path) -> Path:
+    return folder / "file.txt"
+
+
+def name(agent: Agent, file: Path) -> str:
+    return str(file.relative_to(agent.root))
+
+
+# ---- what it does
+
+
+def test_t_undo_01_bytes_come_back_after_an_edit_that_empties_a_file(agent: Agent, file: Path) -> None:
+    content = b"caf\xe9\r\nno newline at the end"
+    file.write_bytes(content)
+    file.chmod(0o640)
+    agent.done("write_file", path=str(file), content="")
+    assert file.read_bytes() == b""
+    undone = agent.done("Undo")
+    assert file.read_bytes() == content
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert undone.structured == {"success": True, "files_reverted": 1, "paths": [name(agent, file)]}
+    assert undone.texts == [
+        f"Reverted 1 file:\n{name(agent, file)}",
+        "Read these files again before you change them.",
+    ]
+
+
+def test_t_undo_02_a_file_that_an_edit_created_goes(agent: Agent, folder: Path) -> None:
+    file = folder / "new" / "file.txt"
+    agent.done("write_file", path=str(file), content="text\n")
+    assert agent.done("Undo").structured["paths"] == [name(agent, file)]
+    assert not file.exists()
+
+
+def test_t_undo_03_without_an_edit_there_is_one_exact_sentence(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    with connected(root) as agent:
+        result = agent.call("Undo")
+        assert result.texts == [EMPTY]
+        assert result.error["message"] == EMPTY
+        agent.done("write_file", path="file", content="text\n")
+        agent.done("Undo")
+        # The entry is cleared when it is used.
+        assert agent.call("Undo").texts == [EMPTY]
+
+
+def test_t_undo_04_a_file_that_changed_since_is_left_alone(agent: Agent, file: Path) -> None:
+    file.write_text("one\n")
+    edit(agent, file, "one", "two")
+    file.write_text("two\nsomebody's work\n")
+    before = read_signature_fields(os.lstat(file))
+    result = agent.call("Undo")
+    assert result.error["type"] == "stale_file"
+    assert result.error["reason"] == "hash mismatch"
+    assert result.error["path"] == name(agent, file)
+    assert file.read_text() == "two\nsomebody's work\n"
+    assert read_signature_fields(os.lstat(file)) == before
+    # The entry stays: once the file is as it was left, it can be undone.
+    file.write_text("two\n")
+    agent.done("Undo")
+    assert file.read_text() == "one\n"
+
+
+class StumblingDisk(Disk):
+    """A disk on which the n-th change to a user's file fails."""
+
+    def __init__(self) -> None:
+        self.left = -1  # changes until the failure; -1: none fails
+
+    def step(self, name: str) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise DiskFailed(name, "Input/output error")
+
+    def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:
+        self.step(name)
+        return super().exchange(source_directory, source, directory, name)
+
+    def rename_new(self, source_directory: int, source: str, directory: int, name: str) -> None:
+        self.step(name)
+        super().rename_new(source_directory, source, directory, name)
+
+    def unlink(self, directory: int, name: str) -> None:
+        self.step(name)
+        super().unlink(directory, name)
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and ".cas" not in path.parts
+    }
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_t_undo_05_a_failure_in_the_middle_leaves_every_file_as_it_was(tmp_path: Path, step: int) -> None:
+    disk = StumblingDisk()
+    directories = Directories([str(tmp_path)], lambda root: Workspace.init(root, disk))
+    session = Session()
+    tools = Tools(directories, session, ServerLimits())
+    (tmp_path / "changed").write_bytes(b"before\n")
+    (tmp_path / "deleted").write_bytes(b"before\n")
+    workspace, _ = directories.changing("file", lambda: None)
+    with workspace.call(CallInfo(tool="many")) as call:
+        call.write("changed", b"after\n")
+        call.delete("deleted")
+        call.write("created", b"after\n")
+        session.changed(workspace.root, call.commit().edits)
+    after = contents(tmp_path)
+    disk.left = step
+    with pytest.raises(Failure, match="every file of the call is as it was before"):
+        tools.Undo()
+    assert contents(tmp_path) == after
+    disk.left = -1
+    assert tools.Undo().content.files_reverted == 3
+    assert contents(tmp_path) == {"changed": b"before\n", "deleted": b"before\n"}
+    directories.close()
+
+
+def test_t_undo_06_a_file_must_be_read_again_before_any_tool_changes_it(agent: Agent, folder: Path) -> None:
+    file = folder / "file.txt"
+    file.write_text("one\n")
+    read = agent.done("read_text_file", path=str(file))
+    edit(agent, file, "one", "two")
+    agent.done("Undo")
+    changes: list[tuple[str, dict[str, object]]] = [
+        ("write_file", {"path": str(file), "content": "three\n"}),
+        ("edit_file_diff", {"path": str(file), "diff": "--- a\n+++ a\n@@ -1 +1 @@\n-one\n+three\n"}),
+        ("multi_edit_text_file", {"path": str(file), "edits": [{"old_string": "one", "new_string": "three"}]}),
+        (
+            "edit_text_file",
+            {
+                "path": str(file),
+                "file_hash": read.structured["file_hash"],
+                "operations": [{"op": "delete", "anchor": read.text.split("|")[0]}],
+            },
+        ),
+        ("move_file", {"source": str(file), "destination": str(folder / "moved.txt")}),
+        ("delete_file", {"path": str(file)}),
+    ]
+    for tool, arguments in changes:
+        error = agent.call(tool, **arguments).error
+        assert (error["type"], error["message"]) == (
+            "stale_file",
+            f"File must be read before it is changed: {file}",
+        ), tool
+    assert file.read_text() == "one\n"
+    assert agent.call("read_file", path=str(file), offset=-1).refused
+    agent.done("read_file_by_keyword", path=str(file), keyword="nowhere")  # shows nothing of it
+    assert agent.call("delete_file", path=str(file)).error["type"] == "stale_file"
+    agent.done("read_file", path=str(file))
+    edit(agent, file, "one", "three")
+
+
+def test_a_deleted_file_returns(agent: Agent, file: Path) -> None:
+    file.write_bytes(b"\0binary")
+    file.chmod(0o750)
+    agent.done("delete_file", path=str(file))
+    agent.done("Undo")
+    assert file.read_bytes() == b"\0binary"
+    assert file.stat().st_mode & 0o777 == 0o750
+
+
+def test_a_moved_file_moves_back(agent: Agent, folder: Path) -> None:
+    here, there = folder / "here", folder / "sub" / "there"
+    here.write_text("text\n")
+    agent.done("move_file", source=str(here), destination=str(there))
+    assert agent.done("Undo").structured["paths"] == [name(agent, here)]
+    assert (here.read_text(), there.exists()) == ("text\n", False)
+    refused = agent.call("write_file", path=str(here), content="new\n")
+    assert refused.error["message"] == f"File must be read before it is changed: {here}"
+
+
+EDIT = "--- a\n+++ a\n@@ -1 +1 @@\n-one\n+two\n"
+CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("write_file", {"path": "{}", "content": "two\n"}),
+    ("edit_file_diff", {"path": "{}", "diff": EDIT}),
+    ("multi_edit_text_file", {"path": "{}", "edits": [{"old_string": "one", "new_string": "two"}]}),
+    ("edit_text_file", {"path": "{}", "file_hash": "", "operations": [{"op": "delete", "anchor": ""}]}),
+    ("move_file", {"source": "{}", "destination": "{} moved"}),
+    ("delete_file", {"path": "{}"}),
+    ("apply_patch", {"file_path": "{}", "patch": EDIT}),
+    ("revert_patch", {"file_path": "{}", "patch": EDIT.replace("-one\n+two", "-two\n+one")}),
+    ("apply_patches", {"strategy": "atomic", "patches": [{"file_path": "{}", "patch": EDIT}]}),
+    ("backup_file", {"file_path": "{}"}),
+]
+
+
+@pytest.mark.parametrize(("tool", "arguments"), CALLS)
+def test_whichever_tool_made_the_change_it_goes_back(
+    agent: Agent, folder: Path, tool: str, arguments: dict[str, Any]
+) -> None:
+    file = folder / "file.txt"
+    file.write_text("one\n")
+    read = agent.done("read_text_file", path=str(file))
+    arguments = json.loads(json.dumps(arguments).replace("{}", str(file)))
+    if tool == "edit_text_file":
+        arguments["file_hash"] = read.structured["file_hash"]
+        arguments["operations"][0]["anchor"] = read.text.split("|")[0]
+    before = contents(folder)
+    agent.done(tool, **arguments)
+    assert contents(folder) != before
+    agent.done("Undo")
+    assert contents(folder) == before
+
+
+def test_files_of_a_change_are_counted_and_named(agent: Agent, folder: Path) -> None:
+    files = [folder / "one", folder / "two"]
+    for file in files:
+        file.write_text("one\n")
+    patches = [{"file_path": str(file), "patch": EDIT} for file in files]
+    agent.done("apply_patches", strategy="atomic", patches=patches)
+    undone = agent.done("Undo")
+    names = [name(agent, file) for file in files]
+    assert (undone.structured["files_reverted"], undone.structured["paths"]) == (2, names)
+    assert undone.text == "\n".join(["Reverted 2 files:", *names])
+
+
+def test_with_several_directories_files_are_named_by_their_whole_paths(tmp_path: Path) -> None:
+    roots = [tmp_path / "one", tmp_path / "two"]
+    for root in roots:
+        root.mkdir()
+    with connected(*roots) as agent:
+        agent.done("write_file", path=str(roots[1] / "file"), content="text\n")
+        assert agent.done("Undo").structured["paths"] == [str(roots[1] / "file")]
+
+
+def test_only_the_last_change_is_undone(agent: Agent, folder: Path) -> None:
+    first, last = folder / "first", folder / "last"
+    agent.done("write_file", path=str(first), content="first\n")
+    agent.done("write_file", path=str(last), content="last\n")
+    # What changes nothing is no change to undo.
+    agent.done("write_file", path=str(first), content="first\n")
+    agent.done("read_file", path=str(first))
+    agent.call("edit_file_diff", path=str(first), diff="--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n")
+    agent.done("Undo")
+    assert (first.exists(), last.exists()) == (True, False)
+    assert agent.call("Undo").text == EMPTY
+
+
+SAME = EDIT.replace("+two", "+one")
+IDLE: list[tuple[str, dict[str, Any]]] = [
+    ("write_file", {"path": "{}", "content": "one\n"}),
+    ("edit_file_diff", {"path": "{}", "diff": SAME}),
+    ("multi_edit_text_file", {"path": "{}", "edits": [{"old_string": "one", "new_string": "one"}]}),
+    ("edit_text_file", {"path": "{}", "file_hash": "", "operations": [{"op": "replace", "content": "one"}]}),
+    ("apply_patch", {"file_path": "{}", "patch": SAME}),
+    ("apply_patch", {"file_path": "{}", "patch": ""}),
+    ("revert_patch", {"file_path": "{}", "patch": SAME}),
+    ("apply_patches", {"strategy": "try_revert", "patches": [{"file_path": "{}", "patch": SAME}]}),
+    ("apply_patches", {"strategy": "backup_restore", "patches": [{"file_path": "{}", "patch": SAME}]}),
+    ("apply_patches", {"strategy": "atomic", "patches": [{"file_path": "{}", "patch": SAME}]}),
+    ("restore_backup", {"backup_file": "{} copy", "target_file": "{}"}),
+]
+
+
+@pytest.mark.parametrize(("tool", "arguments"), IDLE)
+def test_a_call_that_changes_nothing_says_so_and_is_no_change_to_undo(
+    agent: Agent, folder: Path, tool: str, arguments: dict[str, Any]
+) -> None:
+    file, other = folder / "file.txt", folder / "other.txt"
+    file.write_text("one\n")
+    shutil.copy2(file, folder / "file.txt copy")
+    read = agent.done("read_text_file", path=str(file))
+    agent.done("write_file", path=str(other), content="real work\n")
+    recorded = len(agent.history())
+    arguments = json.loads(json.dumps(arguments).replace("{}", str(file)))
+    if tool == "edit_text_file":
+        arguments["file_hash"] = read.structured["file_hash"]
+        arguments["operations"][0]["anchor"] = read.text.split("|")[0]
+    result = agent.done(tool, **arguments)
+    assert result.text.startswith(f"Nothing to change in {file}")
+    assert "The file reads so already: no change of it was recorded, and there is none to undo." in result.texts[1]
+    assert len(agent.history()) == recorded
+    assert agent.done("Undo").structured["paths"] == [name(agent, other)]
+
+
+@pytest.mark.parametrize(("tool", "arguments"), IDLE[:2])
+def test_a_call_that_changes_nothing_leaves_nothing_to_undo(
+    tmp_path: Path, tool: str, arguments: dict[str, Any]
+) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    (root / "file").write_text("one\n")
+    with connected(root) as agent:
+        agent.done(tool, **{**arguments, "path": "file"})
+        assert agent.call("Undo").texts == [EMPTY]
+
+
+def test_what_is_undone_is_rejected_and_the_history_says_why(agent: Agent, file: Path) -> None:
+    number = agent.done("write_file", path=str(file), content="text\n").structured["edit"]
+    agent.done("Undo")
+    with Workspace.open(agent.root) as workspace:
+        view = workspace.edit(number)
+        decision = workspace.decisions()[-1].decision
+    assert view.status is Status.REJECTED
+    assert view.reason == "Taken back by the agent with Undo"
+    assert (decision.action, decision.who) == (Action.REJECT, "test agent")
+
+
+@pytest.mark.parametrize("made_by", ["move_file", "write_file"])
+def test_what_had_to_be_read_at_a_path_is_not_what_is_moved_there(agent: Agent, folder: Path, made_by: str) -> None:
+    here, there = folder / "here", folder / "there"
+    here.write_text("one\n")
+    agent.done("read_file", path=str(here))
+    if made_by == "move_file":
+        agent.done("move_file", source=str(here), destination=str(there))
+    else:
+        agent.done("write_file", path=str(there), content="two\n")
+    agent.done("Undo")
+    agent.done("read_file", path=str(here))
+    agent.done("move_file", source=str(here), destination=str(there))
+    edit(agent, there, "one", "1")
+    assert there.read_text() == "1\n"
+
+
+# ---- what it refuses
+
+
+def make_missing(file: Path) -> None:
+    file.unlink()
+
+
+def make_directory(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def make_link(file: Path) -> None:
+    file.rename(file.with_name("elsewhere"))
+    file.symlink_to("elsewhere")
+
+
+def make_executable(file: Path) -> None:
+    file.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "kind", "reason"),
+    [
+        (make_missing, "file_not_found", "file missing"),
+        (make_directory, "io_error", "is a directory, not a file"),
+        (make_link, "symlink_error", "symbolic link in its place"),
+        (make_executable, "stale_file", "hash or permissions mismatch"),
+    ],
+)
+def test_every_file_must_be_as_the_change_left_it(
+    agent: Agent, file: Path, spoil: Callable[[Path], None], kind: str, reason: str
+) -> None:
+    agent.done("write_file", path=str(file), content="text\n")
+    spoil(file)
+    before = read_signature_fields(os.lstat(file)) if file.is_symlink() or file.exists() else None
+    error = agent.call("Undo").error
+    assert error["type"] == kind
+    assert error["path"] == name(agent, file)
+    assert (error["reason"], error["message"]) == (reason, f"Cannot undo: {reason}: {name(agent, file)}")
+    assert error["hint"].startswith("Nothing was reverted.")
+    assert (read_signature_fields(os.lstat(file)) if before else before) == before
+
+
+def make_file(folder: Path) -> None:
+    folder.write_text("a file\n")
+
+
+def make_link_outside(folder: Path) -> None:
+    folder.symlink_to(folder.parents[1] / "outside")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "kind", "reason"),
+    [
+        (make_file, "invalid_request", "not a usable path ('k' is not a directory)"),
+        (make_link_outside, "permission_denied", "permission denied"),
+    ],
+)
+def test_a_folder_that_is_something_else_by_now_is_told_as_any_spoilt_file(
+    tmp_path: Path, spoil: Callable[[Path], None], kind: str, reason: str
+) -> None:
+    root, outside = tmp_path / "workspace", tmp_path / "outside"
+    (root / "k").mkdir(parents=True)
+    outside.mkdir()
+    (root / "k" / "a").write_text("text\n")
+    with connected(root) as agent:
+        agent.done("delete_file", path="k/a")
+        (root / "k").rmdir()
+        spoil(root / "k")
+        error = agent.call("Undo").error
+    assert (error["type"], error["path"]) == (kind, "k/a")
+    assert (error["reason"], error["message"]) == (reason, f"Cannot undo: {reason}: k/a")
+    assert "Nothing was reverted." in error["hint"]
+    assert list(outside.iterdir()) == []
+
+
+def test_one_spoilt_file_of_many_keeps_all_from_being_undone(tmp_path: Path) -> None:
+    directories = Directories([str(tmp_path)])
+    session = Session()
+    workspace, _ = directories.changing("file", lambda: None)
+    with workspace.call(CallInfo(tool="many")) as call:
+        for each in ("a", "b", "c"):
+            call.write(each, b"text\n")
+        session.changed(workspace.root, call.commit().edits)
+    (tmp_path / "c").write_bytes(b"somebody's work\n")
+    before = contents(tmp_path)
+    with pytest.raises(Failure, match="hash mismatch: c") as refusal:
+        Tools(directories, session, ServerLimits()).Undo()
+    assert refusal.value.kind is FailureKind.STALE_FILE
+    assert contents(tmp_path) == before
+    directories.close()
+
+
+def test_a_file_that_a_change_left_as_it_was_is_in_no_ones_way(tmp_path: Path) -> None:
+    directories = Directories([str(tmp_path)])
+    session = Session()
+    workspace, _ = directories.changing("file", lambda: None)
+    (tmp_path / "a").write_bytes(b"one\n")
+    with workspace.call(CallInfo(tool="many")) as call:
+        for path, states in (("a", [b"two\n", b"one\n"]), ("b", [b"text\n"]), ("c", [b"text\n", None])):
+            for state in states:
+                call.delete(path) if state is None else call.write(path, state)
+        session.changed(workspace.root, call.commit().edits)
+    Tools(directories, session, ServerLimits()).Undo()
+    assert contents(tmp_path) == {"a": b"one\n"}
+    directories.close()
+
+
+def test_a_file_that_came_where_one_was_deleted_is_left_alone(agent: Agent, file: Path) -> None:
+    file.write_text("text\n")
+    agent.done("delete_file", path=str(file))
+    file.write_text("somebody's work\n")
+    error = agent.call("Undo").error
+    assert (error["type"], error["reason"]) == ("file_exists", "file exists")
+    assert file.read_text() == "somebody's work\n"
+
+
+def test_a_file_that_came_where_one_was_moved_from_is_left_alone(agent: Agent, folder: Path) -> None:
+    here, there = folder / "here", folder / "there"
+    here.write_text("text\n")
+    agent.done("move_file", source=str(here), destination=str(there))
+    here.write_text("somebody's work\n")
+    error = agent.call("Undo").error
+    assert (error["type"], error["reason"], error["path"]) == ("file_exists", "already exists", name(agent, here))
+    assert error["hint"].startswith("Nothing was reverted.")
+    assert (here.read_text(), there.read_text()) == ("somebody's work\n", "text\n")
+
+
+def test_what_a_reviewer_decided_since_is_not_undone_with_it(agent: Agent, file: Path) -> None:
+    lines = [f"line {number}\n" for number in range(20)]
+    file.write_text("".join(lines))
+    earlier = edit(agent, file, "line 0\n", "first\n").structured["edit"]
+    edit(agent, file, "line 19\n", "last\n")
+    with Workspace.open(agent.root) as workspace:
+        workspace.decide(Action.REJECT, workspace.find_units(str(earlier))[1])
+    decided = file.read_text()
+    assert decided == "".join([*lines[:-1], "last\n"])
+    assert agent.call("Undo").error["reason"] == "hash mismatch"
+    assert file.read_text() == decided
+    with Workspace.open(agent.root) as workspace:
+        workspace.decide(Action.RESET, workspace.find_units(str(earlier))[1])
+    agent.done("Undo")
+    assert file.read_text() == "".join(["first\n", *lines[1:]])
+
+
+@pytest.mark.parametrize("gone", [[], [{"old_string": "two", "new_string": "2"}]], ids=["all", "a part"])
+def test_what_a_reviewer_took_away_before_it_keeps_a_change_from_being_undone(
+    agent: Agent, file: Path, gone: list[dict[str, str]]
+) -> None:
+    file.write_text("one\ntwo\n")
+    earlier = edit(agent, file, "one\n", "X\none\n").structured["edit"]
+    agent.done("multi_edit_text_file", path=str(file), edits=[*gone, {"old_string": "X\n", "new_string": ""}])
+    after = file.read_text()
+    with Workspace.open(agent.root) as workspace:
+        decided = workspace.decide(Action.REJECT, workspace.find_units(str(earlier))[1])
+    assert isinstance(decided, Decided)
+    assert file.read_text() == after  # as the change left it; but what it took away would not return
+    error = agent.call("Undo").error
+    assert (error["type"], error["path"]) == ("review_conflict", name(agent, file))
+    assert error["reason"] == "earlier edits have been decided on since"
+    assert file.read_text() == after
+    with Workspace.open(agent.root) as workspace:
+        workspace.decide(Action.RESET, workspace.find_units(str(earlier))[1])
+    agent.done("Undo")
+    assert file.read_text() == "X\none\ntwo\n"
+
+
+def test_permissions_that_a_reviewer_took_away_before_it_keep_a_change_from_being_undone(
+    agent: Agent, file: Path
+) -> None:
+    file.write_text("one\n")
+    file.chmod(0o750)
+    backup = agent.done("backup_file", file_path=str(file)).structured["backup_file"]
+    file.chmod(0o600)
+    earlier = agent.done("restore_backup", backup_file=backup, force=True).structured["edit"]
+    edit(agent, file, "one", "two")
+    with Workspace.open(agent.root) as workspace:
+        assert isinstance(workspace.decide(Action.REJECT, workspace.find_units(str(earlier))[1]), Decided)
+    as_left = "two\n", 0o600
+    assert (file.read_text(), file.stat().st_mode & 0o777) == as_left
+    error = agent.call("Undo").error  # it would bring the bytes back, and not the permissions that went with them
+    assert (error["type"], error["reason"]) == ("review_conflict", "earlier edits have been decided on since")
+    assert (file.read_text(), file.stat().st_mode & 0o777) == as_left
+
+
+def test_what_a_reviewer_has_taken_back_already_is_not_taken_back_again(agent: Agent, file: Path) -> None:
+    file.write_text("one\n")
+    edits = [edit(agent, file, "one\n", "X\none\n"), edit(agent, file, "X\n", "")]
+    with Workspace.open(agent.root) as workspace:
+        for each in edits:
+            workspace.decide(Action.REJECT, workspace.find_units(str(each.structured["edit"]))[1])
+    assert file.read_text() == "one\n"
+    error = agent.call("Undo").error
+    assert error["message"] == "Cannot undo: a reviewer has rejected the change already"
+    assert error["type"] == "review_conflict"
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_of_a_change_that_a_reviewer_has_rejected_that_is_said_and_not_what_its_file_is_now(
+    agent: Agent, file: Path, *, is_new: bool
+) -> None:
+    if not is_new:
+        file.write_text("one\n")
+    change = agent.done("write_file", path=str(file), content="two\n").structured["edit"]
+    with Workspace.open(agent.root) as workspace:
+        workspace.decide(Action.REJECT, workspace.find_units(str(change))[1])
+    assert agent.call("Undo").error["message"] == "Cannot undo: a reviewer has rejected the change already"
+    assert file.exists() is not is_new
+    with Workspace.open(agent.root) as workspace:
+        workspace.decide(Action.RESET, workspace.find_units(str(change))[1])
+    agent.done("Undo")
+    assert file.exists() is not is_new
+
+
+@pytest.mark.parametrize("part", ["", ":1"], ids=["all", "a hunk"])
+def test_what_a_reviewer_has_accepted_is_not_taken_back_unless_they_were_asked(tmp_path: Path, part: str) -> None:
+    file = tmp_path / "file"
+    file.write_text("1\n2\n3\n4\n5\n")
+    directories, session = Directories([str(tmp_path)]), Session()
+    Tools(directories, session, ServerLimits()).multi_edit_text_file(
+        str(file), [EditOp(old_string="1\n", new_string="one\n"), EditOp(old_string="5\n", new_string="five\n")]
+    )
+    with Workspace.open(tmp_path) as workspace:
+        workspace.decide(Action.ACCEPT, workspace.find_units(f"1{part}")[1])
+    with pytest.raises(Failure, match=r"^Cannot undo: a reviewer has accepted it: file$") as refusal:
+        Tools(directories, session, ServerLimits()).Undo()
+    assert refusal.value.kind is FailureKind.REVIEW_CONFLICT
+    assert file.read_text() == "one\n2\n3\n4\nfive\n"
+    with Workspace.open(tmp_path) as workspace:
+        assert Status.ACCEPTED in workspace.edit(1).units
+    change = session.last_change()
+    assert change is not None
+    asked = ApprovalContext(change, accepted_of(directories, change))
+    Tools(directories, session, ServerLimits(), asked=asked).Undo()
+    assert file.read_text() == "1\n2\n3\n4\n5\n"
+    directories.close()
+
+
+def test_what_a_reviewer_accepts_while_it_is_undone_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "file"
+    directories, session = Directories([str(tmp_path)]), Session()
+    Tools(directories, session, ServerLimits()).write_file(str(file), "text\n")
+
+    def accepting() -> None:
+        with Workspace.open(tmp_path) as workspace:
+            workspace.decide(Action.ACCEPT, workspace.find_units("1")[1])
+
+    monkeypatch.setattr("mcptools.tools.undoing.checkpoint", accepting)  # right before it is carried out
+    with pytest.raises(Failure, match=r"^Cannot undo: it was decided on at this moment: file$"):
+        Tools(directories, session, ServerLimits()).Undo()
+    assert file.read_text() == "text\n"
+    with Workspace.open(tmp_path) as workspace:
+        assert workspace.edit(1).status is Status.ACCEPTED
+    directories.close()
+
+
+def test_a_change_that_later_edits_build_on_is_not_undone(agent: Agent, file: Path) -> None:
+    file.write_text("one\n")
+    edit(agent, file, "one", "two")
+    with connected(agent.root) as other:
+        edit(other, file, "two", "three")
+        edit(other, file, "three", "two")
+    # The bytes are those that the change made, but they are another's by now.
+    assert agent.call("Undo").error["type"] == "review_conflict"
+    assert file.read_text() == "two\n"
+
+
+def test_it_takes_no_arguments(agent: Agent) -> None:
+    tool = next(tool for tool in agent.tools() if tool.name == "Undo")
+    assert tool.input_schema == {"type": "object", "properties": {}, "additionalProperties": False}
+    assert agent.call("Undo", path="/etc/passwd").error["code"] == -32600
+
+
+def test_two_at_once_undo_one_change_once(agent: Agent, file: Path) -> None:
+    file.write_text("one\n")
+    edit(agent, file, "one", "two")
+    agent.done("read_file", path=str(file))
+    results = agent.together([("Undo", {}), ("Undo", {})])
+    assert sorted(result.refused for result in results) == [False, True]
+    assert file.read_text() == "one\n"
+
+
+def test_what_was_done_since_a_person_had_nothing_to_decide_stays(tmp_path: Path) -> None:
+    directories, session = Directories([str(tmp_path)]), Session()
+    asked = ApprovalContext(session.last_change())  # as when the person would have been asked
+    Tools(directories, session, ServerLimits()).write_file("file", "text\n")
+    with pytest.raises(Failure, match="has changed since") as refusal:
+        Tools(directories, session, ServerLimits(), asked=asked).Undo()
+    assert refusal.value.kind is FailureKind.NOT_APPROVED
+    assert (tmp_path / "file").read_text() == "text\n"
+    Tools(directories, session, ServerLimits(), asked=ApprovalContext(session.last_change())).Undo()
+    assert not (tmp_path / "file").exists()
+    with pytest.raises(Failure, match=EMPTY):
+        Tools(directories, session, ServerLimits(), asked=ApprovalContext(session.last_change())).Undo()
+    directories.close()

@@ -1,0 +1,141 @@
+"""`validate_patch` over the wire: every result, check and example of its document."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.mcp_agent import Agent
+
+SERVER = """import os
+
+
+def start_server():
+    config = load_config()
+    port = config['port']
+    app.run(port=port)
+"""
+SERVER_PATCH = """--- server.py
++++ server.py
+@@ -4,4 +4,4 @@
+ def start_server():
+     config = load_config()
+-    port = config['port']
++    port = config.get('port', 8080)
+     app.run(port=port)
+"""
+PREVIEW = {
+    "lines_to_add": 1,
+    "lines_to_remove": 1,
+    "hunks": 1,
+    "affected_line_range": {"start": 4, "end": 7},
+}
+
+
+def test_a_patch_that_can_be_applied(agent: Agent, folder: Path) -> None:
+    file = folder / "server.py"
+    file.write_text(SERVER)
+    result = agent.done("validate_patch", file_path=str(file), patch=SERVER_PATCH)
+    assert result.structured == {
+        "success": True,
+        "file_path": str(file),
+        "valid": True,
+        "can_apply": True,
+        "preview": PREVIEW,
+        "message": "Patch is valid and can be applied cleanly",
+    }
+
+
+def test_a_patch_that_can_not_be_applied(agent: Agent, folder: Path) -> None:
+    file = folder / "server.py"
+    file.write_text(SERVER.replace("config['port']", "config.get('port')"))
+    result = agent.call("validate_patch", file_path=str(file), patch=SERVER_PATCH)
+    reason = (
+        "Context mismatch at line 6: expected '    port = config['port']' but found '    port = config.get('port')'"
+    )
+    assert result.refused
+    assert (
+        result.structured.items()
+        >= {
+            "success": False,
+            "file_path": str(file),
+            "valid": True,
+            "can_apply": False,
+            "preview": PREVIEW,
+            "reason": reason,
+            "error": reason,
+            "error_type": "context_mismatch",
+            "message": "Patch is valid but cannot be applied to this file",
+        }.items()
+    )
+
+
+def test_an_invalid_patch(agent: Agent, folder: Path) -> None:
+    file = folder / "server.py"
+    file.write_text(SERVER)
+    patch = SERVER_PATCH.replace("+++ server.py\n", "")
+    result = agent.call("validate_patch", file_path=str(file), patch=patch)
+    assert (
+        result.structured.items()
+        >= {
+            "success": False,
+            "file_path": str(file),
+            "valid": False,
+            "error": "Invalid patch format: missing +++ header",
+            "error_type": "invalid_patch",
+        }.items()
+    )
+    assert not {"can_apply", "preview", "reason"} & result.structured.keys()
+
+
+def test_the_example_as_printed_counts_its_lines_wrongly(agent: Agent, folder: Path) -> None:
+    file = folder / "server.py"
+    file.write_text(SERVER)
+    patch = SERVER_PATCH.replace("@@ -4,4 +4,4 @@", "@@ -10,7 +10,7 @@")
+    assert agent.call("validate_patch", file_path=str(file), patch=patch).structured["error_type"] == "invalid_patch"
+
+
+def test_a_missing_file_leaves_the_patch_valid(agent: Agent, folder: Path) -> None:
+    path = str(folder / "missing.py")
+    result = agent.call("validate_patch", file_path=path, patch=SERVER_PATCH)
+    assert (
+        result.structured.items()
+        >= {
+            "valid": True,
+            "can_apply": False,
+            "preview": PREVIEW,
+            "reason": f"File not found: {path}",
+            "error_type": "file_not_found",
+        }.items()
+    )
+    # Where both are wrong, the file is told first, and that the patch is not valid either.
+    result = agent.call("validate_patch", file_path=path, patch="nothing of a patch")
+    assert (result.structured["valid"], result.structured["error_type"]) == (False, "file_not_found")
+
+
+@pytest.mark.parametrize("patch", ["", "--- f\n+++ f\n"])
+def test_an_empty_patch_is_valid_and_affects_no_line(agent: Agent, folder: Path, patch: str) -> None:
+    (folder / "f").write_text("a\n")
+    result = agent.done("validate_patch", file_path=str(folder / "f"), patch=patch)
+    assert result.structured["preview"] == {
+        "lines_to_add": 0,
+        "lines_to_remove": 0,
+        "hunks": 0,
+        "affected_line_range": None,
+    }
+
+
+def test_the_affected_lines_are_those_where_the_patch_fits(agent: Agent, folder: Path) -> None:
+    file = folder / "server.py"
+    file.write_text("# one\n# two\n" + SERVER)
+    result = agent.done("validate_patch", file_path=str(file), patch=SERVER_PATCH)
+    assert result.structured["preview"]["affected_line_range"] == {"start": 6, "end": 9}
+
+
+def test_validating_changes_nothing_and_makes_no_store(agent: Agent, folder: Path) -> None:
+    file = folder / "server.py"
+    file.write_text(SERVER)
+    stamp = file.stat().st_mtime_ns
+    for patch in (SERVER_PATCH, "", "x", SERVER_PATCH.replace("config =", "c =")):
+        agent.call("validate_patch", file_path=str(file), patch=patch)
+    assert (file.read_text(), file.stat().st_mtime_ns) == (SERVER, stamp)
+    assert not (agent.root / ".cas").exists()

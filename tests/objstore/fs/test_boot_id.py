@@ -1,0 +1,76 @@
+"""The boot id: what is found of it, and that where there is none, files are looked at again."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from objstore import Workspace
+from objstore.fs.boot_id import BOOT_ID_SIZE, UNKNOWN_BOOT, boot_id, parse_boot_id
+from tests.objstore.recovery.test_crash import ran_on
+from tests.objstore.recovery.test_reboot import started
+from tests.support.crash_scenarios import write
+from tests.support.faulty_disk import CountdownDisk
+
+
+class UntoldBoot(CountdownDisk):
+    """A disk on a system that doesn't tell one start of the machine from another."""
+
+    def boot_id(self) -> bytes:
+        return UNKNOWN_BOOT
+
+
+def test_the_boot_id_is_the_same_until_the_machine_starts_anew() -> None:
+    assert boot_id() == boot_id() != UNKNOWN_BOOT
+
+
+def test_both_systems_spell_it_alike() -> None:
+    number = bytes(range(0xF0, 0x100))
+    assert parse_boot_id(b"f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff\n") == number
+    assert parse_boot_id(b"F0F1F2F3-F4F5-F6F7-F8F9-FAFBFCFDFEFF") == number
+
+
+@pytest.mark.parametrize("text", [b"", b"\n", b"none", b"f0f1", b"\xff" * 36, b"0" * (2 * BOOT_ID_SIZE + 2)])
+def test_what_is_no_boot_id_counts_as_none(text: bytes) -> None:
+    assert parse_boot_id(text) == UNKNOWN_BOOT
+
+
+def test_without_a_boot_id_what_a_power_cut_took_is_found(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    with Workspace.init(root, UntoldBoot(None)) as workspace:
+        write(workspace, "a.txt", b"first\n")
+    with ran_on(root) as later:
+        write(later, "a.txt", b"second\n")
+    with Workspace.open(root, UntoldBoot(None)) as workspace:
+        assert (root / "a.txt").read_bytes() == b"second\n"
+        assert workspace.external_changes() == ()
+
+
+def test_without_a_boot_id_a_process_looks_once(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path, UntoldBoot(None)) as workspace:
+        write(workspace, "a.txt", b"first\n")
+        write(workspace, "a.txt", b"second\n")
+    with Workspace.open(tmp_path, UntoldBoot(None)) as workspace:
+        (tmp_path / "a.txt").write_bytes(b"")  # the machine runs on: somebody has done that
+        write(workspace, "b.txt", b"and on\n")
+        assert [change.path for change in workspace.external_changes()] == ["a.txt"]
+
+
+@pytest.mark.parametrize(
+    "disks",
+    [(UntoldBoot, CountdownDisk), (CountdownDisk, UntoldBoot), (CountdownDisk, CountdownDisk)],
+    ids=["late", "early", "both"],
+)
+def test_what_may_be_of_this_start_may_be_lost_by_the_next(
+    tmp_path: Path, disks: tuple[type[CountdownDisk], type[CountdownDisk]]
+) -> None:
+    """Whether the first process was told its start of the machine, or the second."""
+    first, second = disks
+    with Workspace.init(tmp_path, first(None)) as workspace:
+        write(workspace, "a.txt", b"first\n")
+    with Workspace.open(tmp_path, second(None)) as workspace:
+        assert workspace.external_changes() == ()
+    (tmp_path / "a.txt").write_bytes(b"")
+    os.utime(tmp_path / ".cas" / "applied")
+    assert started(tmp_path) == ({"a.txt": (b"first\n", 0o644)}, [])

@@ -1,0 +1,122 @@
+"""File systems that keep no permission bits (FAT, NTFS, some of a network): every file there has the same ones.
+
+Some say nothing when they are asked to change them, others refuse.
+"""
+
+import errno
+import os
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from objstore import Action, CallAborted, CallInfo, Origin
+from objstore.errors import PermissionRefused
+from objstore.fs.disk import Disk, Pieces
+from tests.support.faulty_disk import UnsyncedDisk
+from tests.support.scene import Scene, lines
+
+EVERY: Final = 0o777
+
+
+class SilentDisk(UnsyncedDisk):
+    """Gives every file the same permission bits, and says nothing."""
+
+    def stage(self, directory: int, content: Pieces, like: os.stat_result | None, mode: int, name: str) -> str:
+        del mode
+        return super().stage(directory, content, like, EVERY, name)
+
+    def chmod(self, directory: int, name: str, mode: int) -> None:
+        pass
+
+    def new_file_mode(self, directory: int, name: str) -> int:
+        del directory, name
+        return EVERY
+
+
+class RefusingDisk(SilentDisk):
+    """The same, and refuses to change them."""
+
+    def chmod(self, directory: int, name: str, mode: int) -> None:
+        super().chmod(directory, name, mode)
+        raise PermissionRefused(name)
+
+
+@pytest.fixture(params=[SilentDisk, RefusingDisk])
+def disk(request: pytest.FixtureRequest) -> type[Disk]:
+    kind: type[Disk] = request.param
+    return kind
+
+
+def test_a_file_is_created_edited_moved_and_rejected_there(tmp_path: Path, disk: type[Disk]) -> None:
+    scene = Scene(tmp_path / "ws", disk)
+    new = scene.write("d/new", lines("one two three"))
+    edit = scene.edit("d/new", b"two", b"2")
+    move = scene.move("d/new", "moved")
+    gone = scene.delete("moved")
+    assert scene.external() == {}
+    for seq in (gone, move, edit):
+        scene.reject(seq)
+        assert scene.external() == {}
+    assert scene.text("d/new") == lines("one two three")
+    scene.reject(new)
+    assert not (scene.root / "d").exists()
+    scene.accept(new, edit)
+    assert scene.text("d/new") == lines("one 2 three")
+    assert scene.mode("d/new") == EVERY
+    assert scene.external() == {}
+    scene.close()
+
+
+def test_a_file_that_had_a_mode_elsewhere_comes_back_without_it(tmp_path: Path, disk: type[Disk]) -> None:
+    """The workspace was copied to such a place, or its history was taken over there."""
+    scene = Scene(tmp_path / "ws")
+    scene.write("file", lines("one two"), mode=0o600)
+    gone = scene.delete("file")
+    scene.disk = disk
+    scene.reopen()
+    scene.reject(gone)
+    assert scene.text("file") == lines("one two")
+    assert scene.mode("file") == EVERY
+    assert list(scene.external()) == ["file"]
+    recorded = scene.workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
+    assert [view.edit.path for view in recorded.edits] == [b"file"]
+    assert scene.external() == {}
+    scene.close()
+
+
+def test_a_mode_that_is_not_kept_is_not_said_to_be_restored(tmp_path: Path, disk: type[Disk]) -> None:
+    scene = Scene(tmp_path / "ws")
+    for name in ("mode alone", "both"):
+        scene.write(name, lines("one two"), mode=0o644)
+    edits = [
+        scene.write("mode alone", lines("one two"), mode=0o600),
+        scene.write("both", lines("one 2"), mode=0o600),
+    ]
+    scene.disk = disk
+    scene.reopen()
+    statuses = scene.statuses()
+    for seq in edits:
+        with pytest.raises(CallAborted, match="Permission denied"):
+            scene.decide(Action.REJECT, seq)
+    assert scene.text("mode alone") == lines("one two")
+    assert scene.text("both") == lines("one 2")
+    assert scene.statuses() == statuses
+    scene.close()
+
+
+def test_a_file_of_ones_own_that_may_not_get_a_mode_is_staged_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As FAT does it: of the modes that it can't hold it says that they are not permitted."""
+
+    def refuse(_: int, __: int) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    scene = Scene(tmp_path / "ws")
+    monkeypatch.setattr(os, "fchmod", refuse)
+    scene.write("file", lines("one two"))
+    scene.edit("file", b"two", b"2")
+    assert scene.text("file") == lines("one 2")
+    assert scene.external() == {}
+    scene.close()

@@ -1,0 +1,393 @@
+"""Kept states: opening a file with a long history is quick, and nothing is ever believed of them that isn't so."""
+
+import contextlib
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+from msgpack import packb, unpackb
+from zstandard import ZstdCompressor, ZstdDecompressor
+
+from objstore import (
+    Action,
+    BlobDamaged,
+    CallInfo,
+    Decided,
+    FileState,
+    HistoryBroken,
+    OnExternal,
+    Operation,
+    Origin,
+    Seq,
+    Status,
+    Workspace,
+    blob_id,
+    check_store,
+)
+from objstore.fs.disk import Disk
+from objstore.history.document_loader import load_document
+from objstore.log.blob_codec import Base, encode_blob
+from objstore.log.frames import FrameKind
+from objstore.model.basic_types import DocumentId
+from objstore.model.replay_records import ReplayEdit
+from objstore.review.edit_recorder import Change, Recorder, Version
+from objstore.transaction.journal import Journal
+from objstore.weave.document import Document
+from tests.support.scene import TEN, Scene
+
+DECIDING: Final = """
+import gc, sys
+from objstore import Action, Unit, Workspace
+from objstore.history import document_loader
+document_loader._MOST_OLD = 50_000
+with Workspace.open(sys.argv[1]) as workspace:
+    for _ in range(60):
+        workspace.decide(Action.REJECT, [Unit(40, 1)])
+        workspace.undo()
+        print(len(gc.get_objects()))
+"""
+
+
+def kept(scene: Scene) -> list[Path]:
+    return sorted((scene.root / ".cas" / "cache").glob("*"))
+
+
+def long_history(scene: Scene, edits: int = 80, path: str = "f") -> None:
+    """Edit a file many times: changes, insertions, deletions, a move, all sorts of final newlines."""
+    draw = random.Random(edits)
+    lines = [b"line %d\n" % number for number in range(30)]
+    scene.write(path, b"".join(lines))
+    for number in range(edits - 1):
+        at, gone = draw.randrange(len(lines)), draw.choice((0, 1, 1, 1, 2))
+        lines[at : at + gone] = [b"edit %d\n" % number] * draw.choice((0, 1, 1, 2) if gone else (1, 2))
+        scene.write(path, b"".join(lines)[: -1 if draw.random() < 0.1 else None])
+
+
+def toggled(scene: Scene, seqs: range) -> list[tuple[str, bytes | None]]:
+    """Return how each edit's rejection ends, and what the file then holds; each is taken back."""
+    found = []
+    for seq in seqs:
+        outcome = scene.decide(Action.REJECT, seq)
+        found.append((type(outcome).__name__, scene.text("f")))
+        if isinstance(outcome, Decided):
+            scene.undo()
+    return found
+
+
+def test_a_long_history_is_kept_and_a_short_one_is_not(scene: Scene) -> None:
+    scene.write("short", b"a\n")
+    scene.reject(1)
+    assert kept(scene) == []
+    long_history(scene)
+    scene.decide(Action.REJECT, 40)
+    assert [path.name for path in kept(scene)] == ["weave-2"]
+
+
+def test_what_only_says_something_of_live_edits_replays_nothing(scene: Scene) -> None:
+    long_history(scene)
+    assert scene.accept(*range(1, 80)).files == ()
+    assert set(scene.reset(7, 8).verdicts) == {(unit, Status.PENDING) for unit in scene.units(7, 8)}
+    assert scene.accept(7).verdicts == tuple((unit, Status.ACCEPTED) for unit in scene.units(7))
+    assert kept(scene) == []
+    # Beside what is rejected, and where the file was changed outside, there is more to say.
+    scene.decide(Action.REJECT, 40)
+    assert kept(scene)
+    other = scene.write("other", TEN)
+    (scene.root / "other").write_bytes(TEN + b"more\n")
+    kept_on = scene.decide(Action.ACCEPT, other, 8, on_external=OnExternal.KEEP)
+    assert isinstance(kept_on, Decided)
+    assert [view.edit.path for view in kept_on.external] == [b"other"]
+    assert scene.statuses()[other] is scene.statuses()[8] is Status.ACCEPTED
+
+
+def test_a_kept_state_answers_as_a_replay_does(scene: Scene, tmp_path: Path) -> None:
+    long_history(scene)
+    scene.decide(Action.REJECT, 20)
+    scene.decide(Action.REJECT, 50)
+    copy = scene.copy_to(tmp_path / "copy")
+    try:
+        for number in range(2):
+            assert kept(scene)
+            shutil.rmtree(copy.root / ".cas" / "cache", ignore_errors=True)
+            for each in (scene, copy):
+                each.write("f", (each.text("f") or b"") + b"more %d\n" % number)
+            edits = range(1 + number, 81, 2)
+            assert toggled(scene, edits) == toggled(copy, edits)
+            assert scene.statuses() == copy.statuses()
+    finally:
+        copy.close()
+
+
+def test_moves_modes_and_deletions_outlast_being_kept(scene: Scene) -> None:
+    long_history(scene)
+    move = scene.move("f", "g")
+    mode = scene.write("g", scene.text("g") or b"", mode=0o755)
+    gone = scene.delete("g")
+    scene.reject(gone)
+    assert kept(scene)
+    scene.reopen()
+    scene.reject(mode)
+    assert scene.mode("g") == 0o644
+    scene.reject(move)
+    assert scene.text("g") is None
+    scene.accept(gone)
+    assert scene.text("f") is None
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def flipped(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def replaced_by_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def of_another_version(path: Path) -> None:
+    path.write_bytes(b"casweav2" + path.read_bytes()[8:])
+
+
+def hashed(content: bytes) -> bytes:
+    """Return what anybody can write: the hash of what is kept has no key."""
+    return b"casweav7" + blob_id(content) + content
+
+
+def no_zstd(path: Path) -> None:
+    path.write_bytes(hashed(b"junk"))
+
+
+def no_msgpack(path: Path) -> None:
+    path.write_bytes(hashed(ZstdCompressor().compress(b"\xc1")))
+
+
+def no_weave(path: Path) -> None:
+    path.write_bytes(hashed(ZstdCompressor().compress(packb([[1, b"", 0, None], [1], {}]))))
+
+
+def no_sense(path: Path) -> None:
+    """Leave all as it is but a number of the weave: no such unit."""
+    position, state, columns = unpackb(ZstdDecompressor().decompress(path.read_bytes()[8 + 32 :]))
+    columns[12] = b"\xff" * len(columns[12])
+    path.write_bytes(hashed(ZstdCompressor().compress(packb((position, state, columns)))))
+
+
+def no_lengths(path: Path) -> None:
+    """Leave all as it is but a column, which is of no whole number of values."""
+    position, state, columns = unpackb(ZstdDecompressor().decompress(path.read_bytes()[8 + 32 :]))
+    columns[13] += b"\0"
+    path.write_bytes(hashed(ZstdCompressor().compress(packb((position, state, columns)))))
+
+
+def no_end(path: Path) -> None:
+    """Say of a few bytes that they are 2^60."""
+    path.write_bytes(hashed(b"\x28\xb5\x2f\xfd\xe0" + (1 << 60).to_bytes(8, "little") + b"\x01\x00\x00"))
+
+
+SENSELESS: Final = [no_zstd, no_msgpack, no_weave, no_sense, no_lengths, no_end]
+
+
+@pytest.mark.parametrize(
+    "harm", [cut, flipped, emptied, replaced_by_folder, of_another_version, Path.unlink, *SENSELESS]
+)
+def test_a_harmed_kept_state_is_not_believed(scene: Scene, harm: Callable[[Path], None]) -> None:
+    long_history(scene)
+    before = toggled(scene, range(60, 64))
+    (path,) = kept(scene)
+    harm(path)
+    assert check_store(str(scene.root)).faults == ()
+    assert toggled(scene, range(60, 64)) == before
+
+
+def test_a_kept_state_of_another_document_or_store_is_not_believed(scene: Scene, tmp_path: Path) -> None:
+    long_history(scene)
+    scene.write("g", b"g\n")
+    before = toggled(scene, range(70, 72))
+    (path,) = kept(scene)
+    shutil.copy(path, path.with_name("weave-81"))
+    scene.reject(81)
+    assert scene.text("g") is None
+
+    other = Scene(tmp_path / "other")
+    try:
+        long_history(other, edits=90)
+        other.decide(Action.REJECT, 50)
+        shutil.copy(kept(other)[0], path)
+    finally:
+        other.close()
+    assert toggled(scene, range(70, 72)) == before
+
+
+def test_a_kept_state_of_another_past_is_not_believed(scene: Scene) -> None:
+    """What is kept names the records behind it: a history that lost its end, and got another, is replayed."""
+    long_history(scene)
+    short = scene.copy_to(scene.root.with_name("earlier"))
+    scene.write("f", b"one text\n")
+    scene.decide(Action.REJECT, 30)
+    (path,) = kept(scene)
+    try:
+        (short.root / ".cas" / "cache").mkdir()
+        shutil.copy(path, short.root / ".cas" / "cache" / path.name)
+        short.write("f", b"quite another text\n")
+        short.reject(81)
+        assert short.text("f") != b"quite another text\n"
+    finally:
+        short.close()
+
+
+def test_a_folder_that_can_not_be_written_costs_nothing_but_time(scene: Scene) -> None:
+    long_history(scene)
+    (scene.root / ".cas" / "cache").write_bytes(b"in the way")
+    scene.decide(Action.REJECT, 30)
+    scene.decide(Action.REJECT, 31)
+    assert (scene.root / ".cas" / "cache").read_bytes() == b"in the way"
+
+
+def test_looking_at_a_decision_from_a_kept_state_changes_nothing(scene: Scene) -> None:
+    long_history(scene)
+    scene.decide(Action.REJECT, 30)
+    before = scene.everything()
+    scene.decide(Action.REJECT, 70, dry_run=True)
+    assert scene.everything() == before
+
+
+# ---- states read in bulk
+
+
+def test_states_told_one_from_the_other_are_those_that_their_hashes_vouch_for(scene: Scene) -> None:
+    """Through more deltas than one chain has, decisions, moves, a deletion, and states that were there before."""
+    long_history(scene)
+    scene.decide(Action.REJECT, 30)
+    scene.move("f", "g")
+    before = scene.text("g")
+    scene.write("g", b"all new\n")
+    scene.write("g", before or b"")
+    scene.write("g", b"\0binary\n" * 9)
+    scene.delete("g")
+    scene.write("g", b"")
+    scene.write("g", b"once more\n", mode=0o755)
+    with contextlib.closing(Journal(str(scene.root), Disk())) as journal, journal.reading():
+        quick = load_document(journal, DocumentId(1))
+        thorough = load_document(journal, DocumentId(1), anew=True)
+        assert quick.state() == thorough.state()
+        assert quick.standing() == thorough.standing()
+
+
+def test_a_newline_that_goes_with_a_change_further_up_stays_gone_whoever_wrote_the_last_line(scene: Scene) -> None:
+    """The state is stored as a keyframe, of which a replay reads no more than the hunks need."""
+    scene.write("f", b"p\nq\nr\ns\n")
+    one = scene.write("f", b"p\nq\nr\nS\n")
+    scene.write("f", b"p\nQ\nr\nS")
+    scene.reject(one)
+    assert scene.text("f") == b"p\nQ\nr\ns"
+    scene.accept(one)
+    assert scene.text("f") == b"p\nQ\nr\nS"
+
+
+@pytest.mark.parametrize("seed", range(9, 21))
+def test_what_is_told_of_states_is_what_their_bytes_say(scene: Scene, seed: int) -> None:
+    """To each run of the weave, also of what the last state does not show; most short texts are keyframes."""
+    draw = random.Random(seed)
+    lines = [b"%d\n" % number for number in range(6)]
+    for number in range(8):
+        at = draw.randrange(len(lines))
+        lines[at : at + draw.randrange(3)] = [b"edit %d\n" % number] * draw.randrange(1, 3)
+        scene.write("f", b"".join(lines)[: draw.choice((None, -1))])
+    scene.write("f", b"0\n")
+    with contextlib.closing(Journal(str(scene.root), Disk())) as journal, journal.reading():
+        quick = load_document(journal, DocumentId(1))
+        assert quick.state() == load_document(journal, DocumentId(1), anew=True).state()
+
+
+def test_an_edit_of_a_file_that_stands_elsewhere_breaks_the_history() -> None:
+    state = FileState(blob=blob_id(TEN), mode=0o644)
+    created = ReplayEdit(
+        Seq(1), DocumentId(1), b"a", None, None, state, (), Status.PENDING, None, changes_whole=True, is_meant=True
+    )
+    document = Document.begun(created, None)
+    document.add(created, TEN)
+    for path, source in ((b"b", None), (b"c", b"b")):
+        with pytest.raises(HistoryBroken, match="another state"):
+            document.add(created._replace(seq=Seq(2), path=path, source=source, before=state), TEN)
+    document.add(created._replace(seq=Seq(2), path=b"b", source=b"a", before=state), TEN)
+    assert document.standing().path == b"b"
+
+
+def test_a_state_that_is_not_what_its_name_says_is_found_out(scene: Scene) -> None:
+    """A frame whose checksum holds, and whose delta leads to other bytes than those that it is named for."""
+    scene.write("f", TEN)
+    after = TEN.replace(b"5", b"five")
+    (scene.root / "f").write_bytes(after)
+    base = Base(id=blob_id(TEN), content=TEN, depth=0)
+    header, lie = encode_blob(TEN.replace(b"5", b"FIVE"), base, name=blob_id(after))
+    with contextlib.closing(Journal(str(scene.root), Disk())) as journal:
+        with journal.writing() as batch:
+            journal.store.append([(FrameKind.BLOB, lie)], [header], [])
+            states = [Version(content=each, state=FileState(blob=blob_id(each), mode=0o644)) for each in (TEN, after)]
+            Recorder(journal, batch).external(
+                [
+                    Change(
+                        document=DocumentId(1),
+                        operation=Operation.EDIT,
+                        path=b"f",
+                        source=None,
+                        before=states[0],
+                        after=states[1],
+                        hunks=None,
+                        origin=Origin.EXTERNAL,
+                    )
+                ]
+            )
+            journal.commit(batch, [])
+        with journal.reading(), pytest.raises(BlobDamaged):
+            load_document(journal, DocumentId(1))
+
+
+def test_a_process_that_goes_on_deciding_does_not_keep_what_it_has_replayed(scene: Scene) -> None:
+    """The units and runs of a weave refer to each other, so the collector has to get round to them."""
+    long_history(scene, edits=450)
+    ran = subprocess.run([sys.executable, "-c", DECIDING, scene.root], capture_output=True, check=True)
+    objects = [int(line) for line in ran.stdout.split()]
+    assert max(objects) < objects[0] + 2 * 50_000, objects
+
+
+def test_what_others_record_while_a_file_is_replayed_is_no_fault_of_its_history(scene: Scene) -> None:
+    scene.write("f", TEN)
+    for number in range(3):
+        scene.write("f", TEN + b"%d\n" % number)
+    journal = scene.workspace._journal  # noqa: SLF001 - to hear what is asked
+    with Workspace.open(scene.root) as other, journal.reading() as store:
+        asked: list[str] = []
+
+        def meanwhile(question: str) -> None:
+            asked.append(question)
+            with other.call(CallInfo(tool="test")) as call:
+                call.write("f", TEN + b"after question %d\n" % len(asked))
+                call.commit()
+            other.status()  # so that the index has it
+
+        db = store.index._db  # noqa: SLF001 - as above
+        db.set_trace_callback(meanwhile)
+        try:
+            found = load_document(journal, DocumentId(1))
+        finally:
+            db.set_trace_callback(None)
+    assert len(asked) > 3
+    assert found.last in range(4, 4 + len(asked))
+    assert scene.workspace.edits()[-1].seq == 4 + len(asked)
+    with journal.reading():
+        assert load_document(journal, DocumentId(1)).last == 4 + len(asked)

@@ -1,0 +1,127 @@
+"""Changes of the index come to their place, and no edit has to wait until they are there."""
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from objstore import Workspace
+from objstore.fs.disk import Disk
+from objstore.index.database import Checkpoints, begin_writing, checkpoint, connect, copy_in_memory, prepare
+from objstore.model.ids import blob_id
+from objstore.transaction.journal import Journal
+from tests.support.crash_scenarios import write
+
+MANY = 60_000  # rows of some 100 bytes: over a thousand pages
+FEW_BYTES = 1 << 20
+BLOB = blob_id(b"")
+
+
+def seen(journal: Journal, count: int) -> None:
+    journal.store.index.store_seen_signatures((b"%08d" % i * 10, 0, 0, 0, 0, BLOB) for i in range(count))
+
+
+def test_a_commit_leaves_it_to_others_to_bring_its_changes_to_their_place(tmp_path: Path) -> None:
+    path = tmp_path / "a.sqlite"
+    with closing(connect(str(path))) as db:
+        prepare(db)
+        db.execute("CREATE TABLE a (b BLOB)")
+        db.execute("INSERT INTO a VALUES (zeroblob(?))", (8 * FEW_BYTES,))
+        assert path.stat().st_size < FEW_BYTES
+        checkpoints = Checkpoints(str(path))
+        checkpoints.after_change()
+        checkpoints.finish()
+        assert path.stat().st_size > 8 * FEW_BYTES
+
+
+@pytest.mark.parametrize("name", [b"\xff", b"50%3f?mode=memory#", b"a b"])
+def test_an_index_is_found_in_a_folder_of_any_name(tmp_path: Path, name: bytes) -> None:
+    root = tmp_path / os.fsdecode(name)
+    root.mkdir()
+    with Workspace.init(root) as workspace:
+        write(workspace, "a.txt", b"0\n")
+    index = str(root / ".cas" / "index.sqlite")
+    with closing(connect(index)) as db:
+        db.execute("CREATE TABLE many (b BLOB)")
+        db.execute("INSERT INTO many VALUES (zeroblob(?))", (FEW_BYTES,))
+        checkpoint(index)
+        assert Path(index).stat().st_size > FEW_BYTES
+    with closing(copy_in_memory(index)) as copy:
+        assert copy.execute("SELECT count(*) FROM edits").fetchone() == (1,)
+    assert not any(path.name.endswith(".sqlite") for path in tmp_path.iterdir())
+
+
+def test_an_edit_does_not_wait_for_whoever_is_changing_the_index(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path) as workspace, closing(connect(str(tmp_path / ".cas" / "index.sqlite"))) as other:
+        write(workspace, "a.txt", b"0\n")
+        begin_writing(other)
+        try:
+            for i in range(200):
+                write(workspace, "a.txt", b"%d\n" % i * 2)
+            with closing(connect(str(tmp_path / ".cas" / "index.sqlite"))) as third:
+                known = third.execute("SELECT count(*) FROM edits").fetchone()[0]
+        finally:
+            other.execute("ROLLBACK")
+        assert known < 70
+        write(workspace, "a.txt", b"the last\n")
+        with closing(connect(str(tmp_path / ".cas" / "index.sqlite"))) as third:
+            assert third.execute("SELECT count(*) FROM edits").fetchone()[0] == 202
+
+
+def test_what_many_changes_leave_beside_the_index_becomes_short_again(tmp_path: Path) -> None:
+    Workspace.init(tmp_path).close()
+    index = tmp_path / ".cas" / "index.sqlite"
+    waiting = Path(f"{index}-wal")
+    with closing(Journal(str(tmp_path), Disk())) as journal:
+        before = index.stat().st_size
+        seen(journal, MANY)
+        assert waiting.stat().st_size > 4 * FEW_BYTES
+        journal.store.index.finish_checkpoints()
+        assert index.stat().st_size > before + 4 * FEW_BYTES
+        seen(journal, 1)
+        assert waiting.stat().st_size < FEW_BYTES
+        with closing(sqlite3.connect(index)) as other:
+            assert other.execute("SELECT count(*) FROM seen").fetchone() == (MANY,)
+
+
+def test_a_checkpoint_makes_no_index_where_somebody_has_removed_it(tmp_path: Path) -> None:
+    Workspace.init(tmp_path).close()
+    index = tmp_path / ".cas" / "index.sqlite"
+    with closing(Journal(str(tmp_path), Disk())) as journal:
+        with journal.store.index.changing() as db:
+            db.execute("INSERT INTO seen VALUES (zeroblob(?), 0, 0, 0, 0, ?, NULL)", (8 * FEW_BYTES, BLOB))
+            index.unlink()
+        journal.store.index.finish_checkpoints()
+        assert not index.exists()
+
+
+@pytest.mark.parametrize("is_shared", [True, False], ids=["with what its users share", "without"])
+def test_a_copy_of_the_index_is_of_one_moment_although_half_of_it_has_come_to_its_place(
+    tmp_path: Path, *, is_shared: bool
+) -> None:
+    path = tmp_path / "a.sqlite"
+    with closing(connect(str(path))) as db, closing(connect(str(path))) as reader:
+        prepare(db)
+        db.executescript("CREATE TABLE position (n); CREATE TABLE other (n, b); INSERT INTO position VALUES (0)")
+        db.executemany("INSERT INTO other VALUES (0, zeroblob(?))", [(3000,)] * 100)
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM position").fetchall()
+        db.execute("UPDATE other SET n = 1 WHERE rowid > 50")
+        db.execute("UPDATE position SET n = 1")
+        reader.execute("COMMIT")
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM position").fetchall()
+        db.execute("UPDATE other SET n = 1")
+        checkpoint(str(path))  # as far as the reader's moment: no page that has become otherwise since
+        found = path
+        if not is_shared:
+            found = tmp_path / "copy" / "a.sqlite"
+            found.parent.mkdir()
+            for name in ("a.sqlite", "a.sqlite-wal"):
+                (found.parent / name).write_bytes((tmp_path / name).read_bytes())
+            (found.parent / "a.sqlite-shm").mkdir()  # so that nobody can make it
+        with closing(copy_in_memory(str(found))) as copy:
+            if is_shared or copy.execute("SELECT * FROM sqlite_master").fetchall():
+                assert copy.execute("SELECT min(n) FROM other").fetchone() == (1,)

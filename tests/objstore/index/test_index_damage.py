@@ -1,0 +1,558 @@
+"""A damaged page of the index: whoever meets it says so, and what to do; nobody ends with SQLite's own error."""
+
+import hashlib
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from objstore import (
+    Action,
+    CallInfo,
+    Decided,
+    DiskFailed,
+    DiskFull,
+    Status,
+    StoreLocked,
+    Unit,
+    Workspace,
+    blob_id,
+    check_store,
+    repair_store,
+)
+from objstore.config.settings import RetentionLimits
+from objstore.errors import IndexUnusable
+from objstore.index.database import COMPARED, SCHEMA, UNHELD, IndexErrors
+from objstore.integrity.fsck import StorePart
+from objstore.model.basic_types import Operation, Seq
+from tests.support.crash_scenarios import write
+from tests.support.faulty_disk import CountdownDisk
+
+ACTS: Final[dict[str, tuple[str, Callable[[Workspace], object]]]] = {
+    "collect": ("blobs", lambda workspace: workspace.collect(RetentionLimits(older_than=0, max_size=None))),
+    "expire": ("edits", lambda workspace: workspace.expire(RetentionLimits(older_than=0, max_size=None))),
+    "repack": ("blobs", lambda workspace: workspace.repack()),
+    "plan a repack": ("blobs", lambda workspace: workspace.plan_repack()),
+    "status": ("edits", lambda workspace: workspace.status()),
+}
+
+RECORDING: Final[dict[str, tuple[str, Callable[[Workspace], object]]]] = {
+    "write": ("edits", lambda workspace: write(workspace, "a.txt", b"third\n")),
+    "look": ("decisions", lambda workspace: workspace.record_changes(CallInfo(tool="t", conversation="c"))),
+    "decide": ("edits", lambda workspace: workspace.decide(Action.REJECT, [Unit(Seq(2), 1)])),
+    "snapshot": ("snapshots", lambda workspace: workspace.take_snapshot(who="somebody")),
+    "pin": ("edits", lambda workspace: workspace.pin([Seq(1)], who="somebody")),
+    "ask for a number": ("edits", lambda workspace: workspace.next_edit()),
+}
+
+
+READER: Final = "import sys; from objstore import Workspace; print(len(Workspace.open(sys.argv[1]).edits()))"
+
+
+def damage(root: Path, table: str) -> None:
+    """Overwrite the page that a table of the index begins with."""
+    index = root / ".cas" / "index.sqlite"
+    with closing(sqlite3.connect(index)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        size = db.execute("PRAGMA page_size").fetchone()[0]
+        page = db.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()[0]
+    with index.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xa5" * size)
+
+
+@pytest.mark.parametrize(("table", "act"), ACTS.values(), ids=ACTS)
+def test_a_damaged_page_is_said_in_a_sentence_wherever_it_is_met(
+    tmp_path: Path, table: str, act: Callable[[Workspace], object]
+) -> None:
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"first\n")
+        workspace.record_changes(CallInfo(tool="t", conversation="c"))
+        write(workspace, "a.txt", b"second\n")
+    damage(tmp_path, table)
+    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace, pytest.raises(DiskFailed, match="may be deleted"):
+        act(workspace)
+    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
+        act(workspace)
+    assert check_store(str(tmp_path)).faults == ()
+
+
+@pytest.mark.parametrize(("table", "act"), RECORDING.values(), ids=RECORDING)
+def test_who_records_and_meets_a_damaged_page_goes_on_with_a_rebuilt_index(
+    tmp_path: Path, table: str, act: Callable[[Workspace], object]
+) -> None:
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"first\n")
+        workspace.record_changes(CallInfo(tool="t", conversation="c"))
+        write(workspace, "a.txt", b"second\n")
+    damage(tmp_path, table)
+    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
+        act(workspace)
+    assert check_store(str(tmp_path)).faults == ()
+
+
+def test_who_writes_and_meets_a_damaged_page_keeps_no_other_process_from_writing(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"first\n")
+    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace, Workspace.open(tmp_path) as other:
+        damage(tmp_path, "edits")
+        write(workspace, "a.txt", b"taken\n")
+        write(other, "a.txt", b"taken too\n")
+        assert [edit.seq for edit in workspace.edits()] == [1, 2, 3]
+    assert check_store(str(tmp_path)).faults == ()
+
+
+def test_a_purge_that_meets_a_damaged_page_in_its_plan_is_done_with_another_index(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"first\n")
+        write(workspace, "a.txt", b"second\n")
+    damage(tmp_path, "edits")
+    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
+        assert workspace.purge([blob_id(b"first\n")], force=True).edits
+    assert check_store(str(tmp_path)).faults == ()
+
+
+RECORDS: Final[dict[str, tuple[str, Callable[[Workspace], object]]]] = {
+    "edits": ("seq", lambda workspace: write(workspace, "a.txt", b"third\n")),
+    "decisions": ("number", lambda workspace: workspace.decide(Action.ACCEPT, [Unit(Seq(1), 0)])),
+    "snapshots": ("number", lambda workspace: workspace.take_snapshot(who="somebody")),
+    "pins": ("number", lambda workspace: workspace.pin([Seq(2)], who="somebody")),
+}
+
+
+@pytest.mark.parametrize("where", ["row", "position"])
+@pytest.mark.parametrize("table", RECORDS)
+@pytest.mark.parametrize("change", [1, -1, 64])
+def test_a_wrong_number_in_the_index_comes_into_no_record(tmp_path: Path, table: str, change: int, where: str) -> None:
+    """SQLite's pages have no checksums: one bit may change the number of a row, and it says nothing."""
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"first\n")
+        write(workspace, "a.txt", b"second\n")
+        for _ in range(2):
+            workspace.decide(Action.REJECT, [Unit(Seq(2), 1)])
+            workspace.decide(Action.ACCEPT, [Unit(Seq(2), 1)])
+            workspace.take_snapshot(who="somebody")
+            workspace.pin([Seq(1)], who="somebody")
+    number, act = RECORDS[table]
+    with closing(sqlite3.connect(tmp_path / ".cas" / "index.sqlite")) as db:
+        if where == "position":
+            db.execute(f"UPDATE position SET {table} = {table} + {change}")  # noqa: S608 - names of the schema
+        else:
+            newest = f"(SELECT max({number}) FROM {table})"  # noqa: S608 - as above
+            if change < 0:
+                db.execute(f"DELETE FROM {table} WHERE {number} = {newest} - 1")  # noqa: S608 - as above
+            db.execute(f"UPDATE {table} SET {number} = {number} + {change} WHERE {number} = {newest}")  # noqa: S608 - as above
+        db.commit()
+    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
+        act(workspace)
+    (tmp_path / ".cas" / "index.sqlite").unlink()
+    assert check_store(str(tmp_path)).faults == ()
+
+
+def test_an_index_that_has_lost_the_newest_numbers_is_rebuilt(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"first\n")
+        workspace.edits()
+        with closing(sqlite3.connect(tmp_path / ".cas" / "index.sqlite")) as db:
+            db.execute("DELETE FROM position")
+            db.commit()
+        write(workspace, "a.txt", b"second\n")
+        assert [edit.seq for edit in workspace.edits()] == [1, 2]
+    assert check_store(str(tmp_path)).faults == ()
+
+
+def test_who_has_an_index_open_that_becomes_none_goes_on_with_another(tmp_path: Path) -> None:
+    Workspace.init(tmp_path, CountdownDisk(None)).close()
+    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
+        for version in range(3):
+            write(workspace, "a.txt", b"%d\n" % version)
+        with Workspace.open(tmp_path):  # who has the file open keeps SQLite from putting it in order
+            with (tmp_path / ".cas" / "index.sqlite").open("r+b") as file:
+                file.write(bytes(4096))
+            for suffix in ("-wal", "-shm"):
+                (tmp_path / ".cas" / f"index.sqlite{suffix}").unlink()
+            write(workspace, "a.txt", b"taken\n")
+        assert (tmp_path / "a.txt").read_bytes() == b"taken\n"
+        assert len(workspace.edits()) == 4
+    assert check_store(str(tmp_path)).faults == ()
+
+
+def test_an_index_that_somebody_keeps_for_himself_is_waited_for_and_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("objstore.index.database._BUSY_SECONDS", 0.1)
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"first\n")
+    index = tmp_path / ".cas" / "index.sqlite"
+    before = index.stat().st_ino
+    with closing(sqlite3.connect(index, isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(StoreLocked):
+            Workspace.open(tmp_path).close()
+    assert index.stat().st_ino == before
+    with Workspace.open(tmp_path) as workspace:
+        assert [edit.seq for edit in workspace.edits()] == [1]
+
+
+def test_an_index_that_is_emptied_under_who_has_it_open_keeps_nobody_waiting(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"first\n")
+        workspace.edits()
+        with (tmp_path / ".cas" / "index.sqlite").open("r+b") as file:
+            file.truncate()
+        with Workspace.open(tmp_path) as other:
+            write(other, "a.txt", b"second\n")
+        write(workspace, "a.txt", b"third\n")
+        assert [edit.seq for edit in workspace.edits()] == [1, 2, 3]
+    assert check_store(str(tmp_path)).faults == ()
+
+
+def test_an_index_of_which_the_file_alone_is_removed_under_others_is_made_anew(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace, Workspace.open(tmp_path) as other:
+        for version in range(3):
+            write(workspace, "a.txt", b"%d\n" % version)
+            write(other, "b.txt", b"%d\n" % version)
+        workspace.edits()
+        (tmp_path / ".cas" / "index.sqlite").unlink()
+        assert (tmp_path / ".cas" / "index.sqlite-shm").exists()
+        told = subprocess.run(
+            [sys.executable, "-c", READER, str(tmp_path)], capture_output=True, text=True, check=True
+        ).stdout
+        assert told == "6\n"
+        write(workspace, "a.txt", b"on\n")
+        write(other, "b.txt", b"on\n")
+        assert len(other.edits()) == 8
+    assert check_store(str(tmp_path)).faults == ()
+
+
+def test_nothing_is_told_against_a_state_of_which_the_index_has_a_wrong_depth(tmp_path: Path) -> None:
+    """A delta is deeper than its base: else who rebuilds a store from its segments refuses it."""
+    lines = [b"%d and some words\n" % number for number in range(500)]
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        for version in range(5):
+            lines[version * 7] = b"version %d\n" % version
+            write(workspace, "a.txt", b"".join(lines))
+    assert rewrite(tmp_path, "blobs", "depth", "0")
+    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
+        lines[50] = b"and on\n"
+        write(workspace, "a.txt", b"".join(lines))
+    (tmp_path / ".cas" / "index.sqlite").unlink()
+    assert check_store(str(tmp_path)).faults == ()
+
+
+def test_a_state_that_never_was_comes_into_no_record(tmp_path: Path) -> None:
+    """One bit of a file's last state in the index, and somebody else seemed to have changed the file."""
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"first\n")
+    never = bytes([blob_id(b"first\n")[0] ^ 1]) + blob_id(b"first\n")[1:]
+    with closing(sqlite3.connect(tmp_path / ".cas" / "index.sqlite")) as db:
+        db.execute("UPDATE documents SET blob = ?", (never,))
+        db.commit()
+    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"second\n")
+        assert len(workspace.edits()) == 2
+    assert check_store(str(tmp_path)).faults == ()
+
+
+def test_a_state_that_is_too_long_to_be_kept_in_memory_is_known_to_the_next_edit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("objstore.store.object_store._CACHE_BYTES", 4 * len(b"0\n") - 1)
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        for version in range(3):
+            write(workspace, "a.txt", b"%d\n" % version)
+        assert [edit.seq for edit in workspace.edits()] == [1, 2, 3]
+    assert check_store(str(tmp_path)).faults == ()
+
+
+SAID: Final = [
+    ("CREATE TABLE more AS SELECT zeroblob(100000)", DiskFull),
+    ("INSERT INTO readonly.some VALUES (1)", DiskFailed),
+    ("SELECT * FROM nothing", IndexUnusable),
+]
+
+
+@pytest.mark.parametrize(("query", "raised"), SAID)
+def test_what_sqlite_says_of_an_index_is_an_error_of_ours(tmp_path: Path, query: str, raised: type[DiskFailed]) -> None:
+    path = tmp_path / "index.sqlite"
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("CREATE TABLE some (a)")
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA max_page_count = 2")
+        db.execute("ATTACH ? AS readonly", (f"file:{path}?mode=ro",))
+        with pytest.raises(raised) as caught, IndexErrors(str(path)):
+            db.execute(query)
+    assert type(caught.value) is raised
+
+
+NEVER_BEFORE: Final = [
+    "'text'",
+    "x'c1'",
+    "x'9195'",
+    "x'91940102'",
+    "x'9194a1000102a100'",
+    "x'919401920005a170c400'",
+    "x'91940192a13000a170c400'",  # [[1, ["0", 0], "p", b""]]: a range begins with no number
+    "x'9194019100a170c400'",  # [[1, [0], "p", b""]]: a range without its end
+    "x'91940190a0c400'",  # [[1, [], "", b""]]: no hunk at all
+    "x'919401920505a170c400'",  # [[1, [5, 5], "p", b""]]: the edit has no such hunk
+    "x'919407920000a170c400'",  # [[7, [0, 0], "p", b""]]: there is no such edit
+    "x'9194cfffffffffffffffff920000a170c400'",  # nor one of a number that SQLite could look for
+]
+
+
+@pytest.fixture
+def decided(tmp_path: Path) -> Path:
+    """Return a workspace with one edit that was rejected."""
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"first\n")
+        workspace.decide(Action.REJECT, [Unit(Seq(1), 0)], reason="not wanted")
+    return tmp_path
+
+
+@pytest.mark.parametrize("spelt", NEVER_BEFORE)
+def test_an_undo_is_done_though_what_was_before_the_decision_can_not_be(decided: Path, spelt: str) -> None:
+    """It is durable by the time at which the index is asked for that."""
+    assert rewrite(decided, "decisions", "before", spelt)
+    with Workspace.open(decided, CountdownDisk(None)) as workspace:
+        assert isinstance(workspace.undo(), Decided)
+        assert (decided / "a.txt").read_bytes() == b"first\n"
+        assert [(edit.status, edit.reason) for edit in workspace.edits()] == [(Status.PENDING, "")]
+        assert [view.decision.action for view in workspace.decisions()] == [Action.REJECT, Action.UNDO]
+    assert check_store(str(decided)).faults == ()
+
+
+@pytest.mark.parametrize("spelt", NEVER_BEFORE)
+def test_who_opens_an_index_that_holds_what_can_not_have_been_makes_it_anew(decided: Path, spelt: str) -> None:
+    index = decided / ".cas" / "index.sqlite"
+    older = index.read_bytes()
+    with Workspace.open(decided, CountdownDisk(None)) as workspace:
+        workspace.undo()
+        edits = workspace.edits()
+    index.write_bytes(older)  # the undo is still to be read from the log
+    assert rewrite(decided, "decisions", "before", spelt)
+    with Workspace.open(decided, CountdownDisk(None)) as workspace:
+        assert workspace.edits() == edits
+    assert check_store(str(decided)).faults == ()
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "act"),
+    [
+        ("decisions", "before", Workspace.undo),
+        ("edits", "reasons", lambda workspace: workspace.decide(Action.ACCEPT, [Unit(Seq(2), 1)], reason="after all")),
+    ],
+)
+def test_a_decision_that_the_log_has_is_carried_out_though_the_index_can_not_take_it_in(
+    tmp_path: Path, table: str, column: str, act: Callable[[Workspace], object]
+) -> None:
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"first\n")
+        write(workspace, "a.txt", b"second\n")
+        workspace.decide(Action.REJECT, [Unit(Seq(2), 1)], reason="why")
+    assert (tmp_path / "a.txt").read_bytes() == b"first\n"
+    assert rewrite(tmp_path, table, column, "x'c1c1'")
+    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
+        assert isinstance(act(workspace), Decided)
+        assert (tmp_path / "a.txt").read_bytes() == b"second\n"
+        write(workspace, "b.txt", b"and on\n")
+        assert len(workspace.decisions()) == 2
+    assert check_store(str(tmp_path)).faults == ()
+
+
+@pytest.mark.parametrize("act", [Workspace.edits, Workspace.status, Workspace.repack])
+def test_a_schema_that_is_no_text_any_more_is_that_of_no_index(
+    tmp_path: Path, act: Callable[[Workspace], object]
+) -> None:
+    """SQLite's own message has the damaged bytes in it, which Python can't decode."""
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"first\n")
+        edits = workspace.edits()
+    index = tmp_path / ".cas" / "index.sqlite"
+    with closing(sqlite3.connect(index)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    content = bytearray(index.read_bytes())
+    content[content.index(b"CREATE TABLE") + len(b"CREATE TA")] ^= 0x80
+    index.write_bytes(content)
+    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
+        act(workspace)
+        assert workspace.edits() == edits
+    assert check_store(str(tmp_path)).faults == ()
+
+
+# ---- values of a type that the column never has
+
+
+def rewrite(root: Path, table: str, column: str, value: str) -> bool:
+    """Return whether a column of the index could be given one value in every row, and had another in some."""
+    with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db:
+        try:
+            return db.execute(f"UPDATE {table} SET {column} = {value} WHERE {column} IS NOT {value}").rowcount > 0  # noqa: S608 - names of the schema
+        except sqlite3.IntegrityError:
+            return False
+        finally:
+            db.commit()
+
+
+def columns() -> list[tuple[str, str]]:
+    """Return the columns of every table that fsck compares with the log."""
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(SCHEMA)
+        rows = [(table, row[1]) for table in COMPARED for row in db.execute(f"PRAGMA table_info({table})")]
+    return [found for found in rows if found != ("blobs", "sha256")]  # kept for whoever asks, and not of the log
+
+
+@pytest.fixture
+def reviewed(tmp_path: Path) -> Path:
+    """Return a workspace with edits, decisions, a snapshot, pins and an expiry."""
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "d/a.txt", b"first\n")
+        write(workspace, "d/a.txt", b"second\n")
+        workspace.record_changes(CallInfo(tool="t", conversation="c"))
+        workspace.decide(Action.REJECT, [Unit(workspace.edits()[-1].seq, 0)])
+        workspace.pin([Seq(1)], who="somebody")
+        workspace.unpin([workspace.pin([Seq(1)], who="somebody").pin.number], who="somebody")
+    return tmp_path
+
+
+@pytest.mark.parametrize(("table", "column"), columns())
+def test_a_value_that_can_not_be_is_a_fault_of_the_index_and_repaired(reviewed: Path, table: str, column: str) -> None:
+    for value in ("'text'", "NULL", "-1"):
+        is_changed = rewrite(reviewed, table, column, value)
+        report = check_store(str(reviewed))
+        assert {fault.part for fault in report.faults} <= {StorePart.INDEX, StorePart.REFCOUNTS}
+        # Where the index stands in the log is looked at by whoever opens it, who may make it anew.
+        assert table in {"position", "generations"} or bool(report.faults) is is_changed, value
+        assert repair_store(report).faults == ()
+
+
+@pytest.fixture
+def looked_at(reviewed: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return that workspace, with what a status has kept of its files."""
+    monkeypatch.setattr("objstore.worktree.dirty_files._GRACE_NS", 0)
+    with Workspace.open(reviewed) as workspace:
+        workspace.status()
+    return reviewed
+
+
+OF_FILES: Final = [
+    ("seen", "blob"),
+    ("seen", "mtime"),
+    ("stood", "names"),
+    ("stood", "folder"),
+    ("stood_until", "edit"),
+]
+
+
+@pytest.mark.parametrize(("table", "column"), OF_FILES)
+def test_what_is_kept_of_files_on_disk_is_checked_although_no_log_says_it(
+    looked_at: Path, table: str, column: str
+) -> None:
+    for value in ("'text'", "7"):
+        assert rewrite(looked_at, table, column, value)
+        assert check_store(str(looked_at)).faults, value
+    assert repair_store(check_store(str(looked_at))).faults == ()
+
+
+def test_a_status_looks_into_a_folder_of_which_what_is_kept_is_lost(looked_at: Path) -> None:
+    with closing(sqlite3.connect(looked_at / ".cas" / "index.sqlite")) as db:
+        assert db.execute("DELETE FROM stood WHERE folder = x'64'").rowcount == 1
+        db.commit()
+    (looked_at / "d" / "a.txt").write_bytes(b"by somebody\n")
+    with Workspace.open(looked_at) as workspace:
+        assert [change.path for change in workspace.external_changes()] == ["d/a.txt"]
+
+
+def test_a_second_frame_that_is_noted_of_no_stored_blob_is_a_fault(reviewed: Path) -> None:
+    with closing(sqlite3.connect(reviewed / ".cas" / "index.sqlite")) as db:
+        db.execute("INSERT INTO doubled VALUES (zeroblob(32))")
+        db.commit()
+    report = check_store(str(reviewed))
+    assert [fault.part for fault in report.faults] == [StorePart.INDEX]
+    assert repair_store(report).faults == ()
+
+
+@pytest.mark.parametrize("kept", ["zeroblob(40)", "zeroblob(32)", "'text'", "7"])
+def test_a_sha256_that_was_kept_wrongly_is_worked_out_again(reviewed: Path, kept: str) -> None:
+    state = blob_id(b"first\n")
+    with Workspace.open(reviewed, CountdownDisk(None)) as workspace:
+        told = workspace.sha256(state)
+    assert told == hashlib.sha256(b"first\n").hexdigest()
+    assert rewrite(reviewed, "blobs", "sha256", kept)
+    with Workspace.open(reviewed, CountdownDisk(None)) as workspace:
+        assert workspace.sha256(state) == told
+
+
+def indexes() -> list[str]:
+    """Return the secondary indexes."""
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(SCHEMA + ";" + UNHELD)
+        return [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'index' AND sql NOT NULL")]
+
+
+@pytest.mark.parametrize("index", indexes())
+def test_fsck_holds_every_secondary_index_against_its_table(reviewed: Path, index: str) -> None:
+    with closing(sqlite3.connect(reviewed / ".cas" / "index.sqlite")) as db:
+        definition = db.execute("SELECT sql FROM sqlite_master WHERE name = ?", (index,)).fetchone()[0]
+    whole, _, condition = definition.partition(" WHERE ")
+    table = whole.partition(" ON ")[2].partition(" ")[0]
+    rows = 0
+    for sql in (f"{whole} WHERE 0", definition):
+        with closing(sqlite3.connect(reviewed / ".cas" / "index.sqlite")) as db:
+            db.execute("PRAGMA writable_schema = ON")
+            db.execute("UPDATE sqlite_master SET sql = ? WHERE name = ?", (sql, index))
+            db.commit()
+        with closing(sqlite3.connect(reviewed / ".cas" / "index.sqlite")) as db:
+            if sql != definition:
+                db.execute(f"REINDEX {index}")  # it loses every row
+                db.commit()
+            rows = db.execute(f"SELECT count(*) FROM {table} NOT INDEXED WHERE {condition or 1}").fetchone()[0]  # noqa: S608 - of the schema
+    report = check_store(str(reviewed))
+    assert [fault.part for fault in report.faults] == [StorePart.INDEX] * bool(rows)
+    assert repair_store(report).faults == ()
+
+
+WRONG: Final = [
+    ("documents", "path", "'d/a.txt'"),
+    ("documents", "mode", "NULL"),
+    ("documents", "blob", "'text'"),
+    ("edits", "units", "NULL"),
+    ("edits", "status", "x'70'"),
+    ("edits", "offset", "'text'"),
+    ("edits", "expired", "7"),
+    ("edits", "reasons", "'text'"),
+    ("edits", "reasons", "x'c1'"),
+    ("edits", "reasons", "x'81a16192032a'"),  # {"a": [3, 42]}: there are fewer units
+    ("edits", "reasons", "x'81a1619100'"),  # {"a": [0]}: a range without its end
+]
+
+
+@pytest.mark.parametrize(("table", "column", "value"), WRONG)
+def test_who_meets_a_value_that_can_not_be_says_so(reviewed: Path, table: str, column: str, value: str) -> None:
+    assert rewrite(reviewed, table, column, value)
+    said = rf"may be deleted: {reviewed}/\.cas/index\.sqlite$"
+    with Workspace.open(reviewed, CountdownDisk(None)) as workspace, pytest.raises(DiskFailed, match=said):
+        (workspace.edits if table == "edits" else workspace.files_at)()
+
+
+@pytest.mark.parametrize("column", ["offset", "size", "depth"])
+def test_who_changes_a_file_whose_state_is_nowhere_by_the_index_has_that_rebuilt(tmp_path: Path, column: str) -> None:
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"first\n")
+    assert rewrite(tmp_path, "blobs", column, "NULL")
+    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"second\n")
+        assert [view.edit.operation for view in workspace.edits()] == [Operation.CREATE, Operation.REPLACE]
+    assert check_store(str(tmp_path)).faults == ()
+
+
+def test_a_total_that_is_no_number_is_said(reviewed: Path) -> None:
+    assert rewrite(reviewed, "totals", "blobs", "'many'")
+    with Workspace.open(reviewed, CountdownDisk(None)) as workspace, pytest.raises(DiskFailed, match="is no number"):
+        workspace.status()

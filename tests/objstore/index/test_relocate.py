@@ -1,0 +1,345 @@
+"""Relocation: what is asked of a store has the same answer at every moment while its index follows a sweep."""
+
+import random
+import shutil
+from collections.abc import Callable
+from contextlib import closing
+from hashlib import sha256
+from itertools import accumulate
+from pathlib import Path
+from typing import Final
+
+import pytest
+from blake3 import blake3
+from hypothesis import given, settings, strategies as st
+
+from objstore import Action, Unit, Workspace, blob_id, check_store
+from objstore.config.settings import RetentionLimits
+from objstore.fs.disk import Disk
+from objstore.index.relocate import relocation_batches
+from objstore.log.frame_moves import FrameMoves
+from objstore.log.segment_files import Place
+from objstore.log.segments import Log
+from objstore.model.ids import HASH_SIZE, BlobId
+from objstore.model.ranges import Range
+from objstore.retention.compaction import CompactionResult, plan_compaction, sweep
+from objstore.retention.expiry import plan_expiry
+from objstore.retention.purge import plan_purge
+from objstore.transaction.journal import Journal
+from tests.objstore.retention.test_compaction import EDITS, expire, held, root, text
+from tests.support.crash_scenarios import rejected, write
+from tests.support.faulty_disk import CountdownDisk, PowerCut, power_cut
+from tests.support.index_tables import rebuilt_tables, records_of, tables
+
+__all__ = ["root"]
+
+GONE: Final = text(3)
+
+
+@pytest.fixture
+def moved(root: Path, tmp_path: Path) -> Path:
+    """Return a workspace whose first segment was written anew by a process that died before its index followed."""
+    expire(root, *range(21, 26))
+    _move(root, tmp_path)
+    return root
+
+
+def _move(root: Path, tmp_path: Path) -> None:
+    counted = tmp_path / "counted"
+    shutil.copytree(root, counted)
+    disk = CountdownDisk(None)
+    _sweep(counted, disk)
+    named = max(step for step, operation in enumerate(disk.done) if operation == "replace")
+    removed = disk.done.index("remove_store_file", named)
+    with pytest.raises(PowerCut):
+        _sweep(root, CountdownDisk(removed, power_cut))
+    with closing(Journal(str(root), Disk())) as journal:
+        assert journal.store.index.moving()
+
+
+def _sweep(root: Path, disk: Disk) -> None:
+    with closing(Journal(str(root), disk)) as journal:
+        sweep(journal, plan_compaction(journal, all_segments=True))
+
+
+def answers(root: Path) -> list[object]:
+    """Return what a store tells of its history and its blobs."""
+    with closing(Journal(str(root), Disk())) as journal, journal.reading() as store:
+        documents = [tip.document for tip in store.index.tips()]
+        return [
+            [[store.record(place) for place in store.index.history(document)] for document in documents],
+            [[row[1] for row in store.index.recorded(document)] for document in documents],
+            [store.record(place)[1] for place in store.index.newest_places(20)],
+            [store.record(place)[1] for _, _, place in store.index.aged_decisions()],
+            {name: store.blob(name) for name in sorted(held(root))},
+            [name for name in map(blob_id, map(text, range(EDITS))) if store.has(name)],
+            store.index.blobs_between(bytes(HASH_SIZE), b"\xff" * HASH_SIZE, -1),
+            store.index.blobs_between(bytes(HASH_SIZE), b"\xff" * HASH_SIZE, 3),
+            [store.index.blob_count(), store.index.unheld()],
+        ]
+
+
+# ---- the list of where frames went
+
+
+@given(st.lists(st.tuples(st.integers(1, 1 << 30), st.integers(1, 1 << 30), st.booleans())))
+def test_moves_come_back_from_their_bytes(steps: list[tuple[int, int, bool]]) -> None:
+    moves, old, new = FrameMoves(), 0, 0
+    expected = {}
+    for more_old, more_new, is_respelt in steps:
+        old, new = old + more_old, new + more_new
+        moves.add(old, new)
+        expected[old] = new
+        if is_respelt:
+            moves.mark_reencoded(new)
+    found = FrameMoves.decode(moves.encode())
+    assert found is not None
+    assert {place: found.get(place) for place in expected} == expected
+    assert list(found.respelt) == list(moves.respelt)
+    assert found.get(old + 1) is None
+    assert found.at_or_behind(0) == next(iter(expected.values()), None)
+    assert found.at_or_behind(old + 1) is None
+
+
+@given(st.lists(st.integers(1, 30_000)), st.lists(st.integers(0, 1 << 20)))
+def test_who_asks_of_nearly_every_frame_is_answered_as_who_asks_of_one(sizes: list[int], others: list[int]) -> None:
+    moves = FrameMoves()
+    positions = list(accumulate(sizes, initial=64))
+    moves.extend(positions, range(1000, 1000 + len(positions)))
+    get = moves.quick()
+    assert [get(position) for position in positions] == list(range(1000, 1000 + len(positions)))
+    for position in (*positions, *others):
+        for asked in (position - 1, position, position + 1, position | 8191, (position | 8191) + 1):
+            assert get(asked) == moves.get(asked)
+    assert FrameMoves().quick()(0) is None
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_moves_with_a_wrong_byte_are_none(data: st.DataObject) -> None:
+    moves = FrameMoves()
+    for at in range(3):
+        moves.add(64 + 100 * at, 64 + 50 * at)
+    encoded = bytearray(moves.encode())
+    encoded[data.draw(st.integers(0, len(encoded) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    assert FrameMoves.decode(bytes(encoded)) is None
+    assert FrameMoves.decode(moves.encode()[: data.draw(st.integers(0, len(encoded) - 1))]) is None
+
+
+def test_moves_of_which_there_are_not_as_many_as_they_say_are_none() -> None:
+    magic, rest = b"casmove1", FrameMoves().encode()[40:]
+    assert FrameMoves.decode(magic + blake3(rest).digest() + rest) is not None
+    more = rest + bytes(8)
+    assert FrameMoves.decode(magic + blake3(more).digest() + more) is None
+
+
+# ---- while the rows follow
+
+
+def test_who_looked_meanwhile_reads_on_when_the_moves_are_forgotten(root: Path, tmp_path: Path) -> None:
+    expire(root, *range(21, 26))
+    with closing(Journal(str(root), Disk())) as journal:
+        places = list(journal.store.index.newest_places(EDITS))
+        expected = [journal.store.log.read(place).payload for place in places]
+    _move(root, tmp_path)
+    with closing(Log(str(root / ".cas" / "segments"), Disk())) as log, closing(Journal(str(root), Disk())) as other:
+        with other.writing():
+            pass  # a writer lets the rows follow, and then nobody has to know where frames were
+        (root / ".cas" / "segments" / "00000001.seg").unlink()
+        assert not list((root / ".cas" / "segments").glob("*.moves"))
+        assert [log.read(place).payload for place in places] == expected
+
+
+def test_at_every_moment_the_answers_are_those_before_and_after(moved: Path) -> None:
+    before = answers(moved)
+    records = records_of(moved / ".cas")
+    with closing(Journal(str(moved), Disk())) as journal, journal.compacting():
+        index, log = journal.store.index, journal.store.log
+        with index.relocating():
+            for changes in relocation_batches(index, log, lambda: 1):
+                with index.changing() as db:
+                    for statement, rows in changes:
+                        db.executemany(statement, rows)
+                assert answers(moved) == before
+        journal.finish_moves()
+    assert answers(moved) == before
+    assert records_of(moved / ".cas") == records
+    assert tables(moved / ".cas" / "index.sqlite") == rebuilt_tables(moved / ".cas")
+
+
+LINES: Final = [b"line %d\n" % n for n in range(20)]
+LATE: Final = b"".join([b"changed\n", *LINES[1:]])
+
+
+@pytest.fixture
+def bound(tmp_path: Path) -> Path:
+    """Return a workspace where an edit was rejected after two more of its file, behind bytes that nothing holds."""
+    root = tmp_path / "bound"
+    root.mkdir()
+    with Workspace.init(root, CountdownDisk(None)) as workspace:
+        for version in range(3):
+            write(workspace, "junk", random.Random(version).randbytes(20_000))
+        write(workspace, "f.txt", b"".join(LINES))
+        write(workspace, "f.txt", LATE)
+        write(workspace, "f.txt", LATE + b"more\n")
+        write(workspace, "f.txt", LATE + b"more\nand more\n")
+        rejected(workspace, 5)
+        others = [view for view in workspace.edits() if view.seq != 5]
+        workspace.decide(Action.ACCEPT, [Unit(view.seq, hunk) for view in others for hunk in range(len(view.units))])
+    expire(root, 1, 2, 3)
+    return root
+
+
+def goings(root: Path) -> list[object]:
+    """Return what goes together with a state, and what would go by its age right after each edit and decision."""
+    with closing(Journal(str(root), Disk())) as journal, journal.reading() as store:
+        times = sorted(row[1] for row in store.index.aged_decisions())
+        times += sorted(row[2] for row in store.index.aged_edits())
+        everything = RetentionLimits(older_than=0, max_size=None)
+        aged = [plan_expiry(journal, everything, moment=time + 1).batches for time in times]
+        return [plan_purge(journal, [blob_id(LATE)]).edits, aged]
+
+
+def test_at_every_moment_as_much_goes_with_a_state_or_by_its_age(bound: Path, tmp_path: Path) -> None:
+    before = goings(bound)
+    assert before[0] == (Range(4, 7),)
+    _move(bound, tmp_path)
+    assert goings(bound) == before
+    with closing(Journal(str(bound), Disk())) as journal, journal.compacting():
+        with journal.store.index.relocating():
+            for changes in relocation_batches(journal.store.index, journal.store.log, lambda: 1):
+                with journal.store.index.changing() as db:
+                    for statement, rows in changes:
+                        db.executemany(statement, rows)
+                assert goings(bound) == before
+        journal.finish_moves()
+    assert goings(bound) == before
+
+
+def test_the_database_is_told_of_each_place_what_the_log_tells(moved: Path) -> None:
+    with closing(Journal(str(moved), Disk())) as journal:
+        index, log = journal.store.index, journal.store.log
+        now = log.offsets_now(index.moving())
+        places = [place for name, _ in index.all_refs() for place in placed(journal, name)]
+        places += index.newest_places(EDITS)
+        places += [Place(place.segment + 1, place.offset) for place in places]  # of one that was not written anew
+        told = [(place, now(*place)) for place in places]
+        found = {place: log.newest(place) for place in places}
+    assert {place: None if new is None else new.offset for place, new in found.items()} == dict(told)
+    assert None in found.values()
+    assert any(new not in {None, place} for place, new in found.items())
+
+
+def placed(journal: Journal, name: bytes) -> list[Place]:
+    """Return where the index has a blob, or had it when it was last told."""
+    with journal.store.index.changing() as db:
+        return [
+            Place(*row) for row in db.execute("SELECT segment, offset FROM blobs WHERE id = ? AND segment", (name,))
+        ]
+
+
+def test_what_went_and_counts_as_held_is_missing_and_keeps_its_count(moved: Path) -> None:
+    with closing(Journal(str(moved), Disk())) as journal, journal.compacting():
+        index, log = journal.store.index, journal.store.log
+        stored = [BlobId(name) for name, _ in index.all_refs()]
+        gone = next(name for name in stored if any(log.newest(place) is None for place in placed(journal, name)))
+        with index.changing() as db:
+            db.execute("UPDATE blobs SET refs = 1 WHERE id = ?", (gone,))
+        journal.finish_moves()
+        assert (index.blob_place(gone), index.refs(gone)) == (None, 1)
+        assert index.blob_count() == sum(index.blob_place(name) is not None for name in stored)
+
+
+def test_the_next_writer_has_the_index_follow_where_a_sweep_was_cut_off(moved: Path) -> None:
+    with Workspace.open(moved) as workspace:
+        write(workspace, "c.txt", b"next\n")
+    assert tables(moved / ".cas" / "index.sqlite") == rebuilt_tables(moved / ".cas")
+    assert not list((moved / ".cas" / "segments").glob("*.moves"))
+
+
+@pytest.mark.parametrize("follow", [lambda journal: journal.finish_moves(), lambda _: None])
+def test_what_went_is_stored_anew_before_the_rows_have_followed(moved: Path, follow: Callable[[Journal], None]) -> None:
+    with closing(Journal(str(moved), Disk())) as journal:
+        with journal.compacting(), Workspace.open(moved) as workspace:
+            # Another process sweeps, so the writer leaves the rows alone.
+            write(workspace, "again.txt", GONE)
+            assert workspace.blob(blob_id(GONE)) == GONE
+            follow(journal)
+            assert workspace.blob(blob_id(GONE)) == GONE
+        with journal.compacting():
+            journal.finish_moves()
+    with Workspace.open(moved) as workspace:
+        assert workspace.blob(blob_id(GONE)) == GONE
+    assert tables(moved / ".cas" / "index.sqlite") == rebuilt_tables(moved / ".cas")
+
+
+def test_a_check_in_between_finds_no_fault_and_says_what_it_left_out(moved: Path) -> None:
+    report = check_store(str(moved))
+    assert report.faults == ()
+    assert any("not compared" in note for note in report.notes)
+
+
+def test_a_sweep_is_planned_from_an_index_that_has_followed(moved: Path) -> None:
+    with closing(Journal(str(moved), Disk())) as journal:
+        plan = plan_compaction(journal, all_segments=True)
+        assert not journal.store.index.moving()
+        assert not plan.dropped
+        assert sweep(journal, plan).is_done
+
+
+def test_who_had_the_store_open_has_the_index_follow_what_one_moved_that_died(root: Path, tmp_path: Path) -> None:
+    expire(root, *range(21, 26))
+    with closing(Journal(str(root), Disk())) as journal:
+        _move(root, tmp_path)
+        before = answers(root)
+        plan_compaction(journal)
+        assert not journal.store.index.moving()
+    assert answers(root) == before
+    assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
+    assert not list((root / ".cas" / "segments").glob("*.moves"))
+    _sweep(root, Disk())
+    assert answers(root) == before
+
+
+def test_a_sweep_that_another_one_has_overtaken_is_planned_anew(root: Path) -> None:
+    with closing(Journal(str(root), Disk())) as journal:
+        plan = plan_compaction(journal)
+        _sweep(root, Disk())
+        assert sweep(journal, plan) == CompactionResult(segments=0, freed=0, is_done=False)
+        assert sweep(journal, plan_compaction(journal)).is_done
+    assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
+
+
+def test_a_sweep_has_the_index_follow_another_one_that_was_cut_off_since_the_plan(root: Path, tmp_path: Path) -> None:
+    digest = sha256(text(EDITS - 1)).digest()
+    with closing(Journal(str(root), Disk())) as journal:
+        assert journal.store.sha256(blob_id(text(EDITS - 1))) == digest
+        plan = plan_compaction(journal)
+        _move(root, tmp_path)
+        assert not sweep(journal, plan).is_done
+        assert not journal.store.index.moving()
+        # It was told, and not made anew.
+        assert journal.store.index.sha256(blob_id(text(EDITS - 1))) == digest
+    assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
+
+
+@pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(b"casmove1")])
+def test_without_the_moves_the_index_is_made_anew(moved: Path, harm: Callable[[Path], object]) -> None:
+    before = answers(moved)
+    for path in (moved / ".cas" / "segments").glob("*.moves"):
+        harm(path)
+    assert answers(moved) == before
+    with Workspace.open(moved) as workspace:
+        write(workspace, "c.txt", b"next\n")
+    assert tables(moved / ".cas" / "index.sqlite") == rebuilt_tables(moved / ".cas")
+
+
+def test_places_are_told_on_only_from_the_generation_before(moved: Path) -> None:
+    with closing(Journal(str(moved), Disk())) as journal:
+        log = journal.store.log
+        segment = journal.store.index.moving()[0]
+        moves = log.moves(segment)
+        assert moves is not None
+        places = journal.store.index.history(journal.store.index.tips()[0].document)
+        assert places == [log.newest(place) for place in places]
+        assert [log.read(place).payload for place in places]

@@ -1,0 +1,974 @@
+"""Crashes, at every step of everything that writes: calls are whole, files are as recorded, and work goes on.
+
+What is done in each scene is failed at every third step, beginning with another one in each, and at the first; for
+`CAS_CRASH_STEPS=1` (`make crash`) at every step.
+"""
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import count, takewhile
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from objstore import Action, CallInfo, CasError, DiskFull, Origin, PermissionRefused, Unit, Workspace
+from objstore.config.settings import RetentionLimits
+from objstore.errors import FileUninspectable
+from objstore.fs.boot_id import BOOT_ID_SIZE
+from objstore.store.write_batch import now
+from tests.objstore.tracking.test_unreadable_files import DEEP, with_few_files
+from tests.support.crash_scenarios import (
+    LINKED,
+    MANY_FILES,
+    ONE_FILE,
+    SCENES,
+    TWO_NAMES,
+    CrashScenario,
+    Files,
+    History,
+    change,
+    files,
+    history,
+    write,
+)
+from tests.support.faulty_disk import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
+from tests.support.index_tables import rebuilt_tables, tables
+
+INFO: Final = CallInfo(tool="t", conversation="power")
+APART: Final = min(3, int(os.environ.get("CAS_CRASH_STEPS", "3")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A scene, played once without failures: where it starts, and what it leads to."""
+
+    scene: CrashScenario
+    start: Path
+    files: tuple[Files, Files]
+    history: tuple[History, History]
+    operations: tuple[str, ...]  # what it does to the disk
+
+
+def played(scene: CrashScenario, folder: Path) -> Stage:
+    """Return the scene's start and end."""
+    start, end = folder / "start", folder / "end"
+    start.mkdir(parents=True)
+    with Workspace.init(start, CountdownDisk(None)) as workspace:
+        scene.prepare(workspace)
+        before = files(start), history(workspace)
+    copied(start, end)
+    disk = CountdownDisk(None)
+    with Workspace.open(end, disk) as workspace:
+        scene.act(workspace)
+        after = files(end), history(workspace)
+    return Stage(
+        scene=scene,
+        start=start,
+        files=(before[0], after[0]),
+        history=(before[1], after[1]),
+        operations=tuple(disk.done),
+    )
+
+
+def copied(source: Path, target: Path) -> None:
+    shutil.copytree(source, target)
+    if (target / TWO_NAMES[1]).exists():
+        (target / TWO_NAMES[1]).unlink()
+        (target / TWO_NAMES[1]).hardlink_to(target / TWO_NAMES[0])
+
+
+@pytest.fixture(scope="module", params=SCENES, ids=lambda scene: scene.name)
+def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    return played(request.param, tmp_path_factory.mktemp("stage"))
+
+
+@contextmanager
+def acted(stage: Stage, root: Path, disk: CountdownDisk) -> Iterator[BaseException | None]:
+    """Play the scene on a copy of its start; give what it raised. The process that died does nothing more."""
+    copied(stage.start, root)
+    raised: BaseException | None = None
+    workspace = Workspace.open(root, disk)
+    try:
+        try:
+            stage.scene.act(workspace)
+        except (PowerCut, CasError) as error:
+            raised = error
+        yield raised
+    finally:
+        workspace.close()
+
+
+def assert_whole(stage: Stage, root: Path, told: str) -> bool:
+    """Check a workspace after a crash, then that work goes on in it. Return whether the scene had taken place."""
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        found = files(root), history(workspace)
+        states = list(zip(stage.files, stage.history, strict=True))
+        assert found in states, told
+        took_place = found == states[1]
+        assert workspace.status().external == (), told
+        if not took_place:
+            stage.scene.act(workspace)
+            assert (files(root), history(workspace)) == states[1], told
+        write(workspace, "afterwards.txt", b"work goes on\n")
+        assert files(root)["afterwards.txt"][0] == b"work goes on\n", told
+        assert workspace.status().external == (), told
+    if took_place:
+        assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas"), told
+    return took_place
+
+
+def walk(stage: Stage, way: int = 0) -> Iterator[int]:
+    """Yield the first step and every third one, without end, in each scene and each way from another on."""
+    start = (len(stage.scene.name) + way) % APART
+    if start:
+        yield 0
+    yield from count(start, APART)
+
+
+def steps(stage: Stage, way: int = 0) -> Iterator[int]:
+    """Yield those of the walk in which the scene does something."""
+    return takewhile(lambda step: step < len(stage.operations), walk(stage, way))
+
+
+def told(disk: CountdownDisk) -> str:
+    return f"after {', '.join(disk.done) or 'nothing'}: {disk.failed}"
+
+
+# ---- the order
+
+
+def test_what_can_fail_comes_first_then_the_log_then_the_files_then_the_mark(stage: Stage) -> None:
+    done = [operation for i, operation in enumerate(stage.operations) if (i, operation) != (0, "overwrite")]
+    append = done.index("append")
+    assert done.count("append") == done.count("sync") == 1
+    assert set(done[:append]) == {"stage"}
+    assert done[append + 1] == "sync"
+    assert not set(done[append + 2 :]) & {"stage", "append", "sync"}
+    assert done[-1] == "overwrite"
+    assert done.count("overwrite") == 1
+
+
+# ---- the machine or the process stops
+
+
+@pytest.mark.parametrize("torn", [None, 0.5], ids=["before", "half"])
+def test_wherever_a_process_is_killed_its_call_is_whole(stage: Stage, tmp_path: Path, torn: float | None) -> None:
+    outcomes: list[bool] = []
+    for step in steps(stage, 0 if torn is None else 1):
+        disk = CountdownDisk(step, power_cut, torn=torn)
+        with acted(stage, tmp_path / str(step), disk) as raised:
+            assert isinstance(raised, PowerCut)
+            if torn is None or disk.failed_in_a_write:
+                outcomes.append(assert_whole(stage, tmp_path / str(step), told(disk)))
+    assert outcomes == sorted(outcomes), "once it has taken place, it has taken place at every later step"
+    assert torn is not None or set(outcomes) == {False, True}
+
+
+def test_what_was_never_synced_was_never_recorded(stage: Stage, tmp_path: Path) -> None:
+    for step in steps(stage, 2):
+        disk = CountdownDisk(step, power_cut)
+        with acted(stage, tmp_path / str(step), disk):
+            disk.lose_unsynced()
+            took_place = assert_whole(stage, tmp_path / str(step), told(disk))
+        assert took_place is ("sync" in disk.done), told(disk)
+
+
+def test_a_new_segment_is_no_better_moment_to_die(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("objstore.log.segments.ROTATE_AT", 1)
+    stage = played(ONE_FILE, tmp_path / "stage")
+    assert "create" in stage.operations
+    for lost in (False, True):
+        for step in range(len(stage.operations)):
+            root = tmp_path / f"{step}{lost}"
+            disk = CountdownDisk(step, power_cut, torn=0.5)
+            with acted(stage, root, disk):
+                if lost:
+                    disk.lose_unsynced()
+                assert_whole(stage, root, told(disk))
+
+
+def test_a_process_may_be_killed_while_it_finishes_what_another_left(stage: Stage, tmp_path: Path) -> None:
+    synced = stage.operations.index("sync") + 1
+    for step in walk(stage):
+        root = tmp_path / str(step)
+        with acted(stage, root, CountdownDisk(synced, power_cut)):
+            disk = CountdownDisk(step, power_cut, torn=0.5)
+            with suppress(PowerCut):
+                Workspace.open(root, disk).close()
+            assert assert_whole(stage, root, told(disk))
+        if disk.failed is None:
+            break
+
+
+@pytest.mark.parametrize("behind", [1, -2], ids=["nothing done", "all done"])
+def test_a_process_may_be_killed_while_it_takes_a_call_back(stage: Stage, tmp_path: Path, behind: int) -> None:
+    failing = stage.operations.index("sync") + behind if behind > 0 else len(stage.operations) + behind
+    if stage.operations[failing] in {"overwrite", "sync"}:
+        return
+    for step in walk(stage, behind):
+        root = tmp_path / str(step)
+        disk = CountdownDisk(failing, broken_disk, lasting=False, then_cut=step)
+        with acted(stage, root, disk) as raised:
+            assert_whole_or_void(stage, root, f"{told(disk)}, then cut: {disk.cut}")
+        if not isinstance(raised, PowerCut):
+            break
+
+
+def assert_whole_or_void(stage: Stage, root: Path, told: str) -> None:
+    """Check a workspace after a call that may have been taken back, whose numbers are then used up."""
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        pairs = list(zip(stage.files, stage.history, strict=True))
+        assert (files(root), history(workspace)) in pairs, told
+        assert workspace.status().external == (), told
+        write(workspace, "afterwards.txt", b"work goes on\n")
+        assert workspace.status().external == (), told
+    assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas"), told
+
+
+def test_wherever_a_process_is_killed_a_file_with_two_names_is_whole(tmp_path: Path) -> None:
+    stage = played(LINKED, tmp_path / "stage")
+    assert "rewrite" in stage.operations
+    for torn in (None, 0.5, 0.99):
+        for step in range(len(stage.operations)):
+            root = tmp_path / f"{step} {torn}"
+            disk = CountdownDisk(step, power_cut, torn=torn)
+            with acted(stage, root, disk):
+                assert_whole(stage, root, f"{told(disk)}, torn at {torn}")
+
+
+def test_wherever_a_process_is_killed_a_file_with_two_names_has_its_bytes_and_its_mode(tmp_path: Path) -> None:
+    before, after = (b"one\n", 0o644), (b"two\n", 0o755)
+    for step in count():
+        root = tmp_path / str(step)
+        root.mkdir()
+        with Workspace.init(root, CountdownDisk(None)) as workspace:
+            write(workspace, "f", before[0], mode=before[1])
+        (root / "g").hardlink_to(root / "f")
+        disk = CountdownDisk(step)
+        with suppress(PowerCut), Workspace.open(root, disk) as workspace:
+            write(workspace, "f", after[0], mode=after[1])
+        with Workspace.open(root, CountdownDisk(None)) as workspace:
+            assert files(root) in [dict.fromkeys("fg", state) for state in (before, after)], told(disk)
+            assert workspace.status().external == (), told(disk)
+        if disk.failed is None:
+            break
+    assert step
+
+
+@pytest.mark.parametrize("content", [b"ONE\ntwo\nthree\n", b""], ids=["half of it", "nothing"])
+def test_what_a_person_made_of_a_file_after_a_kill_stays_though_it_begins_as_the_call_would_have_it(
+    tmp_path: Path, content: bytes
+) -> None:
+    """No file of one name is ever half written: it is exchanged as a whole."""
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "f", b"one\ntwo\nthree\n")
+    for step in count():
+        disk = CountdownDisk(step)
+        with suppress(PowerCut), Workspace.open(tmp_path, disk) as workspace:
+            write(workspace, "f", b"ONE\ntwo\nTHREE\n")
+        if disk.failed == "exchange":
+            break
+    (tmp_path / "f").write_bytes(content)
+    with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
+        assert (tmp_path / "f").read_bytes() == content
+        assert [change.path for change in workspace.status().external] == ["f"]
+
+
+class Appending(CountdownDisk):
+    """Somebody adds a line to a file that they have open once it has been moved; so many operations later comes a kill.
+
+    `fails`: the disk fails once, too, when the file is to be moved back.
+    """
+
+    def __init__(self, path: Path, steps: int, *, fails: bool) -> None:
+        super().__init__(None)
+        self._file: Final = path.open("ab", buffering=0)
+        self._after: int | None = None
+        self._until_cut = steps
+        self._fails: Final = fails
+
+    def _step(self, operation: str, name: str, tear: Callable[[float], None] | None = None) -> None:
+        if self._after is not None:
+            if not self._until_cut:
+                self.cut = operation
+                raise PowerCut
+            self._until_cut -= 1
+            if self._fails and operation == "rename_new":
+                raise broken_disk(name)
+        super()._step(operation, name, tear)
+
+    def rename_new(self, source_directory: int, source: str, directory: int, name: str) -> None:
+        super().rename_new(source_directory, source, directory, name)
+        if self._after is None:
+            self._after = self._file.write(b"theirs\n")
+            self._file.close()
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["disk works", "disk fails"])
+@pytest.mark.parametrize("names", [1, 2])
+def test_wherever_a_move_is_killed_what_somebody_adds_to_the_file_meanwhile_is_kept(
+    tmp_path: Path,
+    names: int,
+    fails: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    for step in count():
+        root = tmp_path / str(step)
+        root.mkdir()
+        with Workspace.init(root, CountdownDisk(None)) as workspace:
+            write(workspace, "log", b"one\n")
+        if names == 2:
+            (root / "other").hardlink_to(root / "log")
+        inode = (root / "log").stat().st_ino
+        disk = Appending(root / "log", step, fails=fails)
+        workspace = Workspace.open(root, disk)
+        with suppress(PowerCut, CasError), workspace.call(INFO) as call:
+            call.move("log", "log2")
+            call.commit()
+        workspace.close()
+        with Workspace.open(root, CountdownDisk(None)) as workspace:
+            write(workspace, "afterwards.txt", b"work goes on\n")
+        found = {path.name for path in root.iterdir() if path.is_file() and path.stat().st_ino == inode}
+        assert found & {"log", "log2"}, disk.cut
+        assert {files(root)[name][0] for name in found} == {b"one\ntheirs\n"}, disk.cut
+        if disk.cut is None:
+            break
+    assert step
+
+
+def test_what_a_killed_process_had_staged_is_removed_by_the_next_writer(tmp_path: Path) -> None:
+    stage = played(MANY_FILES, tmp_path / "stage")
+    for step in range(len(stage.operations)):
+        root = tmp_path / str(step)
+        disk = CountdownDisk(step, power_cut, torn=0.5)
+        with acted(stage, root, disk), Workspace.open(root, CountdownDisk(None)) as workspace:
+            write(workspace, "afterwards.txt", b"")
+            assert list((root / ".cas" / "tmp").iterdir()) == [], told(disk)
+
+
+@pytest.mark.parametrize("torn", [None, 0.5])
+def test_wherever_making_a_workspace_is_cut_off_it_can_be_made(tmp_path: Path, torn: float | None) -> None:
+    for step in count():
+        root = tmp_path / str(step)
+        root.mkdir()
+        (root / "a.txt").write_bytes(b"mine\n")
+        disk = CountdownDisk(step, power_cut, torn=torn)
+        with suppress(PowerCut):
+            Workspace.init(root, disk).close()
+        with Workspace.init(root, CountdownDisk(None)) as workspace:
+            write(workspace, "a.txt", b"ours\n")
+            assert [edit.seq for edit in workspace.edits()] == [1]
+        assert [path.name for path in root.glob(".cas*")] == [".cas"], told(disk)
+        if disk.failed is None:
+            break
+
+
+# ---- the disk is full or fails
+
+
+@pytest.mark.parametrize(("failure", "lasting"), [(full_disk, True), (broken_disk, False)])
+def test_wherever_the_disk_fails_the_call_is_whole_and_an_error_says_so(
+    stage: Stage,
+    tmp_path: Path,
+    failure: Callable[[str], BaseException],
+    lasting: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    for step in steps(stage, int(lasting)):
+        root = tmp_path / str(step)
+        disk = CountdownDisk(step, failure, lasting=lasting)
+        with acted(stage, root, disk) as raised:
+            # Only what failed beside the point, such as removing a staged file, may go unsaid.
+            assert isinstance(raised, CasError) or files(root) == stage.files[1], told(disk)
+            assert_whole_or_void(stage, root, told(disk))
+
+
+def test_wherever_the_disk_fails_while_a_call_is_finished_it_is_finished_later(stage: Stage, tmp_path: Path) -> None:
+    synced = stage.operations.index("sync") + 1
+    for step in walk(stage, 1):
+        root = tmp_path / str(step)
+        with acted(stage, root, CountdownDisk(synced, power_cut)):
+            disk = CountdownDisk(step, broken_disk, lasting=False)
+            with suppress(CasError):
+                Workspace.open(root, disk).close()
+            assert assert_whole(stage, root, told(disk))
+        if disk.failed is None:
+            break
+
+
+def test_a_file_that_could_not_be_opened_while_a_call_is_finished_is_nobody_elses(tmp_path: Path) -> None:
+    stopped = 0
+    for spare in range(2, 30):
+        root = tmp_path / str(spare)
+        halfway(root)
+        with with_few_files(spare):
+            try:
+                Workspace.open(root, CountdownDisk(None)).close()
+            except (CasError, OSError):  # not even the store can be opened
+                stopped += 1
+        with Workspace.open(root, CountdownDisk(None)) as workspace:
+            assert {name: found[0] for name, found in files(root).items()} == {"a.txt": b"new\n", DEEP: b"new\n"}, spare
+            assert workspace.external_changes() == ()
+    assert 0 < stopped < 28
+
+
+def test_who_may_not_write_before_a_file_can_be_seen_is_told_why(tmp_path: Path) -> None:
+    told = set()
+    for spare in range(2, 30):
+        root = tmp_path / str(spare)
+        halfway(root)
+        with suppress(CasError, OSError), with_few_files(spare), Workspace.open(root, CountdownDisk(None)) as workspace:
+            try:
+                write(workspace, "beside", b"new\n")
+            except FileUninspectable as error:
+                told.add((error.path, *str(error).split("; ")[:1], "cut off" in str(error)))
+    assert told == {(DEEP, "Too many open files", True)}
+
+
+def halfway(root: Path) -> None:
+    """Make a workspace in which a process was killed between the two files of a call."""
+    root.mkdir()
+    with Workspace.init(root, CountdownDisk(None)) as workspace:
+        change(workspace, ("a.txt", b"old\n"), (DEEP, b"old\n"))
+    workspace = Workspace.open(root, KilledBetween(None))
+    with suppress(PowerCut):
+        change(workspace, ("a.txt", b"new\n"), (DEEP, b"new\n"))
+    workspace.close()
+    assert sorted(found[0] for found in files(root).values()) == [b"new\n", b"old\n"]
+
+
+class KilledBetween(CountdownDisk):
+    """A disk whose process is killed before it replaces a second file."""
+
+    def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:
+        if "exchange" in self.done:
+            raise PowerCut
+        return super().exchange(source_directory, source, directory, name)
+
+
+class KilledAtOnce(CountdownDisk):
+    """A disk whose process is killed when its call is durable and no file has changed."""
+
+    def _step(self, operation: str, name: str, tear: Callable[[float], None] | None = None) -> None:
+        if self.done[-2:] == ["append", "sync"]:
+            raise PowerCut
+        super()._step(operation, name, tear)
+
+
+class Sparing(CountdownDisk):
+    """A disk on which one file can't be replaced."""
+
+    def __init__(self, spared: str, failure: Callable[[str], BaseException]) -> None:
+        super().__init__(None)
+        self._spared = spared
+        self._refusal = failure
+
+    def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:
+        if name == self._spared:
+            raise self._refusal(name)
+        return super().exchange(source_directory, source, directory, name)
+
+
+def killed_at_once(root: Path, act: Callable[[Workspace], None]) -> None:
+    before = files(root)
+    workspace = Workspace.open(root, KilledAtOnce(None))
+    with suppress(PowerCut):
+        act(workspace)
+    workspace.close()
+    assert files(root) == before
+
+
+def written_on(root: Path, disk: CountdownDisk) -> dict[str, bytes]:
+    """Return the files that there are when another process has finished what it could and written one more."""
+    with Workspace.open(root, disk) as workspace:
+        write(workspace, "next", b"next\n")
+    return {name: found[0] for name, found in files(root).items()}
+
+
+THREE: Final = ("a", "b", "c")
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Path:
+    """Return a workspace in which a call was killed that was to write three files."""
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        change(workspace, *((name, b"old\n") for name in THREE))
+    killed_at_once(tmp_path, lambda workspace: change(workspace, *((name, name.encode()) for name in THREE)))
+    return tmp_path
+
+
+@pytest.mark.parametrize("failure", [PermissionRefused, broken_disk])
+@pytest.mark.parametrize("spared", THREE)
+def test_a_file_that_can_not_be_written_keeps_no_other_from_being_finished(
+    three: Path, spared: str, failure: Callable[[str], BaseException]
+) -> None:
+    expected = {name: b"old\n" if name == spared else name.encode() for name in THREE}
+    assert written_on(three, Sparing(spared, failure)) == {**expected, "next": b"next\n"}
+    with Workspace.open(three, CountdownDisk(None)) as workspace:
+        assert [change.path for change in workspace.external_changes()] == [spared]
+
+
+def test_files_that_have_become_names_of_one_keep_no_other_from_being_finished(three: Path) -> None:
+    (three / "b").unlink()
+    (three / "b").hardlink_to(three / "a")
+    found = written_on(three, CountdownDisk(None))
+    assert (found["a"], found["c"]) == (found["b"], b"c")
+
+
+def test_what_makes_room_for_a_file_that_can_not_come_stays_and_all_else_is_finished(tmp_path: Path) -> None:
+    def act(workspace: Workspace) -> None:
+        with workspace.call(INFO) as call:
+            call.delete("d/x")
+            call.move("f", "d")
+            call.move("g", "h")
+            call.write("a", b"new\n")
+            call.commit()
+
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        change(workspace, ("a", b"old\n"), ("d/x", b"x\n"), ("f", b"f\n"), ("g", b"g\n"))
+    killed_at_once(tmp_path, act)
+    (tmp_path / "d" / "own").write_bytes(b"a person's\n")
+    assert written_on(tmp_path, CountdownDisk(None)) == {
+        "a": b"new\n",
+        "d/own": b"a person's\n",
+        "d/x": b"x\n",
+        "f": b"f\n",
+        "h": b"g\n",
+        "next": b"next\n",
+    }
+
+
+@pytest.mark.parametrize("failure", [full_disk, broken_disk])
+def test_a_failure_before_the_log_was_written_leaves_the_store_usable_at_once(
+    stage: Stage, tmp_path: Path, failure: Callable[[str], BaseException]
+) -> None:
+    for step, operation in enumerate(stage.operations[: stage.operations.index("append")]):
+        root = tmp_path / str(step)
+        copied(stage.start, root)
+        disk = CountdownDisk(step, failure)
+        with Workspace.open(root, disk) as workspace:
+            with pytest.raises(CasError):
+                stage.scene.act(workspace)
+            assert (files(root), history(workspace)) == (stage.files[0], stage.history[0]), operation
+            disk.disarmed = True
+            stage.scene.act(workspace)
+            assert (files(root), history(workspace)) == (stage.files[1], stage.history[1]), operation
+
+
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "lasting"])
+def test_a_full_disk_that_says_nothing_was_changed_has_changed_nothing(
+    tmp_path: Path,
+    lasting: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    stage = played(MANY_FILES, tmp_path / "stage")
+    refused = 0
+    for step in range(len(stage.operations)):
+        root = tmp_path / str(step)
+        disk = CountdownDisk(step, full_disk, lasting=lasting)
+        with acted(stage, root, disk) as raised:
+            if isinstance(raised, DiskFull):
+                refused += 1
+                assert files(root) == stage.files[0], told(disk)
+                with Workspace.open(root, CountdownDisk(None)):
+                    assert files(root) == stage.files[0], told(disk)
+    assert refused
+
+
+# ---- the power fails, and the machine starts again
+
+
+MARK_BOOT: Final = slice(16, 32)
+ANOTHER_START: Final = b"\xff" * BOOT_ID_SIZE
+MINE: Final = b"one\nand mine\n" * 100
+TICK: Final = 0.05
+"""Seconds after which every file system here gives another time."""
+
+
+def started_again(root: Path) -> None:
+    """Let the mark be of an earlier start of the machine."""
+    mark = root / ".cas" / "applied"
+    stored = bytearray(mark.read_bytes())
+    stored[MARK_BOOT] = ANOTHER_START
+    mark.write_bytes(stored)
+
+
+@contextmanager
+def ran_on(root: Path) -> Iterator[Workspace]:
+    """Give a copy of the workspace: what is done there is in the journal of `root`, and then the machine starts again.
+
+    The files of `root` and its folders stay as they are, with their times, which a test can't give them itself: so a
+    power cut leaves them that has taken all that was done.
+    """
+    copy = root.with_name(f"{root.name}-ran-on")
+    copied(root, copy)
+    with Workspace.open(copy, CountdownDisk(None)) as workspace:
+        yield workspace
+    store = root / ".cas"
+    for name in {path.name for path in store.iterdir()} - {".gitignore"}:
+        shutil.rmtree(store / name) if (store / name).is_dir() else (store / name).unlink()
+    for path in (copy / ".cas").iterdir():
+        if path.name != ".gitignore":
+            path.rename(store / path.name)
+    shutil.rmtree(copy)
+    started_again(root)
+
+
+def aged(path: Path, seconds: int) -> None:
+    """Let a file or a folder have been changed so many seconds after now (before, if negative)."""
+    moment = time.time_ns() + seconds * 1_000_000_000
+    os.utime(path, ns=(moment, moment))
+
+
+class AheadDisk(CountdownDisk):
+    """A disk that gives files times ahead of the machine's, as a share may."""
+
+    AHEAD: Final = 30  # seconds
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    def clock(self, directory: int, name: str) -> int:
+        return super().clock(directory, name) + self.AHEAD * 1_000_000_000
+
+
+def settled(root: Path, disk: CountdownDisk | None = None) -> tuple[Files, tuple[str, ...]]:
+    """Let the next writer come; return the files without its own, and the paths of what it leaves reported."""
+    with Workspace.open(root, disk or CountdownDisk(None)) as workspace:
+        write(workspace, "next.txt", b"")
+        found = files(root)
+        del found["next.txt"]
+        return found, tuple(change.path for change in workspace.status().external)
+
+
+class TestAfterAPowerCut:
+    @pytest.fixture(autouse=True)
+    def workspace(self, tmp_path: Path) -> Iterator[Workspace]:
+        self.root = tmp_path / "workspace"
+        self.root.mkdir()
+        with Workspace.init(self.root, CountdownDisk(None)) as workspace:
+            yield workspace
+
+    def test_a_file_that_is_old_again_is_rolled_forward(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        with ran_on(self.root) as later:
+            write(later, "a.txt", b"two\n")
+        assert settled(self.root) == ({"a.txt": (b"two\n", 0o644)}, ())
+
+    def test_a_file_that_is_empty_is_rolled_forward(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        write(workspace, "a.txt", b"two\n")
+        (self.root / "a.txt").write_bytes(b"")
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"two\n", 0o644)}, ())
+
+    def test_a_new_file_that_is_empty_is_rolled_forward(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        (self.root / "a.txt").write_bytes(b"")
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ())
+
+    def test_a_file_whose_last_bytes_were_not_written_out_is_rolled_forward(self, workspace: Workspace) -> None:
+        text = b"line\n" * 5000
+        write(workspace, "a.txt", b"one\n")
+        write(workspace, "a.txt", text)
+        (self.root / "a.txt").write_bytes(text[:4096])
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (text, 0o644)}, ())
+
+    def test_a_file_of_which_an_older_beginning_is_left_is_rolled_forward(self, workspace: Workspace) -> None:
+        text = b"line\n" * 5000
+        write(workspace, "a.txt", text)
+        with ran_on(self.root) as later:
+            (self.root / "a.txt").write_bytes(text[:4096])
+            write(later, "a.txt", b"two\n")
+        assert settled(self.root) == ({"a.txt": (b"two\n", 0o644)}, ())
+
+    @pytest.mark.parametrize("is_expired", [False, True], ids=["all is kept", "expired"])
+    def test_what_is_no_beginning_of_any_state_is_left_and_reported_beside_one_that_is(
+        self,
+        workspace: Workspace,
+        is_expired: bool,  # noqa: FBT001 - a parameter of the test
+    ) -> None:
+        text = b"line\n" * 5000
+        workspace.status()
+        with ran_on(self.root) as later:
+            (self.root / "a.txt").write_bytes(text[:4096])
+            (self.root / "mine.txt").write_bytes(b"mine\n")
+            for path in ("a.txt", "mine.txt"):
+                for content in (text, b"two\n", b"three\n"):
+                    write(later, path, content)
+            if is_expired:
+                units = [Unit(view.seq, hunk) for view in later.edits() for hunk in range(len(view.units))]
+                later.decide(Action.ACCEPT, units)
+                later.collect(RetentionLimits(older_than=0), thorough=True)
+        found, reported = settled(self.root)
+        assert found["mine.txt"] == (b"mine\n", 0o644)
+        if is_expired:  # what it began is not known any more
+            assert (found["a.txt"], reported) == ((text[:4096], 0o644), ("a.txt", "mine.txt"))
+        else:
+            assert (found["a.txt"], reported) == ((b"three\n", 0o644), ("mine.txt",))
+
+    @pytest.mark.parametrize("left", [b"", bytes(4)], ids=["empty", "zeros"])
+    def test_a_deleted_file_whose_name_came_without_its_bytes_is_deleted(
+        self, workspace: Workspace, left: bytes
+    ) -> None:
+        write(workspace, "a.txt", b"one\n")
+        with ran_on(self.root) as later, later.call(INFO) as call:
+            (self.root / "a.txt").write_bytes(left)
+            call.delete("a.txt")
+            call.commit()
+        assert settled(self.root) == ({}, ())
+
+    def test_a_deleted_file_that_a_person_made_empty_later_is_left_and_reported(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        with workspace.call(INFO) as call:
+            call.delete("a.txt")
+            call.commit()
+        (self.root / "a.txt").write_bytes(b"")
+        aged(self.root / "a.txt", 60)
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"", 0o644)}, ("a.txt",))
+
+    def test_a_file_that_is_older_than_its_last_edits_is_rolled_forward_through_all(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        with ran_on(self.root) as later:
+            write(later, "a.txt", b"two\n")
+            write(later, "a.txt", b"three\n")
+        assert settled(self.root) == ({"a.txt": (b"three\n", 0o644)}, ())
+
+    def test_a_created_file_that_is_gone_is_made_again(self) -> None:
+        with ran_on(self.root) as later:
+            write(later, "a.txt", b"one\n")
+        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ())
+
+    def test_a_created_and_then_changed_file_that_is_gone_is_made_again(self) -> None:
+        with ran_on(self.root) as later:
+            write(later, "a.txt", b"one\n")
+            write(later, "a.txt", b"two\n")
+        assert settled(self.root) == ({"a.txt": (b"two\n", 0o644)}, ())
+
+    def test_of_several_created_files_that_are_gone_all_are_made_again(self) -> None:
+        with ran_on(self.root) as later:
+            write(later, "a.txt", b"one\n")
+            write(later, "b.txt", b"two\n")
+        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644), "b.txt": (b"two\n", 0o644)}, ())
+
+    def test_a_created_file_that_a_person_deleted_later_is_left_and_reported(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        (self.root / "a.txt").unlink()
+        aged(self.root, 60)
+        started_again(self.root)
+        assert settled(self.root) == ({}, ("a.txt",))
+
+    def test_a_deleted_file_that_is_back_is_deleted(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        with ran_on(self.root) as later, later.call(INFO) as call:
+            call.delete("a.txt")
+            call.commit()
+        assert settled(self.root) == ({}, ())
+
+    def test_a_moved_file_that_is_back_is_not_lost_though_its_folder_was_touched_since(
+        self, workspace: Workspace
+    ) -> None:
+        write(workspace, "a.txt", b"one\n")
+        with ran_on(self.root) as later, later.call(INFO) as call:
+            call.move("a.txt", "b.txt")
+            call.commit()
+        aged(self.root, 60)
+        assert list(settled(self.root)[0].values()) == [(b"one\n", 0o644)]
+
+    def test_a_moved_file_that_is_back_is_moved(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        with ran_on(self.root) as later, later.call(INFO) as call:
+            call.move("a.txt", "b.txt")
+            call.commit()
+        assert settled(self.root) == ({"b.txt": (b"one\n", 0o644)}, ())
+
+    def test_a_moved_file_with_both_names_loses_the_old_one(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        with workspace.call(INFO) as call:
+            call.move("a.txt", "b.txt")
+            call.commit()
+        (self.root / "a.txt").hardlink_to(self.root / "b.txt")
+        started_again(self.root)
+        assert settled(self.root) == ({"b.txt": (b"one\n", 0o644)}, ())
+
+    def test_a_file_that_a_person_changed_later_is_left_and_reported(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        write(workspace, "a.txt", b"two\n")
+        (self.root / "a.txt").write_bytes(b"mine\n")
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"mine\n", 0o644)}, ("a.txt",))
+
+    def test_a_file_that_ends_within_a_sector_was_cut_by_a_person_and_is_left_and_reported(
+        self, workspace: Workspace
+    ) -> None:
+        write(workspace, "a.txt", b"one\ntwo\n")
+        (self.root / "a.txt").write_bytes(b"one\n")
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
+
+    def test_a_file_that_a_person_put_back_later_is_left_and_reported(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        write(workspace, "a.txt", b"two\n")
+        (self.root / "a.txt").write_bytes(b"one\n")
+        aged(self.root / "a.txt", 60)
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
+
+    @pytest.mark.parametrize("seconds", [2, 300])
+    def test_a_clock_that_was_set_back_leaves_no_file_behind(
+        self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, seconds: int
+    ) -> None:
+        change(workspace, ("a.txt", b"one\n"), ("b.txt", b"one\n"), ("d.txt", b"one\n"))
+        with ran_on(self.root) as later:
+            (self.root / "d.txt").write_bytes(b"")
+            monkeypatch.setattr("objstore.review.edit_recorder.now", lambda: now() - seconds * 1_000_000)
+            change(later, ("a.txt", b"two\n"), ("b.txt", b"two\n"), ("c.txt", b"two\n"), ("d.txt", b"two\n"))
+        (self.root / "b.txt").write_bytes(b"two\n")
+        two = b"two\n", 0o644
+        assert settled(self.root) == ({"a.txt": two, "b.txt": two, "c.txt": two, "d.txt": two}, ())
+
+    def test_a_file_that_a_person_put_back_later_is_left_though_the_clock_was_set_back(
+        self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr("objstore.review.edit_recorder.now", lambda: now() + 300 * 1_000_000)
+            write(workspace, "a.txt", b"one\n")
+        write(workspace, "a.txt", b"two\n")
+        time.sleep(TICK)
+        (self.root / "a.txt").write_bytes(b"one\n")
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
+
+    @pytest.mark.parametrize(("later", "left"), [(0, b"two\n"), (20, b"one\n")], ids=["cut off", "put back"])
+    def test_files_on_a_share_whose_clock_is_ahead_are_compared_by_its_clock(
+        self, workspace: Workspace, later: int, left: bytes
+    ) -> None:
+        write(workspace, "a.txt", b"one\n")
+        write(workspace, "a.txt", b"two\n")
+        (self.root / "a.txt").write_bytes(b"one\n")
+        aged(self.root / "a.txt", AheadDisk.AHEAD + (later or -1))
+        started_again(self.root)
+        found, reported = settled(self.root, AheadDisk())
+        assert (found["a.txt"][0], reported) == (left, ("a.txt",) if later else ())
+
+    def test_one_record_from_a_clock_that_ran_ahead_hides_none_before_it(
+        self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        write(workspace, "a.txt", b"one\n")
+        with ran_on(self.root) as later:
+            write(later, "a.txt", b"two\n")
+            monkeypatch.setattr("objstore.review.edit_recorder.now", lambda: now() + 10**15)
+            write(later, "b.txt", b"two\n")
+        assert settled(self.root) == ({"a.txt": (b"two\n", 0o644), "b.txt": (b"two\n", 0o644)}, ())
+
+    def test_an_older_file_that_a_person_put_there_is_left_and_reported(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        write(workspace, "a.txt", b"two\n")
+        (self.root / "a.txt").write_bytes(b"mine\n")
+        aged(self.root / "a.txt", -60)
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"mine\n", 0o644)}, ("a.txt",))
+
+    def test_a_file_to_which_a_person_added_zeros_is_left_and_reported(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        (self.root / "a.txt").write_bytes(b"one\n\0\0")
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"one\n\0\0", 0o644)}, ("a.txt",))
+
+    def test_what_a_person_changed_keeps_no_other_file_of_a_call_from_being_finished(
+        self, workspace: Workspace
+    ) -> None:
+        write(workspace, "a.txt", b"zero\n")
+        mark = (self.root / ".cas" / "applied").read_bytes()
+        change(workspace, ("a.txt", b"one\n"), ("b.txt", b"bee\n"))
+        (self.root / ".cas" / "applied").write_bytes(mark)  # of a process that was killed
+        (self.root / "a.txt").write_bytes(b"mine\n")
+        (self.root / "b.txt").unlink()
+        assert settled(self.root) == ({"a.txt": (b"mine\n", 0o644), "b.txt": (b"bee\n", 0o644)}, ("a.txt",))
+
+    def found(self, workspace: Workspace) -> None:
+        """Record what a person has changed."""
+        workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
+
+    def test_what_a_person_took_out_of_a_file_and_was_recorded_does_not_come_back(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\ntwo\n")
+        self.found(workspace)
+        (self.root / "a.txt").write_bytes(b"one\n")
+        self.found(workspace)
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ())
+
+    @pytest.mark.parametrize("left", [b"", MINE[:512], MINE[:600] + bytes(400)])
+    def test_what_a_person_had_written_and_was_recorded_is_rolled_forward(
+        self, workspace: Workspace, left: bytes
+    ) -> None:
+        write(workspace, "a.txt", b"of the agent\n")
+        self.found(workspace)
+        (self.root / "a.txt").write_bytes(MINE)
+        self.found(workspace)
+        (self.root / "a.txt").write_bytes(left)
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (MINE, 0o644)}, ())
+
+    def test_what_a_person_had_removed_and_is_back_is_left_and_reported(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\n")
+        self.found(workspace)
+        (self.root / "a.txt").unlink()
+        self.found(workspace)
+        (self.root / "a.txt").write_bytes(b"one\n")
+        aged(self.root / "a.txt", -60)
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
+
+    def test_a_file_that_a_person_cut_short_later_is_left_and_reported(self, workspace: Workspace) -> None:
+        write(workspace, "a.txt", b"one\ntwo\n")
+        (self.root / "a.txt").write_bytes(b"one\n")
+        aged(self.root / "a.txt", 120)
+        started_again(self.root)
+        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
+
+    @pytest.mark.parametrize("thorough", [False, True], ids=["swept a little", "swept wholly"])
+    def test_a_file_whose_history_has_expired_is_rolled_forward(
+        self,
+        workspace: Workspace,
+        thorough: bool,  # noqa: FBT001 - a parameter of the test
+    ) -> None:
+        for path in ("a.txt", "b.txt", "old.txt", "mine.txt"):
+            write(workspace, path, b"one\n")
+        with ran_on(self.root) as later:
+            for path in ("a.txt", "b.txt", "old.txt", "mine.txt"):
+                write(later, path, b"two\n")
+            with later.call(INFO) as call:
+                call.move("b.txt", "c.txt")
+                call.commit()
+            units = [Unit(view.seq, hunk) for view in later.edits() for hunk in range(len(view.units))]
+            later.decide(Action.ACCEPT, units)
+            collected = later.collect(RetentionLimits(older_than=0), thorough=thorough)
+        assert collected.edits == 9
+        (self.root / "a.txt").write_bytes(b"")
+        (self.root / "c.txt").write_bytes(b"")
+        (self.root / "mine.txt").write_bytes(b"mine\n")
+        (self.root / "same.txt").hardlink_to(self.root / "mine.txt")
+        started_again(self.root)
+        found, reported = settled(self.root)
+        assert found == {
+            "a.txt": (b"two\n", 0o644),
+            "c.txt": (b"two\n", 0o644),
+            "old.txt": (b"two\n", 0o644),
+            "mine.txt": (b"mine\n", 0o644),
+            "same.txt": (b"mine\n", 0o644),
+        }
+        assert reported == ("mine.txt",)
+
+    @pytest.mark.parametrize("lost", ["one", "all"])
+    def test_the_mark_may_be_lost(self, workspace: Workspace, lost: str) -> None:
+        write(workspace, "a.txt", b"zero\n")
+        old = (self.root / ".cas" / "applied").read_bytes() if lost == "one" else b""
+        change(workspace, ("a.txt", b"one\n"), ("b.txt", b"bee\n"))
+        (self.root / ".cas" / "applied").write_bytes(old)
+        assert settled(self.root) == ({"a.txt": (b"one\n", 0o644), "b.txt": (b"bee\n", 0o644)}, ())

@@ -1,0 +1,684 @@
+"""The machine starts again: what people did to files before that stays, and what a power cut took comes back."""
+
+import errno
+import os
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from objstore import CallInfo, CasError, Origin, Workspace
+from objstore.fs.nofollow import open_store_file
+from objstore.model.canonical_msgpack import Value, encode, unpack
+from objstore.model.ids import blob_id
+from objstore.recovery.durable_horizon import DURABLE_HORIZON_NAME
+from objstore.recovery.recovery_note import RECOVERY_NOTE_NAME, decoded, encoded
+from objstore.transfer.import_export import import_bundle
+from tests.objstore.recovery.test_crash import TICK, aged, ran_on
+from tests.support.crash_scenarios import change, files, rejected, write
+from tests.support.faulty_disk import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut, sampled_steps
+
+INFO: Final = CallInfo(tool="t", conversation="restart")
+LONG: Final = b"line\n" * 500
+OLD: Final = 3600
+"""Seconds that a file has not been touched for."""
+
+TEN_MINUTES: Final = 600 * 1_000_000
+DAY: Final = 86_400 * 1_000_000
+"""Microseconds, as in records."""
+
+
+class NextStart(CountdownDisk):
+    """A disk after another start of the machine, or after so many."""
+
+    def __init__(
+        self,
+        start: int = 1,
+        steps: int | None = None,
+        failure: Callable[[str], BaseException] = power_cut,
+        *,
+        torn: float | None = None,
+    ) -> None:
+        super().__init__(steps, failure, torn=torn)
+        self._start: Final = start
+
+    def boot_id(self) -> bytes:
+        return bytes([self._start]) * len(super().boot_id())
+
+
+class CutDisk(CountdownDisk):
+    """A disk on which the power fails before the n-th change of a name in a folder of the user's."""
+
+    def __init__(self, changes: int) -> None:
+        super().__init__(None)
+        self._changes = changes
+        self._is_off = False
+
+    def _step(self, operation: str, name: str, tear: Callable[[float], None] | None = None) -> None:
+        if operation in {"rename_new", "exchange", "unlink", "make_directory"} and not name.startswith(".cas"):
+            self._changes -= 1
+            self._is_off = self._is_off or self._changes < 0
+        if self._is_off:
+            raise PowerCut
+        super()._step(operation, name, tear)
+
+
+class CutAtTheMark(NextStart):
+    """The power fails before the mark is written."""
+
+    def overwrite(self, fd: int, content: bytes, offset: int, name: str) -> None:
+        if name == "applied":
+            raise PowerCut
+        super().overwrite(fd, content, offset, name)
+
+
+class CutNext(CutDisk):
+    """The same after another start of the machine."""
+
+    def boot_id(self) -> bytes:
+        return NextStart().boot_id()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return an empty workspace."""
+    found = tmp_path / "workspace"
+    found.mkdir()
+    Workspace.init(found, CountdownDisk(None)).close()
+    return found
+
+
+def opened(root: Path) -> Workspace:
+    return Workspace.open(root, CountdownDisk(None))
+
+
+def started(root: Path, start: int = 1) -> tuple[dict[str, tuple[bytes, int]], list[str]]:
+    """Open the workspace after another start; return its files, and the paths of what is reported as changed."""
+    with Workspace.open(root, NextStart(start)) as workspace:
+        return files(root), [change.path for change in workspace.external_changes()]
+
+
+# ---- what people did
+
+
+def without_last_lines(file: Path, _: Path) -> None:
+    file.write_bytes(b"a\nb\n")
+
+
+def without_all_lines(file: Path, _: Path) -> None:
+    file.write_bytes(b"a\n")
+
+
+def emptied(file: Path, _: Path) -> None:
+    file.write_bytes(b"")
+
+
+def at_a_sector(file: Path, _: Path) -> None:
+    file.write_bytes(LONG[:512])
+
+
+def moved_back(file: Path, copy: Path) -> None:
+    copy.replace(file)
+
+
+def copied_back(file: Path, copy: Path) -> None:
+    shutil.copy2(copy, file)
+
+
+def executable(file: Path, _: Path) -> None:
+    file.chmod(0o755)
+
+
+def removed(file: Path, _: Path) -> None:
+    file.unlink()
+
+
+@pytest.mark.parametrize(
+    ("content", "hand"),
+    [
+        (b"a\nb\nc\n", without_last_lines),
+        (b"a\nb\nc\n", without_all_lines),
+        (b"x\n", emptied),
+        (LONG, at_a_sector),
+        (b"x\n", moved_back),
+        (b"x\n", copied_back),
+        (b"a\n", executable),
+        (b"x\n", removed),
+        (None, moved_back),
+    ],
+)
+def test_what_a_person_did_to_a_file_stays_and_is_reported(
+    root: Path, tmp_path: Path, content: bytes | None, hand: Callable[[Path, Path], None]
+) -> None:
+    file, copy = root / "f", tmp_path / "copy"
+    file.write_bytes(b"a\n")
+    file.chmod(0o755)
+    aged(file, -OLD)
+    shutil.copy2(file, copy)
+    with opened(root) as workspace, workspace.call(INFO) as call:
+        if content is None:
+            call.delete("f")
+        else:
+            call.write("f", content, mode=0o644)
+        call.commit()
+    time.sleep(TICK)
+    hand(file, copy)
+    left = files(root)
+    for start in (1, 2):
+        assert started(root, start) == (left, ["f"])
+
+
+def test_a_file_that_a_person_moved_as_an_agent_had_wanted_stays(root: Path) -> None:
+    (root / "a").write_bytes(b"precious\n")
+    aged(root / "a", -OLD)
+    with opened(root) as workspace:
+        with workspace.call(INFO) as call:
+            call.move("a", "b")
+            call.commit()
+        rejected(workspace, 1)
+        time.sleep(TICK)
+        (root / "a").rename(root / "b")
+        workspace.record_changes(CallInfo(tool="", origin=Origin.PERSON), ["a"])
+    assert started(root) == ({"b": (b"precious\n", 0o644)}, [])
+
+
+@pytest.mark.parametrize("gone", ["src/b", "src", "src/sub", "src/sub/c"])
+@pytest.mark.parametrize("then", ["nothing", "src/a", "other/d", "a save"])
+def test_what_a_person_took_away_stays_away(root: Path, gone: str, then: str) -> None:
+    with opened(root) as workspace:
+        change(workspace, ("src/a", b"a\n"), ("src/b", b"b\n"), ("src/sub/c", b"c\n"))
+        time.sleep(TICK)
+        shutil.rmtree(root / gone) if (root / gone).is_dir() else (root / gone).unlink()
+        time.sleep(TICK)
+        if then == "a save" and gone != "src":
+            (root / "saved").write_bytes(b"mine\n")
+            (root / "saved").replace(root / "src" / "a")
+        elif "/" in then:
+            write(workspace, then, b"more\n")
+    left = files(root)
+    assert started(root)[0] == left
+
+
+def test_a_second_name_that_a_person_gave_a_moved_file_stays(root: Path) -> None:
+    (root / "a").write_bytes(b"precious\n")
+    with opened(root) as workspace, workspace.call(INFO) as call:
+        call.move("a", "b")
+        call.commit()
+    time.sleep(TICK)
+    (root / "a").hardlink_to(root / "b")
+    assert started(root)[0].keys() == {"a", "b"}
+
+
+@pytest.mark.parametrize("names", [1, 2])
+@pytest.mark.parametrize("hand", ["its mode", "its old bytes"])
+def test_what_a_person_did_while_the_agent_went_on_stays_and_is_reported(root: Path, names: int, hand: str) -> None:
+    (root / "f").write_bytes(b"one\ntwo\n")
+    if names == 2:
+        (root / "g").hardlink_to(root / "f")
+    with opened(root) as workspace:
+        write(workspace, "f", b"one\nTWO\n")
+        if hand == "its mode":
+            time.sleep(TICK)
+            (root / "f").chmod(0o755)
+        else:
+            time.sleep(1 + TICK)  # what is written in place at once may be ours
+            (root / "f").write_bytes(b"one\ntwo\n")
+        time.sleep(TICK)
+        write(workspace, "other", b"x\n")
+    left = files(root)
+    for start in (1, 2):
+        assert started(root, start) == (left, ["f"])
+
+
+def test_an_old_name_that_a_person_gave_back_while_the_agent_went_on_stays(root: Path) -> None:
+    (root / "a").write_bytes(b"precious\n")
+    with opened(root) as workspace:
+        with workspace.call(INFO) as call:
+            call.move("a", "b")
+            call.commit()
+        time.sleep(TICK)
+        (root / "a").hardlink_to(root / "b")
+        time.sleep(TICK)
+        write(workspace, "other", b"x\n")
+    assert started(root)[0].keys() == {"a", "b", "other"}
+
+
+# ---- what a power cut took
+
+
+def test_what_was_written_in_place_and_has_its_times_without_its_bytes_is_finished(root: Path) -> None:
+    (root / "f").write_bytes(b"one\ntwo\n")
+    (root / "g").hardlink_to(root / "f")
+    with opened(root) as workspace:
+        write(workspace, "f", b"one\nTWO\n")
+    (root / "f").write_bytes(b"one\ntwo\n")
+    os.utime(root / ".cas" / "applied")
+    assert started(root) == ({"f": (b"one\nTWO\n", 0o644), "g": (b"one\nTWO\n", 0o644)}, [])
+
+
+def several_new(workspace: Workspace) -> None:
+    change(workspace, *((f"src/new{number}", b"new\n") for number in range(4)))
+
+
+def in_new_folders(workspace: Workspace) -> None:
+    change(workspace, ("made/a", b"a\n"), ("made/deep/b", b"b\n"), ("src/deep/c", b"c\n"))
+
+
+def edited_and_new(workspace: Workspace) -> None:
+    change(workspace, ("src/new", b"new\n"), ("src/old", b"changed\n"), ("src/zero", b""))
+
+
+def trading(workspace: Workspace) -> None:
+    with workspace.call(INFO) as call:
+        call.delete("src/old")
+        call.write("src/new", b"new\n")
+        call.move("src/third", "src/fourth")
+        call.commit()
+
+
+def decided(workspace: Workspace) -> None:
+    rejected(workspace, 3, 4)
+
+
+def set_out(workspace: Workspace, act: Callable[[Workspace], None]) -> None:
+    """Make the files that `act` finds."""
+    change(workspace, ("src/old", b"old\n"), ("src/third", b"third\n"))
+    with workspace.call(CallInfo(tool="t", conversation="scene")) as call:
+        call.delete("src/third")
+        call.write("src/brought", b"brought\n")
+        call.commit()
+    if act is trading:
+        rejected(workspace, 3, 4)
+
+
+@pytest.mark.parametrize("act", [several_new, in_new_folders, edited_and_new, trading, decided])
+@pytest.mark.parametrize("changes", range(10))
+def test_a_call_is_there_whole_wherever_the_power_failed_in_it(
+    root: Path, act: Callable[[Workspace], None], changes: int
+) -> None:
+    with opened(root) as workspace:
+        set_out(workspace, act)
+    copy = root.with_name("whole")
+    shutil.copytree(root, copy)
+    with opened(copy) as workspace:
+        act(workspace)
+    time.sleep(TICK)
+    with suppress(PowerCut), Workspace.open(root, CutDisk(changes)) as workspace:
+        act(workspace)
+    assert started(root) == (files(copy), [])
+
+
+def test_what_a_call_was_to_make_comes_back_where_all_of_it_was_lost(root: Path) -> None:
+    (root / "src").mkdir()
+    with ran_on(root) as later:
+        several_new(later)
+        in_new_folders(later)
+    found, reported = started(root)
+    assert (len(found), reported) == (7, [])
+
+
+def recorded_at(workspace: Workspace, monkeypatch: pytest.MonkeyPatch, moment: int, path: str) -> None:
+    """Create a file in a call whose record has that time, in microseconds."""
+    monkeypatch.setattr("objstore.review.edit_recorder.now", lambda: moment)
+    write(workspace, path, b"new\n")
+
+
+def test_a_clock_that_was_ahead_when_the_last_call_was_recorded_leaves_none_out(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    present = time.time_ns() // 1000
+    with ran_on(root) as later:
+        recorded_at(later, monkeypatch, present, "before")
+        recorded_at(later, monkeypatch, present + DAY, "ahead")
+    found, reported = started(root)
+    assert (set(found), reported) == ({"before", "ahead"}, [])
+
+
+def test_what_was_recorded_ten_minutes_before_the_last_call_is_the_oldest_that_is_finished(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = time.time_ns() // 1000
+    with ran_on(root) as later:
+        recorded_at(later, monkeypatch, first, "outside")
+        recorded_at(later, monkeypatch, first + 1, "inside")
+        recorded_at(later, monkeypatch, first + 1 + TEN_MINUTES, "last")
+    monkeypatch.setattr("objstore.recovery.unfinished_steps.now", lambda: first + 1 + TEN_MINUTES)
+    found, reported = started(root)
+    assert (set(found), reported) == ({"inside", "last"}, ["outside"])
+
+
+# ---- what finishes it is cut off itself
+
+
+def in_several_calls(workspace: Workspace) -> None:
+    for number in range(3):
+        write(workspace, f"src/new{number}", b"new\n")
+
+
+def moved(workspace: Workspace) -> None:
+    with workspace.call(INFO) as call:
+        call.move("src/old", "src/moved")
+        call.commit()
+
+
+def in_the_place_of_a_file(workspace: Workspace) -> None:
+    with workspace.call(INFO) as call:
+        call.delete("src/old")
+        call.commit()
+    write(workspace, "src/old/inside", b"new\n")
+
+
+def in_place(workspace: Workspace) -> None:
+    change(workspace, ("two", LONG), ("src/new", b"new\n"))
+
+
+def lost(root: Path, act: Callable[[Workspace], None]) -> tuple[dict[str, tuple[bytes, int]], dict[str, int]]:
+    """Have a power cut take all that `act` did; return the files that there were after it, and inodes as they are."""
+    root.mkdir()
+    with Workspace.init(root, CountdownDisk(None)) as workspace:
+        set_out(workspace, act)
+        if act is in_place:
+            write(workspace, "two", b"two\n")
+            (root / "other").hardlink_to(root / "two")
+    time.sleep(TICK)
+    with ran_on(root) as later:
+        act(later)
+        wanted = files(Path(later.root))
+    if act is in_place:
+        wanted["other"] = wanted["two"]
+    time.sleep(TICK)  # what changes from here on was changed after the calls
+    return wanted, {str(path.relative_to(root)): path.stat().st_ino for path in root.rglob("*")}
+
+
+def cut_off(root: Path, disk: CountdownDisk) -> None:
+    """Have the next process end wherever the disk lets it."""
+    with suppress(PowerCut, CasError):
+        Workspace.open(root, disk).close()
+
+
+ACTS: Final = [
+    several_new,
+    in_several_calls,
+    in_new_folders,
+    edited_and_new,
+    trading,
+    moved,
+    in_the_place_of_a_file,
+    in_place,
+    decided,
+]
+
+
+def some_steps(tmp_path: Path, act: Callable[[Workspace], None]) -> range:
+    """Return after how many operations of a disk to let what finishes the calls end."""
+    disk = NextStart()
+    lost(tmp_path / "whole", act)
+    cut_off(tmp_path / "whole", disk)
+    return sampled_steps(len(disk.done))
+
+
+@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize(("then", "torn"), [(1, None), (2, 0.5)], ids=["killed", "power fails again"])
+def test_wherever_what_finishes_calls_is_cut_off_the_next_process_finishes_them(
+    tmp_path: Path, act: Callable[[Workspace], None], then: int, torn: float | None
+) -> None:
+    for step in some_steps(tmp_path, act):
+        root = tmp_path / str(step)
+        wanted, inodes = lost(root, act)
+        disk = NextStart(1, step, torn=torn)
+        cut_off(root, disk)
+        told = f"after {disk.done}: {disk.failed}"
+        if act is moved:
+            assert {"src/old", "src/moved"} & files(root).keys(), told
+        assert started(root, then) == (wanted, []), told
+        if act is moved:
+            assert (root / "src" / "moved").stat().st_ino == inodes["src/old"], told
+        assert disk.failed == "remove_store_file" or not (root / ".cas" / RECOVERY_NOTE_NAME).exists(), told
+
+
+@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("failure", [full_disk, broken_disk])
+def test_what_the_disk_keeps_from_being_finished_is_finished_when_it_works(
+    tmp_path: Path, act: Callable[[Workspace], None], failure: Callable[[str], BaseException]
+) -> None:
+    for step in some_steps(tmp_path, act):
+        root = tmp_path / str(step)
+        wanted, _ = lost(root, act)
+        disk = NextStart(1, step, failure)
+        cut_off(root, disk)
+        assert started(root) == (wanted, []), f"after {disk.done}: {disk.failed}"
+
+
+def test_what_one_process_has_finished_another_does_not_count_as_settled(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    wanted, _ = lost(root, in_several_calls)
+    cut_off(root, CutAtTheMark())
+    assert files(root) == wanted
+    with Workspace.open(root, NextStart()):
+        assert not (root / ".cas" / DURABLE_HORIZON_NAME).exists()
+
+
+def noted(tmp_path: Path) -> tuple[Path, bytes, dict[str, tuple[bytes, int]]]:
+    """Return a workspace in which calls are half finished, what is noted of them, and the files as they should be."""
+    root = tmp_path / "workspace"
+    wanted, _ = lost(root, in_several_calls)
+    cut_off(root, CutNext(1))
+    assert files(root).keys() < wanted.keys()
+    return root, (root / ".cas" / RECOVERY_NOTE_NAME).read_bytes(), wanted
+
+
+def test_what_a_person_takes_away_stays_away_though_an_older_version_has_left_the_note(tmp_path: Path) -> None:
+    root, note, wanted = noted(tmp_path)
+    started(root)
+    (root / ".cas" / RECOVERY_NOTE_NAME).write_bytes(note)  # of which it knows nothing
+    time.sleep(TICK)
+    (root / "src" / "new2").unlink()
+    del wanted["src/new2"]
+    assert started(root, 2) == (wanted, ["src/new2"])
+    assert not (root / ".cas" / RECOVERY_NOTE_NAME).exists()
+
+
+def test_what_a_person_has_put_where_something_is_due_stays(tmp_path: Path) -> None:
+    root, _, wanted = noted(tmp_path)
+    (root / "src" / "new2").write_bytes(b"mine\n")
+    assert started(root) == (wanted | {"src/new2": (b"mine\n", 0o644)}, ["src/new2"])
+
+
+@pytest.mark.parametrize("spoilt", ["cut short", "a bit", "trailing", "another mark", "outside", "not sorted", "types"])
+def test_a_note_that_is_none_is_not_heard_and_does_no_harm(tmp_path: Path, spoilt: str) -> None:
+    root, note, _ = noted(tmp_path)
+    mark = (root / ".cas" / "applied").read_bytes()
+    due = decoded(note, mark)
+    assert set(due) == {b"src/new0", b"src/new1", b"src/new2"}
+    assert encoded(mark, due) == note
+    body = unpack(note[40:])
+    steps = body["steps"]
+    assert isinstance(steps, list)
+    match spoilt:
+        case "cut short":
+            note = note[:-1]
+        case "a bit":
+            note = note[:-1] + bytes([note[-1] ^ 1])
+        case "trailing":
+            note += b"\0"
+        case "another mark":
+            note = encoded(bytes(32), due)
+        case "outside":
+            note = encoded(mark, {b"../there": (None, None)})
+        case "not sorted":
+            note = respelt({**body, "steps": steps[::-1]})
+        case _:
+            note = respelt({**body, "steps": [True, [], "text", {}]})
+    assert decoded(note, mark) == {}
+    (root / ".cas" / RECOVERY_NOTE_NAME).write_bytes(note)
+    left = files(root)
+    assert started(root) == (left, ["src/new1", "src/new2"])
+    assert not (root / ".cas" / RECOVERY_NOTE_NAME).exists()
+
+
+def test_the_note_is_durable_before_anything_is_finished(tmp_path: Path) -> None:
+    lost(tmp_path / "workspace", in_several_calls)
+    disk = NextStart()
+    cut_off(tmp_path / "workspace", disk)
+    noting = disk.done[disk.done.index("replace") : disk.done.index("rename_new")]
+    assert "sync_directory" in noting
+
+
+def test_a_folder_in_the_place_of_the_note_keeps_nothing_from_being_finished(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    wanted, _ = lost(root, in_several_calls)
+    (root / ".cas" / RECOVERY_NOTE_NAME).mkdir()
+    assert started(root) == (wanted, [])
+
+
+def respelt(body: dict[str, Value]) -> bytes:
+    packed = encode(body)
+    return b"casdue01" + blob_id(packed) + packed
+
+
+# ---- what is not of this place
+
+
+@pytest.fixture
+def elsewhere(root: Path, tmp_path: Path) -> tuple[Path, Path, Path]:
+    """Return a workspace, a folder with its files as they were before, and a bundle of it."""
+    older = tmp_path / "older"
+    (root / "s").mkdir()
+    (root / "f").write_bytes(b"version 1\n")
+    (root / "gone").write_bytes(b"kept\n")
+    shutil.copytree(root, older, ignore=lambda _, names: {".cas"} & set(names))
+    time.sleep(TICK)
+    with opened(root) as workspace:
+        with workspace.call(INFO) as call:
+            call.write("f", b"version 2\n")
+            call.delete("gone")
+            call.write("s/new", b"new\n")
+            call.write("bin/tool", b"#!/bin/sh\n", mode=0o4755)
+            call.commit()
+        workspace.export_bundle(str(tmp_path / "bundle"))
+    return root, older, tmp_path / "bundle"
+
+
+NOT_HERE: Final = ["bin/tool", "f", "gone", "s/new"]
+
+
+@pytest.mark.parametrize("seconds", [0, 3600], ids=["clocks agree", "its clock was ahead"])
+def test_a_store_that_came_without_files_makes_none(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    older = tmp_path / "older"
+    (root / "f").write_bytes(b"version 1\n")
+    shutil.copytree(root, older, ignore=lambda _, names: {".cas"} & set(names))
+    monkeypatch.setattr("objstore.review.edit_recorder.now", lambda: (time.time_ns() // 1000) + seconds * 1_000_000)
+    with opened(root) as workspace:
+        with workspace.call(INFO) as call:
+            call.write("f", b"version 2\n")
+            call.write("bin/tool", b"#!/bin/sh\n", mode=0o4755)
+            call.commit()
+        workspace.export_bundle(str(tmp_path / "bundle"))
+    import_bundle(str(tmp_path / "bundle"), str(older), files=False, disk=CountdownDisk(None))
+    found, reported = started(older)
+    assert (found, sorted(reported)) == ({"f": (b"version 1\n", 0o644)}, ["bin/tool", "f"])
+
+
+def test_a_copy_of_a_store_beside_older_files_leaves_them(elsewhere: tuple[Path, Path, Path]) -> None:
+    root, older, _ = elsewhere
+    left = files(older)
+    shutil.copytree(root / ".cas", older / ".cas")
+    found, reported = started(older)
+    assert (found, sorted(reported)) == (left, NOT_HERE)
+
+
+def test_what_is_recorded_where_a_store_came_to_is_finished_there(elsewhere: tuple[Path, Path, Path]) -> None:
+    _, older, bundle = elsewhere
+    import_bundle(str(bundle), str(older), files=False, disk=CountdownDisk(None))
+    with ran_on(older) as later:
+        write(later, "own", b"own\n")
+    assert started(older)[0]["own"] == (b"own\n", 0o644)
+
+
+# ---- what one start has found is not asked of the next
+
+
+def test_what_was_there_after_one_start_is_not_lost_by_the_next(root: Path) -> None:
+    with opened(root) as workspace:
+        write(workspace, "f", LONG)
+    started(root, 1)
+    (root / "f").write_bytes(b"")
+    os.utime(root / ".cas" / "applied")  # whatever the mark says of times
+    assert started(root, 2) == ({"f": (b"", 0o644)}, ["f"])
+
+
+def test_what_had_to_be_finished_after_one_start_may_be_lost_by_the_next(root: Path) -> None:
+    with ran_on(root) as later:
+        write(later, "f", LONG)
+    started(root, 1)
+    (root / "f").write_bytes(b"")
+    os.utime(root / ".cas" / "applied")
+    assert started(root, 2) == ({"f": (LONG, 0o644)}, [])
+
+
+class WithoutMark(NextStart):
+    """A disk that can't write the mark."""
+
+    def overwrite(self, fd: int, content: bytes, offset: int, name: str) -> None:
+        if name == "applied":
+            raise broken_disk(name)
+        super().overwrite(fd, content, offset, name)
+
+
+def test_what_was_recorded_since_a_start_is_not_settled_where_the_mark_can_not_be_written(root: Path) -> None:
+    with opened(root) as workspace:
+        write(workspace, "before", LONG)
+    with ran_on(root) as later:
+        for name in ("a", "b", "c"):
+            with Workspace.open(later.root, WithoutMark()) as workspace:
+                write(workspace, name, LONG)
+    assert started(root, 2) == (dict.fromkeys(("before", *"abc"), (LONG, 0o644)), [])
+
+
+def unopened(code: int) -> Callable[[str, int], int]:
+    def refusing(_path: str, _flags: int) -> int:
+        raise OSError(code, os.strerror(code))
+
+    return refusing
+
+
+def unread(path: str, _flags: int) -> int:
+    return open_store_file(path, os.O_WRONLY)
+
+
+@pytest.mark.parametrize(
+    "opening",
+    [*map(unopened, (errno.EACCES, errno.EIO, errno.EMFILE)), unread],
+    ids=["may not", "broken", "too many", "not to be read"],
+)
+def test_a_mark_that_can_not_be_opened_or_read_is_an_old_one(
+    root: Path, monkeypatch: pytest.MonkeyPatch, opening: Callable[[str, int], int]
+) -> None:
+    with opened(root) as workspace:
+        write(workspace, "f", b"one\n")
+
+    def open_file(path: str, flags: int) -> int:
+        return (opening if path.endswith("applied") else open_store_file)(path, flags)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("objstore.recovery.applied_marker.open_store_file", open_file)
+        for text in (b"two\n", b"three\n"):
+            with opened(root) as workspace:
+                write(workspace, "f", text)
+                assert workspace.external_changes() == ()
+    with opened(root) as workspace:
+        assert (files(root), workspace.external_changes()) == ({"f": (b"three\n", 0o644)}, ())
+
+
+@pytest.mark.parametrize("spoilt", [b"", b"nonsense", b"\xff" * 80, bytes(80)])
+def test_numbers_that_are_not_of_this_journal_settle_nothing(root: Path, spoilt: bytes) -> None:
+    with ran_on(root) as later:
+        write(later, "f", LONG)
+    (root / ".cas" / DURABLE_HORIZON_NAME).write_bytes(spoilt)
+    assert started(root) == ({"f": (LONG, 0o644)}, [])

@@ -1,0 +1,305 @@
+"""Amendments: bound to the edit that they better, and to nothing else."""
+
+import pytest
+
+from objstore import (
+    Action,
+    CallOutcome,
+    Conflicted,
+    Decided,
+    EditFilter,
+    FileChanged,
+    FileMissing,
+    Hunk,
+    NoSuchName,
+    NotAmendable,
+    OnExternal,
+    Operation,
+    Origin,
+    Seq,
+    Status,
+    Unit,
+)
+from tests.support.scene import Scene
+
+POEM = b"one\ntwo\nthree\nfour\nfive\n"
+
+
+def amended(scene: Scene, seq: int, old: bytes, new: bytes) -> CallOutcome:
+    """Amend an edit by replacing some text of its file."""
+    file = scene.workspace.amendable(seq)
+    assert file.bytes.count(old) == 1
+    return scene.workspace.amend(seq, file.bytes.replace(old, new), seen=file.blob, who="reviewer")
+
+
+def test_an_amendment_is_a_persons_edit_that_names_what_it_amends(scene: Scene) -> None:
+    scene.write("f", POEM)
+    edit = scene.edit("f", b"two", b"TWO")
+    (view,) = amended(scene, edit, b"TWO", b"Two").edits
+    assert (view.edit.amends, view.edit.origin, view.status) == (edit, Origin.PERSON, Status.ACCEPTED)
+    assert (view.edit.conversation, view.edit.notes) == ("conv_one", {"who": "reviewer"})
+    assert scene.view(edit).status is Status.PENDING
+    assert scene.text("f") == POEM.replace(b"two", b"Two")
+    scene.forget_index()
+    assert scene.view(view.seq).edit.amends == edit
+    assert scene.view(edit).edit.amends is None
+
+
+def test_rejecting_an_edit_takes_its_amendments_along(scene: Scene) -> None:
+    scene.write("f", POEM)
+    edit = scene.edit("f", b"two", b"TWO")
+    # One amendment touches the edit's own line, the other quite another.
+    first = amended(scene, edit, b"TWO", b"Two").edits[0].seq
+    second = amended(scene, edit, b"five", b"FIVE").edits[0].seq
+    outcome = scene.reject(edit)
+    assert scene.text("f") == POEM
+    assert set(outcome.cascaded) == {Unit(seq, hunk) for seq in (first, second) for hunk in (0, 1)}
+    scene.accept(edit)
+    assert scene.text("f") == POEM.replace(b"two", b"TWO")
+    scene.undo()
+    scene.undo()
+    assert scene.text("f") == POEM.replace(b"two", b"Two").replace(b"five", b"FIVE")
+
+
+def test_rejecting_an_amendment_gives_the_agents_text_back(scene: Scene) -> None:
+    scene.write("f", POEM)
+    edit = scene.edit("f", b"two", b"TWO")
+    amendment = amended(scene, edit, b"TWO", b"Two").edits[0].seq
+    scene.reject(amendment)
+    assert scene.text("f") == POEM.replace(b"two", b"TWO")
+    assert scene.statuses()[edit] is Status.PENDING
+    scene.accept(amendment)
+    assert scene.text("f") == POEM.replace(b"two", b"Two")
+
+
+def test_an_amendment_may_say_which_of_equal_lines_it_took_out(scene: Scene) -> None:
+    (scene.root / "f").write_bytes(b"two\nthree\n")
+    edit = scene.write("f", b"one\ntwo\ntwo\nthree\nfour\n")
+    file = scene.workspace.amendable(edit)
+    left = b"one\ntwo\nthree\nfour\n"
+    scene.workspace.amend(edit, left, seen=file.blob, base=file.bytes, hunks=[Hunk(1, 1, 1, 0)])
+    scene.reject(f"{edit}:1")
+    assert scene.text("f") == b"two\nthree\nfour\n"
+
+
+def test_amendments_of_amendments_go_too(scene: Scene) -> None:
+    scene.write("f", POEM)
+    edit = scene.edit("f", b"two", b"TWO")
+    first = amended(scene, edit, b"one", b"ONE").edits[0].seq
+    amended(scene, first, b"five", b"FIVE")
+    scene.reject(edit)
+    assert scene.text("f") == POEM
+
+
+def test_what_is_asked_of_an_amendment_is_done(scene: Scene) -> None:
+    scene.write("f", POEM)
+    edit = scene.edit("f", b"two", b"TWO")
+    amendment = amended(scene, edit, b"five", b"FIVE").edits[0].seq
+    scene.reject(edit)
+    scene.accept(amendment)
+    assert scene.text("f") == POEM.replace(b"five", b"FIVE")
+    # The edit is rejected already, so nothing goes with it a second time.
+    scene.write("f", POEM.replace(b"five", b"FIVE").replace(b"one", b"ONE"))
+    assert scene.statuses()[amendment] is Status.ACCEPTED
+
+
+def test_a_hunk_alone_takes_no_amendment_along_but_names_what_needs_it(scene: Scene) -> None:
+    scene.write("f", POEM)
+    edit = scene.write("f", POEM.replace(b"one", b"ONE").replace(b"four", b"FOUR"))
+    amendment = amended(scene, edit, b"FOUR", b"Four").edits[0].seq
+    (conflict,) = scene.refused(Action.REJECT, f"{edit}:2")
+    assert (conflict.unit, conflict.needs) == (Unit(amendment, 1), (Unit(edit, 2),))
+    scene.reject(f"{edit}:1")
+    assert scene.text("f") == POEM.replace(b"four", b"Four")
+
+
+@pytest.mark.parametrize("hunks", [("2:1", "2:2"), ("2:2", "2:1")])
+def test_an_amendment_goes_with_the_last_hunk_of_what_it_amends(scene: Scene, hunks: tuple[str, str]) -> None:
+    scene.write("f", POEM)
+    edit = scene.write("f", POEM.replace(b"one", b"ONE").replace(b"four", b"FOUR"))
+    amendment = amended(scene, edit, b"five", b"5").edits[0].seq
+    first, last = hunks
+    scene.reject(first)
+    assert scene.statuses()[amendment] is Status.ACCEPTED
+    outcome = scene.reject(last)
+    assert outcome.cascaded == (Unit(amendment, 0), Unit(amendment, 1))
+    assert scene.text("f") == POEM
+    # It is rejected by now, whatever is said of its whole-file part, of which nothing comes.
+    scene.accept(amendment)
+    scene.decide(Action.REJECT, edit)
+    assert scene.text("f") == POEM.replace(b"five", b"5")
+
+
+def test_an_amendment_stays_while_the_mode_does_that_the_same_edit_gave(scene: Scene) -> None:
+    scene.write("f", POEM)
+    edit = scene.write("f", POEM.replace(b"two", b"TWO"), mode=0o755)
+    amended(scene, edit, b"five", b"FIVE")
+    scene.reject(f"{edit}:1")
+    assert (scene.text("f"), scene.mode("f")) == (POEM.replace(b"five", b"FIVE"), 0o755)
+    scene.reject(f"{edit}:0")
+    assert (scene.text("f"), scene.mode("f")) == (POEM, 0o644)
+
+
+def dependent(scene: Scene) -> tuple[Seq, Seq, Seq, Seq, Seq]:
+    """One builds on an edit, is amended elsewhere in the file, and another builds on that amendment."""
+    scene.write("f", POEM)
+    edit = scene.edit("f", b"two", b"TWO")
+    builds = scene.edit("f", b"TWO", b"2")
+    amendment = amended(scene, builds, b"five", b"5").edits[0].seq
+    on_that = scene.edit("f", b"5", b"V")
+    other = scene.edit("f", b"three", b"3")
+    return edit, builds, amendment, on_that, other
+
+
+def test_a_cascade_takes_along_what_amends_a_dependent_and_what_needs_that(scene: Scene) -> None:
+    edit, builds, amendment, on_that, _ = dependent(scene)
+    outcome = scene.reject(edit, cascade=True)
+    assert set(outcome.cascaded) == {Unit(builds, 1), *scene.units(amendment), Unit(on_that, 1)}
+    assert scene.text("f") == POEM.replace(b"three", b"3")
+    scene.undo()
+    assert scene.text("f") == POEM.replace(b"three", b"3").replace(b"two", b"2").replace(b"five", b"V")
+
+
+def test_a_refused_rejection_names_what_amends_a_dependent_and_what_needs_that(scene: Scene) -> None:
+    edit, builds, amendment, on_that, _ = dependent(scene)
+    outcome = scene.decide(Action.REJECT, edit)
+    assert isinstance(outcome, Conflicted)
+    assert outcome.reject_first == (Unit(builds, 1), *scene.units(amendment), Unit(on_that, 1))
+    scene.reject(edit, builds, on_that)  # the amendment goes of itself
+    assert scene.text("f") == POEM.replace(b"three", b"3")
+
+
+def test_markers_show_what_amends_a_dependent_too(scene: Scene) -> None:
+    edit, *_ = dependent(scene)
+    outcome = scene.workspace.decide(Action.REJECT, scene.units(edit), markers=True)
+    assert isinstance(outcome, Decided)
+    assert scene.text("f") == (
+        b"one\n"
+        b"<<<<<<< without edit 2 (conv_one)\ntwo\n"
+        b"||||||| edit 2 (conv_one)\nTWO\n"
+        b"=======\n2\n"
+        b">>>>>>> edit 3 (conv_one)\n"
+        b"3\nfour\n"
+        b"<<<<<<< as decided\nfive\n"
+        b"||||||| without both\nfive\n"
+        b"=======\nV\n"
+        b">>>>>>> edit 4 (conv_one), edit 5 (conv_one)\n"
+    )
+    scene.accept(edit)
+    assert scene.text("f") == POEM.replace(b"three", b"3").replace(b"two", b"2").replace(b"five", b"V")
+
+
+def test_an_amendment_outlasts_being_kept(scene: Scene) -> None:
+    scene.write("f", POEM)
+    edit = scene.edit("f", b"two", b"TWO")
+    amended(scene, edit, b"five", b"FIVE")
+    for number in range(70):
+        scene.write("g", b"%d\n" % number)
+        scene.write("f", (scene.text("f") or b"") + b"%d\n" % number)
+    last = scene.view(edit + 140).seq
+    scene.reject(last)
+    assert (scene.root / ".cas" / "cache").is_dir()
+    scene.reject(edit)
+    assert (scene.text("f") or b"").startswith(POEM)
+
+
+def test_what_was_made_of_an_earlier_state_is_carried_over(scene: Scene) -> None:
+    scene.write("f", POEM)
+    edit = scene.edit("f", b"two", b"TWO")
+    file = scene.workspace.amendable(edit)
+    made = file.bytes.replace(b"TWO", b"Two")
+    agents = scene.edit("f", b"four", b"FOUR")
+    (scene.root / "f").write_bytes(b"zero\n" + (scene.text("f") or b""))
+    with pytest.raises(FileChanged):
+        scene.workspace.amend(edit, made, seen=file.blob)
+    outcome = scene.workspace.amend(edit, made, seen=file.blob, base=file.bytes)
+    assert scene.text("f") == b"zero\none\nTwo\nthree\nFOUR\nfive\n"
+    assert len(outcome.external) == 1
+    (view,) = outcome.edits
+    assert (view.edit.amends, len(view.edit.hunks)) == (edit, 1)
+    scene.reject(agents)
+    assert scene.text("f") == b"zero\none\nTwo\nthree\nfour\nfive\n"
+
+
+@pytest.mark.parametrize("line", [2, 3])
+def test_of_equal_lines_the_one_that_the_reviewer_removed_and_an_agent_too_is_gone_once(
+    scene: Scene, line: int
+) -> None:
+    whole, less = b"k\nx\n}\n}\ne\n", b"k\nx\n}\ne\n"
+    edit = scene.write("f", whole)
+    file = scene.workspace.amendable(edit)
+    hunks = [Hunk(line, 1, line, 0)]
+    scene.call(lambda call: call.write("f", less, hunks=hunks, operation=Operation.EDIT))
+    outcome = scene.workspace.amend(edit, less, seen=file.blob, base=file.bytes)
+    assert scene.text("f") == less
+    assert outcome.edits == ()
+
+
+@pytest.mark.parametrize("now", [POEM.replace(b"two", b"zwei"), POEM.replace(b"two", b"TWO").replace(b"five", b"\0")])
+def test_what_was_made_of_an_earlier_state_and_fits_no_more_changes_nothing(scene: Scene, now: bytes) -> None:
+    scene.write("f", POEM)
+    edit = scene.edit("f", b"two", b"TWO")
+    file = scene.workspace.amendable(edit)
+    (scene.root / "f").write_bytes(now)
+    with pytest.raises(FileChanged):
+        scene.workspace.amend(edit, file.bytes.replace(b"TWO", b"Two"), seen=file.blob, base=file.bytes)
+    assert (scene.root / "f").read_bytes() == now
+
+
+def test_what_has_no_result_can_not_be_amended(scene: Scene) -> None:
+    scene.write("f", POEM)
+    edit = scene.edit("f", b"two", b"TWO")
+    (scene.root / "f").write_bytes(b"by hand\n")
+    scene.decide(Action.ACCEPT, edit, on_external=OnExternal.KEEP)
+    rejected = scene.write("f", b"again\n")
+    scene.reject(rejected)
+    gone = scene.write("g", b"g\n")
+    scene.delete("g")
+    before = scene.everything()
+    for seq, said in ((3, "outside"), (rejected, "rejected"), (gone, "deleted")):
+        with pytest.raises(NotAmendable, match=said):
+            scene.workspace.amendable(seq)
+    with pytest.raises(NoSuchName):
+        scene.workspace.amendable(99)
+    assert scene.everything() == before
+
+
+def test_a_file_that_moved_on_meanwhile_is_not_amended(scene: Scene) -> None:
+    scene.write("f", POEM)
+    edit = scene.edit("f", b"two", b"TWO")
+    file = scene.workspace.amendable(edit)
+    (scene.root / "f").write_bytes(b"by hand\n")
+    with pytest.raises(FileChanged):
+        scene.workspace.amend(edit, b"mine\n", seen=file.blob)
+    assert scene.text("f") == b"by hand\n"
+    (scene.root / "f").unlink()
+    with pytest.raises(FileMissing):
+        scene.workspace.amend(edit, b"mine\n", seen=file.blob)
+    assert len(scene.workspace.edits(EditFilter())) == 2
+
+
+def test_the_same_bytes_amend_nothing(scene: Scene) -> None:
+    scene.write("f", POEM)
+    file = scene.workspace.amendable(1)
+    assert scene.workspace.amend(1, file.bytes, seen=file.blob).edits == ()
+    assert list(scene.statuses()) == [1]
+
+
+def test_an_amendment_follows_its_file(scene: Scene) -> None:
+    scene.write("f", POEM)
+    edit = scene.edit("f", b"two", b"TWO")
+    scene.move("f", "d/g")
+    amended(scene, edit, b"TWO", b"Two")
+    assert scene.text("d/g") == POEM.replace(b"two", b"Two")
+    assert isinstance(scene.decide(Action.REJECT, Seq(1)), Conflicted)
+
+
+def test_naming_a_rejected_edit_again_takes_along_nothing_that_was_accepted_since(scene: Scene) -> None:
+    scene.write("f", POEM)
+    edit = scene.edit("f", b"two\n", b"2\n")
+    (amendment,) = amended(scene, edit, b"five", b"5").edits
+    other = scene.edit("f", b"four\n", b"4\n")
+    scene.reject(edit)
+    scene.accept(amendment.seq)
+    scene.reject(edit, other)
+    assert scene.text("f") == b"one\ntwo\nthree\nfour\n5\n"

@@ -1,0 +1,130 @@
+"""Status: it tells what it can, whatever happened to a file or to the index."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from objstore import CallInfo, Workspace
+from objstore.fs.disk import Disk
+from objstore.fs.writer_lock import WriterLock
+from objstore.integrity.inspection import stats
+from objstore.transaction.journal import Journal
+from tests.support.scene import TEN, Scene
+
+OVER_THE_LIMIT = (256 << 30) + 1
+
+SOURCE: Final = str(Path(__file__).parents[3])
+
+STOPPED: Final = """
+import os, signal, sys
+from objstore import CallInfo, Workspace
+from objstore.fs.disk import Disk
+class Stopping(Disk):
+    def exchange(self, *words):
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return super().exchange(*words)
+with Workspace.open(sys.argv[1], Stopping()) as workspace, workspace.call(CallInfo(tool="t")) as call:
+    call.write("f", b"by the writer\\n")
+    call.commit()
+"""
+"""A writer that is stopped between the log and its file, as by Ctrl-Z, with the lock."""
+
+
+@contextmanager
+def stopped_writer(root: Path) -> Iterator[None]:
+    """Have a writer be stopped in the middle of a write; in the end it goes on, and finishes."""
+    with subprocess.Popen([sys.executable, "-c", STOPPED, str(root)], cwd=SOURCE) as writer:
+        os.waitid(os.P_PID, writer.pid, os.WSTOPPED | os.WNOWAIT)
+        try:
+            yield
+        finally:
+            writer.send_signal(signal.SIGCONT)
+    assert writer.returncode == 0
+
+
+def test_a_file_that_became_too_large_to_read_is_told_and_the_rest_too(scene: Scene) -> None:
+    scene.write("large", TEN)
+    scene.write("other", TEN)
+    os.truncate(scene.root / "large", OVER_THE_LIMIT)
+    (scene.root / "other").write_bytes(b"by hand\n")
+    report = scene.workspace.status()
+    assert [change.path for change in report.external] == ["other"]
+    (sentence,) = report.unreadable
+    assert sentence.startswith("large: ")
+    assert str(OVER_THE_LIMIT) in sentence
+
+
+@pytest.mark.parametrize("names", [["index.sqlite"], ["index.sqlite", "index.sqlite-wal", "index.sqlite-shm"]])
+def test_the_index_may_be_deleted_under_a_process_that_goes_on(scene: Scene, names: list[str]) -> None:
+    scene.write("f", TEN)
+    for name in names:
+        (scene.root / ".cas" / name).unlink(missing_ok=True)
+    scene.write("f", TEN + b"more\n")
+    assert len(scene.workspace.edits()) == 2
+    with Workspace.open(scene.root) as other:
+        assert [view.id for view in other.edits()] == [view.id for view in scene.workspace.edits()]
+
+
+def test_a_call_is_committed_once(scene: Scene) -> None:
+    with scene.workspace.call(CallInfo(tool="t")) as call:
+        call.write("f", TEN)
+        call.commit()
+        with pytest.raises(RuntimeError, match="once"):
+            call.commit()
+
+
+def test_numbers_are_those_of_one_moment_while_others_go_on(scene: Scene) -> None:
+    scene.write("f", TEN)
+    with closing(Journal(str(scene.root), Disk())) as journal:
+        with journal.reading():
+            scene.write("g", TEN)
+            found = stats(journal)
+        assert (list(found.files), found.tools["test"].edits) == (["f"], 1)
+        with journal.reading():
+            assert list(stats(journal).files) == ["f", "g"]
+
+
+def test_what_a_writer_is_at_is_no_change_from_outside_though_it_is_stopped(scene: Scene) -> None:
+    scene.write("f", TEN)
+    scene.write("g", TEN)
+    (scene.root / "g").write_bytes(b"by hand\n")
+    with stopped_writer(scene.root):
+        report = scene.workspace.status()
+        assert [change.path for change in report.external] == ["g"]
+        assert report.unreadable == ("f: what was last recorded of it may not be written yet",)
+        assert [change.path for change in scene.workspace.external_changes()] == ["g"]
+    report = scene.workspace.status()
+    assert ([change.path for change in report.external], report.unreadable) == (["g"], ())
+
+
+def test_what_a_writer_left_undone_is_no_change_from_outside(scene: Scene) -> None:
+    scene.write("f", TEN)
+    mark = scene.root / ".cas" / "applied"
+    before = mark.read_bytes()
+    scene.write("f", b"new\n")
+    mark.write_bytes(before)  # as where the writer was killed before it came to the file
+    (scene.root / "f").write_bytes(TEN)
+    assert scene.workspace.status().unreadable == ("f: what was last recorded of it may not be written yet",)
+
+
+def test_who_waits_for_a_writer_to_tell_a_status_keeps_no_other_thread_waiting(scene: Scene) -> None:
+    scene.write("f", TEN)
+    (scene.root / "f").write_bytes(b"by hand\n")
+    with closing(WriterLock(str(scene.root / ".cas" / "lock"))) as lock, lock.held():
+        found: list[str] = []
+        asking = threading.Thread(target=lambda: found.extend(map(str, scene.workspace.status().external)))
+        asking.start()
+        reads = 0
+        while asking.is_alive():
+            scene.workspace.seen()
+            reads += 1
+        assert len(found) == 1
+        assert reads > 10  # else each would have waited for the status

@@ -1,0 +1,379 @@
+"""Undo and redo, and what is told of decisions: reasons and dry runs."""
+
+import pytest
+
+from objstore import (
+    Action,
+    Conflicted,
+    Decided,
+    ExternalChanges,
+    FileChanged,
+    FileExists,
+    NothingToDo,
+    OnExternal,
+    PathIsSymlink,
+    Seq,
+    Status,
+    Unit,
+)
+from tests.support.scene import TEN, Scene, lines, words
+
+# ---- undo
+
+
+def test_undo_takes_back_a_rejection(scene: Scene) -> None:
+    scene.write("f", TEN)
+    edit = scene.edit("f", b"2\n", b"two\n")
+    scene.accept(edit)
+    before = scene.text("f")
+    scene.reject(edit)
+
+    outcome = scene.undo()
+
+    assert scene.text("f") == before
+    assert outcome.verdicts == ((Unit(edit, 0), Status.ACCEPTED), (Unit(edit, 1), Status.ACCEPTED))
+    last = scene.workspace.decisions()[-1].decision
+    assert (last.action, last.takes_back, last.who) == (Action.UNDO, 2, "reviewer")
+
+
+def test_undoing_goes_back_one_decision_at_a_time(scene: Scene) -> None:
+    scene.write("f", lines("a b c"))
+    for old, new in ((b"a", b"A"), (b"b", b"B"), (b"c", b"C")):
+        scene.edit("f", old, new)
+    scene.reject(2)
+    scene.reject(3)
+    scene.accept(4)
+    texts = []
+    for _ in range(3):
+        scene.undo()
+        texts.append(words(scene.text("f")))
+    assert texts == ["a b C", "a B C", "A B C"]
+    assert scene.workspace.undo() == NothingToDo()
+    scene.reject(4)
+    scene.undo()
+    assert scene.workspace.undo() == NothingToDo()
+    assert set(scene.statuses().values()) == {Status.PENDING}
+
+
+def test_an_undo_passes_the_decisions_that_it_is_told_to_and_is_redone(scene: Scene) -> None:
+    scene.write("f", lines("a b c"))
+    for old, new in ((b"a", b"A"), (b"b", b"B"), (b"c", b"C")):
+        scene.edit("f", old, new)
+    for edit in (2, 3, 4):
+        scene.reject(edit)
+    assert scene.workspace.undo(1) == NothingToDo()
+    assert scene.workspace.undo(1, past=[3]) == NothingToDo()
+    assert isinstance(scene.workspace.undo(1, past=[2, 3]), Decided)
+    assert words(scene.text("f")) == "A b c"
+    scene.undo()
+    assert words(scene.text("f")) == "A b C"
+    for _ in range(2):
+        scene.workspace.redo()
+    assert words(scene.text("f")) == "a b c"
+    scene.undo()
+    assert words(scene.text("f")) == "A b c"
+
+
+def test_an_undo_passes_no_decision_on_the_same(scene: Scene) -> None:
+    scene.write("f", TEN)
+    edit = scene.edit("f", b"2\n", b"two\n")
+    scene.accept(edit)
+    scene.reject(edit)
+    assert scene.workspace.undo(1, past=[2]) == NothingToDo()
+
+
+def test_an_undo_that_later_edits_stand_in_the_way_of_is_refused(scene: Scene) -> None:
+    scene.write("f", lines("p X q"))
+    edit = scene.edit("f", b"X", b"Y")
+    scene.reject(edit)
+    scene.edit("f", b"X", b"Z")
+    before = scene.everything()
+    assert isinstance(scene.workspace.undo(), Conflicted)
+    assert scene.everything() == before
+
+
+def test_undo_meets_changes_from_outside_as_any_decision_does(scene: Scene) -> None:
+    scene.write("f", TEN)
+    edit = scene.edit("f", b"2\n", b"two\n")
+    scene.reject(edit)
+    (scene.root / "f").write_bytes(TEN.replace(b"9\n", b"nine\n"))
+    outcome = scene.workspace.undo()
+    assert isinstance(outcome, ExternalChanges)
+    outcome = scene.workspace.undo(on_external=OnExternal.KEEP, expected=outcome.changes)
+    assert isinstance(outcome, Decided)
+    assert scene.text("f") == TEN.replace(b"2\n", b"two\n").replace(b"9\n", b"nine\n")
+
+
+def test_a_redo_does_not_bring_back_what_was_discarded_with_the_undo(scene: Scene) -> None:
+    """Neither a deletion by hand nor a line that somebody typed: neither was part of the decision."""
+    for number, by_hand in enumerate((None, TEN.replace(b"9\n", b"nine\n"))):
+        name = f"f{number}"
+        scene.write(name, TEN)
+        edit = scene.edit(name, b"2\n", b"two\n")
+        scene.accept(edit)
+        if by_hand is None:
+            (scene.root / name).unlink()
+        else:
+            (scene.root / name).write_bytes(by_hand)
+        undone = scene.workspace.undo(on_external=OnExternal.DISCARD)
+        assert isinstance(undone, Decided)
+        (external,) = undone.external
+        redone = scene.workspace.redo()
+        assert isinstance(redone, Decided)
+        assert redone.verdicts == ((Unit(edit, 0), Status.ACCEPTED), (Unit(edit, 1), Status.ACCEPTED))
+        assert redone.files == ()
+        assert scene.statuses()[external.seq] is Status.REJECTED
+        assert scene.text(name) == TEN.replace(b"2\n", b"two\n")
+
+
+def test_undo_survives_the_loss_of_the_index(scene: Scene) -> None:
+    scene.write("f", TEN)
+    scene.reject(scene.edit("f", b"2\n", b"two\n"))
+    scene.reject(scene.edit("f", b"9\n", b"nine\n"))
+    scene.undo()
+    scene.forget_index()
+    scene.undo()
+    assert scene.text("f") == TEN.replace(b"2\n", b"two\n").replace(b"9\n", b"nine\n")
+
+
+def test_redo_makes_the_decision_again_that_was_taken_back(scene: Scene) -> None:
+    scene.write("f", TEN)
+    first = scene.edit("f", b"2\n", b"x\ny\n")
+    scene.edit("f", b"y\n", b"Y\n")
+    scene.reject(first, cascade=True, reason="no")
+    scene.reject(1)
+    decided = scene.statuses(), scene.text("f")
+    for _ in range(2):
+        scene.undo()
+    for _ in range(2):
+        assert isinstance(scene.workspace.redo(who="reviewer"), Decided)
+    assert (scene.statuses(), scene.text("f")) == decided
+    assert scene.workspace.redo() == NothingToDo()
+    assert scene.workspace.decisions()[-2].decision.reason == "no"
+    scene.undo()
+    scene.undo()
+    assert scene.workspace.undo() == NothingToDo()
+
+
+def test_undo_of_a_redo_gives_back_what_that_took_along(scene: Scene) -> None:
+    """The amendment that was made since the decision, and what somebody typed, which the redo was told to discard."""
+    scene.write("f", TEN)
+    edit = scene.edit("f", b"2\n", b"two\n")
+    scene.reject(edit, reason="no")
+    scene.undo()
+    file = scene.workspace.amendable(edit)
+    scene.workspace.amend(edit, file.bytes.replace(b"9\n", b"nine\n"), seen=file.blob)
+    typed = (scene.text("f") or b"").replace(b"5\n", b"five\n")
+    (scene.root / "f").write_bytes(typed)
+    for _ in range(2):
+        redone = scene.workspace.redo(on_external=OnExternal.DISCARD)
+        assert isinstance(redone, Decided)
+        assert scene.text("f") == TEN
+        assert scene.workspace.decisions()[-1].decision.reason == "no"
+        scene.undo()
+        assert scene.text("f") == typed
+        assert set(scene.statuses().values()) == {Status.PENDING, Status.ACCEPTED}
+        assert scene.workspace.decisions()[-1].decision.takes_back == 1
+    assert scene.workspace.undo() == NothingToDo()
+
+
+def accepted_beside_its_amendment(scene: Scene) -> tuple[Seq, Seq]:
+    """Amend an edit, reject both, and accept the amendment, and then the edit, each by itself."""
+    scene.write("f", TEN)
+    edit = scene.edit("f", b"2\n", b"two\n")
+    file = scene.workspace.amendable(edit)
+    (amendment,) = scene.workspace.amend(edit, file.bytes.replace(b"9\n", b"nine\n"), seen=file.blob).edits
+    scene.reject(edit)
+    scene.accept(amendment.seq)
+    scene.accept(edit)
+    return edit, amendment.seq
+
+
+@pytest.mark.parametrize("since", [b"nine\n", b"NINE\n"])
+def test_undo_leaves_an_amendment_alone_that_stood_without_the_edit(scene: Scene, since: bytes) -> None:
+    edit, amendment = accepted_beside_its_amendment(scene)
+    if since != b"nine\n":
+        scene.edit("f", b"nine\n", since)
+    with_both = scene.text("f")
+    outcome = scene.undo()
+    assert (scene.text("f"), scene.statuses()[amendment]) == (TEN.replace(b"9\n", since), Status.ACCEPTED)
+    assert {unit.seq for unit, _ in outcome.verdicts} == {edit}
+    assert isinstance(scene.workspace.redo(), Decided)
+    assert scene.text("f") == with_both
+
+
+def test_a_refused_undo_names_no_amendment_that_can_stay(scene: Scene) -> None:
+    accepted_beside_its_amendment(scene)
+    later = scene.edit("f", b"two\n", b"TWO\n")
+    outcome = scene.workspace.undo()
+    assert isinstance(outcome, Conflicted)
+    assert (outcome.accept_first, outcome.reject_first) == ((), (Unit(later, 1),))
+
+
+def test_redo_gives_back_the_amendment_that_the_undo_took_along(scene: Scene) -> None:
+    scene.write("f", TEN)
+    edit = scene.edit("f", b"2\n", b"two\n")
+    scene.reject(edit)
+    scene.accept(edit)
+    file = scene.workspace.amendable(edit)
+    scene.workspace.amend(edit, file.bytes.replace(b"9\n", b"nine\n"), seen=file.blob)
+    before = scene.text("f"), scene.statuses()
+    scene.undo()
+    assert scene.text("f") == TEN
+    assert isinstance(scene.workspace.redo(), Decided)
+    assert (scene.text("f"), scene.statuses()) == before
+
+
+def test_after_another_decision_there_is_nothing_to_make_again(scene: Scene) -> None:
+    scene.write("f", TEN)
+    scene.reject(scene.edit("f", b"2\n", b"two\n"))
+    scene.undo()
+    scene.accept(1)
+    before = scene.everything()
+    assert scene.workspace.redo() == NothingToDo()
+    assert scene.everything() == before
+
+
+# ---- what is told
+
+
+def test_a_reason_is_kept_and_the_newest_counts(scene: Scene) -> None:
+    scene.write("f", TEN)
+    edit = scene.edit("f", b"2\n", b"two\n")
+    scene.reject(edit, reason="the file is generated\nsee the build")
+    assert scene.view(edit).reason == "the file is generated\nsee the build"
+    assert scene.workspace.decisions()[-1].decision.reason == "the file is generated\nsee the build"
+    scene.forget_index()
+    assert scene.view(edit).reason == "the file is generated\nsee the build"
+    scene.accept(edit)
+    assert scene.view(edit).reason == ""
+
+
+def test_what_is_accepted_or_waits_again_for_a_reason_shows_it(scene: Scene) -> None:
+    scene.write("f", TEN)
+    edit = scene.edit("f", b"2\n", b"two\n")
+    for action, reason in ((Action.ACCEPT, "as agreed"), (Action.RESET, "to be looked at again")):
+        assert isinstance(scene.decide(action, edit, reason=reason), Decided)
+        assert scene.view(edit).reason == reason
+        scene.forget_index()
+        assert scene.view(edit).reason == reason
+
+
+def test_a_reason_is_of_the_hunks_that_it_was_given_for_until_they_are_decided_anew(scene: Scene) -> None:
+    scene.write("f", TEN)
+    edit = scene.write("f", TEN.replace(b"2\n", b"two\n").replace(b"5\n", b"five\n").replace(b"9\n", b"nine\n"))
+    scene.reject(f"{edit}:2", reason="keep 5")
+    scene.accept(f"{edit}:3")
+    assert (scene.view(edit).reason, scene.view(edit).reasons) == ("keep 5", ("", "", "keep 5", ""))
+    scene.reject(f"{edit}:1", reason="no; nor this")
+    told = scene.view(edit)
+    assert (told.reason, told.reasons) == (
+        f"{edit}:1: no; nor this; {edit}:2: keep 5",
+        ("", "no; nor this", "keep 5", ""),
+    )
+    scene.forget_index()
+    assert scene.view(edit) == told
+    scene.reset(f"{edit}:1")
+    assert scene.view(edit).reasons == ("", "", "keep 5", "")
+    scene.reject(edit, reason="none of it")
+    # What was rejected already was not rejected for this.
+    assert scene.view(edit).reason == f"{edit}:1, {edit}:3: none of it; {edit}:2: keep 5"
+    scene.accept(edit)
+    assert scene.view(edit).reason == ""
+
+
+def test_what_is_rejected_again_by_an_undo_is_so_for_the_reason_that_it_was(scene: Scene) -> None:
+    scene.write("f", TEN)
+    edit = scene.write("f", TEN.replace(b"2\n", b"two\n").replace(b"9\n", b"nine\n"))
+    scene.reject(f"{edit}:1", reason="keep 2")
+    scene.reject(f"{edit}:2", reason="keep 9")
+    told = scene.view(edit)
+    scene.accept(edit)
+    assert scene.view(edit).reason == ""
+    scene.undo()
+    assert scene.view(edit) == told
+    scene.forget_index()
+    assert scene.view(edit) == told
+    assert isinstance(scene.workspace.redo(), Decided)
+    assert scene.view(edit).reason == ""
+    scene.undo()
+    assert scene.view(edit) == told
+    scene.undo()
+    assert scene.view(edit).reasons == ("", "keep 2", "")
+
+
+def test_undo_and_redo_of_hunks_that_are_apart_give_each_its_reason_and_leave_those_between(scene: Scene) -> None:
+    scene.write("f", TEN)
+    edit = scene.write("f", b"".join(b"%d\n" % line + b"more\n" * (line % 2) for line in range(1, 11)))
+    scene.reject(f"{edit}:3", reason="not this")
+    scene.reject(*(f"{edit}:{hunk}" for hunk in (1, 2, 4, 5)), reason="none of these")
+    told = ("", "none of these", "none of these", "not this", "none of these", "none of these")
+    assert scene.view(edit).reasons == told
+    scene.undo()
+    assert scene.view(edit).reasons == ("", "", "", "not this", "", "")
+    assert [status is Status.REJECTED for status in scene.view(edit).units] == [reason == "not this" for reason in told]
+    assert isinstance(scene.workspace.redo(), Decided)
+    assert scene.view(edit).reasons == told
+
+
+def test_a_dry_run_says_what_the_decision_then_does_and_changes_nothing(scene: Scene) -> None:
+    scene.write("f", TEN)
+    edit = scene.edit("f", b"2\n", b"two\n")
+    move = scene.move("f", "g")
+    (scene.root / "g").write_bytes(TEN.replace(b"2\n", b"two\n").replace(b"9\n", b"nine\n"))
+    before = scene.everything()
+    for on_external in (OnExternal.KEEP, OnExternal.DISCARD):
+        dry = scene.decide(Action.REJECT, edit, move, on_external=on_external, dry_run=True)
+        assert isinstance(dry, Decided)
+        assert dry.number == 0
+        (effect,) = dry.files
+        held, holds = scene.workspace.preview(effect)
+        assert held == TEN.replace(b"2\n", b"two\n").replace(b"9\n", b"nine\n")
+        assert holds == (TEN.replace(b"9\n", b"nine\n") if on_external is OnExternal.KEEP else TEN)
+        assert (effect.path_before, effect.path_after) == ("g", "f")
+        assert scene.everything() == before
+    dry = scene.decide(Action.REJECT, edit, move, on_external=OnExternal.DISCARD, dry_run=True)
+    done = scene.decide(Action.REJECT, edit, move, on_external=OnExternal.DISCARD)
+    assert isinstance(dry, Decided)
+    assert isinstance(done, Decided)
+    assert (done.files, done.verdicts) == (dry.files, dry.verdicts)
+    assert scene.text("f") == TEN
+
+
+@pytest.mark.parametrize("stands", ["folder", "link", "link above"])
+def test_a_dry_run_is_refused_where_the_decision_would_be_and_says_why(scene: Scene, stands: str) -> None:
+    scene.write("d/e/f", b"x\n")
+    scene.write("stays", b"x\n")
+    gone = scene.delete("d/e/f")
+    path = scene.root / "d" / "e" / "f"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    match stands:
+        case "folder":
+            (path / "g").mkdir(parents=True)
+            (path / "g" / "mine").write_bytes(b"x\n")
+        case "link":
+            path.symlink_to("nowhere")
+        case _:
+            path.parent.rmdir()
+            path.parent.symlink_to("..")
+    wanted, said = {
+        "folder": (FileExists, str(FileExists("d/e/f", ["d/e/f/g/mine"]))),
+        "link": (PathIsSymlink, "Symlinks are not allowed (security policy): d/e/f"),
+        "link above": (FileChanged, "The folder d/e is a symlink now, which is not followed: d/e/f"),
+    }[stands]
+    before = scene.everything()
+    for dry_run in (True, False):
+        with pytest.raises(wanted) as refused:
+            scene.decide(Action.REJECT, gone, on_external=OnExternal.DISCARD, dry_run=dry_run)
+        assert str(refused.value) == said
+        assert scene.everything() == before
+
+
+def test_a_dry_undo_changes_nothing(scene: Scene) -> None:
+    scene.write("f", TEN)
+    scene.reject(1)
+    before = scene.everything()
+    outcome = scene.workspace.undo(dry_run=True)
+    assert isinstance(outcome, Decided)
+    assert scene.workspace.preview(outcome.files[0]) == (None, TEN)
+    assert scene.everything() == before

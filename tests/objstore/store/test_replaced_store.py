@@ -1,0 +1,381 @@
+"""A store that is moved, replaced or away for a moment, under who has it open: nothing goes where nobody finds it."""
+
+import os
+import random
+import shutil
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from objstore import (
+    Action,
+    CallInfo,
+    NotAWorkspace,
+    RetentionLimits,
+    Status,
+    StoreReplaced,
+    Unit,
+    Workspace,
+    blob_id,
+    check_store,
+)
+from objstore.integrity.salvage import salvage_store
+from objstore.transaction.journal import Journal
+from tests.support.crash_scenarios import write
+from tests.support.faulty_disk import CountdownDisk
+
+TYPED: Final = b"a page that a person typed\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a workspace with three edits, and a file that nobody recorded."""
+    root = tmp_path / "ws"
+    root.mkdir()
+    with Workspace.init(root, CountdownDisk(None)) as workspace:
+        for number in range(3):
+            write(workspace, "a.txt", b"%d\n" % number)
+    (root / "s.txt").write_bytes(TYPED)
+    return root
+
+
+def opened(root: Path) -> Workspace:
+    return Workspace.open(root, CountdownDisk(None))
+
+
+def sound(root: Path) -> tuple[str, ...]:
+    """Check that nothing is wrong with the store, and return what is worth knowing of it."""
+    report = check_store(str(root))
+    assert report.faults == ()
+    return report.notes
+
+
+def log_of(store: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted((store / "segments").iterdir())}
+
+
+def copy(store: Path, to: Path) -> None:
+    shutil.copytree(store, to, ignore=shutil.ignore_patterns("index.sqlite*"))
+
+
+# ---- what is put in the place of a store
+
+
+def salvaged(root: Path) -> Path:
+    """Do as docs/repair.md says."""
+    aside = root / "damaged"
+    (root / ".cas").rename(aside)
+    salvage_store(str(aside), str(root))
+    return aside
+
+
+def begun_anew(root: Path) -> Path:
+    aside = root.parent / "aside"
+    (root / ".cas").rename(aside)
+    Workspace.init(root).close()
+    return aside
+
+
+def put_back(root: Path) -> Path:
+    """Put a copy of the same store in its place."""
+    aside = root.parent / "aside"
+    (root / ".cas").rename(aside)
+    copy(aside, root / ".cas")
+    return aside
+
+
+def segments_put_back(root: Path) -> Path:
+    """Put copies of the segments in the place of those that are open, one by one."""
+    aside = root.parent / "aside"
+    copy(root / ".cas", aside)
+    for path in (root / ".cas" / "segments").iterdir():
+        copied = path.with_name("copied")
+        shutil.copy2(path, copied)
+        copied.replace(path)
+    return aside
+
+
+def segments_put_back_with_their_times(root: Path) -> Path:
+    """Do the same as `cp -a`, `rsync -a` and `tar -x` do, which give the folder its time again."""
+    folder = root / ".cas" / "segments"
+    found = folder.stat()
+    aside = segments_put_back(root)
+    os.utime(folder, ns=(found.st_atime_ns, found.st_mtime_ns))
+    assert folder.stat().st_mtime_ns == found.st_mtime_ns
+    return aside
+
+
+def folder_of_segments_put_back(root: Path) -> Path:
+    aside = root.parent / "aside"
+    aside.mkdir()
+    (root / ".cas" / "segments").rename(aside / "segments")
+    shutil.copytree(aside / "segments", root / ".cas" / "segments")
+    return aside
+
+
+REPLACED: Final = (
+    salvaged,
+    begun_anew,
+    put_back,
+    segments_put_back,
+    segments_put_back_with_their_times,
+    folder_of_segments_put_back,
+)
+
+
+@pytest.mark.parametrize("has_written", [False, True], ids=["read", "written"])
+@pytest.mark.parametrize("replaced", REPLACED)
+def test_what_is_acknowledged_is_in_the_store_of_that_path(
+    root: Path, replaced: Callable[[Path], Path], *, has_written: bool
+) -> None:
+    with opened(root) as workspace:
+        if has_written:
+            write(workspace, "before.txt", b"before\n")
+        workspace.status()
+        aside = replaced(root)
+        left = log_of(aside)
+        write(workspace, "s.txt", b"overwritten by an agent\n")
+        write(workspace, "s.txt", b"and again\n")
+        assert log_of(aside) == left, "it went to a store that lies elsewhere by now"
+        assert not [note for note in sound(root) if "unfinished" in note]
+        with opened(root) as other:
+            write(other, "t.txt", b"t\n")
+            assert other.blob(blob_id(TYPED)) == TYPED
+            assert workspace.edits() == other.edits()
+            assert [view.edit.path for view in other.edits()][-3:] == [b"s.txt", b"s.txt", b"t.txt"]
+    sound(root)
+
+
+@pytest.mark.parametrize("replaced", REPLACED)
+def test_what_is_read_is_of_the_store_of_that_path(root: Path, replaced: Callable[[Path], Path]) -> None:
+    with opened(root) as workspace:
+        workspace.status()
+        replaced(root)
+        with opened(root) as other:
+            write(other, "t.txt", b"t\n")
+            assert workspace.edits() == other.edits()
+            assert workspace.status() == other.status()
+    sound(root)
+
+
+@pytest.mark.parametrize("has_read", [False, True])
+def test_who_knew_a_log_that_an_older_one_took_the_place_of_goes_on_with_that(root: Path, *, has_read: bool) -> None:
+    """The older one is put into the very file, and others write on until it has the length that was known."""
+    segment = root / ".cas" / "segments" / "00000001.seg"
+    with opened(root) as workspace:
+        write(workspace, "a.txt", b"the first\n")
+        kept = {path: path.read_bytes() for path in (segment, root / ".cas" / "applied")}
+        write(workspace, "c.txt", b"is lost\n")
+        known = segment.stat()
+        if has_read:
+            workspace.edits()
+        for path, content in kept.items():
+            path.write_bytes(content)
+        with opened(root) as other:
+            write(other, "b.txt", b"another\n")
+            assert (segment.stat().st_ino, segment.stat().st_size) == (known.st_ino, known.st_size)
+            write(workspace, "a.txt", b"goes on\n")
+            assert workspace.edits() == other.edits()
+            assert [view.edit.path for view in other.edits()][3:] == [b"a.txt", b"b.txt", b"a.txt"]
+    sound(root)
+
+
+def test_who_closes_a_store_puts_nothing_into_the_index_of_the_one_in_its_place(root: Path) -> None:
+    segment = root / ".cas" / "segments" / "00000001.seg"
+    workspace = opened(root)
+    write(workspace, "a.txt", b"the first\n")
+    workspace.edits()
+    kept = {path: path.read_bytes() for path in (segment, root / ".cas" / "applied")}
+    write(workspace, "a.txt", b"is lost\n")
+    for path, content in kept.items():
+        path.unlink()
+        path.write_bytes(content)
+    with opened(root) as other:
+        write(other, "b.txt", b"another\n")
+        assert len(other.edits()) == 5
+    workspace.close()
+    sound(root)
+
+
+def test_a_call_that_is_held_meanwhile_changes_nothing(root: Path) -> None:
+    with opened(root) as workspace:
+        write(workspace, "a.txt", b"before\n")
+        with workspace.call(CallInfo(tool="test")) as call:
+            call.write("s.txt", b"overwritten by an agent\n")
+            aside = put_back(root)
+            left = log_of(aside)
+            with pytest.raises(StoreReplaced):
+                call.commit()
+        assert (root / "s.txt").read_bytes() == TYPED
+        assert log_of(aside) == left == log_of(root / ".cas")
+        write(workspace, "s.txt", b"once more\n")
+    sound(root)
+
+
+def test_an_index_is_not_opened_for_the_log_of_another_store(root: Path) -> None:
+    with opened(root) as workspace:
+        workspace.status()
+        begun_anew(root)
+        with workspace._journal.reading() as held:  # noqa: SLF001 - as who reads for long has it
+            (root / ".cas").rename(root.parent / "second")
+            Workspace.init(root).close()
+            with pytest.raises(StoreReplaced):
+                held.catch_up()
+    sound(root)
+
+
+def test_who_has_the_lock_of_a_store_that_went_keeps_nobody_out_of_the_one_in_its_place(root: Path) -> None:
+    with opened(root) as workspace:
+        write(workspace, "a.txt", b"before\n")
+        aside = root.parent / "aside"
+        (root / ".cas").rename(aside)
+        (root / ".cas").mkdir()
+        (aside / "segments").rename(root / ".cas" / "segments")
+        write(workspace, "a.txt", b"after\n")
+        assert (root / ".cas" / "lock").exists()
+        with opened(root) as other:
+            first, second = workspace._journal, other._journal  # noqa: SLF001 - the lock itself is what this is about
+            with first.try_brief_lock() as is_kept, second.try_brief_lock() as both:
+                assert (is_kept, both) == (True, False)
+    sound(root)
+
+
+# ---- what is away for a moment
+
+
+def test_a_store_that_is_away_for_a_moment_is_as_it_was(root: Path) -> None:
+    with opened(root) as workspace:
+        write(workspace, "a.txt", b"before\n")
+        (root / ".cas").rename(root / "away")
+        for act in (workspace.edits, workspace.status, lambda: write(workspace, "a.txt", b"lost\n")):
+            with pytest.raises(NotAWorkspace, match=str(root)):
+                act()
+        (root / "away").rename(root / ".cas")
+        write(workspace, "a.txt", b"after\n")
+        assert len(workspace.edits()) == 5
+    sound(root)
+
+
+def test_a_workspace_that_is_away_for_a_moment_is_as_it_was(root: Path) -> None:
+    with opened(root) as workspace:
+        write(workspace, "a.txt", b"before\n")
+        root.rename(root.parent / "away")
+        for act in (workspace.edits, lambda: write(workspace, "a.txt", b"lost\n")):
+            with pytest.raises(NotAWorkspace, match=str(root)):
+                act()
+        (root.parent / "away").rename(root)
+        write(workspace, "a.txt", b"after\n")
+        assert len(workspace.edits()) == 5
+    sound(root)
+
+
+def test_an_index_that_can_not_be_opened_for_a_moment_is_opened_later(root: Path) -> None:
+    index = root / ".cas" / "index.sqlite"
+    with opened(root) as workspace:
+        write(workspace, "a.txt", b"before\n")
+        index.unlink()
+        index.symlink_to("elsewhere")
+        with pytest.raises(Exception, match=r"index\.sqlite"):
+            workspace.edits()
+        index.unlink()
+        write(workspace, "a.txt", b"after\n")
+        assert len(workspace.edits()) == 5
+    sound(root)
+
+
+# ---- another folder in the place of the workspace's
+
+
+@pytest.mark.parametrize("with_store", ["none", "another", "the same"])
+def test_no_file_of_another_folder_is_changed_or_recorded_in_its_store(root: Path, with_store: str) -> None:
+    aside = root.parent / "aside"
+    with opened(root) as workspace:
+        write(workspace, "a.txt", b"before\n")
+        root.rename(aside)
+        root.mkdir()
+        (root / "a.txt").write_bytes(b"another clone\n")
+        match with_store:
+            case "another":
+                Workspace.init(root).close()
+            case "the same":
+                (aside / ".cas").rename(root / ".cas")
+        with pytest.raises((StoreReplaced, NotAWorkspace)):
+            write(workspace, "a.txt", b"lost\n")
+        assert not workspace.is_there
+    assert (root / "a.txt").read_bytes() == b"another clone\n"
+    assert (aside / "a.txt").read_bytes() == b"before\n"
+    if with_store != "none":
+        sound(root)
+
+
+# ---- what a plan is of, another log may have taken the place of
+
+
+def moved_there(root: Path, backup: Path) -> None:
+    (root / ".cas").rename(root.parent / "aside")
+    backup.rename(root / ".cas")
+
+
+def written_over(root: Path, backup: Path) -> None:
+    """Do as `rsync --inplace --delete` does, but for the index, which is derived."""
+    store = root / ".cas"
+    kept = log_of(backup)
+    for path in (store / "segments").iterdir():
+        if path.name in kept:
+            path.write_bytes(kept[path.name])
+        else:
+            path.unlink()
+    (store / "applied").write_bytes((backup / "applied").read_bytes())
+    for path in store.glob("index.sqlite*"):
+        path.unlink()
+
+
+@pytest.mark.parametrize("is_sealed", [False, True])
+@pytest.mark.parametrize("replace", [moved_there, written_over])
+@pytest.mark.parametrize("way", ["collect", "repack"])
+def test_what_was_planned_of_a_log_takes_nothing_from_an_older_one(
+    root: Path, replace: Callable[[Path, Path], None], way: str, *, is_sealed: bool
+) -> None:
+    """A backup from before edits were accepted is put back after a collection or a repack has begun."""
+    draw = random.Random(1)
+    words = [draw.randbytes(3).hex() for _ in range(300)]
+    # A repack makes words shorter, and a collection frees most of what nobody can make shorter.
+    texts = [" ".join(draw.choices(words, k=4_000)).encode() for _ in range(6)]
+    states = texts if way == "repack" else [draw.randbytes(4_000) for _ in range(6)]
+    with opened(root) as workspace:
+        for state in states:
+            write(workspace, "f", state)
+    if is_sealed:
+        with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
+            journal.seal()
+    backup = root.parent / "backup"
+    copy(root / ".cas", backup)
+    with opened(root) as workspace:
+        accept_all(workspace)
+
+    def progress(what: str, *_: int) -> None:
+        if what in {"segments", "blobs"} and backup.exists():
+            replace(root, backup)
+            shutil.rmtree(backup, ignore_errors=True)
+
+    with opened(root) as workspace:
+        if way == "repack":
+            workspace.repack(progress)
+        else:
+            workspace.collect(RetentionLimits(older_than=0, max_size=None), progress=progress)
+    assert not backup.exists()
+    with opened(root) as workspace:
+        for state in states:
+            assert workspace.blob(blob_id(state)) == state
+        assert {status for edit in workspace.edits() for status in edit.units} == {Status.PENDING}
+        accept_all(workspace)
+    sound(root)
+
+
+def accept_all(workspace: Workspace) -> None:
+    workspace.decide(
+        Action.ACCEPT, [Unit(edit.seq, hunk) for edit in workspace.edits() for hunk in range(len(edit.units))]
+    )

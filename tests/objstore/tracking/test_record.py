@@ -1,0 +1,886 @@
+"""Looks that record: what happened to files while nobody watched, told as edits, once, and truthfully."""
+
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import pytest
+from msgpack import packb, unpackb
+
+from objstore import (
+    Action,
+    CallInfo,
+    ConversationReserved,
+    Decided,
+    EditView,
+    Operation,
+    Origin,
+    Recorded,
+    ScanLimits,
+    Status,
+    Unit,
+    Workspace,
+    blob_id,
+    check_store,
+)
+from objstore.fs.disk import Disk
+from objstore.fs.writer_lock import WriterLock
+from objstore.tracking.detect import record_differences
+from objstore.tracking.record import record_changes
+from objstore.transaction.journal import Journal
+from objstore.worktree.scan import WorktreeScan, discard_content
+from tests.support.mounts import can_mount, small_disk
+from tests.support.scene import TEN, Scene
+
+PERSON: Final = CallInfo(tool="record", origin=Origin.PERSON)
+AGENT: Final = CallInfo(tool="Bash", conversation="conv_shell", notes={"agent": "tester"})
+NOBODY: Final = CallInfo(tool="", origin=Origin.EXTERNAL)
+
+
+def told(found: Recorded) -> list[str]:
+    """Return what was recorded, in words."""
+    return sorted(in_words(view) for view in found.edits)
+
+
+def in_words(view: EditView) -> str:
+    edit = view.edit
+    before, after = edit.before, edit.after
+    if edit.source is not None:
+        return f"move {edit.source.decode()} {edit.path.decode()}"
+    if before is not None and after is not None and before.mode != after.mode:
+        return f"mode {edit.path.decode()} {before.mode:o} {after.mode:o}"
+    return f"{edit.operation.value} {os.fsdecode(edit.path)}"
+
+
+def put(scene: Scene, path: str, content: bytes) -> Path:
+    """Write a file as a shell would."""
+    file = scene.root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
+    return file
+
+
+@pytest.fixture
+def known(scene: Scene) -> Scene:
+    """Return a workspace with some files that nobody recorded, and a first look."""
+    put(scene, "a.txt", b"a\n")
+    put(scene, "src/b.py", TEN)
+    put(scene, "src/deep/c.py", b"c\n")
+    put(scene, "empty", b"")
+    scene.workspace.record_changes(NOBODY)
+    return scene
+
+
+# ---- the first look
+
+
+def test_the_first_look_records_nothing_of_what_no_tool_has_edited(scene: Scene) -> None:
+    put(scene, "a.txt", b"a\n")
+    found = scene.workspace.record_changes(PERSON)
+    assert found.edits == ()
+    assert found.baseline is not None
+    assert found.files == 1
+    again = scene.workspace.record_changes(PERSON)
+    assert (again.edits, again.baseline) == ((), None)
+
+
+def test_the_first_look_records_what_happened_to_recorded_files(scene: Scene) -> None:
+    scene.write("a.txt", b"a\n")
+    scene.write("b.txt", b"b\n")
+    scene.write("c.txt", b"c\n")
+    put(scene, "a.txt", b"other\n")
+    (scene.root / "b.txt").unlink()
+    assert told(scene.workspace.record_changes(PERSON)) == ["delete b.txt", "edit a.txt"]
+
+
+@pytest.mark.parametrize("gone", ["d/g/deep", "d/g", "d"])
+def test_the_first_look_records_what_went_with_its_whole_folder(scene: Scene, gone: str) -> None:
+    put(scene, "d/other", b"not recorded\n")
+    scene.write("d/g/deep/file", b"recorded\n")
+    shutil.rmtree(scene.root / gone)
+    assert told(scene.workspace.record_changes(NOBODY)) == ["delete d/g/deep/file"]
+    put(scene, "d/g/deep/new", b"new\n")
+    assert told(scene.workspace.record_changes(AGENT)) == ["create d/g/deep/new"]
+
+
+def test_the_first_look_takes_nothing_for_gone_that_stands_in_a_folder_that_it_passes_over(scene: Scene) -> None:
+    scene.write("node_modules/g/file", b"recorded\n")
+    scene.write("built/g/file", b"recorded\n")
+    put(scene, "built/pyvenv.cfg", b"")
+    assert told(scene.workspace.record_changes(NOBODY)) == []
+
+
+def test_a_file_that_a_shell_moved_to_another_file_system_can_be_taken_back(scene: Scene) -> None:
+    disk = scene.root / "disk"
+    disk.mkdir()
+    if not can_mount(disk):
+        pytest.skip("no disk can be mounted here")
+    with small_disk(disk):
+        put(scene, "f", b"one\n").chmod(0o640)
+        scene.workspace.record_changes(NOBODY)
+        shutil.move(scene.root / "f", disk / "f")
+        (moved,) = scene.workspace.record_changes(AGENT).edits
+        assert in_words(moved) == "move f disk/f"
+        for action, stands, gone in ((Action.REJECT, "f", "disk/f"), (Action.ACCEPT, "disk/f", "f")):
+            assert isinstance(scene.workspace.decide(action, [Unit(moved.seq, 0)]), Decided)
+            assert not (scene.root / gone).exists()
+            assert (scene.root / stands).read_bytes() == b"one\n"
+            assert (scene.root / stands).stat().st_mode & 0o777 == 0o640
+
+
+def test_of_files_that_are_all_alike_each_moves_to_its_own_name(scene: Scene) -> None:
+    for name in ("p", "q", "r", "s"):
+        put(scene, f"old/{name}", b"the same\n")
+    scene.workspace.record_changes(NOBODY)
+    (scene.root / "new").mkdir()
+    for name, to in (("q", "q"), ("p", "a"), ("s", "p"), ("r", "s")):
+        (scene.root / "old" / name).rename(scene.root / "new" / to)
+    assert told(scene.workspace.record_changes(AGENT)) == [
+        "move old/p new/p",
+        "move old/q new/q",
+        "move old/r new/a",
+        "move old/s new/s",
+    ]
+
+
+def test_what_stood_at_the_first_look_is_not_lost(known: Scene) -> None:
+    (known.root / "src/b.py").unlink()
+    edit = known.workspace.record_changes(AGENT).edits[0].edit
+    assert edit.before is not None
+    assert known.workspace.blob(edit.before.blob) == TEN
+
+
+# ---- what is told
+
+
+@pytest.mark.parametrize(
+    ("script", "wanted"),
+    [
+        ("echo x >> a.txt", ["edit a.txt"]),
+        ("echo n > new", ["create new"]),
+        ("mkdir -p x/y && echo n > x/y/new", ["create x/y/new"]),
+        ("rm a.txt", ["delete a.txt"]),
+        ("rm -r src", ["delete src/b.py", "delete src/deep/c.py"]),
+        ("mv a.txt z.txt", ["move a.txt z.txt"]),
+        ("mv src lib", ["move src/b.py lib/b.py", "move src/deep/c.py lib/deep/c.py"]),
+        ("mv a.txt src/b.py", ["delete a.txt", "edit src/b.py"]),
+        ("chmod 700 a.txt", ["mode a.txt 644 700"]),
+        ("mv a.txt z.txt && chmod 600 z.txt", ["move a.txt z.txt"]),
+        ("cp a.txt z.txt", ["create z.txt"]),
+        ("mv empty void", ["create void", "delete empty"]),
+        ("mv a.txt t && mv src/b.py a.txt && mv t src/b.py", ["edit a.txt", "edit src/b.py"]),
+        ("rm a.txt && mkdir a.txt && echo i > a.txt/i", ["create a.txt/i", "delete a.txt"]),
+        ("rm -r src && echo file > src", ["create src", "delete src/b.py", "delete src/deep/c.py"]),
+        ("rm a.txt && ln -s src/b.py a.txt", ["delete a.txt"]),
+        ("rm a.txt && mkfifo a.txt", ["delete a.txt"]),
+        ("rm -r src && mkfifo src", ["delete src/b.py", "delete src/deep/c.py"]),
+        ("ln -s a.txt link", []),
+        ("touch a.txt && mkdir empty-folder", []),
+        ("printf 'a\\n' > a.txt", []),
+        ("mkdir node_modules && echo x > node_modules/x", []),
+        ("echo '*.log' > .casignore && echo x > x.log", ["create .casignore"]),
+        ("echo a.txt > .casignore && rm a.txt", ["create .casignore", "delete a.txt"]),
+        ("echo a.txt > .casignore && echo more >> a.txt", ["create .casignore"]),
+        ("mkdir -p .git && echo x > .git/HEAD", []),
+        ("printf '' > 'new\nline' && printf x > \"$(printf '\\377')\"", ["create new\nline", "create \udcff"]),
+    ],
+    ids=lambda case: case if isinstance(case, str) else "",
+)
+def test_a_shell_command_is_told(known: Scene, script: str, wanted: list[str]) -> None:
+    assert os.system(f"cd '{known.root}' && {script}") == 0  # noqa: S605 - the commands above
+    assert told(known.workspace.record_changes(AGENT)) == wanted
+    assert known.workspace.record_changes(AGENT).edits == ()
+    assert known.external() == {}
+
+
+@pytest.mark.parametrize("forget", [False, True], ids=["with the last look", "without"])
+def test_the_same_is_told_whether_or_not_the_last_look_is_at_hand(known: Scene, *, forget: bool) -> None:
+    put(known, "a.txt", b"other\n")
+    (known.root / "src/b.py").rename(known.root / "b.py")
+    if forget:
+        (known.root / ".cas/cache/looks").unlink()
+    assert told(known.workspace.record_changes(AGENT)) == ["edit a.txt", "move src/b.py b.py"]
+
+
+def forged_looks(kept: bytes) -> Iterator[bytes]:
+    """Yield what may lie in the place of kept looks with a hash that is right: it has no key."""
+    store, baseline, until, newest, rows = unpackb(kept[8 + 32 :])
+    bodies: list[object] = [
+        7,
+        (store, baseline, until, newest, 7),
+        (store, baseline, (2**64 - 1, 0, 0), newest, rows),
+        (store, baseline, until, (1, 2), rows),
+        (store, baseline, until, newest, [*rows, []]),
+        (store, baseline, until, newest, [*rows, {}]),
+    ]
+    for at in range(len(rows[0])):
+        bodies.append((store, baseline, until, newest, [[*row[:at], 7, *row[at + 1 :]] for row in rows]))
+        bodies.append((store, baseline, until, newest, [[*row[:at], b"", *row[at + 1 :]] for row in rows]))
+    for body in bodies:
+        packed = packb(body)
+        yield kept[:8] + blob_id(packed) + packed
+    yield kept[:8] + blob_id(b"\xc1") + b"\xc1"
+
+
+def test_kept_looks_that_make_no_sense_are_as_none(known: Scene) -> None:
+    path = known.root / ".cas" / "cache" / "looks"
+    kept = path.read_bytes()
+    for number, forged in enumerate(forged_looks(kept)):
+        path.write_bytes(forged)
+        put(known, "a.txt", b"%d\n" % number)
+        assert told(known.workspace.record_changes(NOBODY)) == ["edit a.txt"]
+
+
+def test_a_copy_that_stays_in_the_folder_of_its_name_is_where_a_file_went(known: Scene) -> None:
+    put(known, "copy", TEN)
+    (known.root / "lib").mkdir()
+    (known.root / "src/b.py").rename(known.root / "lib/b.py")
+    assert told(known.workspace.record_changes(AGENT)) == ["create copy", "move src/b.py lib/b.py"]
+
+
+def test_a_snapshot_in_between_hides_nothing(known: Scene) -> None:
+    put(known, "a.txt", b"other\n")
+    (known.root / "src/deep/c.py").unlink()
+    (known.root / "src/deep").rmdir()
+    known.workspace.take_snapshot(who="me")
+    assert told(known.workspace.record_changes(AGENT)) == ["delete src/deep/c.py", "edit a.txt"]
+
+
+def test_a_snapshot_that_was_given_up_and_cleaned_away_hides_nothing(known: Scene) -> None:
+    put(known, "a.txt", b"other\n")
+    time.sleep(0.05)  # more than a tick, so that the look need not read the file again
+    number = known.workspace.take_snapshot(who="me").view.number
+    known.workspace.delete_snapshots([number], who="me")
+    with closing(sqlite3.connect(known.root / ".cas/index.sqlite", isolation_level=None)) as index:
+        index.execute("DELETE FROM blobs WHERE refs = 0")
+    known.reopen()
+    (view,) = known.workspace.record_changes(AGENT).edits
+    assert in_words(view) == "edit a.txt"
+    assert view.edit.after is not None
+    assert known.workspace.blob(view.edit.after.blob) == b"other\n"
+
+
+def test_what_tools_and_reviewers_did_is_not_told_again(known: Scene) -> None:
+    known.write("a.txt", b"by a tool\n")
+    known.move("src/b.py", "b.py")
+    known.delete("src/deep/c.py")
+    created = known.write("made/new", b"new\n")
+    known.reject(created)
+    assert known.workspace.record_changes(NOBODY).edits == ()
+    put(known, "src/b.py", TEN)
+    assert told(known.workspace.record_changes(NOBODY)) == ["create src/b.py"]
+
+
+@pytest.mark.parametrize("forget", [False, True], ids=["with the last look", "without"])
+@pytest.mark.parametrize(
+    ("act", "script", "wanted"),
+    [
+        (lambda scene: scene.write("a.txt", b"by a tool\n"), "printf 'a\\n' > a.txt", ["edit a.txt"]),
+        (lambda scene: scene.write("new", b"by a tool\n"), "rm new", ["delete new"]),
+        (lambda scene: scene.write("made/deep/new", b"by a tool\n"), "rm -r made", ["delete made/deep/new"]),
+        (lambda scene: scene.delete("a.txt"), "printf 'a\\n' > a.txt", ["create a.txt"]),
+        (lambda scene: scene.move("a.txt", "src/z"), "mv src/z a.txt", ["move src/z a.txt"]),
+        (lambda scene: scene.move("a.txt", "src/z"), "cp src/z a.txt", ["create a.txt"]),
+        (lambda scene: scene.write("src/b.py", TEN, mode=0o755), "chmod 644 src/b.py", ["mode src/b.py 755 644"]),
+        (lambda scene: scene.reject(2), "printf 'b\\n' > edited", ["edit edited"]),
+    ],
+    ids=["write", "create", "folder", "delete", "move", "copy", "mode", "reject"],
+)
+def test_what_a_tool_did_and_somebody_took_back_between_two_looks_is_told(
+    known: Scene, act: Callable[[Scene], object], script: str, wanted: list[str], *, forget: bool
+) -> None:
+    """To a look that compares the files with the last look nothing changed."""
+    put(known, "edited", b"a\n")
+    known.workspace.record_changes(PERSON)
+    put(known, "edited", b"b\n")
+    known.workspace.record_changes(AGENT)
+    (known.root / "src/b.py").chmod(0o644)
+    known.reopen()
+    known.workspace.record_changes(NOBODY)
+    act(known)
+    assert os.system(f"cd '{known.root}' && {script}") == 0  # noqa: S605 - the commands above
+    if forget:
+        (known.root / ".cas/cache/looks").unlink()
+    known.reopen()
+    assert told(known.workspace.record_changes(NOBODY)) == wanted
+    assert known.workspace.record_changes(NOBODY).edits == ()
+    assert known.external() == {}
+
+
+@pytest.mark.parametrize("forget", [False, True], ids=["with the last look", "without"])
+def test_in_a_folder_where_a_tool_wrote_all_else_that_changed_is_told_too(known: Scene, *, forget: bool) -> None:
+    """With the last look only what the tool wrote, and what looks otherwise, is compared with the journal."""
+    for name in ("put back", "gone", "as it was"):
+        put(known, f"src/{name}", name.encode())
+    known.workspace.record_changes(PERSON)
+    known.write("src/put back", b"by a tool\n")
+    known.write("src/kept", b"by a tool\n")
+    put(known, "src/put back", b"put back")
+    put(known, "src/new", b"new\n")
+    put(known, "src/b.py", TEN + b"more\n")
+    (known.root / "src/gone").unlink()
+    (known.root / "src/deep/c.py").unlink()
+    (known.root / "src/deep").rmdir()
+    if forget:
+        (known.root / ".cas/cache/looks").unlink()
+    known.reopen()
+    wanted = ["create src/new", "delete src/deep/c.py", "delete src/gone", "edit src/b.py", "edit src/put back"]
+    assert told(known.workspace.record_changes(NOBODY)) == wanted
+    assert known.workspace.record_changes(NOBODY).edits == ()
+
+
+def test_an_edit_whose_number_was_given_before_is_not_taken_for_the_other(known: Scene) -> None:
+    """A group that could not be synced was cut off, after a look had read it."""
+    known.write("edited", b"first\n")
+    segments, kept = known.root / ".cas/segments", known.root.parent / "kept"
+    shutil.copytree(segments, kept)
+    known.write("edited", b"second\n")
+    known.workspace.record_changes(NOBODY)
+    looks = known.root / ".cas/cache/looks"
+    last = looks.read_bytes()
+    shutil.rmtree(segments)
+    kept.rename(segments)
+    put(known, "edited", b"first\n")
+    known.forget_index()
+    looks.parent.mkdir(exist_ok=True)
+    looks.write_bytes(last)
+    known.write("a.txt", b"by a tool\n")
+    put(known, "a.txt", b"a\n")
+    assert told(known.workspace.record_changes(NOBODY)) == ["edit a.txt"]
+
+
+@pytest.mark.parametrize("forget", [False, True], ids=["with the last look", "without"])
+@pytest.mark.parametrize("ignored", ["a.txt", "src", "src/deep"])
+def test_what_goes_while_it_is_ignored_is_told(known: Scene, ignored: str, *, forget: bool) -> None:
+    put(known, ".casignore", f"/{ignored}\n".encode())
+    known.workspace.record_changes(PERSON)
+    gone = known.root / ignored
+    paths = [gone] if gone.is_file() else sorted(path for path in gone.rglob("*") if path.is_file())
+    wanted = [f"delete {path.relative_to(known.root)}" for path in paths]
+    shutil.rmtree(gone, ignore_errors=True)
+    gone.unlink(missing_ok=True)
+    if forget:
+        (known.root / ".cas/cache/looks").unlink()
+    assert told(known.workspace.record_changes(PERSON)) == wanted
+
+
+@pytest.mark.parametrize("forget", [False, True], ids=["with the last look", "without"])
+@pytest.mark.parametrize("is_recorded", [False, True], ids=["known", "recorded"])
+@pytest.mark.parametrize("is_folder", [False, True], ids=["file", "folder"])
+def test_what_became_another_thing_while_it_was_ignored_is_told_when_that_comes_into_view(
+    known: Scene, *, forget: bool, is_recorded: bool, is_folder: bool
+) -> None:
+    gone, stands = ("src/deep/c.py", "src/deep") if is_folder else ("a.txt", "a.txt/x")
+    if is_recorded:
+        known.write(gone, b"by a tool\n")
+    put(known, ".casignore", b"a.txt\ndeep\n")
+    known.workspace.record_changes(PERSON)
+    (known.root / gone).unlink()
+    if is_folder:
+        (known.root / "src/deep").rmdir()
+    put(known, stands, b"x\n")
+    (known.root / ".casignore").unlink()
+    if forget:
+        (known.root / ".cas/cache/looks").unlink()
+    assert told(known.workspace.record_changes(PERSON)) == [f"create {stands}", "delete .casignore", f"delete {gone}"]
+
+
+@pytest.mark.parametrize("is_noticed", [False, True])
+def test_what_was_recorded_and_is_ignored_since_is_told_to_who_asks_for_it(known: Scene, *, is_noticed: bool) -> None:
+    known.write("a.txt", b"a\nb\n")
+    known.write("src/b.py", b"b\n")
+    put(known, "other", b"o\n")
+    put(known, ".casignore", b"a.txt\nsrc\n")
+    known.workspace.record_changes(PERSON)
+    for path in ("a.txt", "src/b.py", "src/deep/c.py", "other"):
+        put(known, path, b"mine\n")
+    assert {change.path for change in known.workspace.status().external} == {"a.txt", "other", "src/b.py"}
+    record = known.workspace.agent_calls().notice if is_noticed else known.workspace.record_changes
+    found = record(PERSON, ignored=True)
+    assert told(found) == ["edit a.txt", "edit other", "edit src/b.py"]
+    assert len({(view.edit.conversation, view.edit.call) for view in found.edits}) == 1
+    assert known.workspace.status().external == ()
+    assert told(record(PERSON, ignored=True)) == []
+
+
+def test_what_is_ignored_by_now_can_be_left_to_another_look_too(known: Scene) -> None:
+    known.write("a.txt", b"a\nb\n")
+    known.write("b.txt", b"b\n")
+    put(known, ".casignore", b"*.txt\n")
+    known.workspace.record_changes(PERSON)
+    for path in ("a.txt", "b.txt"):
+        put(known, path, b"mine\n")
+    with closing(Journal(str(known.root), Disk())) as journal:
+        assert told(record_changes(journal, NOBODY, excluding=["a.txt"], ignored=True)) == ["edit b.txt"]
+        assert told(record_changes(journal, AGENT, ["a.txt"])) == ["edit a.txt"]
+
+
+@pytest.mark.parametrize(
+    ("paths", "files", "edited"),
+    [
+        (["."], 4, ["a.txt", "src/b.py", "src/deep/c.py"]),
+        (["src/deep", ".", "a.txt"], 4, ["a.txt", "src/b.py", "src/deep/c.py"]),
+        (["src/deep", "src", "src/b.py"], 2, ["src/b.py", "src/deep/c.py"]),
+        (["src/deep", "a.txt", "src/deep/c.py", "a.txt"], 2, ["a.txt", "src/deep/c.py"]),
+        (["src/b.py", "a.txt"], 2, ["a.txt", "src/b.py"]),
+    ],
+)
+def test_what_is_named_twice_or_lies_in_what_is_named_is_looked_at_once(
+    known: Scene, paths: list[str], files: int, edited: list[str]
+) -> None:
+    for path in ("a.txt", "src/b.py", "src/deep/c.py"):
+        put(known, path, b"mine\n")
+    found = known.workspace.record_changes(AGENT, paths)
+    assert (found.files, told(found)) == (files, [f"edit {path}" for path in edited])
+
+
+def test_a_document_goes_on(known: Scene) -> None:
+    first = known.write("a.txt", b"a\nb\n")
+    put(known, "a.txt", b"a\nb\nc\n")
+    (second,) = known.workspace.record_changes(AGENT).edits
+    (known.root / "a.txt").rename(known.root / "z.txt")
+    (third,) = known.workspace.record_changes(AGENT).edits
+    assert {second.edit.document, third.edit.document} == {known.view(first).edit.document}
+    known.reject(second.seq)
+    assert known.text("z.txt") == b"a\nb\n"
+
+
+# ---- whose it was
+
+
+def test_a_persons_changes_are_accepted_and_an_agents_wait_for_review(known: Scene) -> None:
+    put(known, "a.txt", b"mine\n")
+    (mine,) = known.workspace.record_changes(PERSON).edits
+    put(known, "a.txt", b"mine\ntheirs\n")
+    (theirs,) = known.workspace.record_changes(AGENT).edits
+    assert (mine.edit.origin, mine.status) == (Origin.PERSON, Status.ACCEPTED)
+    assert (theirs.edit.origin, theirs.status) == (Origin.AGENT, Status.PENDING)
+    assert theirs.edit.conversation == "conv_shell"
+    assert theirs.edit.tool == "Bash"
+    assert theirs.edit.notes == {"agent": "tester"}
+
+
+def test_a_look_before_a_command_keeps_its_changes_apart(known: Scene) -> None:
+    put(known, "a.txt", b"typed by a person\n")
+    before = known.workspace.record_changes(NOBODY)
+    put(known, "a.txt", b"typed by a person\nand a command\n")
+    (after,) = known.workspace.record_changes(AGENT).edits
+    assert before.conversation == "external"
+    assert [view.edit.origin for view in before.edits] == [Origin.EXTERNAL]
+    known.reject(after.seq)
+    assert known.text("a.txt") == b"typed by a person\n"
+
+
+def test_one_look_is_one_call(known: Scene) -> None:
+    put(known, "a.txt", b"x\n")
+    put(known, "new", b"x\ny\n")
+    first = known.workspace.record_changes(AGENT)
+    put(known, "a.txt", b"y\n")
+    second = known.workspace.record_changes(AGENT)
+    assert [(view.edit.call, view.edit.ordinal) for view in first.edits] == [(0, 0), (0, 1)]
+    assert [(view.edit.call, view.edit.ordinal) for view in second.edits] == [(1, 0)]
+
+
+def test_the_conversation_of_what_nobody_recorded_is_nobodys(known: Scene) -> None:
+    with pytest.raises(ConversationReserved):
+        known.workspace.record_changes(CallInfo(tool="x", conversation="external"))
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo x >> a.txt",
+        "rm -r src",
+        "mkdir -p x/y && echo n > x/y/new",
+        "mv src lib && chmod 700 lib/b.py",
+        "mv a.txt t && mv src/b.py a.txt && mv t src/b.py",
+    ],
+)
+def test_rejecting_what_a_command_did_brings_back_every_file(known: Scene, script: str) -> None:
+    def files() -> dict[str, tuple[int, bytes]]:
+        found = known.files()
+        return {path: (look.mode, look.content) for path, look in found.items() if not (known.root / path).is_dir()}
+
+    before = files()
+    assert os.system(f"cd '{known.root}' && {script}") == 0  # noqa: S605 - the commands above
+    after = files()
+    edits = known.workspace.record_changes(AGENT).edits
+    units = [Unit(view.seq, hunk) for view in edits for hunk in range(len(view.units))]
+    assert isinstance(known.workspace.decide(Action.REJECT, units), Decided)
+    assert files() == before
+    assert isinstance(known.workspace.decide(Action.ACCEPT, units), Decided)
+    assert files() == after
+
+
+# ---- only some paths
+
+
+def test_only_the_paths_that_are_named_are_looked_at(known: Scene) -> None:
+    put(known, "a.txt", b"x\n")
+    put(known, "src/b.py", b"x\n")
+    put(known, "src/deep/c.py", b"x\n")
+    (known.root / "empty").unlink()
+    assert told(known.workspace.record_changes(AGENT, ["src/deep"])) == ["edit src/deep/c.py"]
+    assert told(known.workspace.record_changes(AGENT, ["a.txt", "empty", "nothing"])) == ["delete empty", "edit a.txt"]
+    assert told(known.workspace.record_changes(AGENT, ["src", "src/b.py"])) == ["edit src/b.py"]
+    assert told(known.workspace.record_changes(AGENT)) == []
+
+
+@pytest.mark.parametrize("changed", ["one", "other"])
+def test_of_two_folders_that_are_named_what_changed_in_either_is_told(scene: Scene, changed: str) -> None:
+    for folder in ("one", "other"):
+        put(scene, f"{folder}/f", b"as it was\n")
+    time.sleep(0.05)  # more than a tick, so that the look need not read the file again
+    scene.workspace.record_changes(NOBODY)
+    put(scene, f"{changed}/f", b"changed\n")
+    assert told(scene.workspace.record_changes(AGENT, ["one", "other"])) == [f"edit {changed}/f"]
+
+
+@pytest.mark.parametrize("named", [["a.txt", "empty"], ["a.txt", "src", "src/b.py"]])
+def test_of_what_is_named_each_file_that_was_looked_at_is_counted_once(known: Scene, named: list[str]) -> None:
+    assert known.workspace.record_changes(AGENT, named).files == (2 if "empty" in named else 3)
+
+
+@pytest.mark.parametrize("named", [None, ["written"], ["gone"], ["src"], ["written", "gone", "src"]])
+def test_a_look_that_finds_nothing_waits_for_no_writer(known: Scene, named: list[str] | None) -> None:
+    known.write("written", b"of a tool\n")
+    known.write("gone", b"of a tool\n")
+    known.delete("gone")
+    assert told(known.workspace.record_changes(AGENT)) == []
+    with closing(WriterLock(str(known.root / ".cas" / "lock"))) as lock, lock.held():
+        found = known.workspace.record_changes(AGENT, named)
+    assert (found.conversation, found.edits, found.passed) == ("", (), ())
+
+
+def test_a_file_may_be_named_that_is_gone_because_another_took_the_name_of_its_folder(known: Scene) -> None:
+    (known.root / "src" / "b.py").unlink()
+    (known.root / "src" / "deep" / "c.py").unlink()
+    (known.root / "src" / "deep").rmdir()
+    (known.root / "src").rmdir()
+    put(known, "src", b"file\n")
+    assert told(known.workspace.record_changes(AGENT, ["src/b.py"])) == ["delete src/b.py"]
+    assert told(known.workspace.record_changes(AGENT)) == ["create src", "delete src/deep/c.py"]
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+@pytest.mark.parametrize("named", [["a.txt"], ["a.txt", "a.txt/new"], ["a.txt/new", "a.txt"]])
+def test_a_file_that_is_a_folder_by_now_is_gone_for_whoever_names_it(
+    known: Scene, named: list[str], *, is_recorded: bool
+) -> None:
+    if is_recorded:
+        known.write("a.txt", b"of a tool\n")
+    (known.root / "a.txt").unlink()
+    put(known, "a.txt/new", b"new\n")
+    found = known.workspace.record_changes(AGENT, named)
+    assert told(found) == ["create a.txt/new", "delete a.txt"]
+    assert told(known.workspace.record_changes(NOBODY)) == []
+
+
+# ---- what can't be told
+
+
+def test_a_file_whose_earlier_bytes_are_not_known_is_not_told_as_new(scene: Scene) -> None:
+    put(scene, ".casignore", b"secret\n")
+    put(scene, "secret", b"old\n")
+    scene.workspace.record_changes(NOBODY)
+    (scene.root / ".casignore").unlink()
+    put(scene, "secret", b"new\n")
+    found = scene.workspace.record_changes(AGENT)
+    assert told(found) == ["delete .casignore"]
+    assert [passed.path for passed in found.passed] == ["secret"]
+
+
+def test_a_limit_is_told_and_nothing_beyond_it_is_deleted(known: Scene) -> None:
+    for i in range(20):
+        put(known, f"many/{i}/f", b"x%d\n" % i)
+    found = known.workspace.record_changes(AGENT, limits=ScanLimits(files=10))
+    assert [passed.path for passed in found.passed] == [""]
+    assert 0 < len(found.edits) < 20
+    assert {view.edit.operation for view in found.edits} == {Operation.CREATE}
+    rest = known.workspace.record_changes(AGENT)
+    assert len(found.edits) + len(rest.edits) == 20
+
+
+def test_two_at_once_record_each_change_once(known: Scene) -> None:
+    with Workspace.open(known.root) as other:
+        put(known, "a.txt", b"x\n")
+        found = [known.workspace.record_changes(AGENT), other.record_changes(AGENT)]
+        put(known, "a.txt", b"y\n")
+        found += [other.record_changes(AGENT), known.workspace.record_changes(AGENT)]
+    assert [told(one) for one in found] == [["edit a.txt"], [], ["edit a.txt"], []]
+
+
+def test_what_is_left_to_another_look_is_found_by_that_one_and_by_nobody_before(known: Scene) -> None:
+    put(known, "named.txt", b"by the tool that named it\n")
+    put(known, "other.txt", b"by a shell\n")
+    with closing(Journal(str(known.root), Disk())) as journal:
+        for _ in range(2):  # nor by a second look, for which nothing has changed since the first
+            found = record_changes(journal, AGENT, excluding=["named.txt"])
+            assert "create named.txt" not in told(found)
+        assert [in_words(view) for view in known.workspace.edits()] == ["create other.txt"]
+        assert told(record_changes(journal, AGENT)) == ["create named.txt"]
+        assert told(record_changes(journal, AGENT)) == []
+
+
+def test_what_a_tool_records_between_the_glance_and_the_look_is_no_change_from_outside(known: Scene) -> None:
+    known.workspace.record_changes(NOBODY)
+    with closing(Journal(str(known.root), Disk())) as journal:
+        look = WorktreeScan(journal)
+        suspects = look.survey(discard_content).glance()
+        known.write("a.txt", b"by a tool\n")
+        found = record_differences(journal, NOBODY, look, {b"": suspects}, (), None)
+    assert isinstance(found, tuple)
+    assert [in_words(view) for view in found[1]] == []
+    assert (known.root / "a.txt").read_bytes() == b"by a tool\n"
+    assert told(known.workspace.record_changes(NOBODY)) == []
+
+
+def test_what_tools_wrote_into_a_folder_that_looks_pass_over_is_not_taken_for_gone(scene: Scene) -> None:
+    put(scene, "built/CACHEDIR.TAG", b"Signature: 8a477f597d28d172789f06886806bc55\n")
+    scene.workspace.record_changes(NOBODY)
+    scene.write("built/kept", b"kept\n")
+    put(scene, "built/new", b"new\n")
+    assert told(scene.workspace.record_changes(AGENT)) == []
+    (scene.root / ".cas" / "cache" / "looks").unlink()
+    scene.reopen()
+    found = scene.workspace.record_changes(AGENT)
+    assert (found.conversation, found.edits) == ("", ())
+    assert scene.statuses() == {1: Status.PENDING}
+
+
+# ---- what the first look left out
+
+
+@pytest.fixture
+def partial(scene: Scene) -> Scene:
+    """Return a workspace whose first look left out a file, a folder, a virtual environment and a pipe."""
+    put(scene, ".casignore", b"*.cfg\ndist/\n")
+    put(scene, "x.cfg", b"1\n")
+    put(scene, "dist/deep/old.js", b"1\n")
+    put(scene, "dist/.git/config", b"a project of its own\n")
+    put(scene, "env/pyvenv.cfg", b"home = /\n")
+    put(scene, "env/lib/old.py", b"1\n")
+    put(scene, "kept", b"1\n")
+    os.mkfifo(scene.root / "pipe")
+    scene.workspace.record_changes(NOBODY)
+    return scene
+
+
+def baselines(scene: Scene) -> dict[str, str]:
+    """Return what the only baseline holds, each path with its kind, after a look at whether the store is sound."""
+    assert check_store(str(scene.root)).faults == ()
+    (only,) = [view for view in scene.workspace.snapshots() if not view.who]
+    return {path: state.kind for path, state in scene.workspace.snapshot_files(only.number)}
+
+
+def test_what_comes_into_view_is_known_from_there_on(partial: Scene) -> None:
+    put(partial, ".casignore", b"# nothing\n")
+    found = partial.workspace.record_changes(NOBODY)
+    assert told(found) == ["edit .casignore"]
+    assert {passed.path for passed in found.passed} == {"x.cfg", "dist/deep/old.js", "pipe"}
+    assert told(partial.workspace.record_changes(AGENT)) == []
+    assert baselines(partial) == {
+        ".casignore": "file",
+        "dist/deep/old.js": "file",
+        "env": "left-out",
+        "kept": "file",
+        "pipe": "left-out",
+        "x.cfg": "file",
+    }
+    put(partial, "x.cfg", b"2\n")
+    put(partial, "dist/new.js", b"2\n")
+    (partial.root / "dist/deep/old.js").unlink()
+    baseline = partial.workspace.snapshots()
+    found = partial.workspace.record_changes(AGENT)
+    assert told(found) == ["create dist/new.js", "delete dist/deep/old.js", "edit x.cfg"]
+    assert partial.workspace.snapshots() == baseline  # none of it was left out of that
+    partial.reject(*(view.seq for view in found.edits))
+    assert (partial.text("x.cfg"), partial.text("dist/deep/old.js")) == (b"1\n", b"1\n")
+
+
+def test_what_comes_in_the_place_of_what_is_gone_is_new(partial: Scene) -> None:
+    for gone in ("dist", "env"):
+        shutil.rmtree(partial.root / gone)
+    for gone in ("pipe", "x.cfg", ".casignore"):
+        (partial.root / gone).unlink()
+    assert told(partial.workspace.record_changes(NOBODY)) == ["delete .casignore"]
+    for path in ("dist/deep/new.js", "env/settings.py", "pipe", "x.cfg"):
+        put(partial, path, b"new\n")
+    found = partial.workspace.record_changes(AGENT)
+    assert told(found) == ["create dist/deep/new.js", "create env/settings.py", "create pipe", "create x.cfg"]
+    assert found.passed == ()
+    assert baselines(partial) == {".casignore": "file", "kept": "file"}
+
+
+def test_what_a_tool_finds_gone_is_free_and_what_it_finds_otherwise_is_not(partial: Scene, tmp_path: Path) -> None:
+    paths = ["dist/deep/old.js", "env", "pipe", "x.cfg"]
+    for gone in ("dist", "env"):
+        shutil.rmtree(partial.root / gone)
+    (partial.root / "x.cfg").unlink()
+    (partial.root / "env").symlink_to(tmp_path)
+    assert told(partial.workspace.record_changes(NOBODY, paths)) == []
+    for other in ("env", "pipe"):
+        (partial.root / other).unlink()
+    for path in paths:
+        put(partial, path, b"new\n")
+    found = partial.workspace.record_changes(AGENT, paths)
+    assert told(found) == ["create dist/deep/old.js", "create x.cfg"]
+    assert {passed.path for passed in found.passed} == {"env", "pipe"}
+
+
+def test_what_was_left_out_of_a_folder_that_is_known_becomes_known_or_goes_with_it(
+    scene: Scene, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    paths = ["link/x.cfg", "one/x.cfg", "two/x.cfg"]
+    put(scene, ".casignore", b"*.cfg\n")
+    for path in (*paths, "one/kept", "two/kept", "link/kept"):
+        put(scene, path, b"1\n")
+    scene.workspace.record_changes(NOBODY)
+    for folder in ("link", "two"):
+        shutil.rmtree(scene.root / folder)
+    (scene.root / "link").symlink_to(tmp_path_factory.mktemp("elsewhere"))  # nobody can tell what is there
+    with closing(Journal(str(scene.root), Disk())) as journal:
+        record_changes(journal, NOBODY, paths, are_canonical=True)
+    (scene.root / "link").unlink()
+    for path in paths:
+        put(scene, path, b"2\n")
+    assert told(scene.workspace.record_changes(AGENT, paths)) == ["create two/x.cfg", "edit one/x.cfg"]
+
+
+def test_what_is_left_out_of_a_folder_that_comes_into_view_is_not_new_when_it_does(partial: Scene) -> None:
+    put(partial, "dist/y.cfg", b"1\n")
+    put(partial, ".casignore", b"*.cfg\n")
+    partial.workspace.record_changes(NOBODY)
+    put(partial, ".casignore", b"# nothing\n")
+    found = partial.workspace.record_changes(NOBODY)
+    assert told(found) == ["edit .casignore"]
+    assert {passed.path for passed in found.passed} == {"dist/y.cfg", "x.cfg", "pipe"}
+
+
+def test_what_is_named_beside_a_look_in_a_folder_that_can_be_rebuilt_is_known_from_there_on(partial: Scene) -> None:
+    put(partial, "src/a", b"1\n")
+    assert told(partial.workspace.record_changes(NOBODY, ["env/lib/old.py", "src"])) == ["create src/a"]
+    put(partial, "env/lib/old.py", b"2\n")
+    assert told(partial.workspace.record_changes(AGENT, ["env/lib/old.py"])) == ["edit env/lib/old.py"]
+
+
+def test_a_link_frees_the_name_that_it_takes(partial: Scene) -> None:
+    put(partial, ".casignore", b"# nothing\n")
+    (partial.root / "x.cfg").unlink()
+    (partial.root / "x.cfg").symlink_to("kept")
+    partial.workspace.record_changes(NOBODY)
+    (partial.root / "x.cfg").unlink()
+    put(partial, "x.cfg", b"new\n")
+    assert told(partial.workspace.record_changes(AGENT)) == ["create x.cfg"]
+
+
+def test_what_comes_into_view_and_is_left_to_another_look_is_not_new_to_that_one(partial: Scene) -> None:
+    put(partial, ".casignore", b"# nothing\n")
+    with closing(Journal(str(partial.root), Disk())) as journal:
+        record_changes(journal, NOBODY, excluding=["x.cfg"])
+        found = record_changes(journal, AGENT, ["x.cfg"])
+    assert (told(found), [passed.path for passed in found.passed]) == ([], ["x.cfg"])
+
+
+def test_the_last_that_was_left_out_leaves_nothing_behind(scene: Scene) -> None:
+    os.mkfifo(scene.root / "pipe")
+    scene.workspace.record_changes(NOBODY)
+    (scene.root / "pipe").unlink()
+    scene.workspace.record_changes(NOBODY)
+    put(scene, "pipe", b"new\n")
+    assert told(scene.workspace.record_changes(AGENT)) == ["create pipe"]
+
+
+@pytest.mark.parametrize("path", ["x.cfg", "dist/deep/old.js", "env/lib/old.py"])
+def test_a_tools_file_that_the_first_look_left_out_is_recorded_from_its_beginning_on(partial: Scene, path: str) -> None:
+    found = partial.workspace.record_changes(NOBODY, [path])
+    assert (told(found), [passed.path for passed in found.passed]) == ([], [path])
+    put(partial, path, b"2\n")
+    assert told(partial.workspace.record_changes(AGENT, [path])) == [f"edit {path}"]
+    assert told(partial.workspace.record_changes(AGENT)) == []
+    # What lies beside it stays unknown.
+    beside = {path: kind for path, kind in baselines(partial).items() if kind == "left-out"}
+    assert beside.keys() == {"x.cfg", "dist", "env", "pipe"} - {path} - {path.partition("/")[0]} | (
+        {"env/pyvenv.cfg"} if path.startswith("env") else set()
+    )
+
+
+def test_a_tools_file_is_new_where_none_stood_beside_what_the_first_look_left_out(partial: Scene) -> None:
+    for path in ("dist/new.js", "env/lib/new.py", "dist/gone/new.js"):
+        assert told(partial.workspace.record_changes(NOBODY, [path])) == []
+        put(partial, path, b"2\n")
+        assert told(partial.workspace.record_changes(AGENT, [path])) == [f"create {path}"]
+    put(partial, ".casignore", b"# nothing\n")
+    (partial.root / "env/pyvenv.cfg").unlink()
+    assert told(partial.workspace.record_changes(AGENT)) == ["edit .casignore"]
+
+
+def test_a_folder_without_files_that_comes_into_view_holds_nothing(scene: Scene) -> None:
+    put(scene, ".casignore", b"dist/\n")
+    (scene.root / "dist" / "inner").mkdir(parents=True)
+    scene.workspace.record_changes(NOBODY)
+    put(scene, ".casignore", b"# nothing\n")
+    scene.workspace.record_changes(NOBODY)
+    put(scene, "dist/inner/new.js", b"2\n")
+    (view,) = scene.workspace.record_changes(AGENT).edits
+    assert in_words(view) == "create dist/inner/new.js"
+    scene.reject(view.seq)
+    assert not (scene.root / "dist").exists()
+
+
+def test_a_baseline_that_is_given_up_is_not_brought_up_to_date_as_well(partial: Scene) -> None:
+    (old,) = partial.workspace.snapshots()
+    put(partial, ".casignore", b"# nothing\n")
+    partial.workspace.delete_snapshots([old.number], who="test")
+    assert baselines(partial)["x.cfg"] == "file"
+    put(partial, "x.cfg", b"2\n")
+    assert told(partial.workspace.record_changes(AGENT)) == ["edit x.cfg"]
+
+
+# ---- a folder that says it can be rebuilt
+
+
+TAG: Final = b"Signature: 8a477f597d28d172789f06886806bc55\n"
+
+
+@pytest.mark.parametrize("is_told", [False, True], ids=["at once", "told of before"])
+def test_a_tag_hides_nothing_of_a_folder_that_was_covered_though_the_last_look_is_lost(
+    known: Scene, *, is_told: bool
+) -> None:
+    put(known, "src/CACHEDIR.TAG", TAG)
+    wanted = ["delete src/deep/c.py", "edit src/b.py"]
+    if is_told:
+        assert told(known.workspace.record_changes(NOBODY)) == ["create src/CACHEDIR.TAG"]
+    else:
+        wanted.insert(0, "create src/CACHEDIR.TAG")
+    shutil.rmtree(known.root / ".cas" / "cache")
+    put(known, "src/b.py", b"other\n")
+    (known.root / "src/deep/c.py").unlink()
+    assert told(known.workspace.record_changes(AGENT)) == wanted
+    put(known, "src/b.py", b"and other\n")
+    assert told(known.workspace.record_changes(AGENT)) == ["edit src/b.py"]
+
+
+def test_a_tag_hides_nothing_of_a_folder_that_came_after_the_first_look_and_was_covered(known: Scene) -> None:
+    put(known, "new/a", b"a\n")
+    known.workspace.record_changes(AGENT)
+    put(known, "new/CACHEDIR.TAG", TAG)
+    known.workspace.record_changes(AGENT)
+    shutil.rmtree(known.root / ".cas" / "cache")
+    put(known, "new/a", b"b\n")
+    assert told(known.workspace.record_changes(AGENT)) == ["edit new/a"]
+
+
+def test_a_tool_that_names_a_file_in_a_folder_that_can_be_rebuilt_has_no_other_covered(partial: Scene) -> None:
+    partial.workspace.record_changes(NOBODY, ["env/lib/old.py"])
+    put(partial, "env/lib/old.py", b"2\n")
+    assert told(partial.workspace.record_changes(AGENT, ["env/lib/old.py"])) == ["edit env/lib/old.py"]
+    shutil.rmtree(partial.root / ".cas" / "cache")
+    put(partial, "env/lib/new.py", b"2\n")
+    found = partial.workspace.record_changes(AGENT)
+    assert (told(found), [passed.path for passed in found.passed]) == ([], ["pipe"])

@@ -1,0 +1,344 @@
+"""A sync that fails: nobody builds on what may not be on the disk, and everybody may go on when the disk works."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from objstore import (
+    Action,
+    CallInfo,
+    DiskFailed,
+    RetentionLimits,
+    Status,
+    StoreRefuses,
+    Unacknowledged,
+    Unit,
+    Workspace,
+    blob_id,
+    check_store,
+)
+from objstore.retention.compaction import CompactionPlan, plan_compaction, sweep
+from objstore.retention.expiry import ExpiryPlan, expire, plan_expiry
+from objstore.transaction.journal import Journal
+from tests.support.crash_scenarios import change, files, rejected, write
+from tests.support.faulty_disk import CountdownDisk, PowerCut, broken_disk
+from tests.support.index_tables import rebuilt_tables, tables
+
+BEFORE: Final = {"a.txt": (b"one\n", 0o644)}
+AFTER: Final = {"a.txt": (b"two\n", 0o644)}
+
+
+class OverlookedDisk(CountdownDisk):
+    """Fails at one sync, after somebody has looked at what was to be synced."""
+
+    def __init__(self, look: Callable[[], object]) -> None:
+        super().__init__(None)
+        self._look = look
+        self.has_conflict = False
+
+    def sync(self, fd: int, name: str) -> None:
+        if self.has_conflict:
+            self.has_conflict = False
+            self._look()
+            raise DiskFailed(name, "Input/output error")
+        super().sync(fd, name)
+
+
+def blobs(workspace: Workspace) -> list[bytes]:
+    return [workspace.blob(view.edit.after.blob) for view in workspace.edits() if view.edit.after is not None]
+
+
+def assert_sound(root: Path) -> None:
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        assert workspace.status().external == ()
+    assert check_store(str(root)).faults == ()
+    assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
+
+
+def test_a_call_whose_sync_failed_has_not_taken_place(root: Path) -> None:
+    synced = CountdownDisk(None)
+    with Workspace.open(root, synced) as workspace:
+        write(workspace, "b.txt", b"b\n")
+    disk = CountdownDisk(synced.done.index("sync"), broken_disk, lasting=False)
+    with Workspace.open(root, disk) as workspace:
+        with pytest.raises(DiskFailed):
+            write(workspace, "a.txt", b"two\n")
+        assert len(workspace.edits()) == 2
+        assert files(root)["a.txt"] == BEFORE["a.txt"]
+        with pytest.raises(StoreRefuses):
+            write(workspace, "a.txt", b"two\n")
+        workspace.reopen()
+        write(workspace, "a.txt", b"two\n")
+        assert files(root)["a.txt"] == AFTER["a.txt"]
+    assert_sound(root)
+
+
+class ToldDisk(CountdownDisk):
+    """Says what was asked of it, and fails at one sync."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.asked: list[str] = []
+        self.has_conflict = False
+
+    def truncate(self, fd: int, size: int, name: str) -> None:
+        self.asked.append(f"truncate to {size}")
+        super().truncate(fd, size, name)
+
+    def sync(self, fd: int, name: str) -> None:
+        self.asked.append("sync")
+        if self.has_conflict:
+            self.has_conflict = False
+            raise DiskFailed(name, "Input/output error")
+        super().sync(fd, name)
+
+
+def test_the_cut_of_what_could_not_be_synced_is_synced_before_it_counts_as_one(root: Path) -> None:
+    size = (root / ".cas" / "segments" / "00000001.seg").stat().st_size
+    disk = ToldDisk()
+    with Workspace.open(root, disk) as workspace:
+        disk.has_conflict = True
+        with pytest.raises(DiskFailed):
+            write(workspace, "a.txt", b"two\n")
+    assert disk.asked == ["sync", f"truncate to {size}", "sync"]
+
+
+def test_a_segment_that_somebody_began_who_died_has_a_durable_name_before_anything_is_in_it(root: Path) -> None:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
+        journal.seal()
+    disk = CountdownDisk(None)
+    with Workspace.open(root, disk) as workspace:
+        write(workspace, "a.txt", b"two\n")
+        write(workspace, "a.txt", b"three\n")
+    log = [operation for operation in disk.done if operation in {"sync_directory", "append", "sync"}]
+    assert log == ["sync_directory", "append", "sync", "append", "sync"]
+
+
+class BreakingDisk(CountdownDisk):
+    """A disk on which, from one operation on, some operations fail until it is mended."""
+
+    def __init__(self, first: str, *others: str) -> None:
+        super().__init__(None)
+        self._first = first
+        self._others = others
+        self.is_mended = False
+        self.is_broken = False
+
+    def _step(self, operation: str, name: str, tear: Callable[[float], None] | None = None) -> None:
+        self.is_broken |= operation == self._first
+        if self.is_broken and not self.is_mended and operation in (self._first, *self._others):
+            raise DiskFailed(name, "Input/output error")
+        super()._step(operation, name, tear)
+
+
+def test_a_call_that_can_be_neither_carried_out_nor_taken_back_is_said_to_be_open_and_holds_after_all(
+    root: Path,
+) -> None:
+    with Workspace.open(root, BreakingDisk("exchange", "append")) as workspace, pytest.raises(Unacknowledged):
+        write(workspace, "a.txt", b"two\n")
+    assert files(root)["a.txt"] == BEFORE["a.txt"]
+    Workspace.open(root, CountdownDisk(None)).close()
+    assert files(root)["a.txt"] == AFTER["a.txt"]
+    assert_sound(root)
+
+
+def test_who_opens_the_store_again_finishes_what_could_not_be_said_to_hold(root: Path) -> None:
+    disk, counts = BreakingDisk("sync", "truncate"), []
+    with Workspace.open(root, disk) as workspace:
+        for content in (b"2\n", b"3\n", b"two\n"):
+            disk.is_broken = disk.is_mended = False
+            with pytest.raises(Unacknowledged):
+                write(workspace, "a.txt", content)
+            disk.is_mended = True
+            workspace.reopen()
+            assert files(root)["a.txt"][0] == content
+            counts.append(len(list(Path("/dev/fd").iterdir())))
+    assert counts[1] == counts[2]  # what refused to write was closed
+    assert_sound(root)
+
+
+def test_no_mark_is_set_to_what_may_not_be_durable(root: Path) -> None:
+    disk = CountdownDisk(None)
+    with closing(Journal(str(root), disk)) as journal:
+        journal.recreate(index=False, mark=True)
+    assert disk.done[-3:] == ["overwrite", "sync", "overwrite"]  # the last group once more, and only then the mark
+
+
+def unsynced(root: Path) -> None:
+    """Leave a whole group that was neither synced nor cut off, by a process that then ended."""
+    probe = CountdownDisk(None)
+    with Workspace.open(root, probe) as workspace:
+        write(workspace, "other.txt", b"other\n")
+    with Workspace.open(root, CountdownDisk(probe.done.index("sync"), broken_disk)) as workspace:
+        with pytest.raises(Unacknowledged):
+            write(workspace, "a.txt", b"two\n")
+        assert files(root)["a.txt"] == BEFORE["a.txt"]
+
+
+def test_what_was_neither_synced_nor_cut_off_is_written_again_before_a_file_changes(root: Path) -> None:
+    unsynced(root)
+    segment = (root / ".cas" / "segments" / "00000001.seg").read_bytes()
+    disk = CountdownDisk(None)
+    with Workspace.open(root, disk) as workspace:
+        assert files(root)["a.txt"] == AFTER["a.txt"]
+        assert disk.done[:5] == ["unlink", "overwrite", "sync", "stage", "exchange"]
+        assert blobs(workspace)[-1] == b"two\n"
+    assert (root / ".cas" / "segments" / "00000001.seg").read_bytes() == segment
+    assert_sound(root)
+
+
+def test_what_can_not_be_made_durable_changes_no_file(root: Path) -> None:
+    unsynced(root)
+    for failing in ("overwrite", "sync"):
+        disk = CountdownDisk(1, broken_disk)
+        with Workspace.open(root, disk) as workspace:
+            assert disk.failed == failing
+            assert len(workspace.edits()) == 3
+            with pytest.raises(StoreRefuses):
+                write(workspace, "a.txt", b"three\n")
+        assert files(root)["a.txt"] == BEFORE["a.txt"]
+    Workspace.open(root, CountdownDisk(None)).close()
+    assert files(root)["a.txt"] == AFTER["a.txt"]
+    assert_sound(root)
+
+
+def test_what_a_process_left_that_was_killed_before_its_sync_is_synced_before_a_file_changes(root: Path) -> None:
+    probe = CountdownDisk(None)
+    with Workspace.open(root, probe) as workspace:
+        write(workspace, "other.txt", b"other\n")
+    with Workspace.open(root, CountdownDisk(probe.done.index("sync"))) as workspace, pytest.raises(PowerCut):
+        write(workspace, "a.txt", b"two\n")
+    disk = CountdownDisk(None)
+    Workspace.open(root, disk).close()
+    assert disk.done.index("sync") < disk.done.index("exchange")
+    assert files(root)["a.txt"] == AFTER["a.txt"]
+
+
+@pytest.mark.parametrize("longer", [b"", b"and more\n"], ids=["of the same length", "longer"])
+def test_who_had_read_what_was_cut_off_forgets_it(root: Path, longer: bytes) -> None:
+    with Workspace.open(root, CountdownDisk(None)) as reader:
+        disk = OverlookedDisk(lambda: seen.extend(blobs(reader)))
+        seen: list[bytes] = []
+        with Workspace.open(root, disk) as writer:
+            disk.has_conflict = True
+            with pytest.raises(DiskFailed):
+                write(writer, "a.txt", b"two\n")
+            assert seen[-1] == b"two\n"
+            writer.reopen()
+            write(writer, "a.txt", b"TWO\n" + longer)
+        write(reader, "b.txt", b"b\n")
+        assert blobs(reader) == [b"one\n", b"TWO\n" + longer, b"b\n"]
+    assert_sound(root)
+
+
+def test_a_third_process_trusts_no_index_that_knows_what_was_cut_off(root: Path) -> None:
+    with Workspace.open(root, CountdownDisk(None)) as third, Workspace.open(root, CountdownDisk(None)) as reader:
+        disk = OverlookedDisk(reader.edits)
+        with Workspace.open(root, disk) as writer:
+            disk.has_conflict = True
+            with pytest.raises(DiskFailed):
+                write(writer, "a.txt", b"two\n")
+        write(third, "a.txt", b"TWO\n")
+        assert [view.edit.seq for view in reader.edits()] == [1, 2]
+        rejected(reader, 2)
+        change(third, ("a.txt", b"three\n"), ("c.txt", b"c\n"))
+    assert files(root)["a.txt"] == (b"three\n", 0o644)
+    assert_sound(root)
+
+
+@pytest.mark.parametrize("meanwhile", [(), ("b.txt",), ("b.txt", "c.txt", "d.txt")], ids=len)
+def test_a_sweep_takes_nothing_that_was_let_go_by_what_was_cut_off(root: Path, meanwhile: tuple[str, ...]) -> None:
+    only = b"the only copy\n"
+    (root / "seen").write_bytes(only)
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        number = workspace.take_snapshot(who="somebody").view.number
+    (root / "seen").unlink()
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        plans: list[CompactionPlan] = []
+        disk = OverlookedDisk(lambda: plans.append(plan_compaction(journal, all_segments=True)))
+        with Workspace.open(root, disk) as workspace:
+            disk.has_conflict = True
+            with pytest.raises(DiskFailed):
+                workspace.delete_snapshots([number], who="somebody")
+        assert blob_id(only) in plans[0].dropped
+        with Workspace.open(root, CountdownDisk(None)) as workspace:
+            for name in meanwhile:
+                write(workspace, name, b"written in its place\n" * 30)
+        assert not sweep(journal, plans[0]).is_done
+        assert sweep(journal, plan_compaction(journal, all_segments=True)).is_done
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        assert workspace.blob(blob_id(only)) == only
+    assert_sound(root)
+
+
+def decide(workspace: Workspace, *seqs: int) -> None:
+    workspace.decide(
+        Action.ACCEPT, [Unit(view.seq, hunk) for view in map(workspace.edit, seqs) for hunk in range(len(view.units))]
+    )
+
+
+def test_nothing_expires_that_was_decided_by_what_was_cut_off_though_another_has_its_number(root: Path) -> None:
+    info = CallInfo(tool="test", conversation="other")
+    with Workspace.open(root, CountdownDisk(None)) as workspace, workspace.call(info) as call:
+        call.write("b.txt", b"b\n")
+        call.commit()
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        plans: list[ExpiryPlan] = []
+
+        def plan() -> None:
+            with journal.reading():
+                plans.append(plan_expiry(journal, RetentionLimits(older_than=0, max_size=None)))
+
+        disk = OverlookedDisk(plan)
+        with Workspace.open(root, disk) as workspace:
+            disk.has_conflict = True
+            with pytest.raises(DiskFailed):
+                decide(workspace, 1)
+        assert plans[0].edit_count == 1
+        with Workspace.open(root, CountdownDisk(None)) as workspace:
+            decide(workspace, 2)
+        assert expire(journal, plans[0], who="") == 0
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        assert [(view.status, view.expired) for view in workspace.edits()] == [
+            (Status.PENDING, None),
+            (Status.ACCEPTED, None),
+        ]
+    assert_sound(root)
+
+
+def test_a_full_index_takes_nothing_from_what_is_durable(root: Path) -> None:
+    contents = [b"%d\n" % i * 100 for i in range(80)]  # more than are put into the index at a time
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        db = full_index(workspace)
+        for content in contents:
+            write(workspace, "a.txt", content)
+            assert files(root)["a.txt"][0] == content
+        assert blobs(workspace)[1:] == contents
+        assert workspace._journal.store.index._db is not db  # noqa: SLF001 - that one took nothing in
+    assert_sound(root)
+
+
+def test_a_full_index_refuses_no_call(root: Path) -> None:
+    names = [f"{number} {'x' * 100}" for number in range(40)]  # enough for more pages than there are
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        db = full_index(workspace)
+        for before, after in pairwise(["a.txt", *names]):
+            with workspace.call(CallInfo(tool="test")) as call:
+                call.move(before, after)  # of what is no plain edit, the index has to know before the next call
+                call.commit()
+        assert [view.edit.path for view in workspace.edits()][1:] == [name.encode() for name in names]
+        assert workspace._journal.store.index._db is not db  # noqa: SLF001 - that one took nothing in
+    assert_sound(root)
+
+
+def full_index(workspace: Workspace) -> sqlite3.Connection:
+    """Let the index take in nothing more, and return its database."""
+    db = workspace._journal.store.index._db  # noqa: SLF001 - the limit stands for a disk that is full for SQLite
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    db.execute(f"PRAGMA max_page_count = {db.execute('PRAGMA page_count').fetchone()[0]}")
+    return db

@@ -1,0 +1,83 @@
+"""An exception at any line, as where there is no memory left: who goes on does so from what the log says."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
+from types import FrameType
+from typing import Any, TypeAlias
+
+import pytest
+
+from objstore import CasError, Workspace, check_store
+from objstore.index import database, log_index
+from objstore.store import object_store, unindexed
+from tests.support.crash_scenarios import write
+from tests.support.faulty_disk import CountdownDisk
+
+Act: TypeAlias = Callable[[Workspace], object]
+
+WRITING = frozenset({unindexed.__file__, object_store.__file__})
+INDEXING = frozenset({log_index.__file__, database.__file__})
+
+
+class Interruption:
+    """Raises MemoryError once, before the line that comes after so many in the files."""
+
+    def __init__(self, files: frozenset[str], lines: int) -> None:
+        self._files = files
+        self._left = lines
+        self.at = ""  # where it was raised; "": nowhere
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> Any:  # noqa: ANN401 - what sys.settrace asks for
+        if frame.f_code.co_filename not in self._files:
+            return None
+        if event == "line" and not self.at:
+            self._left -= 1
+            if self._left < 0:
+                self.at = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+                raise MemoryError
+        return self
+
+    @contextmanager
+    def struck(self) -> Iterator[None]:
+        """Let it happen inside, and let nobody care."""
+        traced = sys.gettrace()
+        sys.settrace(self)
+        try:
+            with suppress(MemoryError, CasError):
+                yield
+        finally:
+            sys.settrace(traced)
+
+
+def second(workspace: Workspace) -> None:
+    write(workspace, "a.txt", b"two\n")
+
+
+@pytest.mark.parametrize(
+    ("files", "act"), [(WRITING, second), (INDEXING, Workspace.edits)], ids=["in a call", "in a question"]
+)
+def test_whatever_fails_in_a_process_its_next_call_follows_the_log(
+    tmp_path: Path, files: frozenset[str], act: Act
+) -> None:
+    for lines in count():
+        interruption = Interruption(files, lines)
+        root = tmp_path / str(lines)
+        root.mkdir()
+        with Workspace.init(root, CountdownDisk(None)) as workspace:
+            write(workspace, "a.txt", b"one\n")
+            with interruption.struck():
+                act(workspace)
+            workspace.reopen()
+            write(workspace, "a.txt", b"three\n")
+            with Workspace.open(root, CountdownDisk(None)) as other:
+                write(other, "b.txt", b"b\n")
+                assert workspace.edits() == other.edits(), interruption.at
+                assert other.external_changes() == (), interruption.at
+        if lines % 4 == 0:
+            assert check_store(str(root)).faults == (), interruption.at
+        if not interruption.at:
+            break
+    assert lines > 10

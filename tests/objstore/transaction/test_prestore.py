@@ -1,0 +1,301 @@
+"""Large files are stored before anybody has to wait for them, and nothing is lost if that was for nothing."""
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from objstore import MAX_BLOB, CallInfo, Origin, Workspace, blob_id, check_store
+from objstore.fs.content_source import MemorySource
+from objstore.fs.disk import Disk
+from objstore.packing.repack import repack
+from objstore.retention.compaction import plan_compaction, sweep
+from objstore.transaction.journal import Journal
+from objstore.transaction.prestore import prestore_blob, prestore_large_files
+
+NOISE: Final = os.urandom(6 << 20)
+LARGE: Final = NOISE + bytes(MAX_BLOB - len(NOISE)) + b"the end\n"
+OTHER: Final = NOISE[: 3 << 20] + b"put in" + LARGE[3 << 20 :]
+SHELL: Final = CallInfo(tool="Bash", conversation="c")
+
+SOURCE: Final = str(Path(__file__).parents[3])
+PATIENCE: Final = 120
+"""Seconds after which a process counts as hung."""
+
+TAKING: Final = """
+import os, sys, threading, time
+from pathlib import Path
+from objstore import MAX_BLOB, CallInfo, CasError, Workspace
+root, stop, others = Path(sys.argv[1]), threading.Event(), []
+with Workspace.open(root) as workspace:
+    def take():
+        while not stop.is_set():
+            with open(root / "big", "wb") as file:
+                for _ in range(8):
+                    file.write(os.urandom(1 << 18) + bytes((MAX_BLOB >> 3) - (1 << 18)))
+                file.write(b"the end\\n")
+            try:
+                with workspace.call(CallInfo(tool="t"), ["big"]):
+                    pass
+            except CasError:
+                pass  # a database may be deleted while it is made
+            except Exception as error:
+                others.append(repr(error))
+    thread = threading.Thread(target=take)
+    thread.start()
+    until = time.monotonic() + 3
+    while time.monotonic() < until:
+        for suffix in ("", "-wal", "-shm"):
+            (root / ".cas" / f"index.sqlite{suffix}").unlink(missing_ok=True)
+        try:
+            workspace.edits()
+        except CasError:
+            pass
+        time.sleep(0.001)
+    stop.set()
+    thread.join()
+print(others)
+"""
+"""A thread takes a large file in, another reads, and somebody deletes the index again and again."""
+
+
+class _Counted(Disk):
+    """Counts what is appended to the log."""
+
+    def __init__(self) -> None:
+        self.appended: list[int] = []  # bytes of each append
+
+    def append(self, fd: int, content: bytes, name: str) -> None:
+        self.appended.append(len(content))
+        super().append(fd, content, name)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    Workspace.init(root).close()
+    return root
+
+
+def stores_nothing_but_records(disk: _Counted, since: int) -> bool:
+    return sum(disk.appended[since:]) < MAX_BLOB // 1_000
+
+
+def test_a_call_that_names_its_paths_finds_large_files_stored(root: Path) -> None:
+    (root / "big").write_bytes(LARGE)
+    disk = _Counted()
+    with Workspace.open(root, disk) as workspace:
+        with workspace.call(SHELL, ["big"]) as call:
+            before = len(disk.appended)
+            assert sum(disk.appended) > len(NOISE)
+            call.move("big", "moved")
+            call.commit()
+        assert stores_nothing_but_records(disk, before)
+        assert b"".join(workspace.pieces(blob_id(LARGE))) == LARGE
+    assert check_store(str(root)).faults == ()
+
+
+def test_a_look_stores_large_files_before_it_records(root: Path) -> None:
+    disk = _Counted()
+    with Workspace.open(root, disk) as workspace:
+        workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
+        (root / "inner").mkdir()
+        (root / "inner" / "big").write_bytes(LARGE)
+        (root / ".casignore").write_text("passed\n")
+        (root / "passed").mkdir()
+        (root / "passed" / "big").write_bytes(b"other" + LARGE)
+        assert [edit.edit.path for edit in workspace.record_changes(SHELL).edits] == [b".casignore", b"inner/big"]
+        groups = [size for size in disk.appended if size > MAX_BLOB // 1_000]
+        assert len(groups) == 2
+        assert disk.appended[-1] < MAX_BLOB // 1_000
+        assert sum(groups) < 1.1 * len(NOISE)
+        assert b"".join(workspace.pieces(blob_id(LARGE))) == LARGE
+    assert check_store(str(root)).faults == ()
+
+
+class _Interrupted(NamedTuple):
+    """Bytes, between two pieces of which something happens."""
+
+    content: bytes
+    happens: Callable[[], object]
+    at: int = 30  # the piece before which it does
+    name: str = "big"
+
+    @property
+    def size(self) -> int:
+        return len(self.content)
+
+    def pieces(self) -> Iterator[bytes]:
+        for number, piece in enumerate(MemorySource(b"big", self.content).pieces()):
+            if number == self.at:
+                self.happens()
+            yield piece
+
+
+def _sweep(root: Path) -> None:
+    with closing(Journal(str(root), Disk())) as journal:
+        assert sweep(journal, plan_compaction(journal, all_segments=True)).is_done
+
+
+def deleted(root: Path, path: str, content: bytes) -> None:
+    """Hold that a call can delete the file, and that its bytes stay."""
+    with Workspace.open(root) as workspace:
+        with workspace.call(SHELL) as call:
+            call.delete(path)
+            call.commit()
+        assert b"".join(workspace.pieces(blob_id(content))) == content
+    assert check_store(str(root)).faults == ()
+
+
+def test_what_a_sweep_takes_away_before_it_is_named_is_stored_again(root: Path) -> None:
+    (root / "big").write_bytes(LARGE)
+    with closing(Journal(str(root), Disk())) as journal:
+        prestore_large_files(journal, [b"missing", b"big"])
+        with journal.reading() as store:
+            assert store.has(blob_id(LARGE))
+        _sweep(root)
+        with journal.reading() as store:
+            assert not store.has(blob_id(LARGE))
+    deleted(root, "big", LARGE)
+
+
+def test_a_list_is_not_stored_without_its_chunks(root: Path) -> None:
+    with closing(Journal(str(root), Disk())) as journal:
+        prestore_blob(journal, blob_id(LARGE), _Interrupted(LARGE, partial(_sweep, root)), None)
+        with journal.reading() as store:
+            assert not store.has(blob_id(LARGE))
+    assert check_store(str(root)).faults == ()
+    (root / "big").write_bytes(LARGE)
+    deleted(root, "big", LARGE)
+
+
+def test_a_sweep_that_was_planned_before_leaves_the_chunks_of_a_list_that_came_since(root: Path) -> None:
+    with closing(Journal(str(root), Disk())) as journal:
+        prestore_blob(journal, blob_id(LARGE), MemorySource(b"big", LARGE), None)
+        plan = plan_compaction(journal, all_segments=True)
+        (root / "big").write_bytes(OTHER)
+        prestore_large_files(journal, [b"big"])
+        assert not sweep(journal, plan).is_done
+        with journal.reading() as store:
+            assert store.has(blob_id(OTHER))
+    deleted(root, "big", OTHER)
+
+
+@pytest.mark.parametrize("at", [4, 6])
+def test_no_chunk_is_told_against_one_that_a_sweep_takes_away(root: Path, at: int) -> None:
+    with closing(Journal(str(root), Disk())) as journal:
+        prestore_blob(journal, blob_id(LARGE), MemorySource(b"big", LARGE), None)
+        prestore_blob(journal, blob_id(OTHER), _Interrupted(OTHER, partial(_sweep, root), at), blob_id(LARGE))
+    assert check_store(str(root)).faults == ()
+    (root / "big").write_bytes(OTHER)
+    deleted(root, "big", OTHER)
+
+
+def test_no_chunk_says_that_it_lies_less_deep_than_one_that_a_repack_told_anew(root: Path) -> None:
+    draw = random.Random(1)
+    words = [draw.randbytes(6).hex().encode() for _ in range(2_000)]
+    lines = [b" ".join(draw.choices(words, k=12)) for _ in range(6_000)]
+    blocks = [b"\n".join(b"%d " % number + line for line in lines) for number in range(6)]
+    text = b"\n".join(blocks)
+    large = text + bytes(MAX_BLOB - len(text)) + b"the end\n"
+    other = large[: 4 << 20] + b"put in" + large[4 << 20 :]
+
+    def told_anew() -> None:
+        with closing(Journal(str(root), Disk())) as journal:
+            assert repack(journal).segments == 1
+
+    with closing(Journal(str(root), Disk())) as journal:
+        prestore_blob(journal, blob_id(large), MemorySource(b"big", large), None)
+        prestore_blob(journal, blob_id(other), _Interrupted(other, told_anew), blob_id(large))
+    assert check_store(str(root)).faults == ()
+    (root / "big").write_bytes(other)
+    deleted(root, "big", other)
+
+
+class _Restless(_Counted):
+    """A disk on which somebody writes into a file whenever a part of it is stored, as long as it says so."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+        self.is_restless = True
+
+    def append(self, fd: int, content: bytes, name: str) -> None:
+        super().append(fd, content, name)
+        if self.is_restless and len(content) > MAX_BLOB // 1_000:
+            with self._path.open("r+b") as file:
+                file.write(os.urandom(len(NOISE)))
+
+
+@pytest.mark.parametrize("paths", [None, ["."], ["big", "small"]], ids=["all", "below", "named"])
+def test_a_large_file_that_changes_while_it_is_stored_holds_no_look_up(root: Path, paths: list[str] | None) -> None:
+    big, disk = root / "big", _Restless(root / "big")
+    with Workspace.open(root, disk) as workspace:
+        (root / "small").write_bytes(b"1\n")
+        workspace.record_changes(SHELL)
+        (root / "small").write_bytes(b"2\n")
+        big.write_bytes(LARGE)
+        found = workspace.record_changes(SHELL, paths)
+        assert [edit.edit.path for edit in found.edits] == [b"small"]
+        assert [(passed.path, "meanwhile" in passed.reason) for passed in found.passed] == [("big", True)]
+        disk.is_restless = False
+        assert [edit.edit.path for edit in workspace.record_changes(SHELL, paths).edits] == [b"big"]
+        assert b"".join(workspace.pieces(blob_id(big.read_bytes()))) == big.read_bytes()
+    assert check_store(str(root)).faults == ()
+
+
+def test_a_large_file_that_changes_while_it_is_stored_holds_no_snapshot_up(root: Path) -> None:
+    big, disk = root / "big", _Restless(root / "big")
+    with Workspace.open(root, disk) as workspace:
+        (root / "small").write_bytes(b"1\n")
+        big.write_bytes(LARGE)
+        taken = workspace.take_snapshot(who="me")
+        assert [(passed.path, "meanwhile" in passed.reason) for passed in taken.passed] == [("big", True)]
+        held = {path: state.kind for path, state in workspace.snapshot_files(taken.view.number)}
+        assert held == {"big": "left-out", "small": "file"}
+        disk.is_restless = False
+        taken = workspace.take_snapshot(who="me")
+        assert not taken.passed
+        held = {path: state.kind for path, state in workspace.snapshot_files(taken.view.number)}
+        assert held == {"big": "file", "small": "file"}
+    assert check_store(str(root)).faults == ()
+
+
+def test_the_index_may_be_deleted_while_a_large_file_is_taken_in(root: Path) -> None:
+    # In another process: SQLite does not survive a database that is closed while somebody asks it.
+    child = subprocess.run(
+        [sys.executable, "-c", TAKING, str(root)],
+        cwd=SOURCE,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (child.stdout, child.stderr, child.returncode) == ("[]\n", "", 0)
+    deleted(root, "big", (root / "big").read_bytes())
+
+
+def test_a_large_file_is_stored_though_the_store_is_opened_again_meanwhile(root: Path) -> None:
+    with closing(Journal(str(root), Disk())) as journal:
+
+        def opened_again() -> None:
+            # As after a failed write, by another thread; then another process writes.
+            with journal.mutex:
+                journal._open_again()  # noqa: SLF001 - what fails a write once, and not those that follow, is no disk
+            with Workspace.open(root) as other, other.call(SHELL) as call:
+                call.write("small", b"1\n")
+                call.commit()
+
+        prestore_blob(journal, blob_id(LARGE), _Interrupted(LARGE, opened_again), None)
+        with journal.reading() as store:
+            assert store.has(blob_id(LARGE))
+    (root / "big").write_bytes(LARGE)
+    deleted(root, "big", LARGE)

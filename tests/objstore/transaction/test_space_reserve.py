@@ -1,0 +1,482 @@
+"""A full disk, and a call that a writer left unfinished: what makes room goes on, and the call comes after it."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from objstore import (
+    Action,
+    CallInfo,
+    CasError,
+    CompactionSpaceNeeded,
+    DiskFull,
+    Seq,
+    Status,
+    Unit,
+    Workspace,
+    blob_id,
+    check_store,
+)
+from objstore.config.settings import RetentionLimits
+from objstore.transaction.space_reserve import MAX_RESERVE_BYTES, RESERVE_NAME
+from tests.objstore.recovery.test_crash import ran_on
+from tests.support.crash_scenarios import write
+from tests.support.faulty_disk import CountdownDisk, PowerCut, TooFullDisk, broken_disk, full_disk, power_cut
+from tests.support.index_tables import rebuilt_tables, tables
+
+EVERYTHING: Final = RetentionLimits(older_than=0, max_size=None)
+VERSIONS: Final = 6
+
+
+class PartlyFailing(CountdownDisk):
+    """A disk on which some operations always fail, and all others work."""
+
+    def __init__(self, failure: Callable[[str], BaseException], *operations: str) -> None:
+        super().__init__(None)
+        self._always: Final = failure
+        self._operations: Final = operations
+        self.tried = 0
+
+    def _step(self, operation: str, name: str, tear: Callable[[float], None] | None = None) -> None:
+        if operation in self._operations:
+            self.tried += 1
+            raise self._always(name)
+        super()._step(operation, name, tear)
+
+
+def full_for_files() -> PartlyFailing:
+    """Return a disk that has room for what the store writes of itself, and for no file of the user's."""
+    return PartlyFailing(full_disk, "stage")
+
+
+def text(version: int) -> bytes:
+    return os.urandom(2_000).hex().encode() + b"\nversion %d\n" % version
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a workspace whose history may go, and with a call behind it whose file was not yet written."""
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "b.txt", b"first\n")
+        for version in range(VERSIONS):
+            write(workspace, "a.txt", text(version))
+        accept_all(workspace)
+        write_pending(workspace, b"second\n")
+    die_in_a_call(tmp_path)
+    return tmp_path
+
+
+def write_pending(workspace: Workspace, content: bytes) -> None:
+    """Record one call of a conversation that nobody has decided on."""
+    with workspace.call(CallInfo(tool="t", conversation="pending")) as call:
+        call.write("b.txt", content)
+        call.commit()
+
+
+def accept_all(workspace: Workspace) -> None:
+    units = [Unit(view.seq, n) for view in workspace.edits() for n in range(len(view.units))]
+    workspace.decide(Action.ACCEPT, units)
+
+
+def die_in_a_call(root: Path) -> None:
+    workspace = Workspace.open(root, PartlyFailing(power_cut, "exchange", "rewrite"))
+    with suppress(PowerCut):
+        write_pending(workspace, b"third\n")
+    workspace.close()
+    assert (root / "b.txt").read_bytes() == b"second\n"
+
+
+def collect(root: Path, disk: CountdownDisk) -> None:
+    with Workspace.open(root, disk) as workspace:
+        collected = workspace.collect(EVERYTHING, thorough=True)
+        assert collected.is_done
+        assert collected.bytes_after < collected.bytes_before / 2
+        assert workspace.edit(2).expired is not None
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """Return a folder on a disk of a few megabytes; only root may make one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if not sys.platform.startswith("linux") or os.geteuid() or not mounted(folder):
+        pytest.skip("no disk can be mounted here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+def mounted(folder: Path) -> bool:
+    return not subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "none", folder], check=False).returncode
+
+
+def fill(path: Path) -> None:
+    """Take all the room that is left."""
+    with path.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+
+
+@pytest.mark.parametrize("seconds", [0.0, 60.0], ids=["tried again", "not yet"])
+def test_who_has_the_store_open_reads_on_when_its_disk_is_full(
+    small: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    monkeypatch.setattr("objstore.store.object_store._IN_MEMORY_SECONDS", seconds)
+    root = small / "workspace"
+    root.mkdir()
+    with Workspace.init(root, CountdownDisk(None)) as workspace:
+        for number in range(60):
+            write(workspace, f"{number}.txt", b"%d\n" % number)
+        workspace.edits()
+        for number in range(10):  # recorded, and not in the index yet
+            write(workspace, f"{number}.txt", b"again\n")
+        fill(small / "ballast")
+        assert len(workspace.edits()) == 70
+        assert workspace.status().external == ()
+        with pytest.raises(DiskFull):
+            write(workspace, "a.txt", bytes(5000))
+        assert len(workspace.edits()) == 70
+        (small / "ballast").unlink()
+        write(workspace, "a.txt", b"and on\n")
+        assert len(workspace.edits()) == 71
+    assert check_store(str(root)).faults == ()
+    assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
+
+
+def test_on_a_full_disk_files_are_looked_at_and_nothing_is_remembered_of_it(small: Path) -> None:
+    root = small / "workspace"
+    root.mkdir()
+    with Workspace.init(root, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", b"0\n")
+        write(workspace, "b.txt", b"0\n")
+        workspace.edits()
+        fill(small / "ballast")
+        (root / "a.txt").unlink()
+        assert [change.path for change in workspace.external_changes()] == ["a.txt"]
+        assert workspace.status().edits == 2
+        assert workspace.sha256(blob_id(b"0\n")) == sha256(b"0\n").hexdigest()
+        (small / "ballast").unlink()
+
+
+def test_what_makes_room_need_not_wait_for_a_call_that_finds_none(root: Path) -> None:
+    collect(root, full_for_files())
+    assert (root / "b.txt").read_bytes() == b"second\n"
+    with Workspace.open(root, CountdownDisk(None)):
+        assert (root / "b.txt").read_bytes() == b"third\n"
+    assert check_store(str(root)).faults == ()
+
+
+def test_edits_wait_until_there_is_room_for_the_unfinished_call(root: Path) -> None:
+    collect(root, full_for_files())
+    with Workspace.open(root, full_for_files()) as workspace, pytest.raises(DiskFull):
+        workspace.decide(Action.REJECT, [Unit(workspace.edits()[-1].seq, 1)])
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        write(workspace, "c.txt", b"and on\n")
+    assert (root / "b.txt").read_bytes() == b"third\n"
+    assert check_store(str(root)).faults == ()
+
+
+def test_who_has_made_room_waits_with_edits_as_everybody_does(root: Path) -> None:
+    disk = full_for_files()
+    with Workspace.open(root, disk) as workspace:
+        workspace.collect(EVERYTHING, thorough=True)
+        with pytest.raises(DiskFull):
+            workspace.decide(Action.REJECT, [Unit(workspace.edits()[-1].seq, 1)])
+        assert (root / "b.txt").read_bytes() == b"second\n"
+    assert check_store(str(root)).faults == ()
+
+
+def test_room_for_the_unfinished_call_is_looked_for_once(root: Path) -> None:
+    disk = full_for_files()
+    collect(root, disk)
+    assert disk.tried <= 2  # when the workspace is opened, and when the first of many writes begins
+
+
+def test_what_somebody_put_back_meanwhile_stays_though_the_segment_was_written_anew(root: Path) -> None:
+    collect(root, full_for_files())
+    assert not (root / ".cas" / "segments" / "00000001.seg").exists()
+    (root / "b.txt").write_bytes(b"first\n")
+    os.utime(root / "b.txt", ns=(0, 0))  # as `cp -p` does: after a power cut alone that would say that it was lost
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        assert (root / "b.txt").read_bytes() == b"first\n"
+        assert [change.path for change in workspace.external_changes()] == ["b.txt"]
+
+
+def test_a_call_waits_whose_whole_segment_went(root: Path) -> None:
+    """The call's own segment is written anew too, and all that lay before its group in it goes."""
+    collect(root, full_for_files())
+    collected_again = full_for_files()
+    with Workspace.open(root, collected_again) as workspace:
+        workspace.repack()
+        workspace.collect(EVERYTHING, thorough=True)
+        assert workspace.blob(blob_id(b"third\n")) == b"third\n"
+    with Workspace.open(root, CountdownDisk(None)):
+        assert (root / "b.txt").read_bytes() == b"third\n"
+    assert check_store(str(root)).faults == ()
+
+
+def test_a_file_that_can_not_be_finished_for_another_reason_is_left_and_keeps_nobody_waiting(root: Path) -> None:
+    with Workspace.open(root, PartlyFailing(broken_disk, "exchange")) as workspace:
+        write(workspace, "c.txt", b"and on\n")
+        assert [change.path for change in workspace.external_changes()] == ["b.txt"]
+    assert (root / "b.txt").read_bytes() == b"second\n"
+    assert (root / "c.txt").read_bytes() == b"and on\n"
+    assert check_store(str(root)).faults == ()
+
+
+class FullBeside(CountdownDisk):
+    """A full disk, but for the room that the store itself keeps."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(None)
+        self._kept: Final = root / ".cas" / RESERVE_NAME
+
+    def _step(self, operation: str, name: str, tear: Callable[[float], None] | None = None) -> None:
+        if operation in {"append", "create"} and self._kept.exists():
+            raise DiskFull(name)
+        super()._step(operation, name, tear)
+
+
+class Full(PartlyFailing):
+    """A disk on which nothing can grow, whatever is removed."""
+
+    def __init__(self) -> None:
+        super().__init__(full_disk, "append", "create", "reserve")
+
+    def free_bytes(self, _folder: str | int, _name: str) -> int:
+        return 0
+
+
+def test_a_collection_on_a_full_disk_takes_the_room_that_the_store_keeps(root: Path) -> None:
+    assert (root / ".cas" / RESERVE_NAME).stat().st_blocks * 512 >= MAX_RESERVE_BYTES
+    collect(root, FullBeside(root))
+    assert (root / ".cas" / RESERVE_NAME).stat().st_size == MAX_RESERVE_BYTES  # there is plenty again
+    assert check_store(str(root)).faults == ()
+
+
+def test_a_collection_on_a_full_disk_gives_back_what_is_derived(root: Path) -> None:
+    weave = root / ".cas" / "cache" / "weave-1"
+    weave.parent.mkdir(exist_ok=True)
+    weave.write_bytes(b"derived")
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        workspace.collect(RetentionLimits(older_than=None, max_size=None))
+    assert weave.exists()
+    collect(root, FullBeside(root))
+    assert not weave.exists()
+    assert check_store(str(root)).faults == ()
+
+
+def test_where_nothing_helps_the_collection_says_what_to_do_and_nothing_is_lost(root: Path) -> None:
+    segments = {path.name: path.read_bytes() for path in (root / ".cas" / "segments").iterdir()}
+    with (
+        Workspace.open(root, Full()) as workspace,
+        pytest.raises(CompactionSpaceNeeded, match=r"free about 0\.1 MB.* run it again"),
+    ):
+        workspace.collect(EVERYTHING, thorough=True)
+    assert not (root / ".cas" / RESERVE_NAME).exists()
+    assert {path.name: path.read_bytes() for path in (root / ".cas" / "segments").iterdir()} == segments
+    collect(root, CountdownDisk(None))
+    assert (root / ".cas" / RESERVE_NAME).exists()
+    assert check_store(str(root)).faults == ()
+
+
+@pytest.mark.parametrize(("free", "kept"), [(1 << 30, MAX_RESERVE_BYTES), (8 << 20, 512 << 10), (1 << 20, 64 << 10)])
+def test_the_reserve_is_in_proportion_to_what_is_free(tmp_path: Path, free: int, kept: int) -> None:
+    class Small(CountdownDisk):
+        def free_bytes(self, _folder: str | int, _name: str) -> int:
+            return free
+
+    with Workspace.init(tmp_path, Small(None)):
+        assert (tmp_path / ".cas" / RESERVE_NAME).stat().st_size == kept
+
+
+def test_no_room_is_kept_where_there_is_little(tmp_path: Path) -> None:
+    class Nearly(CountdownDisk):
+        def free_bytes(self, _folder: str | int, _name: str) -> int:
+            return 1_000_000
+
+    with Workspace.init(tmp_path, Nearly(None)) as workspace:
+        write(workspace, "a.txt", b"a\n")
+        workspace.collect(EVERYTHING)
+    assert not (tmp_path / ".cas" / RESERVE_NAME).exists()
+
+
+class MarklessDisk(CountdownDisk):
+    """A disk on which the mark can't be written, and all else can."""
+
+    marks = 0
+
+    def overwrite(self, fd: int, content: bytes, offset: int, name: str) -> None:
+        if name == "applied":
+            self.marks += 1
+            raise broken_disk(name)
+        super().overwrite(fd, content, offset, name)
+
+
+def test_a_mark_that_can_not_be_written_fails_no_call(root: Path) -> None:
+    disk = MarklessDisk(None)
+    with Workspace.open(root, disk) as workspace:
+        write(workspace, "c.txt", b"and on\n")
+        write(workspace, "c.txt", b"and further\n")
+    assert disk.marks >= 2
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        assert workspace.status().external == ()
+
+
+class AnotherBoot(PartlyFailing):
+    """A disk of a machine that has started anew."""
+
+    def boot_id(self) -> bytes:
+        return b"of another start"
+
+
+def test_what_a_power_cut_took_is_found_though_its_segment_was_written_anew_before_there_was_room(root: Path) -> None:
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        write_pending(workspace, b"fourth\n")
+    with ran_on(root) as later:  # the new bytes were in memory alone
+        write_pending(later, b"fifth\n")
+    collect(root, AnotherBoot(full_disk, "stage"))
+    assert (root / "b.txt").read_bytes() == b"fourth\n"
+    with Workspace.open(root, AnotherBoot(full_disk)) as workspace:
+        assert (root / "b.txt").read_bytes() == b"fifth\n"
+        assert workspace.status().external == ()
+
+
+def test_a_file_with_two_names_is_finished_when_there_is_room_again(tmp_path: Path) -> None:
+    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+        write(workspace, "b.txt", b"second\n")
+        os.link(tmp_path / "b.txt", tmp_path / "other")
+    die_in_a_call(tmp_path)
+    with Workspace.open(tmp_path, PartlyFailing(full_disk, "rewrite")) as workspace, pytest.raises(DiskFull):
+        write(workspace, "c.txt", b"and on\n")
+    with Workspace.open(tmp_path, CountdownDisk(None)):
+        assert (tmp_path / "b.txt").read_bytes() == (tmp_path / "other").read_bytes() == b"third\n"
+
+
+def repacked(root: Path, disk: CountdownDisk) -> None:
+    with Workspace.open(root, disk) as workspace:
+        assert workspace.repack().is_done
+
+
+def segment_bytes(root: Path) -> int:
+    return sum(path.stat().st_size for path in (root / ".cas" / "segments").iterdir())
+
+
+@pytest.mark.parametrize(("act", "stays"), [(collect, 0.5), (repacked, 1.0)])
+def test_who_finds_no_room_for_a_segment_is_told_how_much_it_takes(
+    root: Path, act: Callable[[Path, CountdownDisk], None], stays: float
+) -> None:
+    Workspace.open(root, CountdownDisk(None)).close()
+    before = segment_bytes(root)
+    with pytest.raises(
+        CompactionSpaceNeeded, match=r"free about 0\.[0-9] MB, or let more history go \(`--older-than`"
+    ) as caught:
+        act(root, TooFullDisk())
+    Workspace.open(root, CountdownDisk(None)).close()  # the index may have given its room, and is made again
+    index = (root / ".cas" / "index.sqlite").stat().st_size
+    assert 0 < caught.value.needed - index <= before * stays + 1_000
+    act(root, CountdownDisk(None))
+    assert check_store(str(root)).faults == ()
+
+
+def test_a_full_disk_with_everything_pending_has_a_way_out(small: Path) -> None:
+    """Pending edits are not let go of, so they have to be decided first, and that takes a record."""
+    root = small / "workspace"
+    root.mkdir()
+    with Workspace.init(root) as workspace:
+        for version in range(40):
+            write(workspace, "a.txt", os.urandom(200).hex().encode() + b"\nversion %d\n" % version)
+        fill(small / "ballast")
+        with pytest.raises(DiskFull):
+            write(workspace, "a.txt", text(99))
+        units = [Unit(view.seq, n) for view in workspace.edits() for n in range(len(view.units))]
+        workspace.decide(Action.ACCEPT, units, reason="more than the last page of the segment has room for " * 100)
+        assert not (root / ".cas" / RESERVE_NAME).exists()
+        assert {view.status for view in workspace.edits()} == {Status.ACCEPTED}
+        collected = workspace.collect(EVERYTHING, thorough=True)
+        assert collected.is_done
+        assert collected.edits == 40
+        assert collected.bytes_after < collected.bytes_before
+        write(workspace, "a.txt", b"there is room again\n")
+    assert check_store(str(root)).faults == ()
+
+
+def test_a_rejection_that_writes_files_leaves_the_reserve_to_decisions_that_do_not(small: Path) -> None:
+    root = small / "workspace"
+    root.mkdir()
+    with Workspace.init(root) as workspace:
+        write(workspace, "a.txt", text(0))
+        write(workspace, "a.txt", text(1))
+        fill(small / "ballast")
+        with pytest.raises(DiskFull):
+            workspace.decide(Action.REJECT, [Unit(Seq(2), 1)])
+        assert (root / ".cas" / RESERVE_NAME).exists()
+        assert workspace.edit(2).status is Status.PENDING
+
+
+Act = Callable[[Workspace], object]
+
+ACTS: Final[dict[str, Act]] = {
+    "write": lambda workspace: write(workspace, "b.txt", text(7)),
+    "accept": accept_all,
+    "reject": lambda workspace: workspace.decide(Action.REJECT, [Unit(Seq(VERSIONS + 1), 1)]),
+    "undo": lambda workspace: workspace.undo(),
+    "pin": lambda workspace: workspace.pin([Seq(VERSIONS)], who="me"),
+    "snapshot": lambda workspace: workspace.take_snapshot(who="me"),
+    "record": lambda workspace: workspace.record_changes(CallInfo(tool="")),
+    "gc": lambda workspace: workspace.collect(EVERYTHING, thorough=True),
+    "purge": lambda workspace: workspace.purge([blob_id(b"second\n")], force=True, who="me"),
+}
+
+
+@pytest.mark.parametrize("failure", [full_disk, broken_disk], ids=["full", "broken"])
+@pytest.mark.parametrize("act", ACTS.values(), ids=ACTS.keys())
+def test_an_error_says_that_nothing_was_changed_only_where_nothing_was(
+    tmp_path: Path, act: Act, failure: Callable[[str], BaseException]
+) -> None:
+    """Each operation of the disk fails in turn, and from then on all do."""
+    seen = 0
+    for step in (0, 1, 2, 3, 5, 8, 13, 21, 34, 55):
+        root = tmp_path / str(step)
+        root.mkdir()
+        with Workspace.init(root, CountdownDisk(None)) as workspace:
+            write(workspace, "b.txt", b"first\n")
+            for version in range(VERSIONS):
+                write(workspace, "a.txt", text(version))
+            write(workspace, "b.txt", b"second\n")
+            write(workspace, "b.txt", b"third\n")
+            if act in {ACTS["gc"], ACTS["undo"]}:
+                accept_all(workspace)
+        (root / "c.txt").write_bytes(b"a person's\n")
+        disk = CountdownDisk(step, failure)
+        workspace = Workspace.open(root, disk)
+        before = told(root)
+        said = ""
+        try:
+            act(workspace)
+        except CasError as error:
+            said = str(error)
+        finally:
+            workspace.close()
+        claims = re.search(r"nothing (was|is) (changed|recorded)", said) is not None
+        assert not claims or told(root) == before, (step, disk.failed, said)
+        if disk.failed is None:
+            break
+        seen += bool(said)
+    assert seen
+
+
+def told(root: Path) -> tuple[dict[str, bytes], list[bytes]]:
+    """Return what a person would call changed: their files, and the records of the log."""
+    files = {path.name: path.read_bytes() for path in root.iterdir() if path.is_file()}
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        return files, [view.id for view in workspace.records()]

@@ -1,0 +1,140 @@
+"""Voids: a call or a decision that was taken back counts as never made, and what it would have written may go."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from objstore import CallAborted, DiskFailed, RetentionLimits, blob_id, check_store
+from tests.support.faulty_disk import UnsyncedDisk
+from tests.support.scene import Scene, deletes, moves, writes
+
+
+class StubbornDisk(UnsyncedDisk):
+    """A disk on which no file of a certain name can be replaced or made."""
+
+    def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:
+        self._refuse(name)
+        return super().exchange(source_directory, source, directory, name)
+
+    def rename_new(self, source_directory: int, source: str, directory: int, name: str) -> None:
+        self._refuse(name)
+        super().rename_new(source_directory, source, directory, name)
+
+    def _refuse(self, name: str) -> None:
+        if name == "stubborn":
+            raise DiskFailed(name, "Input/output error")
+
+
+@pytest.fixture
+def stubborn(tmp_path: Path) -> Iterator[Scene]:
+    made = Scene(tmp_path / "workspace", StubbornDisk)
+    yield made
+    made.close()
+
+
+def is_sound(scene: Scene) -> bool:
+    """Return whether the store is, as it stands and with an index made anew."""
+    faults = check_store(str(scene.root)).faults
+    scene.forget_index()
+    return not faults and not check_store(str(scene.root)).faults
+
+
+def recorded_paths(scene: Scene) -> list[str]:
+    return sorted(scene.workspace.files_at())
+
+
+def test_the_first_edit_of_a_file_that_nobody_had_recorded_leaves_it_unrecorded(stubborn: Scene) -> None:
+    (stubborn.root / "a").write_bytes(b"never recorded\n")
+    (stubborn.root / "stubborn").write_bytes(b"nor this\n")
+    with pytest.raises(CallAborted):
+        stubborn.call(writes("a", b"new\n"), writes("stubborn", b"new\n"))
+    assert (stubborn.text("a"), stubborn.text("stubborn")) == (b"never recorded\n", b"nor this\n")
+    assert recorded_paths(stubborn) == []
+    assert stubborn.workspace.edits() == []
+    assert is_sound(stubborn)
+
+
+def test_a_file_whose_first_edit_was_taken_back_is_recorded_by_the_next(stubborn: Scene) -> None:
+    (stubborn.root / "a").write_bytes(b"never recorded\n")
+    with pytest.raises(CallAborted):
+        stubborn.call(writes("a", b"new\n"), writes("stubborn", b"new\n"))
+    seq = stubborn.write("a", b"newer\n")
+    assert int(stubborn.view(seq).edit.document) == int(seq)
+    stubborn.reject(seq)
+    assert stubborn.text("a") == b"never recorded\n"
+    assert is_sound(stubborn)
+
+
+def test_a_call_of_every_kind_that_was_taken_back_leaves_a_sound_store(stubborn: Scene) -> None:
+    for name in ("edited", "moved", "deleted"):
+        stubborn.write(name, b"recorded\n")
+    for name in ("new/edited", "new/moved", "new/deleted"):
+        (stubborn.root / name).parent.mkdir(exist_ok=True)
+        (stubborn.root / name).write_bytes(b"never recorded\n")
+    before, tips = stubborn.files(), recorded_paths(stubborn)
+    with pytest.raises(CallAborted):
+        stubborn.call(
+            writes("edited", b"new\n"),
+            moves("moved", "elsewhere/moved"),
+            deletes("deleted"),
+            writes("new/edited", b"new\n"),
+            moves("new/moved", "new/place"),
+            writes("new/place", b"new\n"),
+            deletes("new/deleted"),
+            writes("stubborn", b"new\n"),
+        )
+    after = stubborn.files()
+    assert {name: look.content for name, look in after.items()} == {name: look.content for name, look in before.items()}
+    assert recorded_paths(stubborn) == tips
+    assert is_sound(stubborn)
+
+
+def test_what_calls_were_taken_back_had_written_is_not_kept(stubborn: Scene) -> None:
+    stubborn.write("a", b"kept\n")
+    size = stubborn.workspace.stored_bytes()
+    texts = [os.urandom(50_000) for _ in range(5)]
+    for text in texts:
+        with pytest.raises(CallAborted):
+            stubborn.call(writes("stubborn", text))
+    assert stubborn.workspace.stored_bytes() > size + 250_000
+    stubborn.workspace.collect(RetentionLimits(older_than=None, max_size=None))
+    assert not {blob_id(text) for text in texts} & set(stubborn.workspace.blobs())
+    assert stubborn.workspace.stored_bytes() < size + 10_000
+    assert is_sound(stubborn)
+
+
+def test_what_is_held_besides_stays(stubborn: Scene) -> None:
+    stubborn.write("a", b"held\n")
+    with pytest.raises(CallAborted):
+        stubborn.call(writes("b", b"held\n"), writes("stubborn", b"let go\n"))
+    stubborn.workspace.collect(RetentionLimits(older_than=None, max_size=None), thorough=True)
+    assert set(stubborn.workspace.blobs()) == {blob_id(b"held\n")}
+    assert is_sound(stubborn)
+
+
+def test_what_was_taken_back_is_purged_like_all_else(stubborn: Scene) -> None:
+    secret = os.urandom(5_000)
+    with pytest.raises(CallAborted):
+        stubborn.call(writes("stubborn", secret))
+    stubborn.workspace.purge([blob_id(secret)], force=False, who="person")
+    assert blob_id(secret) not in stubborn.workspace.blobs()
+    assert is_sound(stubborn)
+
+
+def test_what_a_decision_that_was_taken_back_would_have_written_is_not_kept(tmp_path: Path) -> None:
+    scene = Scene(tmp_path / "workspace")
+    scene.write("stubborn", b"1\n2\n3\n4\n5\n6\n7\n8\n9\n")
+    scene.write("stubborn", b"one\n2\n3\n4\n5\n6\n7\n8\nnine\n")
+    scene.disk = StubbornDisk
+    scene.reopen()
+    before = scene.statuses()
+    with pytest.raises(CallAborted):
+        scene.reject("2:1")
+    assert scene.statuses() == before
+    assert is_sound(scene)
+    scene.workspace.collect(RetentionLimits(older_than=None, max_size=None), thorough=True)
+    assert blob_id(b"1\n2\n3\n4\n5\n6\n7\n8\nnine\n") not in scene.workspace.blobs()
+    assert is_sound(scene)
+    scene.close()

@@ -1,0 +1,485 @@
+"""The baseline: no collection takes the snapshot that files without an edit are compared with."""
+
+from contextlib import closing
+
+import pytest
+
+from objstore import (
+    AgentCall,
+    BlobId,
+    BlobMissing,
+    Call,
+    CallInfo,
+    NoSuchName,
+    Operation,
+    Origin,
+    PurgeRefused,
+    RetentionLimits,
+    SnapshotUnreadable,
+    Status,
+    Workspace,
+    blob_id,
+    check_store,
+)
+from objstore.model.records import Expiry, Snapshot
+from objstore.model.tree import TreeEntry, entry_at
+from objstore.store.write_batch import now as time_now
+from objstore.transaction.journal import Journal
+from tests.support.damaged_stores import damage, lose
+from tests.support.faulty_disk import UnsyncedDisk
+from tests.support.scene import Scene, deletes, writes
+
+NOBODY = CallInfo(tool="", origin=Origin.EXTERNAL)
+SHELL = CallInfo(tool="Bash", conversation="c")
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [RetentionLimits(older_than=0, max_size=None), RetentionLimits(older_than=None, max_size=1)],
+    ids=["by age", "by size"],
+)
+def test_no_collection_takes_the_baseline_that_live_files_need(scene: Scene, limits: RetentionLimits) -> None:
+    untouched = {f"folder/{number}": b"never recorded %d\n" % number * 50 for number in range(20)}
+    (scene.root / "folder").mkdir()
+    for path, content in untouched.items():
+        (scene.root / path).write_bytes(content)
+    scene.workspace.record_changes(NOBODY)
+    (baseline,) = scene.workspace.snapshots()
+    assert baseline.who == ""
+    for number in range(30):
+        scene.write("file", b"state %d\n" % number * 100)
+    scene.accept(*range(1, 31))
+    for thorough in (False, True):
+        assert scene.workspace.collect(limits, who="test", thorough=thorough).is_done
+    assert scene.workspace.snapshots() == [baseline]
+    assert all(scene.workspace.blob(blob_id(content)) == content for content in untouched.values())
+    assert check_store(str(scene.root)).faults == ()
+    # What a command then deletes can still be told and brought back.
+    for path in untouched:
+        (scene.root / path).unlink()
+    gone = {edit.edit.path.decode(): edit.edit.before for edit in scene.workspace.record_changes(SHELL).edits}
+    assert gone.keys() == untouched.keys()
+    with Workspace.open(scene.root) as again:
+        for path, state in gone.items():
+            assert state is not None
+            assert again.blob(state.blob) == untouched[path]
+
+
+@pytest.fixture
+def looked(scene: Scene) -> Scene:
+    """Return a workspace whose first look found a secret, which was recorded to be gone, and files never recorded."""
+    (scene.root / "folder/deep").mkdir(parents=True)
+    (scene.root / "folder/secret").write_bytes(b"the secret\n")
+    (scene.root / "folder/file").write_bytes(b"work\n")
+    (scene.root / "folder/deep/file").write_bytes(b"deep\n")
+    scene.workspace.record_changes(NOBODY)
+    (scene.root / "folder/secret").write_bytes(b"clean\n")
+    scene.workspace.record_changes(NOBODY)
+    return scene
+
+
+def change_what_was_never_recorded(scene: Scene) -> None:
+    (scene.root / "folder/file").write_bytes(b"work\nmore\n")
+    (scene.root / "folder/deep/file").unlink()
+    (scene.root / "new").write_bytes(b"new\n")
+
+
+def told(scene: Scene, since: int) -> dict[str, bytes | None]:
+    """Return the files of which edits tell from one number on, with what each held before, as the store has it."""
+    found: dict[str, bytes | None] = {}
+    for view in scene.workspace.edits():
+        if view.seq >= since:
+            before = view.edit.before
+            found[view.edit.path.decode()] = None if before is None else scene.workspace.blob(before.blob)
+    return found
+
+
+def check_that_all_is_told(looked: Scene, since: int) -> None:
+    """See that edits from one number on tell of each change, once, and that nothing else does after a collection."""
+    looked.workspace.collect(RetentionLimits(older_than=None, max_size=None), who="test", thorough=True)
+    looked.reopen()
+    assert looked.workspace.record_changes(SHELL).baseline is None
+    assert told(looked, since) == CHANGED
+    assert not looked.workspace.record_changes(SHELL).edits
+    assert check_store(str(looked.root)).faults == ()
+
+
+CHANGED = {"folder/file": b"work\n", "folder/deep/file": b"deep\n", "new": None}
+
+
+@pytest.mark.parametrize("changed", ["after", "before"])
+def test_a_purge_of_what_the_baseline_holds_leaves_the_rest_of_it_known(looked: Scene, changed: str) -> None:
+    (old,) = looked.workspace.snapshots()
+    since = looked.workspace.next_edit()
+    if changed == "before":
+        change_what_was_never_recorded(looked)
+    plan = looked.workspace.plan_purge(path="folder/secret")
+    assert (plan.snapshots, plan.baseline) == ((old.number,), old.number)
+    looked.workspace.purge(plan.blobs, force=True)
+    (baseline,) = looked.workspace.snapshots()
+    held = {path: state.kind for path, state in looked.workspace.snapshot_files(baseline.number)}
+    assert held == {"folder/deep/file": "file", "folder/file": "file", "folder/secret": "left-out"}
+    if changed == "after":
+        change_what_was_never_recorded(looked)
+    check_that_all_is_told(looked, since)
+
+
+@pytest.mark.parametrize("now", [b"clean\n", None], ids=["changed", "gone"])
+def test_a_file_that_was_never_recorded_is_watched_on_after_a_purge_of_what_it_was(
+    scene: Scene, now: bytes | None
+) -> None:
+    """The same folder twice: a tree of the baseline that two paths have, which are no longer the same then."""
+    paths = ["one/deep/secret", "two/deep/secret"]
+    for path in paths:
+        (scene.root / path).parent.mkdir(parents=True)
+        (scene.root / path).write_bytes(b"the secret\n")
+    scene.workspace.record_changes(NOBODY)
+    (scene.root / paths[0]).write_bytes(b"clean\n")
+    (scene.root / paths[1]).unlink()
+    if now is not None:
+        (scene.root / paths[1]).write_bytes(b"clean, too\n")
+    scene.workspace.purge([blob_id(b"the secret\n")], force=True)
+    scene.reopen()
+    assert not scene.workspace.record_changes(SHELL).edits
+    for number, path in enumerate(paths):
+        (scene.root / path).write_bytes(b"changed %d\n" % number)
+    found = scene.workspace.record_changes(SHELL)
+    befores = [
+        None if view.edit.before is None else scene.workspace.blob(view.edit.before.blob) for view in found.edits
+    ]
+    assert befores == [b"clean\n", None if now is None else b"clean, too\n"]
+    assert found.passed == ()
+    assert check_store(str(scene.root)).faults == ()
+
+
+def test_what_a_file_still_is_that_was_never_recorded_is_not_purged(scene: Scene) -> None:
+    (scene.root / "folder").mkdir()
+    (scene.root / "folder" / "secret").write_bytes(b"the secret\n")
+    scene.workspace.record_changes(NOBODY)
+    assert scene.workspace.plan_purge(blobs=[blob_id(b"the secret\n")]).files == ("folder/secret",)
+    with pytest.raises(PurgeRefused, match="folder/secret holds these bytes now"):
+        scene.workspace.purge([blob_id(b"the secret\n")], force=True)
+
+
+@pytest.mark.parametrize("changed", ["after", "before"])
+def test_giving_the_baseline_up_leaves_nothing_untold(looked: Scene, changed: str) -> None:
+    (old,) = looked.workspace.snapshots()
+    since = looked.workspace.next_edit()
+    if changed == "before":
+        change_what_was_never_recorded(looked)
+    assert looked.workspace.delete_snapshots([old.number], who="me") == [old]
+    (baseline,) = looked.workspace.snapshots()
+    assert baseline.who == ""
+    if changed == "after":
+        change_what_was_never_recorded(looked)
+    check_that_all_is_told(looked, since)
+
+
+def test_what_is_ignored_by_now_goes_with_the_baseline_that_held_it(looked: Scene) -> None:
+    (old,) = looked.workspace.snapshots()
+    (looked.root / ".casignore").write_bytes(b"deep/\n")
+    looked.workspace.delete_snapshots([old.number], who="me")
+    looked.workspace.collect(RetentionLimits(older_than=None, max_size=None), who="test", thorough=True)
+    with pytest.raises(BlobMissing):
+        looked.workspace.blob(blob_id(b"deep\n"))
+
+
+def test_no_snapshot_is_deleted_where_one_of_them_is_not_there(looked: Scene) -> None:
+    before = looked.workspace.snapshots()
+    with pytest.raises(NoSuchName):
+        looked.workspace.delete_snapshots([before[0].number, 99], who="me")
+    assert looked.workspace.snapshots() == before
+
+
+# ---- what became of a file since, before a tool first touched it
+
+
+def test_what_became_of_a_known_file_before_its_first_edit_is_recorded_first(scene: Scene) -> None:
+    (scene.root / "f").write_bytes(b"one\ntwo\nthree\nfour\nfive\n")
+    scene.workspace.record_changes(NOBODY)
+    (scene.root / "f").write_bytes(b"ONE\ntwo\nthree\nfour\nfive\n")
+    outcome = scene.call(lambda call: _replace(call, "f", b"five", b"FIVE"))
+    (found,), (own,) = outcome.external, outcome.edits
+    assert (found.seq, found.edit.origin, found.status) == (1, Origin.EXTERNAL, Status.ACCEPTED)
+    assert found.edit.before is not None
+    assert scene.workspace.blob(found.edit.before.blob).startswith(b"one\n")
+    assert (own.edit.document, own.edit.before) == (found.edit.document, found.edit.after)
+    scene.reject(own.seq)
+    assert scene.text("f") == b"ONE\ntwo\nthree\nfour\nfive\n"
+    scene.reject(found.seq)
+    assert scene.text("f") == b"one\ntwo\nthree\nfour\nfive\n"
+    assert scene.workspace.record_changes(NOBODY).edits == ()
+
+
+def test_a_file_that_came_before_its_first_edit_goes_with_the_edit_that_tells_of_it(scene: Scene) -> None:
+    scene.workspace.record_changes(NOBODY)
+    (scene.root / "folder").mkdir()
+    (scene.root / "folder" / "new").write_bytes(b"made\n")
+    outcome = scene.call(writes("folder/new", b"made\nand bettered\n"))
+    assert [view.edit.operation for view in (*outcome.external, *outcome.edits)] == [
+        Operation.CREATE,
+        Operation.REPLACE,
+    ]
+    scene.reject(1, 2)
+    assert not (scene.root / "folder").exists()
+
+
+def test_a_file_that_went_before_its_first_edit_goes_on_where_a_tool_writes_it_anew(scene: Scene) -> None:
+    (scene.root / "f").write_bytes(b"old\n")
+    scene.workspace.record_changes(NOBODY)
+    (scene.root / "f").unlink()
+    outcome = scene.call(writes("f", b"new\n"))
+    assert [(view.edit.operation, view.edit.document) for view in (*outcome.external, *outcome.edits)] == [
+        (Operation.DELETE, 1),
+        (Operation.CREATE, 1),
+    ]
+    scene.reject(2)
+    scene.reject(1)
+    assert scene.text("f") == b"old\n"
+
+
+def test_a_call_that_only_looks_at_a_known_file_records_what_it_found(scene: Scene) -> None:
+    (scene.root / "f").write_bytes(b"a\n")
+    scene.workspace.record_changes(NOBODY)
+    assert scene.call(lambda call: call.read("f"), lambda call: call.exists("nothing")).external == ()
+    (scene.root / "f").write_bytes(b"b\n")
+    assert [view.edit.operation for view in scene.call(lambda call: call.read("f")).external] == [Operation.EDIT]
+
+
+def test_nothing_is_told_of_what_the_baseline_left_out_or_what_is_as_it_was(scene: Scene) -> None:
+    (scene.root / ".casignore").write_bytes(b"log\nbuild\n")
+    (scene.root / "log").write_bytes(b"ignored\n")
+    (scene.root / "build").mkdir()
+    (scene.root / "build" / "out").write_bytes(b"ignored\n")
+    (scene.root / "f").write_bytes(b"a\n")
+    scene.workspace.record_changes(NOBODY)
+    for path in ("log", "build/out"):
+        (scene.root / path).write_bytes(b"changed\n")
+    outcome = scene.call(*(writes(path, b"by a tool\n") for path in ("log", "build/out", "f", "g")))
+    assert outcome.external == ()
+    assert len(outcome.edits) == 4
+
+
+def test_a_baseline_that_is_damaged_keeps_no_tool_from_its_work(scene: Scene) -> None:
+    (scene.root / "f").write_bytes(b"a\n" * 99)
+    scene.workspace.record_changes(NOBODY)
+    (segment,) = (scene.root / ".cas" / "segments").iterdir()
+    held = bytearray(segment.read_bytes())
+    at = held.index(b"entries")
+    held[at] ^= 1
+    segment.write_bytes(held)
+    with Workspace.open(scene.root) as workspace, workspace.call(SHELL) as call:
+        call.write("new", b"x\n")
+        assert len(call.commit().edits) == 1
+
+
+# ---- whose it is
+
+
+@pytest.mark.parametrize("has_edit", [False, True], ids=["known by the baseline", "known by an edit"])
+def test_what_an_agents_shell_did_is_its_own_though_a_tool_of_ours_found_it(scene: Scene, *, has_edit: bool) -> None:
+    (scene.root / "f").write_bytes(b"one\ntwo\nthree\nfour\nfive\n")
+    scene.workspace.record_changes(NOBODY)
+    if has_edit:
+        scene.edit("f", b"three", b"3")
+    calls = scene.workspace.agent_calls()
+    shell = AgentCall(conversation="agent", id="1", tool="Bash", paths=None, notes={"command": "sed"})
+    calls.begin(shell)
+    (scene.root / "f").write_bytes((scene.root / "f").read_bytes().replace(b"one", b"ONE"))
+    (scene.root / "g").write_bytes(b"made\n")
+    outcome = scene.call(lambda call: _replace(call, "f", b"five", b"FIVE"), deletes("g"))
+    edit, made = outcome.external
+    assert [(view.edit.path, view.edit.conversation, view.status) for view in (edit, made)] == [
+        (b"f", "agent", Status.PENDING),
+        (b"g", "agent", Status.PENDING),
+    ]
+    assert (edit.edit.tool, edit.edit.notes, edit.edit.call, made.edit.call) == ("Bash", {"command": "sed"}, 0, 0)
+    assert {view.edit.conversation for view in outcome.edits} == {"conv_one"}
+    assert calls.end(shell) == []
+    scene.reject(edit.seq)
+    assert scene.text("f") == (b"one\ntwo\n3\nfour\nFIVE\n" if has_edit else b"one\ntwo\nthree\nfour\nFIVE\n")
+    assert check_store(str(scene.root)).faults == ()
+
+
+def test_what_shells_of_two_agents_may_have_done_is_nobodys_where_a_tool_of_ours_finds_it(scene: Scene) -> None:
+    (scene.root / "f").write_bytes(b"one\n")
+    scene.workspace.record_changes(NOBODY)
+    for name in ("agent", "other"):
+        scene.workspace.agent_calls().begin(AgentCall(conversation=name, id="1", tool="Bash", paths=None))
+    (scene.root / "f").write_bytes(b"two\n")
+    outcome = scene.call(writes("f", b"three\n"))
+    assert [view.edit.conversation for view in outcome.external] == ["external"]
+
+
+def test_a_call_goes_on_in_the_conversation_of_the_shell_beside_it(scene: Scene) -> None:
+    (scene.root / "f").write_bytes(b"one\n")
+    scene.workspace.record_changes(NOBODY)
+    scene.workspace.agent_calls().begin(AgentCall(conversation="agent", id="1", tool="Bash", paths=None))
+    (scene.root / "f").write_bytes(b"two\n")
+    outcome = scene.call(writes("f", b"three\n"), conversation="agent")
+    assert [view.edit.call for view in (*outcome.external, *outcome.edits)] == [0, 1]
+
+
+def _replace(call: Call, path: str, old: bytes, new: bytes) -> None:
+    call.write(path, call.read(path).bytes.replace(old, new), operation=Operation.EDIT)
+
+
+# ---- a baseline of which a tree is lost
+
+
+def tree(scene: Scene, path: str) -> BlobId:
+    """Return the tree that the baseline has of a folder."""
+    (baseline,) = scene.workspace.snapshots()
+    if not path:
+        return baseline.root
+    found = entry_at(baseline.root, path.encode(), scene.workspace.blob)
+    assert isinstance(found, TreeEntry)
+    return found.blob
+
+
+def lose_tree(scene: Scene, path: str) -> None:
+    """Have the store go on without the tree of a folder of the baseline, as a salvage leaves it."""
+    lost = tree(scene, path)
+    scene.workspace.close()
+    assert lost in {blob.id for blob in lose(scene.root, lost).lost_blobs}
+    scene.workspace = Workspace.open(scene.root, scene.disk())
+
+
+LOST = ["", "folder", "folder/deep"]
+
+
+@pytest.mark.parametrize("path", LOST)
+def test_where_a_tree_of_the_baseline_is_lost_the_next_look_takes_another(looked: Scene, path: str) -> None:
+    lose_tree(looked, path)
+    (looked.root / path / "came").write_bytes(b"untold\n")
+    (lost,) = looked.workspace.snapshots()
+    found = looked.workspace.record_changes(SHELL)
+    assert found.baseline is not None
+    assert looked.workspace.snapshots() == [found.baseline] != [lost]
+    (expiry,) = [view.record for view in looked.workspace.records() if isinstance(view.record, Expiry)]
+    assert (expiry.snapshots, expiry.reason) == ((lost.number,), "baseline lost")
+    since = looked.workspace.next_edit()
+    change_what_was_never_recorded(looked)
+    assert len(looked.workspace.record_changes(SHELL).edits) == len(CHANGED)
+    check_that_all_is_told(looked, since)
+
+
+def test_a_lost_tree_of_a_folder_that_is_as_it_was_is_found_again_and_nothing_goes_untold(looked: Scene) -> None:
+    (old,) = looked.workspace.snapshots()
+    lose_tree(looked, "folder/deep")
+    (looked.root / "new").write_bytes(b"new\n")
+    found = looked.workspace.record_changes(SHELL)
+    assert (found.baseline, [view.edit.path for view in found.edits]) == (None, [b"new"])
+    assert looked.workspace.snapshots() == [old]
+    (expiry,) = [view.record for view in looked.workspace.records() if isinstance(view.record, Expiry)]
+    assert (expiry.snapshots, expiry.reason, expiry.who) == ((old.number + 1,), "baseline not needed", "")
+    looked.workspace.collect(RetentionLimits(older_than=None, max_size=None), who="test", thorough=True)
+    assert check_store(str(looked.root)).faults == ()
+
+
+def test_where_another_look_would_name_what_is_damaged_again_the_baseline_stays(looked: Scene) -> None:
+    damaged, lost = tree(looked, "folder/deep"), tree(looked, "")
+    lose_tree(looked, "")
+    (looked.root / "came").write_bytes(b"untold\n")
+    (old,) = looked.workspace.snapshots()
+    damage(looked.root, damaged)
+    looked.reopen()
+    for _ in range(2):
+        with pytest.raises(BlobMissing) as caught:
+            looked.workspace.record_changes(SHELL)
+        assert caught.value.blob == lost
+        assert looked.workspace.snapshots() == [old]
+
+
+def test_no_snapshot_of_a_person_goes_with_a_baseline_that_is_lost(looked: Scene) -> None:
+    (looked.root / "more").write_bytes(b"more\n")
+    whole = looked.workspace.take_snapshot(who="me").view
+    folder = looked.workspace.take_snapshot("folder", who="me").view
+    (old, *_) = looked.workspace.snapshots()
+    looked.workspace.close()
+    lose(looked.root, old.root)
+    looked.workspace = Workspace.open(looked.root, looked.disk())
+    (looked.root / "came").write_bytes(b"untold\n")
+    found = looked.workspace.record_changes(SHELL)
+    assert looked.workspace.snapshots() == [whole, folder, found.baseline]
+
+
+def test_where_the_tree_of_the_baseline_is_none_the_next_look_takes_another(scene: Scene) -> None:
+    """No store of ours has that; one that was put together by others may."""
+    with closing(Journal(str(scene.root), UnsyncedDisk())) as journal, journal.writing() as batch:
+        root = batch.blob(b"no tree\n", None)
+        batch.record(Snapshot(number=1, time=1, root=root, path=None, who="", title="baseline"))
+        batch.commit()
+    (scene.root / "file").write_bytes(b"file\n")
+    scene.reopen()
+    found = scene.workspace.record_changes(SHELL)
+    assert found.baseline is not None
+    assert scene.workspace.snapshots() == [found.baseline]
+
+
+@pytest.mark.parametrize("path", LOST)
+def test_a_baseline_of_which_a_tree_is_lost_can_be_given_up(looked: Scene, path: str) -> None:
+    lose_tree(looked, path)
+    since = looked.workspace.next_edit()
+    (looked.root / path / "came").write_bytes(b"untold\n")
+    (lost,) = looked.workspace.snapshots()
+    assert looked.workspace.delete_snapshots([lost.number], who="me") == [lost]
+    (baseline,) = looked.workspace.snapshots()
+    assert baseline.who == ""
+    change_what_was_never_recorded(looked)
+    looked.workspace.record_changes(SHELL)
+    check_that_all_is_told(looked, since)
+
+
+@pytest.mark.parametrize("paths", [None, ("made/by/tool",)], ids=["a shell", "a tool that names its file"])
+def test_where_a_tree_of_the_baseline_is_lost_hooks_go_on(looked: Scene, paths: tuple[str, ...] | None) -> None:
+    lose_tree(looked, "")
+    (looked.root / "came").write_bytes(b"untold\n")
+    calls = looked.workspace.agent_calls()
+    call = AgentCall(conversation="c", id="1", tool="Tool", paths=paths)
+    calls.begin(call)
+    (looked.root / "made/by").mkdir(parents=True)
+    (looked.root / "made/by/tool").write_bytes(b"tool\n")
+    (edit,) = calls.end(call)
+    assert (edit.edit.path, edit.edit.conversation) == (b"made/by/tool", "c")
+    (looked.root / "folder/file").write_bytes(b"work\nmore\n")
+    assert [view.edit.path for view in looked.workspace.record_changes(SHELL).edits] == [b"folder/file"]
+
+
+def test_where_a_tree_of_the_baseline_is_lost_a_recorded_file_that_went_with_its_folder_is_told(looked: Scene) -> None:
+    looked.write("by/tool/file", b"recorded\n")
+    looked.workspace.record_changes(NOBODY)
+    lose_tree(looked, "")
+    (looked.root / "by/tool/file").unlink()
+    (looked.root / "by/tool").rmdir()
+    (looked.root / "by").rmdir()
+    (edit,) = looked.workspace.record_changes(SHELL).edits
+    assert (edit.edit.operation, edit.edit.path) == (Operation.DELETE, b"by/tool/file")
+    assert edit.edit.conversation == "c"
+
+
+def test_what_needs_a_snapshot_of_which_a_tree_is_lost_says_the_way_out(looked: Scene) -> None:
+    looked.workspace.take_snapshot(who="me")
+    (looked.root / "folder/deep/file").unlink()
+    (looked.root / "folder/deep/other").write_bytes(b"other\n")
+    looked.workspace.record_changes(SHELL)
+    lost = entry_at(looked.workspace.take_snapshot(who="me").view.root, b"folder/deep", looked.workspace.blob)
+    assert isinstance(lost, TreeEntry)
+    looked.workspace.close()
+    lose(looked.root, lost.blob)
+    looked.workspace = Workspace.open(looked.root, looked.disk())
+    workspace = looked.workspace
+    (looked.root / "folder/file").write_bytes(b"work\nmore\n")
+    workspace.record_changes(SHELL)
+    for act in (
+        lambda: workspace.snapshot_files(3),
+        lambda: workspace.snapshot_changes(3, 2),
+        lambda: workspace.purge([blob_id(b"work\n")], force=True),
+        lambda: workspace.files_at_moment(time_now()),
+        lambda: workspace.find_state("folder/deep/none@0s"),
+    ):
+        with pytest.raises(SnapshotUnreadable, match=r"Snapshot 3 .*`cas snapshot delete 3`"):
+            act()
+    workspace.delete_snapshots([3], who="me")
+    workspace.purge([blob_id(b"work\n")], force=True)
+    assert check_store(str(looked.root)).faults == ()

@@ -1,0 +1,274 @@
+"""Power cuts: a real ext4 under load loses its power at random moments, is mounted again, and its store opened.
+
+Run as root on Linux: `python -m tests.powercut [--cuts N] [--seed N] [--unsynced] [--keep DIR]`, or
+`make powercut`. A writer edits, decides, takes snapshots, lets history go, sweeps and purges, on an ext4 whose disk
+remembers all that it is sent (`recorder.py`). A cut leaves what was flushed and any part of the rest: each later write
+whole, torn or not at all. The image is mounted, ext4 replays its own journal, and the workspace is opened as after a
+start of the machine. Then the journal and the files must stand exactly as after one of the writer's calls, none earlier
+than the last that was acknowledged before the cut, and fsck must find nothing.
+"""
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import IO, Any, Final
+from uuid import uuid4
+
+from objstore import Workspace, check_store
+from tests.support.block_recorder import BlockRecorder, mounted_recorder
+from tests.support.kill_target import sums
+
+__all__ = ["main"]
+
+HOUSE: Final = Path(__file__).resolve().parents[1]
+IMAGE_BYTES: Final = 96 << 20
+CUTS_IN_ONE: Final = 10
+"""Cuts of one run of the writer."""
+
+LOAD_SECONDS: Final = (2.0, 7.0)
+"""How long a run lasts; ext4 commits its journal every 5 seconds or, as some are mounted here, every second."""
+
+MEMORY: Final = "/dev/shm"  # noqa: S108 - a folder of a random name is made in it
+"""Where the images lie: each is copied for every cut."""
+
+BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
+ROTATIONS: Final = (64 << 20, 50_000)
+"""Sizes of full segments: that of every store, and one that is full after some calls."""
+
+MOUNTS: Final = ("defaults", "commit=1", "data=writeback,commit=1")
+
+
+def main(words: list[str]) -> int:
+    """Make so many cuts; print what came of them, and return 1 if anything was lost."""
+    parser = argparse.ArgumentParser(description="Cut the power of an ext4 under load, and look at what is left.")
+    parser.add_argument("--cuts", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--unsynced", action="store_true", help="leave out the syncs: the losses must show")
+    parser.add_argument("--keep", type=Path, help="a folder for the image of each cut after which something was wrong")
+    parser.add_argument("--look", type=Path, help=argparse.SUPPRESS)
+    asked = parser.parse_args(words)
+    if asked.look:
+        print(json.dumps(_look(asked.look)))
+        return 0
+    if os.geteuid() != 0 or not Path("/dev/fuse").exists():
+        print("Power cuts need Linux, root and /dev/fuse: file systems are mounted.", file=sys.stderr)
+        return 2
+    tally = _Tally()
+    began = time.monotonic()
+    for session in range((asked.cuts + CUTS_IN_ONE - 1) // CUTS_IN_ONE):
+        chance = random.Random(asked.seed * 1000 + session)
+        cuts = min(CUTS_IN_ONE, asked.cuts - session * CUTS_IN_ONE)
+        with tempfile.TemporaryDirectory(prefix="powercut-", dir=MEMORY) as folder:
+            _Session(Path(folder), chance, tally, asked).run(cuts)
+        print(f"{tally.line()}, {time.monotonic() - began:.0f} s", flush=True)
+    print("POWERCUT " + json.dumps(tally.figures(), sort_keys=True))
+    return 1 if tally.faults else 0
+
+
+class _Tally:
+    """What came of all cuts."""
+
+    def __init__(self) -> None:
+        self.cuts = self.acknowledged = self.rolled_forward = self.lost_writes = 0
+        self.faults: list[str] = []
+
+    def line(self) -> str:
+        """Return the state in words."""
+        return (
+            f"{self.cuts} cuts, {self.acknowledged} acknowledged calls looked for, "
+            f"{self.lost_writes} disk writes lost or torn, {len(self.faults)} faults"
+        )
+
+    def figures(self) -> dict[str, int]:
+        """Return the counts by name."""
+        return {
+            "cuts": self.cuts,
+            "acknowledged calls": self.acknowledged,
+            "calls beyond the acknowledged that were whole": self.rolled_forward,
+            "disk writes lost or torn": self.lost_writes,
+            "faults": len(self.faults),
+        }
+
+
+class _Session:
+    """One run of the writer on a fresh ext4, and the cuts made in it."""
+
+    def __init__(self, folder: Path, chance: random.Random, tally: _Tally, asked: argparse.Namespace) -> None:
+        self._folder = folder
+        self._chance = chance
+        self._tally = tally
+        self._options = chance.choice(MOUNTS)
+        # Who lets go makes whole new files, which are synced with all that waits: without syncs there is none of that.
+        self._words = ["--rotate", str(chance.choice(ROTATIONS))]
+        self._words += ["--unsynced"] if asked.unsynced else ["--keeps", "--lets-go"]
+        self._keep: Path | None = asked.keep  # None: images are not kept
+        self._told: list[dict[str, Any]] = []
+        self._heard: list[int] = []  # how much the disk had been sent when each call was told
+        self._base = folder / "base.img"
+        self._mountpoint = folder / "mounted"
+        self._mountpoint.mkdir()
+
+    def run(self, cuts: int) -> None:
+        """Load, cut so many times, and look at what each cut left."""
+        with self._base.open("wb") as empty:
+            empty.truncate(IMAGE_BYTES)
+        subprocess.run(["mkfs.ext4", "-q", "-F", self._base], check=True)
+        with _mounted_image(self._base, self._mountpoint, "defaults"):
+            (self._mountpoint / "work").mkdir()
+            Workspace.init(self._mountpoint / "work").close()
+        disk = self._folder / "disk"
+        disk.touch()
+        with mounted_recorder(self._base, disk) as recorder:
+            base = bytearray(recorder.content)
+            with _mounted_image(disk, self._mountpoint, self._options):
+                begun, ended = self._loaded(recorder)
+            # Every place between two writes of the disk is a moment at which the power may have failed.
+            certain = 0
+            for cut in sorted(self._chance.randrange(begun, ended) for _ in range(cuts)):
+                image, certain, lost = recorder.left_by(base, certain, cut, self._chance)
+                self._tally.lost_writes += lost
+                self._check(image, sum(heard <= cut for heard in self._heard))
+
+    def _loaded(self, recorder: BlockRecorder) -> tuple[int, int]:
+        """Let the writer work; return how much the disk was sent before it and, some calls before its end, with it."""
+        seed = self._chance.randrange(10**6)
+        command = [
+            sys.executable,
+            "-m",
+            "tests.support.kill_target",
+            str(self._mountpoint / "work"),
+            str(seed),
+            *self._words,
+        ]
+        begun = recorder.cut()
+        with subprocess.Popen(command, cwd=HOUSE, stdout=subprocess.PIPE) as writer:
+            if writer.stdout is None:
+                raise AssertionError("no pipe")
+            reader = Thread(target=self._listen, args=(writer.stdout, recorder))
+            reader.start()
+            time.sleep(self._chance.uniform(*LOAD_SECONDS))
+            # Without syncs, the system may keep all of it to itself for longer.
+            while recorder.cut() == begun and writer.poll() is None:
+                time.sleep(0.01)
+            ended = recorder.cut()
+            # The call that the last cut falls into has to be told too.
+            told = len(self._told)
+            while len(self._told) < told + 50 and writer.poll() is None:
+                time.sleep(0.01)
+            writer.send_signal(signal.SIGKILL)
+            reader.join()
+        if writer.returncode != -signal.SIGKILL:
+            raise AssertionError("the writer has ended by itself")
+        return begun, ended
+
+    def _listen(self, output: IO[bytes], recorder: BlockRecorder) -> None:
+        for line in output:
+            if line.endswith(b"\n"):
+                # All that was said when the disk had been sent so much was acknowledged by then.
+                self._heard.append(recorder.cut())
+                self._told.append(json.loads(line))
+
+    def _check(self, image: bytearray, acknowledged: int) -> None:
+        left = self._folder / "left.img"
+        left.write_bytes(image)
+        with _mounted_image(left, self._mountpoint, "defaults"):
+            found = _looked_at(self._mountpoint / "work", self._folder)
+        self._tally.cuts += 1
+        self._tally.acknowledged += acknowledged
+        fault, beyond = self._judged(found, acknowledged)
+        self._tally.rolled_forward += beyond
+        if fault:
+            self._tally.faults.append(fault)
+            if self._keep is not None:
+                (self._keep / f"cut-{self._tally.cuts}.img").write_bytes(image)
+            print(f"  cut {self._tally.cuts} ({self._options}; {' '.join(self._words)}): {fault}", flush=True)
+
+    def _judged(self, found: dict[str, Any], acknowledged: int) -> tuple[str, int]:
+        """Return what is wrong ("": nothing), and how many calls more than the acknowledged are there."""
+        if "error" in found:
+            return f"the store does not open: {found['error']}", 0
+        edits: set[int] = set()
+        decisions = 0
+        calls = [{"edits": [], "decision": 0, "snapshots": [], "files": {}}, *self._told]
+        fitting = None
+        for at, call in enumerate(calls):
+            edits.update(call["edits"])
+            decisions += bool(call["decision"])
+            said = len(edits), decisions, call["snapshots"]
+            if said == (len(found["edits"]), found["decisions"], found["snapshots"]) and edits == set(found["edits"]):
+                fitting = at
+        if fitting is None:
+            counts = f"{len(found['edits'])} edits, {found['decisions']} decisions, snapshots {found['snapshots']}"
+            return f"{counts}: no call had left that", 0
+        if fitting < acknowledged:
+            return f"{acknowledged} calls were acknowledged, and {fitting} are there", 0
+        if found["files"] != calls[fitting]["files"]:
+            differing = _difference(found["files"], calls[fitting]["files"])
+            return f"the files are not those of call {fitting}: {differing}", 0
+        if found["external"] or found["faults"]:
+            return f"status: {found['external']}; fsck: {found['faults']}", 0
+        return "", fitting - acknowledged
+
+
+def _difference(found: dict[str, str], expected: dict[str, str]) -> str:
+    return str({name: (found.get(name), expected.get(name)) for name, _ in found.items() ^ expected.items()})
+
+
+@contextmanager
+def _mounted_image(image: Path, mountpoint: Path, options: str) -> Iterator[None]:
+    """Mount an image through a loop device."""
+    command = ["losetup", "--find", "--show", str(image)]
+    device = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    try:
+        subprocess.run(["mount", "-o", options, device, mountpoint], check=True)
+        try:
+            yield
+        finally:
+            subprocess.run(["umount", mountpoint], check=True)
+    finally:
+        subprocess.run(["losetup", "--detach", device], check=True)
+
+
+def _looked_at(root: Path, folder: Path) -> dict[str, Any]:
+    """Return what a process finds for which the machine has started anew."""
+    boot = folder / "boot_id"
+    boot.write_text(f"{uuid4()}\n")
+    script = f'mount --bind "$1" {BOOT_ID} && exec "$2" -m tests.powercut --look "$3"'
+    command = ["unshare", "--mount", "sh", "-c", script, "sh", str(boot), sys.executable, str(root)]
+    done = subprocess.run(command, cwd=HOUSE, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return {"error": done.stderr.strip().rpartition("\n")[2]}
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def _look(root: Path) -> dict[str, Any]:
+    """Open the workspace and return what is there; every state is read and verified."""
+    with closing(Workspace.open(root)) as workspace:
+        edits = workspace.edits()
+        for view in edits:
+            for state in (view.edit.before, view.edit.after):
+                if state is not None and view.expired is None:
+                    workspace.blob(state.blob)
+        found = {
+            "edits": [view.seq for view in edits],
+            "decisions": len(workspace.decisions()),
+            "snapshots": [view.number for view in workspace.snapshots()],
+            "files": sums(root),
+            "external": [change.path for change in workspace.status().external],
+        }
+    return found | {"faults": [fault.what for fault in check_store(str(root)).faults]}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

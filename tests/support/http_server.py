@@ -1,0 +1,249 @@
+"""A server for tests that listens for HTTP, and ways to talk to it: raw requests, and the official client."""
+
+import http.client
+import json
+import re
+import subprocess
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, MutableMapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import anyio
+import httpx2
+import pytest
+from anyio.from_thread import start_blocking_portal
+from mcp import Client
+from mcp.client.session import MessageHandlerFnT
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import Implementation
+from starlette.applications import Starlette
+
+from mcptools.server.mcp_server import EditServer
+from tests.support.mcp_agent import REPOSITORY, SECONDS_TO_ANSWER, Agent, server_command
+
+ResultT = TypeVar("ResultT")
+
+INITIALIZE: Final[dict[str, Any]] = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "raw", "version": "0"},
+    },
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpServer:
+    """A server that listens."""
+
+    root: Path
+    port: int
+    token: str
+    process: subprocess.Popen[str]
+
+    def ask(self, body: object = INITIALIZE, *, method: str = "POST", path: str = "/mcp", **headers: str) -> int:
+        """Send a request with its headers as they are given, and return the status."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS_TO_ANSWER)
+        given = {
+            "Host": f"127.0.0.1:{self.port}",
+            "Authorization": f"Bearer {self.token}",
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+        }
+        given |= {name.replace("_", "-"): value for name, value in headers.items()}
+        try:
+            connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+            content = json.dumps(body).encode()
+            for name, value in given.items():
+                if value:
+                    connection.putheader(name, value)
+            connection.putheader("Content-Length", str(len(content)))
+            connection.endheaders(content)
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+    @contextmanager
+    def talk(self, capabilities: Mapping[str, object]) -> Iterator["LegacyHttpSession"]:
+        """Begin a session of the older era in which nothing listens but who waits for an answer."""
+        headers = {"Authorization": f"Bearer {self.token}", "Accept": "application/json, text/event-stream"}
+        url = f"http://127.0.0.1:{self.port}"
+        with httpx2.Client(base_url=url, headers=headers, timeout=SECONDS_TO_ANSWER) as connection:
+            params = {**INITIALIZE["params"], "capabilities": capabilities}
+            began = connection.post("/mcp", json={**INITIALIZE, "params": params})
+            connection.headers["Mcp-Session-Id"] = began.headers["mcp-session-id"]
+            talk = LegacyHttpSession(connection)
+            talk.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
+            yield talk
+
+    @contextmanager
+    def agent(self, *, mode: str, name: str = "test", heard: MessageHandlerFnT | None = None) -> Iterator[Agent]:
+        """Connect the official client. `heard`: gets what the server says unasked."""
+        with start_blocking_portal() as portal:
+            headers = {"Authorization": f"Bearer {self.token}"}
+            with portal.wrap_async_context_manager(httpx2.AsyncClient(headers=headers, timeout=None)) as connection:
+                transport = streamable_http_client(f"http://127.0.0.1:{self.port}/mcp", http_client=connection)
+                named = Implementation(name=name, version="1")
+                client = Client(transport, mode=mode, client_info=named, message_handler=heard)
+                with portal.wrap_async_context_manager(client):
+                    yield Agent(portal, client, self.root)
+
+    def with_client(
+        self,
+        work: Callable[[Client], Awaitable[ResultT]],
+        *,
+        mode: str,
+        name: str = "test",
+        headers: Mapping[str, str] | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> ResultT:
+        """Do something with the official client. `headers`: sent with each request; `transport`: which sends them."""
+
+        async def connected() -> ResultT:
+            sent = {"Authorization": f"Bearer {self.token}", **(headers or {})}
+            async with httpx2.AsyncClient(headers=sent, transport=transport) as connection:
+                streams = streamable_http_client(f"http://127.0.0.1:{self.port}/mcp", http_client=connection)
+                named = Implementation(name=name, version="1")
+                async with Client(streams, mode=mode, client_info=named) as client:
+                    with anyio.fail_after(SECONDS_TO_ANSWER):
+                        return await work(client)
+
+        return anyio.run(connected)
+
+
+class LegacyHttpSession:
+    """A session of the older era over HTTP, message by message."""
+
+    def __init__(self, connection: httpx2.Client) -> None:
+        self._connection = connection
+        self._asked = 1
+
+    @property
+    def session(self) -> str:
+        """Return the session's id."""
+        session: str = self._connection.headers["Mcp-Session-Id"]
+        return session
+
+    def say(self, message: Mapping[str, object]) -> None:
+        """Send what is no request."""
+        assert self.post(message).status_code == 202
+
+    def post(self, message: Mapping[str, object]) -> httpx2.Response:
+        """Send a message, and return the whole answer."""
+        return self._connection.post("/mcp", json=message)
+
+    def ask(
+        self, method: str, params: Mapping[str, object], answers: Mapping[str, Mapping[str, object]]
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Send a request. Return its result, and what the server asked on its stream; `answers`: to that, by method."""
+        self._asked += 1
+        asked: list[str] = []
+        message = {"jsonrpc": "2.0", "id": self._asked, "method": method, "params": params}
+        with self._connection.stream("POST", "/mcp", json=message) as answer:
+            for line in answer.iter_lines():
+                if not line.startswith("data: {"):
+                    continue
+                came: dict[str, Any] = json.loads(line.removeprefix("data: "))
+                if "method" not in came:
+                    return came["result"], asked
+                asked.append(came["method"])
+                self.say({"jsonrpc": "2.0", "id": came["id"], "result": answers[came["method"]]})
+        raise AssertionError(f"the stream ended without an answer: {asked}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InProcessServer:
+    """A server in this process, spoken to in the older era over HTTP without a socket."""
+
+    app: Starlette
+    connection: httpx2.AsyncClient
+
+    async def session(self) -> dict[str, str]:
+        """Begin a session, and return the headers of its requests."""
+        began = await self.connection.post("/mcp", json=INITIALIZE)
+        session = {"Mcp-Session-Id": began.headers["mcp-session-id"]}
+        initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        assert (await self.connection.post("/mcp", json=initialized, headers=session)).is_success
+        return session
+
+    async def ask(self, session: Mapping[str, str], method: str, **params: object) -> dict[str, Any]:
+        """Send a request, and return its result, within bounds."""
+        message = {"jsonrpc": "2.0", "id": 2, "method": method, "params": params}
+        with anyio.fail_after(SECONDS_TO_ANSWER):
+            answer = await self.connection.post("/mcp", json=message, headers=session)
+        (line,) = [line for line in answer.text.splitlines() if line.startswith("data: {")]
+        result: dict[str, Any] = json.loads(line.removeprefix("data: "))["result"]
+        return result
+
+    async def listen(self, session: Mapping[str, str], take: Callable[[bytes], Awaitable[None]]) -> None:
+        """Open a session's stream, and have what comes on it taken: what is not taken stays where it is."""
+        headers = {**self.connection.headers, **session}
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": "GET",
+            "scheme": "http",
+            "path": "/mcp",
+            "raw_path": b"/mcp",
+            "query_string": b"",
+            "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+        }
+
+        bodies = iter([{"type": "http.request", "body": b"", "more_body": False}])
+
+        async def receive() -> dict[str, object]:
+            for body in bodies:
+                return body
+            await anyio.sleep_forever()
+            raise AssertionError
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.body":
+                await take(message["body"])
+
+        await self.app(scope, receive, send)
+
+
+@asynccontextmanager
+async def inside(server: EditServer) -> AsyncIterator[InProcessServer]:
+    """Run a server in this process."""
+    app = server.streamable_http_app()
+    headers = {"Accept": "application/json, text/event-stream", "Host": "127.0.0.1:8000"}
+    transport = httpx2.ASGITransport(app)
+    async with (
+        server.session_manager.run(),
+        httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000", headers=headers) as connection,
+    ):
+        yield InProcessServer(app=app, connection=connection)
+
+
+@contextmanager
+def serving(root: Path, *options: str, environment: dict[str, str] | None = None) -> Iterator[HttpServer]:
+    """Start a server that listens at a free port."""
+    with subprocess.Popen(
+        [*server_command(), "--http", "127.0.0.1:0", *options, str(root)],
+        cwd=REPOSITORY,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as process:
+        assert process.stderr is not None
+        token = ""
+        try:
+            for line in process.stderr:
+                token = line.removeprefix("Authorization: Bearer ").strip() if "Bearer" in line else token
+                found = re.fullmatch(r"editledger: serving at http://127\.0\.0\.1:(\d+)/mcp\n", line)
+                if found is not None:
+                    yield HttpServer(root=root, port=int(found[1]), token=token, process=process)
+                    break
+            else:
+                pytest.fail("the server did not say where it listens")
+        finally:
+            process.terminate()
+        assert process.stderr.read() == ""

@@ -1,0 +1,212 @@
+"""A terminal with `cas` in it: types keys, and waits for what the screen shows."""
+
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, Protocol
+
+from tests.support.command_runner import LOGIN, PROGRAM, environment
+
+__all__ = ["TERMINALS", "TerminalDriver", "run_in_terminal"]
+
+SIZE: Final = (100, 40)
+"""Columns and lines."""
+
+PATIENCE: Final = 20
+"""Seconds after which a terminal that doesn't show what it should counts as hung."""
+
+
+class TerminalDriver(Protocol):
+    """A terminal in which a process runs."""
+
+    def type(self, keys: str) -> None:
+        """Press keys, one after the other."""
+
+    def sees(self, pattern: str) -> str:
+        """Wait until something new on the screen fits the pattern; return what is new up to its end."""
+
+    def kill(self) -> None:
+        """Kill the process at once, with no chance to do anything."""
+
+    def signal(self, number: int) -> None:
+        """Send the process a signal."""
+
+    def ends(self) -> int:
+        """Wait for the process to end, and return its status."""
+
+    def takes_lines(self) -> bool:
+        """Return whether the terminal shows what is typed and hands it on line by line, as a shell leaves it."""
+
+
+class _Waiting:
+    """What both kinds of terminal share: looking at what is new."""
+
+    def __init__(self) -> None:
+        self._looked = 0
+
+    def shown(self) -> str:
+        """Return all that the terminal has shown."""
+        raise NotImplementedError
+
+    def sees(self, pattern: str) -> str:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            new = self.shown()[self._looked :]
+            found = re.search(pattern, new)
+            if found:
+                self._looked += found.end()
+                return new[: found.end()]
+            assert time.monotonic() < deadline, f"no {pattern!r} in:\n{new}"
+            time.sleep(0.01)
+
+
+class PlainTerminal(_Waiting):
+    """A pseudo-terminal of which everything that was written is kept."""
+
+    def __init__(self, words: list[str], folder: Path, settings: dict[str, str], _: Path) -> None:
+        super().__init__()
+        self._master, terminal = pty.openpty()
+        termios.tcsetwinsize(terminal, (SIZE[1], SIZE[0]))
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", LOGIN, *PROGRAM, *words],
+            cwd=folder,
+            env=settings,
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            start_new_session=True,
+        )
+        os.close(terminal)
+        self._written = bytearray()
+
+    def type(self, keys: str) -> None:
+        os.write(self._master, keys.encode())
+
+    def shown(self) -> str:
+        while select.select([self._master], [], [], 0)[0]:
+            try:
+                piece = os.read(self._master, 65536)
+            except OSError:  # Linux: the other side has closed the terminal
+                break
+            if not piece:
+                break
+            self._written += piece
+        text = self._written.decode(errors="replace").replace("\r\n", "\n")
+        return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+    def signal(self, number: int) -> None:
+        os.kill(self._process.pid, number)
+
+    def kill(self) -> None:
+        os.kill(self._process.pid, signal.SIGKILL)
+        self._process.wait(timeout=PATIENCE)
+
+    def ends(self) -> int:
+        deadline = time.monotonic() + PATIENCE
+        while self._process.poll() is None:
+            assert time.monotonic() < deadline, self.shown()
+            self.shown()
+            time.sleep(0.01)
+        return self._process.returncode
+
+    def takes_lines(self) -> bool:
+        return _takes_lines(self._master)
+
+    def close(self) -> None:
+        if self._process.poll() is None:
+            self.kill()
+        os.close(self._master)
+
+
+class TmuxTerminal(_Waiting):
+    """A window of tmux: a real terminal, of which only what it would show can be seen."""
+
+    def __init__(self, words: list[str], folder: Path, settings: dict[str, str], scratch: Path) -> None:
+        super().__init__()
+        self._status = scratch / "status"
+        self._pid = scratch / "pid"
+        script = scratch / "run"
+        program = " ".join(map(_quoted, [*PROGRAM, *words]))
+        # Ctrl-C reaches everything in the window; the shell has to outlive it, to tell the status.
+        script.write_text(
+            f"trap : INT\nsh -c 'echo $$ > {self._pid}; exec \"$@\"' sh {program}\necho $? > {self._status}\nread _\n"
+        )
+        settled = scratch / "tmux.conf"
+        settled.write_text("set -g history-limit 100000\n")
+        self._tmux = ["tmux", "-S", str(scratch / "tmux"), "-f", str(settled)]
+        size = ["-x", str(SIZE[0]), "-y", str(SIZE[1])]
+        self._run("new-session", "-d", *size, "-c", str(folder), "sh", str(script), settings=settings)
+
+    def _run(self, *words: str, settings: dict[str, str] | None = None) -> str:
+        ran = subprocess.run(
+            [*self._tmux, *words], env=settings, capture_output=True, text=True, timeout=PATIENCE, check=True
+        )
+        return ran.stdout
+
+    def type(self, keys: str) -> None:
+        for key in keys:
+            named = {"\n": "Enter", "\x03": "C-c", "\x04": "C-d", "\x1a": "C-z", ";": r"\;"}.get(key, key)
+            self._run("send-keys", named) if named != key else self._run("send-keys", "-l", key)
+
+    def shown(self) -> str:
+        return self._run("capture-pane", "-p", "-J", "-S", "-", "-E", "-").rstrip("\n")
+
+    def signal(self, number: int) -> None:
+        os.kill(int(self._pid.read_text()), number)
+
+    def kill(self) -> None:
+        os.kill(int(self._pid.read_text()), signal.SIGKILL)
+        self.ends()
+
+    def ends(self) -> int:
+        deadline = time.monotonic() + PATIENCE
+        while not self._status.exists() or not self._status.read_text().endswith("\n"):
+            assert time.monotonic() < deadline, self.shown()
+            time.sleep(0.01)
+        return int(self._status.read_text())
+
+    def takes_lines(self) -> bool:
+        terminal = os.open(self._run("display-message", "-p", "#{pane_tty}").strip(), os.O_RDONLY | os.O_NOCTTY)
+        try:
+            return _takes_lines(terminal)
+        finally:
+            os.close(terminal)
+
+    def close(self) -> None:
+        self._run("kill-server")
+
+
+def _takes_lines(terminal: int) -> bool:
+    local = termios.tcgetattr(terminal)[3]
+    return bool(local & termios.ECHO and local & termios.ICANON)
+
+
+def _quoted(word: str) -> str:
+    return "'" + word.replace("'", r"'\''") + "'"
+
+
+Kind = Callable[[list[str], Path, dict[str, str], Path], PlainTerminal | TmuxTerminal]
+
+TERMINALS: Final[dict[str, Kind]] = {"plain": PlainTerminal} | ({"tmux": TmuxTerminal} if shutil.which("tmux") else {})
+"""The kinds of terminal that this machine has."""
+
+
+@contextmanager
+def run_in_terminal(kind: str, *words: str, folder: Path, scratch: Path, **settings: str) -> Iterator[TerminalDriver]:
+    """Run `cas` in a terminal of that kind."""
+    scratch.mkdir(exist_ok=True)
+    stage = TERMINALS[kind](list(words), folder, environment(settings), scratch)
+    try:
+        yield stage
+    finally:
+        stage.close()

@@ -28,42 +28,38 @@ __all__ = ["MODULES"]
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 
-TEXT: Final = (
-    "objstore/text/test_diff objstore/text/test_rebase objstore/text/test_splice mcptools/edit/test_unified_diff"
-)
+TEXT: Final = "text/test_diff text/test_rebase text/test_splice ../mcptools/edit/test_unified_diff"
 WEAVE: Final = (
-    "objstore/weave/test_line_weave objstore/weave/test_conflict_markers objstore/weave/test_neighbours objstore/history/test_document_loader objstore/review/test_planner objstore/weave/test_weave_laws "
-    "objstore/review/test_diagrams"
+    "weave/test_line_weave weave/test_conflict_markers weave/test_neighbours weave/test_weave_laws "
+    "history/test_document_loader review/test_planner review/test_diagrams"
 )
-CRASH: Final = "objstore/file_changes/test_apply objstore/recovery/test_power_loss objstore/review/test_refusals objstore/recovery/test_reboot"
-LOG: Final = (
-    "objstore/log/test_frames objstore/log/test_segments objstore/store/test_object_store objstore/log/test_read_ahead"
-)
-GONE: Final = "objstore/retention/test_expiry objstore/retention/test_compaction"
+CRASH: Final = "file_changes/test_apply recovery/test_power_loss review/test_refusals recovery/test_reboot"
+LOG: Final = "log/test_frames log/test_segments store/test_object_store log/test_read_ahead"
+GONE: Final = "retention/test_expiry retention/test_compaction"
+PATHS: Final = "fs/test_confined_path fs/test_case_folding"
 
 MODULES: Final = {
     "objstore/text/diff.py": TEXT,
-    "objstore/text/hunks.py": f"{TEXT} objstore/model/test_record_codec mcptools/edit/test_exact",
+    "objstore/text/hunks.py": f"{TEXT} model/test_record_codec ../mcptools/edit/test_exact",
     "objstore/weave/line_weave.py": WEAVE,
     "objstore/weave/conflicts.py": WEAVE,
     "objstore/weave/placement.py": WEAVE,
     "objstore/weave/reinsertion.py": WEAVE,
     "objstore/weave/document.py": WEAVE,
-    "objstore/review/replay_check.py": f"objstore/integrity/test_fsck {WEAVE}",
-    "objstore/fs/confined_path.py": (
-        "objstore/fs/test_confined_path objstore/fs/test_path_races objstore/fs/test_case_folding objstore/file_changes/test_hardlinks"
-    ),
-    "objstore/fs/reserved_names.py": "objstore/fs/test_confined_path objstore/fs/test_case_folding objstore/history/test_revspec",
-    "objstore/file_changes/apply.py": f"{CRASH} objstore/file_changes/test_hardlinks objstore/file_changes/test_cross_device_staging",
+    "objstore/review/replay_check.py": f"integrity/test_fsck {WEAVE}",
+    "objstore/fs/confined_path.py": f"{PATHS} fs/test_path_races file_changes/test_hardlinks",
+    "objstore/fs/reserved_names.py": f"{PATHS} history/test_revspec",
+    "objstore/file_changes/apply.py": f"{CRASH} file_changes/test_hardlinks file_changes/test_cross_device_staging",
     "objstore/recovery/unfinished_steps.py": CRASH,
     "objstore/recovery/power_loss.py": CRASH,
-    "objstore/log/segments.py": f"{LOG} objstore/index/test_relocate",
-    "objstore/log/frames.py": f"{LOG} test_fuzz_corpus",
+    "objstore/log/segments.py": f"{LOG} index/test_relocate",
+    "objstore/log/frames.py": f"{LOG} ../test_fuzz_corpus",
     "objstore/retention/compaction.py": GONE,
-    "objstore/retention/expiry.py": f"{GONE} cli/commands/keeping/test_gc",
-    "objstore/index/refcounts.py": f"objstore/index/test_log_index {GONE}",
+    "objstore/retention/expiry.py": f"{GONE} ../cli/commands/keeping/test_gc",
+    "objstore/index/refcounts.py": f"index/test_log_index {GONE}",
 }
-"""The modules that decide about bytes, paths and durability; of each the tests that have to notice, quickest first."""
+"""The modules that decide about bytes, paths and durability, and the tests in `tests/objstore` that have to notice a
+change of each, quickest first."""
 
 PATIENCE: Final = 1200
 """Seconds for the tests of one mutant; one that takes longer is noticed."""
@@ -147,7 +143,7 @@ def main() -> int:
         try:
             file.write_text(mutant.after)
             os.utime(file, times=(next(times),) * 2)  # else bytecode of another of its size might be taken
-            return failed(copy, [f"tests/{name}.py" for name in MODULES[mutant.module].split()])
+            return failed(copy, [f"tests/objstore/{name}.py" for name in MODULES[mutant.module].split()])
         finally:
             file.write_text(mutant.before)
             copies.put(copy)

@@ -73,10 +73,10 @@ def _all_sorts(workspace: Workspace) -> None:
 
 def _decisions(workspace: Workspace) -> None:
     _all_sorts(workspace)
-    edits = workspace.edits()
+    edits = workspace.history.edits()
     workspace.decide(Action.REJECT, [Unit(edits[-1].seq, 0)], reason="not that one", who="seed")
     workspace.decide(Action.ACCEPT, [Unit(edits[0].seq, 0)])
-    workspace.undo()
+    workspace.review.undo()
 
 
 STORIES: Final = (
@@ -130,12 +130,14 @@ def derived_of(story: Story) -> dict[tuple[str, str], bytes]:
         cache = Path(folder) / ".cas" / "cache"
         with Workspace.init(folder) as workspace:
             story.play(workspace)
-            taken = workspace.take_snapshot(who="seed").view
+            taken = workspace.snapshots.take(who="seed").view
             trees = {taken.root, *_folders(workspace, taken.root)}
-            found |= {("tree", f"{story.name}-{at}"): workspace.blob(tree) for at, tree in enumerate(sorted(trees))}
-            workspace.export_bundle(f"{folder}/bundle")
+            found |= {
+                ("tree", f"{story.name}-{at}"): workspace.history.blob(tree) for at, tree in enumerate(sorted(trees))
+            }
+            workspace.transfer.export_bundle(f"{folder}/bundle")
             workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
-            workspace.cache_documents()
+            workspace.history.cache_documents()
         found["bundle", story.name] = (Path(folder) / "bundle").read_bytes()[:-HASH_SIZE]
         (path,) = (Path(folder) / ".cas" / "segments").iterdir()
         store = SegmentHeader.decode(path.read_bytes()[:SEGMENT_HEADER_SIZE], segment=1).store
@@ -147,7 +149,7 @@ def derived_of(story: Story) -> dict[tuple[str, str], bytes]:
 
 
 def _folders(workspace: Workspace, root: BlobId) -> Iterator[BlobId]:
-    for name, is_folder in names_of(workspace.blob(root)):
+    for name, is_folder in names_of(workspace.history.blob(root)):
         if is_folder:
             yield name
             yield from _folders(workspace, name)

@@ -85,10 +85,10 @@ class _AcknowledgedWrites:
     def lost_from(self, root: Path) -> list[str]:
         """Return what is wrong with the workspace, in words."""
         with closing(Workspace.open(root)) as workspace:
-            edits = {view.seq for view in workspace.edits()}
-            decisions = {view.decision.number for view in workspace.decisions()}
-            by_server = sum(view.edit.tool == "write_file" for view in workspace.edits())
-            external = [change.path for change in workspace.status().external]
+            edits = {view.seq for view in workspace.history.edits()}
+            decisions = {view.decision.number for view in workspace.history.decisions()}
+            by_server = sum(view.edit.tool == "write_file" for view in workspace.history.edits())
+            external = [change.path for change in workspace.review.status().external]
         found = [fault.what for fault in check_store(str(root)).faults]
         found += [f"edits {sorted(lost)} are gone" for lost in [self.edits - edits] if lost]
         found += [f"decisions {sorted(lost)} are gone" for lost in [self.decisions - decisions] if lost]

@@ -255,17 +255,17 @@ def _looked_at(root: Path, folder: Path) -> dict[str, Any]:
 def _look(root: Path) -> dict[str, Any]:
     """Open the workspace and return what is there; every state is read and verified."""
     with closing(Workspace.open(root)) as workspace:
-        edits = workspace.edits()
+        edits = workspace.history.edits()
         for view in edits:
             for state in (view.edit.before, view.edit.after):
                 if state is not None and view.expired is None:
-                    workspace.blob(state.blob)
+                    workspace.history.blob(state.blob)
         found = {
             "edits": [view.seq for view in edits],
-            "decisions": len(workspace.decisions()),
-            "snapshots": [view.number for view in workspace.snapshots()],
+            "decisions": len(workspace.history.decisions()),
+            "snapshots": [view.number for view in workspace.snapshots.all()],
             "files": sums(root),
-            "external": [change.path for change in workspace.status().external],
+            "external": [change.path for change in workspace.review.status().external],
         }
     return found | {"faults": [fault.what for fault in check_store(str(root)).faults]}
 

@@ -148,11 +148,11 @@ class _Soak:
     def faults(self) -> list[str]:
         """Return what is wrong with the workspace, in words."""
         with Workspace.open(self.root) as workspace:
-            edits = {view.seq for view in workspace.edits()}
-            external = [change.path for change in workspace.status().external]
-            limits = workspace.retention_limits()
-            self._segments = len(workspace.segments())
-            collected = workspace.collect(limits, thorough=True)
+            edits = {view.seq for view in workspace.history.edits()}
+            external = [change.path for change in workspace.review.status().external]
+            limits = workspace.retention.limits()
+            self._segments = len(workspace.history.segments())
+            collected = workspace.retention.collect(limits, thorough=True)
         found = [fault.what for fault in check_store(str(self.root)).faults]
         found += [f"edits {sorted(lost)} are gone" for lost in [self._edits - edits] if lost]
         found += [f"not as recorded: {external}"] if external else []
@@ -264,17 +264,17 @@ class _Soak:
         """Wait until the watcher has recorded what was typed last."""
         until = time.monotonic() + PATIENCE
         with Workspace.open(self.root) as workspace:
-            while workspace.status().external and time.monotonic() < until:
+            while workspace.review.status().external and time.monotonic() < until:
                 time.sleep(0.1)
 
 
 def _accept(workspace: Workspace, chance: random.Random) -> None:
-    pending = workspace.edits(EditFilter(status=Status.PENDING, limit=chance.randrange(1, 60)))
+    pending = workspace.history.edits(EditFilter(status=Status.PENDING, limit=chance.randrange(1, 60)))
     workspace.decide(Action.ACCEPT, [unit for view in pending for unit in _units(view)], on_external=OnExternal.KEEP)
 
 
 def _reject(workspace: Workspace, chance: random.Random) -> None:
-    pending = workspace.edits(EditFilter(status=Status.PENDING, newest_first=True, limit=20))
+    pending = workspace.history.edits(EditFilter(status=Status.PENDING, newest_first=True, limit=20))
     if pending:
         units = _units(chance.choice(pending))
         chosen = units if chance.random() < 0.5 else [chance.choice(units)]
@@ -283,21 +283,21 @@ def _reject(workspace: Workspace, chance: random.Random) -> None:
 
 
 def _undo(workspace: Workspace, chance: random.Random) -> None:
-    (workspace.undo if chance.random() < 0.7 else workspace.redo)(on_external=OnExternal.KEEP)
+    (workspace.review.undo if chance.random() < 0.7 else workspace.review.redo)(on_external=OnExternal.KEEP)
 
 
 def _look(workspace: Workspace, chance: random.Random) -> None:
-    for path in sorted(workspace.files_at()):
+    for path in sorted(workspace.history.files_at()):
         if chance.random() < 0.2:
-            workspace.blame(path)
-    workspace.stats()
+            workspace.history.blame(path)
+    workspace.history.stats()
 
 
 def _snapshot(workspace: Workspace, chance: random.Random) -> None:
-    workspace.take_snapshot(who="soak", title=str(chance.randrange(100)))
-    kept = [view.number for view in workspace.snapshots()]
+    workspace.snapshots.take(who="soak", title=str(chance.randrange(100)))
+    kept = [view.number for view in workspace.snapshots.all()]
     if len(kept) > 3:
-        workspace.delete_snapshots(kept[:-3], who="soak")
+        workspace.snapshots.delete(kept[:-3], who="soak")
 
 
 def _units(view: EditView) -> list[Unit]:

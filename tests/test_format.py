@@ -115,11 +115,11 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for line in (i * 7, i * 7 + 5 + 20 * (i % 2)):  # near, and far enough apart to be compressed
                 text = text.replace(b"line %d of a text" % line, b"%d is another line, with words: %d" % (i, i * i * i))
             write(workspace, "text.txt", text)
-        rejected(workspace, workspace.edits()[-3].seq)
-        workspace.undo()
+        rejected(workspace, workspace.history.edits()[-3].seq)
+        workspace.review.undo()
         (root / "text.txt").write_bytes(text + b"by hand")
         write(workspace, "text.txt", text + b"by hand\n")
-        assert workspace.decisions()[0].decision.action is Action.REJECT
+        assert workspace.history.decisions()[0].decision.action is Action.REJECT
     return root
 
 
@@ -129,7 +129,7 @@ def test_a_reader_made_from_the_page_reads_what_the_program_wrote(root: Path) ->
     with closing(Store(str(root / ".cas"), CountdownDisk(None))) as store:
         assert {name: store.blob(BlobId(name)) for name in read.blobs} == read.blobs
     with Workspace.open(root) as workspace:
-        seqs = [edit.seq for edit in workspace.edits()]
+        seqs = [edit.seq for edit in workspace.history.edits()]
     assert [record["seq"] for record in read.records if record["kind"] == "edit"] == seqs
 
 

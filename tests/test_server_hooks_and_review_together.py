@@ -57,11 +57,13 @@ def test_two_servers_and_a_reviewer_lose_and_tear_nothing(tmp_path: Path) -> Non
             statuses = reviews.result()
 
     with Workspace.open(root) as workspace:
-        edits = workspace.edits()
+        edits = workspace.history.edits()
         assert [view.seq for view in edits] == list(range(1, acknowledged + 1))
-        assert len(workspace.decisions()) == statuses.count(0)
-        assert workspace.external_changes() == ()
-        assert [view.seq for view in workspace.edits(EditFilter(status=Status.REJECTED))] == ([1] if ROUNDS % 2 else [])
+        assert len(workspace.history.decisions()) == statuses.count(0)
+        assert workspace.review.external_changes() == ()
+        assert [view.seq for view in workspace.history.edits(EditFilter(status=Status.REJECTED))] == (
+            [1] if ROUNDS % 2 else []
+        )
     expected = [f"line {i} as edited\n" for i in range(LINES)]
     if ROUNDS % 2:
         expected[0] = "line 0 \n"
@@ -71,8 +73,8 @@ def test_two_servers_and_a_reviewer_lose_and_tear_nothing(tmp_path: Path) -> Non
     for derived in (root / ".cas").glob("index.sqlite*"):
         derived.unlink()
     with Workspace.open(root) as workspace:
-        assert [view.id for view in workspace.edits()] == [view.id for view in edits]
-        assert workspace.external_changes() == ()
+        assert [view.id for view in workspace.history.edits()] == [view.id for view in edits]
+        assert workspace.review.external_changes() == ()
 
 
 def test_the_reason_of_a_reject_and_its_markers_reach_the_agent(tmp_path: Path) -> None:
@@ -134,8 +136,8 @@ def test_hooks_of_two_agents_and_a_server_record_each_change_once(tmp_path: Path
         by_server = {result.structured["mcp_conversation_id"] for result in served.result()}
 
     with Workspace.open(root) as workspace:
-        views = workspace.edits()
-        assert workspace.external_changes() == ()
+        views = workspace.history.edits()
+        assert workspace.review.external_changes() == ()
         # Every state was recorded, and none twice: of each file, an edit begins where the one before it ended.
         ends: dict[bytes, BlobId | None] = {}
         for view in views:

@@ -95,7 +95,7 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
         # The agent hears of one: that of the first file that is in any. A fault of one is none of the others'.
         try:
             with Workspace.open(other) as workspace:
-                _record(workspace.agent_calls(), event)
+                _record(workspace.hooks, event)
         except Exception as error:  # noqa: BLE001 - as in `main`
             log_fault(other, [event.notes.get("client", "")], error)
     told = {os.path.realpath(root) for root in roots}
@@ -106,7 +106,7 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
         say(None)
         return
     with Workspace.open(roots[0]) as workspace:
-        calls = workspace.agent_calls()
+        calls = workspace.hooks
         _record_elsewhere(_roots_visited_by_tools(calls, event), event, told)
         _record(calls, event)
         # A subagent keeps what it hears to itself: its session is told, at the latest when the subagent is back.
@@ -191,7 +191,7 @@ def _record_elsewhere(roots: list[str], event: Event, told: set[str]) -> None:
         told.add(os.path.realpath(root))
         try:
             with Workspace.open(root) as workspace:
-                calls = workspace.agent_calls()
+                calls = workspace.hooks
                 if calls.knows(event.conversation):
                     waiting += _roots_visited_by_tools(calls, event)
                     _record(calls, event)
@@ -219,15 +219,15 @@ def _note_call_begun_elsewhere(event: Event, roots: list[str]) -> None:
             if not apart:
                 continue
             with Workspace.open(root) as workspace:
-                calls = workspace.agent_calls()
+                calls = workspace.hooks
                 if root in own or calls.knows(event.conversation):
                     calls.went(event.conversation, apart)
                     news |= dict.fromkeys(apart)
                     prompt = prompt or calls.prompt(event.conversation)
         for root in news:
             with Workspace.open(root) as workspace:
-                if not workspace.agent_calls().knows(event.conversation):
-                    workspace.agent_calls().heard(event.conversation, prompt)
+                if not workspace.hooks.knows(event.conversation):
+                    workspace.hooks.heard(event.conversation, prompt)
     except Exception as error:  # noqa: BLE001 - as above
         log_fault(event.place, [event.name], error)
 

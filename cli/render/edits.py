@@ -108,8 +108,8 @@ def edit_diff(
     view.refuse_if_expired()
     edit = view.edit
     wanted = set(range(len(view.units))) if units is None else {unit.hunk for unit in units}
-    before = None if edit.before is None else workspace.text(edit.before.blob)
-    after = None if edit.after is None else workspace.text(edit.after.blob)
+    before = None if edit.before is None else workspace.history.text(edit.before.blob)
+    after = None if edit.after is None else workspace.history.text(edit.after.blob)
     old_name, new_name = os.fsdecode(edit.source or edit.path), os.fsdecode(edit.path)
     if 0 in wanted and view.whole:
         label = _label(view, 0, screen)
@@ -180,7 +180,7 @@ def _shown_expiration(expired: "Expiration") -> str:
 
 
 def _shown_size(workspace: "Workspace", state: "FileState") -> str:
-    size = workspace.size(state.blob)
+    size = workspace.history.size(state.blob)
     return f"{size} byte{'' if size == 1 else 's'}"
 
 
@@ -363,8 +363,8 @@ def states_diff(workspace: "Workspace", before: "State", after: "State", screen:
     if (before.blob, before.mode, before.path) == (after.blob, after.mode, after.path):
         return
     yield from diff_text(
-        None if before.blob is None else workspace.text(before.blob),
-        None if after.blob is None else workspace.text(after.blob),
+        None if before.blob is None else workspace.history.text(before.blob),
+        None if after.blob is None else workspace.history.text(after.blob),
         before.path or after.path or "before",
         after.path or before.path or "after",
         screen,

@@ -50,7 +50,7 @@ def external_diff(workspace: "Workspace", change: "ExternalChange", screen: Scre
 
 def external_sides(workspace: "Workspace", change: "ExternalChange") -> tuple[bytes | None, bytes | None]:
     """Return a file's last recorded bytes and those on disk (None: no file), for a diff. Raises PathError."""
-    recorded = None if change.recorded is None else workspace.text(change.recorded)
+    recorded = None if change.recorded is None else workspace.history.text(change.recorded)
     try:
         return recorded, None if change.found is None else workspace.read(change.path, limit=MAX_BLOB).bytes
     except FileTooLarge:

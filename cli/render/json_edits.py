@@ -138,7 +138,7 @@ def shown_edit_shape(
     if isinstance(hunks, list):
         shape["hunks"] = [hunk for number, hunk in enumerate(hunks, 1) if number in meant]
     shape["markers"] = [
-        markers_shape(workspace.root, markers) for markers in workspace.markers() if concerns(markers, view.edit)
+        markers_shape(workspace.root, markers) for markers in workspace.review.markers() if concerns(markers, view.edit)
     ]
     try:
         shape["diff"] = None if view.expired else _joined(edit_diff(view, workspace, EXACT, units))
@@ -151,7 +151,7 @@ def shown_edit_shape(
 def _sha256(workspace: "Workspace", view: "EditView", state: "FileState | None", read_errors: ReadErrors) -> str | None:
     """Return the hash of a state's bytes; None where there is no file, and where they were let go or are lost."""
     try:
-        return None if state is None else workspace.sha256(state.blob)
+        return None if state is None else workspace.history.sha256(state.blob)
     except UNREADABLE as error:
         # Of an edit that expired, they are here only where something else holds them, such as the file.
         if view.expired is None or not isinstance(error, BlobMissing):
@@ -258,7 +258,8 @@ def outcome_shape(
                     if unit.hunk or _has_whole(workspace, unit.seq, outcome)
                 ],
                 "files": [
-                    _effect_shape(workspace, effect, workspace.preview if dry_run else None) for effect in outcome.files
+                    _effect_shape(workspace, effect, workspace.review.preview if dry_run else None)
+                    for effect in outcome.files
                 ],
                 "recorded": [view.seq for view in outcome.external],
                 "notices": [_notice_shape(workspace, notice) for notice in outcome.notices],
@@ -294,7 +295,7 @@ def outcome_shape(
 
 def restored_shape(workspace: "Workspace", outcome: "CallOutcome", *, dry_run: bool) -> dict[str, Json]:
     """Return what came of bringing a state back; a dry run has recorded nothing, and says what would change."""
-    files = [_effect_shape(workspace, effect, workspace.preview) for effect in outcome.files]
+    files = [_effect_shape(workspace, effect, workspace.review.preview) for effect in outcome.files]
     return {
         "dry_run": dry_run,
         "edits": [] if dry_run else [edit_shape(workspace, view) for view in outcome.edits],
@@ -308,7 +309,7 @@ def _has_whole(workspace: "Workspace", seq: int, outcome: Decided) -> bool:
     for edit in outcome.unrecorded:
         if edit.seq == seq:
             return edit.changes_whole
-    return workspace.edit(seq).whole
+    return workspace.history.edit(seq).whole
 
 
 def _effect_shape(workspace: "Workspace", effect: "FileEffect", preview: Preview | None) -> dict[str, Json]:

@@ -85,7 +85,7 @@ class Rows:
 
     def _names_one(self, beginning: str) -> bool:
         try:
-            self._workspace.find_conversation(beginning)
+            self._workspace.history.find_conversation(beginning)
         except AmbiguousName:
             return False
         return True

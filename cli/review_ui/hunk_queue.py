@@ -91,22 +91,24 @@ class ReviewQueue:
 
     def alike(self, view: "EditView", *, same_file: bool) -> list[Unit]:
         """Return what is pending of the edit's file in its conversation, or of the whole conversation."""
-        groups = [group for group in self._workspace.status().groups if group.conversation == view.edit.conversation]
+        groups = [
+            group for group in self._workspace.review.status().groups if group.conversation == view.edit.conversation
+        ]
         if same_file:
             groups = [group for group in groups if view.seq in group.seqs]
         seqs = [seq for group in groups for seq in group.seqs if self._wanted(group, seq)]
-        return [unit for seq in seqs for unit in self._pending(self._workspace.edit(seq))]
+        return [unit for seq in seqs for unit in self._pending(self._workspace.history.edit(seq))]
 
     def counts(self) -> tuple[int, int]:
         """Return how many edits are pending, in whole or in part: of those that are wanted, and of the others."""
-        wanted = [self._wanted(group, seq) for group in self._workspace.status().groups for seq in group.seqs]
+        wanted = [self._wanted(group, seq) for group in self._workspace.review.status().groups for seq in group.seqs]
         return sum(wanted), len(wanted) - sum(wanted)
 
     # ---- inside
 
     def _views(self, start: int) -> Iterator[tuple[int, "EditView"]]:
         for at in range(start, len(self._seqs)):
-            yield at, self._workspace.edit(self._seqs[at])
+            yield at, self._workspace.history.edit(self._seqs[at])
 
     @staticmethod
     def _pending(view: "EditView") -> Sequence[Unit]:
@@ -119,7 +121,7 @@ class ReviewQueue:
         known = set(self._seqs)
         new = [
             int(seq)
-            for group in _together(self._workspace.status().groups)
+            for group in _together(self._workspace.review.status().groups)
             for seq in group.seqs
             if seq not in known and self._wanted(group, seq)
         ]

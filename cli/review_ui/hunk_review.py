@@ -150,7 +150,7 @@ class Review:
             return _Same.STAY
         try:
             self._workspace.reopen()  # where the last try could not be made durable
-            if key in DECIDING_KEYS and self._workspace.edit(unit.seq).units[unit.hunk] is not self._shown:
+            if key in DECIDING_KEYS and self._workspace.history.edit(unit.seq).units[unit.hunk] is not self._shown:
                 self._say(f"{unit} was decided elsewhere meanwhile.")
                 return _Same.ANEW
             return act(unit)
@@ -172,7 +172,7 @@ class Review:
         outcome = self._outcome(action, [*shown], shown, reason=reason)
         if isinstance(outcome, Conflicted):
             goes = [unit for unit in outcome.reject_first if unit.seq not in outcome.outside]
-            views = {seq: self._workspace.edit(seq) for seq in {unit.seq for unit in goes}}
+            views = {seq: self._workspace.history.edit(seq) for seq in {unit.seq for unit in goes}}
             beside = {unit: views[unit.seq].units[unit.hunk] for unit in goes}
             self._write(conflict_text(outcome, [], self._screen))
             if action is not Action.REJECT:
@@ -237,7 +237,7 @@ class Review:
 
     def _note(self, unit: Unit, outcome: Decided) -> None:
         """Tell what a decision did, and remember how to take it back."""
-        self._write(decided_text(outcome, self._workspace.edit, self._screen, dry_run=False))
+        self._write(decided_text(outcome, self._workspace.history.edit, self._screen, dry_run=False))
         self._review_queue.leave(unit)
         self._steps.append(_Step(unit, decision=outcome.number, verdicts=outcome.verdicts))
         self._remember(self._skipped_hunks.decided, [changed for changed, _ in outcome.verdicts])
@@ -245,7 +245,7 @@ class Review:
     def _standing(self, status: Status) -> int:
         """Return how many hunks that were decided here have the status now: each counts once, however often."""
         decided = {unit for step in self._steps for unit, _ in step.verdicts}
-        views = {seq: self._workspace.edit(seq) for seq in {unit.seq for unit in decided}}
+        views = {seq: self._workspace.history.edit(seq) for seq in {unit.seq for unit in decided}}
         return sum(views[unit.seq].units[unit.hunk] is status for unit in decided if unit.hunk or views[unit.seq].whole)
 
     def _rejected_with_reason(self, unit: Unit) -> Where:
@@ -255,7 +255,7 @@ class Review:
         return self._decided(Action.REJECT, {unit: self._shown}, reason=reason)
 
     def _grouped(self, unit: Unit, *, same_file: bool) -> Where:
-        view = self._workspace.edit(unit.seq)
+        view = self._workspace.history.edit(unit.seq)
         units = self._review_queue.alike(view, same_file=same_file)
         if not units:
             self._say("Nothing of it is pending.")
@@ -290,7 +290,7 @@ class Review:
             by_edit.setdefault(unit.seq, set()).add(unit.hunk)
         try:
             for seq, hunks in by_edit.items():
-                note(self._workspace.edit(seq).id, hunks)
+                note(self._workspace.history.edit(seq).id, hunks)
         except OSError as error:
             if not self._is_forgetful:
                 self._say(f"cas: The next review will not know what was put off: {visible(str(error))}")
@@ -303,14 +303,14 @@ class Review:
             return _Same.STAY
         step = self._steps[-1]
         if step.amendment:
-            units = real_units(self._workspace.edit(step.amendment))
+            units = real_units(self._workspace.history.edit(step.amendment))
             outcome = self._outcome(Action.REJECT, units, {}, reason="")
             if isinstance(outcome, NothingToDo):  # somebody else has rejected it
                 self._steps.pop()
                 self._say("That is so already.")
                 return _Same.STAY
         else:
-            undo = partial(self._workspace.undo, step.decision, past=self._withdrawn, who=reviewer())
+            undo = partial(self._workspace.review.undo, step.decision, past=self._withdrawn, who=reviewer())
             outcome = self._carried_out(undo)
             if isinstance(outcome, NothingToDo):
                 self._say(f"Something else was decided since. `{Invocation.current().program} undo` takes that back.")
@@ -323,14 +323,14 @@ class Review:
         self._steps.pop()
         if step.amendment:
             self._withdrawn.add(outcome.number)
-        self._write(decided_text(outcome, self._workspace.edit, self._screen, dry_run=False))
+        self._write(decided_text(outcome, self._workspace.history.edit, self._screen, dry_run=False))
         self._review_queue.go(step.unit)
         return step.unit if not step.amendment else _Same.ANEW
 
     # ---- amending and splitting
 
     def _amended(self, unit: Unit) -> Where:
-        file = self._workspace.amendable(unit.seq)
+        file = self._workspace.review.amendable(unit.seq)
         with self._keyboard.released(), edited(file) as content:
             return self._record_amendment(unit, content, file.blob, base=file.bytes)
 
@@ -343,7 +343,7 @@ class Review:
         base: bytes | None = None,
         hunks: "Sequence[Hunk] | None" = None,
     ) -> Where:
-        outcome = self._workspace.amend(unit.seq, content, seen=seen, base=base, hunks=hunks, who=reviewer())
+        outcome = self._workspace.review.amend(unit.seq, content, seen=seen, base=base, hunks=hunks, who=reviewer())
         if not outcome.edits:
             self._say("Nothing was changed.")
             return _Same.STAY
@@ -369,23 +369,23 @@ class Review:
         if kept:
             return self._decided(Action.ACCEPT, {unit: self._shown})
         # What took the parts out goes with the hunk: without it, it would take out or put back a second time.
-        views = [self._workspace.edit(step.amendment) for step in self._steps[before:] if step.amendment]
+        views = [self._workspace.history.edit(step.amendment) for step in self._steps[before:] if step.amendment]
         taken_out = {part: view.units[part.hunk] for view in views for part in real_units(view)}
         return self._decided(Action.REJECT, {unit: self._shown, **taken_out})
 
     def _located(self, unit: Unit) -> Split | None:
         """Return where the hunk stands in its file as it is (None: it can't be told apart from others)."""
-        edit = self._workspace.edit(unit.seq).edit
+        edit = self._workspace.history.edit(unit.seq).edit
         if not unit.hunk or edit.before is None or edit.after is None:
             return None
-        old, new = self._workspace.text(edit.before.blob), self._workspace.text(edit.after.blob)
+        old, new = self._workspace.history.text(edit.before.blob), self._workspace.history.text(edit.after.blob)
         # What was changed outside stays as it is, and an amendment records it first.
-        planned = self._workspace.decide(
+        planned = self._workspace.review.decide(
             Action.REJECT, [unit], who=reviewer(), on_external=OnExternal.KEEP, dry_run=True
         )
         if is_either_binary(old, new) or not isinstance(planned, Decided) or len(planned.files) != 1:
             return None
-        text, without = self._workspace.preview(planned.files[0])
+        text, without = self._workspace.review.preview(planned.files[0])
         if text is None or without is None:
             return None
         hunk = edit.hunks[unit.hunk - 1]
@@ -399,7 +399,7 @@ class Review:
 
     def _first_line(self, unit: Unit, path: str, text: bytes) -> int | None:
         """Return at which line of a text the lines begin that the hunk put in (None: there are none, or who knows)."""
-        recorded, blamed = self._workspace.blame(path)
+        recorded, blamed = self._workspace.history.blame(path)
         return next((part.start for part in blamed if part.unit == unit), None) if recorded == text else None
 
     def _decide_on_parts(self, unit: Unit, split: Split, found: list[Part]) -> bool | None:
@@ -447,7 +447,7 @@ class Review:
         return before
 
     def _viewed(self, unit: Unit) -> Where:
-        view = self._workspace.edit(unit.seq)
+        view = self._workspace.history.edit(unit.seq)
         with self._keyboard.released():
             diff = edit_diff(view, self._workspace, self._screen)
             write(chain(edit_header(view, self._screen), [b"\n"], diff), paged=True)
@@ -488,7 +488,7 @@ class Review:
     # ---- the screen
 
     def _show(self, unit: Unit) -> None:
-        view = self._workspace.edit(unit.seq)
+        view = self._workspace.history.edit(unit.seq)
         self._shown = view.units[unit.hunk]
         count = len(self._review_queue)
         place = f"({self._review_queue.position(unit)} of {count} edit{'s' * (count > 1)})"

@@ -102,11 +102,11 @@ def _found(workspace: "Workspace", kind: str, word: str) -> Iterator[tuple[str, 
     if kind == "path":
         yield from _paths(workspace, word)
     elif kind == "tool":
-        newest = workspace.edits(EditFilter(newest_first=True, limit=_TOOLS_IN))
+        newest = workspace.history.edits(EditFilter(newest_first=True, limit=_TOOLS_IN))
         tools = dict.fromkeys(view.edit.tool for view in newest)
         yield from ((tool, "") for tool in tools if tool and tool.startswith(word))
     else:
-        yield from workspace.names_with_prefix(NameKind(kind), word, _LIMIT)
+        yield from workspace.history.names_with_prefix(NameKind(kind), word, _LIMIT)
 
 
 def _unlike_options(found: Iterable[tuple[str, str]], *, is_path: bool) -> Iterator[tuple[str, str]]:
@@ -135,7 +135,7 @@ def _paths(workspace: "Workspace", word: str) -> Iterator[tuple[str, str]]:
     if folder.startswith(os.pardir):
         return
     above = "" if folder == os.curdir else f"{folder}/"
-    below = workspace.names_with_prefix(NameKind.PATH, above + word.rpartition("/")[2], _PATHS_READ)
+    below = workspace.history.names_with_prefix(NameKind.PATH, above + word.rpartition("/")[2], _PATHS_READ)
     rests = [found.name[len(above) :] for found in below]
     entered = os.path.commonpath(map(os.path.dirname, rests)) if rests else ""
     depth = len(entered) + 1 if entered else 0

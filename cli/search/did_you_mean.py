@@ -38,7 +38,7 @@ def meant(error: "NoSuchName", start: str, program: str = "cas") -> str:
             if isinstance(error, NotInSnapshot):
                 return _either([_from_here(workspace, path) for path in error.near], error.spelling)
             if error.kind == "tool":
-                tools = [tool for tool in workspace.stats().tools if tool]
+                tools = [tool for tool in workspace.history.stats().tools if tool]
                 return _either(get_close_matches(error.spelling, tools, MOST), error.spelling)
             return (
                 _several(error, program)
@@ -56,7 +56,7 @@ def last_held(workspace: "Workspace", path: str) -> str:
     """Return how the newest state with bytes of what stood at `path` has to be typed; "" where there is none."""
     from objstore import EditFilter
 
-    for view in workspace.edits(EditFilter(path=path, newest_first=True, limit=LOOKED_AT)):
+    for view in workspace.history.edits(EditFilter(path=path, newest_first=True, limit=LOOKED_AT)):
         edit, there = view.edit, _from_here(workspace, path)
         if view.expired is None and edit.after is not None and os.fsdecode(edit.path) == path:
             return _typed(f"{there}@{view.seq}")
@@ -103,16 +103,16 @@ def _other_kind(workspace: "Workspace", error: "NoSuchName", program: str) -> st
         path = recorded_named(workspace, name)
         if held := last_held(workspace, path):
             return f"It is there no more: `{program} cat {held}` prints what it held."
-        if workspace.names_with_prefix(NameKind.PATH, "" if path == "." else f"{path}/", 1):
+        if workspace.history.names_with_prefix(NameKind.PATH, "" if path == "." else f"{path}/", 1):
             return f"It is a folder: `{program} ls {_typed(name)}` lists the files in it."
     with suppress(NoSuchName, AmbiguousName):
         if kind == "edit" or kind.endswith("file"):
-            conversation = typed(workspace.find_conversation(name))
+            conversation = typed(workspace.history.find_conversation(name))
             given = "--conversation" if kind == "edit" else f"{program} log --conversation"
             return f"It is a conversation: `{given} {conversation}` {'names' if kind == 'edit' else 'lists'} its edits."
     with suppress(NoSuchName, AmbiguousName):
         if kind in {"file", "recorded file", "state"} and "@" not in name:
-            view, _ = workspace.find_units(name)
+            view, _ = workspace.history.find_units(name)
             path = _typed(_from_here(workspace, os.fsdecode(view.edit.path)))
             shows = f"`{program} show {view.seq}` shows what it changed"
             return f"It is an edit: {shows}, and {path}@{view.seq} is its result."
@@ -121,7 +121,7 @@ def _other_kind(workspace: "Workspace", error: "NoSuchName", program: str) -> st
 
 def _other_file(workspace: "Workspace", named: str, version: str) -> str:
     """Return the state that an edit left, where it is of another file than the named one, or deleted it."""
-    view, _ = workspace.find_units(version.removesuffix("^"))
+    view, _ = workspace.history.find_units(version.removesuffix("^"))
     own = os.fsdecode(view.edit.path)
     path = _from_here(workspace, own)
     path = numbered(path) if _looks_like(path, named) else _typed(path)
@@ -139,15 +139,15 @@ def _near(workspace: "Workspace", error: "NoSuchName", program: str) -> str:
     spelling = error.spelling if is_on_disk(workspace, error.spelling) else error.spelling.partition("@")[0]
     path = path_named(workspace, spelling)
     if "edit" in error.kind and any(
-        found.name == path for found in workspace.names_with_prefix(NameKind.PATH, path, 1)
+        found.name == path for found in workspace.history.names_with_prefix(NameKind.PATH, path, 1)
     ):
         names = f", and `--file {_typed(spelling)}` names them" if error.kind == "edit" else ""
         return f"It is a file: `{program} log {_typed(spelling)}` lists its edits{names}."
     found: list[str] = []
     if "conversation" in error.kind:
-        found += workspace.names_similar_to(NameKind.CONVERSATION, spelling, MOST)
+        found += workspace.history.names_similar_to(NameKind.CONVERSATION, spelling, MOST)
     if "file" in error.kind or "state" in error.kind:
-        found += [_from_here(workspace, near) for near in workspace.names_similar_to(NameKind.PATH, path, MOST)]
+        found += [_from_here(workspace, near) for near in workspace.history.names_similar_to(NameKind.PATH, path, MOST)]
     return "" if spelling in found else _either(found[:MOST], spelling)
 
 
@@ -159,9 +159,9 @@ def _newest(workspace: "Workspace", error: "NoSuchName", program: str) -> str:
         return "That is a file on disk, of which no edit is recorded."
     path, _, version = error.spelling.rpartition("@")
     edit, _, hunk = version.partition(":")
-    if hunk and workspace.names_with_prefix(NameKind.EDIT, f"{edit}:", 1):
+    if hunk and workspace.history.names_with_prefix(NameKind.EDIT, f"{edit}:", 1):
         return f"`{program} show {edit}` shows its hunks."
-    newest = workspace.names_with_prefix(NameKind.EDIT, "", 1)
+    newest = workspace.history.names_with_prefix(NameKind.EDIT, "", 1)
     if error.kind != "conversation" and newest and re.fullmatch(NEWEST, version, re.IGNORECASE):
         return f"The newest edit is {newest[0].name}."
     if path and error.kind == "state":

@@ -28,7 +28,7 @@ class Pickaxe:
 
         @lru_cache(maxsize=COUNTS_KEPT)
         def count(blob: "BlobId") -> int:
-            return count_text(workspace.pieces(blob), text)
+            return count_text(workspace.history.pieces(blob), text)
 
         self._count = count
         self._progress = progress

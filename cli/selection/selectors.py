@@ -140,7 +140,9 @@ def covers(wanted: str, path: str) -> bool:
 
 def edit_filter(workspace: "Workspace", *, conversation: str, status: Status | None) -> EditFilter:
     """Return the filter for the conditions given ("" and None: not given). Raises NoSuchName, AmbiguousName."""
-    return EditFilter(conversation=workspace.find_conversation(conversation) if conversation else "", status=status)
+    return EditFilter(
+        conversation=workspace.history.find_conversation(conversation) if conversation else "", status=status
+    )
 
 
 def units_named(workspace: "Workspace", action: Action, selection: UnitSelection) -> dict[Unit, Status]:
@@ -158,7 +160,7 @@ def units_named(workspace: "Workspace", action: Action, selection: UnitSelection
             # A range is a group: what a person typed in between is not meant.
             named |= _group(_kept(_by_agents(views), spelling, "edit of an agent"), action)
         else:
-            view, units = workspace.find_units(spelling)
+            view, units = workspace.history.find_units(spelling)
             named |= {unit: view.units[unit.hunk] for unit in units}
     if selection.is_group:
         found = _grouped(workspace, selection)
@@ -195,7 +197,7 @@ def _refuse_if_not_of_conversation(workspace: "Workspace", selection: UnitSelect
         from cli.screen.quoting import typed
 
         file = shown_name(selection.file)
-        conversation = shown_name(workspace.find_conversation(selection.conversation))
+        conversation = shown_name(workspace.history.find_conversation(selection.conversation))
         lists = f"`{Invocation.current().program} log --file {typed(selection.file)}` lists who did."
         raise click.ClickException(f"No agent edited {file} in {conversation}. {lists}")
 
@@ -220,11 +222,11 @@ def _range(workspace: "Workspace", spelling: str) -> list["EditView"]:
     if spelt is None:
         return []
     first, last = int(spelt[1]), int(spelt[2])
-    newest = workspace.edits(EditFilter(newest_first=True, limit=1))
+    newest = workspace.history.edits(EditFilter(newest_first=True, limit=1))
     last = min(last, newest[0].seq if newest else 0)
     if first > last:
         return []
-    found = workspace.edits(EditFilter(before=last + 1, newest_first=True, limit=last - first + 1))
+    found = workspace.history.edits(EditFilter(before=last + 1, newest_first=True, limit=last - first + 1))
     return [view for view in reversed(found) if view.seq >= first]
 
 
@@ -259,14 +261,14 @@ def edits_named(workspace: "Workspace", spelling: str) -> list[tuple["EditView",
     if views:
         return [(view, tuple(Unit(view.seq, hunk) for hunk in range(len(view.units)))) for view in views]
     try:
-        return [workspace.find_units(spelling)]
+        return [workspace.history.find_units(spelling)]
     except NoSuchName:
         pass
     try:
-        conversation = workspace.find_conversation(spelling)
+        conversation = workspace.history.find_conversation(spelling)
     except NoSuchName:
         raise NoSuchName(spelling, "edit, hunk or conversation") from None
-    views = workspace.edits(EditFilter(conversation=conversation))
+    views = workspace.history.edits(EditFilter(conversation=conversation))
     return [(view, tuple(Unit(view.seq, hunk) for hunk in range(len(view.units)))) for view in views]
 
 
@@ -307,7 +309,7 @@ def was_recorded(workspace: "Workspace", spelling: str) -> bool:
         path = recorded_named(workspace, spelling)
     except PathError:
         return False
-    return bool(workspace.edits(EditFilter(path=path, limit=1)))
+    return bool(workspace.history.edits(EditFilter(path=path, limit=1)))
 
 
 def state_named(workspace: "Workspace", spelling: str) -> "State":
@@ -317,13 +319,13 @@ def state_named(workspace: "Workspace", spelling: str) -> "State":
     """
     try:
         if not looks_like_state(workspace, spelling):
-            return workspace.last_state(recorded_named(workspace, spelling))
+            return workspace.history.last_state(recorded_named(workspace, spelling))
         spelt = state_parts(spelling)
         if spelt is None:
-            return workspace.find_state(spelling)
+            return workspace.history.find_state(spelling)
         path, version = spelt
         # The links in it are for the core to follow, which knows what they hide.
-        return from_here(workspace, path, lambda one: workspace.find_state(f"{one}@{version}"))
+        return from_here(workspace, path, lambda one: workspace.history.find_state(f"{one}@{version}"))
     except NoSuchName as error:
         raise NoSuchName(spelling, error.kind) from None  # as it was typed
 
@@ -378,11 +380,11 @@ def places_named(
     ]
     for spelling, path in named:
         below = "" if path == "." else f"{path}/"
-        is_file = bool(below) and bool(workspace.edits(EditFilter(path=path, limit=1)))
+        is_file = bool(below) and bool(workspace.history.edits(EditFilter(path=path, limit=1)))
         if is_file:
             files.append(path)
         folder = os.fsencode(below)
-        if not below or workspace.names_with_prefix(NameKind.PATH, below, 1):
+        if not below or workspace.history.names_with_prefix(NameKind.PATH, below, 1):
             folders.append(folder)
         elif not is_file:
             # All that was ever in a folder may have gone from it.
@@ -393,7 +395,7 @@ def places_named(
             patterns += held.patterns
     if len(files) == 1 and not folders:
         return PathSelection(file=files[0])
-    views = (view for path in files for view in workspace.edits(EditFilter(path=path)))
+    views = (view for path in files for view in workspace.history.edits(EditFilter(path=path)))
     documents = frozenset(view.edit.document for view in views)
     return PathSelection(documents=documents, folders=tuple(folders), patterns=tuple(patterns))
 
@@ -405,7 +407,7 @@ def edits_meant(workspace: "Workspace", *, conversation: str, file: str) -> list
     """
     places = places_named(workspace, [file] if file else [])
     wanted = edit_filter(workspace, conversation=conversation, status=None)
-    return [view for view in workspace.edits(replace(wanted, path=places.file)) if places.hold(view.edit)]
+    return [view for view in workspace.history.edits(replace(wanted, path=places.file)) if places.hold(view.edit)]
 
 
 def path_predicate(workspace: "Workspace", file: str) -> Callable[["Edit"], bool]:
@@ -416,7 +418,7 @@ def path_predicate(workspace: "Workspace", file: str) -> Callable[["Edit"], bool
     places = places_named(workspace, [file] if file else [])
     if not places.file:
         return places.hold
-    documents = {view.edit.document for view in workspace.edits(EditFilter(path=places.file))}
+    documents = {view.edit.document for view in workspace.history.edits(EditFilter(path=places.file))}
     path = os.fsencode(places.file)
     return lambda edit: edit.document in documents or path in {edit.path, edit.source}
 
@@ -438,7 +440,7 @@ def newest_first(workspace: "Workspace", wanted: EditFilter, number: int | None)
     before, size = 0, number or FIRST_READ
     while True:
         size = min(size, MOST_READ)
-        views = workspace.edits(replace(wanted, before=before, newest_first=True, limit=size))
+        views = workspace.history.edits(replace(wanted, before=before, newest_first=True, limit=size))
         yield from views
         if len(views) < size:
             return

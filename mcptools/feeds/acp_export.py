@@ -25,7 +25,7 @@ def exported_lines(workspace: Workspace, shape: Shape) -> Iterator[str]:
 
 def exported(workspace: Workspace, shape: Shape) -> Iterator[Json]:
     """Yield for every recorded call of an agent, oldest first, that it began and how it ended."""
-    recorded = [view for view in workspace.edits() if view.edit.origin is Origin.AGENT]
+    recorded = [view for view in workspace.history.edits() if view.edit.origin is Origin.AGENT]
     for (conversation, number), views in groupby(recorded, key=lambda view: (view.edit.conversation, view.edit.call)):
         edits = list(views)
         call = ToolCall(
@@ -71,7 +71,7 @@ def _changes(workspace: Workspace, view: EditView) -> Iterator[FileChange]:
     """Yield what an edit did to its file, as far as that is text."""
 
     def text(blob: BlobId) -> str | None:
-        content = workspace.text(blob)
+        content = workspace.history.text(blob)
         return None if is_binary(content) else content.decode("utf-8", "backslashreplace")
 
     edit = view.edit

@@ -44,8 +44,8 @@ class ChangeFeed:
     def _look(self, workspace: Workspace, before: Seen | None = None) -> list[EditView]:
         """Note how far a history goes, and return what has changed in it since `before`; None: nobody asks."""
         try:
-            now = workspace.seen()
-            changed = [] if before is None or before == now else workspace.changed_since(before)
+            now = workspace.history.seen()
+            changed = [] if before is None or before == now else workspace.history.changed_since(before)
         except (CasError, OSError) as error:
             if workspace.root not in self._unread:
                 self._unread.add(workspace.root)

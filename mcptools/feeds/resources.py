@@ -39,7 +39,7 @@ class Resources:
         """Return as JSON an edit with its diff, by its number, or by its id or the beginning of that."""
 
         def find(workspace: Workspace) -> str:
-            view, _ = workspace.find_units(id)
+            view, _ = workspace.history.find_units(id)
             if not self._directories.shows(workspace, view):
                 raise NoSuchName(id, "edit")
             found = {
@@ -62,7 +62,7 @@ class Resources:
             raise _missing(what)  # it would be the edits of all conversations
 
         def find(workspace: Workspace) -> list[dict[str, object]]:
-            views = workspace.edits(EditFilter(conversation=id))
+            views = workspace.history.edits(EditFilter(conversation=id))
             found = [asdict(edit_listed(workspace, view)) for view in views if self._directories.shows(workspace, view)]
             if not found:
                 raise NoSuchName(id, "conversation")
@@ -97,7 +97,7 @@ class Resources:
         conversations: dict[str, None] = {}
 
         def list_newest(workspace: Workspace) -> None:
-            for view in workspace.edits(EditFilter(newest_first=True, limit=_MOST_LISTED)):
+            for view in workspace.history.edits(EditFilter(newest_first=True, limit=_MOST_LISTED)):
                 if self._directories.shows(workspace, view):
                     listed = edit_listed(workspace, view)
                     name = f"edit {view.seq} of {one_line(listed.path)}"
@@ -125,12 +125,12 @@ class Resources:
         Raises NoSuchName where it isn't here.
         """
         if not self._directories.covers(workspace):
-            shown_edits = (view.edit for view in workspace.edits() if self._directories.shows(workspace, view))
+            shown_edits = (view.edit for view in workspace.history.edits() if self._directories.shows(workspace, view))
             states = (state for edit in shown_edits for state in (edit.before, edit.after))
             if not any(state is not None and state.blob == name for state in states):
                 raise NoSuchName(name.hex(), "blob")
         try:
-            return workspace.blob(name)
+            return workspace.history.blob(name)
         except BlobMissing as error:
             raise NoSuchName(name.hex(), "blob") from error
 

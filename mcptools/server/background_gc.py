@@ -85,7 +85,7 @@ class BackgroundGc:
         while not self._stopping.wait(_TICK):
             for workspace in filter(lambda opened: opened.is_there, self._directories.opened()):
                 try:
-                    workspace.close_superseded_files()
+                    workspace.retention.close_superseded_files()
                     self._keep_documents(workspace)
                     self._look(workspace)
                 except StoreReplaced:
@@ -97,7 +97,7 @@ class BackgroundGc:
 
     def _keep_documents(self, workspace: Workspace) -> None:
         """Have long histories kept as weaves, where many edits have come since."""
-        edit, moment = workspace.next_edit(), time.monotonic()
+        edit, moment = workspace.history.next_edit(), time.monotonic()
         kept_edit, kept_at = self._kept.setdefault(workspace.root, (edit, moment - _REST))
         if edit - kept_edit >= _MANY_EDITS and moment - kept_at >= _REST:
             self._kept[workspace.root] = edit, moment
@@ -117,12 +117,12 @@ class BackgroundGc:
         if watched is None:
             self._watched[workspace.root] = _Watched(time.monotonic() + min(_FIRST_LOOK, pause))
             return
-        size, limit = workspace.stored_bytes(), settings["retention.max_size"]
+        size, limit = workspace.retention.stored_bytes(), settings["retention.max_size"]
         is_over = limit is not None and size > limit and size != watched.size
         is_later = watched.kept_at is None or time.monotonic() - watched.kept_at >= _AGAIN
         if is_over or (is_later and settings["retention.older_than"] is not None):
             self._run_apart(workspace.root, _LIMITS)
-            watched.kept_at, watched.size = time.monotonic(), workspace.stored_bytes()
+            watched.kept_at, watched.size = time.monotonic(), workspace.retention.stored_bytes()
         watched.look_at = time.monotonic() + pause
 
     def _run_apart(self, root: str, task: str) -> None:
@@ -141,9 +141,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with Workspace.open(root, is_real=True) as workspace:
             if task == _DOCUMENTS:
-                workspace.cache_documents()
+                workspace.history.cache_documents()
             else:
-                done = workspace.collect(workspace.retention_limits())
+                done = workspace.retention.collect(workspace.retention.limits())
                 if done.index_damage:
                     _tell(f"the index of {root} was wrong and was made anew from the log: {done.index_damage}")
     except CasError as error:

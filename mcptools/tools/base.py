@@ -399,7 +399,7 @@ class Toolset:
         if kept is not None or isinstance(workspace, Files):
             return kept
         try:
-            return workspace.blob(version)
+            return workspace.history.blob(version)
         except BlobMissing:
             return None
 

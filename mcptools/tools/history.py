@@ -96,7 +96,7 @@ class History(Toolset):
             if workspace is None:
                 raise missing
             try:
-                view = workspace.edit(edit)
+                view = workspace.history.edit(edit)
             except (NoSuchName, AmbiguousName):
                 raise missing from None
             if not self._directories.shows(workspace, view):
@@ -150,10 +150,10 @@ class History(Toolset):
         if self._directories.covers(workspace):
             # More don't fit, but for one by which it is known that there are more.
             most = self._limits.max_answer // _LISTED_SIZE + 2
-            views = workspace.edits(replace(wanted, skip=offset, limit=most))
+            views = workspace.history.edits(replace(wanted, skip=offset, limit=most))
             if views or not offset:
                 return self._listing(self._listed(workspace, views), 0).of_many(offset)
-        views = workspace.edits(replace(wanted, limit=_MAX_LISTED))
+        views = workspace.history.edits(replace(wanted, limit=_MAX_LISTED))
         seen = [view for view in views if self._directories.shows(workspace, view)]
         return self._listing(self._listed(workspace, seen), offset)
 
@@ -190,8 +190,8 @@ def edit_diff(workspace: Workspace, view: EditView, *, is_joined: bool = False) 
     """
     view.refuse_if_expired()
     edit = view.edit
-    before = None if edit.before is None else workspace.text(edit.before.blob)
-    after = None if edit.after is None else workspace.text(edit.after.blob)
+    before = None if edit.before is None else workspace.history.text(edit.before.blob)
+    after = None if edit.after is None else workspace.history.text(edit.after.blob)
     path_before, path_after = os.fsdecode(edit.source or edit.path), os.fsdecode(edit.path)
     has_parts = edit.hunks or edit.newline
     if is_joined or not has_parts or before is None or after is None or is_either_binary(before, after):

@@ -111,12 +111,12 @@ class Patching(CheckedFiles):
         workspace = self._directories.recorded_of(path)
         if workspace is None:
             return None
-        for view in workspace.edits(EditFilter(path=path, newest_first=True, limit=1)):
+        for view in workspace.history.edits(EditFilter(path=path, newest_first=True, limit=1)):
             before, after = view.edit.before, view.edit.after
             if before is None or after is None or after.blob != blob_id(now):
                 continue
             with suppress(BlobMissing):
-                outcome = apply_patch(workspace.blob(before.blob), part, between=checkpoint)
+                outcome = apply_patch(workspace.history.blob(before.blob), part, between=checkpoint)
                 if isinstance(outcome, Applied) and outcome.content == now:
                     return outcome.moved
         return None

@@ -126,7 +126,7 @@ class Undoing(Toolset):
         units = list(shown)
         who = self._session.client.get("client", "")
         # What was decided on earlier edits meanwhile could make of the files what they never were.
-        planned = _decided(workspace.decide(Action.REJECT, units, who=who, reason=_NOTE, dry_run=True))
+        planned = _decided(workspace.review.decide(Action.REJECT, units, who=who, reason=_NOTE, dry_run=True))
         effects = {effect.document: effect for effect in planned.files}
         for document, target in targets.items():
             effect = effects.pop(document, None)
@@ -138,7 +138,7 @@ class Undoing(Toolset):
             raise _refused(FailureKind.REVIEW_CONFLICT, _DECIDED, effect.path_before or effect.path_after or "")
         checkpoint()
         try:
-            _decided(workspace.decide(Action.REJECT, units, who=who, reason=_NOTE, shown=shown))
+            _decided(workspace.review.decide(Action.REJECT, units, who=who, reason=_NOTE, shown=shown))
         except DecidedMeanwhile:
             path = os.fsdecode(views[0].edit.path)
             raise _refused(FailureKind.REVIEW_CONFLICT, "it was decided on at this moment", path) from None
@@ -150,7 +150,7 @@ def accepted_of(directories: Directories, change: LastChange) -> frozenset[Unit]
     try:
         workspace = directories.home(change.root)
         for view in change.edits:
-            accepted |= _accepted(workspace.edit(view.seq))
+            accepted |= _accepted(workspace.history.edit(view.seq))
     except (CasError, OSError):
         return frozenset()  # it can't be undone either, and why not says whoever tries
     return frozenset(accepted)
@@ -288,7 +288,7 @@ def _refusing(*paths: str) -> Iterator[None]:
 
 def _now(workspace: Workspace, change: LastChange) -> Sequence[EditView]:
     """Return the edits of a change as they are decided on now. Raises NoSuchName."""
-    views = [workspace.edit(view.seq) for view in change.edits]
+    views = [workspace.history.edit(view.seq) for view in change.edits]
     for view, now in zip(change.edits, views, strict=True):
         # Where an older store was put back, another edit may have the number.
         if now.id != view.id:

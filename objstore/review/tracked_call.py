@@ -6,15 +6,25 @@ no byte is ever attributed to the wrong hand.
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
-from objstore.errors import UNREADABLE, FileExists, FileMissing, FileTooLarge, PathInvalid, PathIsDirectory, TreeInvalid
+from objstore.errors import (
+    UNREADABLE,
+    ConversationReserved,
+    FileExists,
+    FileMissing,
+    FileTooLarge,
+    PathInvalid,
+    PathIsDirectory,
+    TreeInvalid,
+)
 from objstore.fastclass import variable
 from objstore.file_changes.apply import FileStep
 from objstore.fs.confined_path import FileOnDisk, ResolvedPath, missing_at
 from objstore.fs.content_source import MemorySource
-from objstore.fs.file_state import file_at, stands_below, state_at
+from objstore.fs.file_state import file_at, large_files, stands_below, state_at
 from objstore.history.ancestry import steps_since
 from objstore.model.basic_types import MAX_INT, DocumentId, FileState, Operation, Origin
 from objstore.model.ids import BlobId, blob_id
@@ -35,8 +45,10 @@ from objstore.store.write_batch import Batch
 from objstore.text.hunks import Hunk, VerifiedHunks, hunks_fit, hunks_through
 from objstore.text.rebase import RebaseConflict, Rebased, rebased
 from objstore.transaction.journal import Journal
+from objstore.transaction.prestore import prestore_large_files
+from objstore.worktree.external_changes import EXTERNAL_CONVERSATION
 
-__all__ = ["Call"]
+__all__ = ["Call", "open_call"]
 
 _CONTENT_OPERATIONS: Final = frozenset({Operation.CREATE, Operation.REPLACE, Operation.EDIT})
 
@@ -480,3 +492,38 @@ class Call:
 
     def _looked(self) -> dict[bytes, os.stat_result]:
         return {path: file.found.stat for path, file in self._files.items() if file.found is not None}
+
+
+@contextmanager
+def open_call(
+    journal: Journal,
+    info: CallInfo,
+    paths: Sequence[str] = (),
+    before_storing: Callable[[], object] = lambda: None,
+    *,
+    waiting: Callable[[], object] | None = None,
+    dry_run: bool = False,
+) -> Iterator[Call]:
+    """Hold the writer lock for one tracked call. Leaving without `commit` changes nothing.
+
+    `paths`: of files that it will touch. Large ones are stored before the lock is taken, so that nobody waits.
+    `before_storing`: called before that, if there are any, by who may still refuse the call. Raises what it raises.
+    `waiting`: is called now and then while another process writes; what it raises ends the call.
+    `dry_run`: it is left without `commit`, and the store need not be one that may be written.
+
+    Raises StoreLocked, and ConversationReserved for the conversation of edits that nobody recorded.
+    """
+    if info.conversation == EXTERNAL_CONVERSATION:
+        raise ConversationReserved(info.conversation)
+    large = []
+    if paths:
+        large = large_files(journal.tree.confined(info.within), paths)
+    if large:
+        before_storing()
+        prestore_large_files(journal, large)
+    if dry_run:
+        with journal.session(dry_run=True, waiting=waiting) as (batch, _):
+            yield Call(journal, batch, info)
+        return
+    with journal.writing(waiting=waiting) as batch:
+        yield Call(journal, batch, info)

@@ -79,8 +79,8 @@ def bench_upkeep(report: Report) -> None:
         command = [sys.executable, "-c", CHILD, str(root), "limits"]
         workspace = _edit_beside(report, f"{EDITS} edits are let go", root, command, 0.0)
         with workspace:
-            gone = sum(view.expired is not None for view in workspace.edits())
-            left = workspace.status().reclaimable.free_bytes
+            gone = sum(view.expired is not None for view in workspace.history.edits())
+            left = workspace.review.status().reclaimable.free_bytes
     report.ratio("edits let go meanwhile", gone, f"{EDITS}")
     report.ratio("bytes left that nothing holds", left, "little")
     ours = peers()[0]
@@ -119,5 +119,5 @@ def _fill(workspace: Workspace) -> None:
         with workspace.call(CallInfo(tool="bench", conversation=f"c{i // 100}")) as call:
             call.write(f"file{i % FILES}.py", b"".join(b"line %d of %d\n" % (n, i * n % 97) for n in range(200)))
             call.commit()
-    units = [Unit(view.seq, hunk) for view in workspace.edits() for hunk in range(len(view.units))]
+    units = [Unit(view.seq, hunk) for view in workspace.history.edits() for hunk in range(len(view.units))]
     workspace.decide(Action.ACCEPT, units)

@@ -58,12 +58,12 @@ def looks_alone(root: Path) -> dict[str, Callable[[int], object]]:
 
     def before(number: int) -> None:
         with Workspace.find(root) as workspace:
-            workspace.agent_calls().begin(shell_call(number))
+            workspace.hooks.begin(shell_call(number))
 
     def after(number: int) -> None:
         (root / "d1" / "f1.txt").write_text(f"changed {number}{ALONE}\n")
         with Workspace.find(root) as workspace:
-            (found,) = workspace.agent_calls().end(shell_call(number))
+            (found,) = workspace.hooks.end(shell_call(number))
             assert found.edit.path == b"d1/f1.txt", found
 
     return {f"before a shell{ALONE}": before, f"after a shell{ALONE}": after}

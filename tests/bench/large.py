@@ -59,10 +59,10 @@ def bench_large(report: Report) -> None:
             added = _timed(report, "git add", git_add)
             report.ratio("take in / plain copy", first / copied, "-")
             report.ratio("take in / git add", first / added, "<= 1")
-            state = workspace.edits()[0].edit.after
+            state = workspace.history.edits()[0].edit.after
             assert state is not None
             blob = state.blob
-            read = _timed(report, "read and verify", lambda: [None for _ in workspace.pieces(blob)])
+            read = _timed(report, "read and verify", lambda: [None for _ in workspace.history.pieces(blob)])
             shown = _timed(report, "git cat-file", lambda: _discarded([*git, "cat-file", "blob", ":big"]))
             report.ratio("read / git cat-file", read / shown, "<= 1")
             before = _stored(workspace)
@@ -90,7 +90,7 @@ def _timed(report: Report, what: str, act: Callable[[], object]) -> float:
 
 
 def _stored(workspace: Workspace) -> int:
-    return sum(segment.size for segment in workspace.segments())
+    return sum(segment.size for segment in workspace.history.segments())
 
 
 def _discarded(command: list[str]) -> None:

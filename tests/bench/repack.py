@@ -100,7 +100,7 @@ def bench_repack(report: Report) -> None:
 def _compare(report: Report, tracked: Path, shadow: Path, written: int) -> None:
     git, spelt = _git_bytes(shadow), _blob_bytes(tracked)
     with Workspace.open(tracked) as workspace:
-        whole, edits = workspace.stored_bytes(), len(workspace.edits())
+        whole, edits = workspace.retention.stored_bytes(), len(workspace.history.edits())
     pack = sum(path.stat().st_size for path in (shadow / ".git" / "objects" / "pack").iterdir())
     report.figures |= {
         "edits": edits,

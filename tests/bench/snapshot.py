@@ -50,7 +50,7 @@ def _first(report: Report, root: Path, folder: Path) -> None:
             shutil.rmtree(made, ignore_errors=True)
         with Workspace.init(root) as workspace:
             began = time.perf_counter()
-            workspace.take_snapshot(who="bench")
+            workspace.snapshots.take(who="bench")
             times["ours"] = (time.perf_counter() - began) * 1e3
         subprocess.run([*git, "init", "-q"], check=True)
         (folder / "git" / "info").mkdir(exist_ok=True)
@@ -67,7 +67,7 @@ def _again(report: Report, root: Path, workspace: Workspace) -> None:
     git = _git(root)
     times = timed_in_turn(
         {
-            "ours": lambda _: workspace.take_snapshot(who="bench"),
+            "ours": lambda _: workspace.snapshots.take(who="bench"),
             "command": lambda _: _ran(sys.executable, "-c", ENTRY, "-C", str(root), "snapshot", "create"),
             "git": lambda _: _git_tree(git),
             "python": lambda _: _ran(sys.executable, "-c", "pass"),

@@ -167,7 +167,7 @@ def _played(node: str, folder: Path, script: str, heard: int) -> Iterator[tuple[
         yield "a session of opencode", False, done.stderr.strip().splitlines()[-1]
         return
     with Workspace.open(workspace) as opened:
-        views = opened.edits()
+        views = opened.history.edits()
     yield "its tools' edits are recorded", _shape(views) == EXPECTED, f"{len(views)} edits"
     said = json.loads(done.stdout)
     told = [number for number, words in enumerate(said, start=1) if "two is a word" in words]

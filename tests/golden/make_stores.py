@@ -77,7 +77,7 @@ def told(workspace: Workspace) -> dict[str, Any]:
             "expired": None if view.expired is None else view.expired.reason,
         }
         | _besides(view.edit)
-        for view in workspace.edits()
+        for view in workspace.history.edits()
     ]
     snapshots = [
         {
@@ -86,24 +86,25 @@ def told(workspace: Workspace) -> dict[str, Any]:
             "title": view.title,
             "files": {
                 path: [state.kind, state.mode, None if state.blob is None else state.blob.hex()]
-                for path, state in workspace.snapshot_files(view.number)
+                for path, state in workspace.snapshots.files(view.number)
             },
         }
-        for view in workspace.snapshots()
+        for view in workspace.snapshots.all()
     ]
     return {
         "edits": edits,
         "decisions": [
-            [view.decision.number, view.decision.action.value, view.id.hex()] for view in workspace.decisions()
+            [view.decision.number, view.decision.action.value, view.id.hex()] for view in workspace.history.decisions()
         ],
         "snapshots": snapshots,
         "pins": [
-            [view.pin.number, view.pin.title, *(blob.hex() for blob in view.pin.blobs)] for view in workspace.pins()
+            [view.pin.number, view.pin.title, *(blob.hex() for blob in view.pin.blobs)]
+            for view in workspace.retention.pins()
         ],
-        "records": [view.id.hex() for view in workspace.records()],
-        "files": {path: [state.blob.hex(), state.mode] for path, state in workspace.files_at().items()},
-        "blobs": {blob.hex(): _size(workspace, blob) for blob in workspace.blobs()},
-        "depths": {str(depth): count for depth, count in workspace.stats().depths.items()},
+        "records": [view.id.hex() for view in workspace.history.records()],
+        "files": {path: [state.blob.hex(), state.mode] for path, state in workspace.history.files_at().items()},
+        "blobs": {blob.hex(): _size(workspace, blob) for blob in workspace.history.blobs()},
+        "depths": {str(depth): count for depth, count in workspace.history.stats().depths.items()},
     }
 
 
@@ -125,7 +126,7 @@ def _besides(edit: Edit) -> dict[str, Any]:
 def _size(workspace: Workspace, blob: BlobId) -> int:
     """Return the size of a blob, every byte of which was read and hashed here."""
     hasher, size = BlobHasher(), 0
-    for piece in workspace.pieces(blob):
+    for piece in workspace.history.pieces(blob):
         hasher.update(piece)
         size += len(piece)
     if hasher.blob_id() != blob:
@@ -153,7 +154,7 @@ def _let_go(workspace: Workspace) -> None:
     seqs += _write(workspace, ("stays.txt", b"first\n"), ("other.txt", b"other\n"))
     seqs += _write(workspace, ("stays.txt", b"first\nsecond\n"))
     _decide(workspace, Action.ACCEPT, *seqs)
-    workspace.collect(RetentionLimits(older_than=0), who="golden")
+    workspace.retention.collect(RetentionLimits(older_than=0), who="golden")
 
 
 def _deep(workspace: Workspace) -> None:
@@ -173,19 +174,19 @@ def _all_sorts(workspace: Workspace, root: Path) -> None:
         call.delete("empty")
         call.commit()
     (root / "large.bin").write_bytes(bytes(MAX_BLOB) + b"the end\n")
-    workspace.take_snapshot(who="golden", title="all of it")
-    workspace.take_snapshot("folder", who="golden", title="a folder")
+    workspace.snapshots.take(who="golden", title="all of it")
+    workspace.snapshots.take("folder", who="golden", title="a folder")
 
 
 def _reviewed(workspace: Workspace) -> None:
-    newest = workspace.edits()[-1].seq
+    newest = workspace.history.edits()[-1].seq
     _write(workspace, ("folder/b.txt", b"a line\nand no final newline"))
     _decide(workspace, Action.REJECT, newest + 1)
-    workspace.undo(who="golden")
-    workspace.redo(who="golden")
-    pending = [view.seq for view in workspace.edits() if view.status is Status.PENDING]
+    workspace.review.undo(who="golden")
+    workspace.review.redo(who="golden")
+    pending = [view.seq for view in workspace.history.edits() if view.status is Status.PENDING]
     _decide(workspace, Action.ACCEPT, *pending[:5])
-    workspace.pin([Seq(newest)], title="to be kept", who="golden")
+    workspace.retention.pin([Seq(newest)], title="to be kept", who="golden")
 
 
 def _external(workspace: Workspace, root: Path) -> None:
@@ -224,15 +225,22 @@ def _rest(workspace: Workspace, root: Path, disk: _Failing) -> None:
     (first,) = _write(workspace, ("marked.txt", b"one\ntwo\nthree\n"))
     (second,) = _write(workspace, ("marked.txt", b"one\nTWO\nthree\n"))
     _write(workspace, ("marked.txt", b"one\nTWO and more\nthree\n"))
-    workspace.amend(first, workspace.amendable(first).bytes + b"four\n", seen=workspace.amendable(first).blob, who="me")
+    workspace.review.amend(
+        first,
+        workspace.review.amendable(first).bytes + b"four\n",
+        seen=workspace.review.amendable(first).blob,
+        who="me",
+    )
     units = [unit for unit in workspace.find_units(str(second))[1] if unit.hunk]
     workspace.decide(Action.REJECT, units, markers=True, who="golden")
     (root / "ignored").mkdir()
     (root / "ignored" / "file").write_bytes(b"not covered\n")
     (root / ".casignore").write_bytes(b"ignored\n")
     (root / "link").symlink_to("end.txt")
-    workspace.take_snapshot(who="golden", title="with a link")
-    workspace.pin([], [workspace.find_state("end.txt").blob or BlobId(b"")], title="a state", who="golden")
+    workspace.snapshots.take(who="golden", title="with a link")
+    workspace.retention.pin(
+        [], [workspace.history.find_state("end.txt").blob or BlobId(b"")], title="a state", who="golden"
+    )
 
 
 def _decided(workspace: Workspace) -> None:
@@ -249,7 +257,7 @@ def _decided(workspace: Workspace) -> None:
     _decide(workspace, Action.REJECT, inserted)
     for content in (one + two, one + two + three, one.replace(b"one", b"ONE") + two):
         _write(workspace, ("open.js", content))
-    text = workspace.text(workspace.find_state("alike.js").blob or BlobId(b""))
+    text = workspace.history.text(workspace.history.find_state("alike.js").blob or BlobId(b""))
     _write(workspace, ("alike.js", b"// first\n" + text))
 
 

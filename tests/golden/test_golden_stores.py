@@ -41,15 +41,15 @@ def test_a_golden_store_tells_what_it_was_told_and_nothing_is_wrong_with_it(
 def test_a_golden_store_is_worked_on(golden: tuple[Path, dict[str, Any]]) -> None:
     root, expected = golden
     with Workspace.open(root) as workspace:
-        workspace.restore(workspace.find_state("deep.txt@20"))
+        workspace.review.restore(workspace.history.find_state("deep.txt@20"))
         restored = (root / "deep.txt").read_bytes()
         assert b"as edit 39 left it" not in restored
-        before = len(workspace.edits())
+        before = len(workspace.history.edits())
         write(workspace, "new.txt", b"new\n")
-        assert len(workspace.edits()) == before + 1 > len(expected["edits"])
-        rejected(workspace, workspace.edits()[-1].seq)
+        assert len(workspace.history.edits()) == before + 1 > len(expected["edits"])
+        rejected(workspace, workspace.history.edits()[-1].seq)
         assert not (root / "new.txt").exists()
-        pending = [view.seq for view in workspace.edits() if view.status is Status.PENDING]
+        pending = [view.seq for view in workspace.history.edits() if view.status is Status.PENDING]
         assert pending
     assert check_store(str(root)).faults == ()
 
@@ -61,7 +61,9 @@ def test_decisions_that_an_older_version_carried_out_otherwise_are_named_and_the
     (tmp_path / ".cas").mkdir(mode=0o700)
     shutil.copytree(STORES / "1-decided" / SEGMENTS, tmp_path / ".cas" / SEGMENTS)
     with Workspace.open(tmp_path) as workspace:
-        written = {path: workspace.text(workspace.files_at()[path].blob) for path in ("alike.js", "end.txt")}
+        written = {
+            path: workspace.history.text(workspace.history.files_at()[path].blob) for path in ("alike.js", "end.txt")
+        }
         for path, content in written.items():
             (tmp_path / path).write_bytes(content)
         assert written["alike.js"].endswith(b"function two() {\n")
@@ -73,7 +75,7 @@ def test_decisions_that_an_older_version_carried_out_otherwise_are_named_and_the
         for seq, path in ((51, "alike.js"), (44, "end.txt")):
             rejected(workspace, seq)
             assert (tmp_path / path).read_bytes() == written[path].split(b"\n", 1)[1]
-            workspace.undo()
+            workspace.review.undo()
             assert (tmp_path / path).read_bytes() == written[path]
 
 
@@ -81,7 +83,7 @@ def test_a_rejection_that_would_lose_alike_lines_by_what_an_older_version_record
     (tmp_path / ".cas").mkdir(mode=0o700)
     shutil.copytree(STORES / "1-decided" / SEGMENTS, tmp_path / ".cas" / SEGMENTS)
     with Workspace.open(tmp_path) as workspace:
-        (tmp_path / "open.js").write_bytes(workspace.text(workspace.files_at()["open.js"].blob))
+        (tmp_path / "open.js").write_bytes(workspace.history.text(workspace.history.files_at()["open.js"].blob))
         outcome = workspace.decide(Action.REJECT, [Unit(Seq(49), 0), Unit(Seq(49), 1)])
         assert isinstance(outcome, Conflicted)
         assert [(conflict.kind, conflict.unit.seq) for conflict in outcome.conflicts] == [(ConflictKind.IN_DOUBT, 50)]

@@ -18,11 +18,11 @@ def test_a_clock_before_1970_loses_no_write(tmp_path: Path, monkeypatch: pytest.
         write(workspace, "a.txt", b"one\n")
         (tmp_path / "a.txt").write_bytes(b"two\n")
         workspace.record_changes(CallInfo(tool="test"))
-        workspace.agent_calls().begin(AgentCall(conversation="c", id="1", tool="t", paths=None))
+        workspace.hooks.begin(AgentCall(conversation="c", id="1", tool="t", paths=None))
         workspace.decide(Action.REJECT, [Unit(Seq(2), 0), Unit(Seq(2), 1)], who="person")
-        workspace.take_snapshot(who="person")
-        workspace.collect(workspace.retention_limits())
+        workspace.snapshots.take(who="person")
+        workspace.retention.collect(workspace.retention.limits())
     assert (tmp_path / "a.txt").read_bytes() == b"one\n"
     with Workspace.open(tmp_path, UnsyncedDisk()) as workspace:
-        assert {view.edit.time for view in workspace.edits()} == {0}
+        assert {view.edit.time for view in workspace.history.edits()} == {0}
     assert check_store(str(tmp_path)).faults == ()

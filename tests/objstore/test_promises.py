@@ -68,7 +68,7 @@ def everything_that_changes_files(scene: Scene) -> None:
     scene.decide(Action.ACCEPT, edit, on_external=OnExternal.DISCARD)
     (scene.root / "found").write_bytes(b"by hand again\n")
     scene.call(writes("found", TEXT))
-    scene.workspace.undo()
+    scene.workspace.review.undo()
 
 
 # ---- 1. Nothing is lost
@@ -95,7 +95,7 @@ class DurableOnly(ObservedDisk):
         with Workspace.open(folder) as workspace:
             for content in (before, after):
                 if content is not None:
-                    assert workspace.blob(blob_id(content)) == content
+                    assert workspace.history.blob(blob_id(content)) == content
 
 
 def test_before_a_file_changes_what_it_held_and_will_hold_is_durable(root: Path, tmp_path: Path) -> None:
@@ -120,8 +120,8 @@ def test_whatever_goes_stays_retrievable_by_hash(scene: Scene) -> None:
     scene.write("f", states[5])
     scene.forget_index()
     for content in states:
-        assert scene.workspace.blob(blob_id(content)) == content
-        assert scene.workspace.find_state(blob_id(content).hex()[:12]).blob == blob_id(content)
+        assert scene.workspace.history.blob(blob_id(content)) == content
+        assert scene.workspace.history.find_state(blob_id(content).hex()[:12]).blob == blob_id(content)
 
 
 # ---- 2. A decision touches what it names, and nothing else
@@ -246,7 +246,7 @@ def test_decisions_are_records(scene: Scene) -> None:
     scene.reject(scene.edit("f", b"line 7\n", b"7\n"), reason="no")
     scene.undo()
     scene.forget_index()
-    first, second = (view.decision for view in scene.workspace.decisions())
+    first, second = (view.decision for view in scene.workspace.history.decisions())
     assert (first.action, first.reason, first.who, first.takes_back) == (Action.REJECT, "no", "reviewer", 0)
     assert (second.action, second.takes_back) == (Action.UNDO, first.number)
     assert dict(first.verdicts) == {Unit(scene.view(2).seq, hunk): Status.REJECTED for hunk in (0, 1)}
@@ -302,7 +302,7 @@ def test_two_orders_of_the_same_decisions_give_identical_files(
         for scene in scenes:
             stack.callback(scene.close)  # also where the history that is drawn turns out to be too long
             record(scene, edits)
-        units = scenes[0].units(*(view.seq for view in scenes[0].workspace.edits()))
+        units = scenes[0].units(*(view.seq for view in scenes[0].workspace.history.edits()))
         # Both take detours on their way, each where no conflict is in it.
         final = {unit: data.draw(st.sampled_from((Action.ACCEPT, Action.REJECT)), label=str(unit)) for unit in units}
         actions = st.sampled_from((Action.ACCEPT, Action.REJECT))
@@ -319,7 +319,7 @@ def test_two_orders_of_the_same_decisions_give_identical_files(
         dead = [
             {
                 Unit(v.seq, h)
-                for v in s.workspace.edits()
+                for v in s.workspace.history.edits()
                 for h, status in enumerate(v.units)
                 if status is Status.REJECTED
             }
@@ -420,7 +420,7 @@ def test_no_success_is_told_of_a_file_that_does_not_read_back(root: Path, lie_at
     with pytest.raises(CallAborted):
         scene.call(*CHANGES)
 
-    assert len(scene.workspace.edits()) == 4
+    assert len(scene.workspace.history.edits()) == 4
     # What we did not write is left for the person to see; all else is as it was.
     lies = [path for path, look in scene.files().items() if look.content == b"something else\n"]
     assert len(lies) == 1
@@ -455,11 +455,11 @@ def test_a_call_over_many_files_is_all_or_nothing(root: Path, fail_at: int) -> N
 
     after = {path: (look.mode, look.content) for path, look in scene.files().items() if stat.S_ISREG(look.kind)}
     assert after == before
-    assert len(scene.workspace.edits()) == 4
+    assert len(scene.workspace.history.edits()) == 4
     assert scene.external() == {}
     assert len(scene.call(*CHANGES).edits) == 5
     scene.forget_index()
-    assert len(scene.workspace.edits()) == 9
+    assert len(scene.workspace.history.edits()) == 9
     scene.close()
 
 
@@ -482,7 +482,7 @@ def test_a_call_over_many_files_is_whole_after_a_crash(root: Path, fail_at: int)
         "new/c": b"c\n",
         "e": b"E\n",
     }
-    assert len(scene.workspace.edits()) == 9
+    assert len(scene.workspace.history.edits()) == 9
     assert scene.external() == {}
     scene.close()
 
@@ -495,7 +495,7 @@ def test_whatever_is_derived_can_be_deleted_at_any_moment(scene: Scene) -> None:
     scene.reject(1, reason="because", cascade=True)
     derived = [path for path in (scene.root / ".cas").iterdir() if path.name not in {"segments", "lock", ".gitignore"}]
     assert len(derived) >= 2
-    said = scene.workspace.edits(), scene.workspace.decisions(), scene.workspace.status()
+    said = scene.workspace.history.edits(), scene.workspace.history.decisions(), scene.workspace.review.status()
     files = scene.files()
     for path in derived:
         scene.workspace.close()
@@ -505,10 +505,14 @@ def test_whatever_is_derived_can_be_deleted_at_any_moment(scene: Scene) -> None:
             for part in path.parent.glob(f"{path.name}*"):
                 part.unlink()
         scene.workspace = Workspace.open(scene.root)
-        assert (scene.workspace.edits(), scene.workspace.decisions(), scene.workspace.status()) == said
+        assert (
+            scene.workspace.history.edits(),
+            scene.workspace.history.decisions(),
+            scene.workspace.review.status(),
+        ) == said
         scene.undo()
         scene.reject(1, reason="because", cascade=True)
-        said = scene.workspace.edits(), scene.workspace.decisions(), scene.workspace.status()
+        said = scene.workspace.history.edits(), scene.workspace.history.decisions(), scene.workspace.review.status()
         assert {path: look.content for path, look in scene.files().items()} == {
             path: look.content for path, look in files.items()
         }
@@ -516,14 +520,18 @@ def test_whatever_is_derived_can_be_deleted_at_any_moment(scene: Scene) -> None:
 
 def test_an_index_that_is_no_index_is_made_anew(scene: Scene) -> None:
     everything_that_changes_files(scene)
-    said = scene.workspace.edits(), scene.workspace.decisions(), scene.workspace.status()
+    said = scene.workspace.history.edits(), scene.workspace.history.decisions(), scene.workspace.review.status()
     for rubbish in (b"", b"not a database", bytes(8192)):
         scene.workspace.close()
         for path in (scene.root / ".cas").glob("index*"):
             path.unlink()
         (scene.root / ".cas" / "index.sqlite").write_bytes(rubbish)
         scene.workspace = Workspace.open(scene.root)
-        assert (scene.workspace.edits(), scene.workspace.decisions(), scene.workspace.status()) == said
+        assert (
+            scene.workspace.history.edits(),
+            scene.workspace.history.decisions(),
+            scene.workspace.review.status(),
+        ) == said
 
 
 def test_an_index_of_another_store_is_not_believed(scene: Scene, tmp_path: Path) -> None:
@@ -534,7 +542,7 @@ def test_an_index_of_another_store_is_not_believed(scene: Scene, tmp_path: Path)
     scene.workspace.close()
     shutil.copy(tmp_path / "other" / ".cas" / "index.sqlite", scene.root / ".cas" / "index.sqlite")
     scene.workspace = Workspace.open(scene.root)
-    assert [view.edit.path for view in scene.workspace.edits()] == [b"f"]
+    assert [view.edit.path for view in scene.workspace.history.edits()] == [b"f"]
 
 
 def test_a_journal_that_was_tampered_with_is_not_believed(scene: Scene) -> None:
@@ -557,7 +565,7 @@ def test_a_call_taken_out_of_the_journal_is_missed(scene: Scene) -> None:
     sizes = []
     for number in range(3):
         scene.write(f"f{number}", b"%d\n" % number)
-        sizes.append(scene.workspace.status().store_bytes)
+        sizes.append(scene.workspace.review.status().store_bytes)
     scene.workspace.close()
     (segment,) = (scene.root / ".cas" / "segments").iterdir()
     content = segment.read_bytes()
@@ -578,17 +586,17 @@ def test_a_call_taken_out_of_the_journal_is_missed(scene: Scene) -> None:
 def test_status_says_how_much_there_is(scene: Scene) -> None:
     everything_that_changes_files(scene)
     segments = observe_tree(scene.root, store=True)
-    report = scene.workspace.status()
+    report = scene.workspace.review.status()
     assert report.store_bytes == sum(len(look.content) for look in segments.values())
     states = {
         state.blob
-        for view in scene.workspace.edits()
+        for view in scene.workspace.history.edits()
         for state in (view.edit.before, view.edit.after)
         if state is not None
     }
     states |= {
         state.blob
-        for view in scene.workspace.decisions()
+        for view in scene.workspace.history.decisions()
         for written in view.decision.written
         for state in (written.before, written.after)
         if state is not None
@@ -601,20 +609,20 @@ def test_every_segment_counts(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> 
     everything_that_changes_files(scene)
     segments = observe_tree(scene.root, store=True)
     assert len(segments) > 2
-    assert scene.workspace.status().store_bytes == sum(len(look.content) for look in segments.values())
+    assert scene.workspace.review.status().store_bytes == sum(len(look.content) for look in segments.values())
 
 
 def test_a_state_is_stored_once_and_an_edit_costs_what_it_changes(scene: Scene) -> None:
     # Text that does not compress, so that only a delta can be small.
     content = b"".join(blob_id(b"%d" % number).hex().encode() + b"\n" for number in range(2000))
     scene.write("f", content)
-    before = scene.workspace.status()
+    before = scene.workspace.review.status()
     for number in range(100):
         lines = split_lines(content)
         lines[number * 17] = b"changed %d\n" % number
         content = b"".join(lines)
         scene.write("f", content)
-    after = scene.workspace.status()
+    after = scene.workspace.review.status()
     assert after.blobs == before.blobs + 100
     # Each of 100 states of 130 kB is a delta, but for a keyframe now and then.
     assert after.store_bytes - before.store_bytes < 10 * len(content)
@@ -622,7 +630,7 @@ def test_a_state_is_stored_once_and_an_edit_costs_what_it_changes(scene: Scene) 
     for _ in range(20):
         scene.reject(2)
         scene.accept(2)
-    toggled = scene.workspace.status()
+    toggled = scene.workspace.review.status()
     assert toggled.blobs == after.blobs + 1
     assert toggled.store_bytes - after.store_bytes < len(content)
 
@@ -630,13 +638,13 @@ def test_a_state_is_stored_once_and_an_edit_costs_what_it_changes(scene: Scene) 
 def test_looking_costs_no_storage(scene: Scene) -> None:
     everything_that_changes_files(scene)
     before = observe_tree(scene.root, store=True)
-    scene.workspace.status()
-    scene.workspace.edits()
+    scene.workspace.review.status()
+    scene.workspace.history.edits()
     with scene.workspace.call(CallInfo(tool="test")) as call:
         call.exists("found")
         call.commit()
     assert isinstance(scene.workspace.decide(Action.RESET, [Unit(scene.view(1).seq, 0)]), NothingToDo)
-    assert not isinstance(scene.workspace.undo(dry_run=True), ExternalChanges)
+    assert not isinstance(scene.workspace.review.undo(dry_run=True), ExternalChanges)
     assert observe_tree(scene.root, store=True) == before
 
 
@@ -656,31 +664,31 @@ def long_history(scene: Scene) -> list[bytes]:
 
 def test_what_collecting_would_free_is_told_before(scene: Scene) -> None:
     long_history(scene)
-    assert scene.workspace.status().reclaimable.free_blobs == 0
-    plan = scene.workspace.plan_gc(RetentionLimits(older_than=0, max_size=None))
+    assert scene.workspace.review.status().reclaimable.free_blobs == 0
+    plan = scene.workspace.retention.plan_gc(RetentionLimits(older_than=0, max_size=None))
     assert [expiry_batch.edit_count for expiry_batch in plan.expiry.batches] == [30]
     # All but the state that the file is in.
     assert plan.free_blobs == 29
-    assert 29 * 3000 < plan.free_bytes < scene.workspace.stored_bytes()
-    scene.workspace.expire(EVERYTHING, moment=LATER)
-    told = scene.workspace.status().reclaimable
+    assert 29 * 3000 < plan.free_bytes < scene.workspace.retention.stored_bytes()
+    scene.workspace.retention.expire(EVERYTHING, moment=LATER)
+    told = scene.workspace.review.status().reclaimable
     assert (told.free_blobs, told.free_bytes) == (plan.free_blobs, plan.free_bytes)
-    again = scene.workspace.plan_gc(EVERYTHING)
+    again = scene.workspace.retention.plan_gc(EVERYTHING)
     assert (again.free_blobs, again.free_bytes) == (plan.free_blobs, plan.free_bytes)
 
 
 def test_collecting_frees_what_was_told_and_keeps_to_the_limit(scene: Scene) -> None:
     long_history(scene)
-    before = scene.workspace.stored_bytes()
+    before = scene.workspace.retention.stored_bytes()
     limit = before // 2
-    plan = scene.workspace.plan_gc(RetentionLimits(older_than=None, max_size=limit))
-    done = scene.workspace.collect(RetentionLimits(older_than=None, max_size=limit), thorough=True)
+    plan = scene.workspace.retention.plan_gc(RetentionLimits(older_than=None, max_size=limit))
+    done = scene.workspace.retention.collect(RetentionLimits(older_than=None, max_size=limit), thorough=True)
     assert done.bytes_before - done.bytes_after > plan.free_bytes - 3000
-    assert scene.workspace.stored_bytes() == done.bytes_after <= limit
-    gone = [view.seq for view in scene.workspace.edits() if view.expired is not None]
+    assert scene.workspace.retention.stored_bytes() == done.bytes_after <= limit
+    gone = [view.seq for view in scene.workspace.history.edits() if view.expired is not None]
     assert gone == list(range(1, done.edits + 1))
     assert len(gone) < 30
-    told = scene.workspace.status()
+    told = scene.workspace.review.status()
     assert (told.store_bytes, told.reclaimable.free_blobs) == (done.bytes_after, 0)
     scene.forget_index()
     scene.reject(30)
@@ -688,16 +696,16 @@ def test_collecting_frees_what_was_told_and_keeps_to_the_limit(scene: Scene) -> 
 
 def test_a_collection_keeps_to_the_limit_though_little_is_to_go(scene: Scene) -> None:
     long_history(scene)
-    limit = scene.workspace.stored_bytes() - 3000
-    assert scene.workspace.collect(RetentionLimits(older_than=None, max_size=limit)).bytes_after <= limit
+    limit = scene.workspace.retention.stored_bytes() - 3000
+    assert scene.workspace.retention.collect(RetentionLimits(older_than=None, max_size=limit)).bytes_after <= limit
 
 
 def test_a_plan_and_a_look_change_nothing(scene: Scene) -> None:
     long_history(scene)
     before = scene.everything()
-    scene.workspace.plan_gc(EVERYTHING)
-    scene.workspace.plan_gc(RetentionLimits(older_than=None, max_size=1))
-    scene.workspace.status()
+    scene.workspace.retention.plan_gc(EVERYTHING)
+    scene.workspace.retention.plan_gc(RetentionLimits(older_than=None, max_size=1))
+    scene.workspace.review.status()
     assert scene.everything() == before
 
 
@@ -705,18 +713,18 @@ def test_a_plan_and_a_look_change_nothing(scene: Scene) -> None:
 def test_nothing_that_somebody_may_need_ever_goes(scene: Scene, limits: RetentionLimits) -> None:
     """Neither what is pending, nor what is pinned, nor what a file holds, nor what these stand on."""
     states = long_history(scene)
-    scene.workspace.pin([Seq(21)], [blob_id(states[4])])
+    scene.workspace.retention.pin([Seq(21)], [blob_id(states[4])])
     (pending,) = scene.call(writes("g", b"pending\n"), conversation="conv_pending").edits
     scene.reject(scene.write("h", b"rejected\n"))
     scene.call(writes("i", b"one\n"), conversation="conv_open")
     scene.accept(33)
     scene.call(writes("j", b"two\n"), conversation="conv_open")
     files = scene.files()
-    scene.workspace.collect(limits)
+    scene.workspace.retention.collect(limits)
     assert scene.files() == files
-    gone = {view.seq for view in scene.workspace.edits() if view.expired is not None}
+    gone = {view.seq for view in scene.workspace.history.edits() if view.expired is not None}
     assert gone == {*range(1, 21), 32}
-    assert scene.workspace.blob(blob_id(states[4])) == states[4]
+    assert scene.workspace.history.blob(blob_id(states[4])) == states[4]
     for seq in range(30, 20, -1):
         scene.reject(seq)
         assert scene.text("f") == states[seq - 2]

@@ -285,32 +285,36 @@ class Histories(RuleBasedStateMachine):
 
     def telling(self, wanted: dict[Unit, Status]) -> dict[Unit, Status]:
         """Leave out whole-file parts that nobody is shown, of edits of which nothing else changes."""
-        idle = {Unit(view.seq, 0) for view in self.workspace.edits() if not view.whole and len(view.units) > 1}
+        idle = {Unit(view.seq, 0) for view in self.workspace.history.edits() if not view.whole and len(view.units) > 1}
         told = {unit.seq for unit, status in wanted.items() if unit not in idle and self.statuses[unit] is not status}
         return {unit: status for unit, status in wanted.items() if unit not in idle or unit.seq in told}
 
     @rule(on_external=answers)
     def undo(self, on_external: OnExternal) -> None:
         wanted = self.decided[-1].before if self.decided else {}
-        if self.refused_as_expired(wanted, self.workspace.undo):
+        if self.refused_as_expired(wanted, self.workspace.review.undo):
             return
-        outcome = self.judged(wanted, partial(self.workspace.undo, on_external=on_external), on_external=on_external)
+        outcome = self.judged(
+            wanted, partial(self.workspace.review.undo, on_external=on_external), on_external=on_external
+        )
         if not self.decided:
             assert isinstance(outcome, NothingToDo)
         if isinstance(outcome, Decided):
-            assert self.workspace.decisions()[-1].decision.takes_back == self.decided[-1].number
+            assert self.workspace.history.decisions()[-1].decision.takes_back == self.decided[-1].number
             self.undone.append((self.decided.pop(), outcome.number))
 
     @rule(on_external=answers)
     def redo(self, on_external: OnExternal) -> None:
         wanted = self.undone[-1][0].after if self.undone else {}
-        if self.refused_as_expired(wanted, self.workspace.redo):
+        if self.refused_as_expired(wanted, self.workspace.review.redo):
             return
-        outcome = self.judged(wanted, partial(self.workspace.redo, on_external=on_external), on_external=on_external)
+        outcome = self.judged(
+            wanted, partial(self.workspace.review.redo, on_external=on_external), on_external=on_external
+        )
         if not self.undone:
             assert isinstance(outcome, NothingToDo)
         if isinstance(outcome, Decided):
-            assert self.workspace.decisions()[-1].decision.takes_back == self.undone[-1][1]
+            assert self.workspace.history.decisions()[-1].decision.takes_back == self.undone[-1][1]
             assert self.made is not None
             # It is the same decision again, and what there was before it is what there was before the redo.
             number = self.undone.pop()[0].number
@@ -415,7 +419,7 @@ class Histories(RuleBasedStateMachine):
         self.events += 1
         for unit, status in given.items():
             if (status is Status.REJECTED) is not (was[unit] is Status.REJECTED):
-                self.documents[self.workspace.edit(unit.seq).edit.document].flipped_at[unit.seq] = self.events
+                self.documents[self.workspace.history.edit(unit.seq).edit.document].flipped_at[unit.seq] = self.events
         assert outcome.number == self.decisions
         self.made = ExpectedDecision(outcome.number, was, given)
         # The files: what the effects say, and nothing else.
@@ -439,7 +443,7 @@ class Histories(RuleBasedStateMachine):
         for path in {*before, *after} - touched:
             assert before.get(path) == after.get(path) or path == "d"
         for name in {*(unit.seq for unit in given), *(effect.document for effect in outcome.files)}:
-            self.remember(self.workspace.edit(name).edit.document)
+            self.remember(self.workspace.history.edit(name).edit.document)
 
     def recorded_external(self, view: EditView) -> None:
         """Take in an edit that a decision found."""
@@ -462,19 +466,19 @@ class Histories(RuleBasedStateMachine):
         if accept_first:
             pending = [unit for unit in self.kept_units() if self.statuses[unit] is Status.PENDING]
             self.decision(Action.ACCEPT, pending, on_external=OnExternal.KEEP)
-        waiting = {view.edit.conversation for view in self.workspace.edits() if view.status is Status.PENDING}
+        waiting = {view.edit.conversation for view in self.workspace.history.edits() if view.status is Status.PENDING}
         wanted = {
             name: [view.seq for view in document.ripe(lambda view: view.edit.conversation not in waiting)]
             for name, document in self.documents.items()
         }
         before = observe_tree(self.root)
-        assert self.workspace.expire(RetentionLimits(older_than=0, max_size=None), moment=LATER)
+        assert self.workspace.retention.expire(RetentionLimits(older_than=0, max_size=None), moment=LATER)
         if swept:
-            self.workspace.collect(RetentionLimits(older_than=None, max_size=None), thorough=True)
+            self.workspace.retention.collect(RetentionLimits(older_than=None, max_size=None), thorough=True)
         event("expired", str(sum(map(len, wanted.values())) > 0))
         assert observe_tree(self.root) == before
         self.gone |= {seq for seqs in wanted.values() for seq in seqs}
-        assert {view.seq for view in self.workspace.edits() if view.expired is not None} == self.gone
+        assert {view.seq for view in self.workspace.history.edits() if view.expired is not None} == self.gone
         for name, document in self.documents.items():
             self.forget_edits(name, document, wanted[name])
         held = {
@@ -518,18 +522,22 @@ class Histories(RuleBasedStateMachine):
 
     def rebuild(self) -> None:
         """Make the index anew: it says the same."""
-        said = self.workspace.edits(), self.workspace.decisions(), self.workspace.status()
+        said = self.workspace.history.edits(), self.workspace.history.decisions(), self.workspace.review.status()
         self.workspace.close()
         for path in (self.root / ".cas").glob("index*"):
             path.unlink()
         self.workspace = Workspace.open(self.root, UnsyncedDisk())
-        assert (self.workspace.edits(), self.workspace.decisions(), self.workspace.status()) == said
+        assert (
+            self.workspace.history.edits(),
+            self.workspace.history.decisions(),
+            self.workspace.review.status(),
+        ) == said
 
     def check_states(self) -> None:
         """Every state that was ever recorded is there, by name."""
         for name, content in self.states.items():
-            assert self.workspace.find_state(name.hex()).blob == name
-            assert self.workspace.blob(blob_id(content)) == content
+            assert self.workspace.history.find_state(name.hex()).blob == name
+            assert self.workspace.history.blob(blob_id(content)) == content
 
     # ---- laws
 
@@ -553,9 +561,9 @@ class Histories(RuleBasedStateMachine):
         assert {p: look for p, look in observe_tree(self.root).items() if p.startswith(".git")} == self.git
 
     def the_status_counts_and_names_what_differs(self) -> None:
-        report = self.workspace.status()
+        report = self.workspace.review.status()
         counted = {Status.PENDING: 0, Status.ACCEPTED: 0, Status.REJECTED: 0}
-        for view in self.workspace.edits():
+        for view in self.workspace.history.edits():
             said = [self.statuses[Unit(view.seq, hunk)] for hunk in range(len(view.units))]
             assert list(view.units) == said
             if not view.whole and len(said) > 1:
@@ -630,7 +638,7 @@ class Histories(RuleBasedStateMachine):
     def blob(self, blob: bytes | None, mode: int) -> ExpectedFile | None:
         if blob is None:
             return None
-        content = self.workspace.blob(BlobId(blob))
+        content = self.workspace.history.blob(BlobId(blob))
         self.states[blob] = content
         return ExpectedFile(content, mode)
 
@@ -638,7 +646,7 @@ class Histories(RuleBasedStateMachine):
         return {p: look for p, look in observe_tree(self.root).items() if not p.startswith(".git") and p != "d"}
 
     def everything(self) -> tuple[dict[str, FileObservation], dict[str, FileObservation], list[DecisionView]]:
-        return observe_tree(self.root), observe_tree(self.root, store=True), self.workspace.decisions()
+        return observe_tree(self.root), observe_tree(self.root, store=True), self.workspace.history.decisions()
 
 
 TestHistories = Histories.TestCase

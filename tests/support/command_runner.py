@@ -298,7 +298,7 @@ class CommandRunner:
         with self.workspace() as workspace:
             return {
                 str(Unit(view.seq, hunk)): status
-                for view in workspace.edits(EditFilter())
+                for view in workspace.history.edits(EditFilter())
                 for hunk, status in enumerate(view.units)
                 if hunk or view.whole
             }

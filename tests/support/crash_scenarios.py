@@ -56,7 +56,7 @@ def files(root: Path) -> Files:
 
 def history(workspace: Workspace) -> History:
     """Return what the journal says, as far as a reviewer sees it."""
-    return tuple((edit.seq, edit.status) for edit in workspace.edits()), len(workspace.decisions())
+    return tuple((edit.seq, edit.status) for edit in workspace.history.edits()), len(workspace.history.decisions())
 
 
 def write(workspace: Workspace, path: str, content: bytes, *, mode: int | None = None) -> None:
@@ -76,7 +76,7 @@ def change(workspace: Workspace, *contents: tuple[str, bytes]) -> None:
 
 def rejected(workspace: Workspace, *seqs: int) -> None:
     """Reject whole edits, and see that it was done."""
-    units = [Unit(view.seq, hunk) for view in map(workspace.edit, seqs) for hunk in range(len(view.units))]
+    units = [Unit(view.seq, hunk) for view in map(workspace.history.edit, seqs) for hunk in range(len(view.units))]
     assert isinstance(workspace.decide(Action.REJECT, units), Decided)
 
 
@@ -174,7 +174,7 @@ def _strewn(workspace: Workspace) -> None:
 
 
 def _snapshot(workspace: Workspace) -> None:
-    workspace.take_snapshot(who="scene")
+    workspace.snapshots.take(who="scene")
 
 
 def _disturbed(workspace: Workspace) -> None:
@@ -221,12 +221,12 @@ SCENES: Final = (
     CrashScenario(name="reject over many files", prepare=_all_sorts_done, act=lambda w: rejected(w, 6, 7, 8, 9, 10)),
     CrashScenario(name="folder and file", prepare=_folder_and_file, act=_traded),
     CrashScenario(name="reject of swapped names", prepare=_swapped, act=lambda workspace: rejected(workspace, 1, 2, 3)),
-    CrashScenario(name="undo of that", prepare=_swapped_back, act=lambda workspace: workspace.undo()),
+    CrashScenario(name="undo of that", prepare=_swapped_back, act=lambda workspace: workspace.review.undo()),
     CrashScenario(
         name="reject of a folder for a file", prepare=_in_its_place, act=lambda workspace: rejected(workspace, 1, 2)
     ),
-    CrashScenario(name="restored snapshot", prepare=_disturbed, act=lambda workspace: workspace.restore_snapshot(1)),
-    CrashScenario(name="undo", prepare=_rejected_two, act=lambda workspace: workspace.undo()),
+    CrashScenario(name="restored snapshot", prepare=_disturbed, act=lambda workspace: workspace.snapshots.restore(1)),
+    CrashScenario(name="undo", prepare=_rejected_two, act=lambda workspace: workspace.review.undo()),
 )
 
 TWO_NAMES: Final = ("a.txt", "same.txt")

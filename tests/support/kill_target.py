@@ -78,7 +78,7 @@ def main(words: list[str]) -> None:
                 seqs, decision = [], _let_go(workspace, chance)
             else:
                 seqs, decision = _reject(workspace, chance) if chance.random() < 0.3 else _edit(workspace, chance)
-            kept = [view.number for view in workspace.snapshots()]
+            kept = [view.number for view in workspace.snapshots.all()]
             told = {"edits": seqs, "decision": decision, "snapshots": kept, "files": sums(root)}
             sys.stdout.write(json.dumps(told) + "\n")
             sys.stdout.flush()
@@ -105,7 +105,7 @@ def _change(call: Call, name: str, chance: random.Random) -> None:
 
 
 def _reject(workspace: Workspace, chance: random.Random) -> tuple[list[int], int]:
-    edits = [edit for edit in workspace.edits()[-20:] if edit.expired is None]
+    edits = [edit for edit in workspace.history.edits()[-20:] if edit.expired is None]
     if not edits:
         return [], 0
     action = chance.choice((Action.REJECT, Action.ACCEPT, Action.RESET))
@@ -124,30 +124,30 @@ def _decided(workspace: Workspace, action: Action, edits: list[EditView]) -> int
 
 def _keep(workspace: Workspace, chance: random.Random) -> list[int]:
     """Take a snapshot, or bring one back; return the edits that this made."""
-    snapshots = [view.number for view in workspace.snapshots()]
+    snapshots = [view.number for view in workspace.snapshots.all()]
     # Beside others that write, what was looked at may have changed, and who purges takes the first look anew, which is
     # another snapshot then.
     with suppress(FileChanged, SnapshotIncomplete, NoSuchName):
         if snapshots and chance.random() < 0.4:
-            restored = workspace.restore_snapshot(chance.choice(snapshots)).outcome
+            restored = workspace.snapshots.restore(chance.choice(snapshots)).outcome
             return [] if restored is None else [edit.seq for edit in restored.edits]
         if len(snapshots) < SNAPSHOTS:
-            workspace.take_snapshot(who="writer")
+            workspace.snapshots.take(who="writer")
         else:
-            workspace.delete_snapshots(snapshots[:1], who="writer")
+            workspace.snapshots.delete(snapshots[:1], who="writer")
     return []
 
 
 def _let_go(workspace: Workspace, chance: random.Random) -> int:
     """Let history expire and sweep, purge a state, or decide what has to be decided before; return the decision."""
-    edits = [view for view in workspace.edits() if view.expired is None]
+    edits = [view for view in workspace.history.edits() if view.expired is None]
     match chance.randrange(4):
         case 0:
-            workspace.collect(RetentionLimits(older_than=0), thorough=chance.random() < 0.5)
+            workspace.retention.collect(RetentionLimits(older_than=0), thorough=chance.random() < 0.5)
         case 1:
             before = [view.edit.before.blob for view in edits[-20:] if view.edit.before is not None]
             with suppress(PurgeRefused):  # a file holds it
-                workspace.purge(chance.sample(before, min(1, len(before))), force=True)
+                workspace.retention.purge(chance.sample(before, min(1, len(before))), force=True)
         case _:
             return _decided(workspace, Action.ACCEPT, [view for view in edits if view.status is Status.PENDING])
     return 0

@@ -106,7 +106,7 @@ class Agent:
         """Return what the first directory's store has recorded; nothing where there is none yet."""
         try:
             with Workspace.open(self.root) as workspace:
-                return workspace.edits()
+                return workspace.history.edits()
         except NotAWorkspace:
             return []
 

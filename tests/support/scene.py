@@ -181,7 +181,7 @@ class Scene:
         return outcome
 
     def undo(self) -> Decided:
-        outcome = self.workspace.undo(who="reviewer")
+        outcome = self.workspace.review.undo(who="reviewer")
         assert isinstance(outcome, Decided), outcome
         return outcome
 
@@ -204,10 +204,10 @@ class Scene:
         return stat.S_IMODE((self.root / path).lstat().st_mode)
 
     def view(self, seq: int) -> EditView:
-        return self.workspace.edit(seq)
+        return self.workspace.history.edit(seq)
 
     def statuses(self) -> dict[int, Status]:
-        return {view.seq: view.status for view in self.workspace.edits()}
+        return {view.seq: view.status for view in self.workspace.history.edits()}
 
     def files(self) -> dict[str, FileObservation]:
         return observe_tree(self.root)
@@ -217,7 +217,7 @@ class Scene:
         return self.files(), observe_tree(self.root, store=True)
 
     def external(self) -> dict[str, ExternalChange]:
-        return {change.path: change for change in self.workspace.external_changes()}
+        return {change.path: change for change in self.workspace.review.external_changes()}
 
     # ---- the store
 

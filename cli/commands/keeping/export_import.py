@@ -81,12 +81,12 @@ def export(
     with invocation.workspace() as workspace:
         if bundle == "-":
             with Progress({"bytes": "writing"}) as progress:
-                workspace.send_bundle(lambda piece: write([piece]), progress.tell)
+                workspace.transfer.send_bundle(lambda piece: write([piece]), progress.tell)
             return
         if bundle:
             try:
                 with Progress({"bytes": "writing"}) as progress:
-                    size = workspace.export_bundle(bundle, progress.tell)
+                    size = workspace.transfer.export_bundle(bundle, progress.tell)
             except FileExists as error:
                 raise click.ClickException(f"{shown_name(bundle)} is there already. Name a new file.") from error
             if as_json:
@@ -227,7 +227,7 @@ def _write_patches(
         require_not_reserved(output)
     seqs = _chosen(workspace, names, conversation=conversation, file=file)
     with showing_progress(workspace, {"edits": "working out"}):
-        steps = workspace.series(seqs)
+        steps = workspace.history.series(seqs)
         found = list(patches([step for step in steps if is_told(step)]))
     written: list[Path] = []
     if output is None and not as_json:

@@ -32,14 +32,14 @@ def gc(*, older_than: str | None, max_size: str | None, repack: bool, dry_run: b
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         limits = _limits(workspace, older_than, max_size)
-        plan = workspace.plan_gc(limits)
+        plan = workspace.retention.plan_gc(limits)
         done: GcResult | None = None
         repacked: Repacked | RepackPlan | None = None
         with Progress({"edits": "letting go", "segments": "sweeping", "blobs": "compressing"}) as progress:
             if not dry_run:
-                done = workspace.collect(limits, who=reviewer(), thorough=True, progress=progress.tell)
+                done = workspace.retention.collect(limits, who=reviewer(), thorough=True, progress=progress.tell)
             if repack:
-                repacked = (workspace.plan_repack if dry_run else workspace.repack)(progress.tell)
+                repacked = (workspace.retention.plan_repack if dry_run else workspace.retention.repack)(progress.tell)
     if as_json:
         from cli.render.json_store import json_line
 
@@ -55,7 +55,7 @@ def _limits(workspace: "Workspace", older_than: str | None, max_size: str | None
     """Return the limits that were given, and for what was not, those of the settings."""
     from objstore import SettingKind, value_of
 
-    limits = workspace.retention_limits()
+    limits = workspace.retention.limits()
     for option, name, kind, given in (
         ("--older-than", "older_than", SettingKind.AGE, older_than),
         ("--max-size", "max_size", SettingKind.SIZE, max_size),

@@ -24,7 +24,9 @@ def import_mcpdiff_history(path: str, *, root: str | None, partly: bool, dry_run
     """Take over mcpdiff's history at `path`, and say what came of it; the process ends with 1 if not all could be."""
     invocation = Invocation.current()
     with invocation.workspace() as workspace, showing_progress(workspace, {"entries": "working out states"}):
-        found = workspace.import_mcpdiff_history(str(_history(path)), origin=root, partly=partly, dry_run=dry_run)
+        found = workspace.transfer.import_mcpdiff_history(
+            str(_history(path)), origin=root, partly=partly, dry_run=dry_run
+        )
     if as_json:
         from cli.render.json_store import json_line, text_shape
 

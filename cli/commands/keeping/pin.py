@@ -28,7 +28,7 @@ def listing(*, as_json: bool) -> None:
     """List the pins, oldest first. With --json, one object a line."""
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
-        views = workspace.pins()
+        views = workspace.retention.pins()
     if as_json:
         write(_json_line(view) for view in views)
     else:
@@ -61,7 +61,7 @@ def add(*, names: tuple[str, ...], title: str, as_json: bool) -> None:
             for seq, blob in _meant(workspace, name):
                 edits += [] if seq is None else [seq]
                 blobs += [] if blob is None else [blob]
-        made = workspace.pin(edits, blobs, title=title, who=reviewer())
+        made = workspace.retention.pin(edits, blobs, title=title, who=reviewer())
     write([_json_line(made) if as_json else _row(made, invocation.screen())])
 
 
@@ -74,7 +74,7 @@ def remove(*, numbers: tuple[int, ...], as_json: bool) -> None:
     """Take pins out: what they held may go again."""
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
-        gone = workspace.unpin(numbers, who=reviewer())
+        gone = workspace.retention.unpin(numbers, who=reviewer())
     screen = invocation.screen()
     write(_json_line(view) if as_json else _row(view, screen) for view in gone)
 

@@ -33,10 +33,10 @@ def purge(*, names: tuple[str, ...], dry_run: bool, force: bool, as_json: bool) 
     with invocation.workspace() as workspace:
         blobs = [blob for name in names for blob in _plan(workspace, name).blobs]
         if dry_run:
-            plan = workspace.plan_purge(blobs=blobs)
+            plan = workspace.retention.plan_purge(blobs=blobs)
         else:
             with Progress({"edits": "letting go", "segments": "sweeping"}) as progress:
-                plan = workspace.purge(blobs, force=force, who=reviewer(), progress=progress.tell)
+                plan = workspace.retention.purge(blobs, force=force, who=reviewer(), progress=progress.tell)
     if as_json:
         from cli.render.json_store import json_line
 
@@ -52,9 +52,9 @@ def _plan(workspace: "Workspace", name: str) -> "PurgePlan":
     if looks_like_state(workspace, name):
         _refuse_guess(workspace, name)
         state = state_named(workspace, name)
-        found = workspace.plan_purge(blobs=[] if state.blob is None else [state.blob])
+        found = workspace.retention.plan_purge(blobs=[] if state.blob is None else [state.blob])
     else:
-        found = from_here(workspace, name, lambda path: workspace.plan_purge(path=path))
+        found = from_here(workspace, name, lambda path: workspace.retention.plan_purge(path=path))
         if not found.blobs and _stands(workspace, name):
             records = f"`{Invocation.current().program} record`"
             raise click.ClickException(

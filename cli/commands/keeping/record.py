@@ -59,7 +59,7 @@ def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, 
         with showing_progress(workspace, LOOKING):
             # Who says whose it is, knows; of the rest, agents at work may have done some.
             is_said = bool(agent or conversation)
-            found = (workspace.record_changes if is_said else workspace.agent_calls().notice)(info, named, ignored=True)
+            found = (workspace.record_changes if is_said else workspace.hooks.notice)(info, named, ignored=True)
         if as_json:
             from cli.render.json_snapshots import recorded_shape
             from cli.render.json_store import json_line

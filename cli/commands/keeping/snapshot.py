@@ -37,7 +37,7 @@ def create(*, folder: str, title: str, as_json: bool) -> None:
     with invocation.workspace() as workspace:
         path = _folder(workspace, folder)
         with showing_progress(workspace, LOOKING):
-            taken = workspace.take_snapshot(path, who=reviewer(), title=title)
+            taken = workspace.snapshots.take(path, who=reviewer(), title=title)
     if as_json:
         from cli.render.json_snapshots import taken_shape
         from cli.render.json_store import json_line
@@ -53,7 +53,7 @@ def listing(*, as_json: bool) -> None:
     """List every snapshot, the newest last. With --json, one object a line."""
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
-        views = workspace.snapshots()
+        views = workspace.snapshots.all()
     if as_json:
         from cli.render.json_snapshots import view_shape
         from cli.render.json_store import json_line
@@ -72,7 +72,7 @@ def show(*, number: int, as_json: bool) -> None:
     """List what a snapshot holds: mode, blob and path. `cas cat` prints a blob."""
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
-        view, found = workspace.snapshot(number), workspace.snapshot_files(number)
+        view, found = workspace.snapshots.get(number), workspace.snapshots.files(number)
     if as_json:
         from cli.render.json_snapshots import shown_shape
         from cli.render.json_store import json_line
@@ -103,7 +103,7 @@ def diff(*, number: int, other: str | None, paths: tuple[str, ...], patch: bool,
         held_by = (number,) if until is None else (number, until)
         named = {_folder(workspace, path, held_by): path for path in paths}
         with showing_progress(workspace, LOOKING), _as_typed(named):
-            found, passed = workspace.snapshot_changes(number, until, paths=[*named])
+            found, passed = workspace.snapshots.changes(number, until, paths=[*named])
         if as_json:
             from cli.render.json_snapshots import changes_shape
             from cli.render.json_store import json_line
@@ -134,7 +134,7 @@ def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool
     with invocation.workspace() as workspace:
         named = {_folder(workspace, path, (number,)): path for path in paths}
         with showing_progress(workspace, LOOKING), _as_typed(named):
-            done = workspace.restore_snapshot(number, [*named], dry_run=dry_run)
+            done = workspace.snapshots.restore(number, [*named], dry_run=dry_run)
         if as_json:
             from cli.render.json_snapshots import restored_shape
             from cli.render.json_store import json_line
@@ -158,11 +158,11 @@ def delete(*, numbers: tuple[int, ...], as_json: bool) -> None:
     """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
-        before = workspace.next_edit()
+        before = workspace.history.next_edit()
         with showing_progress(workspace, LOOKING):
-            gone = workspace.delete_snapshots(numbers, who=reviewer())
+            gone = workspace.snapshots.delete(numbers, who=reviewer())
         renewed = any(not view.who for view in gone)
-        recorded = workspace.next_edit() - before if renewed else 0
+        recorded = workspace.history.next_edit() - before if renewed else 0
     if as_json:
         from cli.render.json_snapshots import view_shape
         from cli.render.json_store import json_line
@@ -305,14 +305,14 @@ def _patches(
 def _bytes(workspace: "Workspace", path: str, state: "PathState", *, is_now: bool) -> bytes:
     """Return a file's bytes for a diff: out of the store, or, of what was found there and is in none, as they stand.
 
-    Raises what Workspace.text raises, and PathError where what was found does not stand there any more.
+    Raises what `History.text` raises, and PathError where what was found does not stand there any more.
     """
     from objstore import MAX_BLOB, UNREADABLE, FileChanged, FileTooLarge, placeholder
 
     if state.blob is None:
         return b""
     try:
-        return workspace.text(state.blob)
+        return workspace.history.text(state.blob)
     except UNREADABLE:
         if not is_now:
             raise

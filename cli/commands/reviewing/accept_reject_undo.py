@@ -216,8 +216,8 @@ class DecisionCommand:
     def step(self, action: Action) -> None:
         """Undo or redo one decision and report it; exits 1 when there is none, or it is refused."""
         with self.invocation.workspace() as workspace:
-            stepped = workspace.undo if action is Action.UNDO else workspace.redo
-            seen = workspace.seen()
+            stepped = workspace.review.undo if action is Action.UNDO else workspace.review.redo
+            seen = workspace.history.seen()
 
             def decide(on_external: OnExternal, expected: tuple["ExternalChange", ...]) -> "DecisionOutcome":
                 with showing_progress(workspace, DECIDING):
@@ -249,12 +249,12 @@ class DecisionCommand:
                 if not self.as_json:
                     self._say(workspace, outcome, paths or {})
             case Conflicted():
-                newest = workspace.edits(EditFilter(newest_first=True, limit=1))[0].seq
+                newest = workspace.history.edits(EditFilter(newest_first=True, limit=1))[0].seq
                 advice = resolution_commands(
                     action,
                     selection,
                     outcome,
-                    workspace.edit,
+                    workspace.history.edit,
                     newest,
                     on_external=self.on_external,
                     can_mark=can_mark,
@@ -286,15 +286,15 @@ class DecisionCommand:
         decided = {unit.seq for unit, _ in outcome.verdicts}
         files = list(dict.fromkeys(path for seq, path in paths.items() if seq in decided))
         text = decided_text(
-            outcome, workspace.edit, screen, dry_run=self.dry_run, files=files if len(files) > 1 else ()
+            outcome, workspace.history.edit, screen, dry_run=self.dry_run, files=files if len(files) > 1 else ()
         )
         if self.dry_run:
-            text = chain(text, effect_text(outcome.files, workspace.preview, screen))
+            text = chain(text, effect_text(outcome.files, workspace.review.preview, screen))
         write(text, paged=self.dry_run)
 
     def _own_edit(self, workspace: "Workspace") -> str:
         """Return how the newest edit is taken back, if it is a person's, as a restored file is: no decision made it."""
-        for view in workspace.edits(EditFilter(newest_first=True, limit=1)):
+        for view in workspace.history.edits(EditFilter(newest_first=True, limit=1)):
             if view.edit.origin is Origin.PERSON and view.status is not Status.REJECTED and view.expired is None:
                 return f"\nThe newest edit is your own: `{self.invocation.program} reject {view.seq}` takes it back."
         return ""

@@ -34,13 +34,13 @@ def amend(*, name: str, source: str | None, as_json: bool) -> None:
     """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
-        seq = workspace.find_units(name)[0].seq
-        file = workspace.amendable(seq)
+        seq = workspace.history.find_units(name)[0].seq
+        file = workspace.review.amendable(seq)
         if source is None:
             with _typed(file) as content:
-                outcome = workspace.amend(seq, content, seen=file.blob, base=file.bytes, who=reviewer())
+                outcome = workspace.review.amend(seq, content, seen=file.blob, base=file.bytes, who=reviewer())
         else:
-            outcome = workspace.amend(seq, _read(source), seen=file.blob, who=reviewer())
+            outcome = workspace.review.amend(seq, _read(source), seen=file.blob, who=reviewer())
         if as_json:
             from cli.render.json_edits import edit_shape, json_line
 

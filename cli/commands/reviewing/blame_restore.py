@@ -31,7 +31,7 @@ def blame(*, path: str, as_json: bool) -> None:
     with invocation.workspace() as workspace:
         name, at = _past(workspace, path)
         try:
-            content, blamed = workspace.blame(recorded_named(workspace, name), at)
+            content, blamed = workspace.history.blame(recorded_named(workspace, name), at)
         except NoSuchName:
             raise NoSuchName(path, "recorded file" if at is None else "state") from None  # as it was typed
     if as_json:
@@ -74,7 +74,7 @@ def restore(*, name: str, dry_run: bool, as_json: bool) -> None:
         state = state_named(workspace, name)
         if not state.path:
             raise click.UsageError("A hash tells no path: name the state as PATH@EDIT.")
-        outcome = workspace.restore(state, dry_run=dry_run)
+        outcome = workspace.review.restore(state, dry_run=dry_run)
         if as_json:
             from cli.render.json_edits import restored_shape
             from cli.render.json_store import json_line
@@ -107,7 +107,7 @@ def _restored_text(
         from cli.render.outcomes import effect_line, effect_text
 
         yield from (screen.line(effect_line(effect, dry_run=True)) for effect in outcome.files)
-        yield from effect_text(outcome.files, workspace.preview, screen)
+        yield from effect_text(outcome.files, workspace.review.preview, screen)
     else:
         done = "Removed" if state.blob is None else "Restored"
         seq = outcome.edits[-1].seq

@@ -45,7 +45,9 @@ def diff(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) ->
             elif stat:
                 from cli.render.diffstat import diffstat, file_change
 
-                old, new = (None if state.blob is None else workspace.text(state.blob) for state in (before, after))
+                old, new = (
+                    None if state.blob is None else workspace.history.text(state.blob) for state in (before, after)
+                )
                 name = after.path or before.path or names[1]
                 write(diffstat([file_change(name, old, new)] if old != new else [], screen), paged=True)
             else:
@@ -81,7 +83,7 @@ def cat(*, name: str) -> None:
             held = last_held(workspace, state.path) if state_parts(name) is None else ""
             instead = f" `{invocation.program} cat {held}` prints what it held." if held else ""
             raise click.ClickException(f"There is no file {shown_name(state.path)} in this state.{instead}")
-        write(guarded(workspace.pieces(state.blob)))
+        write(guarded(workspace.history.pieces(state.blob)))
 
 
 def _changes(workspace: "Workspace", names: tuple[str, ...]) -> list["ExternalChange"]:
@@ -90,7 +92,7 @@ def _changes(workspace: "Workspace", names: tuple[str, ...]) -> list["ExternalCh
     wanted = {path_named(workspace, name): name for name in names}
     found = [
         change
-        for change in workspace.external_changes()
+        for change in workspace.review.external_changes()
         if not wanted or any(covers(path, change.path) for path in wanted)
     ]
     for path, name in wanted.items():
@@ -111,7 +113,8 @@ def _two_states(names: tuple[str, ...]) -> str:
 def _is_recorded(workspace: "Workspace", path: str) -> bool:
     """Return whether a file has ever been recorded at the path, or one is now recorded below it."""
     return bool(
-        workspace.edits(EditFilter(path=path, limit=1)) or workspace.names_with_prefix(NameKind.PATH, f"{path}/", 1)
+        workspace.history.edits(EditFilter(path=path, limit=1))
+        or workspace.history.names_with_prefix(NameKind.PATH, f"{path}/", 1)
     )
 
 

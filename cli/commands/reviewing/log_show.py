@@ -149,7 +149,7 @@ def log(  # noqa: PLR0913 -- each is an option of the command
         else:
             pieces = _log_text(workspace, views, screen, read_errors, patch=patch or columns)
         write(pieces if text is None else _searched(pieces, progress), paged=not as_json)
-        if not as_json and not workspace.edits(EditFilter(limit=1)):
+        if not as_json and not workspace.history.edits(EditFilter(limit=1)):
             click.echo("Nothing is recorded yet.", err=True)
         if terms.pickaxe is not None and terms.pickaxe.expired:
             gone = terms.pickaxe.expired
@@ -190,7 +190,7 @@ def show(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) ->
 
 
 def _newest(workspace: "Workspace") -> str:
-    for view in workspace.edits(EditFilter(newest_first=True, limit=1)):
+    for view in workspace.history.edits(EditFilter(newest_first=True, limit=1)):
         return str(view.seq)
     raise click.ClickException("Nothing is recorded yet.")
 
@@ -218,7 +218,7 @@ def _stat_text(
 
     def change(view: "EditView") -> FileChange:
         try:
-            return edit_change(view, workspace.text)
+            return edit_change(view, workspace.history.text)
         except UNREADABLE as error:
             read_errors.note(error)
             edit = view.edit
@@ -241,7 +241,7 @@ def _log_text(
 def _show_text(
     workspace: "Workspace", meant: list[tuple["EditView", tuple["Unit", ...]]], screen: Screen, read_errors: ReadErrors
 ) -> Iterator[bytes]:
-    standing = workspace.markers()
+    standing = workspace.review.markers()
     for at, (view, units) in enumerate(meant):
         if at:
             yield screen.line()

@@ -56,11 +56,11 @@ def _wanted(
     from cli.selection.selectors import edits_named, path_predicate
 
     seqs = {view.seq for name in names for view, _ in edits_named(workspace, name)}
-    spoken = workspace.find_conversation(conversation) if conversation else ""
+    spoken = workspace.history.find_conversation(conversation) if conversation else ""
     is_there = path_predicate(workspace, file)
 
     def wanted(group: "PendingGroup", seq: int) -> bool:
         is_named = (not seqs or seq in seqs) and spoken in {"", group.conversation}
-        return is_named and (not file or is_there(workspace.edit(seq).edit))
+        return is_named and (not file or is_there(workspace.history.edit(seq).edit))
 
     return wanted

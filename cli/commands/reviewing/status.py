@@ -13,7 +13,7 @@ def status(*, as_json: bool) -> None:
     """Show what is pending, what changed outside, and how much is stored."""
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
-        report = workspace.status()
+        report = workspace.review.status()
     if as_json:
         from cli.render.json_edits import json_line, status_shape
 

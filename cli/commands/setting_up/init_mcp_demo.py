@@ -22,7 +22,7 @@ def init(directory: str | None) -> None:
     screen = Invocation.current().screen()
     with Workspace.init(absolute(directory or os.curdir)) as workspace:
         write([screen.line(f"{shown_name(workspace.root)} is a workspace: what is done there can be recorded.")])
-        if not workspace.edits(EditFilter(limit=1)):
+        if not workspace.history.edits(EditFilter(limit=1)):
             write([screen.line("`cas setup CLIENT` has an agent's edits recorded, `cas watch` or `cas record` yours.")])
         outer = _around(workspace.root)
         if outer is not None:

@@ -208,7 +208,7 @@ class _Watched:
         """Look once, name what can't be looked at, each once, and return the edits."""
         from cli.render.edits import not_looked_at
 
-        found = self._workspace.agent_calls().notice(info)
+        found = self._workspace.hooks.notice(info)
         for said in map(not_looked_at, found.passed):
             if said not in self._unseen:
                 self._unseen.add(said)

@@ -55,7 +55,7 @@ def verify(*, names: tuple[str, ...], everything: bool, as_json: bool) -> None:
         raise click.UsageError("Name blobs, or say --all.")
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
-        blobs = workspace.blobs() if everything else [_blob(state_named(workspace, name)) for name in names]
+        blobs = workspace.history.blobs() if everything else [_blob(state_named(workspace, name)) for name in names]
         with Progress({"blobs": "checking"}) as progress:
             faults = list(_faults(workspace, blobs, progress))
     sound = len(blobs) - len(faults)
@@ -76,7 +76,7 @@ def records(*, as_json: bool) -> None:
     """List every record of the journal, oldest first. With --json, one object a line, with all that each says."""
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
-        views = workspace.records()
+        views = workspace.history.records()
     if as_json:
         from cli.render.json_store import record_view_shape
 
@@ -92,7 +92,7 @@ def segments(*, as_json: bool) -> None:
     """List the segments of the log. With --json, one object a line."""
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
-        views = workspace.segments()
+        views = workspace.history.segments()
     if as_json:
         from cli.render.json_store import segment_shape
 
@@ -151,7 +151,7 @@ def _faults(workspace: "Workspace", blobs: "list[BlobId]", progress: Progress) -
     for done, blob in enumerate(blobs):
         progress.tell("blobs", done, len(blobs))
         try:
-            for _ in workspace.pieces(blob):
+            for _ in workspace.history.pieces(blob):
                 pass
         except CasError as error:
             yield blob, error
@@ -177,11 +177,11 @@ def _files_at(workspace: "Workspace", version: str) -> "dict[str, FileState]":
     if len(edit) > LONGEST_NUMBER and edit.isdigit():
         raise NoSuchName(edit, "edit")
     if not edit or edit.isdigit():
-        return workspace.files_at(int(edit) if edit else None, before=version.endswith("^"))
+        return workspace.history.files_at(int(edit) if edit else None, before=version.endswith("^"))
     moment = moment_of(version, datetime.now().astimezone())
     if moment is None:
         raise NoSuchName(version, "time")
-    return workspace.files_at_moment(moment)
+    return workspace.history.files_at_moment(moment)
 
 
 def _record_line(view: "RecordView", screen: Screen) -> bytes:

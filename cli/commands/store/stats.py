@@ -22,7 +22,7 @@ def stats(*, as_json: bool) -> None:
     """Show the store in numbers: edits, decisions, blobs, bytes, what happened when, and who changed what."""
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
-        found = workspace.stats()
+        found = workspace.history.stats()
     if as_json:
         from cli.render.json_store import json_line, stats_shape
 

@@ -85,7 +85,7 @@ def test_a_store_that_another_has_open_answers_who_may_only_read_it(
     with Workspace.open(written.folder) as owner, owner.call(CallInfo(tool="t", conversation="c")) as call:
         call.write("late", b"late\n")
         call.commit()
-        owner.edits()
+        owner.history.edits()
         assert (written.folder / ".cas" / "index.sqlite-wal").stat().st_size
         sealed: CommandRunner = request.getfixturevalue("sealed")
         for words in READING:

@@ -47,7 +47,7 @@ def folder(tmp_path: Path) -> Path:
 def whose(folder: Path) -> list[tuple[str, str]]:
     """Return path and conversation of each recorded edit."""
     with Workspace.open(folder) as workspace:
-        views = workspace.edits(EditFilter())
+        views = workspace.history.edits(EditFilter())
     return [(os.fsdecode(view.edit.path), view.edit.conversation) for view in views]
 
 
@@ -447,13 +447,13 @@ def test_subagents_that_begin_at_the_same_moment_are_all_known(folder: Path) -> 
 
     def begin(name: str) -> None:
         with Workspace.open(folder) as workspace:
-            workspace.agent_calls().sent(session.name, name)
+            workspace.hooks.sent(session.name, name)
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(begin, names))
     session.stop()
     with Workspace.open(folder) as workspace:
-        calls = workspace.agent_calls()
+        calls = workspace.hooks
         for name in names:
             call = AgentCall(conversation=session.name, id=name, tool="Bash", paths=None, agent=name)
             calls.begin(call, reports_subagents=True)
@@ -710,7 +710,7 @@ def test_what_an_agent_does_in_another_workspace_is_explained_by_what_it_was_ask
         session.ask(f"prompt {number}")
         session.write(str(other / "o.txt"), f"{number}\n")
     with Workspace.open(other) as workspace:
-        prompts = [view.edit.notes.get("prompt") for view in workspace.edits(EditFilter())]
+        prompts = [view.edit.notes.get("prompt") for view in workspace.history.edits(EditFilter())]
     assert prompts == ["prompt 0", "prompt 1", "prompt 2"]
 
 
@@ -836,7 +836,7 @@ def test_a_patch_of_several_files_is_one_call_and_moves_what_it_moves(folder: Pa
     shell("mv a.txt b.txt; echo y > c.txt; echo d > d.txt", folder=folder)
     session.tell(event | {"hook_event_name": "PostToolUse"})
     with Workspace.open(folder) as workspace:
-        edits = [view.edit for view in workspace.edits(EditFilter())][already:]
+        edits = [view.edit for view in workspace.history.edits(EditFilter())][already:]
     assert {(edit.conversation, edit.call) for edit in edits} == {(session.name, 0)}
     assert [(edit.operation, edit.path, edit.source) for edit in edits] == [
         (Operation.MOVE, b"b.txt", b"a.txt"),
@@ -1201,7 +1201,7 @@ def test_a_prompt_is_remembered_though_its_turn_could_not_be_begun(folder: Path)
     (agents / "lock").rmdir()
     session.write("a.txt", "1\n")
     with Workspace.open(folder) as workspace:
-        (view,) = workspace.edits(EditFilter())
+        (view,) = workspace.history.edits(EditFilter())
     assert view.edit.notes["prompt"] == "and on"
 
 
@@ -1490,7 +1490,7 @@ def test_what_a_person_took_away_before_a_tool_that_names_it_is_theirs(
     failed = {"hook_event_name": "postToolUseFailure", "failure_type": "error", "error_message": "no such file"}
     session.tell(event | failed)
     with Workspace.open(folder) as workspace:
-        views = workspace.edits(EditFilter())[already:]
+        views = workspace.history.edits(EditFilter())[already:]
     assert {(view.edit.operation.name, os.fsdecode(view.edit.path)) for view in views} == found
     assert {view.edit.conversation for view in views} == {"external"}
     assert [view.edit.operation.name for view in views][:1] != ["CREATE"]  # what makes room comes first

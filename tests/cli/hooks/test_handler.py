@@ -56,7 +56,7 @@ def folder(tmp_path: Path) -> Path:
 def edits(folder: Path, conversation: str = "") -> list[EditView]:
     """Return the recorded edits of a conversation ("": all)."""
     with Workspace.open(folder) as workspace:
-        return workspace.edits(EditFilter(conversation=conversation))
+        return workspace.history.edits(EditFilter(conversation=conversation))
 
 
 def shape(views: list[EditView]) -> list[tuple[Operation, str]]:
@@ -433,7 +433,7 @@ def test_a_hook_with_the_flag_of_an_earlier_version_goes_on_recording(folder: Pa
     prompt = json.dumps(session.prompted("go on")).encode()
     assert b"not so" in cas("hook", "claude-code", "--resident", folder=folder, stdin=prompt).out
     with Workspace.open(folder) as workspace:
-        assert [view.edit.conversation for view in workspace.edits()] == ["session-1"] * 2
+        assert [view.edit.conversation for view in workspace.history.edits()] == ["session-1"] * 2
     assert not (folder / ".cas" / "hook.log").exists()
     assert "--resident" not in cas("hook", "--help", folder=folder).text
 
@@ -943,7 +943,7 @@ def test_of_a_large_rejection_no_more_is_read_than_is_said(folder: Path) -> None
         read += event == "call" and frame.f_code.co_name == "decode_record"
 
     with Workspace.open(folder) as workspace:
-        calls = workspace.agent_calls()
+        calls = workspace.hooks
         sys.setprofile(count)
         try:
             told = calls.rejected("session-1", 20)
@@ -962,7 +962,7 @@ def test_what_an_agent_was_told_never_costs_what_else_is_known_of_it(folder: Pat
     session.run("echo 1 > new.txt")
     assert cas("reject", "1", "--reason", "not this", folder=folder).status == 0
     with Workspace.open(folder) as workspace:
-        calls = workspace.agent_calls()
+        calls = workspace.hooks
         told = calls.rejected("session-1", 20)
         assert told is not None
         units = told.units | {f"{number}:1" for number in range(2, 200_000)}  # more than most conversations have

@@ -49,8 +49,8 @@ def test_keep_records_the_change_and_carries_it_through(runner: CommandRunner) -
     assert ran.text == ("Rejected edit 2.\nRecorded the change from outside to a as edit 3.\nRewrote a\n")
     assert runner.bytes("a") == b"1\n2\nmine\n"
     with runner.workspace() as workspace:
-        assert workspace.edit(3).edit.origin is Origin.EXTERNAL
-        assert workspace.external_changes() == ()
+        assert workspace.history.edit(3).edit.origin is Origin.EXTERNAL
+        assert workspace.review.external_changes() == ()
 
 
 def test_discard_goes_back_and_the_bytes_stay_retrievable(runner: CommandRunner) -> None:

@@ -200,7 +200,7 @@ def test_what_is_printed_of_troubles_has_the_fields_that_the_page_names(runner: 
 def test_a_timestamp_is_iso_8601_in_utc_to_the_microsecond(runner: CommandRunner) -> None:
     runner.write("a", b"1\n")
     with runner.workspace() as workspace:
-        time = workspace.edit(1).edit.time
+        time = workspace.history.edit(1).edit.time
     said = runner.done("log", "--json", TZ="Asia/Tokyo").json()["timestamp"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", said)
     since = datetime.fromisoformat(said) - datetime.fromtimestamp(0, UTC)

@@ -43,7 +43,7 @@ def root(tmp_path: Path) -> Path:
                     call.write("c.txt", b"one\n\xff\ntwo\n")
                     call.write("d.bin", b"\0\1")
                 call.commit()
-        workspace.decide(Action.ACCEPT, [Unit(workspace.edit(1).seq, 0)])
+        workspace.decide(Action.ACCEPT, [Unit(workspace.history.edit(1).seq, 0)])
     (tmp_path / "c.txt").write_bytes(b"somebody's\n")
     with Workspace.open(tmp_path) as workspace, workspace.call(CallInfo(tool="write_file")) as call:
         call.write("d.bin", b"\0\1\2")

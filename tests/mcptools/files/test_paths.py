@@ -296,7 +296,7 @@ def test_a_path_goes_to_the_innermost_directory_that_holds_it(pair: Agent) -> No
     for name in ("one", "one-more", "one/inner"):
         pair.done("write_file", path=str(base / name / "file.txt"), content=f"{name}\n")
         with Workspace.open(base / name) as workspace:
-            assert [view.edit.path for view in workspace.edits()] == [b"file.txt"]
+            assert [view.edit.path for view in workspace.history.edits()] == [b"file.txt"]
 
 
 def test_with_several_directories_a_path_must_be_absolute(pair: Agent) -> None:

@@ -28,12 +28,12 @@ def limited(root: Path, **limits: str) -> None:
 
 def expired(root: Path) -> list[int]:
     with Workspace.open(root) as workspace:
-        return [view.seq for view in workspace.edits() if view.expired is not None]
+        return [view.seq for view in workspace.history.edits() if view.expired is not None]
 
 
 def accept_all(root: Path) -> None:
     with Workspace.open(root) as workspace:
-        units = [Unit(view.seq, hunk) for view in workspace.edits() for hunk in range(len(view.units))]
+        units = [Unit(view.seq, hunk) for view in workspace.history.edits() for hunk in range(len(view.units))]
         workspace.decide(Action.ACCEPT, units)
 
 
@@ -91,7 +91,7 @@ def test_a_store_that_is_put_aside_as_it_is_looked_at_is_no_fault(
     with closing(Directories([str(root)])) as directories:
         workspace = directories.home(str(root))
         looked = Event()
-        follow = workspace.close_superseded_files
+        follow = workspace.retention.close_superseded_files
 
         def put_aside() -> None:
             (root / ".cas").rename(tmp_path / "aside")
@@ -142,7 +142,7 @@ def test_settings_that_make_no_sense_are_told_once_and_stop_nothing(tmp_path: Pa
         work()
     assert warnings() == 1
     with Workspace.open(root) as workspace:
-        assert len(workspace.edits()) == 2
+        assert len(workspace.history.edits()) == 2
 
 
 def test_a_long_history_is_kept_while_the_server_runs(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_eight_servers_edit_one_file_at_once(servers: list[Agent]) -> None:
     assert not [result.structured for result in results if result.refused]
     assert file.read_text() == lines(SERVERS * each).upper().replace(".", "!")
     with Workspace.open(root) as workspace:
-        views = [view for view in workspace.edits() if view.edit.path == b"file.txt"]
+        views = [view for view in workspace.history.edits() if view.edit.path == b"file.txt"]
         assert {view.edit.origin for view in views} == {Origin.AGENT}
         one_order(views, file, results)
 
@@ -121,7 +121,7 @@ def test_eight_servers_give_each_file_one_history(servers: list[Agent]) -> None:
     ]
     results = all_at_once(servers, calls)
     with Workspace.open(root) as workspace:
-        views = workspace.edits()
+        views = workspace.history.edits()
     for name in names:
         mine = [view for view in views if view.edit.path == name.encode()]
         told = [found for found in results if found.structured.get("path") == str(root / name) and not found.refused]

@@ -20,8 +20,8 @@ def test_a_server_whose_sync_failed_edits_again_when_the_disk_works(tmp_path: Pa
         agent.done("write_file", path="a.txt", content="three\n")
         assert len(agent.history()) == 2
     with Workspace.open(root) as workspace:
-        last = workspace.edits()[-1].edit.after
+        last = workspace.history.edits()[-1].edit.after
         assert last is not None
-        assert workspace.blob(last.blob) == b"three\n" == (root / "a.txt").read_bytes()
-        assert workspace.status().external == ()
+        assert workspace.history.blob(last.blob) == b"three\n" == (root / "a.txt").read_bytes()
+        assert workspace.review.status().external == ()
     assert check_store(str(root)).faults == ()

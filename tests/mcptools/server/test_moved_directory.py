@@ -70,7 +70,7 @@ def test_a_directory_that_was_replaced_is_read_and_changed_where_it_is_now(
     moved.done("write_file", path=a, content="written\n")
     assert (root / "a").read_text() == "written\n"
     with Workspace.open(root) as workspace:
-        assert [view.edit.tool for view in workspace.edits()] == ["multi_edit_text_file", "write_file"]
+        assert [view.edit.tool for view in workspace.history.edits()] == ["multi_edit_text_file", "write_file"]
     if gone is moved_away:
         assert (root.with_name("ws-old") / "a").read_text() == OLD
 
@@ -119,7 +119,7 @@ def test_what_was_recorded_in_a_history_that_is_gone_is_not_undone(moved: Agent,
     assert (root / "a").read_text() == NEW
     if gone == "older and written to":
         with Workspace.open(root) as workspace:
-            assert Status.REJECTED not in {view.status for view in workspace.edits()}
+            assert Status.REJECTED not in {view.status for view in workspace.history.edits()}
     moved.done("read_file", path=str(root / "a"))
     moved.done("write_file", path=str(root / "a"), content="and on\n")
     moved.done("Undo")
@@ -149,7 +149,7 @@ def test_what_is_away_for_a_moment_is_used_again_when_it_is_back(
         moved.done("write_file", path=str(root / name), content="x")
     assert "d" in moved.done("list_edits").texts[0]
     with Workspace.open(root) as workspace:
-        assert [view.edit.path for view in workspace.edits()][:1] == [b"a"]
+        assert [view.edit.path for view in workspace.history.edits()][:1] == [b"a"]
 
 
 AWAY, HERE = b"away\n", b"here\n"
@@ -169,7 +169,7 @@ def test_while_a_directory_is_away_what_is_recorded_in_the_others_can_be_read(tm
         for root in roots:
             agent.done("write_file", path=str(root / "file"), content=f"{root.name}\n", mcp_conversation_id=root.name)
         with Workspace.open(here) as workspace:
-            (view,) = workspace.edits()
+            (view,) = workspace.history.edits()
         away.rename(tmp_path / "elsewhere")
         assert listed(agent) == [f"edit 1 of {here}/file", "here"]
         agent.resource("cas://conversation/here")
@@ -214,7 +214,7 @@ def test_a_store_that_was_removed_is_begun_anew(moved: Agent, root: Path, left: 
     assert [path.name for path in root.glob(".cas/*")] == left
     moved.done("write_file", path=str(root / "v"), content="2\n")
     with Workspace.open(root) as workspace:
-        assert [view.edit.path for view in workspace.edits()] == [b"v"]
+        assert [view.edit.path for view in workspace.history.edits()] == [b"v"]
 
 
 def test_a_store_whose_segments_were_moved_away_is_named_and_used_again_when_they_are_back(

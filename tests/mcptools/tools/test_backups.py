@@ -191,7 +191,7 @@ def test_restore_with_force(agent: Agent, folder: Path) -> None:
     before = agent.history()[-1].edit.before
     assert before is not None
     with Workspace.open(agent.root) as workspace:
-        assert workspace.blob(before.blob) == b"somebody's work\n"
+        assert workspace.history.blob(before.blob) == b"somebody's work\n"
 
 
 @pytest.mark.parametrize("is_edited", [True, False])

@@ -67,7 +67,7 @@ def test_git_takes_what_is_shown_of_an_edit(
                 with workspace.call(CallInfo(tool="test")) as call:
                     call.write("f", content)
                     call.commit()
-            patch = edit_diff(workspace, workspace.edit(2))
+            patch = edit_diff(workspace, workspace.history.edit(2))
         Path(place, "f").write_bytes(before)
         command = ["git", "apply", "--whitespace=nowarn", "-p0"]
         ran = subprocess.run(command, cwd=place, input=patch, capture_output=True, check=False)
@@ -193,7 +193,7 @@ def test_a_long_history_and_a_long_diff_are_given_in_pages(agent: Agent, folder:
             break
     assert diff.count("\n+y") == 2000
     with Workspace.open(agent.root) as workspace:
-        recorded = len(workspace.edits())
+        recorded = len(workspace.history.edits())
     listed = agent.done("list_edits").structured["edits"]
     assert [edit["edit"] for edit in listed] == list(range(recorded, 0, -1))[: len(listed)]
 
@@ -272,7 +272,7 @@ def test_a_page_of_a_history_is_read_without_what_comes_before_it(tmp_path: Path
                 call.commit()
 
         def seqs(**wanted: Any) -> list[int]:  # noqa: ANN401 -- whatever a filter takes
-            return [view.seq for view in workspace.edits(EditFilter(**wanted))]
+            return [view.seq for view in workspace.history.edits(EditFilter(**wanted))]
 
         assert seqs(skip=7) == [8, 9]
         assert seqs(skip=2, limit=3, newest_first=True) == [7, 6, 5]

@@ -202,7 +202,7 @@ def test_a_change_is_carried_over_a_reviewers_decision(agent: Agent, folder: Pat
     top = agent.done("multi_edit_text_file", path=str(file), edits=[{"old_string": "one\n", "new_string": "1\n1\n"}])
     read = tags(agent, file)
     with Workspace.open(agent.root) as workspace:
-        workspace.decide(Action.REJECT, [Unit(workspace.edit(top.structured["edit"]).seq, 1)])
+        workspace.decide(Action.REJECT, [Unit(workspace.history.edit(top.structured["edit"]).seq, 1)])
     operations = [{"op": "replace", "anchor": read[0][4], "content": "FOUR"}]
     agent.done("edit_text_file", path=str(file), file_hash=read[1], operations=operations, rebase=True)
     assert file.read_text() == READ.replace("four", "FOUR")
@@ -254,7 +254,7 @@ def test_what_somebody_changed_is_recorded_as_theirs_before_the_change(agent: Ag
     file.write_text(NOW)
     by_tags(agent, file, read)
     with Workspace.open(agent.root) as workspace:
-        views = workspace.edits(EditFilter(path=str(file)))
+        views = workspace.history.edits(EditFilter(path=str(file)))
     assert [view.edit.origin for view in views] == [Origin.AGENT, Origin.EXTERNAL, Origin.AGENT]
 
 

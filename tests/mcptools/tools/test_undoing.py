@@ -324,8 +324,8 @@ def test_what_is_undone_is_rejected_and_the_history_says_why(agent: Agent, file:
     number = agent.done("write_file", path=str(file), content="text\n").structured["edit"]
     agent.done("Undo")
     with Workspace.open(agent.root) as workspace:
-        view = workspace.edit(number)
-        decision = workspace.decisions()[-1].decision
+        view = workspace.history.edit(number)
+        decision = workspace.history.decisions()[-1].decision
     assert view.status is Status.REJECTED
     assert view.reason == "Taken back by the agent with Undo"
     assert (decision.action, decision.who) == (Action.REJECT, "test agent")
@@ -577,7 +577,7 @@ def test_what_a_reviewer_has_accepted_is_not_taken_back_unless_they_were_asked(t
     assert refusal.value.kind is FailureKind.REVIEW_CONFLICT
     assert file.read_text() == "one\n2\n3\n4\nfive\n"
     with Workspace.open(tmp_path) as workspace:
-        assert Status.ACCEPTED in workspace.edit(1).units
+        assert Status.ACCEPTED in workspace.history.edit(1).units
     change = session.last_change()
     assert change is not None
     asked = ApprovalContext(change, accepted_of(directories, change))
@@ -600,7 +600,7 @@ def test_what_a_reviewer_accepts_while_it_is_undone_stays(tmp_path: Path, monkey
         Tools(directories, session, ServerLimits()).Undo()
     assert file.read_text() == "text\n"
     with Workspace.open(tmp_path) as workspace:
-        assert workspace.edit(1).status is Status.ACCEPTED
+        assert workspace.history.edit(1).status is Status.ACCEPTED
     directories.close()
 
 

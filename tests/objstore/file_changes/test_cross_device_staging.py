@@ -51,7 +51,7 @@ def test_what_is_written_on_another_disk_leaves_nothing(root: Path) -> None:
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         change(workspace, *((name, SECRET) for name in INNER))
         assert staged(root) == []
-        workspace.undo()
+        workspace.review.undo()
     assert staged(root) == []
 
 
@@ -75,7 +75,7 @@ def test_wherever_a_process_is_killed_the_next_writer_clears_what_it_had_staged_
 def test_a_purge_finds_what_a_killed_process_had_staged_on_another_disk(root: Path) -> None:
     killed_with_a_secret(root)
     with Workspace.open(root, CountdownDisk(None)) as workspace:
-        workspace.purge([blob_id(SECRET)], force=True, who="me")
+        workspace.retention.purge([blob_id(SECRET)], force=True, who="me")
     assert staged(root) == []
 
 

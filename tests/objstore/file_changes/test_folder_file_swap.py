@@ -78,7 +78,7 @@ def test_decisions_trade_them_back_and_forth(traded: Scene) -> None:
     for wanted in (FOLDER, AGAIN, FILE, FOLDER, FILE, AGAIN):
         traded.undo()
         assert standing(traded) == wanted
-    assert traded.workspace.status().external == ()
+    assert traded.workspace.review.status().external == ()
 
 
 def test_a_file_and_a_folder_of_one_name_are_a_conflict_that_names_who(scene: Scene) -> None:
@@ -123,7 +123,7 @@ def test_a_call_that_takes_the_place_of_what_is_gone_records_that_it_is(
     outcome = scene.call(*(writes(path, b"then\n") for path in then))
     gone = [(os.fsdecode(view.edit.path), view.edit.after) for view in outcome.external]
     assert gone == [(path, None) for path in first]
-    assert scene.workspace.status().external == ()
+    assert scene.workspace.review.status().external == ()
     own = [view.seq for view in outcome.edits]
     scene.reject(*own)
     assert files(scene) == before
@@ -266,7 +266,7 @@ def test_what_a_shell_made_of_folders_and_files_is_rejected_and_taken_up_again(
     for wanted in (after, before, after):
         scene.undo()
         assert files(scene) == wanted
-    assert scene.workspace.status().external == ()
+    assert scene.workspace.review.status().external == ()
 
 
 def test_a_folder_that_a_decision_left_empty_is_not_in_the_way_of_the_next(scene: Scene) -> None:
@@ -284,12 +284,12 @@ def test_a_folder_that_a_decision_left_empty_is_not_in_the_way_of_the_next(scene
 @pytest.mark.parametrize("script", ["rm f; mkdir f", "mv f g; mkdir f", "rm f; mkdir -p f/a/b f/c"])
 def test_where_a_shell_put_empty_folders_in_a_files_place_the_file_comes_back(scene: Scene, script: str) -> None:
     before = shelled(scene, script)
-    units = [Unit(view.seq, 0) for view in scene.workspace.edits(EditFilter(conversation="c"))]
+    units = [Unit(view.seq, 0) for view in scene.workspace.history.edits(EditFilter(conversation="c"))]
     after = files(scene)
     for action, wanted in ((Action.REJECT, before), (Action.ACCEPT, after), (Action.REJECT, before)):
         assert isinstance(scene.workspace.decide(action, units), Decided)
         assert standing(scene) == wanted
-    assert scene.workspace.status().external == ()
+    assert scene.workspace.review.status().external == ()
 
 
 @pytest.mark.parametrize("stranger", ["f/late", "f/a/late", "f/link"])
@@ -302,7 +302,7 @@ def test_a_folder_in_a_files_place_stays_with_what_nobody_recorded_and_that_is_n
     else:
         (scene.root / stranger).write_bytes(b"late\n")
     before = [*scene.root.rglob("*")]
-    units = [Unit(view.seq, 0) for view in scene.workspace.edits(EditFilter(conversation="c"))]
+    units = [Unit(view.seq, 0) for view in scene.workspace.history.edits(EditFilter(conversation="c"))]
     for dry_run in (True, False):
         with pytest.raises(FileExists) as refused:
             scene.workspace.decide(Action.REJECT, units, dry_run=dry_run)
@@ -311,7 +311,7 @@ def test_a_folder_in_a_files_place_stays_with_what_nobody_recorded_and_that_is_n
             "leave out the edits of f."
         )
     assert [*scene.root.rglob("*")] == before
-    assert {edit.status for edit in scene.workspace.edits(EditFilter(conversation="c"))} == {Status.PENDING}
+    assert {edit.status for edit in scene.workspace.history.edits(EditFilter(conversation="c"))} == {Status.PENDING}
 
 
 def shelled(scene: Scene, script: str) -> dict[str, str]:
@@ -344,7 +344,7 @@ def test_a_folder_that_was_a_file_once_stays_with_anything_in_it_that_nobody_rec
     with pytest.raises(FileExists):
         scene.workspace.decide(Action.ACCEPT, units)
     assert standing(scene) == before
-    assert [edit.status for edit in scene.workspace.edits()] == [Status.REJECTED] * 2
+    assert [edit.status for edit in scene.workspace.history.edits()] == [Status.REJECTED] * 2
 
 
 def emptied(scene: Scene) -> None:
@@ -369,7 +369,7 @@ def test_a_folder_that_cannot_be_removed_takes_no_decision_back(tmp_path: Path, 
     emptied(scene)
     assert isinstance(scene.decide(Action.REJECT, 1, 3, 4, 5, *besides), Decided)
     assert standing(scene) == {"d/e": "empty folder"} | ({} if besides else {"g": "g"})
-    assert scene.workspace.status().external == ()
+    assert scene.workspace.review.status().external == ()
     scene.close()
 
 

@@ -64,10 +64,10 @@ def test_a_call_removes_one_name_and_changes_the_other(linked: Scene) -> None:
 
 
 def test_a_snapshot_of_two_names_is_restored(linked: Scene) -> None:
-    linked.workspace.take_snapshot(who="person")
-    number = max(view.number for view in linked.workspace.snapshots())
+    linked.workspace.snapshots.take(who="person")
+    number = max(view.number for view in linked.workspace.snapshots.all())
     (linked.root / "f").write_bytes(b"new\n")
-    linked.workspace.restore_snapshot(number)
+    linked.workspace.snapshots.restore(number)
     assert (linked.text("f"), linked.text("g"), is_one_file(linked)) == (b"old\n", b"old\n", True)
 
 
@@ -78,44 +78,44 @@ def test_a_snapshot_of_two_files_that_are_one_by_now_is_refused(
 ) -> None:
     scene.write("f", b"f\n")
     scene.write("g", b"g\n")
-    number = scene.workspace.take_snapshot(who="person").view.number
+    number = scene.workspace.snapshots.take(who="person").view.number
     (scene.root / "g").unlink()
     (scene.root / "g").hardlink_to(scene.root / "f")
     (scene.root / "f").write_bytes(bytes_now)
     before = scene.everything()
     for dry_run in (True, False):
         if paths == ["g"] and bytes_now == b"g\n":
-            assert not scene.workspace.restore_snapshot(number, paths, dry_run=dry_run).changes
+            assert not scene.workspace.snapshots.restore(number, paths, dry_run=dry_run).changes
             continue
         with pytest.raises(NamesShared):
-            scene.workspace.restore_snapshot(number, paths, dry_run=dry_run)
+            scene.workspace.snapshots.restore(number, paths, dry_run=dry_run)
     assert scene.everything() == before
 
 
 def test_a_snapshot_is_not_written_through_a_name_that_is_ignored_by_now(scene: Scene) -> None:
     scene.write("f", b"f\n")
     scene.write("g", b"g\n")
-    number = scene.workspace.take_snapshot(who="person").view.number
+    number = scene.workspace.snapshots.take(who="person").view.number
     (scene.root / ".casignore").write_bytes(b"f\n")
     (scene.root / "g").unlink()
     (scene.root / "g").hardlink_to(scene.root / "f")
     with pytest.raises(NamesShared):
-        scene.workspace.restore_snapshot(number, ["g"])
+        scene.workspace.snapshots.restore(number, ["g"])
     assert (scene.text("f"), scene.text("g")) == (b"f\n", b"f\n")
 
 
 def test_a_name_that_came_since_goes_and_the_file_gets_back_what_the_snapshot_holds(scene: Scene) -> None:
     scene.write("d/f", b"old\n")
     scene.write("e", b"e\n")
-    number = scene.workspace.take_snapshot("d", who="person").view.number
+    number = scene.workspace.snapshots.take("d", who="person").view.number
     (scene.root / "d/g").hardlink_to(scene.root / "d/f")
     (scene.root / "d/f").write_bytes(b"new\n")
-    scene.workspace.restore_snapshot(number)
+    scene.workspace.snapshots.restore(number)
     assert (scene.text("d/f"), scene.text("d/g")) == (b"old\n", None)
     (scene.root / "e").unlink()
     (scene.root / "e").hardlink_to(scene.root / "d/f")  # of which the folder's snapshot tells nothing
     (scene.root / "d/f").write_bytes(b"new\n")
-    scene.workspace.restore_snapshot(number)
+    scene.workspace.snapshots.restore(number)
     assert (scene.text("d/f"), scene.text("e")) == (b"old\n", b"old\n")
 
 

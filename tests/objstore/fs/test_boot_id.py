@@ -44,7 +44,7 @@ def test_without_a_boot_id_what_a_power_cut_took_is_found(tmp_path: Path) -> Non
         write(later, "a.txt", b"second\n")
     with Workspace.open(root, UntoldBoot(None)) as workspace:
         assert (root / "a.txt").read_bytes() == b"second\n"
-        assert workspace.external_changes() == ()
+        assert workspace.review.external_changes() == ()
 
 
 def test_without_a_boot_id_a_process_looks_once(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_without_a_boot_id_a_process_looks_once(tmp_path: Path) -> None:
     with Workspace.open(tmp_path, UntoldBoot(None)) as workspace:
         (tmp_path / "a.txt").write_bytes(b"")  # the machine runs on: somebody has done that
         write(workspace, "b.txt", b"and on\n")
-        assert [change.path for change in workspace.external_changes()] == ["a.txt"]
+        assert [change.path for change in workspace.review.external_changes()] == ["a.txt"]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_what_may_be_of_this_start_may_be_lost_by_the_next(
     with Workspace.init(tmp_path, first(None)) as workspace:
         write(workspace, "a.txt", b"first\n")
     with Workspace.open(tmp_path, second(None)) as workspace:
-        assert workspace.external_changes() == ()
+        assert workspace.review.external_changes() == ()
     (tmp_path / "a.txt").write_bytes(b"")
     os.utime(tmp_path / ".cas" / "applied")
     assert started(tmp_path) == ({"a.txt": (b"first\n", 0o644)}, [])

@@ -78,12 +78,12 @@ def put_link(store: Path, name: str, target: Path) -> None:
 def use(root: Path) -> None:
     """Do in a workspace what looks into the store or changes it."""
     with Workspace.open(root, UnsyncedDisk()) as workspace:
-        workspace.status()
+        workspace.review.status()
         write(workspace, "a.txt", b"two\n")
         workspace.record_changes(CallInfo(tool="test"))
-        workspace.take_snapshot(who="person")
-        workspace.agent_calls().begin(AgentCall(conversation="c", id="1", tool="t", paths=None))
-        workspace.collect(workspace.retention_limits())
+        workspace.snapshots.take(who="person")
+        workspace.hooks.begin(AgentCall(conversation="c", id="1", tool="t", paths=None))
+        workspace.retention.collect(workspace.retention.limits())
 
 
 @pytest.mark.parametrize("name", FOLDERS)
@@ -171,7 +171,7 @@ def gives_room_back(root: Path) -> None:
 def notes_calls(root: Path) -> None:
     with Workspace.open(root, UnsyncedDisk()) as workspace:
         put_link(root / ".cas", "agents", root.parent / "elsewhere" / "documents")
-        workspace.agent_calls().begin(AgentCall(conversation="c", id="1", tool="t", paths=None))
+        workspace.hooks.begin(AgentCall(conversation="c", id="1", tool="t", paths=None))
 
 
 def opens_an_index(root: Path) -> None:
@@ -306,7 +306,7 @@ def test_what_is_kept_is_passed_over_where_no_file_has_its_name(
     use(root)
     assert check_store(str(root)).faults == ()
     with Workspace.open(root, UnsyncedDisk()) as workspace:
-        assert workspace.blame("a.txt")
+        assert workspace.history.blame("a.txt")
 
 
 @pytest.mark.parametrize("kind", [put_pipe, put_socket, put_folder])

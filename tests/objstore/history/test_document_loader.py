@@ -48,7 +48,7 @@ document_loader._MOST_OLD = 50_000
 with Workspace.open(sys.argv[1]) as workspace:
     for _ in range(60):
         workspace.decide(Action.REJECT, [Unit(40, 1)])
-        workspace.undo()
+        workspace.review.undo()
         print(len(gc.get_objects()))
 """
 
@@ -378,7 +378,7 @@ def test_what_others_record_while_a_file_is_replayed_is_no_fault_of_its_history(
             with other.call(CallInfo(tool="test")) as call:
                 call.write("f", TEN + b"after question %d\n" % len(asked))
                 call.commit()
-            other.status()  # so that the index has it
+            other.review.status()  # so that the index has it
 
         db = store.index._db  # noqa: SLF001 - as above
         db.set_trace_callback(meanwhile)
@@ -388,6 +388,6 @@ def test_what_others_record_while_a_file_is_replayed_is_no_fault_of_its_history(
             db.set_trace_callback(None)
     assert len(asked) > 3
     assert found.last in range(4, 4 + len(asked))
-    assert scene.workspace.edits()[-1].seq == 4 + len(asked)
+    assert scene.workspace.history.edits()[-1].seq == 4 + len(asked)
     with journal.reading():
         assert load_document(journal, DocumentId(1)).last == 4 + len(asked)

@@ -101,8 +101,8 @@ def test_a_decision_on_what_has_expired_can_be_neither_undone_nor_made_again(fou
     expire(four, 1, 2, decisions=[1])
     four.undo()
     with pytest.raises(EditExpired, match=r"^Edit 1 expired"):
-        four.workspace.undo()
-    four.workspace.redo()
+        four.workspace.review.undo()
+    four.workspace.review.redo()
     assert words(four.text("f")) == "1 two 3 4 five 6 7 8 9 10"
 
 
@@ -112,18 +112,18 @@ def test_an_undo_that_has_expired_is_not_made_again(four: Scene) -> None:
     four.undo()
     expire(four, 1, 2, decisions=[1, 2, 3, 4])
     with pytest.raises(EditExpired):
-        four.workspace.redo()
+        four.workspace.review.redo()
 
 
 def test_the_history_still_tells_who_did_what(four: Scene) -> None:
-    told = [(view.edit, view.status) for view in four.workspace.edits()]
+    told = [(view.edit, view.status) for view in four.workspace.history.edits()]
     expire(four, 1, 2)
-    views = four.workspace.edits()
+    views = four.workspace.history.edits()
     assert [(view.edit, view.status) for view in views] == told
     assert [view.expired.reason if view.expired else "" for view in views] == [REASON, REASON, "", ""]
-    assert len(four.workspace.decisions()) == 1
+    assert len(four.workspace.history.decisions()) == 1
     four.forget_index()
-    assert four.workspace.edits() == views
+    assert four.workspace.history.edits() == views
 
 
 def test_states_are_named_as_long_as_something_holds_them(scene: Scene) -> None:
@@ -132,18 +132,18 @@ def test_states_are_named_as_long_as_something_holds_them(scene: Scene) -> None:
         scene.write("f", state)
     scene.accept(1, 2)
     expire(scene, 1, 2, decisions=[1])
-    assert scene.workspace.find_state("f@2").blob == blob_id(states[1])
-    assert scene.workspace.find_state("f@3^").blob == blob_id(states[1])
+    assert scene.workspace.history.find_state("f@2").blob == blob_id(states[1])
+    assert scene.workspace.history.find_state("f@3^").blob == blob_id(states[1])
     for name in ("f@1", "f@2^"):
         with pytest.raises(EditExpired):
-            scene.workspace.find_state(name)
-    assert scene.workspace.find_state("f@1^").blob is None
-    assert scene.workspace.find_state("f").blob == blob_id(states[2])
+            scene.workspace.history.find_state(name)
+    assert scene.workspace.history.find_state("f@1^").blob is None
+    assert scene.workspace.history.find_state("f").blob == blob_id(states[2])
 
 
 def test_lines_of_what_has_expired_are_nobodys(four: Scene) -> None:
     expire(four, 1, 2)
-    _, blamed = four.workspace.blame("f")
+    _, blamed = four.workspace.history.blame("f")
     assert [(part.count, str(part.unit)) for part in blamed] == [
         (4, "None"),
         (1, "3:1"),
@@ -157,10 +157,10 @@ def test_what_has_expired_is_not_amended(four: Scene) -> None:
     expire(four, 1, 2)
     seen = four.workspace.read("f").blob
     with pytest.raises(EditExpired):
-        four.workspace.amendable(2)
+        four.workspace.review.amendable(2)
     with pytest.raises(EditExpired):
-        four.workspace.amend(2, b"new\n", seen=seen)
-    amended = four.workspace.amend(3, (four.text("f") or b"").replace(b"five", b"FIVE"), seen=seen)
+        four.workspace.review.amend(2, b"new\n", seen=seen)
+    amended = four.workspace.review.amend(3, (four.text("f") or b"").replace(b"five", b"FIVE"), seen=seen)
     assert amended.edits[0].edit.amends == 3
 
 
@@ -169,10 +169,10 @@ def test_a_file_whose_edits_have_all_expired_goes_on(scene: Scene) -> None:
     scene.edit("f", b"b\n", b"B\n")
     scene.accept(1, 2)
     expire(scene, 1, 2, decisions=[1])
-    assert scene.workspace.blame("f")[1][0].unit is None
+    assert scene.workspace.history.blame("f")[1][0].unit is None
     (scene.root / "f").write_bytes(lines("a B c d"))
     three = scene.edit("f", b"a\n", b"A\n")
-    assert [view.edit.origin for view in scene.workspace.edits()[2:]] == [Origin.EXTERNAL, Origin.AGENT]
+    assert [view.edit.origin for view in scene.workspace.history.edits()[2:]] == [Origin.EXTERNAL, Origin.AGENT]
     scene.reject(three)
     scene.reject(three - 1)
     assert words(scene.text("f")) == "a B c"
@@ -210,7 +210,7 @@ def test_a_kept_weave_that_knows_too_much_is_not_taken_up(scene: Scene) -> None:
     scene.accept(1, 2, 3)
     expire(scene, 1, 2, 3, decisions=[2])
     scene.accept(81)
-    assert scene.workspace.blame("f")[1][0].unit is None
+    assert scene.workspace.history.blame("f")[1][0].unit is None
     outcome = scene.decide(Action.REJECT, 4, cascade=True)
     assert isinstance(outcome, Decided)
     assert scene.text("f") == b"line\n" * 3 + b"1\n"

@@ -35,13 +35,13 @@ def test_states_are_named_by_path_and_edit(scene: Scene) -> None:
         (f"d/f@{move}^", "two"),
         ("d/g", "two"),
     ):
-        state = scene.workspace.find_state(spelling)
+        state = scene.workspace.history.find_state(spelling)
         assert state.blob is not None
-        assert words(scene.workspace.blob(state.blob)) == wanted
-    assert scene.workspace.find_state("d/f@1^").blob is None
+        assert words(scene.workspace.history.blob(state.blob)) == wanted
+    assert scene.workspace.history.find_state("d/f@1^").blob is None
     for spelling in ("d/f@9", "d/x@1", "nothing", "@1", "d/f@", "x@"):
         with pytest.raises(NoSuchName):
-            scene.workspace.find_state(spelling)
+            scene.workspace.history.find_state(spelling)
 
 
 @pytest.mark.parametrize("number", [2**63 - 1, 2**63, 2**70, 10**30, -(2**70)])
@@ -49,13 +49,13 @@ def test_a_number_that_nothing_has_names_nothing(scene: Scene, number: int) -> N
     scene.write("f", lines("one"))
     seq = Seq(number)
     asked: list[Callable[[], object]] = [
-        lambda: scene.workspace.edit(seq),
+        lambda: scene.workspace.history.edit(seq),
         lambda: scene.workspace.decide(Action.REJECT, [Unit(seq, 0)]),
-        lambda: scene.workspace.files_at(seq),
-        lambda: scene.workspace.pin([seq]),
-        lambda: scene.workspace.unpin([number]),
-        lambda: scene.workspace.delete_snapshots([number], who="somebody"),
-        lambda: scene.workspace.find_state(f"f@{number}"),
+        lambda: scene.workspace.history.files_at(seq),
+        lambda: scene.workspace.retention.pin([seq]),
+        lambda: scene.workspace.retention.unpin([number]),
+        lambda: scene.workspace.snapshots.delete([number], who="somebody"),
+        lambda: scene.workspace.history.find_state(f"f@{number}"),
         lambda: scene.workspace.find_units(f"{number}:1"),
         lambda: scene.workspace.find_units(f"1:{number}"),
         lambda: scene.workspace.find_units("1:" + "9" * 5000),
@@ -64,9 +64,9 @@ def test_a_number_that_nothing_has_names_nothing(scene: Scene, number: int) -> N
     for ask in asked:
         with pytest.raises(NoSuchName):
             ask()
-    assert len(scene.workspace.edits(EditFilter(before=max(number, 0)))) == 1
-    assert len(scene.workspace.edits(EditFilter(limit=number))) == 1
-    assert len(scene.workspace.edits(EditFilter(skip=number))) == int(number < 0)
+    assert len(scene.workspace.history.edits(EditFilter(before=max(number, 0)))) == 1
+    assert len(scene.workspace.history.edits(EditFilter(limit=number))) == 1
+    assert len(scene.workspace.history.edits(EditFilter(skip=number))) == int(number < 0)
     assert scene.workspace.find_units("0" * 5000 + "1")[0].seq == 1
 
 
@@ -75,30 +75,30 @@ def test_history_is_told_of_files_whose_folder_is_gone(scene: Scene) -> None:
     scene.delete("d/e/f")
     (scene.root / "d" / "e").rmdir()
     (scene.root / "d").rmdir()
-    blob = scene.workspace.find_state("d/e/f@1").blob
+    blob = scene.workspace.history.find_state("d/e/f@1").blob
     assert blob is not None
-    assert scene.workspace.blob(blob) == lines("one")
-    assert scene.workspace.find_state("d/e/f").blob is None
+    assert scene.workspace.history.blob(blob) == lines("one")
+    assert scene.workspace.history.find_state("d/e/f").blob is None
     assert [view.seq for view in edits_at(scene.workspace, "d/e/f")] == [1, 2]
     (scene.root / "d").write_bytes(b"a file now")
     assert [view.seq for view in edits_at(scene.workspace, "d/e/f")] == [1, 2]
 
 
 def edits_at(workspace: Workspace, path: str) -> list[EditView]:
-    return workspace.edits(EditFilter(path=path))
+    return workspace.history.edits(EditFilter(path=path))
 
 
 def test_a_name_with_an_at_sign_names_its_file(scene: Scene) -> None:
     scene.write("me@home.txt", lines("text"))
-    assert scene.workspace.find_state("me@home.txt").blob == blob_id(lines("text"))
-    assert scene.workspace.find_state("me@home.txt@1").blob == blob_id(lines("text"))
+    assert scene.workspace.history.find_state("me@home.txt").blob == blob_id(lines("text"))
+    assert scene.workspace.history.find_state("me@home.txt@1").blob == blob_id(lines("text"))
     scene.write("me@home.txt@1", lines("other"))
-    assert scene.workspace.find_state("me@home.txt@1").blob == blob_id(lines("text"))
-    assert scene.workspace.last_state("me@home.txt@1").blob == blob_id(lines("other"))
+    assert scene.workspace.history.find_state("me@home.txt@1").blob == blob_id(lines("text"))
+    assert scene.workspace.history.last_state("me@home.txt@1").blob == blob_id(lines("other"))
     scene.delete("me@home.txt@1")
-    assert scene.workspace.last_state("me@home.txt@1").blob is None
+    assert scene.workspace.history.last_state("me@home.txt@1").blob is None
     with pytest.raises(NoSuchName):
-        scene.workspace.last_state("me@home.txt@2")
+        scene.workspace.history.last_state("me@home.txt@2")
 
 
 def test_a_path_shows_the_edits_of_every_file_that_stood_there(scene: Scene) -> None:

@@ -57,7 +57,7 @@ def test_the_snapshots_that_hold_what_is_lost_are_named_in_ascending_order() -> 
 def test_what_fails_though_every_snapshot_can_be_read_fails_as_it_did(tmp_path: Path) -> None:
     with Workspace.init(tmp_path) as workspace:
         (tmp_path / "file").write_bytes(b"file\n")
-        taken = workspace.take_snapshot(who="me").view
+        taken = workspace.snapshots.take(who="me").view
     with closing(Journal(str(tmp_path), Disk())) as journal, journal.reading() as store:
         with pytest.raises(BlobMissing) as caught, naming(store, (taken.number, taken.root)):
             store.blob(LOST)

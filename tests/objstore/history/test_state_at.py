@@ -46,9 +46,9 @@ def now() -> str:
 
 def at(scene: Scene, path: str, moment: str) -> bytes | None:
     """Return what stood at a path at a moment."""
-    state = scene.workspace.find_state(f"{path}@{moment}")
+    state = scene.workspace.history.find_state(f"{path}@{moment}")
     assert state.path == path
-    return None if state.blob is None else scene.workspace.blob(state.blob)
+    return None if state.blob is None else scene.workspace.history.blob(state.blob)
 
 
 @pytest.mark.parametrize(
@@ -146,10 +146,10 @@ def test_a_snapshot_tells_of_files_that_no_edit_tells_of(
     (scene.root / "d/a").write_bytes(b"1\n")
     with pytest.raises(NoSuchName):
         at(scene, "d/a", now())
-    scene.workspace.take_snapshot(who="me")
+    scene.workspace.snapshots.take(who="me")
     first = now()
     (scene.root / "d/a").write_bytes(b"2\n")
-    scene.workspace.take_snapshot("d", who="me")
+    scene.workspace.snapshots.take("d", who="me")
     second = now()
     change(scene)
     assert at(scene, "d/a", first) == b"1\n"
@@ -169,15 +169,15 @@ def test_all_files_at_a_moment_are_those_that_each_path_tells_of(scene: Scene) -
     moments = [now()]
     changes: list[Callable[[], object]] = [
         lambda: scene.write("kept", b"after\n"),
-        lambda: scene.workspace.take_snapshot(who="me"),
+        lambda: scene.workspace.snapshots.take(who="me"),
         lambda: scene.write("d/a", b"2\n"),
         lambda: scene.move("d/a", "moved"),
         (scene.root / "d/deep/b").unlink,
-        lambda: scene.workspace.take_snapshot("d", who="me"),
+        lambda: scene.workspace.snapshots.take("d", who="me"),
         lambda: (scene.root / ".casignore").write_text("d\n"),
-        lambda: scene.workspace.take_snapshot(who="me"),
+        lambda: scene.workspace.snapshots.take(who="me"),
         lambda: scene.reject(Seq(2)),
-        lambda: scene.workspace.delete_snapshots([2], who="me"),
+        lambda: scene.workspace.snapshots.delete([2], who="me"),
         lambda: scene.delete("moved"),
     ]
     for change in changes:
@@ -189,10 +189,11 @@ def test_all_files_at_a_moment_are_those_that_each_path_tells_of(scene: Scene) -
         told = moment_of(moment, NOW)
         assert told is not None
         files = {
-            path: scene.workspace.blob(state.blob) for path, state in scene.workspace.files_at_moment(told).items()
+            path: scene.workspace.history.blob(state.blob)
+            for path, state in scene.workspace.history.files_at_moment(told).items()
         }
         assert files == {path: held for path in paths if (held := standing(scene, path, moment)) is not None}
-        below = scene.workspace.files_at_moment(told, "d")
+        below = scene.workspace.history.files_at_moment(told, "d")
         assert below.keys() == {path for path in files if path.startswith("d/")}
         seen.add(tuple(files))
     assert len(seen) > 4
@@ -255,16 +256,16 @@ def go_on(scene: Scene, data: st.DataObject, step: int) -> None:
             with suppress(FileMissing):
                 scene.delete(path)
         case "snapshot":
-            scene.workspace.take_snapshot(who="me")
+            scene.workspace.snapshots.take(who="me")
         case "expire":
             let_go(scene)
         case Action.UNDO:
             with suppress(EditExpired):
-                scene.workspace.undo()
+                scene.workspace.review.undo()
         case Action.REDO:
             with suppress(EditExpired):
-                scene.workspace.redo()
-        case Action() if edits := [view.seq for view in scene.workspace.edits() if view.expired is None]:
+                scene.workspace.review.redo()
+        case Action() if edits := [view.seq for view in scene.workspace.history.edits() if view.expired is None]:
             scene.decide(kind, data.draw(st.sampled_from(edits), label="edit"))
 
 
@@ -274,12 +275,12 @@ def contents(scene: Scene) -> dict[str, bytes]:
 
 def recorded(scene: Scene) -> int:
     """Return how many edits, decisions and snapshots are recorded."""
-    return sum(isinstance(view.record, Edit | Decision | Snapshot) for view in scene.workspace.records())
+    return sum(isinstance(view.record, Edit | Decision | Snapshot) for view in scene.workspace.history.records())
 
 
 def assert_told(scene: Scene, moment: int, files: dict[str, bytes]) -> None:
     """Hold against what stood then what is told of all files and of each, but for those whose bytes are gone."""
-    told = scene.workspace.files_at_moment(moment)
+    told = scene.workspace.history.files_at_moment(moment)
     assert {path: state.blob for path, state in told.items()} == {
         path: blob_id(content) for path, content in files.items()
     }
@@ -290,10 +291,10 @@ def assert_told(scene: Scene, moment: int, files: dict[str, bytes]) -> None:
 
 def let_go(scene: Scene) -> None:
     """Decide what is pending, and let go of all that may go, bytes and all."""
-    pending = [view.seq for view in scene.workspace.edits() if view.status is Status.PENDING]
+    pending = [view.seq for view in scene.workspace.history.edits() if view.status is Status.PENDING]
     if pending:
         scene.accept(*pending)
-    scene.workspace.collect(RetentionLimits(older_than=0, max_size=None), who="me", thorough=True)
+    scene.workspace.retention.collect(RetentionLimits(older_than=0, max_size=None), who="me", thorough=True)
 
 
 class Clock:
@@ -312,7 +313,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def told_at(scene: Scene, moment: int) -> dict[str, bytes]:
     """Return what is told of every file at a moment; of each path by itself, it is the same."""
-    files = {path: scene.workspace.blob(state.blob) for path, state in scene.workspace.files_at_moment(moment).items()}
+    files = {
+        path: scene.workspace.history.blob(state.blob)
+        for path, state in scene.workspace.history.files_at_moment(moment).items()
+    }
     spelt = date_of(moment).isoformat()
     assert files == {path: held for path in ("f", "g") if (held := standing(scene, path, spelt)) is not None}
     return files
@@ -322,7 +326,7 @@ def test_what_was_recorded_after_a_snapshot_is_later_whatever_the_clock_says(sce
     clock.now = 100
     scene.write("f", b"1\n")
     clock.now = 500  # an hour fast
-    scene.workspace.take_snapshot(who="me")
+    scene.workspace.snapshots.take(who="me")
     clock.now = 200  # set right
     scene.write("f", b"2\n")
     assert [told_at(scene, moment) for moment in (99, 100, 199, 200, 499, 500, 900)] == [
@@ -331,9 +335,9 @@ def test_what_was_recorded_after_a_snapshot_is_later_whatever_the_clock_says(sce
         *[{"f": b"2\n"}] * 4,
     ]
     clock.now = 300
-    scene.workspace.take_snapshot(who="me")
+    scene.workspace.snapshots.take(who="me")
     (scene.root / "f").write_bytes(b"nobody's\n")
-    scene.workspace.take_snapshot(who="me")
+    scene.workspace.snapshots.take(who="me")
     assert told_at(scene, 250) == {"f": b"2\n"}
     assert told_at(scene, 300) == told_at(scene, 900) == {"f": b"nobody's\n"}
 
@@ -379,13 +383,13 @@ def test_what_a_first_look_found_is_told_from_its_place_on_also_where_another_to
     record(scene.workspace)
     clock.now = 200
     (scene.root / "g").write_bytes(b"2\n")
-    scene.workspace.take_snapshot(who="me")
+    scene.workspace.snapshots.take(who="me")
     clock.now = 600
     record(scene.workspace, "x")
     moments = (199, 200, 550)
     assert [standing(scene, "g", date_of(moment).isoformat()) for moment in moments] == [None, b"2\n", b"2\n"]
     assert [standing(scene, "f", date_of(moment).isoformat()) for moment in moments] == [None, b"1\n", b"1\n"]
-    assert [len(scene.workspace.files_at_moment(moment)) for moment in moments] == [0, 4, 4]
+    assert [len(scene.workspace.history.files_at_moment(moment)) for moment in moments] == [0, 4, 4]
 
 
 def test_what_a_later_file_was_found_to_be_is_not_said_of_the_time_before_the_first(scene: Scene) -> None:
@@ -400,7 +404,7 @@ def test_what_a_later_file_was_found_to_be_is_not_said_of_the_time_before_the_fi
 def test_what_stands_since_what_has_expired_is_told_and_no_snapshot_of_before(scene: Scene) -> None:
     scene.write("f", b"1\n")
     scene.write("g", b"1\n")
-    scene.workspace.take_snapshot(who="me")
+    scene.workspace.snapshots.take(who="me")
     taken = now()
     scene.write("f", b"2\n")
     scene.delete("g")
@@ -410,7 +414,7 @@ def test_what_stands_since_what_has_expired_is_told_and_no_snapshot_of_before(sc
     for moment in (since, now()):
         assert [at(scene, path, moment) for path in ("f", "g")] == [b"2\n", None]
         told = moment_of(moment, NOW) or 0
-        assert {path: state.blob for path, state in scene.workspace.files_at_moment(told).items()} == {
+        assert {path: state.blob for path, state in scene.workspace.history.files_at_moment(told).items()} == {
             "f": blob_id(b"2\n")
         }
 
@@ -420,8 +424,8 @@ def test_what_came_where_another_file_had_left_is_told_also_when_its_own_records
     scene.move("g", "h")
     scene.call(lambda call: call.write("g", b"two\n"), conversation="conv_other")
     scene.accept(3)
-    scene.workspace.collect(RetentionLimits(older_than=0, max_size=None), who="me", thorough=True)
-    assert [view.seq for view in scene.workspace.edits() if view.expired is not None] == [3]
+    scene.workspace.retention.collect(RetentionLimits(older_than=0, max_size=None), who="me", thorough=True)
+    assert [view.seq for view in scene.workspace.history.edits() if view.expired is not None] == [3]
     assert [at(scene, path, now()) for path in ("g", "h")] == [b"two\n", b"one\n"]
 
 
@@ -429,21 +433,21 @@ def test_before_the_first_edit_that_is_kept_a_file_is_as_what_has_expired_left_i
     contents = [os.urandom(500) for _ in range(4)]  # so unlike that none is stored as what it has of another
     (scene.root / "f").write_bytes(contents[0])
     before = now()
-    scene.workspace.take_snapshot(who="me")
+    scene.workspace.snapshots.take(who="me")
     moments = []
     for content in contents[1:3]:
         scene.write("f", content)
         moments.append(now())
-    scene.workspace.delete_snapshots([1], who="me")
+    scene.workspace.snapshots.delete([1], who="me")
     scene.accept(1, 2)
     scene.call(lambda call: call.write("f", contents[3]), conversation="conv_pending")
-    scene.workspace.collect(RetentionLimits(older_than=0, max_size=None), who="me", thorough=True)
-    assert [view.seq for view in scene.workspace.edits() if view.expired is not None] == [1, 2]
+    scene.workspace.retention.collect(RetentionLimits(older_than=0, max_size=None), who="me", thorough=True)
+    assert [view.seq for view in scene.workspace.history.edits() if view.expired is not None] == [1, 2]
     assert [at(scene, "f", moment) for moment in (moments[1], now())] == contents[2:]
     for moment in (before, moments[0]):
         with pytest.raises(EditExpired, match=r"^Edit 1 expired on \d{4}-\d\d-\d\d: older than 0 seconds\. "):
             at(scene, "f", moment)
-        told = scene.workspace.files_at_moment(moment_of(moment, NOW) or 0)
+        told = scene.workspace.history.files_at_moment(moment_of(moment, NOW) or 0)
         assert {path: state.blob for path, state in told.items()} == {
             "f": blob_id(contents[[before, *moments].index(moment)])
         }
@@ -483,7 +487,7 @@ def standing(scene: Scene, path: str, moment: str) -> bytes | None:
 
 def test_a_name_with_an_at_sign_is_still_a_name(scene: Scene) -> None:
     scene.write("a@2h", b"1\n")
-    state = scene.workspace.find_state("a@2h")
+    state = scene.workspace.history.find_state("a@2h")
     assert state.path == "a@2h"
 
 
@@ -498,8 +502,8 @@ def test_what_an_edit_found_stood_there_after_every_edit_before_it(scene: Scene)
     scene.delete("a")  # 5
 
     def listed(seq: int, *, before: bool = False) -> dict[str, str]:
-        found = scene.workspace.files_at(seq, before=before)
-        return {path: scene.workspace.blob(state.blob).decode().strip() for path, state in found.items()}
+        found = scene.workspace.history.files_at(seq, before=before)
+        return {path: scene.workspace.history.blob(state.blob).decode().strip() for path, state in found.items()}
 
     first = {"a": "old", "src/b": "old", "src/old": "old"}
     assert listed(1, before=True) == first
@@ -514,10 +518,10 @@ def test_what_an_edit_found_at_a_path_that_another_file_had_is_not_said_of_that_
     scene.move("a", "b")  # 2
     (scene.root / "a").write_bytes(b"another\n")
     scene.write("a", b"more\n")  # 3
-    another, more = (scene.workspace.find_state(name).blob for name in ("a@3^", "a@3"))
+    another, more = (scene.workspace.history.find_state(name).blob for name in ("a@3^", "a@3"))
     moments = ((1, False), (2, False), (3, True), (3, False))
-    at_a = [scene.workspace.files_at(seq, before=before).get("a") for seq, before in moments]
-    assert [None if state is None else scene.workspace.blob(state.blob) for state in at_a] == [
+    at_a = [scene.workspace.history.files_at(seq, before=before).get("a") for seq, before in moments]
+    assert [None if state is None else scene.workspace.history.blob(state.blob) for state in at_a] == [
         b"first\n",
         None,
         b"another\n",
@@ -551,9 +555,9 @@ def record(workspace: Workspace, *paths: str) -> Recorded:
         lambda scene: record(scene.workspace, "x"),
         lambda scene: ((scene.root / ".casignore").unlink(), record(scene.workspace)),
         lambda scene: ((scene.root / "x").unlink(), record(scene.workspace)),
-        lambda scene: scene.workspace.purge([blob_id(b"the secret\n")], force=True),
-        lambda scene: scene.workspace.delete_snapshots([1], who="me"),
-        lambda scene: scene.workspace.collect(RetentionLimits(older_than=0, max_size=None), who="me"),
+        lambda scene: scene.workspace.retention.purge([blob_id(b"the secret\n")], force=True),
+        lambda scene: scene.workspace.snapshots.delete([1], who="me"),
+        lambda scene: scene.workspace.retention.collect(RetentionLimits(older_than=0, max_size=None), who="me"),
     ],
     ids=["one comes, by its name", "one comes, by its rule", "one goes", "purge", "another look", "old edits go"],
 )
@@ -565,7 +569,7 @@ def test_what_stands_now_is_told_whatever_took_the_place_of_the_first_look(
     told = {path: at(scene, path, now()) for path in ("v", "u", "new", "secret")}
     assert told == {"v": b"v2\n", "u": b"u1\n", "new": b"n\n", "secret": b"clean\n"}
     assert standing(scene, "gone", now()) is None
-    files = scene.workspace.files_at_moment(moment_of(now(), NOW) or 0)
+    files = scene.workspace.history.files_at_moment(moment_of(now(), NOW) or 0)
     here = {path.name for path in scene.root.iterdir() if path.is_file()}
     assert here - {"x"} == files.keys() - {"x"}
 
@@ -574,7 +578,7 @@ def test_what_stands_now_is_told_whatever_took_the_place_of_the_first_look(
     "renew",
     [
         lambda scene: record(scene.workspace, "x"),
-        lambda scene: scene.workspace.purge([blob_id(b"the secret\n")], force=True),
+        lambda scene: scene.workspace.retention.purge([blob_id(b"the secret\n")], force=True),
     ],
     ids=["one comes", "purge"],
 )
@@ -583,17 +587,17 @@ def test_what_took_the_place_of_the_first_look_tells_what_stood_since_that(
 ) -> None:
     before = now()
     (scene.root / "v").write_bytes(b"v0\n")
-    scene.workspace.take_snapshot(who="me")
+    scene.workspace.snapshots.take(who="me")
     first = looked(scene)
-    scene.workspace.take_snapshot(who="me")
+    scene.workspace.snapshots.take(who="me")
     (scene.root / "u").write_bytes(b"u2\n")
-    scene.workspace.take_snapshot(who="me")
+    scene.workspace.snapshots.take(who="me")
     second = now()
     renew(scene)
     assert [at(scene, "u", moment) for moment in (first, second)] == [b"u1\n", b"u2\n"]
     assert [at(scene, "v", moment) for moment in (first, second)] == [b"v1\n", b"v2\n"]
     assert [at(scene, path, first) for path in ("gone", "new")] == [b"g\n", None]
-    files = scene.workspace.files_at_moment(moment_of(first, NOW) or 0)
+    files = scene.workspace.history.files_at_moment(moment_of(first, NOW) or 0)
     assert files.keys() - {"secret", "x"} == {"v", "gone", "u", ".casignore"}
     with pytest.raises(NoSuchName):
         at(scene, "u", before)
@@ -611,5 +615,5 @@ def test_a_baseline_that_says_it_is_of_the_time_when_it_took_anothers_place_tell
         journal.commit(batch, ())
     moment = now()
     assert [at(scene, path, moment) for path in ("v", "gone", "new", "u")] == [b"v2\n", None, b"n\n", b"u1\n"]
-    files = scene.workspace.files_at_moment(moment_of(moment, NOW) or 0)
+    files = scene.workspace.history.files_at_moment(moment_of(moment, NOW) or 0)
     assert files.keys() == {"v", "new", "u", "secret", ".casignore"}

@@ -60,9 +60,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
         workspace.record_changes(AGENT)
         workspace.decide(Action.ACCEPT, [Unit(Seq(1), 0)])
         rejected(workspace, 6)
-        workspace.pin([Seq(2)], who="somebody")
-        workspace.take_snapshot(who="somebody")
-        workspace.status()
+        workspace.retention.pin([Seq(2)], who="somebody")
+        workspace.snapshots.take(who="somebody")
+        workspace.review.status()
     patch.undo()
     with closing(sqlite3.connect(root / INDEX)) as db:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -109,7 +109,7 @@ def answers(root: Path) -> dict[str, Any] | None:
         with Workspace.open(root, UnsyncedDisk()) as workspace:
             found = told(workspace)
             found["lists"] = [
-                [view.edit.seq for view in workspace.edits(wanted)]
+                [view.edit.seq for view in workspace.history.edits(wanted)]
                 for wanted in (
                     EditFilter(status=Status.PENDING),
                     EditFilter(status=Status.REJECTED),
@@ -119,10 +119,10 @@ def answers(root: Path) -> dict[str, Any] | None:
                     EditFilter(path="old.txt"),
                 )
             ]
-            found["status"] = workspace.status()
-            found["changes"] = workspace.external_changes()
-            found["blame"] = workspace.blame("a.txt")
-            found["at"] = workspace.files_at(5)
+            found["status"] = workspace.review.status()
+            found["changes"] = workspace.review.external_changes()
+            found["blame"] = workspace.history.blame("a.txt")
+            found["at"] = workspace.history.files_at(5)
             return found
     except CasError:
         return None
@@ -156,9 +156,9 @@ CALLS: Final = (
     lambda workspace: write(workspace, "a.txt", b"line 0\nx\nand on\n"),
     lambda workspace: workspace.decide(Action.REJECT, [Unit(Seq(3), 1)], cascade=True),
     lambda workspace: workspace.decide(Action.ACCEPT, [Unit(Seq(4), 1)]),
-    lambda workspace: workspace.undo(),
-    lambda workspace: workspace.pin([Seq(7)], who="somebody"),
-    lambda workspace: workspace.take_snapshot(who="somebody"),
+    lambda workspace: workspace.review.undo(),
+    lambda workspace: workspace.retention.pin([Seq(7)], who="somebody"),
+    lambda workspace: workspace.snapshots.take(who="somebody"),
 )
 """What each workspace is asked to record."""
 
@@ -180,7 +180,7 @@ def recorded(root: Path, again: Path) -> tuple[list[Any], Files, list[str]]:
     put(again, None)
     faults = [fault.what for fault in check_store(str(again)).faults]
     with Workspace.open(again, UnsyncedDisk()) as workspace:
-        records = [_timeless(view.record) for view in workspace.records()]
+        records = [_timeless(view.record) for view in workspace.history.records()]
     found = records, files(again), faults
     shutil.rmtree(again)
     return found

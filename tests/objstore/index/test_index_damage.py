@@ -34,20 +34,20 @@ from tests.support.crash_scenarios import write
 from tests.support.faulty_disk import CountdownDisk
 
 ACTS: Final[dict[str, tuple[str, Callable[[Workspace], object]]]] = {
-    "collect": ("blobs", lambda workspace: workspace.collect(RetentionLimits(older_than=0, max_size=None))),
-    "expire": ("edits", lambda workspace: workspace.expire(RetentionLimits(older_than=0, max_size=None))),
-    "repack": ("blobs", lambda workspace: workspace.repack()),
-    "plan a repack": ("blobs", lambda workspace: workspace.plan_repack()),
-    "status": ("edits", lambda workspace: workspace.status()),
+    "collect": ("blobs", lambda workspace: workspace.retention.collect(RetentionLimits(older_than=0, max_size=None))),
+    "expire": ("edits", lambda workspace: workspace.retention.expire(RetentionLimits(older_than=0, max_size=None))),
+    "repack": ("blobs", lambda workspace: workspace.retention.repack()),
+    "plan a repack": ("blobs", lambda workspace: workspace.retention.plan_repack()),
+    "status": ("edits", lambda workspace: workspace.review.status()),
 }
 
 RECORDING: Final[dict[str, tuple[str, Callable[[Workspace], object]]]] = {
     "write": ("edits", lambda workspace: write(workspace, "a.txt", b"third\n")),
     "look": ("decisions", lambda workspace: workspace.record_changes(CallInfo(tool="t", conversation="c"))),
     "decide": ("edits", lambda workspace: workspace.decide(Action.REJECT, [Unit(Seq(2), 1)])),
-    "snapshot": ("snapshots", lambda workspace: workspace.take_snapshot(who="somebody")),
-    "pin": ("edits", lambda workspace: workspace.pin([Seq(1)], who="somebody")),
-    "ask for a number": ("edits", lambda workspace: workspace.next_edit()),
+    "snapshot": ("snapshots", lambda workspace: workspace.snapshots.take(who="somebody")),
+    "pin": ("edits", lambda workspace: workspace.retention.pin([Seq(1)], who="somebody")),
+    "ask for a number": ("edits", lambda workspace: workspace.history.next_edit()),
 }
 
 
@@ -103,7 +103,7 @@ def test_who_writes_and_meets_a_damaged_page_keeps_no_other_process_from_writing
         damage(tmp_path, "edits")
         write(workspace, "a.txt", b"taken\n")
         write(other, "a.txt", b"taken too\n")
-        assert [edit.seq for edit in workspace.edits()] == [1, 2, 3]
+        assert [edit.seq for edit in workspace.history.edits()] == [1, 2, 3]
     assert check_store(str(tmp_path)).faults == ()
 
 
@@ -113,15 +113,15 @@ def test_a_purge_that_meets_a_damaged_page_in_its_plan_is_done_with_another_inde
         write(workspace, "a.txt", b"second\n")
     damage(tmp_path, "edits")
     with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
-        assert workspace.purge([blob_id(b"first\n")], force=True).edits
+        assert workspace.retention.purge([blob_id(b"first\n")], force=True).edits
     assert check_store(str(tmp_path)).faults == ()
 
 
 RECORDS: Final[dict[str, tuple[str, Callable[[Workspace], object]]]] = {
     "edits": ("seq", lambda workspace: write(workspace, "a.txt", b"third\n")),
     "decisions": ("number", lambda workspace: workspace.decide(Action.ACCEPT, [Unit(Seq(1), 0)])),
-    "snapshots": ("number", lambda workspace: workspace.take_snapshot(who="somebody")),
-    "pins": ("number", lambda workspace: workspace.pin([Seq(2)], who="somebody")),
+    "snapshots": ("number", lambda workspace: workspace.snapshots.take(who="somebody")),
+    "pins": ("number", lambda workspace: workspace.retention.pin([Seq(2)], who="somebody")),
 }
 
 
@@ -136,8 +136,8 @@ def test_a_wrong_number_in_the_index_comes_into_no_record(tmp_path: Path, table:
         for _ in range(2):
             workspace.decide(Action.REJECT, [Unit(Seq(2), 1)])
             workspace.decide(Action.ACCEPT, [Unit(Seq(2), 1)])
-            workspace.take_snapshot(who="somebody")
-            workspace.pin([Seq(1)], who="somebody")
+            workspace.snapshots.take(who="somebody")
+            workspace.retention.pin([Seq(1)], who="somebody")
     number, act = RECORDS[table]
     with closing(sqlite3.connect(tmp_path / ".cas" / "index.sqlite")) as db:
         if where == "position":
@@ -157,12 +157,12 @@ def test_a_wrong_number_in_the_index_comes_into_no_record(tmp_path: Path, table:
 def test_an_index_that_has_lost_the_newest_numbers_is_rebuilt(tmp_path: Path) -> None:
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
         write(workspace, "a.txt", b"first\n")
-        workspace.edits()
+        workspace.history.edits()
         with closing(sqlite3.connect(tmp_path / ".cas" / "index.sqlite")) as db:
             db.execute("DELETE FROM position")
             db.commit()
         write(workspace, "a.txt", b"second\n")
-        assert [edit.seq for edit in workspace.edits()] == [1, 2]
+        assert [edit.seq for edit in workspace.history.edits()] == [1, 2]
     assert check_store(str(tmp_path)).faults == ()
 
 
@@ -178,7 +178,7 @@ def test_who_has_an_index_open_that_becomes_none_goes_on_with_another(tmp_path: 
                 (tmp_path / ".cas" / f"index.sqlite{suffix}").unlink()
             write(workspace, "a.txt", b"taken\n")
         assert (tmp_path / "a.txt").read_bytes() == b"taken\n"
-        assert len(workspace.edits()) == 4
+        assert len(workspace.history.edits()) == 4
     assert check_store(str(tmp_path)).faults == ()
 
 
@@ -197,19 +197,19 @@ def test_an_index_that_somebody_keeps_for_himself_is_waited_for_and_left_alone(
             Workspace.open(tmp_path).close()
     assert index.stat().st_ino == before
     with Workspace.open(tmp_path) as workspace:
-        assert [edit.seq for edit in workspace.edits()] == [1]
+        assert [edit.seq for edit in workspace.history.edits()] == [1]
 
 
 def test_an_index_that_is_emptied_under_who_has_it_open_keeps_nobody_waiting(tmp_path: Path) -> None:
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
         write(workspace, "a.txt", b"first\n")
-        workspace.edits()
+        workspace.history.edits()
         with (tmp_path / ".cas" / "index.sqlite").open("r+b") as file:
             file.truncate()
         with Workspace.open(tmp_path) as other:
             write(other, "a.txt", b"second\n")
         write(workspace, "a.txt", b"third\n")
-        assert [edit.seq for edit in workspace.edits()] == [1, 2, 3]
+        assert [edit.seq for edit in workspace.history.edits()] == [1, 2, 3]
     assert check_store(str(tmp_path)).faults == ()
 
 
@@ -218,7 +218,7 @@ def test_an_index_of_which_the_file_alone_is_removed_under_others_is_made_anew(t
         for version in range(3):
             write(workspace, "a.txt", b"%d\n" % version)
             write(other, "b.txt", b"%d\n" % version)
-        workspace.edits()
+        workspace.history.edits()
         (tmp_path / ".cas" / "index.sqlite").unlink()
         assert (tmp_path / ".cas" / "index.sqlite-shm").exists()
         told = subprocess.run(
@@ -227,7 +227,7 @@ def test_an_index_of_which_the_file_alone_is_removed_under_others_is_made_anew(t
         assert told == "6\n"
         write(workspace, "a.txt", b"on\n")
         write(other, "b.txt", b"on\n")
-        assert len(other.edits()) == 8
+        assert len(other.history.edits()) == 8
     assert check_store(str(tmp_path)).faults == ()
 
 
@@ -256,7 +256,7 @@ def test_a_state_that_never_was_comes_into_no_record(tmp_path: Path) -> None:
         db.commit()
     with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
         write(workspace, "a.txt", b"second\n")
-        assert len(workspace.edits()) == 2
+        assert len(workspace.history.edits()) == 2
     assert check_store(str(tmp_path)).faults == ()
 
 
@@ -267,7 +267,7 @@ def test_a_state_that_is_too_long_to_be_kept_in_memory_is_known_to_the_next_edit
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
         for version in range(3):
             write(workspace, "a.txt", b"%d\n" % version)
-        assert [edit.seq for edit in workspace.edits()] == [1, 2, 3]
+        assert [edit.seq for edit in workspace.history.edits()] == [1, 2, 3]
     assert check_store(str(tmp_path)).faults == ()
 
 
@@ -321,10 +321,10 @@ def test_an_undo_is_done_though_what_was_before_the_decision_can_not_be(decided:
     """It is durable by the time at which the index is asked for that."""
     assert rewrite(decided, "decisions", "before", spelt)
     with Workspace.open(decided, CountdownDisk(None)) as workspace:
-        assert isinstance(workspace.undo(), Decided)
+        assert isinstance(workspace.review.undo(), Decided)
         assert (decided / "a.txt").read_bytes() == b"first\n"
-        assert [(edit.status, edit.reason) for edit in workspace.edits()] == [(Status.PENDING, "")]
-        assert [view.decision.action for view in workspace.decisions()] == [Action.REJECT, Action.UNDO]
+        assert [(edit.status, edit.reason) for edit in workspace.history.edits()] == [(Status.PENDING, "")]
+        assert [view.decision.action for view in workspace.history.decisions()] == [Action.REJECT, Action.UNDO]
     assert check_store(str(decided)).faults == ()
 
 
@@ -333,19 +333,19 @@ def test_who_opens_an_index_that_holds_what_can_not_have_been_makes_it_anew(deci
     index = decided / ".cas" / "index.sqlite"
     older = index.read_bytes()
     with Workspace.open(decided, CountdownDisk(None)) as workspace:
-        workspace.undo()
-        edits = workspace.edits()
+        workspace.review.undo()
+        edits = workspace.history.edits()
     index.write_bytes(older)  # the undo is still to be read from the log
     assert rewrite(decided, "decisions", "before", spelt)
     with Workspace.open(decided, CountdownDisk(None)) as workspace:
-        assert workspace.edits() == edits
+        assert workspace.history.edits() == edits
     assert check_store(str(decided)).faults == ()
 
 
 @pytest.mark.parametrize(
     ("table", "column", "act"),
     [
-        ("decisions", "before", Workspace.undo),
+        ("decisions", "before", lambda workspace: workspace.review.undo()),
         ("edits", "reasons", lambda workspace: workspace.decide(Action.ACCEPT, [Unit(Seq(2), 1)], reason="after all")),
     ],
 )
@@ -362,18 +362,26 @@ def test_a_decision_that_the_log_has_is_carried_out_though_the_index_can_not_tak
         assert isinstance(act(workspace), Decided)
         assert (tmp_path / "a.txt").read_bytes() == b"second\n"
         write(workspace, "b.txt", b"and on\n")
-        assert len(workspace.decisions()) == 2
+        assert len(workspace.history.decisions()) == 2
     assert check_store(str(tmp_path)).faults == ()
 
 
-@pytest.mark.parametrize("act", [Workspace.edits, Workspace.status, Workspace.repack])
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda workspace: workspace.history.edits(),
+        lambda workspace: workspace.review.status(),
+        lambda workspace: workspace.retention.repack(),
+    ],
+    ids=["edits", "status", "repack"],
+)
 def test_a_schema_that_is_no_text_any_more_is_that_of_no_index(
     tmp_path: Path, act: Callable[[Workspace], object]
 ) -> None:
     """SQLite's own message has the damaged bytes in it, which Python can't decode."""
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
         write(workspace, "a.txt", b"first\n")
-        edits = workspace.edits()
+        edits = workspace.history.edits()
     index = tmp_path / ".cas" / "index.sqlite"
     with closing(sqlite3.connect(index)) as db:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -382,7 +390,7 @@ def test_a_schema_that_is_no_text_any_more_is_that_of_no_index(
     index.write_bytes(content)
     with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
         act(workspace)
-        assert workspace.edits() == edits
+        assert workspace.history.edits() == edits
     assert check_store(str(tmp_path)).faults == ()
 
 
@@ -415,9 +423,9 @@ def reviewed(tmp_path: Path) -> Path:
         write(workspace, "d/a.txt", b"first\n")
         write(workspace, "d/a.txt", b"second\n")
         workspace.record_changes(CallInfo(tool="t", conversation="c"))
-        workspace.decide(Action.REJECT, [Unit(workspace.edits()[-1].seq, 0)])
-        workspace.pin([Seq(1)], who="somebody")
-        workspace.unpin([workspace.pin([Seq(1)], who="somebody").pin.number], who="somebody")
+        workspace.decide(Action.REJECT, [Unit(workspace.history.edits()[-1].seq, 0)])
+        workspace.retention.pin([Seq(1)], who="somebody")
+        workspace.retention.unpin([workspace.retention.pin([Seq(1)], who="somebody").pin.number], who="somebody")
     return tmp_path
 
 
@@ -437,7 +445,7 @@ def looked_at(reviewed: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return that workspace, with what a status has kept of its files."""
     monkeypatch.setattr("objstore.worktree.dirty_files._GRACE_NS", 0)
     with Workspace.open(reviewed) as workspace:
-        workspace.status()
+        workspace.review.status()
     return reviewed
 
 
@@ -466,7 +474,7 @@ def test_a_status_looks_into_a_folder_of_which_what_is_kept_is_lost(looked_at: P
         db.commit()
     (looked_at / "d" / "a.txt").write_bytes(b"by somebody\n")
     with Workspace.open(looked_at) as workspace:
-        assert [change.path for change in workspace.external_changes()] == ["d/a.txt"]
+        assert [change.path for change in workspace.review.external_changes()] == ["d/a.txt"]
 
 
 def test_a_second_frame_that_is_noted_of_no_stored_blob_is_a_fault(reviewed: Path) -> None:
@@ -482,11 +490,11 @@ def test_a_second_frame_that_is_noted_of_no_stored_blob_is_a_fault(reviewed: Pat
 def test_a_sha256_that_was_kept_wrongly_is_worked_out_again(reviewed: Path, kept: str) -> None:
     state = blob_id(b"first\n")
     with Workspace.open(reviewed, CountdownDisk(None)) as workspace:
-        told = workspace.sha256(state)
+        told = workspace.history.sha256(state)
     assert told == hashlib.sha256(b"first\n").hexdigest()
     assert rewrite(reviewed, "blobs", "sha256", kept)
     with Workspace.open(reviewed, CountdownDisk(None)) as workspace:
-        assert workspace.sha256(state) == told
+        assert workspace.history.sha256(state) == told
 
 
 def indexes() -> list[str]:
@@ -538,7 +546,7 @@ def test_who_meets_a_value_that_can_not_be_says_so(reviewed: Path, table: str, c
     assert rewrite(reviewed, table, column, value)
     said = rf"may be deleted: {reviewed}/\.cas/index\.sqlite$"
     with Workspace.open(reviewed, CountdownDisk(None)) as workspace, pytest.raises(DiskFailed, match=said):
-        (workspace.edits if table == "edits" else workspace.files_at)()
+        (workspace.history.edits if table == "edits" else workspace.history.files_at)()
 
 
 @pytest.mark.parametrize("column", ["offset", "size", "depth"])
@@ -548,11 +556,11 @@ def test_who_changes_a_file_whose_state_is_nowhere_by_the_index_has_that_rebuilt
     assert rewrite(tmp_path, "blobs", column, "NULL")
     with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
         write(workspace, "a.txt", b"second\n")
-        assert [view.edit.operation for view in workspace.edits()] == [Operation.CREATE, Operation.REPLACE]
+        assert [view.edit.operation for view in workspace.history.edits()] == [Operation.CREATE, Operation.REPLACE]
     assert check_store(str(tmp_path)).faults == ()
 
 
 def test_a_total_that_is_no_number_is_said(reviewed: Path) -> None:
     assert rewrite(reviewed, "totals", "blobs", "'many'")
     with Workspace.open(reviewed, CountdownDisk(None)) as workspace, pytest.raises(DiskFailed, match="is no number"):
-        workspace.status()
+        workspace.review.status()

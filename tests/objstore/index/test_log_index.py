@@ -94,14 +94,14 @@ def _play(workspace: Workspace, chance: random.Random) -> None:
                         call.move(chance.choice(standing), chance.choice(free))
                     call.commit()
             case "decide":
-                edits = workspace.edits()
+                edits = workspace.history.edits()
                 if edits:
                     edit = chance.choice(edits)
                     units = [Unit(edit.seq, hunk) for hunk in range(len(edit.units)) if chance.random() < 0.7]
                     action = chance.choice((Action.ACCEPT, Action.REJECT, Action.RESET))
                     workspace.decide(action, units, reason=_text(chance).decode(), on_external=OnExternal.KEEP)
             case "undo":
-                workspace.undo(on_external=OnExternal.KEEP)
+                workspace.review.undo(on_external=OnExternal.KEEP)
             case _:
                 path = Path(workspace.root) / chance.choice(NAMES)
                 if path.exists():
@@ -183,7 +183,7 @@ def test_refs_are_what_the_records_say(played_root: Path) -> None:
 def test_every_blob_that_a_record_names_can_be_read(played_root: Path) -> None:
     with Workspace.open(played_root) as workspace:
         for name in counted_refs(records_of(played_root / ".cas")):
-            assert blob_id(workspace.blob(BlobId(name))) == name
+            assert blob_id(workspace.history.blob(BlobId(name))) == name
 
 
 # ---- what may happen to it
@@ -320,12 +320,12 @@ def test_it_is_read_anew_while_others_write(root: Path) -> None:
         with journal.store.index_beside() as beside:
             played(root, seed=9, length=6)
             with Workspace.open(root, CountdownDisk(None)) as reader, journal.writing():
-                asked, end = reader.edits(), journal.store.end
+                asked, end = reader.history.edits(), journal.store.end
                 assert beside is not None
                 assert beside.end < end
                 journal.store.index.recreate(beside)
                 assert journal.store.end == end  # nobody sees it behind what it knew
-                assert reader.edits() == asked
+                assert reader.history.edits() == asked
         assert tables(index_path(root)) == rebuilt_tables(root / ".cas")
         write_more(journal, root)
     assert opened(root) == rebuilt_tables(root / ".cas")
@@ -335,7 +335,7 @@ def write_more(journal: Journal, root: Path) -> None:
     """Write by another process's eyes, and see that this one's index follows."""
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         write(workspace, "more.txt", b"more\n")
-        seq = workspace.edits()[-1].seq
+        seq = workspace.history.edits()[-1].seq
     with journal.reading() as store:
         assert store.index.next_seq() == seq + 1
 
@@ -343,9 +343,9 @@ def write_more(journal: Journal, root: Path) -> None:
 def test_what_was_written_anew_since_it_was_read_is_read_again(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.store.index_beside() as beside:
         with Workspace.open(root, CountdownDisk(None)) as workspace:
-            units = [Unit(view.seq, n) for view in workspace.edits() for n in range(len(view.units))]
+            units = [Unit(view.seq, n) for view in workspace.history.edits() for n in range(len(view.units))]
             workspace.decide(Action.ACCEPT, units)
-            workspace.collect(RetentionLimits(older_than=0, max_size=None), thorough=True)
+            workspace.retention.collect(RetentionLimits(older_than=0, max_size=None), thorough=True)
         assert (root / ".cas" / "segments" / "00000001.1.seg").exists()
         assert beside is not None
         with journal.writing():
@@ -418,7 +418,7 @@ def test_the_index_may_be_deleted_under_a_process_that_uses_it(root: Path) -> No
         with Workspace.open(root, CountdownDisk(None)) as second:
             write(second, "second.txt", b"1\n")
             write(first, "first.txt", b"3\n")
-            assert [edit.seq for edit in first.edits()] == [edit.seq for edit in second.edits()]
+            assert [edit.seq for edit in first.history.edits()] == [edit.seq for edit in second.history.edits()]
     assert opened(root) == rebuilt_tables(root / ".cas")
 
 
@@ -429,10 +429,10 @@ def test_a_group_that_a_reader_has_taken_in_first_is_taken_in_once(root: Path) -
     with Workspace.open(root, CountdownDisk(None)) as writer, Workspace.open(root, CountdownDisk(None)) as reader:
         for i in range(5):
             write(writer, "a.txt", b"%d of the writer\n" % i)
-            reader.edits()
-            rejected(writer, writer.edits()[-1].seq)
-            reader.status()
-        assert writer.edits() == reader.edits()
+            reader.history.edits()
+            rejected(writer, writer.history.edits()[-1].seq)
+            reader.review.status()
+        assert writer.history.edits() == reader.history.edits()
     assert tables(index_path(root)) == rebuilt_tables(root / ".cas")
 
 
@@ -614,8 +614,8 @@ def test_of_hunks_that_are_decided_one_by_one_the_index_has_of_each_decision_wha
         for hunk, reason in enumerate(reasons, 1):
             workspace.decide(Action.REJECT, [Unit(Seq(2), hunk)], reason=reason)
         workspace.decide(Action.ACCEPT, [Unit(Seq(2), hunk) for hunk in range(1, 41)])
-        assert isinstance(workspace.undo(), Decided)
-        assert workspace.edit(2).reasons == ("", *reasons)
+        assert isinstance(workspace.review.undo(), Decided)
+        assert workspace.history.edit(2).reasons == ("", *reasons)
     rows = tables(tmp_path / ".cas" / "index.sqlite")
     decided = [column for row in rows["decisions"] for column in row if isinstance(column, bytes)]
     # What was so before they were accepted together, and not before each decision on one of them.
@@ -796,7 +796,7 @@ def test_while_it_can_not_be_changed_nothing_is_recorded_under_a_number_that_is_
         for name in ("a", "b", "c"):
             write(workspace, name, b"one\n")
         write(workspace, "b", b"two\n")
-        workspace.status()  # so that all of it is in
+        workspace.review.status()  # so that all of it is in
         other.isolation_level = None
         other.execute("BEGIN IMMEDIATE")
         match change:
@@ -823,10 +823,10 @@ def test_while_it_can_not_be_changed_nothing_is_recorded_under_a_number_that_is_
         write(workspace, "b", b"three\n")
         write(workspace, "c", b"three\n")
     with Workspace.open(tmp_path) as workspace:
-        views = workspace.edits()
+        views = workspace.history.edits()
         assert [view.seq for view in views] == list(range(1, len(views) + 1))
         assert [view.edit.path for view in views[-2:]] == [b"b", b"c"]
-        assert workspace.status().external == ()
+        assert workspace.review.status().external == ()
     assert check_store(str(tmp_path)).faults == ()
 
 

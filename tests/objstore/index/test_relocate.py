@@ -184,7 +184,7 @@ def bound(tmp_path: Path) -> Path:
         write(workspace, "f.txt", LATE + b"more\n")
         write(workspace, "f.txt", LATE + b"more\nand more\n")
         rejected(workspace, 5)
-        others = [view for view in workspace.edits() if view.seq != 5]
+        others = [view for view in workspace.history.edits() if view.seq != 5]
         workspace.decide(Action.ACCEPT, [Unit(view.seq, hunk) for view in others for hunk in range(len(view.units))])
     expire(root, 1, 2, 3)
     return root
@@ -263,13 +263,13 @@ def test_what_went_is_stored_anew_before_the_rows_have_followed(moved: Path, fol
         with journal.compacting(), Workspace.open(moved) as workspace:
             # Another process sweeps, so the writer leaves the rows alone.
             write(workspace, "again.txt", GONE)
-            assert workspace.blob(blob_id(GONE)) == GONE
+            assert workspace.history.blob(blob_id(GONE)) == GONE
             follow(journal)
-            assert workspace.blob(blob_id(GONE)) == GONE
+            assert workspace.history.blob(blob_id(GONE)) == GONE
         with journal.compacting():
             journal.finish_moves()
     with Workspace.open(moved) as workspace:
-        assert workspace.blob(blob_id(GONE)) == GONE
+        assert workspace.history.blob(blob_id(GONE)) == GONE
     assert tables(moved / ".cas" / "index.sqlite") == rebuilt_tables(moved / ".cas")
 
 

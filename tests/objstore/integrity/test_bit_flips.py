@@ -34,8 +34,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
             write(workspace, "a.txt", b"".join(b"line %d %d\n" % (i, at * (i == at % 40)) for i in range(50)))
         write(workspace, "b.txt", b"b\n")
         rejected(workspace, EDITS)
-        workspace.cache_documents()
-        workspace.take_snapshot(who="somebody")
+        workspace.history.cache_documents()
+        workspace.snapshots.take(who="somebody")
     with Workspace.open(root) as workspace:
         return root, told(workspace), files(root)
 
@@ -46,9 +46,9 @@ WRITES: Final[list[Callable[[Workspace], object]]] = [
     lambda workspace: write(workspace, "a.txt", b"new\nx\n"),
     lambda workspace: write(workspace, "d/b.txt", b"more\n"),
     lambda workspace: workspace.decide(Action.REJECT, [Unit(Seq(3), 1)], cascade=True),
-    lambda workspace: workspace.take_snapshot(who="somebody"),
-    lambda workspace: workspace.pin([Seq(3)], who="somebody"),
-    lambda workspace: workspace.undo(),
+    lambda workspace: workspace.snapshots.take(who="somebody"),
+    lambda workspace: workspace.retention.pin([Seq(3)], who="somebody"),
+    lambda workspace: workspace.review.undo(),
 ]
 
 IN_THE_LOG: Final = ("records",)
@@ -91,10 +91,10 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for at in range(4):
             write(workspace, "a.txt", b"line %d\nx\n" % at)
             write(workspace, "d/b.txt", b"b %d\n" % at)
-        workspace.take_snapshot(who="somebody")
+        workspace.snapshots.take(who="somebody")
         workspace.decide(Action.ACCEPT, [Unit(Seq(1), 0)])
         workspace.decide(Action.REJECT, [Unit(Seq(7), 1)])
-        workspace.pin([Seq(2)], who="somebody")
+        workspace.retention.pin([Seq(2)], who="somebody")
     with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     return root
@@ -137,7 +137,7 @@ def _told_or_refused(root: Path) -> dict[str, Any] | None:
     """Return what the store tells, hunks' weaves included (None: it says that something is wrong)."""
     try:
         with Workspace.open(root) as workspace:
-            workspace.blame("a.txt")
+            workspace.history.blame("a.txt")
             return told(workspace)
     except CasError:
         return None

@@ -95,7 +95,7 @@ def test_a_forged_blob_is_never_given_is_told_of_and_is_not_salvaged(
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         for name in (CLAIMED, OTHER):
             with pytest.raises((BlobDamaged, BlobMissing)):
-                b"".join(workspace.pieces(name))
+                b"".join(workspace.history.pieces(name))
     report = check_store(str(root))
     assert {fault.part for fault in report.faults} == {StorePart.BLOBS}
     assert any(CLAIMED.hex() in fault.what for fault in report.faults)
@@ -120,7 +120,7 @@ def blob_faults(root: Path, *, quick: bool = False) -> str:
 def assert_refused(root: Path, scratch: Path) -> None:
     """See that a bundle of the store is not taken, and leaves nothing."""
     with Workspace.open(root, CountdownDisk(None)) as workspace:
-        workspace.export_bundle(str(scratch / "bundle"))
+        workspace.transfer.export_bundle(str(scratch / "bundle"))
     for files in (False, True):
         with pytest.raises(BundleRefused):
             import_bundle(str(scratch / "bundle"), str(scratch / "there"), files=files)
@@ -134,7 +134,7 @@ def assert_saved(root: Path, scratch: Path, *contents: bytes) -> None:
     assert blob_faults(scratch / "new") == ""
     with Workspace.open(scratch / "new", CountdownDisk(None)) as workspace:
         for content in contents:
-            assert workspace.blob(blob_id(content)) == content
+            assert workspace.history.blob(blob_id(content)) == content
 
 
 @pytest.mark.parametrize("length", [MAX_DEPTH + 1, 2 * MAX_DEPTH + 2])
@@ -160,7 +160,7 @@ def test_chunks_of_other_sizes_than_are_listed_are_told_of(root: Path, tmp_path:
     chunks = [Chunk(blob_id(content), size) for content, size in zip(contents, sizes, strict=True)]
     forge(root, encode_blob(contents[0])[1], encode_blob(contents[1])[1], encode_chunks(name, chunks)[1])
     with Workspace.open(root, CountdownDisk(None)) as workspace, pytest.raises(BlobDamaged, match="another size"):
-        b"".join(workspace.pieces(name))
+        b"".join(workspace.history.pieces(name))
     assert f"blob {name.hex()}: a chunk has another size than it says" in blob_faults(root)
     assert_refused(root, tmp_path)
     assert [lost.id for lost in salvage_store(str(root), None).lost_blobs] == [name]
@@ -293,7 +293,7 @@ def test_other_names_beside_the_segments_are_ignored(root: Path, name: str, make
     make(path)
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         write(workspace, "a.txt", b"two\n")
-        workspace.purge(workspace.plan_purge(path="a.txt").blobs, force=True)
+        workspace.retention.purge(workspace.retention.plan_purge(path="a.txt").blobs, force=True)
     assert path.exists()
     assert check_store(str(root)).faults == ()
     salvage = salvage_store(str(root), None)

@@ -130,8 +130,8 @@ def snapped(root: Path) -> dict[str, BlobId]:
     with Workspace.open(root) as workspace:
         workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
         (root / "kept").write_bytes(b"kept\n")
-        later = workspace.take_snapshot(who="me").view.root
-        shared = entry_at(later, b"never", workspace.blob)
+        later = workspace.snapshots.take(who="me").view.root
+        shared = entry_at(later, b"never", workspace.history.blob)
         assert isinstance(shared, TreeEntry)
         write(workspace, "b.txt", b"b again\n")
         return {"tree of both": shared.blob, "tree of 2": later, "file of 2": blob_id(b"kept\n")}
@@ -168,7 +168,7 @@ def test_what_snapshots_have_lost_is_told_with_what_to_do_which_helps(
     assert (fault.part, fault.what) == (StorePart.BLOBS, f"blob {lost.hex()}: no frame of it can be read")
     assert fault.meaning == f"{meaning} {way}"
     with Workspace.open(root) as workspace:
-        workspace.delete_snapshots([2], who="me")
+        workspace.snapshots.delete([2], who="me")
         (root / "never/two").write_bytes(b"two\n")
         workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
     assert check_store(str(root)).faults == ()
@@ -354,7 +354,7 @@ def appended(root: Path, fill: Callable[[Batch], None]) -> None:
 
 def test_a_history_that_does_not_add_up_is_found(root: Path) -> None:
     with Workspace.open(root) as workspace:
-        last = workspace.edits()[-1].edit
+        last = workspace.history.edits()[-1].edit
 
     def untrue(batch: Batch) -> None:
         state = FileState(blob=batch.blob(b"from nowhere\n"), mode=0o644)
@@ -368,7 +368,7 @@ def test_a_history_that_does_not_add_up_is_found(root: Path) -> None:
 
 def test_a_blob_under_a_false_name_is_found_with_the_edits_that_name_it(root: Path) -> None:
     with Workspace.open(root) as workspace:
-        last = workspace.edits()[-1].edit
+        last = workspace.history.edits()[-1].edit
     false = blob_id(b"true")
     with closing(Journal(str(root), Disk())) as journal, journal.writing():
         header, payload = encode_blob(b"false", name=false)
@@ -438,7 +438,7 @@ def test_statuses_survive_a_repair(root: Path) -> None:
     in_index(root, "UPDATE edits SET status = 'p', units = 'pp' WHERE seq = 8")
     repair_store(check_store(str(root)))
     with Workspace.open(root) as workspace:
-        assert workspace.edit(8).status is Status.REJECTED
+        assert workspace.history.edit(8).status is Status.REJECTED
 
 
 def test_a_kept_weave_that_is_not_what_the_journal_makes_is_found_and_made_anew(root: Path) -> None:

@@ -69,7 +69,7 @@ def victim(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with workspace.call(CallInfo(tool="move_file", conversation="scene")) as call:
             call.move("c", "moved")
             call.commit()
-        workspace.undo()
+        workspace.review.undo()
         write(workspace, "moved", b"new\nand more\n")
     return root
 
@@ -87,7 +87,7 @@ class Shelf:
             assert len(found) == len(self.frames[path])
             self.store = header.store
         with Workspace.open(root) as workspace:
-            self.contents = {name: workspace.blob(name) for name in self.blobs(set())}
+            self.contents = {name: workspace.history.blob(name) for name in self.blobs(set())}
 
     def all(self) -> Iterator[tuple[Path, Frame]]:
         for path, frames in self.frames.items():
@@ -125,10 +125,12 @@ class Shelf:
         if saved is None:
             return
         with Workspace.open(saved) as workspace:
-            assert {name: workspace.blob(name) for name in salvage.blobs} == {
+            assert {name: workspace.history.blob(name) for name in salvage.blobs} == {
                 name: self.contents[name] for name in salvage.blobs
             }
-            assert [view.id for view in workspace.edits()] == [name for name in whole[:unbroken] if self.is_edit(name)]
+            assert [view.id for view in workspace.history.edits()] == [
+                name for name in whole[:unbroken] if self.is_edit(name)
+            ]
         for file in salvage.recovered:
             assert blob_id((saved / "recovered" / file.name).read_bytes()) == file.state.blob
 
@@ -190,10 +192,10 @@ def test_the_new_store_takes_the_place_of_the_old_one(victim: Path, tmp_path: Pa
     (root / ".cas").rename(tmp_path / "damaged")
     salvage_store(str(tmp_path / "damaged"), str(root))
     with Workspace.open(root) as workspace:
-        assert workspace.external_changes() == ()
+        assert workspace.review.external_changes() == ()
         rejected(workspace, 28)
         write(workspace, "a.txt", b"goes on\n")
-        workspace.undo()
+        workspace.review.undo()
 
 
 def test_any_flipped_byte_is_seen_and_costs_one_frame(victim: Path, shelf: Shelf, tmp_path: Path) -> None:
@@ -310,11 +312,11 @@ def test_what_is_lost_of_snapshots_is_named_with_those_that_hold_it(tmp_path: Pa
     with Workspace.init(root) as workspace:
         for number in range(3):
             (root / "more").write_bytes(b"%d\n" % number)
-            workspace.take_snapshot(who="me")
-        tree = workspace.snapshot(3).root
-        folder = entry_at(tree, b"folder", workspace.blob)
+            workspace.snapshots.take(who="me")
+        tree = workspace.snapshots.get(3).root
+        folder = entry_at(tree, b"folder", workspace.history.blob)
         assert isinstance(folder, TreeEntry)
-        workspace.delete_snapshots([2], who="me")
+        workspace.snapshots.delete([2], who="me")
     names = {"root": tree, "folder": folder.blob, "file": blob_id(b"never recorded\n")}
     salvage = lose(root, names[what])
     assert [(lost.id, lost.edits, lost.snapshots) for lost in salvage.lost_blobs] == [
@@ -396,8 +398,8 @@ def test_what_was_taken_back_is_no_break(tmp_path: Path) -> None:
             with workspace.call(CallInfo(tool="edit", conversation="scene")) as call:
                 call.write("a", content, operation=Operation.EDIT)
                 call.commit()
-        workspace.decide(Action.REJECT, [Unit(workspace.edit(2).seq, 1)])
-        workspace.undo()
+        workspace.decide(Action.REJECT, [Unit(workspace.history.edit(2).seq, 1)])
+        workspace.review.undo()
     assert salvage_store(str(root), None).breaks == ()
 
 
@@ -519,7 +521,7 @@ def test_of_two_branches_of_a_journal_the_longer_is_its_course(tmp_path: Path) -
     found = salvage_store(str(tmp_path / "forked"), str(tmp_path / "saved"))
     assert len(found.unchained) == 1
     with Workspace.open(tmp_path / "saved") as workspace:
-        assert [(view.seq, view.edit.time) for view in workspace.edits()] == [(1, 1), (2, 2), (3, 1)]
+        assert [(view.seq, view.edit.time) for view in workspace.history.edits()] == [(1, 1), (2, 2), (3, 1)]
     assert check_store(str(tmp_path / "saved")).faults == ()
 
 
@@ -560,17 +562,17 @@ def test_of_a_segment_with_sectors_that_can_not_be_read_the_rest_is_saved(
         assert damage.segment == segment.name
     with Workspace.open(tmp_path / "saved") as saved:
         for name in salvage.blobs:
-            assert blob_id(saved.blob(name)) == name
+            assert blob_id(saved.history.blob(name)) == name
 
 
 def test_who_reads_what_the_disk_can_not_read_is_told_where_it_lies(written: Path, tmp_path: Path) -> None:
     segment = written / ".cas" / "segments" / "00000002.seg"
     with unreadable(segment, range(9)), Workspace.open(written) as workspace:
-        edits = workspace.edits
+        edits = workspace.history.edits
         with pytest.raises(StoreDamaged, match=r"segment 2 at byte \d+: Input/output error"):
             edits()
         with pytest.raises(StoreDamaged, match=r"segment 2 at byte \d+: Input/output error"):
-            workspace.export_bundle(str(tmp_path / "bundle"))
+            workspace.transfer.export_bundle(str(tmp_path / "bundle"))
     assert not (tmp_path / "bundle").exists()
     assert check_store(str(written)).faults == ()
 
@@ -588,7 +590,7 @@ def test_a_log_that_lacks_a_group_is_not_bundled(written: Path, tmp_path: Path) 
     ):
         segment.write_bytes(content[:size])
         with Workspace.open(written) as workspace, pytest.raises(StoreDamaged, match=reason):
-            workspace.export_bundle(str(tmp_path / "bundle"))
+            workspace.transfer.export_bundle(str(tmp_path / "bundle"))
         assert not (tmp_path / "bundle").exists()
     segment.write_bytes(content)
 

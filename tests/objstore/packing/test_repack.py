@@ -74,7 +74,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for seed in range(2, 6):
             write(workspace, f"src/{seed}.py", module(seed))
         (root / "noise").write_bytes(random.Random(3).randbytes(3_000))
-        workspace.take_snapshot(who="somebody")
+        workspace.snapshots.take(who="somebody")
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
         journal.seal()
     with Workspace.open(root, CountdownDisk(None)) as workspace:
@@ -103,7 +103,10 @@ def segment_bytes(root: Path) -> dict[str, bytes]:
 def states(root: Path) -> dict[BlobId, bytes]:
     """Return every blob that records mention, with its bytes."""
     with Workspace.open(root, CountdownDisk(None)) as workspace:
-        return {name: workspace.blob(name) for name in recount(records_of(root / ".cas"), lambda _: None, lambda _: ())}
+        return {
+            name: workspace.history.blob(name)
+            for name in recount(records_of(root / ".cas"), lambda _: None, lambda _: ())
+        }
 
 
 def depths(root: Path) -> dict[BlobId, tuple[int, int]]:
@@ -225,17 +228,17 @@ def test_what_deltas_outside_are_told_against_does_not_come_to_lie_deeper(root: 
 def test_gc_and_repack_follow_one_another_in_any_order(root: Path) -> None:
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         for turn in range(2):
-            left = [view for view in workspace.edits() if view.expired is None]
+            left = [view for view in workspace.history.edits() if view.expired is None]
             workspace.decide(Action.ACCEPT, [Unit(view.seq, n) for view in left for n in range(len(view.units))])
             if not turn:
-                assert workspace.repack().is_done
-            workspace.collect(EVERYTHING, thorough=True)
+                assert workspace.retention.repack().is_done
+            workspace.retention.collect(EVERYTHING, thorough=True)
             assert_sound(root)
-            assert workspace.repack().is_done
+            assert workspace.retention.repack().is_done
             for version in range(5):
                 write(workspace, "src/3.py", module(3, 10 * turn + version + 1))
             assert_sound(root)
-            assert workspace.blob(blob_id(module(1, VERSIONS))) == module(1, VERSIONS)
+            assert workspace.history.blob(blob_id(module(1, VERSIONS))) == module(1, VERSIONS)
 
 
 def test_a_store_that_was_repacked_can_be_salvaged_whole(root: Path, tmp_path: Path) -> None:
@@ -357,9 +360,9 @@ with Workspace.open(sys.argv[1]) as workspace:
         with workspace.call(CallInfo(tool="t", conversation=sys.argv[2])) as call:
             call.write(f"{sys.argv[2]}.py", module(9, number))
             call.commit()
-        for edit in workspace.edits(EditFilter(conversation=sys.argv[2]))[-3:]:
+        for edit in workspace.history.edits(EditFilter(conversation=sys.argv[2]))[-3:]:
             assert edit.edit.after is not None
-            workspace.blob(edit.edit.after.blob)
+            workspace.history.blob(edit.edit.after.blob)
 """
 
 
@@ -371,7 +374,7 @@ def test_writers_and_readers_go_on_meanwhile(root: Path) -> None:
             written += repacked(root, Disk()).segments
     assert (writer.returncode, written > 0) == (0, True)
     with Workspace.open(root) as workspace:
-        assert len(workspace.edits(EditFilter(conversation="x"))) == 25
+        assert len(workspace.history.edits(EditFilter(conversation="x"))) == 25
     assert_sound(root)
 
 
@@ -436,17 +439,17 @@ def test_a_blob_that_the_index_has_lost_sight_of_stops_it_and_nothing_is_lost(ro
             repack(journal)
     assert segment_bytes(root).items() >= files.items()
     with Workspace.open(root, CountdownDisk(None)) as workspace:
-        assert workspace.repack().is_done  # having made the index anew
+        assert workspace.retention.repack().is_done  # having made the index anew
     assert states(root) == before
     assert_sound(root)
 
 
 def test_a_store_without_history_has_nothing_to_repack(tmp_path: Path) -> None:
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
-        assert workspace.plan_repack().blobs == 0
-        done = workspace.repack()
+        assert workspace.retention.plan_repack().blobs == 0
+        done = workspace.retention.repack()
         assert (done.segments, done.blobs, done.bytes_after, done.is_done) == (0, 0, done.bytes_before, True)
         with workspace.call(CallInfo(tool="t", conversation="c")) as call:
             call.write("a", b"a\n")
             call.commit()
-        assert workspace.repack().is_done
+        assert workspace.retention.repack().is_done

@@ -110,13 +110,13 @@ def assert_whole(stage: Stage, root: Path, told: str) -> bool:
         states = list(zip(stage.files, stage.history, strict=True))
         assert found in states, told
         took_place = found == states[1]
-        assert workspace.status().external == (), told
+        assert workspace.review.status().external == (), told
         if not took_place:
             stage.scene.act(workspace)
             assert (files(root), history(workspace)) == states[1], told
         write(workspace, "afterwards.txt", b"work goes on\n")
         assert files(root)["afterwards.txt"][0] == b"work goes on\n", told
-        assert workspace.status().external == (), told
+        assert workspace.review.status().external == (), told
     if took_place:
         assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas"), told
     return took_place
@@ -224,9 +224,9 @@ def assert_whole_or_void(stage: Stage, root: Path, told: str) -> None:
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         pairs = list(zip(stage.files, stage.history, strict=True))
         assert (files(root), history(workspace)) in pairs, told
-        assert workspace.status().external == (), told
+        assert workspace.review.status().external == (), told
         write(workspace, "afterwards.txt", b"work goes on\n")
-        assert workspace.status().external == (), told
+        assert workspace.review.status().external == (), told
     assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas"), told
 
 
@@ -254,7 +254,7 @@ def test_wherever_a_process_is_killed_a_file_with_two_names_has_its_bytes_and_it
             write(workspace, "f", after[0], mode=after[1])
         with Workspace.open(root, CountdownDisk(None)) as workspace:
             assert files(root) in [dict.fromkeys("fg", state) for state in (before, after)], told(disk)
-            assert workspace.status().external == (), told(disk)
+            assert workspace.review.status().external == (), told(disk)
         if disk.failed is None:
             break
     assert step
@@ -276,7 +276,7 @@ def test_what_a_person_made_of_a_file_after_a_kill_stays_though_it_begins_as_the
     (tmp_path / "f").write_bytes(content)
     with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
         assert (tmp_path / "f").read_bytes() == content
-        assert [change.path for change in workspace.status().external] == ["f"]
+        assert [change.path for change in workspace.review.status().external] == ["f"]
 
 
 class Appending(CountdownDisk):
@@ -361,7 +361,7 @@ def test_wherever_making_a_workspace_is_cut_off_it_can_be_made(tmp_path: Path, t
             Workspace.init(root, disk).close()
         with Workspace.init(root, CountdownDisk(None)) as workspace:
             write(workspace, "a.txt", b"ours\n")
-            assert [edit.seq for edit in workspace.edits()] == [1]
+            assert [edit.seq for edit in workspace.history.edits()] == [1]
         assert [path.name for path in root.glob(".cas*")] == [".cas"], told(disk)
         if disk.failed is None:
             break
@@ -411,7 +411,7 @@ def test_a_file_that_could_not_be_opened_while_a_call_is_finished_is_nobody_else
                 stopped += 1
         with Workspace.open(root, CountdownDisk(None)) as workspace:
             assert {name: found[0] for name, found in files(root).items()} == {"a.txt": b"new\n", DEEP: b"new\n"}, spare
-            assert workspace.external_changes() == ()
+            assert workspace.review.external_changes() == ()
     assert 0 < stopped < 28
 
 
@@ -508,7 +508,7 @@ def test_a_file_that_can_not_be_written_keeps_no_other_from_being_finished(
     expected = {name: b"old\n" if name == spared else name.encode() for name in THREE}
     assert written_on(three, Sparing(spared, failure)) == {**expected, "next": b"next\n"}
     with Workspace.open(three, CountdownDisk(None)) as workspace:
-        assert [change.path for change in workspace.external_changes()] == [spared]
+        assert [change.path for change in workspace.review.external_changes()] == [spared]
 
 
 def test_files_that_have_become_names_of_one_keep_no_other_from_being_finished(three: Path) -> None:
@@ -640,7 +640,7 @@ def settled(root: Path, disk: CountdownDisk | None = None) -> tuple[Files, tuple
         write(workspace, "next.txt", b"")
         found = files(root)
         del found["next.txt"]
-        return found, tuple(change.path for change in workspace.status().external)
+        return found, tuple(change.path for change in workspace.review.status().external)
 
 
 class TestAfterAPowerCut:
@@ -693,7 +693,7 @@ class TestAfterAPowerCut:
         is_expired: bool,  # noqa: FBT001 - a parameter of the test
     ) -> None:
         text = b"line\n" * 5000
-        workspace.status()
+        workspace.review.status()
         with ran_on(self.root) as later:
             (self.root / "a.txt").write_bytes(text[:4096])
             (self.root / "mine.txt").write_bytes(b"mine\n")
@@ -701,9 +701,9 @@ class TestAfterAPowerCut:
                 for content in (text, b"two\n", b"three\n"):
                     write(later, path, content)
             if is_expired:
-                units = [Unit(view.seq, hunk) for view in later.edits() for hunk in range(len(view.units))]
+                units = [Unit(view.seq, hunk) for view in later.history.edits() for hunk in range(len(view.units))]
                 later.decide(Action.ACCEPT, units)
-                later.collect(RetentionLimits(older_than=0), thorough=True)
+                later.retention.collect(RetentionLimits(older_than=0), thorough=True)
         found, reported = settled(self.root)
         assert found["mine.txt"] == (b"mine\n", 0o644)
         if is_expired:  # what it began is not known any more
@@ -946,9 +946,9 @@ class TestAfterAPowerCut:
             with later.call(INFO) as call:
                 call.move("b.txt", "c.txt")
                 call.commit()
-            units = [Unit(view.seq, hunk) for view in later.edits() for hunk in range(len(view.units))]
+            units = [Unit(view.seq, hunk) for view in later.history.edits() for hunk in range(len(view.units))]
             later.decide(Action.ACCEPT, units)
-            collected = later.collect(RetentionLimits(older_than=0), thorough=thorough)
+            collected = later.retention.collect(RetentionLimits(older_than=0), thorough=thorough)
         assert collected.edits == 9
         (self.root / "a.txt").write_bytes(b"")
         (self.root / "c.txt").write_bytes(b"")

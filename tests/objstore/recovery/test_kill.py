@@ -50,8 +50,8 @@ class Survey:
 
     def look(self, acknowledged: list[dict[str, Any]]) -> None:
         with Workspace.open(self.root) as workspace:
-            recorded = {edit.seq: edit.edit for edit in workspace.edits()}
-            taken = {view.decision.number for view in workspace.decisions()}
+            recorded = {edit.seq: edit.edit for edit in workspace.history.edits()}
+            taken = {view.decision.number for view in workspace.history.decisions()}
             told = {seq for call in acknowledged for seq in call["edits"]}
             decided = {call["decision"] for call in acknowledged if call["decision"]}
             assert told <= set(recorded), "an acknowledged edit is gone"
@@ -63,10 +63,10 @@ class Survey:
             assert in_flight in {0, 1}, "only the call that was cut off may be there unsaid"
             if not in_flight:
                 assert sums(self.root) == acknowledged[-1]["files"], "a file is not as the last call had left it"
-            assert workspace.status().external == ()
+            assert workspace.review.status().external == ()
             for edit in recorded.values():
                 if edit.seq > self.edits and edit.after is not None:
-                    assert blob_id(workspace.blob(edit.after.blob)) == edit.after.blob
+                    assert blob_id(workspace.history.blob(edit.after.blob)) == edit.after.blob
             self.edits, self.decisions = max(recorded, default=0), len(taken)
 
 

@@ -99,7 +99,7 @@ def opened(root: Path) -> Workspace:
 def started(root: Path, start: int = 1) -> tuple[dict[str, tuple[bytes, int]], list[str]]:
     """Open the workspace after another start; return its files, and the paths of what is reported as changed."""
     with Workspace.open(root, NextStart(start)) as workspace:
-        return files(root), [change.path for change in workspace.external_changes()]
+        return files(root), [change.path for change in workspace.review.external_changes()]
 
 
 # ---- what people did
@@ -559,7 +559,7 @@ def elsewhere(root: Path, tmp_path: Path) -> tuple[Path, Path, Path]:
             call.write("s/new", b"new\n")
             call.write("bin/tool", b"#!/bin/sh\n", mode=0o4755)
             call.commit()
-        workspace.export_bundle(str(tmp_path / "bundle"))
+        workspace.transfer.export_bundle(str(tmp_path / "bundle"))
     return root, older, tmp_path / "bundle"
 
 
@@ -579,7 +579,7 @@ def test_a_store_that_came_without_files_makes_none(
             call.write("f", b"version 2\n")
             call.write("bin/tool", b"#!/bin/sh\n", mode=0o4755)
             call.commit()
-        workspace.export_bundle(str(tmp_path / "bundle"))
+        workspace.transfer.export_bundle(str(tmp_path / "bundle"))
     import_bundle(str(tmp_path / "bundle"), str(older), files=False, disk=CountdownDisk(None))
     found, reported = started(older)
     assert (found, sorted(reported)) == ({"f": (b"version 1\n", 0o644)}, ["bin/tool", "f"])
@@ -671,9 +671,9 @@ def test_a_mark_that_can_not_be_opened_or_read_is_an_old_one(
         for text in (b"two\n", b"three\n"):
             with opened(root) as workspace:
                 write(workspace, "f", text)
-                assert workspace.external_changes() == ()
+                assert workspace.review.external_changes() == ()
     with opened(root) as workspace:
-        assert (files(root), workspace.external_changes()) == ({"f": (b"three\n", 0o644)}, ())
+        assert (files(root), workspace.review.external_changes()) == ({"f": (b"three\n", 0o644)}, ())
 
 
 @pytest.mark.parametrize("spoilt", [b"", b"nonsense", b"\xff" * 80, bytes(80)])

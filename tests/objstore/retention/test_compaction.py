@@ -101,7 +101,7 @@ def root(tmp_path: Path) -> Path:
         for version in range(EDITS):
             write(workspace, "a.txt", text(version))
         write(workspace, "b.txt", b"held\n")
-        edits = workspace.edits()
+        edits = workspace.history.edits()
         workspace.decide(
             Action.ACCEPT, [Unit(edit.seq, hunk) for edit in edits[:20] for hunk in range(len(edit.units))]
         )
@@ -130,7 +130,7 @@ def test_damage_in_a_segment_that_was_written_anew_is_told_by_its_place_in_the_f
         db.commit()
     size = max(path.stat().st_size for path in (root / ".cas" / "segments").iterdir())
     with Workspace.open(root, CountdownDisk(None)) as workspace, pytest.raises(StoreDamaged) as damage:
-        workspace.edit(Seq(21))
+        workspace.history.edit(Seq(21))
     assert 0 < damage.value.offset < size
 
 
@@ -154,9 +154,9 @@ def assert_sound(root: Path) -> None:
     """Hold that everything that is held can be read, that the index is right, and that edits go on."""
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         for name in held(root):
-            assert blob_id(workspace.blob(name)) == name
-        write(workspace, "c.txt", b"%d\n" % len(workspace.edits()))
-        edit = workspace.edit(EDITS)
+            assert blob_id(workspace.history.blob(name)) == name
+        write(workspace, "c.txt", b"%d\n" % len(workspace.history.edits()))
+        edit = workspace.history.edit(EDITS)
         action = Action.ACCEPT if edit.status is Status.REJECTED else Action.REJECT
         workspace.decide(action, [Unit(edit.seq, hunk) for hunk in range(len(edit.units))])
     assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
@@ -223,13 +223,13 @@ def test_who_goes_on_for_long_gives_the_room_of_old_files_back(root: Path, monke
     with Workspace.open(root, CountdownDisk(None)) as idle:
         swept(root)
         assert len(held_open(root)) == 1  # what is being read in it can still be read
-        idle.close_superseded_files()
-        idle.close_superseded_files()
+        idle.retention.close_superseded_files()
+        idle.retention.close_superseded_files()
         for thread in threading.enumerate():
             if thread.name == "closing":
                 thread.join()
         assert held_open(root) == []
-        assert idle.blob(blob_id(text(EDITS - 1))) == text(EDITS - 1)
+        assert idle.history.blob(blob_id(text(EDITS - 1))) == text(EDITS - 1)
 
 
 def groups_of(log: Log) -> Iterator[int]:
@@ -276,7 +276,7 @@ def test_what_nothing_holds_goes_and_the_rest_can_be_read(root: Path) -> None:
     assert outcome.freed == gone
     assert files_of(root) == ["00000001.1.seg", "00000002.seg"]
     with Workspace.open(root) as workspace, pytest.raises(BlobMissing):
-        workspace.blob(blob_id(text(3)))
+        workspace.history.blob(blob_id(text(3)))
     assert_sound(root)
 
 
@@ -323,7 +323,7 @@ def test_what_stays_of_a_group_is_a_group(root: Path, kept: str) -> None:
         journal.store.append([(FrameKind.BLOB, payload) for payload in payloads], headers, ())
     staying = [content for content, is_kept in zip(contents, kept, strict=True) if int(is_kept)]
     with Workspace.open(root, CountdownDisk(None)) as workspace:
-        workspace.pin([], list(map(blob_id, staying)), who="somebody")
+        workspace.retention.pin([], list(map(blob_id, staying)), who="somebody")
     assert swept(root, all_segments=True).is_done
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         groups = [
@@ -399,10 +399,12 @@ def test_a_collection_makes_an_index_anew_that_is_wrong_about_what_is_held(root:
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db, db:
             assert db.execute(damage).rowcount == 1
-        done = workspace.collect(RetentionLimits(older_than=None, max_size=None), thorough=True)
+        done = workspace.retention.collect(RetentionLimits(older_than=None, max_size=None), thorough=True)
         assert done.is_done
         assert done.index_damage.split()[0] in {"blob", "it"}
-        assert not workspace.collect(RetentionLimits(older_than=None, max_size=None), thorough=True).index_damage
+        assert not workspace.retention.collect(
+            RetentionLimits(older_than=None, max_size=None), thorough=True
+        ).index_damage
     assert set(blobs_in_log(root)) == held(root)
     assert_sound(root)
 
@@ -412,7 +414,7 @@ def decided(root: Path) -> BlobId:
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         for content in (b"one\nof\nthree\n", b"ONE\nof\nthree\n", b"ONE\nof\nTHREE\n"):
             write(workspace, "d.txt", content)
-        first = workspace.edits()[-2].seq
+        first = workspace.history.edits()[-2].seq
         workspace.decide(Action.REJECT, [Unit(first, 1)])
         assert (root / "d.txt").read_bytes() == b"one\nof\nTHREE\n"
         write(workspace, "d.txt", b"other\n")
@@ -423,7 +425,7 @@ def decided(root: Path) -> BlobId:
 def pinned(root: Path) -> BlobId:
     """Return a state that only a pin holds."""
     with Workspace.open(root, CountdownDisk(None)) as workspace:
-        workspace.pin([], [blob_id(text(3))], who="somebody")
+        workspace.retention.pin([], [blob_id(text(3))], who="somebody")
     return blob_id(text(3))
 
 
@@ -432,7 +434,7 @@ def in_a_snapshot(root: Path) -> BlobId:
     (root / "folder" / "inner").mkdir(parents=True)
     (root / "folder" / "inner" / "seen").write_bytes(b"seen once\n")
     with Workspace.open(root, CountdownDisk(None)) as workspace:
-        workspace.take_snapshot(who="somebody")
+        workspace.snapshots.take(who="somebody")
     return blob_id(b"seen once\n")
 
 
@@ -440,7 +442,7 @@ def in_a_snapshot(root: Path) -> BlobId:
 def test_what_edits_do_not_hold_is_asked_of_the_log_before_a_sweep(root: Path, kept: Callable[[Path], BlobId]) -> None:
     name = kept(root)
     with Workspace.open(root, CountdownDisk(None)) as workspace:
-        content = workspace.blob(name)
+        content = workspace.history.blob(name)
     with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db, db:
         assert db.execute("UPDATE blobs SET refs = 0 WHERE id = ? AND refs = 1", (name,)).rowcount == 1
     files = files_of(root)
@@ -450,7 +452,7 @@ def test_what_edits_do_not_hold_is_asked_of_the_log_before_a_sweep(root: Path, k
     assert repair_store(check_store(str(root))).faults == ()
     assert swept(root, all_segments=True).is_done
     with Workspace.open(root, CountdownDisk(None)) as workspace:
-        assert workspace.blob(name) == content
+        assert workspace.history.blob(name) == content
     assert_sound(root)
 
 
@@ -557,7 +559,7 @@ def test_a_sound_frame_stays_where_the_one_that_counts_is_damaged(root: Path) ->
         swept(root, all_segments=True)
     salvage_store(str(root / ".cas"), str(root.parent / "saved"))
     with Workspace.open(root.parent / "saved") as saved:
-        assert saved.blob(name) == text(25)
+        assert saved.history.blob(name) == text(25)
 
 
 def test_a_sweep_ends_where_no_frame_begins_though_nothing_that_stays_lies_behind(root: Path) -> None:
@@ -611,7 +613,7 @@ def test_a_blob_that_comes_back_is_stored_anew(root: Path) -> None:
     swept(root)
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         write(workspace, "d.txt", text(3))
-        assert workspace.blob(blob_id(text(3))) == text(3)
+        assert workspace.history.blob(blob_id(text(3))) == text(3)
     assert_sound(root)
 
 
@@ -632,7 +634,7 @@ def test_a_blob_that_a_snapshot_comes_to_hold_after_the_plan_stays(root: Path) -
         (root / "folder").mkdir()
         (root / "folder" / "as-once").write_bytes(text(3))
         with Workspace.open(root, CountdownDisk(None)) as workspace:
-            workspace.take_snapshot(who="somebody")  # the record names a tree, which names another, which names it
+            workspace.snapshots.take(who="somebody")  # the record names a tree, which names another, which names it
         assert not sweep(journal, plan).is_done
         assert journal.store.blob(blob_id(text(3))) == text(3)
     assert_sound(root)
@@ -649,7 +651,7 @@ def below_a_snapshot(root: Path) -> None:
     (root / "folder").mkdir()
     (root / "folder" / "as-once").write_bytes(text(3))
     with Workspace.open(root, CountdownDisk(None)) as workspace:
-        workspace.take_snapshot(who="somebody")
+        workspace.snapshots.take(who="somebody")
 
 
 def as_a_base(root: Path) -> None:
@@ -677,7 +679,7 @@ def test_what_a_snapshot_without_what_goes_names_ends_no_sweep(root: Path) -> No
         plan = plan_compaction(journal)
         (root / "other").write_bytes(b"nothing of what goes\n")
         with Workspace.open(root, CountdownDisk(None)) as workspace:
-            workspace.take_snapshot(who="somebody")
+            workspace.snapshots.take(who="somebody")
         assert sweep(journal, plan).is_done
     assert_sound(root)
 
@@ -734,9 +736,9 @@ def test_a_process_that_was_there_before_reads_on(root: Path) -> None:
         swept(root, all_segments=True)
         write(workspace, "e.txt", b"and on\n")
         for name in held(root):
-            assert blob_id(workspace.blob(name)) == name
-            assert blob_id(idle.blob(name)) == name
-        assert [edit.seq for edit in idle.edits()] == [edit.seq for edit in workspace.edits()]
+            assert blob_id(workspace.history.blob(name)) == name
+            assert blob_id(idle.history.blob(name)) == name
+        assert [edit.seq for edit in idle.history.edits()] == [edit.seq for edit in workspace.history.edits()]
     assert_sound(root)
 
 
@@ -956,7 +958,7 @@ def test_who_is_interrupted_when_the_index_was_told_leaves_where_everything_went
             sweep(journal, plan_compaction(journal))
         assert "00000001.1.seg" in files_of(root)
         for name in held(root):
-            assert blob_id(idle.blob(name)) == name
+            assert blob_id(idle.history.blob(name)) == name
     assert_sound(root)
     swept(root)
     assert files_of(root) == ["00000001.1.seg", "00000002.seg"]
@@ -973,9 +975,9 @@ with Workspace.open(sys.argv[1]) as workspace:
         with workspace.call(CallInfo(tool="t", conversation=sys.argv[2])) as call:
             call.write(f"{sys.argv[2]}.txt", (f"{number}\\n" + "line\\n" * (number % 7)).encode())
             call.commit()
-        for edit in workspace.edits(EditFilter(conversation=sys.argv[2]))[-3:]:
+        for edit in workspace.history.edits(EditFilter(conversation=sys.argv[2]))[-3:]:
             assert edit.edit.after is not None
-            workspace.blob(edit.edit.after.blob)
+            workspace.history.blob(edit.edit.after.blob)
 """
 
 
@@ -990,7 +992,7 @@ def test_writers_and_readers_go_on_while_segments_are_written_anew(root: Path) -
     assert sweeps
     assert_sound(root)
     with Workspace.open(root) as workspace:
-        assert [len(workspace.edits(EditFilter(conversation=name))) for name in ("x", "y")] == [60, 60]
+        assert [len(workspace.history.edits(EditFilter(conversation=name))) for name in ("x", "y")] == [60, 60]
 
 
 class OvertakenJournal(Journal):
@@ -1111,21 +1113,21 @@ def test_after_many_operations_the_counts_are_what_the_journal_says(tmp_path: Pa
             match chance.choices(("write", "decide", "snapshot", "forget", "pin", "unpin", "collect"), OFTEN)[0]:
                 case "write":
                     write(workspace, f"{chance.randrange(4)}/{chance.randrange(3)}.txt", text(chance.randrange(40)))
-                case "decide" if edits := workspace.edits(EditFilter(limit=6, newest_first=True)):
+                case "decide" if edits := workspace.history.edits(EditFilter(limit=6, newest_first=True)):
                     with suppress(EditExpired):
                         edit = chance.choice(edits)
                         workspace.decide(chance.choice(DECIDING), [Unit(edit.seq, n) for n in range(len(edit.units))])
                 case "snapshot":
-                    workspace.take_snapshot(who="somebody")
-                case "forget" if taken := workspace.snapshots():
-                    workspace.delete_snapshots([chance.choice(taken).number], who="somebody")
-                case "pin" if edits := workspace.edits(EditFilter(limit=6, newest_first=True)):
+                    workspace.snapshots.take(who="somebody")
+                case "forget" if taken := workspace.snapshots.all():
+                    workspace.snapshots.delete([chance.choice(taken).number], who="somebody")
+                case "pin" if edits := workspace.history.edits(EditFilter(limit=6, newest_first=True)):
                     with suppress(EditExpired):
-                        workspace.pin([chance.choice(edits).seq], who="somebody")
-                case "unpin" if pins := workspace.pins():
-                    workspace.unpin([chance.choice(pins).pin.number], who="somebody")
+                        workspace.retention.pin([chance.choice(edits).seq], who="somebody")
+                case "unpin" if pins := workspace.retention.pins():
+                    workspace.retention.unpin([chance.choice(pins).pin.number], who="somebody")
                 case "collect":
-                    done = workspace.collect(
+                    done = workspace.retention.collect(
                         RetentionLimits(older_than=0, max_size=None), thorough=chance.random() < 0.5
                     )
                     swept_away += done.bytes_after < done.bytes_before
@@ -1143,7 +1145,7 @@ def test_a_store_that_was_swept_can_be_salvaged_whole(root: Path, tmp_path: Path
     assert records_of(tmp_path / "new" / ".cas") == records_of(root / ".cas")
     with Workspace.open(tmp_path / "new") as workspace:
         for name in held(root):
-            assert blob_id(workspace.blob(name)) == name
+            assert blob_id(workspace.history.blob(name)) == name
 
 
 def test_what_a_delta_needs_stays_where_its_segment_is_not_written_anew(tmp_path: Path) -> None:
@@ -1208,7 +1210,7 @@ def test_a_delta_whose_base_goes_is_told_against_the_next_one_that_stays(root: P
         batch.blob(last, blob_id(between))
         journal.commit(batch, ())
     with Workspace.open(root, CountdownDisk(None)) as workspace:
-        workspace.pin([], [blob_id(first), blob_id(last)], who="somebody")
+        workspace.retention.pin([], [blob_id(first), blob_id(last)], who="somebody")
     assert swept(root, all_segments=True).is_done
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         assert not journal.store.has(blob_id(between))
@@ -1289,7 +1291,7 @@ def test_a_bundle_that_is_written_while_the_store_is_written_anew_is_whole(sever
         shutil.copytree(several, root)
         opened = Workspace.open(root, CountdownDisk(None))
         with opened as workspace, interrupted_at(moment, partial(swept_twice, root)):
-            workspace.export_bundle(str(bundle))
+            workspace.transfer.export_bundle(str(bundle))
         import_bundle(str(bundle), str(made), disk=CountdownDisk(None))
         assert check_store(str(made), quick=True).faults == ()
         for path in (root, made):

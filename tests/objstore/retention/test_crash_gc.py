@@ -51,15 +51,15 @@ WAYS: Final = {
 
 
 def expire(workspace: Workspace) -> object:
-    return workspace.collect(EVERYTHING, thorough=True)
+    return workspace.retention.collect(EVERYTHING, thorough=True)
 
 
 def purge(workspace: Workspace) -> object:
-    return workspace.purge([blob_id(SECRET)])
+    return workspace.retention.purge([blob_id(SECRET)])
 
 
 def repack(workspace: Workspace) -> object:
-    return workspace.repack()
+    return workspace.retention.repack()
 
 
 ACTS: Final = {"expiry": expire, "purge": purge, "repack": repack}
@@ -86,7 +86,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
             journal.seal()
         workspace.decide(
-            Action.ACCEPT, [Unit(view.seq, n) for view in workspace.edits() for n in range(len(view.units))]
+            Action.ACCEPT, [Unit(view.seq, n) for view in workspace.history.edits() for n in range(len(view.units))]
         )
         for version in range(2):
             write_pending(workspace, "b.txt", text(version, 9))
@@ -118,11 +118,11 @@ def assert_sound(root: Path, start: Path) -> None:
         with Workspace.open(start, CountdownDisk(None)) as before:
             assert history(workspace) == history(before)
         for name in held(root):
-            assert blob_id(workspace.blob(name)) == name
+            assert blob_id(workspace.history.blob(name)) == name
     assert check_store(str(root)).faults == ()
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         write_pending(workspace, "afterwards.txt", b"work goes on\n")
-        assert workspace.status().external == ()
+        assert workspace.review.status().external == ()
     assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
 
 
@@ -188,10 +188,10 @@ def test_a_purge_that_was_cut_off_has_not_begun_or_is_finished_by_the_next(start
     begun = set()
     for root in cut_off(purge, start, tmp_path, WAYS["killed"], 0):
         with Workspace.open(root, CountdownDisk(None)) as workspace:
-            gone = workspace.edit(9).expired is not None
+            gone = workspace.history.edit(9).expired is not None
             begun.add(gone)
             if not gone:
-                assert workspace.blob(blob_id(SECRET)) == SECRET
+                assert workspace.history.blob(blob_id(SECRET)) == SECRET
             purge(workspace)
         assert blob_id(SECRET) not in stored(root)
     assert True in begun

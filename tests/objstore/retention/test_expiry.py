@@ -23,7 +23,7 @@ DAY = 86_400
 
 def expired(scene: Scene) -> list[int]:
     """Return the edits that have expired."""
-    return [view.seq for view in scene.workspace.edits() if view.expired is not None]
+    return [view.seq for view in scene.workspace.history.edits() if view.expired is not None]
 
 
 def later(seconds: int) -> int:
@@ -36,11 +36,11 @@ def test_what_is_decided_and_old_goes(scene: Scene) -> None:
     scene.edit("f", b"\n5\n", b"\nfive\n")
     scene.accept(1, 2)
     limits = RetentionLimits(older_than=30 * DAY, max_size=None)
-    assert scene.workspace.expire(limits, moment=later(29 * DAY))
+    assert scene.workspace.retention.expire(limits, moment=later(29 * DAY))
     assert expired(scene) == []
-    assert scene.workspace.expire(limits, moment=later(31 * DAY), who="me")
+    assert scene.workspace.retention.expire(limits, moment=later(31 * DAY), who="me")
     assert expired(scene) == [1, 2]
-    (gone,) = {view.expired.reason for view in scene.workspace.edits() if view.expired is not None}
+    (gone,) = {view.expired.reason for view in scene.workspace.history.edits() if view.expired is not None}
     assert gone == "older than 30 days"
 
 
@@ -51,16 +51,16 @@ def test_what_is_pending_stays_and_with_it_its_conversation_and_what_stands_on_i
     scene.call(lambda call: call.write("f", b"2\n"), conversation=other)
     scene.call(lambda call: call.write("f", b"3\n"), conversation=one)
     scene.call(lambda call: call.write("g", b"1\n"), conversation=other)
-    scene.workspace.expire(EVERYTHING, moment=later(1))
+    scene.workspace.retention.expire(EVERYTHING, moment=later(1))
     assert expired(scene) == []
     scene.accept(3)
-    scene.workspace.expire(EVERYTHING, moment=later(1))
+    scene.workspace.retention.expire(EVERYTHING, moment=later(1))
     assert expired(scene) == [1]
     scene.accept(2)
-    scene.workspace.expire(EVERYTHING, moment=later(1))
+    scene.workspace.retention.expire(EVERYTHING, moment=later(1))
     assert expired(scene) == [1]
     scene.accept(4)
-    scene.workspace.expire(EVERYTHING, moment=later(1))
+    scene.workspace.retention.expire(EVERYTHING, moment=later(1))
     assert expired(scene) == [1, 2, 3, 4]
 
 
@@ -68,15 +68,15 @@ def test_a_late_decision_binds_edits_together(scene: Scene) -> None:
     scene.write("f", TEN)
     scene.edit("f", b"\n2\n", b"\ntwo\n")
     scene.accept(1, 2)
-    young = scene.workspace.edits()[-1].edit.time
+    young = scene.workspace.history.edits()[-1].edit.time
     scene.call(lambda call: call.write("f", TEN + b"more\n"), conversation="conv_pending")
-    scene.workspace.expire(EVERYTHING, moment=later(1))
+    scene.workspace.retention.expire(EVERYTHING, moment=later(1))
     assert expired(scene) == [1, 2]
     assert young > 0
     third = scene.edit("f", b"\n5\n", b"\nfive\n")
     scene.accept(third)
     scene.reject(3)
-    scene.workspace.expire(EVERYTHING, moment=later(1))
+    scene.workspace.retention.expire(EVERYTHING, moment=later(1))
     assert expired(scene) == [1, 2, 3, 4]
 
 
@@ -85,11 +85,11 @@ def test_what_is_over_the_size_goes_oldest_first_and_no_more_than_needed(scene: 
         scene.write(f"f{number}", bytes(range(256)) * 40 + b"%d" % number)
         scene.write(f"f{number}", b"small\n")
     scene.accept(*range(1, 41))
-    size = scene.workspace.stored_bytes()
-    scene.workspace.expire(RetentionLimits(older_than=None, max_size=size), moment=later(1))
+    size = scene.workspace.retention.stored_bytes()
+    scene.workspace.retention.expire(RetentionLimits(older_than=None, max_size=size), moment=later(1))
     assert expired(scene) == []
     limit = size - 3000
-    scene.workspace.expire(RetentionLimits(older_than=None, max_size=limit), moment=later(1))
+    scene.workspace.retention.expire(RetentionLimits(older_than=None, max_size=limit), moment=later(1))
     gone = expired(scene)
     assert gone == list(range(1, len(gone) + 1))
     assert 2 < len(gone) < 40
@@ -103,14 +103,14 @@ def test_what_was_let_go_and_is_not_swept_out_yet_lets_nothing_more_go(
     for number in range(edits):
         scene.write(f"f{number % 7}", random.Random(number).randbytes(size))
     scene.accept(*range(1, edits + 1))
-    limits = RetentionLimits(older_than=None, max_size=scene.workspace.stored_bytes() - over)
-    scene.workspace.expire(limits, moment=later(1))
+    limits = RetentionLimits(older_than=None, max_size=scene.workspace.retention.stored_bytes() - over)
+    scene.workspace.retention.expire(limits, moment=later(1))
     gone = expired(scene)
     assert 0 < len(gone) < edits
-    scene.workspace.expire(limits, moment=later(1))
+    scene.workspace.retention.expire(limits, moment=later(1))
     assert expired(scene) == gone
     assert limits.max_size is not None
-    assert scene.workspace.collect(limits).bytes_after <= limits.max_size
+    assert scene.workspace.retention.collect(limits).bytes_after <= limits.max_size
     assert expired(scene) == gone
 
 
@@ -191,13 +191,13 @@ def test_planning_and_letting_go_while_others_write(scene: Scene) -> None:
     writer.start()
     try:
         while len(written) < 40:
-            scene.workspace.plan_gc(EVERYTHING)
-        scene.workspace.collect(EVERYTHING)
+            scene.workspace.retention.plan_gc(EVERYTHING)
+        scene.workspace.retention.collect(EVERYTHING)
     finally:
         stop.set()
         writer.join()
     assert set(expired(scene)) == set(range(1, 31))
-    assert scene.workspace.status().pending == len(written)
+    assert scene.workspace.review.status().pending == len(written)
     scene.forget_index()
     assert set(expired(scene)) == set(range(1, 31))
 
@@ -211,11 +211,11 @@ def test_a_store_that_no_sweep_brings_below_its_limit_does_not_get_a_segment_wit
     for number in range(20):
         outcome = scene.call(lambda call: call.write("f", draw.randbytes(1000)), conversation=f"conv_{number}")
         scene.accept(outcome.edits[0].seq)
-        scene.workspace.collect(limits)
+        scene.workspace.retention.collect(limits)
         assert len(list(segments.glob("*.seg"))) < 8
     assert len(expired(scene)) > 10
     before = len(list(segments.glob("*.seg")))
-    assert scene.workspace.collect(limits, thorough=True).bytes_after < 140_000
+    assert scene.workspace.retention.collect(limits, thorough=True).bytes_after < 140_000
     assert len(list(segments.glob("*.seg"))) == before + 1
 
 

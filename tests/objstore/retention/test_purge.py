@@ -53,9 +53,9 @@ def start(tmp_path: Path) -> Path:
         write(workspace, "a.txt", SECRET)
         for i in range(70):
             write(workspace, "a.txt", b"%d\n" % i)
-        units = [Unit(view.seq, hunk) for view in workspace.edits() for hunk in range(len(view.units))]
+        units = [Unit(view.seq, hunk) for view in workspace.history.edits() for hunk in range(len(view.units))]
         workspace.decide(Action.ACCEPT, units)
-        workspace.cache_documents()
+        workspace.history.cache_documents()
     assert holds_secret(root)
     return root
 
@@ -72,9 +72,9 @@ def test_a_purge_that_was_killed_leaves_no_text_behind(start: Path, tmp_path: Pa
         shutil.copytree(start, root)
         disk = CountdownDisk(step)
         with Workspace.open(root, disk) as workspace, pytest.raises(PowerCut):
-            workspace.purge([blob_id(SECRET)])
+            workspace.retention.purge([blob_id(SECRET)])
         with Workspace.open(root, CountdownDisk(None)) as workspace:
-            has_expired = workspace.edit(2).expired is not None
+            has_expired = workspace.history.edit(2).expired is not None
         assert not (has_expired and holds_secret(root)), f"after {disk.done}: {disk.failed}"
         states.add(has_expired)
     assert states == {False, True}
@@ -86,18 +86,18 @@ def weave(root: Path) -> Path:
 
 def test_what_is_let_go_stays_in_no_kept_weave(start: Path) -> None:
     with Workspace.open(start, CountdownDisk(None)) as workspace:
-        workspace.collect(RetentionLimits(older_than=0, max_size=None), thorough=True)
-        assert workspace.edit(2).expired is not None
+        workspace.retention.collect(RetentionLimits(older_than=0, max_size=None), thorough=True)
+        assert workspace.history.edit(2).expired is not None
     assert not weave(start).exists()
 
 
 def test_a_purge_takes_text_out_of_weaves_of_which_no_edit_is_left(start: Path) -> None:
     kept = weave(start).read_bytes()
     with Workspace.open(start, CountdownDisk(None)) as workspace:
-        workspace.collect(RetentionLimits(older_than=0, max_size=None), thorough=True)
+        workspace.retention.collect(RetentionLimits(older_than=0, max_size=None), thorough=True)
         weave(start).write_bytes(kept)  # as of a version that let history go and left it there
         assert holds_secret(start)
-        workspace.purge([blob_id(SECRET)])
+        workspace.retention.purge([blob_id(SECRET)])
     assert not holds_secret(start)
 
 
@@ -111,13 +111,13 @@ def test_who_has_replayed_a_file_keeps_no_text_that_was_purged_meanwhile(
         def purged_meanwhile(*replayed: Any) -> None:  # noqa: ANN401 - what is called in its place says it
             checked(*replayed)
             patch.undo()
-            other.purge(secrets)
+            other.retention.purge(secrets)
 
         secrets = [blob_id(SECRET), blob_id(b"%d\n" % (last - 4))]
         checked = document_loader._check  # noqa: SLF001 - between the replay and what is kept of it
         patch.setattr(document_loader, "_check", purged_meanwhile)
-        workspace.blame("a.txt")
-        assert workspace.edit(2).expired is not None
+        workspace.history.blame("a.txt")
+        assert workspace.history.edit(2).expired is not None
         assert not holds_secret(start)
 
 
@@ -125,9 +125,9 @@ def test_a_weave_is_kept_as_soon_as_nobody_else_writes(start: Path) -> None:
     weave(start).unlink()
     with Workspace.open(start) as workspace:
         with closing(WriterLock(str(start / ".cas" / "lock"))) as lock, lock.held():
-            workspace.blame("a.txt")
+            workspace.history.blame("a.txt")
             assert not weave(start).exists()
-        workspace.blame("a.txt")
+        workspace.history.blame("a.txt")
         assert weave(start).exists()
 
 
@@ -135,22 +135,22 @@ def test_a_purge_that_others_kept_from_its_end_says_so_and_is_done_when_it_is_as
     start: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Workspace.open(start) as workspace, Workspace.open(start) as other:
-        assert other.blob(blob_id(SECRET)) == SECRET
+        assert other.history.blob(blob_id(SECRET)) == SECRET
         with monkeypatch.context() as patch:
             patch.setattr(purge, "_TRIES", 0)
             with pytest.raises(PurgeUnfinished, match="again"):
-                workspace.purge([blob_id(SECRET)])
-        assert workspace.blob(blob_id(SECRET)) == SECRET
-        workspace.purge([blob_id(SECRET)])
+                workspace.retention.purge([blob_id(SECRET)])
+        assert workspace.history.blob(blob_id(SECRET)) == SECRET
+        workspace.retention.purge([blob_id(SECRET)])
         for asked in (workspace, other):  # neither has it at hand any more
             with pytest.raises(BlobMissing):
-                asked.blob(blob_id(SECRET))
+                asked.history.blob(blob_id(SECRET))
 
 
 def test_what_a_purge_removed_stays_removed(start: Path) -> None:
     disk = CountdownDisk(None)
     with Workspace.open(start, disk) as workspace:
-        workspace.purge([blob_id(SECRET)])
+        workspace.retention.purge([blob_id(SECRET)])
     removals = [at for at, operation in enumerate(disk.done) if operation == "remove_store_file"]
     assert removals
     assert "sync_directory" in disk.done[removals[-1] :]
@@ -160,7 +160,7 @@ def test_what_is_purged_goes_from_the_log_also_where_the_index_has_lost_sight_of
     with Workspace.open(start, CountdownDisk(None)) as workspace:
         with closing(sqlite3.connect(start / ".cas" / "index.sqlite")) as db, db:
             assert db.execute("DELETE FROM blobs WHERE id = ?", (blob_id(SECRET),)).rowcount == 1
-        workspace.purge([blob_id(SECRET)])
+        workspace.retention.purge([blob_id(SECRET)])
     with SegmentScan(str(start / ".cas" / "segments")) as remains:
         assert blob_id(SECRET) not in remains.blobs
     assert check_store(str(start)).faults == ()
@@ -174,7 +174,7 @@ def is_stored(root: Path, content: bytes) -> bool:
 
 def purged(root: Path, path: str) -> PurgePlan:
     with Workspace.open(root, CountdownDisk(None)) as workspace:
-        return workspace.purge(workspace.plan_purge(path=path).blobs, force=True)
+        return workspace.retention.purge(workspace.retention.plan_purge(path=path).blobs, force=True)
 
 
 def taken_back(root: Path, path: str, content: bytes) -> None:
@@ -193,7 +193,7 @@ def taken_back(root: Path, path: str, content: bytes) -> None:
 def test_a_purge_of_a_path_takes_what_a_call_stored_that_was_taken_back(root: Path, path: str) -> None:
     taken_back(root, path, SECRET)
     with Workspace.open(root, CountdownDisk(None)) as workspace:
-        assert [view.seq for view in workspace.edits()] == [1]
+        assert [view.seq for view in workspace.history.edits()] == [1]
     assert is_stored(root, SECRET)
     assert purged(root, path).blobs == (blob_id(SECRET),)
     assert not is_stored(root, SECRET)
@@ -205,8 +205,8 @@ def test_a_purge_of_a_path_takes_what_only_snapshots_hold(root: Path) -> None:
         (root / "a.txt").write_bytes(SECRET)
         (root / "folder").mkdir()
         (root / "folder" / "b.txt").write_bytes(OTHER)
-        workspace.take_snapshot(who="x")
-        workspace.take_snapshot("folder", who="x")
+        workspace.snapshots.take(who="x")
+        workspace.snapshots.take("folder", who="x")
         (root / "a.txt").write_bytes(b"one\n")
         (root / "folder" / "b.txt").unlink()
     assert purged(root, "a.txt").snapshots == (1,)
@@ -220,13 +220,13 @@ def test_a_purge_of_a_path_takes_what_only_snapshots_hold(root: Path) -> None:
 def test_a_purge_of_a_path_looks_into_snapshots_where_the_file_stood_then(root: Path) -> None:
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         (root / "a.txt").write_bytes(SECRET)
-        workspace.take_snapshot(who="x")
+        workspace.snapshots.take(who="x")
         (root / "a.txt").write_bytes(b"one\n")
         with workspace.call(CallInfo(tool="t")) as call:
             call.move("a.txt", "b.txt")
             call.commit()
         (root / "a.txt").write_bytes(OTHER)  # another file
-        workspace.take_snapshot(who="x")
+        workspace.snapshots.take(who="x")
         (root / "a.txt").unlink()
     assert set(purged(root, "b.txt").blobs) == {blob_id(SECRET)}
     assert (is_stored(root, SECRET), is_stored(root, OTHER)) == (False, True)
@@ -235,16 +235,16 @@ def test_a_purge_of_a_path_looks_into_snapshots_where_the_file_stood_then(root: 
 def test_what_a_file_holds_that_was_never_recorded_is_no_past_state_of_it(root: Path) -> None:
     (root / "b.txt").write_bytes(OTHER)
     with Workspace.open(root, CountdownDisk(None)) as workspace:
-        workspace.take_snapshot(who="x")
-        assert workspace.plan_purge(path="b.txt").blobs == ()
+        workspace.snapshots.take(who="x")
+        assert workspace.retention.plan_purge(path="b.txt").blobs == ()
         (root / "b.txt").write_bytes(b"changed\n")
-        assert workspace.plan_purge(path="b.txt").blobs == (blob_id(OTHER),)
+        assert workspace.retention.plan_purge(path="b.txt").blobs == (blob_id(OTHER),)
 
 
 def test_a_purge_of_a_path_takes_what_has_expired_and_is_not_collected_yet(root: Path) -> None:
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         (root / "a.txt").write_bytes(SECRET)
-        workspace.delete_snapshots([workspace.take_snapshot(who="x").view.number], who="x")
+        workspace.snapshots.delete([workspace.snapshots.take(who="x").view.number], who="x")
         (root / "a.txt").write_bytes(b"one\n")
     assert purged(root, "a.txt").blobs == (blob_id(SECRET),)
     assert not is_stored(root, SECRET)
@@ -269,22 +269,22 @@ class HeldUp(CountdownDisk):
 def test_while_a_collection_is_going_on_nothing_is_let_go_of(start: Path) -> None:
     with Workspace.open(start) as workspace, closing(Journal(str(start), Disk())) as other:
         with other.compacting(), pytest.raises(StoreLocked, match="collecting"):
-            workspace.purge([blob_id(SECRET)])
-        assert workspace.edit(2).expired is None
-        workspace.purge([blob_id(SECRET)])
-        assert workspace.edit(2).expired is not None
+            workspace.retention.purge([blob_id(SECRET)])
+        assert workspace.history.edit(2).expired is None
+        workspace.retention.purge([blob_id(SECRET)])
+        assert workspace.history.edit(2).expired is not None
 
 
 def test_a_purge_that_a_collection_has_overtaken_says_what_is_left_to_do(start: Path) -> None:
     with ExitStack() as compacting, closing(Journal(str(start), Disk())) as other:
         with Workspace.open(start, HeldUp(compacting, other)) as workspace, pytest.raises(PurgeUnfinished):
-            workspace.purge([blob_id(SECRET)])
+            workspace.retention.purge([blob_id(SECRET)])
         compacting.close()
         with Workspace.open(start) as workspace:
-            assert workspace.edit(2).expired is not None
-            workspace.purge([blob_id(SECRET)])
+            assert workspace.history.edit(2).expired is not None
+            workspace.retention.purge([blob_id(SECRET)])
             with pytest.raises(BlobMissing):
-                workspace.blob(blob_id(SECRET))
+                workspace.history.blob(blob_id(SECRET))
 
 
 def trees_read(root: Path, act: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> list[bool]:
@@ -310,9 +310,9 @@ def test_a_purge_reads_each_tree_once_and_none_while_others_wait(root: Path, mon
         write(workspace, "secret", SECRET)
         for i in range(10):
             (root / "a" / "file").write_bytes(b"%d" % i)
-            workspace.take_snapshot(who="me")
+            workspace.snapshots.take(who="me")
         write(workspace, "secret", OTHER)
-        read = trees_read(root, lambda: workspace.purge([blob_id(SECRET)], force=True), monkeypatch)
+        read = trees_read(root, lambda: workspace.retention.purge([blob_id(SECRET)], force=True), monkeypatch)
         assert len(read) == 2 * 10 + len("bc")
         assert not any(read)
-        assert workspace.snapshots() == []
+        assert workspace.snapshots.all() == []

@@ -27,9 +27,9 @@ POEM = b"one\ntwo\nthree\nfour\nfive\n"
 
 def amended(scene: Scene, seq: int, old: bytes, new: bytes) -> CallOutcome:
     """Amend an edit by replacing some text of its file."""
-    file = scene.workspace.amendable(seq)
+    file = scene.workspace.review.amendable(seq)
     assert file.bytes.count(old) == 1
-    return scene.workspace.amend(seq, file.bytes.replace(old, new), seen=file.blob, who="reviewer")
+    return scene.workspace.review.amend(seq, file.bytes.replace(old, new), seen=file.blob, who="reviewer")
 
 
 def test_an_amendment_is_a_persons_edit_that_names_what_it_amends(scene: Scene) -> None:
@@ -75,9 +75,9 @@ def test_rejecting_an_amendment_gives_the_agents_text_back(scene: Scene) -> None
 def test_an_amendment_may_say_which_of_equal_lines_it_took_out(scene: Scene) -> None:
     (scene.root / "f").write_bytes(b"two\nthree\n")
     edit = scene.write("f", b"one\ntwo\ntwo\nthree\nfour\n")
-    file = scene.workspace.amendable(edit)
+    file = scene.workspace.review.amendable(edit)
     left = b"one\ntwo\nthree\nfour\n"
-    scene.workspace.amend(edit, left, seen=file.blob, base=file.bytes, hunks=[Hunk(1, 1, 1, 0)])
+    scene.workspace.review.amend(edit, left, seen=file.blob, base=file.bytes, hunks=[Hunk(1, 1, 1, 0)])
     scene.reject(f"{edit}:1")
     assert scene.text("f") == b"two\nthree\nfour\n"
 
@@ -206,13 +206,13 @@ def test_an_amendment_outlasts_being_kept(scene: Scene) -> None:
 def test_what_was_made_of_an_earlier_state_is_carried_over(scene: Scene) -> None:
     scene.write("f", POEM)
     edit = scene.edit("f", b"two", b"TWO")
-    file = scene.workspace.amendable(edit)
+    file = scene.workspace.review.amendable(edit)
     made = file.bytes.replace(b"TWO", b"Two")
     agents = scene.edit("f", b"four", b"FOUR")
     (scene.root / "f").write_bytes(b"zero\n" + (scene.text("f") or b""))
     with pytest.raises(FileChanged):
-        scene.workspace.amend(edit, made, seen=file.blob)
-    outcome = scene.workspace.amend(edit, made, seen=file.blob, base=file.bytes)
+        scene.workspace.review.amend(edit, made, seen=file.blob)
+    outcome = scene.workspace.review.amend(edit, made, seen=file.blob, base=file.bytes)
     assert scene.text("f") == b"zero\none\nTwo\nthree\nFOUR\nfive\n"
     assert len(outcome.external) == 1
     (view,) = outcome.edits
@@ -227,10 +227,10 @@ def test_of_equal_lines_the_one_that_the_reviewer_removed_and_an_agent_too_is_go
 ) -> None:
     whole, less = b"k\nx\n}\n}\ne\n", b"k\nx\n}\ne\n"
     edit = scene.write("f", whole)
-    file = scene.workspace.amendable(edit)
+    file = scene.workspace.review.amendable(edit)
     hunks = [Hunk(line, 1, line, 0)]
     scene.call(lambda call: call.write("f", less, hunks=hunks, operation=Operation.EDIT))
-    outcome = scene.workspace.amend(edit, less, seen=file.blob, base=file.bytes)
+    outcome = scene.workspace.review.amend(edit, less, seen=file.blob, base=file.bytes)
     assert scene.text("f") == less
     assert outcome.edits == ()
 
@@ -239,10 +239,10 @@ def test_of_equal_lines_the_one_that_the_reviewer_removed_and_an_agent_too_is_go
 def test_what_was_made_of_an_earlier_state_and_fits_no_more_changes_nothing(scene: Scene, now: bytes) -> None:
     scene.write("f", POEM)
     edit = scene.edit("f", b"two", b"TWO")
-    file = scene.workspace.amendable(edit)
+    file = scene.workspace.review.amendable(edit)
     (scene.root / "f").write_bytes(now)
     with pytest.raises(FileChanged):
-        scene.workspace.amend(edit, file.bytes.replace(b"TWO", b"Two"), seen=file.blob, base=file.bytes)
+        scene.workspace.review.amend(edit, file.bytes.replace(b"TWO", b"Two"), seen=file.blob, base=file.bytes)
     assert (scene.root / "f").read_bytes() == now
 
 
@@ -258,30 +258,30 @@ def test_what_has_no_result_can_not_be_amended(scene: Scene) -> None:
     before = scene.everything()
     for seq, said in ((3, "outside"), (rejected, "rejected"), (gone, "deleted")):
         with pytest.raises(NotAmendable, match=said):
-            scene.workspace.amendable(seq)
+            scene.workspace.review.amendable(seq)
     with pytest.raises(NoSuchName):
-        scene.workspace.amendable(99)
+        scene.workspace.review.amendable(99)
     assert scene.everything() == before
 
 
 def test_a_file_that_moved_on_meanwhile_is_not_amended(scene: Scene) -> None:
     scene.write("f", POEM)
     edit = scene.edit("f", b"two", b"TWO")
-    file = scene.workspace.amendable(edit)
+    file = scene.workspace.review.amendable(edit)
     (scene.root / "f").write_bytes(b"by hand\n")
     with pytest.raises(FileChanged):
-        scene.workspace.amend(edit, b"mine\n", seen=file.blob)
+        scene.workspace.review.amend(edit, b"mine\n", seen=file.blob)
     assert scene.text("f") == b"by hand\n"
     (scene.root / "f").unlink()
     with pytest.raises(FileMissing):
-        scene.workspace.amend(edit, b"mine\n", seen=file.blob)
-    assert len(scene.workspace.edits(EditFilter())) == 2
+        scene.workspace.review.amend(edit, b"mine\n", seen=file.blob)
+    assert len(scene.workspace.history.edits(EditFilter())) == 2
 
 
 def test_the_same_bytes_amend_nothing(scene: Scene) -> None:
     scene.write("f", POEM)
-    file = scene.workspace.amendable(1)
-    assert scene.workspace.amend(1, file.bytes, seen=file.blob).edits == ()
+    file = scene.workspace.review.amendable(1)
+    assert scene.workspace.review.amend(1, file.bytes, seen=file.blob).edits == ()
     assert list(scene.statuses()) == [1]
 
 

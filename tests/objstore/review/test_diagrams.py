@@ -102,7 +102,7 @@ def told(scene: Scene, history: str) -> str:
         elif step.startswith(("!", "^")):
             shown = decided(scene, Action.REJECT if step[0] == "!" else Action.ACCEPT, step[1:])
         elif step in {"<", ">"}:
-            stepped: DecisionOutcome = scene.workspace.undo() if step == "<" else scene.workspace.redo()
+            stepped: DecisionOutcome = scene.workspace.review.undo() if step == "<" else scene.workspace.review.redo()
             assert isinstance(stepped, Decided)
             shown = ""
         else:
@@ -447,7 +447,7 @@ def test_binary_states_are_taken_whole_and_the_last_live_one_stands(scene: Scene
     assert scene.text("a") == states[3]
     scene.reject(one, two, three, four)
     assert scene.text("a") is None
-    assert [view.edit.origin for view in scene.workspace.edits()] == [Origin.AGENT] * 4
+    assert [view.edit.origin for view in scene.workspace.history.edits()] == [Origin.AGENT] * 4
 
 
 def test_binary_bytes_never_stand_beside_lines_that_were_written_while_they_were_away(scene: Scene) -> None:

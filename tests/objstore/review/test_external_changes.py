@@ -76,7 +76,7 @@ def test_discarded_changes_from_outside_stay_retrievable(scene: Scene) -> None:
     outcome = scene.decide(Action.REJECT, edit, on_external=OnExternal.DISCARD)
     assert isinstance(outcome, Decided)
     assert scene.text("f") == TEN
-    assert scene.workspace.blob(blob_id(typed)) == typed
+    assert scene.workspace.history.blob(blob_id(typed)) == typed
     (external,) = outcome.external
     assert external.status is Status.REJECTED
     scene.accept(external.seq)
@@ -106,7 +106,7 @@ def test_a_hand_edit_of_a_rejected_line_is_a_conflict(scene: Scene) -> None:
     assert isinstance(outcome, Decided)
     assert outcome.cascaded == (Unit(Seq(3), 1),)
     assert scene.text("f") == TEN
-    assert scene.workspace.blob(blob_id(TEN.replace(b"2\n", b"twenty\n")))
+    assert scene.workspace.history.blob(blob_id(TEN.replace(b"2\n", b"twenty\n")))
 
 
 def test_a_disk_that_moves_between_question_and_answer_is_noticed(scene: Scene) -> None:
@@ -141,7 +141,7 @@ def test_the_changes_shown_may_be_named_in_any_order(scene: Scene) -> None:
     scene.write("b", TEN)
     for name in ("a", "b"):
         (scene.root / name).write_bytes(b"by hand\n")
-    shown = scene.workspace.external_changes()
+    shown = scene.workspace.review.external_changes()
     outcome = scene.decide(Action.REJECT, 2, 1, on_external=OnExternal.DISCARD, expected=shown)
     assert isinstance(outcome, Decided)
 
@@ -181,7 +181,7 @@ def test_a_file_made_by_hand_where_one_was_deleted_is_a_change_from_outside(scen
     assert scene.everything() == before
     assert isinstance(scene.decide(Action.REJECT, gone, on_external=OnExternal.DISCARD), Decided)
     assert scene.text("f") == TEN
-    assert scene.workspace.blob(blob_id(b"by hand\n")) == b"by hand\n"
+    assert scene.workspace.history.blob(blob_id(b"by hand\n")) == b"by hand\n"
 
 
 def test_only_the_newest_of_several_files_deleted_at_a_path_claims_what_is_made_there(scene: Scene) -> None:
@@ -192,7 +192,7 @@ def test_only_the_newest_of_several_files_deleted_at_a_path_claims_what_is_made_
     second_gone = scene.delete("a")
     (scene.root / "a").write_bytes(b"by hand\n")
 
-    (change,) = scene.workspace.external_changes()
+    (change,) = scene.workspace.review.external_changes()
     outcome = scene.decide(Action.ACCEPT, first_gone, second_gone)
     assert isinstance(outcome, ExternalChanges)
     assert outcome.changes == (change,)
@@ -220,7 +220,7 @@ def test_something_else_in_a_files_place_counts_as_the_file_gone(scene: Scene, r
     replace(scene.root / "f")
 
     assert scene.external()["f"].found is None
-    assert [change.path for change in scene.workspace.status().external] == ["f"]
+    assert [change.path for change in scene.workspace.review.status().external] == ["f"]
     assert isinstance(scene.decide(Action.ACCEPT, edit), ExternalChanges)
     before = scene.everything()
     with pytest.raises((FileExists, PathIsSymlink, PathIsDirectory)):
@@ -329,7 +329,7 @@ def test_a_file_whose_recorded_state_is_lost_can_be_written_and_reviewed_whateve
     bereft.reject(outcome.edits[0].seq)
     assert bereft.text("f") == content
     assert {fault.part for fault in check_store(str(bereft.root)).faults} == {StorePart.BLOBS, StorePart.DOCUMENTS}
-    bereft.workspace.purge([blob_id(b"one\ntwo\n")], force=True)
+    bereft.workspace.retention.purge([blob_id(b"one\ntwo\n")], force=True)
     assert check_store(str(bereft.root)).faults == ()
     bereft.accept(outcome.edits[0].seq, later)
     assert bereft.text("f") == b"newer\n"
@@ -379,9 +379,9 @@ def test_a_call_on_such_a_file_that_is_killed_is_whole_or_not_at_all(
             found.add("done")
         with Workspace.open(root, CountdownDisk(None)) as workspace:
             held = (root / "f").read_bytes() if (root / "f").exists() else None
-            is_recorded = len(workspace.edits()) > len(bereft.workspace.edits())
+            is_recorded = len(workspace.history.edits()) > len(bereft.workspace.history.edits())
             assert held == (b"new\n" if is_recorded else content), step
-            assert not (is_recorded and workspace.external_changes())
+            assert not (is_recorded and workspace.review.external_changes())
             found.add("whole" if is_recorded else "not at all")
         if "done" in found:
             break

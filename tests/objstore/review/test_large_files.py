@@ -43,7 +43,7 @@ with Workspace.init(sys.argv[1]) as workspace:
     ):
         assert isinstance(workspace.decide(Action.REJECT, units[seq]), Decided)
         assert workspace.read("large").bytes == wanted
-    assert isinstance(workspace.undo(), Decided)
+    assert isinstance(workspace.review.undo(), Decided)
     assert workspace.read("large").bytes == base + short
 """
 

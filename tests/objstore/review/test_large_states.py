@@ -73,7 +73,7 @@ def sound(scene: Scene) -> None:
 
 
 def stored(scene: Scene) -> int:
-    return sum(segment.size for segment in scene.workspace.segments())
+    return sum(segment.size for segment in scene.workspace.history.segments())
 
 
 # ---- from small to large and back
@@ -92,7 +92,7 @@ def test_a_file_grows_large_and_small_again_and_each_edit_is_decided_alone(scene
     assert isinstance(decide(scene, Action.ACCEPT, small), Decided)
     assert (scene.root / "f").read_bytes() == b"small again\n"
     for _ in range(2):
-        assert isinstance(scene.workspace.undo(), Decided)
+        assert isinstance(scene.workspace.review.undo(), Decided)
     assert (scene.root / "f").read_bytes() == TEN
     sound(scene)
 
@@ -128,7 +128,7 @@ def test_a_large_file_is_created_made_executable_moved_deleted_and_all_of_it_tak
         call.delete("new/g")
         call.commit()
     for _ in range(3):
-        newest = max(view.seq for view in scene.workspace.edits() if view.status.value == "pending")
+        newest = max(view.seq for view in scene.workspace.history.edits() if view.status.value == "pending")
         decide(scene, Action.REJECT, newest)
     assert (scene.root / "f").read_bytes() == LARGE
     sound(scene)
@@ -143,7 +143,7 @@ def test_a_change_in_the_middle_costs_about_itself(scene: Scene) -> None:
     edit(scene, "f", OTHER)
     # A new list of chunks, and a delta against the chunk that gave way.
     assert stored(scene) - before < 10_000
-    assert b"".join(scene.workspace.pieces(blob_id(OTHER))) == OTHER
+    assert b"".join(scene.workspace.history.pieces(blob_id(OTHER))) == OTHER
     sound(scene)
 
 
@@ -174,10 +174,10 @@ def test_what_nothing_holds_goes_with_its_chunks_and_what_is_shared_stays(scene:
         call.commit()
     decide(scene, Action.ACCEPT, 1, 2, 3, 4)
     before = stored(scene)
-    scene.workspace.collect(RetentionLimits(older_than=0))
+    scene.workspace.retention.collect(RetentionLimits(older_than=0))
     assert before - stored(scene) > 5 * MEGABYTE
-    assert not {blob_id(LARGE), blob_id(LARGE[::-1])} & set(scene.workspace.blobs())
-    assert b"".join(scene.workspace.pieces(blob_id(OTHER))) == OTHER
+    assert not {blob_id(LARGE), blob_id(LARGE[::-1])} & set(scene.workspace.history.blobs())
+    assert b"".join(scene.workspace.history.pieces(blob_id(OTHER))) == OTHER
     edit(scene, "f", LARGE)
     assert (scene.root / "f").read_bytes() == LARGE
     scene.reopen()
@@ -197,11 +197,11 @@ def gone_but_for_its_list(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_list_goes_with_its_chunks_wherever_it_lies(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     gone_but_for_its_list(scene, monkeypatch)
-    scene.workspace.collect(RetentionLimits(older_than=0))
-    assert blob_id(LARGE) not in set(scene.workspace.blobs())
+    scene.workspace.retention.collect(RetentionLimits(older_than=0))
+    assert blob_id(LARGE) not in set(scene.workspace.history.blobs())
     sound(scene)
     edit(scene, "f", LARGE)
-    assert b"".join(scene.workspace.pieces(blob_id(LARGE))) == LARGE
+    assert b"".join(scene.workspace.history.pieces(blob_id(LARGE))) == LARGE
     sound(scene)
 
 
@@ -216,7 +216,7 @@ def test_a_list_that_was_left_without_its_chunks_is_no_blob_that_is_stored(
         assert sweep(journal, replace(plan, dropped=plan.dropped - {blob_id(LARGE)})).is_done
     assert len(check_store(str(scene.root)).faults) == 1
     restored = edit(scene, "f", LARGE)
-    assert b"".join(scene.workspace.pieces(blob_id(LARGE))) == LARGE
+    assert b"".join(scene.workspace.history.pieces(blob_id(LARGE))) == LARGE
     decide(scene, Action.REJECT, restored)
     decide(scene, Action.ACCEPT, restored)
     assert (scene.root / "f").read_bytes() == LARGE
@@ -230,15 +230,15 @@ def test_a_purge_of_a_chunk_takes_the_states_that_it_is_a_part_of(scene: Scene) 
     with closing(Journal(str(scene.root), Disk())) as journal, journal.reading() as store:
         chunks = [{chunk.id for chunk in store.chunks(blob_id(state))} for state in (LARGE, OTHER)]
     (chunk,) = chunks[1] - chunks[0]
-    assert scene.workspace.plan_purge(blobs=[chunk]).files == ("f",)
+    assert scene.workspace.retention.plan_purge(blobs=[chunk]).files == ("f",)
     with pytest.raises(PurgeRefused):
-        scene.workspace.purge([chunk], force=True)
+        scene.workspace.retention.purge([chunk], force=True)
     edit(scene, "f", LARGE)
-    plan = scene.workspace.purge([chunk], force=True)
+    plan = scene.workspace.retention.purge([chunk], force=True)
     assert set(plan.blobs) == {chunk, blob_id(OTHER)}
     assert plan.edits == (Range(1, 3),)
-    assert not {chunk, blob_id(OTHER)} & set(scene.workspace.blobs())
-    assert b"".join(scene.workspace.pieces(blob_id(LARGE))) == LARGE
+    assert not {chunk, blob_id(OTHER)} & set(scene.workspace.history.blobs())
+    assert b"".join(scene.workspace.history.pieces(blob_id(LARGE))) == LARGE
     sound(scene)
 
 
@@ -249,18 +249,18 @@ def test_no_more_is_read_at_once_than_was_asked_for(scene: Scene) -> None:
     seq = edit(scene, "f", LARGE)
     name = blob_id(LARGE)
     with pytest.raises(BlobTooLarge):
-        scene.workspace.blob(name)
-    assert scene.workspace.text(name) == placeholder(name)
-    assert is_binary(scene.workspace.text(name))
+        scene.workspace.history.blob(name)
+    assert scene.workspace.history.text(name) == placeholder(name)
+    assert is_binary(scene.workspace.history.text(name))
     with pytest.raises(FileTooLarge):
-        scene.workspace.amendable(seq)
+        scene.workspace.review.amendable(seq)
     with pytest.raises(FileTooLarge):
-        scene.workspace.blame("f")
+        scene.workspace.history.blame("f")
     with scene.workspace.call(CallInfo(tool="t")) as call:
         assert call.exists("f")
         with pytest.raises(FileTooLarge):
             call.read("f")
-    assert scene.workspace.sha256(name)
+    assert scene.workspace.history.sha256(name)
 
 
 # ---- damage
@@ -283,9 +283,9 @@ def test_a_flipped_byte_in_a_chunk_costs_the_states_that_have_it_and_no_other(sc
     assert lost in {blob.id for blob in found.lost_blobs}
     assert kept in found.blobs
     with Workspace.open(tmp_path / "saved") as saved:
-        assert b"".join(saved.pieces(kept)) == other[1:] + b"another"
+        assert b"".join(saved.history.pieces(kept)) == other[1:] + b"another"
         with pytest.raises(CasError):
-            b"".join(saved.pieces(lost))
+            b"".join(saved.history.pieces(lost))
 
 
 def test_a_large_state_whose_list_is_damaged_is_let_go_of_and_work_goes_on(scene: Scene) -> None:
@@ -293,7 +293,7 @@ def test_a_large_state_whose_list_is_damaged_is_let_go_of_and_work_goes_on(scene
     edit(scene, "f", b"small again\n")
     decide(scene, Action.ACCEPT, 1, 2)
     damage(scene.root, blob_id(LARGE))
-    assert scene.workspace.expire(RetentionLimits(older_than=0))
+    assert scene.workspace.retention.expire(RetentionLimits(older_than=0))
     edit(scene, "f", b"smaller\n")
     assert (scene.root / "f").read_bytes() == b"smaller\n"
     # What chunks it had is not known any more, so they are held on; the counts are sound.
@@ -308,7 +308,7 @@ def test_a_large_file_of_which_a_chunk_is_lost_can_be_written_whatever_a_hand_ma
     scene.workspace = Workspace.open(scene.root, scene.disk())
     (scene.root / "f").write_bytes(b"by hand\n")
     edit(scene, "f", TEN)
-    operations = [view.edit.operation for view in scene.workspace.edits()]
+    operations = [view.edit.operation for view in scene.workspace.history.edits()]
     assert operations == ["create", "create", "delete", "create", "replace"]
     (scene.root / "f").write_bytes(LARGE)
     scene.workspace.record_changes(CallInfo(tool="t", conversation="c"))
@@ -322,7 +322,7 @@ def test_a_large_file_of_which_a_hand_changed_the_mode_alone_gives_back_the_chun
     scene.workspace = Workspace.open(scene.root, scene.disk())
     (scene.root / "f").chmod(0o755)
     edit(scene, "f", TEN)
-    assert [view.edit.operation for view in scene.workspace.edits()] == ["create", "edit", "replace"]
+    assert [view.edit.operation for view in scene.workspace.history.edits()] == ["create", "edit", "replace"]
     sound(scene)
     scene.reject(3)
     assert (scene.root / "f").read_bytes() == LARGE
@@ -347,7 +347,7 @@ def test_a_file_that_looks_like_a_stand_in_is_itself(scene: Scene, content: byte
     (scene.root / "f").write_bytes(content + b"by hand")
     assert isinstance(decide(scene, Action.REJECT, looks, on_external=OnExternal.DISCARD), Decided)
     assert (scene.root / "f").read_bytes() == TEN
-    scene.workspace.restore(scene.workspace.find_state(f"f@{looks}"))
+    scene.workspace.review.restore(scene.workspace.history.find_state(f"f@{looks}"))
     assert (scene.root / "f").read_bytes() == content
     sound(scene)
 
@@ -384,7 +384,7 @@ def test_a_file_that_changes_while_it_is_taken_in_is_noticed(tmp_path: Path, at:
             call.delete("f")
             with pytest.raises(FileChanged):
                 call.commit()
-        assert workspace.edits() == []
+        assert workspace.history.edits() == []
         assert path.stat().st_size == len(LARGE)
         with workspace.call(CallInfo(tool="t")) as call:
             call.delete("f")
@@ -428,11 +428,11 @@ def assert_whole_and_going_on(root: Path, step: str) -> None:
     with Workspace.open(root) as workspace:
         states = (root / "f").read_bytes() == OTHER, (root / "g").read_bytes() == TEN + b"11\n"
         assert states in {(True, True), (False, False)}, step
-        assert len(workspace.edits()) == (3 if states[0] else 1), step
+        assert len(workspace.history.edits()) == (3 if states[0] else 1), step
         with workspace.call(CallInfo(tool="t")) as call:
             call.write("afterwards", b"work goes on\n")
             call.commit()
-        assert workspace.external_changes() == ()
+        assert workspace.review.external_changes() == ()
     assert check_store(str(root), quick=True).faults == (), step
 
 
@@ -459,7 +459,7 @@ def test_wherever_the_disk_is_full_nothing_has_changed_and_work_goes_on(tmp_path
             with pytest.raises(DiskFull):
                 act(workspace)
             assert (root / "f").read_bytes() == LARGE
-            assert len(workspace.edits()) == 1
+            assert len(workspace.history.edits()) == 1
             act(workspace)
             assert (root / "f").read_bytes() == OTHER
         shutil.rmtree(root)
@@ -470,7 +470,7 @@ import sys
 from objstore import CallInfo, FileState, Workspace
 
 with Workspace.open(sys.argv[1]) as workspace:
-    states = [view.edit.after for view in workspace.edits()[:2]]
+    states = [view.edit.after for view in workspace.history.edits()[:2]]
     while True:
         for state in states:
             sys.stdout.write(".")
@@ -478,7 +478,7 @@ with Workspace.open(sys.argv[1]) as workspace:
             with workspace.call(CallInfo(tool="t")) as call:
                 call.restore("f", state)
                 call.commit()
-            workspace.restore(workspace.find_state("f@1"))
+            workspace.review.restore(workspace.history.find_state("f@1"))
 """
 
 
@@ -495,7 +495,7 @@ def test_whenever_a_process_is_killed_the_file_is_one_of_its_states(scene: Scene
             writer.send_signal(signal.SIGKILL)
         with Workspace.open(scene.root) as workspace:
             assert (scene.root / "f").read_bytes() in {LARGE, OTHER}
-            assert workspace.external_changes() == ()
+            assert workspace.review.external_changes() == ()
             with workspace.call(CallInfo(tool="t")) as call:
                 call.write("g", b"%d\n" % number)
                 call.commit()
@@ -511,7 +511,7 @@ def test_what_a_power_cut_left_of_a_large_file_is_rolled_forward(tmp_path: Path)
     def found(*external: str) -> bytes:
         """Return what the file is after the next start of the machine."""
         with Workspace.open(root, CountdownDisk(None)) as workspace:
-            assert tuple(change.path for change in workspace.status().external) == external
+            assert tuple(change.path for change in workspace.review.status().external) == external
         return (root / "f").read_bytes()
 
     def wrote(workspace: Workspace, content: bytes) -> None:
@@ -568,7 +568,7 @@ def test_what_a_person_left_of_a_large_file_after_a_kill_stays(tmp_path: Path) -
         call.commit()
     (tmp_path / "f").write_bytes(OTHER[:MEGABYTE])
     with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
-        assert [change.path for change in workspace.status().external] == ["f"]
+        assert [change.path for change in workspace.review.status().external] == ["f"]
     assert (tmp_path / "f").read_bytes() == OTHER[:MEGABYTE]
 
 
@@ -622,7 +622,7 @@ def test_what_a_rewrite_of_a_file_with_two_names_can_not_have_left_is_somebodys(
     cut_off(tmp_path, path)
     (tmp_path / path).write_bytes(left)
     with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
-        assert [change.path for change in workspace.status().external] == [path]
+        assert [change.path for change in workspace.review.status().external] == [path]
     assert (tmp_path / "same").read_bytes() == left
 
 

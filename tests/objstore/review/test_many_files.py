@@ -41,11 +41,11 @@ def works(root: Path, files: int) -> dict[str, int]:
             views = call.commit().edits
         units = [Unit(view.seq, hunk) for view in views for hunk in range(len(view.units))]
         found = {
-            "series": operations(lambda: workspace.series([view.seq for view in views])),
+            "series": operations(lambda: workspace.history.series([view.seq for view in views])),
             "reject": operations(partial(workspace.decide, Action.REJECT, units)),
-            "undo": operations(workspace.undo),
+            "undo": operations(workspace.review.undo),
         }
-        assert isinstance(workspace.redo(), Decided)
+        assert isinstance(workspace.review.redo(), Decided)
         assert not list((root / "folder").glob("*"))
     return found
 
@@ -64,15 +64,15 @@ def works_on_hunks(root: Path, hunks: int) -> dict[str, int]:
                 content = b"".join(b"line\n%d%s\n" % (number, ending) for number in range(hunks))
                 call.write("file", content, operation=Operation.EDIT)
                 call.commit()
-        _, view = workspace.edits()
+        _, view = workspace.history.edits()
         assert len(view.units) == hunks + 1
         units = [Unit(view.seq, hunk) for hunk in range(len(view.units))]
         return {
             "nothing": operations(partial(workspace.decide, Action.RESET, units)),
             "accept": operations(partial(workspace.decide, Action.ACCEPT, units)),
             "reject": operations(partial(workspace.decide, Action.REJECT, units)),
-            "undo": operations(workspace.undo),
-            "redo": operations(workspace.redo),
+            "undo": operations(workspace.review.undo),
+            "redo": operations(workspace.review.redo),
         }
 
 
@@ -91,8 +91,8 @@ def test_a_series_of_twice_as_many_edits_of_one_file_loads_it_once(tmp_path: Pat
                 with workspace.call(CallInfo(tool="t", conversation="c")) as call:
                     call.write("file", b"%d\n" % number)
                     call.commit()
-            seqs = [view.seq for view in workspace.edits()]
-            found.append(operations(partial(workspace.series, seqs)))
+            seqs = [view.seq for view in workspace.history.edits()]
+            found.append(operations(partial(workspace.history.series, seqs)))
     assert found[1] < 2.3 * found[0]
 
 
@@ -106,7 +106,7 @@ def test_a_bar_counts_the_files_of_a_decision(tmp_path: Path) -> None:
         units = [Unit(view.seq, hunk) for view in views for hunk in range(len(view.units))]
         with workspace.reporting_progress(lambda *what: told.append(what)):
             workspace.decide(Action.REJECT, units)
-        workspace.undo()
+        workspace.review.undo()
     assert [what for what in told if what[0] == "documents"] == [("documents", done, 3) for done in range(3)]
     paths = [what for what in told if what[0] == "paths"]
     assert paths == sorted(paths)

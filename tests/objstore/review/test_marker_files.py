@@ -58,7 +58,7 @@ def reject(scene: Scene, *names: str | int) -> Decided:
 def units(scene: Scene) -> dict[str, Status]:
     return {
         f"{view.seq}:{hunk}": status
-        for view in scene.workspace.edits()
+        for view in scene.workspace.history.edits()
         for hunk, status in enumerate(view.units)
         if hunk or view.whole
     }
@@ -66,7 +66,9 @@ def units(scene: Scene) -> dict[str, Status]:
 
 def reasons(scene: Scene) -> dict[str, str]:
     return {
-        f"{view.seq}:{hunk}": reason for view in scene.workspace.edits() for hunk, reason in enumerate(view.reasons)
+        f"{view.seq}:{hunk}": reason
+        for view in scene.workspace.history.edits()
+        for hunk, reason in enumerate(view.reasons)
     }
 
 
@@ -101,7 +103,7 @@ def test_the_markers_are_an_edit_of_the_reviewer(marked: Scene) -> None:
     view = marked.view(4)
     assert (view.edit.origin, view.status, view.edit.tool) == (Origin.PERSON, ACCEPTED, "markers")
     assert view.edit.marks is not None
-    assert view.edit.marks.decision == marked.workspace.decisions()[-1].decision.number
+    assert view.edit.marks.decision == marked.workspace.history.decisions()[-1].decision.number
     assert view.edit.notes == {"who": "reviewer"}
     assert units(marked) | {"1:0": PENDING} == {
         "1:0": PENDING,
@@ -118,7 +120,7 @@ def test_a_dry_run_shows_the_markers_and_writes_none(scene: Scene) -> None:
     before = scene.everything()
     outcome = decide(scene, Action.REJECT, 2, dry_run=True)
     (effect,) = outcome.files
-    _, after = scene.workspace.preview(effect)
+    _, after = scene.workspace.review.preview(effect)
     assert scene.everything() == before
     reject(scene, 2)
     assert scene.text("f") == after
@@ -203,7 +205,7 @@ def test_markers_are_undone_and_made_again_to_the_byte(marked: Scene) -> None:
     marked.undo()
     assert words(marked.text("f")) == "p A C q R"
     assert [units(marked)[name] for name in ("2:1", "3:1", "4:1", "4:2")] == [PENDING, PENDING, REJECTED, REJECTED]
-    outcome = marked.workspace.redo()
+    outcome = marked.workspace.review.redo()
     assert isinstance(outcome, Decided)
     assert (marked.text("f"), units(marked)) == (with_markers, statuses)
     marked.undo()
@@ -228,7 +230,7 @@ def test_whoever_decides_anew_takes_the_markers_out(
     assert words(marked.text("f")) == text
     assert {name: units(marked)[name] for name in now} == now
     assert units(marked)["4:1"] is REJECTED
-    assert marked.workspace.markers() == ()
+    assert marked.workspace.review.markers() == ()
     marked.undo()
     assert (marked.text("f"), units(marked)) == (with_markers, before)
 
@@ -266,7 +268,7 @@ def test_undo_and_redo_give_each_hunk_the_reason_that_it_had(scene: Scene, since
         assert {*named} <= dict(scene.undo().verdicts).keys()
         assert reasons(scene) == told[at] | {name: "" for name in reasons(scene) if name not in told[at]}
     for at in (1, 2):
-        outcome = scene.workspace.redo()
+        outcome = scene.workspace.review.redo()
         assert isinstance(outcome, Decided)
         assert {*named} <= dict(outcome.verdicts).keys()
         assert reasons(scene) == told[at]
@@ -288,7 +290,7 @@ def test_what_comes_back_because_of_a_rejection_is_not_so_for_its_reason(scene: 
         assert [scene.view(seq).reason for seq in (2, 3, 4)] == ["after all", "", "after all"]
         scene.undo()
         assert [scene.view(seq).reason for seq in (2, 3, 4)] == ["", "", ""]
-        assert isinstance(scene.workspace.redo(), Decided)
+        assert isinstance(scene.workspace.review.redo(), Decided)
         scene.forget_index()
 
 
@@ -296,7 +298,7 @@ def test_markers_that_were_rejected_for_a_reason_of_their_own_keep_it_when_their
     marked: Scene,
 ) -> None:
     marked.reject(4, reason="no markers here")
-    assert isinstance(marked.workspace.undo(1, past=[2]), Decided)
+    assert isinstance(marked.workspace.review.undo(1, past=[2]), Decided)
     assert words(marked.text("f")) == "p A C q R"
     assert marked.view(4).reason == "no markers here"
 
@@ -308,7 +310,7 @@ def test_rejecting_what_is_set_aside_is_a_decision_on_it(marked: Scene) -> None:
     assert marked.decide(Action.REJECT, "3:1") == NothingToDo()
     marked.undo()
     assert drawn(marked.text("f")) == MARKED
-    assert isinstance(marked.workspace.redo(), Decided)
+    assert isinstance(marked.workspace.review.redo(), Decided)
     assert words(marked.text("f")) == "p x q R"
 
 
@@ -341,7 +343,7 @@ def test_deciding_anew_into_the_same_conflict_is_refused_or_marked_anew(marked: 
     marked.decide(Action.ACCEPT, 2)
     reject(marked, 2)
     assert marked.text("f") == with_markers
-    assert [m.edit for m in marked.workspace.markers()] == [5]
+    assert [m.edit for m in marked.workspace.review.markers()] == [5]
 
 
 def test_what_was_written_between_the_markers_is_named_as_in_the_way_of_deciding_anew(marked: Scene) -> None:
@@ -365,7 +367,7 @@ def test_markers_that_are_gone_bring_nothing_back(marked: Scene) -> None:
 def test_what_else_is_decided_leaves_the_markers_alone(marked: Scene) -> None:
     marked.reject("3:2")
     assert drawn(marked.text("f")) == MARKED.replace("R", "r")
-    assert [m.edit for m in marked.workspace.markers()] == [4]
+    assert [m.edit for m in marked.workspace.review.markers()] == [4]
     marked.undo()
     assert drawn(marked.text("f")) == MARKED
 
@@ -389,7 +391,7 @@ def test_of_two_conflicts_that_were_marked_together_one_can_be_settled(scene: Sc
 
 
 def test_status_says_where_markers_stand(marked: Scene) -> None:
-    (standing,) = marked.workspace.status().markers
+    (standing,) = marked.workspace.review.status().markers
     assert standing == UnresolvedMarkers(
         edit=marked.view(4).seq,
         decision=1,
@@ -400,9 +402,9 @@ def test_status_says_where_markers_stand(marked: Scene) -> None:
     )
     marked.move("f", "d/g")
     marked.forget_index()
-    assert [m.path for m in marked.workspace.markers()] == ["d/g"]
+    assert [m.path for m in marked.workspace.review.markers()] == ["d/g"]
     marked.delete("d/g")
-    assert marked.workspace.markers() == ()
+    assert marked.workspace.review.markers() == ()
 
 
 def resolve(scene: Scene, text: str) -> None:
@@ -411,7 +413,7 @@ def resolve(scene: Scene, text: str) -> None:
 
 def test_markers_resolved_by_hand_are_remembered_no_more(marked: Scene) -> None:
     resolve(marked, "p x C q R")
-    assert marked.workspace.markers() == ()
+    assert marked.workspace.review.markers() == ()
     assert [c.path for c in marked.external().values()] == ["f"]
 
 
@@ -431,8 +433,8 @@ def test_what_resolves_markers_amends_the_edit_that_wrote_them(marked: Scene, by
             resolve(marked, "p x C q R")
             marked.workspace.record_changes(CallInfo(tool="record", origin=by))
         case _:
-            now = marked.workspace.amendable(4)
-            marked.workspace.amend(4, lines("p x C q R"), seen=now.blob)
+            now = marked.workspace.review.amendable(4)
+            marked.workspace.review.amend(4, lines("p x C q R"), seen=now.blob)
     view = marked.view(5)
     assert (view.edit.amends, view.status) == (4, ACCEPTED)
     assert words(marked.text("f")) == "p x C q R"
@@ -504,12 +506,12 @@ def test_of_markers_that_were_written_twice_those_are_resolved_that_stand(marked
 
 def test_where_the_file_is_something_else_by_now_no_markers_stand(marked: Scene) -> None:
     (marked.root / "f").rename(marked.root / "g")
-    assert marked.workspace.markers() == ()
+    assert marked.workspace.review.markers() == ()
     (marked.root / "f").symlink_to("g")
-    assert marked.workspace.markers() == ()
+    assert marked.workspace.review.markers() == ()
     (marked.root / "f").unlink()
     (marked.root / "f").mkdir()
-    assert marked.workspace.markers() == ()
+    assert marked.workspace.review.markers() == ()
 
 
 def test_an_agent_that_resolves_them_has_made_an_edit_to_review(marked: Scene) -> None:
@@ -523,9 +525,9 @@ def test_an_agent_that_resolves_them_has_made_an_edit_to_review(marked: Scene) -
 
 
 def test_markers_outlast_everything_that_is_derived(marked: Scene) -> None:
-    before = marked.text("f"), units(marked), marked.workspace.markers()
+    before = marked.text("f"), units(marked), marked.workspace.review.markers()
     marked.forget_index()
-    assert (marked.text("f"), units(marked), marked.workspace.markers()) == before
+    assert (marked.text("f"), units(marked), marked.workspace.review.markers()) == before
     marked.undo()
     assert words(marked.text("f")) == "p A C q R"
 
@@ -560,7 +562,7 @@ def test_a_decision_with_markers_happens_all_or_not_at_all_wherever_the_disk_fai
         copy = Scene(root)
         found = (copy.text("f"), units(copy))
         assert found in ((before, nothing), (after, decided)), disk.failed
-        assert [m.edit for m in copy.workspace.markers()] == ([4] if found[0] == after else [])
+        assert [m.edit for m in copy.workspace.review.markers()] == ([4] if found[0] == after else [])
         assert copy.external() == {}
         copy.close()
         seen.add("after" if found[0] == after else "before")

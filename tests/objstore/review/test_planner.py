@@ -463,7 +463,7 @@ def test_a_rejected_creation_removes_the_file(scene: Scene) -> None:
     created = scene.write("new", lines("text"))
     outcome = scene.reject(created)
     assert scene.text("new") is None
-    assert scene.workspace.preview(outcome.files[0]) == (lines("text"), None)
+    assert scene.workspace.review.preview(outcome.files[0]) == (lines("text"), None)
     scene.accept(created)
     assert scene.text("new") == lines("text")
 

@@ -141,7 +141,7 @@ def test_a_file_that_is_written_to_during_the_call_is_not_overwritten(scene: Sce
     with pytest.raises(FileChanged):
         scene.call(writes("g", b"b\n"), writes("f", b"b\n"), by_hand)
     assert (scene.text("f"), scene.text("g")) == (b"by hand\n", b"a\n")
-    assert len(scene.workspace.edits()) == 2
+    assert len(scene.workspace.history.edits()) == 2
     assert scene.external().keys() == {"f"}
 
 
@@ -152,7 +152,7 @@ def test_a_file_that_appears_during_the_call_is_not_overwritten(scene: Scene) ->
     with pytest.raises(FileExists):
         scene.call(writes("f", b"b\n"), by_hand)
     assert scene.text("f") == b"by hand\n"
-    assert scene.workspace.edits() == []
+    assert scene.workspace.history.edits() == []
 
 
 @pytest.mark.parametrize("wins", ["folder", "link", "fifo", "nothing"])
@@ -178,7 +178,7 @@ def test_something_else_in_the_files_place_during_the_call_is_left_alone(scene: 
     assert (scene.text("kept"), scene.text("a")) == (b"a\n", b"a\n")
     kinds = {"folder": stat.S_ISDIR, "link": stat.S_ISLNK, "fifo": stat.S_ISFIFO}
     assert kinds[wins](path.lstat().st_mode) if wins in kinds else not path.exists()
-    assert len(scene.workspace.edits()) == 2
+    assert len(scene.workspace.history.edits()) == 2
 
 
 def test_a_folder_that_becomes_a_link_during_the_call_is_not_followed(scene: Scene, tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_a_folder_that_becomes_a_link_during_the_call_is_not_followed(scene: Sce
         scene.call(writes("d/f", b"b\n"), writes("d/g", b"b\n"), by_hand)
     assert list((tmp_path / "outside").iterdir()) == []
     assert scene.text("kept/f") == b"a\n"
-    assert len(scene.workspace.edits()) == 1
+    assert len(scene.workspace.history.edits()) == 1
 
 
 @contextmanager

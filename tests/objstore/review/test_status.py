@@ -55,7 +55,7 @@ def test_a_file_that_became_too_large_to_read_is_told_and_the_rest_too(scene: Sc
     scene.write("other", TEN)
     os.truncate(scene.root / "large", OVER_THE_LIMIT)
     (scene.root / "other").write_bytes(b"by hand\n")
-    report = scene.workspace.status()
+    report = scene.workspace.review.status()
     assert [change.path for change in report.external] == ["other"]
     (sentence,) = report.unreadable
     assert sentence.startswith("large: ")
@@ -68,9 +68,9 @@ def test_the_index_may_be_deleted_under_a_process_that_goes_on(scene: Scene, nam
     for name in names:
         (scene.root / ".cas" / name).unlink(missing_ok=True)
     scene.write("f", TEN + b"more\n")
-    assert len(scene.workspace.edits()) == 2
+    assert len(scene.workspace.history.edits()) == 2
     with Workspace.open(scene.root) as other:
-        assert [view.id for view in other.edits()] == [view.id for view in scene.workspace.edits()]
+        assert [view.id for view in other.history.edits()] == [view.id for view in scene.workspace.history.edits()]
 
 
 def test_a_call_is_committed_once(scene: Scene) -> None:
@@ -97,11 +97,11 @@ def test_what_a_writer_is_at_is_no_change_from_outside_though_it_is_stopped(scen
     scene.write("g", TEN)
     (scene.root / "g").write_bytes(b"by hand\n")
     with stopped_writer(scene.root):
-        report = scene.workspace.status()
+        report = scene.workspace.review.status()
         assert [change.path for change in report.external] == ["g"]
         assert report.unreadable == ("f: what was last recorded of it may not be written yet",)
-        assert [change.path for change in scene.workspace.external_changes()] == ["g"]
-    report = scene.workspace.status()
+        assert [change.path for change in scene.workspace.review.external_changes()] == ["g"]
+    report = scene.workspace.review.status()
     assert ([change.path for change in report.external], report.unreadable) == (["g"], ())
 
 
@@ -112,7 +112,7 @@ def test_what_a_writer_left_undone_is_no_change_from_outside(scene: Scene) -> No
     scene.write("f", b"new\n")
     mark.write_bytes(before)  # as where the writer was killed before it came to the file
     (scene.root / "f").write_bytes(TEN)
-    assert scene.workspace.status().unreadable == ("f: what was last recorded of it may not be written yet",)
+    assert scene.workspace.review.status().unreadable == ("f: what was last recorded of it may not be written yet",)
 
 
 def test_who_waits_for_a_writer_to_tell_a_status_keeps_no_other_thread_waiting(scene: Scene) -> None:
@@ -120,11 +120,11 @@ def test_who_waits_for_a_writer_to_tell_a_status_keeps_no_other_thread_waiting(s
     (scene.root / "f").write_bytes(b"by hand\n")
     with closing(WriterLock(str(scene.root / ".cas" / "lock"))) as lock, lock.held():
         found: list[str] = []
-        asking = threading.Thread(target=lambda: found.extend(map(str, scene.workspace.status().external)))
+        asking = threading.Thread(target=lambda: found.extend(map(str, scene.workspace.review.status().external)))
         asking.start()
         reads = 0
         while asking.is_alive():
-            scene.workspace.seen()
+            scene.workspace.history.seen()
             reads += 1
         assert len(found) == 1
         assert reads > 10  # else each would have waited for the status

@@ -140,8 +140,8 @@ def test_conversations_are_named_once_and_calls_numbered(scene: Scene) -> None:
         second = call.commit()
     assert (second.conversation, second.new_conversation) == (first.conversation, False)
     assert (first.call, second.call) == (0, 1)
-    assert [(view.edit.call, view.edit.ordinal) for view in scene.workspace.edits()] == [(0, 0), (1, 0), (1, 1)]
-    assert scene.workspace.find_conversation(first.conversation[:10]) == first.conversation
+    assert [(view.edit.call, view.edit.ordinal) for view in scene.workspace.history.edits()] == [(0, 0), (1, 0), (1, 1)]
+    assert scene.workspace.history.find_conversation(first.conversation[:10]) == first.conversation
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_an_untracked_file_is_recorded_with_what_it_held(
     assert edit.operation is operation
     assert (edit.before is None) is (before is None)
     if edit.before is not None and before is not None:
-        assert scene.workspace.blob(edit.before.blob) == before
+        assert scene.workspace.history.blob(edit.before.blob) == before
     scene.reject(edit.seq)
     assert scene.text("f") == before
 
@@ -233,7 +233,7 @@ def test_a_call_reads_what_it_has_written(scene: Scene) -> None:
             call.move("d/g", "f")
         call.commit()
     assert scene.files() == {}
-    assert [view.edit.operation for view in scene.workspace.edits()][1:] == [
+    assert [view.edit.operation for view in scene.workspace.history.edits()][1:] == [
         Operation.REPLACE,
         Operation.MOVE,
         Operation.DELETE,
@@ -307,10 +307,10 @@ def test_every_byte_survives(scene: Scene, content: bytes) -> None:
     scene.accept(first, 2, third)
     assert scene.text("f") == content + b"\r\nz"
     scene.forget_index()
-    for view in scene.workspace.edits():
+    for view in scene.workspace.history.edits():
         for state in (view.edit.before, view.edit.after):
             assert state is not None
-            assert blob_id(scene.workspace.blob(state.blob)) == state.blob
+            assert blob_id(scene.workspace.history.blob(state.blob)) == state.blob
 
 
 @pytest.mark.parametrize(
@@ -380,7 +380,7 @@ def test_a_file_may_have_any_name(scene: Scene, name: str) -> None:
     assert (scene.root / name).read_bytes() == b"a\n"
     assert scene.view(edit).edit.path == os.fsencode(name)
     scene.forget_index()
-    assert scene.workspace.find_state(f"{name}@{edit}").blob == blob_id(b"b\n")
+    assert scene.workspace.history.find_state(f"{name}@{edit}").blob == blob_id(b"b\n")
     moved = scene.move(name, "plain")
     scene.reject(moved)
     assert scene.text(name) == b"a\n"
@@ -571,9 +571,9 @@ def test_a_workspace_is_found_from_below_and_made_once(scene: Scene) -> None:
     scene.write("d/e/f", b"a\n")
     with Workspace.find(scene.root / "d" / "e") as found:
         assert found.root == str(scene.root)
-        assert len(found.edits()) == 1
+        assert len(found.history.edits()) == 1
     with Workspace.init(scene.root) as again:
-        assert len(again.edits()) == 1
+        assert len(again.history.edits()) == 1
 
 
 def test_a_conflict_or_nothing_to_do_leaves_the_lock(scene: Scene) -> None:
@@ -585,7 +585,7 @@ def test_a_conflict_or_nothing_to_do_leaves_the_lock(scene: Scene) -> None:
     with Workspace.open(scene.root) as other, other.call(CallInfo(tool="test")) as call:
         call.write("f", b"d\n")
         call.commit()
-    assert len(scene.workspace.edits()) == 4
+    assert len(scene.workspace.history.edits()) == 4
 
 
 def test_of_the_states_of_a_file_that_is_edited_again_and_again_the_last_alone_stays_in_memory(scene: Scene) -> None:
@@ -611,7 +611,7 @@ def test_what_a_call_finds_changed_by_hand_is_one_call_before_it(scene: Scene) -
         for name in names:
             (scene.root / name).write_bytes(b"by hand before " + text)
     scene.workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
-    found = [view.edit for view in scene.workspace.edits() if view.edit.origin is Origin.EXTERNAL]
+    found = [view.edit for view in scene.workspace.history.edits() if view.edit.origin is Origin.EXTERNAL]
     assert [(edit.call, edit.ordinal) for edit in found] == [(call, ordinal) for call in (0, 1) for ordinal in range(3)]
 
 
@@ -646,8 +646,8 @@ def test_a_workspace_that_is_closed_leaves_no_file_open(scene: Scene) -> None:
                 call.commit()
             (scene.root / "g").write_bytes(text)
             workspace.record_changes(CallInfo(tool="", origin=Origin.PERSON))
-            workspace.take_snapshot(who="me")
-            assert workspace.external_changes() == ()
+            workspace.snapshots.take(who="me")
+            assert workspace.review.external_changes() == ()
         opened.append(len(list(Path("/dev/fd").iterdir())))
     assert opened[0] == opened[1]
 
@@ -665,5 +665,5 @@ def test_of_what_is_binary_an_edit_is_one_hunk_whatever_its_lines(scene: Scene, 
     """Lines mean nothing there: a part of them must not be decided on."""
     scene.write("f", before)
     scene.write("f", after)
-    (hunk,) = scene.workspace.edit(2).edit.hunks
+    (hunk,) = scene.workspace.history.edit(2).edit.hunks
     assert hunk == Hunk(0, before.count(b"\n"), 0, after.count(b"\n"))

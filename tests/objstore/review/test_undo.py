@@ -32,7 +32,7 @@ def test_undo_takes_back_a_rejection(scene: Scene) -> None:
 
     assert scene.text("f") == before
     assert outcome.verdicts == ((Unit(edit, 0), Status.ACCEPTED), (Unit(edit, 1), Status.ACCEPTED))
-    last = scene.workspace.decisions()[-1].decision
+    last = scene.workspace.history.decisions()[-1].decision
     assert (last.action, last.takes_back, last.who) == (Action.UNDO, 2, "reviewer")
 
 
@@ -48,10 +48,10 @@ def test_undoing_goes_back_one_decision_at_a_time(scene: Scene) -> None:
         scene.undo()
         texts.append(words(scene.text("f")))
     assert texts == ["a b C", "a B C", "A B C"]
-    assert scene.workspace.undo() == NothingToDo()
+    assert scene.workspace.review.undo() == NothingToDo()
     scene.reject(4)
     scene.undo()
-    assert scene.workspace.undo() == NothingToDo()
+    assert scene.workspace.review.undo() == NothingToDo()
     assert set(scene.statuses().values()) == {Status.PENDING}
 
 
@@ -61,14 +61,14 @@ def test_an_undo_passes_the_decisions_that_it_is_told_to_and_is_redone(scene: Sc
         scene.edit("f", old, new)
     for edit in (2, 3, 4):
         scene.reject(edit)
-    assert scene.workspace.undo(1) == NothingToDo()
-    assert scene.workspace.undo(1, past=[3]) == NothingToDo()
-    assert isinstance(scene.workspace.undo(1, past=[2, 3]), Decided)
+    assert scene.workspace.review.undo(1) == NothingToDo()
+    assert scene.workspace.review.undo(1, past=[3]) == NothingToDo()
+    assert isinstance(scene.workspace.review.undo(1, past=[2, 3]), Decided)
     assert words(scene.text("f")) == "A b c"
     scene.undo()
     assert words(scene.text("f")) == "A b C"
     for _ in range(2):
-        scene.workspace.redo()
+        scene.workspace.review.redo()
     assert words(scene.text("f")) == "a b c"
     scene.undo()
     assert words(scene.text("f")) == "A b c"
@@ -79,7 +79,7 @@ def test_an_undo_passes_no_decision_on_the_same(scene: Scene) -> None:
     edit = scene.edit("f", b"2\n", b"two\n")
     scene.accept(edit)
     scene.reject(edit)
-    assert scene.workspace.undo(1, past=[2]) == NothingToDo()
+    assert scene.workspace.review.undo(1, past=[2]) == NothingToDo()
 
 
 def test_an_undo_that_later_edits_stand_in_the_way_of_is_refused(scene: Scene) -> None:
@@ -88,7 +88,7 @@ def test_an_undo_that_later_edits_stand_in_the_way_of_is_refused(scene: Scene) -
     scene.reject(edit)
     scene.edit("f", b"X", b"Z")
     before = scene.everything()
-    assert isinstance(scene.workspace.undo(), Conflicted)
+    assert isinstance(scene.workspace.review.undo(), Conflicted)
     assert scene.everything() == before
 
 
@@ -97,9 +97,9 @@ def test_undo_meets_changes_from_outside_as_any_decision_does(scene: Scene) -> N
     edit = scene.edit("f", b"2\n", b"two\n")
     scene.reject(edit)
     (scene.root / "f").write_bytes(TEN.replace(b"9\n", b"nine\n"))
-    outcome = scene.workspace.undo()
+    outcome = scene.workspace.review.undo()
     assert isinstance(outcome, ExternalChanges)
-    outcome = scene.workspace.undo(on_external=OnExternal.KEEP, expected=outcome.changes)
+    outcome = scene.workspace.review.undo(on_external=OnExternal.KEEP, expected=outcome.changes)
     assert isinstance(outcome, Decided)
     assert scene.text("f") == TEN.replace(b"2\n", b"two\n").replace(b"9\n", b"nine\n")
 
@@ -115,10 +115,10 @@ def test_a_redo_does_not_bring_back_what_was_discarded_with_the_undo(scene: Scen
             (scene.root / name).unlink()
         else:
             (scene.root / name).write_bytes(by_hand)
-        undone = scene.workspace.undo(on_external=OnExternal.DISCARD)
+        undone = scene.workspace.review.undo(on_external=OnExternal.DISCARD)
         assert isinstance(undone, Decided)
         (external,) = undone.external
-        redone = scene.workspace.redo()
+        redone = scene.workspace.review.redo()
         assert isinstance(redone, Decided)
         assert redone.verdicts == ((Unit(edit, 0), Status.ACCEPTED), (Unit(edit, 1), Status.ACCEPTED))
         assert redone.files == ()
@@ -146,13 +146,13 @@ def test_redo_makes_the_decision_again_that_was_taken_back(scene: Scene) -> None
     for _ in range(2):
         scene.undo()
     for _ in range(2):
-        assert isinstance(scene.workspace.redo(who="reviewer"), Decided)
+        assert isinstance(scene.workspace.review.redo(who="reviewer"), Decided)
     assert (scene.statuses(), scene.text("f")) == decided
-    assert scene.workspace.redo() == NothingToDo()
-    assert scene.workspace.decisions()[-2].decision.reason == "no"
+    assert scene.workspace.review.redo() == NothingToDo()
+    assert scene.workspace.history.decisions()[-2].decision.reason == "no"
     scene.undo()
     scene.undo()
-    assert scene.workspace.undo() == NothingToDo()
+    assert scene.workspace.review.undo() == NothingToDo()
 
 
 def test_undo_of_a_redo_gives_back_what_that_took_along(scene: Scene) -> None:
@@ -161,28 +161,28 @@ def test_undo_of_a_redo_gives_back_what_that_took_along(scene: Scene) -> None:
     edit = scene.edit("f", b"2\n", b"two\n")
     scene.reject(edit, reason="no")
     scene.undo()
-    file = scene.workspace.amendable(edit)
-    scene.workspace.amend(edit, file.bytes.replace(b"9\n", b"nine\n"), seen=file.blob)
+    file = scene.workspace.review.amendable(edit)
+    scene.workspace.review.amend(edit, file.bytes.replace(b"9\n", b"nine\n"), seen=file.blob)
     typed = (scene.text("f") or b"").replace(b"5\n", b"five\n")
     (scene.root / "f").write_bytes(typed)
     for _ in range(2):
-        redone = scene.workspace.redo(on_external=OnExternal.DISCARD)
+        redone = scene.workspace.review.redo(on_external=OnExternal.DISCARD)
         assert isinstance(redone, Decided)
         assert scene.text("f") == TEN
-        assert scene.workspace.decisions()[-1].decision.reason == "no"
+        assert scene.workspace.history.decisions()[-1].decision.reason == "no"
         scene.undo()
         assert scene.text("f") == typed
         assert set(scene.statuses().values()) == {Status.PENDING, Status.ACCEPTED}
-        assert scene.workspace.decisions()[-1].decision.takes_back == 1
-    assert scene.workspace.undo() == NothingToDo()
+        assert scene.workspace.history.decisions()[-1].decision.takes_back == 1
+    assert scene.workspace.review.undo() == NothingToDo()
 
 
 def accepted_beside_its_amendment(scene: Scene) -> tuple[Seq, Seq]:
     """Amend an edit, reject both, and accept the amendment, and then the edit, each by itself."""
     scene.write("f", TEN)
     edit = scene.edit("f", b"2\n", b"two\n")
-    file = scene.workspace.amendable(edit)
-    (amendment,) = scene.workspace.amend(edit, file.bytes.replace(b"9\n", b"nine\n"), seen=file.blob).edits
+    file = scene.workspace.review.amendable(edit)
+    (amendment,) = scene.workspace.review.amend(edit, file.bytes.replace(b"9\n", b"nine\n"), seen=file.blob).edits
     scene.reject(edit)
     scene.accept(amendment.seq)
     scene.accept(edit)
@@ -198,14 +198,14 @@ def test_undo_leaves_an_amendment_alone_that_stood_without_the_edit(scene: Scene
     outcome = scene.undo()
     assert (scene.text("f"), scene.statuses()[amendment]) == (TEN.replace(b"9\n", since), Status.ACCEPTED)
     assert {unit.seq for unit, _ in outcome.verdicts} == {edit}
-    assert isinstance(scene.workspace.redo(), Decided)
+    assert isinstance(scene.workspace.review.redo(), Decided)
     assert scene.text("f") == with_both
 
 
 def test_a_refused_undo_names_no_amendment_that_can_stay(scene: Scene) -> None:
     accepted_beside_its_amendment(scene)
     later = scene.edit("f", b"two\n", b"TWO\n")
-    outcome = scene.workspace.undo()
+    outcome = scene.workspace.review.undo()
     assert isinstance(outcome, Conflicted)
     assert (outcome.accept_first, outcome.reject_first) == ((), (Unit(later, 1),))
 
@@ -215,12 +215,12 @@ def test_redo_gives_back_the_amendment_that_the_undo_took_along(scene: Scene) ->
     edit = scene.edit("f", b"2\n", b"two\n")
     scene.reject(edit)
     scene.accept(edit)
-    file = scene.workspace.amendable(edit)
-    scene.workspace.amend(edit, file.bytes.replace(b"9\n", b"nine\n"), seen=file.blob)
+    file = scene.workspace.review.amendable(edit)
+    scene.workspace.review.amend(edit, file.bytes.replace(b"9\n", b"nine\n"), seen=file.blob)
     before = scene.text("f"), scene.statuses()
     scene.undo()
     assert scene.text("f") == TEN
-    assert isinstance(scene.workspace.redo(), Decided)
+    assert isinstance(scene.workspace.review.redo(), Decided)
     assert (scene.text("f"), scene.statuses()) == before
 
 
@@ -230,7 +230,7 @@ def test_after_another_decision_there_is_nothing_to_make_again(scene: Scene) -> 
     scene.undo()
     scene.accept(1)
     before = scene.everything()
-    assert scene.workspace.redo() == NothingToDo()
+    assert scene.workspace.review.redo() == NothingToDo()
     assert scene.everything() == before
 
 
@@ -242,7 +242,7 @@ def test_a_reason_is_kept_and_the_newest_counts(scene: Scene) -> None:
     edit = scene.edit("f", b"2\n", b"two\n")
     scene.reject(edit, reason="the file is generated\nsee the build")
     assert scene.view(edit).reason == "the file is generated\nsee the build"
-    assert scene.workspace.decisions()[-1].decision.reason == "the file is generated\nsee the build"
+    assert scene.workspace.history.decisions()[-1].decision.reason == "the file is generated\nsee the build"
     scene.forget_index()
     assert scene.view(edit).reason == "the file is generated\nsee the build"
     scene.accept(edit)
@@ -294,7 +294,7 @@ def test_what_is_rejected_again_by_an_undo_is_so_for_the_reason_that_it_was(scen
     assert scene.view(edit) == told
     scene.forget_index()
     assert scene.view(edit) == told
-    assert isinstance(scene.workspace.redo(), Decided)
+    assert isinstance(scene.workspace.review.redo(), Decided)
     assert scene.view(edit).reason == ""
     scene.undo()
     assert scene.view(edit) == told
@@ -312,7 +312,7 @@ def test_undo_and_redo_of_hunks_that_are_apart_give_each_its_reason_and_leave_th
     scene.undo()
     assert scene.view(edit).reasons == ("", "", "", "not this", "", "")
     assert [status is Status.REJECTED for status in scene.view(edit).units] == [reason == "not this" for reason in told]
-    assert isinstance(scene.workspace.redo(), Decided)
+    assert isinstance(scene.workspace.review.redo(), Decided)
     assert scene.view(edit).reasons == told
 
 
@@ -327,7 +327,7 @@ def test_a_dry_run_says_what_the_decision_then_does_and_changes_nothing(scene: S
         assert isinstance(dry, Decided)
         assert dry.number == 0
         (effect,) = dry.files
-        held, holds = scene.workspace.preview(effect)
+        held, holds = scene.workspace.review.preview(effect)
         assert held == TEN.replace(b"2\n", b"two\n").replace(b"9\n", b"nine\n")
         assert holds == (TEN.replace(b"9\n", b"nine\n") if on_external is OnExternal.KEEP else TEN)
         assert (effect.path_before, effect.path_after) == ("g", "f")
@@ -373,7 +373,7 @@ def test_a_dry_undo_changes_nothing(scene: Scene) -> None:
     scene.write("f", TEN)
     scene.reject(1)
     before = scene.everything()
-    outcome = scene.workspace.undo(dry_run=True)
+    outcome = scene.workspace.review.undo(dry_run=True)
     assert isinstance(outcome, Decided)
-    assert scene.workspace.preview(outcome.files[0]) == (None, TEN)
+    assert scene.workspace.review.preview(outcome.files[0]) == (None, TEN)
     assert scene.everything() == before

@@ -166,7 +166,7 @@ def test_segments_that_are_put_back_are_the_store_they_were(tmp_path: Path) -> N
         Workspace.init(tmp_path, UnsyncedDisk())
     (tmp_path / "kept").rename(tmp_path / ".cas" / "segments")
     with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
-        assert [view.edit.path for view in workspace.edits()] == [b"a.txt"]
+        assert [view.edit.path for view in workspace.history.edits()] == [b"a.txt"]
     assert check_store(str(tmp_path)).faults == ()
 
 
@@ -197,7 +197,7 @@ def test_of_two_that_make_a_store_at_once_neither_takes_anything_from_the_other(
         assert [path.name for path in root.glob(".cas*")] == [".cas"]
         assert (root / ".cas" / ".gitignore").read_bytes() == b"*\n"
         with Workspace.open(root, UnsyncedDisk()) as workspace:
-            assert [view.edit.path for view in workspace.edits()] == [b"a.txt"] * moment.came
+            assert [view.edit.path for view in workspace.history.edits()] == [b"a.txt"] * moment.came
         shutil.rmtree(root)
 
 

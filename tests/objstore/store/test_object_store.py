@@ -225,10 +225,10 @@ def noticed(root: Path) -> bool:
     """Return whether somebody who opens the workspace, reads all of it and writes to it is told of damage."""
     try:
         with Workspace.open(root, CountdownDisk(None)) as workspace:
-            for edit in workspace.edits():
+            for edit in workspace.history.edits():
                 for state in (edit.edit.before, edit.edit.after):
                     if state is not None:
-                        workspace.blob(state.blob)
+                        workspace.history.blob(state.blob)
             write(workspace, "b.txt", b"more\n")
     except (StoreDamaged, BlobDamaged):
         return True
@@ -294,7 +294,7 @@ def test_a_mark_that_points_nowhere_keeps_nobody_from_writing(tmp_path: Path, of
     mark.write_bytes(Struct("<QQ").pack(1, offset) + mark.read_bytes()[16:])
     with Workspace.open(tmp_path, CountdownDisk(None)) as workspace:
         write(workspace, "a.txt", b"more\n")
-        assert workspace.status().external == ()
+        assert workspace.review.status().external == ()
 
 
 @pytest.mark.parametrize("notes", [{"prompt": "x" * 70_000}, {"prompt": "\ud800"}], ids=["too long", "surrogate"])

@@ -134,7 +134,7 @@ def test_what_is_acknowledged_is_in_the_store_of_that_path(
     with opened(root) as workspace:
         if has_written:
             write(workspace, "before.txt", b"before\n")
-        workspace.status()
+        workspace.review.status()
         aside = replaced(root)
         left = log_of(aside)
         write(workspace, "s.txt", b"overwritten by an agent\n")
@@ -143,21 +143,21 @@ def test_what_is_acknowledged_is_in_the_store_of_that_path(
         assert not [note for note in sound(root) if "unfinished" in note]
         with opened(root) as other:
             write(other, "t.txt", b"t\n")
-            assert other.blob(blob_id(TYPED)) == TYPED
-            assert workspace.edits() == other.edits()
-            assert [view.edit.path for view in other.edits()][-3:] == [b"s.txt", b"s.txt", b"t.txt"]
+            assert other.history.blob(blob_id(TYPED)) == TYPED
+            assert workspace.history.edits() == other.history.edits()
+            assert [view.edit.path for view in other.history.edits()][-3:] == [b"s.txt", b"s.txt", b"t.txt"]
     sound(root)
 
 
 @pytest.mark.parametrize("replaced", REPLACED)
 def test_what_is_read_is_of_the_store_of_that_path(root: Path, replaced: Callable[[Path], Path]) -> None:
     with opened(root) as workspace:
-        workspace.status()
+        workspace.review.status()
         replaced(root)
         with opened(root) as other:
             write(other, "t.txt", b"t\n")
-            assert workspace.edits() == other.edits()
-            assert workspace.status() == other.status()
+            assert workspace.history.edits() == other.history.edits()
+            assert workspace.review.status() == other.review.status()
     sound(root)
 
 
@@ -171,15 +171,15 @@ def test_who_knew_a_log_that_an_older_one_took_the_place_of_goes_on_with_that(ro
         write(workspace, "c.txt", b"is lost\n")
         known = segment.stat()
         if has_read:
-            workspace.edits()
+            workspace.history.edits()
         for path, content in kept.items():
             path.write_bytes(content)
         with opened(root) as other:
             write(other, "b.txt", b"another\n")
             assert (segment.stat().st_ino, segment.stat().st_size) == (known.st_ino, known.st_size)
             write(workspace, "a.txt", b"goes on\n")
-            assert workspace.edits() == other.edits()
-            assert [view.edit.path for view in other.edits()][3:] == [b"a.txt", b"b.txt", b"a.txt"]
+            assert workspace.history.edits() == other.history.edits()
+            assert [view.edit.path for view in other.history.edits()][3:] == [b"a.txt", b"b.txt", b"a.txt"]
     sound(root)
 
 
@@ -187,7 +187,7 @@ def test_who_closes_a_store_puts_nothing_into_the_index_of_the_one_in_its_place(
     segment = root / ".cas" / "segments" / "00000001.seg"
     workspace = opened(root)
     write(workspace, "a.txt", b"the first\n")
-    workspace.edits()
+    workspace.history.edits()
     kept = {path: path.read_bytes() for path in (segment, root / ".cas" / "applied")}
     write(workspace, "a.txt", b"is lost\n")
     for path, content in kept.items():
@@ -195,7 +195,7 @@ def test_who_closes_a_store_puts_nothing_into_the_index_of_the_one_in_its_place(
         path.write_bytes(content)
     with opened(root) as other:
         write(other, "b.txt", b"another\n")
-        assert len(other.edits()) == 5
+        assert len(other.history.edits()) == 5
     workspace.close()
     sound(root)
 
@@ -217,7 +217,7 @@ def test_a_call_that_is_held_meanwhile_changes_nothing(root: Path) -> None:
 
 def test_an_index_is_not_opened_for_the_log_of_another_store(root: Path) -> None:
     with opened(root) as workspace:
-        workspace.status()
+        workspace.review.status()
         begun_anew(root)
         with workspace._journal.reading() as held:  # noqa: SLF001 - as who reads for long has it
             (root / ".cas").rename(root.parent / "second")
@@ -250,12 +250,12 @@ def test_a_store_that_is_away_for_a_moment_is_as_it_was(root: Path) -> None:
     with opened(root) as workspace:
         write(workspace, "a.txt", b"before\n")
         (root / ".cas").rename(root / "away")
-        for act in (workspace.edits, workspace.status, lambda: write(workspace, "a.txt", b"lost\n")):
+        for act in (workspace.history.edits, workspace.review.status, lambda: write(workspace, "a.txt", b"lost\n")):
             with pytest.raises(NotAWorkspace, match=str(root)):
                 act()
         (root / "away").rename(root / ".cas")
         write(workspace, "a.txt", b"after\n")
-        assert len(workspace.edits()) == 5
+        assert len(workspace.history.edits()) == 5
     sound(root)
 
 
@@ -263,12 +263,12 @@ def test_a_workspace_that_is_away_for_a_moment_is_as_it_was(root: Path) -> None:
     with opened(root) as workspace:
         write(workspace, "a.txt", b"before\n")
         root.rename(root.parent / "away")
-        for act in (workspace.edits, lambda: write(workspace, "a.txt", b"lost\n")):
+        for act in (workspace.history.edits, lambda: write(workspace, "a.txt", b"lost\n")):
             with pytest.raises(NotAWorkspace, match=str(root)):
                 act()
         (root.parent / "away").rename(root)
         write(workspace, "a.txt", b"after\n")
-        assert len(workspace.edits()) == 5
+        assert len(workspace.history.edits()) == 5
     sound(root)
 
 
@@ -279,10 +279,10 @@ def test_an_index_that_can_not_be_opened_for_a_moment_is_opened_later(root: Path
         index.unlink()
         index.symlink_to("elsewhere")
         with pytest.raises(Exception, match=r"index\.sqlite"):
-            workspace.edits()
+            workspace.history.edits()
         index.unlink()
         write(workspace, "a.txt", b"after\n")
-        assert len(workspace.edits()) == 5
+        assert len(workspace.history.edits()) == 5
     sound(root)
 
 
@@ -363,19 +363,19 @@ def test_what_was_planned_of_a_log_takes_nothing_from_an_older_one(
 
     with opened(root) as workspace:
         if way == "repack":
-            workspace.repack(progress)
+            workspace.retention.repack(progress)
         else:
-            workspace.collect(RetentionLimits(older_than=0, max_size=None), progress=progress)
+            workspace.retention.collect(RetentionLimits(older_than=0, max_size=None), progress=progress)
     assert not backup.exists()
     with opened(root) as workspace:
         for state in states:
-            assert workspace.blob(blob_id(state)) == state
-        assert {status for edit in workspace.edits() for status in edit.units} == {Status.PENDING}
+            assert workspace.history.blob(blob_id(state)) == state
+        assert {status for edit in workspace.history.edits() for status in edit.units} == {Status.PENDING}
         accept_all(workspace)
     sound(root)
 
 
 def accept_all(workspace: Workspace) -> None:
     workspace.decide(
-        Action.ACCEPT, [Unit(edit.seq, hunk) for edit in workspace.edits() for hunk in range(len(edit.units))]
+        Action.ACCEPT, [Unit(edit.seq, hunk) for edit in workspace.history.edits() for hunk in range(len(edit.units))]
     )

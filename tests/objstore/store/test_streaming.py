@@ -57,7 +57,7 @@ with Workspace.init(sys.argv[1]) as workspace:
         file.write(b"written outside")
         file.seek(0, 2)
         file.write(b"and appended\\n")
-    (change,) = workspace.external_changes()
+    (change,) = workspace.review.external_changes()
     deleted = call(lambda made: made.delete("folder/moved"))
     assert [len(deleted.external), len(deleted.edits)] == [1, 1]
 
@@ -65,13 +65,13 @@ with Workspace.init(sys.argv[1]) as workspace:
     assert size("folder/moved") == wanted + 13
     assert isinstance(workspace.decide(Action.REJECT, units(deleted.external[0].seq)), Decided)
     assert size("folder/moved") == wanted
-    assert isinstance(workspace.undo(), Decided)
+    assert isinstance(workspace.review.undo(), Decided)
     with open(os.path.join(workspace.root, "folder/moved"), "r+b") as file:
         file.write(b"outside again")
     outcome = workspace.decide(Action.REJECT, units(deleted.external[0].seq), on_external=OnExternal.DISCARD)
     assert isinstance(outcome, Decided), outcome
     assert size("folder/moved") == wanted
-    assert workspace.external_changes() == ()
+    assert workspace.review.external_changes() == ()
 """
 )
 

@@ -70,14 +70,16 @@ def test_a_snapshot_is_whole_or_there_is_none(tmp_path: Path, failure: Failure, 
     outcomes = set()
     for root in cut_off(SNAPSHOT, start, tmp_path, failure, torn=torn, lasting=lasting):
         with sound(root, before) as workspace:
-            found = workspace.snapshots()
+            found = workspace.snapshots.all()
             outcomes.add(len(found))
             if not found:
                 SNAPSHOT.act(workspace)
-            number = workspace.snapshots()[-1].number
-            held = dict(workspace.snapshot_files(number))
-            assert {path: (workspace.blob(s.blob), s.mode) for path, s in held.items() if s.blob is not None} == before
-            assert workspace.snapshot_changes(number) == ([], ())
+            number = workspace.snapshots.all()[-1].number
+            held = dict(workspace.snapshots.files(number))
+            assert {
+                path: (workspace.history.blob(s.blob), s.mode) for path, s in held.items() if s.blob is not None
+            } == before
+            assert workspace.snapshots.changes(number) == ([], ())
     assert 0 in outcomes
 
 
@@ -93,17 +95,17 @@ def test_a_look_is_recorded_whole_or_the_next_one_tells_the_same(
     outcomes = set()
     for root in cut_off(LOOK, start, tmp_path, failure, torn=torn, lasting=lasting):
         with sound(root, before) as workspace:
-            outcomes.add(len(workspace.edits()))
+            outcomes.add(len(workspace.history.edits()))
             LOOK.act(workspace)
-            told = {(view.edit.operation, view.edit.path) for view in workspace.edits()[1:]}
+            told = {(view.edit.operation, view.edit.path) for view in workspace.history.edits()[1:]}
             assert told == {
                 (Operation.EDIT, b"a.txt"),
                 (Operation.MOVE, b"moved.txt"),
                 (Operation.DELETE, b"src/deep/d.py"),
                 (Operation.CREATE, b"new.txt"),
             }
-            assert workspace.external_changes() == ()
+            assert workspace.review.external_changes() == ()
             LOOK.act(workspace)
-            assert len(workspace.edits()) == 5
+            assert len(workspace.history.edits()) == 5
     assert outcomes <= {1, 5}
     assert 1 in outcomes

@@ -61,12 +61,12 @@ def test_a_call_is_kept_though_another_process_writes_for_the_first_time(root: P
             write(other, "mine.txt", b"mine\n")
 
     with Workspace.open(root, UnsyncedDisk()) as workspace:
-        workspace.agent_calls().begin(EARLIER)
-        workspace.agent_calls().end(EARLIER)
+        workspace.hooks.begin(EARLIER)
+        workspace.hooks.end(EARLIER)
     with Workspace.open(root, Interrupted(behind, write_first)) as workspace:
-        workspace.agent_calls().begin(CALL)
+        workspace.hooks.begin(CALL)
         (root / "made.txt").write_bytes(b"made\n")
-        made = workspace.agent_calls().end(CALL)
+        made = workspace.hooks.end(CALL)
     assert [(view.edit.path, view.edit.origin) for view in made] == [(b"made.txt", Origin.AGENT)]
     assert not list((root / ".cas" / "tmp").iterdir())
 

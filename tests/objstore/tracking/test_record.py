@@ -152,7 +152,7 @@ def test_what_stood_at_the_first_look_is_not_lost(known: Scene) -> None:
     (known.root / "src/b.py").unlink()
     edit = known.workspace.record_changes(AGENT).edits[0].edit
     assert edit.before is not None
-    assert known.workspace.blob(edit.before.blob) == TEN
+    assert known.workspace.history.blob(edit.before.blob) == TEN
 
 
 # ---- what is told
@@ -247,22 +247,22 @@ def test_a_snapshot_in_between_hides_nothing(known: Scene) -> None:
     put(known, "a.txt", b"other\n")
     (known.root / "src/deep/c.py").unlink()
     (known.root / "src/deep").rmdir()
-    known.workspace.take_snapshot(who="me")
+    known.workspace.snapshots.take(who="me")
     assert told(known.workspace.record_changes(AGENT)) == ["delete src/deep/c.py", "edit a.txt"]
 
 
 def test_a_snapshot_that_was_given_up_and_cleaned_away_hides_nothing(known: Scene) -> None:
     put(known, "a.txt", b"other\n")
     time.sleep(0.05)  # more than a tick, so that the look need not read the file again
-    number = known.workspace.take_snapshot(who="me").view.number
-    known.workspace.delete_snapshots([number], who="me")
+    number = known.workspace.snapshots.take(who="me").view.number
+    known.workspace.snapshots.delete([number], who="me")
     with closing(sqlite3.connect(known.root / ".cas/index.sqlite", isolation_level=None)) as index:
         index.execute("DELETE FROM blobs WHERE refs = 0")
     known.reopen()
     (view,) = known.workspace.record_changes(AGENT).edits
     assert in_words(view) == "edit a.txt"
     assert view.edit.after is not None
-    assert known.workspace.blob(view.edit.after.blob) == b"other\n"
+    assert known.workspace.history.blob(view.edit.after.blob) == b"other\n"
 
 
 def test_what_tools_and_reviewers_did_is_not_told_again(known: Scene) -> None:
@@ -399,12 +399,12 @@ def test_what_was_recorded_and_is_ignored_since_is_told_to_who_asks_for_it(known
     known.workspace.record_changes(PERSON)
     for path in ("a.txt", "src/b.py", "src/deep/c.py", "other"):
         put(known, path, b"mine\n")
-    assert {change.path for change in known.workspace.status().external} == {"a.txt", "other", "src/b.py"}
-    record = known.workspace.agent_calls().notice if is_noticed else known.workspace.record_changes
+    assert {change.path for change in known.workspace.review.status().external} == {"a.txt", "other", "src/b.py"}
+    record = known.workspace.hooks.notice if is_noticed else known.workspace.record_changes
     found = record(PERSON, ignored=True)
     assert told(found) == ["edit a.txt", "edit other", "edit src/b.py"]
     assert len({(view.edit.conversation, view.edit.call) for view in found.edits}) == 1
-    assert known.workspace.status().external == ()
+    assert known.workspace.review.status().external == ()
     assert told(record(PERSON, ignored=True)) == []
 
 
@@ -622,7 +622,7 @@ def test_what_is_left_to_another_look_is_found_by_that_one_and_by_nobody_before(
         for _ in range(2):  # nor by a second look, for which nothing has changed since the first
             found = record_changes(journal, AGENT, excluding=["named.txt"])
             assert "create named.txt" not in told(found)
-        assert [in_words(view) for view in known.workspace.edits()] == ["create other.txt"]
+        assert [in_words(view) for view in known.workspace.history.edits()] == ["create other.txt"]
         assert told(record_changes(journal, AGENT)) == ["create named.txt"]
         assert told(record_changes(journal, AGENT)) == []
 
@@ -674,8 +674,8 @@ def partial(scene: Scene) -> Scene:
 def baselines(scene: Scene) -> dict[str, str]:
     """Return what the only baseline holds, each path with its kind, after a look at whether the store is sound."""
     assert check_store(str(scene.root)).faults == ()
-    (only,) = [view for view in scene.workspace.snapshots() if not view.who]
-    return {path: state.kind for path, state in scene.workspace.snapshot_files(only.number)}
+    (only,) = [view for view in scene.workspace.snapshots.all() if not view.who]
+    return {path: state.kind for path, state in scene.workspace.snapshots.files(only.number)}
 
 
 def test_what_comes_into_view_is_known_from_there_on(partial: Scene) -> None:
@@ -695,10 +695,10 @@ def test_what_comes_into_view_is_known_from_there_on(partial: Scene) -> None:
     put(partial, "x.cfg", b"2\n")
     put(partial, "dist/new.js", b"2\n")
     (partial.root / "dist/deep/old.js").unlink()
-    baseline = partial.workspace.snapshots()
+    baseline = partial.workspace.snapshots.all()
     found = partial.workspace.record_changes(AGENT)
     assert told(found) == ["create dist/new.js", "delete dist/deep/old.js", "edit x.cfg"]
-    assert partial.workspace.snapshots() == baseline  # none of it was left out of that
+    assert partial.workspace.snapshots.all() == baseline  # none of it was left out of that
     partial.reject(*(view.seq for view in found.edits))
     assert (partial.text("x.cfg"), partial.text("dist/deep/old.js")) == (b"1\n", b"1\n")
 
@@ -834,9 +834,9 @@ def test_a_folder_without_files_that_comes_into_view_holds_nothing(scene: Scene)
 
 
 def test_a_baseline_that_is_given_up_is_not_brought_up_to_date_as_well(partial: Scene) -> None:
-    (old,) = partial.workspace.snapshots()
+    (old,) = partial.workspace.snapshots.all()
     put(partial, ".casignore", b"# nothing\n")
-    partial.workspace.delete_snapshots([old.number], who="test")
+    partial.workspace.snapshots.delete([old.number], who="test")
     assert baselines(partial)["x.cfg"] == "file"
     put(partial, "x.cfg", b"2\n")
     assert told(partial.workspace.record_changes(AGENT)) == ["edit x.cfg"]

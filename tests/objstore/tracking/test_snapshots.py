@@ -59,7 +59,7 @@ def put(scene: Scene, path: str, content: bytes) -> Path:
 
 def take(scene: Scene, path: str = "") -> int:
     """Take a snapshot and return its number."""
-    return scene.workspace.take_snapshot(path, who="me").view.number
+    return scene.workspace.snapshots.take(path, who="me").view.number
 
 
 def files(root: Path) -> dict[str, tuple[bytes, int]]:
@@ -73,7 +73,7 @@ def files(root: Path) -> dict[str, tuple[bytes, int]]:
 
 def changed(scene: Scene, number: int, other: int | None = None) -> dict[str, str]:
     """Return what differs, in letters."""
-    found, _ = scene.workspace.snapshot_changes(number, other)
+    found, _ = scene.workspace.snapshots.changes(number, other)
     return {one.path: "A" if one.before is None else "D" if one.after is None else "M" for one in found}
 
 
@@ -93,7 +93,7 @@ def full(scene: Scene) -> Scene:
 
 def test_a_snapshot_holds_every_file_that_is_not_ignored(full: Scene) -> None:
     (full.root / "link").symlink_to("a.txt")
-    held = dict(full.workspace.snapshot_files(take(full)))
+    held = dict(full.workspace.snapshots.files(take(full)))
     assert {path: state.kind for path, state in held.items()} == {
         "a.txt": "file",
         "link": "symlink",
@@ -105,19 +105,19 @@ def test_a_snapshot_holds_every_file_that_is_not_ignored(full: Scene) -> None:
     assert held["src/deep/c.py"].mode == 0o755
     blob = held["link"].blob
     assert blob is not None
-    assert full.workspace.blob(blob) == b"a.txt"
+    assert full.workspace.history.blob(blob) == b"a.txt"
 
 
 def test_nothing_that_did_not_change_is_stored_again(full: Scene) -> None:
     take(full)
-    before = full.workspace.stats().blobs
-    again = full.workspace.take_snapshot(who="me")
+    before = full.workspace.history.stats().blobs
+    again = full.workspace.snapshots.take(who="me")
     assert again.is_same
-    assert full.workspace.stats().blobs == before
+    assert full.workspace.history.stats().blobs == before
     put(full, "src/deep/c.py", b"other\n")
-    assert not full.workspace.take_snapshot(who="me").is_same
+    assert not full.workspace.snapshots.take(who="me").is_same
     # The file, and the trees of the three folders that it lies in.
-    assert full.workspace.stats().blobs == before + 4
+    assert full.workspace.history.stats().blobs == before + 4
 
 
 def test_a_snapshot_of_what_did_not_change_leaves_the_last_look_as_it_is(full: Scene) -> None:
@@ -131,17 +131,17 @@ def test_a_snapshot_of_what_did_not_change_leaves_the_last_look_as_it_is(full: S
     put(full, "src/new", b"new\n")
     number = take(full)
     assert looks.read_bytes() != before[1]
-    assert "src/new" in dict(full.workspace.snapshot_files(number))
+    assert "src/new" in dict(full.workspace.snapshots.files(number))
 
 
 def test_the_same_files_are_the_same_tree_however_they_came(full: Scene) -> None:
-    first = full.workspace.take_snapshot(who="me").view
+    first = full.workspace.snapshots.take(who="me").view
     for path in ("a.txt", "src/b.py"):
         content = (full.root / path).read_bytes()
         (full.root / path).unlink()
         put(full, path, content)
     (full.root / ".cas/cache/looks").unlink()
-    second = full.workspace.take_snapshot(who="me").view
+    second = full.workspace.snapshots.take(who="me").view
     assert second.root == first.root
 
 
@@ -153,7 +153,7 @@ def test_empty_folders_are_not_held(full: Scene) -> None:
 
 def test_one_folder_can_be_taken_alone(full: Scene) -> None:
     number = take(full, "src")
-    assert [path for path, _ in full.workspace.snapshot_files(number)] == ["src/b.py", "src/deep/c.py"]
+    assert [path for path, _ in full.workspace.snapshots.files(number)] == ["src/b.py", "src/deep/c.py"]
     put(full, "a.txt", b"x\n")
     put(full, "src/b.py", b"x\n")
     assert changed(full, number) == {"src/b.py": "M"}
@@ -163,8 +163,8 @@ def test_one_folder_can_be_taken_alone(full: Scene) -> None:
 
 def test_a_snapshot_that_could_not_take_in_all_is_not_taken(full: Scene) -> None:
     with pytest.raises(SnapshotIncomplete):
-        full.workspace.take_snapshot(who="me", limits=ScanLimits(files=2))
-    assert full.workspace.snapshots() == []
+        full.workspace.snapshots.take(who="me", limits=ScanLimits(files=2))
+    assert full.workspace.snapshots.all() == []
     take(full)
 
 
@@ -174,7 +174,7 @@ def test_a_snapshot_survives_the_loss_of_all_that_is_derived(full: Scene) -> Non
     full.forget_index()
     (full.root / ".cas/cache/looks").unlink()
     assert changed(full, number) == {"a.txt": "M"}
-    assert [view.number for view in full.workspace.snapshots()] == [number]
+    assert [view.number for view in full.workspace.snapshots.all()] == [number]
 
 
 # ---- while calls go on
@@ -229,7 +229,7 @@ def rule_out(other: Scene, number: int) -> None:
 
 def reject(other: Scene, number: int) -> None:
     """Take back what the person has been given to review, one call after the other."""
-    other.reject(*(view.seq for view in other.workspace.edits() if view.edit.conversation == f"conv_{number}"))
+    other.reject(*(view.seq for view in other.workspace.history.edits() if view.edit.conversation == f"conv_{number}"))
 
 
 @pytest.fixture
@@ -247,8 +247,8 @@ def busy(scene: Scene) -> Scene:
 
 def held(scene: Scene, number: int) -> dict[str, bytes]:
     """Return the bytes of each file of a snapshot."""
-    found = scene.workspace.snapshot_files(number)
-    return {path: scene.workspace.blob(state.blob) for path, state in found if state.blob is not None}
+    found = scene.workspace.snapshots.files(number)
+    return {path: scene.workspace.history.blob(state.blob) for path, state in found if state.blob is not None}
 
 
 def standing(scene: Scene) -> dict[str, bytes]:
@@ -336,7 +336,7 @@ def test_a_snapshot_says_nothing_of_a_file_that_it_could_not_read_at_first_and_c
             meanwhile(kind, 2, total)
 
     with closing(InBetween(busy, replace)) as meanwhile, busy.workspace.reporting_progress(at_the_end):
-        taken = busy.workspace.take_snapshot(who="me")
+        taken = busy.workspace.snapshots.take(who="me")
     assert meanwhile.made == 1
     assert [place.path for place in taken.passed] == ["large/pipe"]
     assert held(busy, taken.view.number) == standing(busy)
@@ -402,16 +402,16 @@ def test_snapshots_that_cover_nothing_in_common_are_not_compared(scene: Scene) -
             continue
         for paths in ((), ("src",), (one,)):
             with pytest.raises(SnapshotsNotComparable, match=rf"{one}.* {other}"):
-                scene.workspace.snapshot_changes(numbers[one], numbers[other], paths=paths)
+                scene.workspace.snapshots.changes(numbers[one], numbers[other], paths=paths)
 
 
 def test_a_snapshot_of_a_folder_has_nothing_in_common_with_one_that_left_it_out(scene: Scene) -> None:
     put(scene, "node_modules/m/index.js", b"m\n")
     whole, part = take(scene), take(scene, "node_modules/m")
-    assert "node_modules/m/index.js" in dict(scene.workspace.snapshot_files(part))
+    assert "node_modules/m/index.js" in dict(scene.workspace.snapshots.files(part))
     for numbers in ((whole, part), (part, whole)):
         with pytest.raises(SnapshotsNotComparable):
-            scene.workspace.snapshot_changes(*numbers)
+            scene.workspace.snapshots.changes(*numbers)
 
 
 def test_a_path_that_one_of_two_snapshots_does_not_cover_is_named_with_that_one(scene: Scene) -> None:
@@ -420,7 +420,7 @@ def test_a_path_that_one_of_two_snapshots_does_not_cover_is_named_with_that_one(
     whole, part = take(scene), take(scene, "src")
     for numbers in ((whole, part), (part, whole)):
         with pytest.raises(NotInSnapshot) as caught:
-            scene.workspace.snapshot_changes(*numbers, paths=["a"])
+            scene.workspace.snapshots.changes(*numbers, paths=["a"])
         assert (caught.value.number, caught.value.near) == (part, ())
 
 
@@ -431,15 +431,15 @@ def test_a_folder_that_is_gone_is_all_deleted(full: Scene) -> None:
     (full.root / "src/deep").rmdir()
     (full.root / "src").rmdir()
     assert changed(full, number) == {"src/b.py": "D", "src/deep/c.py": "D"}
-    full.workspace.restore_snapshot(number)
+    full.workspace.snapshots.restore(number)
     assert changed(full, number) == {}
 
 
 def test_a_name_that_there_is_not_is_refused(full: Scene) -> None:
     with pytest.raises(NoSuchName):
-        full.workspace.snapshot_files(7)
+        full.workspace.snapshots.files(7)
     with pytest.raises(NoSuchName):
-        full.workspace.restore_snapshot(7)
+        full.workspace.snapshots.restore(7)
 
 
 # ---- bringing back
@@ -462,7 +462,7 @@ def test_restoring_brings_back_every_file_and_leaves_what_is_ignored(full: Scene
     number = take(full)
     disturbed(full)
     ignored = {path: file for path, file in files(full.root).items() if path.startswith("node_modules/")}
-    full.workspace.restore_snapshot(number)
+    full.workspace.snapshots.restore(number)
     after = files(full.root)
     assert after == {path: file for path, file in before.items() if not path.startswith("node_modules/")} | ignored
     assert changed(full, number) == {}
@@ -472,7 +472,7 @@ def test_only_what_differs_is_written(full: Scene) -> None:
     number = take(full)
     put(full, "a.txt", b"other\n")
     before = full.files()
-    full.workspace.restore_snapshot(number)
+    full.workspace.snapshots.restore(number)
     after = full.files()
     assert [path for path in after if after[path] != before[path]] == ["a.txt"]
 
@@ -481,9 +481,9 @@ def test_a_dry_run_tells_what_a_restore_does_and_changes_nothing(full: Scene) ->
     number = take(full)
     disturbed(full)
     before = full.everything()
-    planned = full.workspace.restore_snapshot(number, dry_run=True)
+    planned = full.workspace.snapshots.restore(number, dry_run=True)
     assert full.everything() == before
-    done = full.workspace.restore_snapshot(number)
+    done = full.workspace.snapshots.restore(number)
     assert planned.changes == done.changes
     assert planned.outcome is None
 
@@ -492,7 +492,7 @@ def test_a_restore_is_one_call_of_a_person_that_can_be_taken_back(full: Scene) -
     number = take(full)
     disturbed(full)
     before = files(full.root)
-    outcome = full.workspace.restore_snapshot(number).outcome
+    outcome = full.workspace.snapshots.restore(number).outcome
     assert outcome is not None
     assert {(view.edit.origin, view.edit.conversation) for view in outcome.edits} == {
         (Origin.PERSON, outcome.conversation)
@@ -508,7 +508,7 @@ def test_a_restore_is_one_call_of_a_person_that_can_be_taken_back(full: Scene) -
 def test_only_some_paths_can_be_brought_back(full: Scene) -> None:
     number = take(full)
     disturbed(full)
-    full.workspace.restore_snapshot(number, ["src", "a.txt"])
+    full.workspace.snapshots.restore(number, ["src", "a.txt"])
     assert changed(full, number) == {"made/new.txt": "A", "new.txt": "A", "recorded.txt": "M"}
 
 
@@ -524,7 +524,7 @@ def test_links_are_neither_made_nor_changed(full: Scene) -> None:
     (full.root / "file").symlink_to("a.txt")
     (full.root / "new").symlink_to("a.txt")
     put(full, "a.txt", b"other\n")
-    done = full.workspace.restore_snapshot(number)
+    done = full.workspace.snapshots.restore(number)
     assert [change.path for change in done.changes] == ["a.txt"]
     assert sorted(change.path for change in done.left) == ["file", "gone", "kept", "new"]
     assert (full.root / "kept").readlink() == Path("src")
@@ -536,7 +536,7 @@ def test_what_was_ignored_then_is_not_deleted_when_it_is_no_longer(full: Scene) 
     put(full, "private/key", b"k\n")
     number = take(full)
     put(full, ".casignore", b"")
-    done = full.workspace.restore_snapshot(number)
+    done = full.workspace.snapshots.restore(number)
     assert [change.path for change in done.changes] == [".casignore"]
     assert full.text("secret") == b"s\n"
     assert full.text("private/key") == b"k\n"
@@ -547,7 +547,7 @@ def test_what_is_ignored_now_is_not_deleted(full: Scene) -> None:
     put(full, ".casignore", b"a.txt\nnew\n")
     put(full, "a.txt", b"other\n")
     put(full, "new", b"new\n")
-    done = full.workspace.restore_snapshot(number)
+    done = full.workspace.snapshots.restore(number)
     assert [change.path for change in done.changes] == [".casignore"]
     assert full.text("a.txt") == b"other\n"
     assert full.text("new") == b"new\n"
@@ -558,7 +558,7 @@ def test_a_file_and_a_folder_that_want_the_same_name_are_left(full: Scene) -> No
     (full.root / "a.txt").unlink()
     put(full, "a.txt/inner", b"x\n")
     put(full, "src/b.py", b"other\n")
-    done = full.workspace.restore_snapshot(number)
+    done = full.workspace.snapshots.restore(number)
     assert [change.path for change in done.changes] == ["src/b.py"]
     assert sorted(change.path for change in done.left) == ["a.txt", "a.txt/inner"]
 
@@ -569,8 +569,8 @@ def test_a_file_for_which_an_empty_folder_would_have_to_go_is_left(full: Scene) 
         (full.root / name).unlink()
         (full.root / name / "inner").mkdir(parents=True)
     put(full, "src/b.py", b"other\n")
-    planned = full.workspace.restore_snapshot(number, dry_run=True)
-    done = full.workspace.restore_snapshot(number)
+    planned = full.workspace.snapshots.restore(number, dry_run=True)
+    done = full.workspace.snapshots.restore(number)
     assert (planned.changes, planned.left) == (done.changes, done.left)
     assert [change.path for change in done.changes] == ["src/b.py"]
     assert [change.path for change in done.left] == ["a.txt", "recorded.txt"]
@@ -582,7 +582,7 @@ def test_an_empty_folder_that_edits_made_gives_way_to_a_file_that_comes_back(ful
     full.write("a.txt/inner/x", b"x\n")
     full.delete("a.txt/inner/x")
     assert (full.root / "a.txt" / "inner").is_dir()
-    assert not full.workspace.restore_snapshot(number).left
+    assert not full.workspace.snapshots.restore(number).left
     assert full.text("a.txt") == b"a\n"
 
 
@@ -597,7 +597,7 @@ def test_a_file_that_changes_between_plan_and_deed_is_not_written_over(full: Sce
     number = take(full)
     put(full, "a.txt", b"one\n")
     put(full, "src/b.py", b"one\n")
-    plan: RestoreResult = full.workspace.restore_snapshot(number, dry_run=True)
+    plan: RestoreResult = full.workspace.snapshots.restore(number, dry_run=True)
     put(full, "src/b.py", b"typed just now\n")
     before = files(full.root)
     with pytest.raises(FileChanged):
@@ -674,12 +674,12 @@ def test_a_file_is_left_where_something_else_has_taken_its_folders_place(
 ) -> None:
     happens(taken.root)
     before = taken.everything()
-    planned = taken.workspace.restore_snapshot(number, paths, dry_run=True)
-    done = taken.workspace.restore_snapshot(number, paths)
+    planned = taken.workspace.snapshots.restore(number, paths, dry_run=True)
+    done = taken.workspace.snapshots.restore(number, paths)
     assert taken.everything() == before
     assert (planned.changes, planned.left, planned.above) == (done.changes, done.left, done.above)
     assert (done.changes, done.outcome) == ((), None)
-    whole = taken.workspace.restore_snapshot(1, dry_run=True).left
+    whole = taken.workspace.snapshots.restore(1, dry_run=True).left
     assert {change.path for change in done.left} == {
         change.path for change in whole if change.path == "src/sub/f" or (paths == ["src"] and number == 1)
     }
@@ -691,7 +691,7 @@ def test_a_file_is_left_where_something_else_has_taken_its_folders_place(
 def test_a_file_in_a_folder_that_is_ignored_by_now_is_left_also_where_it_is_asked_for(taken: Scene) -> None:
     (taken.root / ".casignore").write_bytes(b"src\n")
     (taken.root / "src/sub/f").unlink()
-    done = taken.workspace.restore_snapshot(1, ["src/sub/f"])
+    done = taken.workspace.snapshots.restore(1, ["src/sub/f"])
     assert not done.changes
     assert [(change.path, kind(change.before)) for change in done.left] == [("src/sub/f", "nothing")]
     assert [(change.path, kind(change.before)) for change in done.above] == [("src", "left-out")]
@@ -702,7 +702,7 @@ def test_a_file_that_came_since_is_left_where_the_snapshot_has_a_file_in_its_fol
     number = take(full)
     (full.root / "a.txt").unlink()
     put(full, "a.txt/inner", b"x\n")
-    done = full.workspace.restore_snapshot(number, ["a.txt/inner"])
+    done = full.workspace.snapshots.restore(number, ["a.txt/inner"])
     assert [change.path for change in done.left] == ["a.txt/inner"]
     assert [change.path for change in done.above] == ["a.txt"]
     assert full.text("a.txt/inner") == b"x\n"
@@ -710,7 +710,7 @@ def test_a_file_that_came_since_is_left_where_the_snapshot_has_a_file_in_its_fol
 
 def test_a_folder_that_becomes_a_link_between_plan_and_deed_is_not_written_through(taken: Scene) -> None:
     (taken.root / "src/sub/f").unlink()
-    plan: RestoreResult = taken.workspace.restore_snapshot(2, dry_run=True)
+    plan: RestoreResult = taken.workspace.snapshots.restore(2, dry_run=True)
     links_to_a_folder(taken.root)
     before = files(taken.root)
     with pytest.raises(FileChanged) as refused:
@@ -728,7 +728,7 @@ def test_more_files_than_a_process_may_open_are_brought_back(full: Scene) -> Non
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (200, before[1]))
     try:
-        full.workspace.restore_snapshot(number)
+        full.workspace.snapshots.restore(number)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     assert changed(full, number) == {}
@@ -757,7 +757,7 @@ def test_whatever_happened_since_a_restore_is_what_was(
         bring_about(scene, first)
         before, number = files(scene.root), take(scene)
         bring_about(scene, second)
-        scene.workspace.restore_snapshot(number)
+        scene.workspace.snapshots.restore(number)
         assert files(scene.root) == before
     finally:
         scene.close()
@@ -768,34 +768,34 @@ def test_whatever_happened_since_a_restore_is_what_was(
 
 def test_a_deleted_snapshot_is_gone_and_its_number_is_not_used_again(full: Scene) -> None:
     first, second = take(full), take(full)
-    full.workspace.delete_snapshots([first], who="me")
-    assert [view.number for view in full.workspace.snapshots()] == [second]
+    full.workspace.snapshots.delete([first], who="me")
+    assert [view.number for view in full.workspace.snapshots.all()] == [second]
     with pytest.raises(NoSuchName):
-        full.workspace.snapshot(first)
+        full.workspace.snapshots.get(first)
     with pytest.raises(NoSuchName):
-        full.workspace.delete_snapshots([first], who="me")
-    full.workspace.delete_snapshots([second], who="me")
+        full.workspace.snapshots.delete([first], who="me")
+    full.workspace.snapshots.delete([second], who="me")
     assert take(full) == second + 1
 
 
 def test_after_all_snapshots_are_deleted_the_next_holds_everything(full: Scene) -> None:
-    full.workspace.delete_snapshots([take(full)], who="me")
+    full.workspace.snapshots.delete([take(full)], who="me")
     number = take(full)
-    for path, state in full.workspace.snapshot_files(number):
+    for path, state in full.workspace.snapshots.files(number):
         if state.blob is not None:
-            content = full.workspace.blob(state.blob)
+            content = full.workspace.history.blob(state.blob)
             assert content == (full.root / path).read_bytes()
 
 
 def test_what_was_cleaned_away_since_the_last_look_is_stored_again(full: Scene) -> None:
-    full.workspace.delete_snapshots([take(full)], who="me")
+    full.workspace.snapshots.delete([take(full)], who="me")
     with closing(sqlite3.connect(full.root / ".cas/index.sqlite", isolation_level=None)) as index:
         # As a cleaning leaves it: of what nothing holds, the index knows nothing.
         assert index.execute("DELETE FROM blobs WHERE refs = 0").rowcount > 4
     full.reopen()
     number = take(full)
-    held = {path: state.blob for path, state in full.workspace.snapshot_files(number)}
-    assert {path for path, blob in held.items() if blob is not None and full.workspace.blob(blob)} == {
+    held = {path: state.blob for path, state in full.workspace.snapshots.files(number)}
+    assert {path for path, blob in held.items() if blob is not None and full.workspace.history.blob(blob)} == {
         "a.txt",
         "recorded.txt",
         "src/b.py",
@@ -806,9 +806,9 @@ def test_what_was_cleaned_away_since_the_last_look_is_stored_again(full: Scene) 
 def test_another_process_sees_it_at_once(full: Scene) -> None:
     with Workspace.open(full.root) as other:
         number = take(full)
-        assert [view.number for view in other.snapshots()] == [number]
+        assert [view.number for view in other.snapshots.all()] == [number]
         os.unlink(full.root / "a.txt")  # noqa: PTH108 - as a shell does
-        other.restore_snapshot(number)
+        other.snapshots.restore(number)
     assert full.text("a.txt") == b"a\n"
 
 
@@ -845,14 +845,14 @@ def test_however_deep_a_file_lies_it_is_kept_compared_recorded_restored_and_purg
     file.write_bytes(b"two\n")
     assert changed(scene, first) == {deep: "M"}
     record(scene)
-    (edit,) = scene.workspace.edits()
-    assert [path for path, _ in scene.workspace.snapshot_files(first)] == [deep]
-    assert [change.path for change in scene.workspace.restore_snapshot(first, [deep]).changes] == [deep]
+    (edit,) = scene.workspace.history.edits()
+    assert [path for path, _ in scene.workspace.snapshots.files(first)] == [deep]
+    assert [change.path for change in scene.workspace.snapshots.restore(first, [deep]).changes] == [deep]
     assert file.read_bytes() == b"one\n"
     assert isinstance(scene.workspace.decide(Action.REJECT, [Unit(edit.seq, 1)]), Decided)
     file.write_bytes(b"three\n")
     record(scene)
-    plan = scene.workspace.purge(scene.workspace.plan_purge(path=deep).blobs, force=True)
+    plan = scene.workspace.retention.purge(scene.workspace.retention.plan_purge(path=deep).blobs, force=True)
     assert plan.snapshots == (1, 2)
     assert check_store(str(scene.root)).faults == ()
 
@@ -864,7 +864,7 @@ def test_what_is_not_the_users_is_left_alone_by_a_restore_and_keeps_nothing_else
         root = batch.blob(encode_tree([entry, entry._replace(name=b"mine")]))
         batch.record(Snapshot(number=1, time=1, root=root, path=None, who="x", title=""))
         batch.commit()
-    restored = scene.workspace.restore_snapshot(1)
+    restored = scene.workspace.snapshots.restore(1)
     assert [change.path for change in restored.left] == [name]
     assert (scene.root / "mine").read_bytes() == b"x\n"
     assert not (scene.root / name).exists()
@@ -878,9 +878,9 @@ def test_folders_that_are_as_a_snapshot_held_them_that_has_gone_are_compared_all
     (scene.root / "a" / "file").write_bytes(b"two\n")
     time.sleep(0.05)  # more than a tick, so that the next look need not look into the folders again
     second = take(scene)
-    scene.workspace.delete_snapshots([second], who="me")
-    scene.workspace.collect(RetentionLimits(older_than=None, max_size=None), thorough=True)
-    changes, _ = scene.workspace.snapshot_changes(first)
+    scene.workspace.snapshots.delete([second], who="me")
+    scene.workspace.retention.collect(RetentionLimits(older_than=None, max_size=None), thorough=True)
+    changes, _ = scene.workspace.snapshots.changes(first)
     assert [change.path for change in changes] == ["a/file"]
-    assert [change.path for change in scene.workspace.restore_snapshot(first).changes] == ["a/file"]
+    assert [change.path for change in scene.workspace.snapshots.restore(first).changes] == ["a/file"]
     assert (scene.root / "a" / "file").read_bytes() == b"one\n"

@@ -63,22 +63,22 @@ def deep(scene: Scene) -> Scene:
     scene.write(DEEP, b"1\n")
     scene.workspace.record_changes(CallInfo(tool="look"))
     (scene.root / DEEP).write_bytes(b"2\n")
-    assert scene.workspace.status().external  # all that is needed for a look has been imported
+    assert scene.workspace.review.status().external  # all that is needed for a look has been imported
     scene.workspace.decide(Action.ACCEPT, [Unit(Seq(1), 0)], on_external=OnExternal.KEEP, dry_run=True)
     return scene
 
 
 def test_a_file_that_cannot_be_opened_for_want_of_descriptors_is_not_gone(deep: Scene) -> None:
-    before = deep.workspace.edits()
+    before = deep.workspace.history.edits()
     with with_few_files(6):
-        report = deep.workspace.status()
+        report = deep.workspace.review.status()
         with pytest.raises(DiskFailed, match="Too many open files"):
             deep.workspace.record_changes(CallInfo(tool="look"), [DEEP])
         with pytest.raises(DiskFailed, match="Too many open files"):
             deep.workspace.decide(Action.ACCEPT, [Unit(Seq(1), 0)], on_external=OnExternal.KEEP)
     assert report.external == ()
     assert [said.partition(":")[0] for said in report.unreadable] == [DEEP]
-    assert deep.workspace.edits() == before
+    assert deep.workspace.history.edits() == before
 
 
 def test_a_look_in_which_nothing_could_be_opened_forgets_nothing(deep: Scene) -> None:
@@ -115,7 +115,7 @@ def test_a_folder_that_may_be_listed_and_not_entered_holds_nothing_up(scene: Sce
     assert taken.said == "cas: not covered: locked/a: Permission denied: locked/a\n"
     with Workspace.open(scene.root) as workspace:
         found = workspace.record_changes(CallInfo(tool="look"))
-        assert [os.fsdecode(view.edit.path) for view in workspace.edits()] == ["open/b", "locked/a"]
+        assert [os.fsdecode(view.edit.path) for view in workspace.history.edits()] == ["open/b", "locked/a"]
         assert len(found.edits) == 1
 
 
@@ -136,8 +136,8 @@ def test_no_snapshot_is_taken_of_what_lies_outside(scene: Scene, scope: str) -> 
     secret.mkdir()
     (secret / "key").write_bytes(b"a secret\n")
     with pytest.raises(PathOutside):
-        scene.workspace.take_snapshot(scope, who="me")
-    assert blob_id(b"a secret\n") not in scene.workspace.blobs()
+        scene.workspace.snapshots.take(scope, who="me")
+    assert blob_id(b"a secret\n") not in scene.workspace.history.blobs()
 
 
 class FailingUnnamed(Disk):
@@ -162,8 +162,8 @@ def test_an_error_without_a_name_of_ours_takes_a_call_back_too(scene: Scene) -> 
             with pytest.raises(CallAborted, match="Input/output error"):
                 call.commit()
         assert [(scene.root / name).read_bytes() for name in "ab"] == [b"before\n"] * 2
-        assert workspace.edits() == []
-        assert workspace.status().external == ()
+        assert workspace.history.edits() == []
+        assert workspace.review.status().external == ()
 
 
 @pytest.fixture
@@ -188,7 +188,7 @@ def test_a_tool_writes_a_file_though_what_the_store_has_of_it_cannot_be_read(dam
     damaged.write("damaged", b"c" * 99)
     damaged.write("damaged", b"c" * 99 + b"d")
     assert damaged.text("damaged") == b"c" * 99 + b"d"
-    assert damaged.workspace.blob(blob_id(b"c" * 99)) == b"c" * 99
+    assert damaged.workspace.history.blob(blob_id(b"c" * 99)) == b"c" * 99
 
 
 def test_a_look_records_what_a_hand_did_though_what_the_store_has_of_a_file_cannot_be_read(damaged: Scene) -> None:
@@ -237,7 +237,7 @@ class LosingIndex(Disk):
 
     def unlink(self, directory: int, name: str) -> None:
         super().unlink(directory, name)
-        self.workspace.edit(1)
+        self.workspace.history.edit(1)
         with closing(sqlite3.connect(self._index)) as other:
             other.execute("DROP TABLE folders")
 
@@ -253,8 +253,8 @@ def test_an_index_that_fails_when_folders_are_to_go_takes_a_decision_back(tmp_pa
     with Workspace.open(tmp_path, disk) as disk.workspace, pytest.raises(CallAborted):
         disk.workspace.decide(Action.REJECT, [Unit(Seq(300), 0)])
     with Workspace.open(tmp_path) as workspace:
-        assert workspace.edit(300).status is Status.PENDING
-        assert workspace.status().external == ()
+        assert workspace.history.edit(300).status is Status.PENDING
+        assert workspace.review.status().external == ()
     assert (tmp_path / "folder 299" / "inner" / "file").read_bytes() == b"299\n"
 
 
@@ -279,8 +279,8 @@ def test_an_index_that_is_lost_once_a_decision_is_recorded_is_made_anew_for_fold
         assert isinstance(outcome, Decided)
     assert not (tmp_path / "folder 299").exists()
     with Workspace.open(tmp_path) as workspace:
-        assert workspace.edit(300).status is Status.REJECTED
-        assert workspace.status().external == ()
+        assert workspace.history.edit(300).status is Status.REJECTED
+        assert workspace.review.status().external == ()
 
 
 class LosingStates(Disk):

@@ -56,7 +56,7 @@ print("ready", flush=True)
 sys.stdin.readline()
 with Workspace.open(root) as workspace:
     for number in range(count):
-        edits = [view for view in workspace.edits(EditFilter(newest_first=True, limit=8)) if view.seq > 1]
+        edits = [view for view in workspace.history.edits(EditFilter(newest_first=True, limit=8)) if view.seq > 1]
         if not edits:
             continue  # without the first one there would be no file for the others to write in
         view = draw.choice(edits)
@@ -64,7 +64,7 @@ with Workspace.open(root) as workspace:
         units = [Unit(view.seq, hunk) for hunk in range(len(view.units))]
         outcome = workspace.decide(action, units, who=name)
         if number % 5 == 4:
-            outcome = workspace.undo(who=name)
+            outcome = workspace.review.undo(who=name)
         print(json.dumps([type(outcome).__name__, getattr(outcome, "number", 0)]), flush=True)
 """
 
@@ -77,16 +77,16 @@ sys.stdin.readline()
 seen = 0
 with Workspace.open(root) as workspace:
     while not os.path.exists(os.path.join(root, "stop")):
-        report = workspace.status()
+        report = workspace.review.status()
         assert report.external == (), "a writer at work was taken for a stranger"
-        edits = workspace.edits()
+        edits = workspace.history.edits()
         assert report.edits <= len(edits), "edits went away"
         assert [view.seq for view in edits] == list(range(1, len(edits) + 1)), "a hole in the journal"
         for view in edits[-2:]:
             if view.edit.after is not None:
-                workspace.blob(view.edit.after.blob)
-        workspace.decisions()
-        workspace.find_state("shared")
+                workspace.history.blob(view.edit.after.blob)
+        workspace.history.decisions()
+        workspace.history.find_state("shared")
         assert len(edits) >= seen, "edits went away"
         seen = len(edits)
 print(json.dumps(seen), flush=True)
@@ -124,19 +124,19 @@ class Process:
 def assert_sound(scene: Scene) -> None:
     """Check that the journal is whole, and that the files, and a replay from nothing, are what it says."""
     workspace = scene.workspace
-    edits, decisions = workspace.edits(), workspace.decisions()
+    edits, decisions = workspace.history.edits(), workspace.history.decisions()
     assert [view.seq for view in edits] == list(range(1, len(edits) + 1))
     assert [view.decision.number for view in decisions] == list(range(1, len(decisions) + 1))
-    assert workspace.status().external == ()
-    report = workspace.status()
+    assert workspace.review.status().external == ()
+    report = workspace.review.status()
     files = scene.files()
     scene.forget_index()
     # The hash chain is checked, record by record, while the index is made anew.
-    assert (scene.workspace.edits(), scene.workspace.decisions()) == (edits, decisions)
-    assert scene.workspace.status() == report
+    assert (scene.workspace.history.edits(), scene.workspace.history.decisions()) == (edits, decisions)
+    assert scene.workspace.review.status() == report
     for view in edits:
         for state in (view.edit.before, view.edit.after):
-            assert state is None or blob_id(scene.workspace.blob(state.blob)) == state.blob
+            assert state is None or blob_id(scene.workspace.history.blob(state.blob)) == state.blob
     # A decision on every edit replays every file, and refuses where the replay is not what stands there.
     pending = [view.seq for view in edits if view.status is Status.PENDING]
     if pending:
@@ -154,14 +154,14 @@ def test_two_writers_and_a_reviewer_lose_and_tear_nothing(scene: Scene) -> None:
     acknowledged = [seqs for process in writers for seqs in process.said()]
     decided = [number for kind, number in reviewer.said() if kind == "Decided"]
 
-    edits = scene.workspace.edits()
+    edits = scene.workspace.history.edits()
     assert sorted(seq for seqs in acknowledged for seq in seqs) == [view.seq for view in edits[1:]]
     for seqs in acknowledged:
         calls = {(edits[seq - 1].edit.conversation, edits[seq - 1].edit.call) for seq in seqs}
         assert len(calls) == 1
     calls_of = Counter((view.edit.conversation, view.edit.call) for view in edits[1:])
     assert len(calls_of) == 100
-    numbers = [view.decision.number for view in scene.workspace.decisions()]
+    numbers = [view.decision.number for view in scene.workspace.history.decisions()]
     assert set(decided) <= set(numbers)
 
     # Every line whose edit is live stands in the shared file, once, and no other.
@@ -185,7 +185,7 @@ def test_readers_never_stumble_over_writers(scene: Scene) -> None:
     (scene.root / "stop").touch()
     (seen,) = reader.said()
     assert 1 <= seen <= 1 + sum(map(len, acknowledged))
-    assert len(scene.workspace.edits()) == 1 + sum(map(len, acknowledged))
+    assert len(scene.workspace.history.edits()) == 1 + sum(map(len, acknowledged))
     assert_sound(scene)
 
 
@@ -202,7 +202,7 @@ def test_threads_share_one_workspace(scene: Scene) -> None:
                 call.write("f", content.replace(b"line %d\n" % number, b"LINE %d\n" % number))
 
             seqs += [view.seq for view in scene.call(change, conversation=f"conv_{worker}").edits]
-            scene.workspace.status()
+            scene.workspace.review.status()
         return seqs
 
     with ThreadPoolExecutor(8) as pool:
@@ -222,14 +222,14 @@ def test_a_blob_that_is_read_half_keeps_no_other_thread_out(scene: Scene) -> Non
     begun: list[Iterator[bytes]] = []
 
     def begin() -> None:
-        pieces = scene.workspace.pieces(blob_id(b"0\n"))
+        pieces = scene.workspace.history.pieces(blob_id(b"0\n"))
         assert next(pieces) == b"0\n"
         begun.append(pieces)
 
     with ThreadPoolExecutor(1) as pool:
         pool.submit(begin).result()
     with ThreadPoolExecutor(1) as pool:
-        assert len(pool.submit(scene.workspace.edits).result(PATIENCE)) == 1
+        assert len(pool.submit(scene.workspace.history.edits).result(PATIENCE)) == 1
     assert list(begun.pop()) == []
 
 
@@ -259,11 +259,11 @@ def test_who_waits_for_another_process_keeps_nobody_of_this_one_waiting(scene: S
         with other.call(CallInfo(tool="slow")):
             writes = [pool.submit(write, number) for number in range(4)]
             for _ in range(100):
-                assert len(pool.submit(scene.workspace.edits).result(PATIENCE)) == 1
+                assert len(pool.submit(scene.workspace.history.edits).result(PATIENCE)) == 1
             assert not any(write.done() for write in writes)
         for each in writes:
             each.result(PATIENCE)
-    assert len(scene.workspace.edits()) == 5
+    assert len(scene.workspace.history.edits()) == 5
     assert_sound(scene)
 
 
@@ -290,7 +290,7 @@ def test_who_waits_for_another_process_may_change_its_mind(scene: Scene, ahead: 
                 pool.submit(begin, leave).result(PATIENCE)
         for each in first:
             each.result(PATIENCE)
-    assert len(scene.workspace.edits()) == ahead
+    assert len(scene.workspace.history.edits()) == ahead
 
 
 def test_decisions_from_threads_take_turns(scene: Scene) -> None:
@@ -307,7 +307,7 @@ def test_decisions_from_threads_take_turns(scene: Scene) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(2, 10)))
-    assert len(scene.workspace.decisions()) == 80
+    assert len(scene.workspace.history.decisions()) == 80
     content = scene.text("f")
     assert content is not None
     assert content.count(b"even") == 8
@@ -323,15 +323,15 @@ def test_undos_at_once_each_take_back_another_decision(scene: Scene) -> None:
 
     def work(workspace: Workspace) -> list[int]:
         barrier.wait()
-        outcomes = [workspace.undo(), workspace.undo()]
+        outcomes = [workspace.review.undo(), workspace.review.undo()]
         assert outcomes
-        return [view.decision.takes_back for view in workspace.decisions() if view.decision.takes_back]
+        return [view.decision.takes_back for view in workspace.history.decisions() if view.decision.takes_back]
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, others))
     for workspace in others:
         workspace.close()
-    taken_back = [view.decision.takes_back for view in scene.workspace.decisions() if view.decision.takes_back]
+    taken_back = [view.decision.takes_back for view in scene.workspace.history.decisions() if view.decision.takes_back]
     assert taken_back == [8, 7, 6, 5, 4, 3, 2, 1]
     assert sorted(scene.files()) == [f"f{number}" for number in range(8)]
     assert_sound(scene)
@@ -381,7 +381,7 @@ def test_an_index_deleted_under_open_workspaces_harms_nothing(scene: Scene) -> N
                 call.commit()
         if number % 3 == 0:
             others.pop(0).close()
-    said = {len(workspace.edits()) for workspace in (scene.workspace, *others)}
+    said = {len(workspace.history.edits()) for workspace in (scene.workspace, *others)}
     assert said == {1 + sum(1 for _ in (scene.text("f") or b"").splitlines()[1:])}
     for workspace in others:
         workspace.close()
@@ -408,7 +408,7 @@ def test_connections_do_not_pile_up_however_often_the_index_is_deleted(scene: Sc
     for _ in range(20):
         for path in scene.root.glob(".cas/index.sqlite*"):
             path.unlink()
-        assert len(scene.workspace.edits()) == 1
+        assert len(scene.workspace.history.edits()) == 1
     assert len(list(Path("/dev/fd").iterdir())) <= before
 
 

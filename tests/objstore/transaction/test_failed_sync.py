@@ -50,12 +50,16 @@ class OverlookedDisk(CountdownDisk):
 
 
 def blobs(workspace: Workspace) -> list[bytes]:
-    return [workspace.blob(view.edit.after.blob) for view in workspace.edits() if view.edit.after is not None]
+    return [
+        workspace.history.blob(view.edit.after.blob)
+        for view in workspace.history.edits()
+        if view.edit.after is not None
+    ]
 
 
 def assert_sound(root: Path) -> None:
     with Workspace.open(root, CountdownDisk(None)) as workspace:
-        assert workspace.status().external == ()
+        assert workspace.review.status().external == ()
     assert check_store(str(root)).faults == ()
     assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
 
@@ -68,7 +72,7 @@ def test_a_call_whose_sync_failed_has_not_taken_place(root: Path) -> None:
     with Workspace.open(root, disk) as workspace:
         with pytest.raises(DiskFailed):
             write(workspace, "a.txt", b"two\n")
-        assert len(workspace.edits()) == 2
+        assert len(workspace.history.edits()) == 2
         assert files(root)["a.txt"] == BEFORE["a.txt"]
         with pytest.raises(StoreRefuses):
             write(workspace, "a.txt", b"two\n")
@@ -198,7 +202,7 @@ def test_what_can_not_be_made_durable_changes_no_file(root: Path) -> None:
         disk = CountdownDisk(1, broken_disk)
         with Workspace.open(root, disk) as workspace:
             assert disk.failed == failing
-            assert len(workspace.edits()) == 3
+            assert len(workspace.history.edits()) == 3
             with pytest.raises(StoreRefuses):
                 write(workspace, "a.txt", b"three\n")
         assert files(root)["a.txt"] == BEFORE["a.txt"]
@@ -238,13 +242,13 @@ def test_who_had_read_what_was_cut_off_forgets_it(root: Path, longer: bytes) -> 
 
 def test_a_third_process_trusts_no_index_that_knows_what_was_cut_off(root: Path) -> None:
     with Workspace.open(root, CountdownDisk(None)) as third, Workspace.open(root, CountdownDisk(None)) as reader:
-        disk = OverlookedDisk(reader.edits)
+        disk = OverlookedDisk(reader.history.edits)
         with Workspace.open(root, disk) as writer:
             disk.has_conflict = True
             with pytest.raises(DiskFailed):
                 write(writer, "a.txt", b"two\n")
         write(third, "a.txt", b"TWO\n")
-        assert [view.edit.seq for view in reader.edits()] == [1, 2]
+        assert [view.edit.seq for view in reader.history.edits()] == [1, 2]
         rejected(reader, 2)
         change(third, ("a.txt", b"three\n"), ("c.txt", b"c\n"))
     assert files(root)["a.txt"] == (b"three\n", 0o644)
@@ -256,7 +260,7 @@ def test_a_sweep_takes_nothing_that_was_let_go_by_what_was_cut_off(root: Path, m
     only = b"the only copy\n"
     (root / "seen").write_bytes(only)
     with Workspace.open(root, CountdownDisk(None)) as workspace:
-        number = workspace.take_snapshot(who="somebody").view.number
+        number = workspace.snapshots.take(who="somebody").view.number
     (root / "seen").unlink()
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         plans: list[CompactionPlan] = []
@@ -264,7 +268,7 @@ def test_a_sweep_takes_nothing_that_was_let_go_by_what_was_cut_off(root: Path, m
         with Workspace.open(root, disk) as workspace:
             disk.has_conflict = True
             with pytest.raises(DiskFailed):
-                workspace.delete_snapshots([number], who="somebody")
+                workspace.snapshots.delete([number], who="somebody")
         assert blob_id(only) in plans[0].dropped
         with Workspace.open(root, CountdownDisk(None)) as workspace:
             for name in meanwhile:
@@ -272,13 +276,14 @@ def test_a_sweep_takes_nothing_that_was_let_go_by_what_was_cut_off(root: Path, m
         assert not sweep(journal, plans[0]).is_done
         assert sweep(journal, plan_compaction(journal, all_segments=True)).is_done
     with Workspace.open(root, CountdownDisk(None)) as workspace:
-        assert workspace.blob(blob_id(only)) == only
+        assert workspace.history.blob(blob_id(only)) == only
     assert_sound(root)
 
 
 def decide(workspace: Workspace, *seqs: int) -> None:
     workspace.decide(
-        Action.ACCEPT, [Unit(view.seq, hunk) for view in map(workspace.edit, seqs) for hunk in range(len(view.units))]
+        Action.ACCEPT,
+        [Unit(view.seq, hunk) for view in map(workspace.history.edit, seqs) for hunk in range(len(view.units))],
     )
 
 
@@ -304,7 +309,7 @@ def test_nothing_expires_that_was_decided_by_what_was_cut_off_though_another_has
             decide(workspace, 2)
         assert expire(journal, plans[0], who="") == 0
     with Workspace.open(root, CountdownDisk(None)) as workspace:
-        assert [(view.status, view.expired) for view in workspace.edits()] == [
+        assert [(view.status, view.expired) for view in workspace.history.edits()] == [
             (Status.PENDING, None),
             (Status.ACCEPTED, None),
         ]
@@ -331,7 +336,7 @@ def test_a_full_index_refuses_no_call(root: Path) -> None:
             with workspace.call(CallInfo(tool="test")) as call:
                 call.move(before, after)  # of what is no plain edit, the index has to know before the next call
                 call.commit()
-        assert [view.edit.path for view in workspace.edits()][1:] == [name.encode() for name in names]
+        assert [view.edit.path for view in workspace.history.edits()][1:] == [name.encode() for name in names]
         assert workspace._journal.store.index._db is not db  # noqa: SLF001 - that one took nothing in
     assert_sound(root)
 

@@ -57,7 +57,9 @@ def second(workspace: Workspace) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "act"), [(WRITING, second), (INDEXING, Workspace.edits)], ids=["in a call", "in a question"]
+    ("files", "act"),
+    [(WRITING, second), (INDEXING, lambda workspace: workspace.history.edits())],
+    ids=["in a call", "in a question"],
 )
 def test_whatever_fails_in_a_process_its_next_call_follows_the_log(
     tmp_path: Path, files: frozenset[str], act: Act
@@ -74,8 +76,8 @@ def test_whatever_fails_in_a_process_its_next_call_follows_the_log(
             write(workspace, "a.txt", b"three\n")
             with Workspace.open(root, CountdownDisk(None)) as other:
                 write(other, "b.txt", b"b\n")
-                assert workspace.edits() == other.edits(), interruption.at
-                assert other.external_changes() == (), interruption.at
+                assert workspace.history.edits() == other.history.edits(), interruption.at
+                assert other.review.external_changes() == (), interruption.at
         if lines % 4 == 0:
             assert check_store(str(root)).faults == (), interruption.at
         if not interruption.at:

@@ -55,7 +55,7 @@ with Workspace.open(root) as workspace:
         for suffix in ("", "-wal", "-shm"):
             (root / ".cas" / f"index.sqlite{suffix}").unlink(missing_ok=True)
         try:
-            workspace.edits()
+            workspace.history.edits()
         except CasError:
             pass
         time.sleep(0.001)
@@ -99,7 +99,7 @@ def test_a_call_that_names_its_paths_finds_large_files_stored(root: Path) -> Non
             call.move("big", "moved")
             call.commit()
         assert stores_nothing_but_records(disk, before)
-        assert b"".join(workspace.pieces(blob_id(LARGE))) == LARGE
+        assert b"".join(workspace.history.pieces(blob_id(LARGE))) == LARGE
     assert check_store(str(root)).faults == ()
 
 
@@ -117,7 +117,7 @@ def test_a_look_stores_large_files_before_it_records(root: Path) -> None:
         assert len(groups) == 2
         assert disk.appended[-1] < MAX_BLOB // 1_000
         assert sum(groups) < 1.1 * len(NOISE)
-        assert b"".join(workspace.pieces(blob_id(LARGE))) == LARGE
+        assert b"".join(workspace.history.pieces(blob_id(LARGE))) == LARGE
     assert check_store(str(root)).faults == ()
 
 
@@ -151,7 +151,7 @@ def deleted(root: Path, path: str, content: bytes) -> None:
         with workspace.call(SHELL) as call:
             call.delete(path)
             call.commit()
-        assert b"".join(workspace.pieces(blob_id(content))) == content
+        assert b"".join(workspace.history.pieces(blob_id(content))) == content
     assert check_store(str(root)).faults == ()
 
 
@@ -248,7 +248,7 @@ def test_a_large_file_that_changes_while_it_is_stored_holds_no_look_up(root: Pat
         assert [(passed.path, "meanwhile" in passed.reason) for passed in found.passed] == [("big", True)]
         disk.is_restless = False
         assert [edit.edit.path for edit in workspace.record_changes(SHELL, paths).edits] == [b"big"]
-        assert b"".join(workspace.pieces(blob_id(big.read_bytes()))) == big.read_bytes()
+        assert b"".join(workspace.history.pieces(blob_id(big.read_bytes()))) == big.read_bytes()
     assert check_store(str(root)).faults == ()
 
 
@@ -257,14 +257,14 @@ def test_a_large_file_that_changes_while_it_is_stored_holds_no_snapshot_up(root:
     with Workspace.open(root, disk) as workspace:
         (root / "small").write_bytes(b"1\n")
         big.write_bytes(LARGE)
-        taken = workspace.take_snapshot(who="me")
+        taken = workspace.snapshots.take(who="me")
         assert [(passed.path, "meanwhile" in passed.reason) for passed in taken.passed] == [("big", True)]
-        held = {path: state.kind for path, state in workspace.snapshot_files(taken.view.number)}
+        held = {path: state.kind for path, state in workspace.snapshots.files(taken.view.number)}
         assert held == {"big": "left-out", "small": "file"}
         disk.is_restless = False
-        taken = workspace.take_snapshot(who="me")
+        taken = workspace.snapshots.take(who="me")
         assert not taken.passed
-        held = {path: state.kind for path, state in workspace.snapshot_files(taken.view.number)}
+        held = {path: state.kind for path, state in workspace.snapshots.files(taken.view.number)}
         assert held == {"big": "file", "small": "file"}
     assert check_store(str(root)).faults == ()
 

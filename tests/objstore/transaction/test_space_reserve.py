@@ -82,7 +82,7 @@ def write_pending(workspace: Workspace, content: bytes) -> None:
 
 
 def accept_all(workspace: Workspace) -> None:
-    units = [Unit(view.seq, n) for view in workspace.edits() for n in range(len(view.units))]
+    units = [Unit(view.seq, n) for view in workspace.history.edits() for n in range(len(view.units))]
     workspace.decide(Action.ACCEPT, units)
 
 
@@ -96,10 +96,10 @@ def die_in_a_call(root: Path) -> None:
 
 def collect(root: Path, disk: CountdownDisk) -> None:
     with Workspace.open(root, disk) as workspace:
-        collected = workspace.collect(EVERYTHING, thorough=True)
+        collected = workspace.retention.collect(EVERYTHING, thorough=True)
         assert collected.is_done
         assert collected.bytes_after < collected.bytes_before / 2
-        assert workspace.edit(2).expired is not None
+        assert workspace.history.edit(2).expired is not None
 
 
 @pytest.fixture
@@ -136,18 +136,18 @@ def test_who_has_the_store_open_reads_on_when_its_disk_is_full(
     with Workspace.init(root, CountdownDisk(None)) as workspace:
         for number in range(60):
             write(workspace, f"{number}.txt", b"%d\n" % number)
-        workspace.edits()
+        workspace.history.edits()
         for number in range(10):  # recorded, and not in the index yet
             write(workspace, f"{number}.txt", b"again\n")
         fill(small / "ballast")
-        assert len(workspace.edits()) == 70
-        assert workspace.status().external == ()
+        assert len(workspace.history.edits()) == 70
+        assert workspace.review.status().external == ()
         with pytest.raises(DiskFull):
             write(workspace, "a.txt", bytes(5000))
-        assert len(workspace.edits()) == 70
+        assert len(workspace.history.edits()) == 70
         (small / "ballast").unlink()
         write(workspace, "a.txt", b"and on\n")
-        assert len(workspace.edits()) == 71
+        assert len(workspace.history.edits()) == 71
     assert check_store(str(root)).faults == ()
     assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
 
@@ -158,12 +158,12 @@ def test_on_a_full_disk_files_are_looked_at_and_nothing_is_remembered_of_it(smal
     with Workspace.init(root, CountdownDisk(None)) as workspace:
         write(workspace, "a.txt", b"0\n")
         write(workspace, "b.txt", b"0\n")
-        workspace.edits()
+        workspace.history.edits()
         fill(small / "ballast")
         (root / "a.txt").unlink()
-        assert [change.path for change in workspace.external_changes()] == ["a.txt"]
-        assert workspace.status().edits == 2
-        assert workspace.sha256(blob_id(b"0\n")) == sha256(b"0\n").hexdigest()
+        assert [change.path for change in workspace.review.external_changes()] == ["a.txt"]
+        assert workspace.review.status().edits == 2
+        assert workspace.history.sha256(blob_id(b"0\n")) == sha256(b"0\n").hexdigest()
         (small / "ballast").unlink()
 
 
@@ -178,7 +178,7 @@ def test_what_makes_room_need_not_wait_for_a_call_that_finds_none(root: Path) ->
 def test_edits_wait_until_there_is_room_for_the_unfinished_call(root: Path) -> None:
     collect(root, full_for_files())
     with Workspace.open(root, full_for_files()) as workspace, pytest.raises(DiskFull):
-        workspace.decide(Action.REJECT, [Unit(workspace.edits()[-1].seq, 1)])
+        workspace.decide(Action.REJECT, [Unit(workspace.history.edits()[-1].seq, 1)])
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         write(workspace, "c.txt", b"and on\n")
     assert (root / "b.txt").read_bytes() == b"third\n"
@@ -188,9 +188,9 @@ def test_edits_wait_until_there_is_room_for_the_unfinished_call(root: Path) -> N
 def test_who_has_made_room_waits_with_edits_as_everybody_does(root: Path) -> None:
     disk = full_for_files()
     with Workspace.open(root, disk) as workspace:
-        workspace.collect(EVERYTHING, thorough=True)
+        workspace.retention.collect(EVERYTHING, thorough=True)
         with pytest.raises(DiskFull):
-            workspace.decide(Action.REJECT, [Unit(workspace.edits()[-1].seq, 1)])
+            workspace.decide(Action.REJECT, [Unit(workspace.history.edits()[-1].seq, 1)])
         assert (root / "b.txt").read_bytes() == b"second\n"
     assert check_store(str(root)).faults == ()
 
@@ -208,7 +208,7 @@ def test_what_somebody_put_back_meanwhile_stays_though_the_segment_was_written_a
     os.utime(root / "b.txt", ns=(0, 0))  # as `cp -p` does: after a power cut alone that would say that it was lost
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         assert (root / "b.txt").read_bytes() == b"first\n"
-        assert [change.path for change in workspace.external_changes()] == ["b.txt"]
+        assert [change.path for change in workspace.review.external_changes()] == ["b.txt"]
 
 
 def test_a_call_waits_whose_whole_segment_went(root: Path) -> None:
@@ -216,9 +216,9 @@ def test_a_call_waits_whose_whole_segment_went(root: Path) -> None:
     collect(root, full_for_files())
     collected_again = full_for_files()
     with Workspace.open(root, collected_again) as workspace:
-        workspace.repack()
-        workspace.collect(EVERYTHING, thorough=True)
-        assert workspace.blob(blob_id(b"third\n")) == b"third\n"
+        workspace.retention.repack()
+        workspace.retention.collect(EVERYTHING, thorough=True)
+        assert workspace.history.blob(blob_id(b"third\n")) == b"third\n"
     with Workspace.open(root, CountdownDisk(None)):
         assert (root / "b.txt").read_bytes() == b"third\n"
     assert check_store(str(root)).faults == ()
@@ -227,7 +227,7 @@ def test_a_call_waits_whose_whole_segment_went(root: Path) -> None:
 def test_a_file_that_can_not_be_finished_for_another_reason_is_left_and_keeps_nobody_waiting(root: Path) -> None:
     with Workspace.open(root, PartlyFailing(broken_disk, "exchange")) as workspace:
         write(workspace, "c.txt", b"and on\n")
-        assert [change.path for change in workspace.external_changes()] == ["b.txt"]
+        assert [change.path for change in workspace.review.external_changes()] == ["b.txt"]
     assert (root / "b.txt").read_bytes() == b"second\n"
     assert (root / "c.txt").read_bytes() == b"and on\n"
     assert check_store(str(root)).faults == ()
@@ -268,7 +268,7 @@ def test_a_collection_on_a_full_disk_gives_back_what_is_derived(root: Path) -> N
     weave.parent.mkdir(exist_ok=True)
     weave.write_bytes(b"derived")
     with Workspace.open(root, CountdownDisk(None)) as workspace:
-        workspace.collect(RetentionLimits(older_than=None, max_size=None))
+        workspace.retention.collect(RetentionLimits(older_than=None, max_size=None))
     assert weave.exists()
     collect(root, FullBeside(root))
     assert not weave.exists()
@@ -281,7 +281,7 @@ def test_where_nothing_helps_the_collection_says_what_to_do_and_nothing_is_lost(
         Workspace.open(root, Full()) as workspace,
         pytest.raises(CompactionSpaceNeeded, match=r"free about 0\.1 MB.* run it again"),
     ):
-        workspace.collect(EVERYTHING, thorough=True)
+        workspace.retention.collect(EVERYTHING, thorough=True)
     assert not (root / ".cas" / RESERVE_NAME).exists()
     assert {path.name: path.read_bytes() for path in (root / ".cas" / "segments").iterdir()} == segments
     collect(root, CountdownDisk(None))
@@ -306,7 +306,7 @@ def test_no_room_is_kept_where_there_is_little(tmp_path: Path) -> None:
 
     with Workspace.init(tmp_path, Nearly(None)) as workspace:
         write(workspace, "a.txt", b"a\n")
-        workspace.collect(EVERYTHING)
+        workspace.retention.collect(EVERYTHING)
     assert not (tmp_path / ".cas" / RESERVE_NAME).exists()
 
 
@@ -329,7 +329,7 @@ def test_a_mark_that_can_not_be_written_fails_no_call(root: Path) -> None:
         write(workspace, "c.txt", b"and further\n")
     assert disk.marks >= 2
     with Workspace.open(root, CountdownDisk(None)) as workspace:
-        assert workspace.status().external == ()
+        assert workspace.review.status().external == ()
 
 
 class AnotherBoot(PartlyFailing):
@@ -348,7 +348,7 @@ def test_what_a_power_cut_took_is_found_though_its_segment_was_written_anew_befo
     assert (root / "b.txt").read_bytes() == b"fourth\n"
     with Workspace.open(root, AnotherBoot(full_disk)) as workspace:
         assert (root / "b.txt").read_bytes() == b"fifth\n"
-        assert workspace.status().external == ()
+        assert workspace.review.status().external == ()
 
 
 def test_a_file_with_two_names_is_finished_when_there_is_room_again(tmp_path: Path) -> None:
@@ -364,7 +364,7 @@ def test_a_file_with_two_names_is_finished_when_there_is_room_again(tmp_path: Pa
 
 def repacked(root: Path, disk: CountdownDisk) -> None:
     with Workspace.open(root, disk) as workspace:
-        assert workspace.repack().is_done
+        assert workspace.retention.repack().is_done
 
 
 def segment_bytes(root: Path) -> int:
@@ -398,11 +398,11 @@ def test_a_full_disk_with_everything_pending_has_a_way_out(small: Path) -> None:
         fill(small / "ballast")
         with pytest.raises(DiskFull):
             write(workspace, "a.txt", text(99))
-        units = [Unit(view.seq, n) for view in workspace.edits() for n in range(len(view.units))]
+        units = [Unit(view.seq, n) for view in workspace.history.edits() for n in range(len(view.units))]
         workspace.decide(Action.ACCEPT, units, reason="more than the last page of the segment has room for " * 100)
         assert not (root / ".cas" / RESERVE_NAME).exists()
-        assert {view.status for view in workspace.edits()} == {Status.ACCEPTED}
-        collected = workspace.collect(EVERYTHING, thorough=True)
+        assert {view.status for view in workspace.history.edits()} == {Status.ACCEPTED}
+        collected = workspace.retention.collect(EVERYTHING, thorough=True)
         assert collected.is_done
         assert collected.edits == 40
         assert collected.bytes_after < collected.bytes_before
@@ -420,7 +420,7 @@ def test_a_rejection_that_writes_files_leaves_the_reserve_to_decisions_that_do_n
         with pytest.raises(DiskFull):
             workspace.decide(Action.REJECT, [Unit(Seq(2), 1)])
         assert (root / ".cas" / RESERVE_NAME).exists()
-        assert workspace.edit(2).status is Status.PENDING
+        assert workspace.history.edit(2).status is Status.PENDING
 
 
 Act = Callable[[Workspace], object]
@@ -429,12 +429,12 @@ ACTS: Final[dict[str, Act]] = {
     "write": lambda workspace: write(workspace, "b.txt", text(7)),
     "accept": accept_all,
     "reject": lambda workspace: workspace.decide(Action.REJECT, [Unit(Seq(VERSIONS + 1), 1)]),
-    "undo": lambda workspace: workspace.undo(),
-    "pin": lambda workspace: workspace.pin([Seq(VERSIONS)], who="me"),
-    "snapshot": lambda workspace: workspace.take_snapshot(who="me"),
+    "undo": lambda workspace: workspace.review.undo(),
+    "pin": lambda workspace: workspace.retention.pin([Seq(VERSIONS)], who="me"),
+    "snapshot": lambda workspace: workspace.snapshots.take(who="me"),
     "record": lambda workspace: workspace.record_changes(CallInfo(tool="")),
-    "gc": lambda workspace: workspace.collect(EVERYTHING, thorough=True),
-    "purge": lambda workspace: workspace.purge([blob_id(b"second\n")], force=True, who="me"),
+    "gc": lambda workspace: workspace.retention.collect(EVERYTHING, thorough=True),
+    "purge": lambda workspace: workspace.retention.purge([blob_id(b"second\n")], force=True, who="me"),
 }
 
 
@@ -479,4 +479,4 @@ def told(root: Path) -> tuple[dict[str, bytes], list[bytes]]:
     """Return what a person would call changed: their files, and the records of the log."""
     files = {path.name: path.read_bytes() for path in root.iterdir() if path.is_file()}
     with Workspace.open(root, CountdownDisk(None)) as workspace:
-        return files, [view.id for view in workspace.records()]
+        return files, [view.id for view in workspace.history.records()]

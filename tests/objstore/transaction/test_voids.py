@@ -42,7 +42,7 @@ def is_sound(scene: Scene) -> bool:
 
 
 def recorded_paths(scene: Scene) -> list[str]:
-    return sorted(scene.workspace.files_at())
+    return sorted(scene.workspace.history.files_at())
 
 
 def test_the_first_edit_of_a_file_that_nobody_had_recorded_leaves_it_unrecorded(stubborn: Scene) -> None:
@@ -52,7 +52,7 @@ def test_the_first_edit_of_a_file_that_nobody_had_recorded_leaves_it_unrecorded(
         stubborn.call(writes("a", b"new\n"), writes("stubborn", b"new\n"))
     assert (stubborn.text("a"), stubborn.text("stubborn")) == (b"never recorded\n", b"nor this\n")
     assert recorded_paths(stubborn) == []
-    assert stubborn.workspace.edits() == []
+    assert stubborn.workspace.history.edits() == []
     assert is_sound(stubborn)
 
 
@@ -93,15 +93,15 @@ def test_a_call_of_every_kind_that_was_taken_back_leaves_a_sound_store(stubborn:
 
 def test_what_calls_were_taken_back_had_written_is_not_kept(stubborn: Scene) -> None:
     stubborn.write("a", b"kept\n")
-    size = stubborn.workspace.stored_bytes()
+    size = stubborn.workspace.retention.stored_bytes()
     texts = [os.urandom(50_000) for _ in range(5)]
     for text in texts:
         with pytest.raises(CallAborted):
             stubborn.call(writes("stubborn", text))
-    assert stubborn.workspace.stored_bytes() > size + 250_000
-    stubborn.workspace.collect(RetentionLimits(older_than=None, max_size=None))
-    assert not {blob_id(text) for text in texts} & set(stubborn.workspace.blobs())
-    assert stubborn.workspace.stored_bytes() < size + 10_000
+    assert stubborn.workspace.retention.stored_bytes() > size + 250_000
+    stubborn.workspace.retention.collect(RetentionLimits(older_than=None, max_size=None))
+    assert not {blob_id(text) for text in texts} & set(stubborn.workspace.history.blobs())
+    assert stubborn.workspace.retention.stored_bytes() < size + 10_000
     assert is_sound(stubborn)
 
 
@@ -109,8 +109,8 @@ def test_what_is_held_besides_stays(stubborn: Scene) -> None:
     stubborn.write("a", b"held\n")
     with pytest.raises(CallAborted):
         stubborn.call(writes("b", b"held\n"), writes("stubborn", b"let go\n"))
-    stubborn.workspace.collect(RetentionLimits(older_than=None, max_size=None), thorough=True)
-    assert set(stubborn.workspace.blobs()) == {blob_id(b"held\n")}
+    stubborn.workspace.retention.collect(RetentionLimits(older_than=None, max_size=None), thorough=True)
+    assert set(stubborn.workspace.history.blobs()) == {blob_id(b"held\n")}
     assert is_sound(stubborn)
 
 
@@ -118,8 +118,8 @@ def test_what_was_taken_back_is_purged_like_all_else(stubborn: Scene) -> None:
     secret = os.urandom(5_000)
     with pytest.raises(CallAborted):
         stubborn.call(writes("stubborn", secret))
-    stubborn.workspace.purge([blob_id(secret)], force=False, who="person")
-    assert blob_id(secret) not in stubborn.workspace.blobs()
+    stubborn.workspace.retention.purge([blob_id(secret)], force=False, who="person")
+    assert blob_id(secret) not in stubborn.workspace.history.blobs()
     assert is_sound(stubborn)
 
 
@@ -134,7 +134,7 @@ def test_what_a_decision_that_was_taken_back_would_have_written_is_not_kept(tmp_
         scene.reject("2:1")
     assert scene.statuses() == before
     assert is_sound(scene)
-    scene.workspace.collect(RetentionLimits(older_than=None, max_size=None), thorough=True)
-    assert blob_id(b"1\n2\n3\n4\n5\n6\n7\n8\nnine\n") not in scene.workspace.blobs()
+    scene.workspace.retention.collect(RetentionLimits(older_than=None, max_size=None), thorough=True)
+    assert blob_id(b"1\n2\n3\n4\n5\n6\n7\n8\nnine\n") not in scene.workspace.history.blobs()
     assert is_sound(scene)
     scene.close()

@@ -44,15 +44,15 @@ def test_no_collection_takes_the_baseline_that_live_files_need(scene: Scene, lim
     for path, content in untouched.items():
         (scene.root / path).write_bytes(content)
     scene.workspace.record_changes(NOBODY)
-    (baseline,) = scene.workspace.snapshots()
+    (baseline,) = scene.workspace.snapshots.all()
     assert baseline.who == ""
     for number in range(30):
         scene.write("file", b"state %d\n" % number * 100)
     scene.accept(*range(1, 31))
     for thorough in (False, True):
-        assert scene.workspace.collect(limits, who="test", thorough=thorough).is_done
-    assert scene.workspace.snapshots() == [baseline]
-    assert all(scene.workspace.blob(blob_id(content)) == content for content in untouched.values())
+        assert scene.workspace.retention.collect(limits, who="test", thorough=thorough).is_done
+    assert scene.workspace.snapshots.all() == [baseline]
+    assert all(scene.workspace.history.blob(blob_id(content)) == content for content in untouched.values())
     assert check_store(str(scene.root)).faults == ()
     # What a command then deletes can still be told and brought back.
     for path in untouched:
@@ -62,7 +62,7 @@ def test_no_collection_takes_the_baseline_that_live_files_need(scene: Scene, lim
     with Workspace.open(scene.root) as again:
         for path, state in gone.items():
             assert state is not None
-            assert again.blob(state.blob) == untouched[path]
+            assert again.history.blob(state.blob) == untouched[path]
 
 
 @pytest.fixture
@@ -87,16 +87,16 @@ def change_what_was_never_recorded(scene: Scene) -> None:
 def told(scene: Scene, since: int) -> dict[str, bytes | None]:
     """Return the files of which edits tell from one number on, with what each held before, as the store has it."""
     found: dict[str, bytes | None] = {}
-    for view in scene.workspace.edits():
+    for view in scene.workspace.history.edits():
         if view.seq >= since:
             before = view.edit.before
-            found[view.edit.path.decode()] = None if before is None else scene.workspace.blob(before.blob)
+            found[view.edit.path.decode()] = None if before is None else scene.workspace.history.blob(before.blob)
     return found
 
 
 def check_that_all_is_told(looked: Scene, since: int) -> None:
     """See that edits from one number on tell of each change, once, and that nothing else does after a collection."""
-    looked.workspace.collect(RetentionLimits(older_than=None, max_size=None), who="test", thorough=True)
+    looked.workspace.retention.collect(RetentionLimits(older_than=None, max_size=None), who="test", thorough=True)
     looked.reopen()
     assert looked.workspace.record_changes(SHELL).baseline is None
     assert told(looked, since) == CHANGED
@@ -109,15 +109,15 @@ CHANGED = {"folder/file": b"work\n", "folder/deep/file": b"deep\n", "new": None}
 
 @pytest.mark.parametrize("changed", ["after", "before"])
 def test_a_purge_of_what_the_baseline_holds_leaves_the_rest_of_it_known(looked: Scene, changed: str) -> None:
-    (old,) = looked.workspace.snapshots()
-    since = looked.workspace.next_edit()
+    (old,) = looked.workspace.snapshots.all()
+    since = looked.workspace.history.next_edit()
     if changed == "before":
         change_what_was_never_recorded(looked)
-    plan = looked.workspace.plan_purge(path="folder/secret")
+    plan = looked.workspace.retention.plan_purge(path="folder/secret")
     assert (plan.snapshots, plan.baseline) == ((old.number,), old.number)
-    looked.workspace.purge(plan.blobs, force=True)
-    (baseline,) = looked.workspace.snapshots()
-    held = {path: state.kind for path, state in looked.workspace.snapshot_files(baseline.number)}
+    looked.workspace.retention.purge(plan.blobs, force=True)
+    (baseline,) = looked.workspace.snapshots.all()
+    held = {path: state.kind for path, state in looked.workspace.snapshots.files(baseline.number)}
     assert held == {"folder/deep/file": "file", "folder/file": "file", "folder/secret": "left-out"}
     if changed == "after":
         change_what_was_never_recorded(looked)
@@ -138,14 +138,15 @@ def test_a_file_that_was_never_recorded_is_watched_on_after_a_purge_of_what_it_w
     (scene.root / paths[1]).unlink()
     if now is not None:
         (scene.root / paths[1]).write_bytes(b"clean, too\n")
-    scene.workspace.purge([blob_id(b"the secret\n")], force=True)
+    scene.workspace.retention.purge([blob_id(b"the secret\n")], force=True)
     scene.reopen()
     assert not scene.workspace.record_changes(SHELL).edits
     for number, path in enumerate(paths):
         (scene.root / path).write_bytes(b"changed %d\n" % number)
     found = scene.workspace.record_changes(SHELL)
     befores = [
-        None if view.edit.before is None else scene.workspace.blob(view.edit.before.blob) for view in found.edits
+        None if view.edit.before is None else scene.workspace.history.blob(view.edit.before.blob)
+        for view in found.edits
     ]
     assert befores == [b"clean\n", None if now is None else b"clean, too\n"]
     assert found.passed == ()
@@ -156,19 +157,19 @@ def test_what_a_file_still_is_that_was_never_recorded_is_not_purged(scene: Scene
     (scene.root / "folder").mkdir()
     (scene.root / "folder" / "secret").write_bytes(b"the secret\n")
     scene.workspace.record_changes(NOBODY)
-    assert scene.workspace.plan_purge(blobs=[blob_id(b"the secret\n")]).files == ("folder/secret",)
+    assert scene.workspace.retention.plan_purge(blobs=[blob_id(b"the secret\n")]).files == ("folder/secret",)
     with pytest.raises(PurgeRefused, match="folder/secret holds these bytes now"):
-        scene.workspace.purge([blob_id(b"the secret\n")], force=True)
+        scene.workspace.retention.purge([blob_id(b"the secret\n")], force=True)
 
 
 @pytest.mark.parametrize("changed", ["after", "before"])
 def test_giving_the_baseline_up_leaves_nothing_untold(looked: Scene, changed: str) -> None:
-    (old,) = looked.workspace.snapshots()
-    since = looked.workspace.next_edit()
+    (old,) = looked.workspace.snapshots.all()
+    since = looked.workspace.history.next_edit()
     if changed == "before":
         change_what_was_never_recorded(looked)
-    assert looked.workspace.delete_snapshots([old.number], who="me") == [old]
-    (baseline,) = looked.workspace.snapshots()
+    assert looked.workspace.snapshots.delete([old.number], who="me") == [old]
+    (baseline,) = looked.workspace.snapshots.all()
     assert baseline.who == ""
     if changed == "after":
         change_what_was_never_recorded(looked)
@@ -176,19 +177,19 @@ def test_giving_the_baseline_up_leaves_nothing_untold(looked: Scene, changed: st
 
 
 def test_what_is_ignored_by_now_goes_with_the_baseline_that_held_it(looked: Scene) -> None:
-    (old,) = looked.workspace.snapshots()
+    (old,) = looked.workspace.snapshots.all()
     (looked.root / ".casignore").write_bytes(b"deep/\n")
-    looked.workspace.delete_snapshots([old.number], who="me")
-    looked.workspace.collect(RetentionLimits(older_than=None, max_size=None), who="test", thorough=True)
+    looked.workspace.snapshots.delete([old.number], who="me")
+    looked.workspace.retention.collect(RetentionLimits(older_than=None, max_size=None), who="test", thorough=True)
     with pytest.raises(BlobMissing):
-        looked.workspace.blob(blob_id(b"deep\n"))
+        looked.workspace.history.blob(blob_id(b"deep\n"))
 
 
 def test_no_snapshot_is_deleted_where_one_of_them_is_not_there(looked: Scene) -> None:
-    before = looked.workspace.snapshots()
+    before = looked.workspace.snapshots.all()
     with pytest.raises(NoSuchName):
-        looked.workspace.delete_snapshots([before[0].number, 99], who="me")
-    assert looked.workspace.snapshots() == before
+        looked.workspace.snapshots.delete([before[0].number, 99], who="me")
+    assert looked.workspace.snapshots.all() == before
 
 
 # ---- what became of a file since, before a tool first touched it
@@ -202,7 +203,7 @@ def test_what_became_of_a_known_file_before_its_first_edit_is_recorded_first(sce
     (found,), (own,) = outcome.external, outcome.edits
     assert (found.seq, found.edit.origin, found.status) == (1, Origin.EXTERNAL, Status.ACCEPTED)
     assert found.edit.before is not None
-    assert scene.workspace.blob(found.edit.before.blob).startswith(b"one\n")
+    assert scene.workspace.history.blob(found.edit.before.blob).startswith(b"one\n")
     assert (own.edit.document, own.edit.before) == (found.edit.document, found.edit.after)
     scene.reject(own.seq)
     assert scene.text("f") == b"ONE\ntwo\nthree\nfour\nfive\n"
@@ -282,7 +283,7 @@ def test_what_an_agents_shell_did_is_its_own_though_a_tool_of_ours_found_it(scen
     scene.workspace.record_changes(NOBODY)
     if has_edit:
         scene.edit("f", b"three", b"3")
-    calls = scene.workspace.agent_calls()
+    calls = scene.workspace.hooks
     shell = AgentCall(conversation="agent", id="1", tool="Bash", paths=None, notes={"command": "sed"})
     calls.begin(shell)
     (scene.root / "f").write_bytes((scene.root / "f").read_bytes().replace(b"one", b"ONE"))
@@ -305,7 +306,7 @@ def test_what_shells_of_two_agents_may_have_done_is_nobodys_where_a_tool_of_ours
     (scene.root / "f").write_bytes(b"one\n")
     scene.workspace.record_changes(NOBODY)
     for name in ("agent", "other"):
-        scene.workspace.agent_calls().begin(AgentCall(conversation=name, id="1", tool="Bash", paths=None))
+        scene.workspace.hooks.begin(AgentCall(conversation=name, id="1", tool="Bash", paths=None))
     (scene.root / "f").write_bytes(b"two\n")
     outcome = scene.call(writes("f", b"three\n"))
     assert [view.edit.conversation for view in outcome.external] == ["external"]
@@ -314,7 +315,7 @@ def test_what_shells_of_two_agents_may_have_done_is_nobodys_where_a_tool_of_ours
 def test_a_call_goes_on_in_the_conversation_of_the_shell_beside_it(scene: Scene) -> None:
     (scene.root / "f").write_bytes(b"one\n")
     scene.workspace.record_changes(NOBODY)
-    scene.workspace.agent_calls().begin(AgentCall(conversation="agent", id="1", tool="Bash", paths=None))
+    scene.workspace.hooks.begin(AgentCall(conversation="agent", id="1", tool="Bash", paths=None))
     (scene.root / "f").write_bytes(b"two\n")
     outcome = scene.call(writes("f", b"three\n"), conversation="agent")
     assert [view.edit.call for view in (*outcome.external, *outcome.edits)] == [0, 1]
@@ -329,10 +330,10 @@ def _replace(call: Call, path: str, old: bytes, new: bytes) -> None:
 
 def tree(scene: Scene, path: str) -> BlobId:
     """Return the tree that the baseline has of a folder."""
-    (baseline,) = scene.workspace.snapshots()
+    (baseline,) = scene.workspace.snapshots.all()
     if not path:
         return baseline.root
-    found = entry_at(baseline.root, path.encode(), scene.workspace.blob)
+    found = entry_at(baseline.root, path.encode(), scene.workspace.history.blob)
     assert isinstance(found, TreeEntry)
     return found.blob
 
@@ -352,28 +353,28 @@ LOST = ["", "folder", "folder/deep"]
 def test_where_a_tree_of_the_baseline_is_lost_the_next_look_takes_another(looked: Scene, path: str) -> None:
     lose_tree(looked, path)
     (looked.root / path / "came").write_bytes(b"untold\n")
-    (lost,) = looked.workspace.snapshots()
+    (lost,) = looked.workspace.snapshots.all()
     found = looked.workspace.record_changes(SHELL)
     assert found.baseline is not None
-    assert looked.workspace.snapshots() == [found.baseline] != [lost]
-    (expiry,) = [view.record for view in looked.workspace.records() if isinstance(view.record, Expiry)]
+    assert looked.workspace.snapshots.all() == [found.baseline] != [lost]
+    (expiry,) = [view.record for view in looked.workspace.history.records() if isinstance(view.record, Expiry)]
     assert (expiry.snapshots, expiry.reason) == ((lost.number,), "baseline lost")
-    since = looked.workspace.next_edit()
+    since = looked.workspace.history.next_edit()
     change_what_was_never_recorded(looked)
     assert len(looked.workspace.record_changes(SHELL).edits) == len(CHANGED)
     check_that_all_is_told(looked, since)
 
 
 def test_a_lost_tree_of_a_folder_that_is_as_it_was_is_found_again_and_nothing_goes_untold(looked: Scene) -> None:
-    (old,) = looked.workspace.snapshots()
+    (old,) = looked.workspace.snapshots.all()
     lose_tree(looked, "folder/deep")
     (looked.root / "new").write_bytes(b"new\n")
     found = looked.workspace.record_changes(SHELL)
     assert (found.baseline, [view.edit.path for view in found.edits]) == (None, [b"new"])
-    assert looked.workspace.snapshots() == [old]
-    (expiry,) = [view.record for view in looked.workspace.records() if isinstance(view.record, Expiry)]
+    assert looked.workspace.snapshots.all() == [old]
+    (expiry,) = [view.record for view in looked.workspace.history.records() if isinstance(view.record, Expiry)]
     assert (expiry.snapshots, expiry.reason, expiry.who) == ((old.number + 1,), "baseline not needed", "")
-    looked.workspace.collect(RetentionLimits(older_than=None, max_size=None), who="test", thorough=True)
+    looked.workspace.retention.collect(RetentionLimits(older_than=None, max_size=None), who="test", thorough=True)
     assert check_store(str(looked.root)).faults == ()
 
 
@@ -381,27 +382,27 @@ def test_where_another_look_would_name_what_is_damaged_again_the_baseline_stays(
     damaged, lost = tree(looked, "folder/deep"), tree(looked, "")
     lose_tree(looked, "")
     (looked.root / "came").write_bytes(b"untold\n")
-    (old,) = looked.workspace.snapshots()
+    (old,) = looked.workspace.snapshots.all()
     damage(looked.root, damaged)
     looked.reopen()
     for _ in range(2):
         with pytest.raises(BlobMissing) as caught:
             looked.workspace.record_changes(SHELL)
         assert caught.value.blob == lost
-        assert looked.workspace.snapshots() == [old]
+        assert looked.workspace.snapshots.all() == [old]
 
 
 def test_no_snapshot_of_a_person_goes_with_a_baseline_that_is_lost(looked: Scene) -> None:
     (looked.root / "more").write_bytes(b"more\n")
-    whole = looked.workspace.take_snapshot(who="me").view
-    folder = looked.workspace.take_snapshot("folder", who="me").view
-    (old, *_) = looked.workspace.snapshots()
+    whole = looked.workspace.snapshots.take(who="me").view
+    folder = looked.workspace.snapshots.take("folder", who="me").view
+    (old, *_) = looked.workspace.snapshots.all()
     looked.workspace.close()
     lose(looked.root, old.root)
     looked.workspace = Workspace.open(looked.root, looked.disk())
     (looked.root / "came").write_bytes(b"untold\n")
     found = looked.workspace.record_changes(SHELL)
-    assert looked.workspace.snapshots() == [whole, folder, found.baseline]
+    assert looked.workspace.snapshots.all() == [whole, folder, found.baseline]
 
 
 def test_where_the_tree_of_the_baseline_is_none_the_next_look_takes_another(scene: Scene) -> None:
@@ -414,17 +415,17 @@ def test_where_the_tree_of_the_baseline_is_none_the_next_look_takes_another(scen
     scene.reopen()
     found = scene.workspace.record_changes(SHELL)
     assert found.baseline is not None
-    assert scene.workspace.snapshots() == [found.baseline]
+    assert scene.workspace.snapshots.all() == [found.baseline]
 
 
 @pytest.mark.parametrize("path", LOST)
 def test_a_baseline_of_which_a_tree_is_lost_can_be_given_up(looked: Scene, path: str) -> None:
     lose_tree(looked, path)
-    since = looked.workspace.next_edit()
+    since = looked.workspace.history.next_edit()
     (looked.root / path / "came").write_bytes(b"untold\n")
-    (lost,) = looked.workspace.snapshots()
-    assert looked.workspace.delete_snapshots([lost.number], who="me") == [lost]
-    (baseline,) = looked.workspace.snapshots()
+    (lost,) = looked.workspace.snapshots.all()
+    assert looked.workspace.snapshots.delete([lost.number], who="me") == [lost]
+    (baseline,) = looked.workspace.snapshots.all()
     assert baseline.who == ""
     change_what_was_never_recorded(looked)
     looked.workspace.record_changes(SHELL)
@@ -435,7 +436,7 @@ def test_a_baseline_of_which_a_tree_is_lost_can_be_given_up(looked: Scene, path:
 def test_where_a_tree_of_the_baseline_is_lost_hooks_go_on(looked: Scene, paths: tuple[str, ...] | None) -> None:
     lose_tree(looked, "")
     (looked.root / "came").write_bytes(b"untold\n")
-    calls = looked.workspace.agent_calls()
+    calls = looked.workspace.hooks
     call = AgentCall(conversation="c", id="1", tool="Tool", paths=paths)
     calls.begin(call)
     (looked.root / "made/by").mkdir(parents=True)
@@ -459,11 +460,11 @@ def test_where_a_tree_of_the_baseline_is_lost_a_recorded_file_that_went_with_its
 
 
 def test_what_needs_a_snapshot_of_which_a_tree_is_lost_says_the_way_out(looked: Scene) -> None:
-    looked.workspace.take_snapshot(who="me")
+    looked.workspace.snapshots.take(who="me")
     (looked.root / "folder/deep/file").unlink()
     (looked.root / "folder/deep/other").write_bytes(b"other\n")
     looked.workspace.record_changes(SHELL)
-    lost = entry_at(looked.workspace.take_snapshot(who="me").view.root, b"folder/deep", looked.workspace.blob)
+    lost = entry_at(looked.workspace.snapshots.take(who="me").view.root, b"folder/deep", looked.workspace.history.blob)
     assert isinstance(lost, TreeEntry)
     looked.workspace.close()
     lose(looked.root, lost.blob)
@@ -472,14 +473,14 @@ def test_what_needs_a_snapshot_of_which_a_tree_is_lost_says_the_way_out(looked: 
     (looked.root / "folder/file").write_bytes(b"work\nmore\n")
     workspace.record_changes(SHELL)
     for act in (
-        lambda: workspace.snapshot_files(3),
-        lambda: workspace.snapshot_changes(3, 2),
-        lambda: workspace.purge([blob_id(b"work\n")], force=True),
-        lambda: workspace.files_at_moment(time_now()),
-        lambda: workspace.find_state("folder/deep/none@0s"),
+        lambda: workspace.snapshots.files(3),
+        lambda: workspace.snapshots.changes(3, 2),
+        lambda: workspace.retention.purge([blob_id(b"work\n")], force=True),
+        lambda: workspace.history.files_at_moment(time_now()),
+        lambda: workspace.history.find_state("folder/deep/none@0s"),
     ):
         with pytest.raises(SnapshotUnreadable, match=r"Snapshot 3 .*`cas snapshot delete 3`"):
             act()
-    workspace.delete_snapshots([3], who="me")
-    workspace.purge([blob_id(b"work\n")], force=True)
+    workspace.snapshots.delete([3], who="me")
+    workspace.retention.purge([blob_id(b"work\n")], force=True)
     assert check_store(str(looked.root)).faults == ()

@@ -34,7 +34,7 @@ def settled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 
 def found(scene: Scene) -> list[str]:
     """Return the paths that a status finds to be otherwise than recorded."""
-    return [change.path for change in scene.workspace.status().external]
+    return [change.path for change in scene.workspace.review.status().external]
 
 
 def found_without_memory(scene: Scene) -> list[str]:
@@ -52,7 +52,7 @@ def found_without_memory(scene: Scene) -> list[str]:
         copy.rename(scene.root / ".cas")
         try:
             with Workspace.open(scene.root) as workspace:
-                return [change.path for change in workspace.status().external]
+                return [change.path for change in workspace.review.status().external]
         finally:
             shutil.rmtree(scene.root / ".cas")
             kept.rename(scene.root / ".cas")

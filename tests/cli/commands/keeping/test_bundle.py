@@ -293,12 +293,12 @@ def test_what_has_gone_or_was_never_held_is_not_written_and_not_told_of(runner: 
 def test_where_nobody_has_looked_yet_a_snapshot_comes_too(runner: CommandRunner, tmp_path: Path) -> None:
     runner.write("a", b"a\n")
     with Workspace.open(runner.folder) as workspace:
-        taken = workspace.take_snapshot(who="me").view
-        assert workspace.snapshots() == [taken]
+        taken = workspace.snapshots.take(who="me").view
+        assert workspace.snapshots.all() == [taken]
     runner.done("export", "--bundle", str(tmp_path / "bundle"))
     import_bundle(str(tmp_path / "bundle"), str(tmp_path / "there"), disk=CountdownDisk(None))
     with Workspace.open(tmp_path / "there") as workspace:
-        assert workspace.snapshots() == [taken]
+        assert workspace.snapshots.all() == [taken]
 
 
 def test_where_an_edit_has_taken_the_place_of_what_the_first_look_found_the_edit_counts(

@@ -62,7 +62,7 @@ def files_of(root: Path) -> dict[str, tuple[bytes, int]]:
 def recorded(root: Path) -> list[EditView]:
     """Return every edit."""
     with Workspace.open(root) as workspace:
-        return workspace.edits()
+        return workspace.history.edits()
 
 
 def shape(root: Path) -> list[tuple[str, str, str, str]]:
@@ -254,8 +254,8 @@ def test_a_file_that_a_rejection_brings_back_where_another_one_went_since_is_hel
     past.give(deleted, "rejected")
     assert taken_over(past)["external"] == 1
     with Workspace.open(past.root) as workspace:
-        assert workspace.external_changes() == ()
-        assert workspace.edits()[-1].edit.operation is Operation.DELETE
+        assert workspace.review.external_changes() == ()
+        assert workspace.history.edits()[-1].edit.operation is Operation.DELETE
     assert list(files_of(past.root)) == []
 
 
@@ -264,8 +264,8 @@ def test_a_path_that_a_rejection_clears_is_held_against_the_disk(past: McpDiff) 
     past.give(past.move("c1", "old.txt", "a.txt"), "rejected")
     assert taken_over(past)["external"] == 2
     with Workspace.open(past.root) as workspace:
-        assert workspace.external_changes() == ()
-        assert [view.edit.operation for view in workspace.edits()[-2:]] == [Operation.CREATE, Operation.DELETE]
+        assert workspace.review.external_changes() == ()
+        assert [view.edit.operation for view in workspace.history.edits()[-2:]] == [Operation.CREATE, Operation.DELETE]
     assert list(files_of(past.root)) == ["a.txt"]
 
 
@@ -355,13 +355,13 @@ def test_what_was_taken_over_is_told_at_the_times_that_it_had_and_nothing_else_i
     moments = (first - 1, first, second, between)
     with Workspace.open(past.root) as workspace:
         for moment, held in zip(moments, (b"one\ntwo\nthree\n", b"1\n", b"2\n", b"2\n"), strict=True):
-            state = workspace.find_state(f"a.txt@{date_of(moment).isoformat()}")
-            assert workspace.blob(state.blob or blob_id(b"")) == held
-            assert workspace.files_at_moment(moment)["a.txt"].blob == state.blob
-        assert workspace.files_at_moment(between)["mine"].blob == blob_id(b"1\n")
-        assert "mine" not in workspace.files_at_moment(second)
-        snapshot = workspace.snapshots()[-1].time
-        assert workspace.files_at_moment(snapshot)["a.txt"].blob == blob_id(b"3\n")
+            state = workspace.history.find_state(f"a.txt@{date_of(moment).isoformat()}")
+            assert workspace.history.blob(state.blob or blob_id(b"")) == held
+            assert workspace.history.files_at_moment(moment)["a.txt"].blob == state.blob
+        assert workspace.history.files_at_moment(between)["mine"].blob == blob_id(b"1\n")
+        assert "mine" not in workspace.history.files_at_moment(second)
+        snapshot = workspace.snapshots.all()[-1].time
+        assert workspace.history.files_at_moment(snapshot)["a.txt"].blob == blob_id(b"3\n")
     said = [cas("cat", f"{name}@0s", folder=past.root).out for name in ("a.txt", "mine")]
     assert said == [b"3\n", b"2\n"]
 

@@ -10,8 +10,8 @@ LATER = 1 << 60
 def expired(runner: CommandRunner) -> list[int]:
     """Let go whatever may go, and return the edits that have expired."""
     with runner.workspace() as workspace:
-        workspace.expire(EVERYTHING, moment=LATER)
-        return [view.seq for view in workspace.edits() if view.expired is not None]
+        workspace.retention.expire(EVERYTHING, moment=LATER)
+        return [view.seq for view in workspace.history.edits() if view.expired is not None]
 
 
 def three_edits(runner: CommandRunner) -> None:

@@ -119,7 +119,7 @@ def test_the_reason_and_the_reviewer_are_recorded(runner: CommandRunner) -> None
     runner.write("a", b"x\n")
     runner.done("reject", "1", "--reason", "not like this", LOGNAME="reviewer")
     with runner.workspace() as workspace:
-        (view,) = workspace.decisions()
+        (view,) = workspace.history.decisions()
     assert (view.decision.reason, view.decision.who, view.decision.action) == (
         "not like this",
         "reviewer",
@@ -133,7 +133,7 @@ def test_a_decision_that_holds_already_does_nothing(runner: CommandRunner) -> No
     assert runner.done("accept", "1").text == "Nothing to do: already accepted.\n"
     assert runner.done("accept", "1", "--json").json()["outcome"] == "nothing-to-do"
     with runner.workspace() as workspace:
-        assert len(workspace.decisions()) == 1
+        assert len(workspace.history.decisions()) == 1
 
 
 def test_a_reason_that_comes_too_late_is_not_passed_over_in_silence(runner: CommandRunner) -> None:

@@ -61,7 +61,7 @@ def recorded(folder: Path, count: int) -> list[EditView]:
         assert time.monotonic() < until, found
         time.sleep(0.05)
         with Workspace.open(folder) as workspace:
-            found = workspace.edits()
+            found = workspace.history.edits()
     return found
 
 

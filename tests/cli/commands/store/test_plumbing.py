@@ -81,7 +81,7 @@ def test_records_leave_no_field_out(runner: CommandRunner, kind: type[Edit | Dec
     runner.done("reject", "1")
     named = {field.name for field in fields(kind)} - {"added", "removed"}
     with runner.workspace() as workspace:
-        said = [record_shape(view.record) for view in workspace.records()]
+        said = [record_shape(view.record) for view in workspace.history.records()]
     said.append(record_shape(Void(time=1, edits=(), decision=0, reason="")))
     shape = next(shape for shape in said if shape["kind"] == kind.__name__.lower())
     assert set(shape) - {"kind", "lines"} == named

@@ -1,0 +1,236 @@
+"""Look up edits, decisions, file states and blobs."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from objstore.errors import StoreReplaced
+from objstore.model.ids import HASH_SIZE
+
+# What only some methods need is imported in them: `cas status` must not wait for the review core to load.
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from objstore.history.completions import NameKind, NameSuggestion
+    from objstore.history.patch_series import SeriesStep
+    from objstore.integrity.inspection import BlamedLines, RecordView, SegmentView, StoreStats
+    from objstore.model.basic_types import FileState, Seq, Unit
+    from objstore.model.ids import BlobId
+    from objstore.model.views import (
+        DecisionView,
+        EditFilter,
+        EditView,
+        Seen,
+        State,
+    )
+    from objstore.transaction.journal import Journal
+
+
+__all__ = ["History"]
+
+
+class History:
+    """Look up edits, decisions, file states and blobs."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Wrap an open journal."""
+        self._journal: Final = journal
+
+    def edits(self, wanted: EditFilter | None = None) -> list[EditView]:
+        """Return the edits that fit (None: all), in order."""
+        from objstore.history import edit_queries
+        from objstore.model.views import EditFilter
+
+        with self._journal.reading():
+            return edit_queries.edits(self._journal, EditFilter() if wanted is None else wanted)
+
+    def edit(self, seq: int) -> EditView:
+        """Return one edit. Raises NoSuchName."""
+        from objstore.history import edit_queries
+
+        with self._journal.reading():
+            return edit_queries.edit(self._journal, seq)
+
+    def find_units(self, spelling: str) -> tuple[EditView, tuple[Unit, ...]]:
+        """Return the edit and the units that a spelling names. Raises NoSuchName, AmbiguousName."""
+        from objstore.history import revspec
+
+        with self._journal.reading():
+            seq, units = revspec.find_units(self._journal, spelling)
+            return self.edit(seq), units
+
+    def find_conversation(self, spelling: str) -> str:
+        """Return the conversation that a spelling names. Raises NoSuchName, AmbiguousName."""
+        from objstore.history import revspec
+
+        with self._journal.reading():
+            return revspec.find_conversation(self._journal, spelling)
+
+    def find_state(self, spelling: str) -> State:
+        """Return the recorded state that a spelling names. Raises NoSuchName, AmbiguousName, EditExpired."""
+        from objstore.history import revspec
+
+        with self._journal.reading() as store, store.index.still():
+            return revspec.find_state(self._journal, spelling)
+
+    def last_state(self, path: str) -> State:
+        """Return the state in which the file at a path was last recorded, whatever its name. Raises NoSuchName."""
+        from objstore.history import revspec
+
+        with self._journal.reading():
+            return revspec.last_state(self._journal, path)
+
+    def names_with_prefix(self, kind: NameKind, spelling: str, limit: int) -> list[NameSuggestion]:
+        """Return up to `limit` names that begin with `spelling`, those most likely to be meant first."""
+        from objstore.history import completions
+
+        with self._journal.reading() as store:
+            return completions.names_with_prefix(store, kind, spelling, limit)
+
+    def names_similar_to(self, kind: NameKind, spelling: str, limit: int) -> list[str]:
+        """Return up to `limit` names that a mistyped `spelling` may have been meant for, the nearest first."""
+        from objstore.history import completions
+
+        with self._journal.reading() as store:
+            return completions.names_similar_to(store, kind, spelling, limit)
+
+    def decisions(self) -> list[DecisionView]:
+        """Return every decision, oldest first, those taken back included."""
+        from objstore.history import edit_queries
+
+        with self._journal.reading():
+            return edit_queries.decisions(self._journal)
+
+    def seen(self) -> Seen:
+        """Return how far the history goes now: cheap enough to be asked twice a second."""
+        from objstore.history import edit_queries
+
+        with self._journal.reading():
+            return edit_queries.seen(self._journal)
+
+    def changed_since(self, seen: Seen) -> list[EditView]:
+        """Return the edits that anybody has recorded or decided since the history went as far as `seen`, in order."""
+        from objstore.history import edit_queries
+
+        with self._journal.reading():
+            return edit_queries.changed_since(self._journal, seen)
+
+    def next_edit(self) -> Seq:
+        """Return the number that the next edit gets."""
+        with self._journal.mutex, self._journal.translating_index_errors():
+            return self._journal.store.next_seq()
+
+    def blob(self, blob: BlobId) -> bytes:
+        """Return a blob's bytes, verified. Raises BlobMissing, BlobDamaged, BlobTooLarge."""
+        with self._journal.reading() as store:
+            return store.blob(blob)
+
+    def text(self, blob: BlobId) -> bytes:
+        """Return what stands for a blob in a diff: its bytes, or of a large one a line that no diff takes for text.
+
+        Raises BlobMissing, BlobDamaged.
+        """
+        with self._journal.reading() as store:
+            return store.text(blob)
+
+    def size(self, blob: BlobId) -> int:
+        """Return how many bytes a blob has. Raises BlobMissing."""
+        with self._journal.reading() as store:
+            return store.size(blob)
+
+    def pieces(self, blob: BlobId) -> Iterator[bytes]:
+        """Yield a blob's bytes, whatever their number; each piece is verified, and at the end the whole.
+
+        Raises BlobMissing, BlobDamaged, and StoreReplaced where the store was opened again meanwhile.
+        """
+        # Who takes them may take its time, or never come back: nobody is kept out between two.
+        with self._journal.reading() as begun:
+            pieces = begun.pieces(blob)
+            piece = next(pieces, None)
+        while piece is not None:
+            yield piece
+            with self._journal.reading() as store:
+                if store is not begun:
+                    raise StoreReplaced(self._journal.tree.root)  # with that, what was begun is closed
+                piece = next(pieces, None)
+
+    def sha256(self, blob: BlobId) -> str:
+        """Return the SHA-256 of a blob's bytes, in hex. Raises BlobMissing, BlobDamaged."""
+        with self._journal.reading() as store:
+            return store.sha256(blob).hex()
+
+    def blobs(self) -> list[BlobId]:
+        """Return every blob's id, ascending."""
+        with self._journal.reading() as store:
+            return store.index.blobs_between(bytes(HASH_SIZE), b"\xff" * HASH_SIZE, -1)
+
+    def records(self) -> list[RecordView]:
+        """Return every record in the order of the journal. Raises StoreDamaged."""
+        from objstore.integrity import inspection
+
+        with self._journal.reading():
+            return list(inspection.records(self._journal))
+
+    def segments(self) -> list[SegmentView]:
+        """Return every segment, in order. Raises StoreDamaged."""
+        from objstore.integrity import inspection
+
+        with self._journal.reading():
+            return inspection.segments(self._journal)
+
+    def stats(self) -> StoreStats:
+        """Return the store in numbers. Raises StoreDamaged."""
+        from objstore.integrity import inspection
+
+        with self._journal.reading():
+            return inspection.stats(self._journal)
+
+    def files_at(self, seq: int | None = None, *, before: bool = False) -> dict[str, FileState]:
+        """Return every file that existed after edit `seq` (`before`: just before it; None: now), by path.
+
+        Raises NoSuchName.
+        """
+        from objstore.integrity import inspection
+
+        with self._journal.reading():
+            return inspection.files_at(self._journal, seq, before=before)
+
+    def files_at_moment(self, moment: int, below: str = "") -> dict[str, FileState]:
+        """Return every file below a folder ("": anywhere) that existed at a moment, by path.
+
+        `moment`: microseconds since 1970-01-01 UTC. As for `PATH@2h`, edits, decisions and snapshots tell.
+        """
+        from objstore.history.state_at import files_at_moment
+
+        with self._journal.reading() as store, store.index.still():
+            found = files_at_moment(self._journal, moment, os.fsencode(below))
+            return {os.fsdecode(path): state for path, state in found.items()}
+
+    def blame(self, path: str, at: tuple[Seq, bool] | None = None) -> tuple[bytes, list[BlamedLines]]:
+        """Return the last recorded bytes of the file at `path`, and which hunk put each of its lines there.
+
+        `at`: the bytes are those after this edit of the file, or (True) before it. Raises NoSuchName where no file is
+        recorded to have stood there, EditExpired, and HistoryBroken.
+        """
+        from objstore.integrity import inspection
+
+        with self._journal.reading():
+            return inspection.blame(self._journal, path, at)
+
+    def series(self, seqs: Sequence[Seq]) -> list[SeriesStep]:
+        """Return what each of the edits that is live adds to all other live ones, in order.
+
+        Raises NoSuchName, EditExpired, HistoryBroken, and SeriesBroken where others need what is chosen.
+        """
+        from objstore.history.patch_series import series
+
+        with self._journal.reading() as store, store.index.still():
+            return list(series(self._journal, seqs))
+
+    def cache_documents(self) -> None:
+        """Keep what reviews would else replay: files with long histories then open quickly. Raises HistoryBroken."""
+        from objstore.history import document_loader
+
+        with self._journal.reading():
+            document_loader.cache_documents(self._journal)

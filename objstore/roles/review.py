@@ -1,0 +1,231 @@
+"""Report what awaits review, and take and undo decisions."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from objstore.errors import FileChanged
+from objstore.model.basic_types import Action, FileState, OnExternal, Origin, Status
+from objstore.model.large_file_placeholder import MAX_BLOB
+
+# What only some methods need is imported in them: `cas status` must not wait for the review core to load.
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from objstore.model.basic_types import Unit
+    from objstore.model.ids import BlobId
+    from objstore.model.results import CallOutcome, Conflicted, DecisionOutcome, FileEffect
+    from objstore.model.views import (
+        Content,
+        ExternalChange,
+        Seen,
+        State,
+        StatusReport,
+        UnresolvedMarkers,
+    )
+    from objstore.review.decisions import DecisionRequest
+    from objstore.text.hunks import Hunk
+    from objstore.transaction.journal import Journal
+
+
+__all__ = ["Review"]
+
+_STATUS_OF: Final = {Action.ACCEPT: Status.ACCEPTED, Action.REJECT: Status.REJECTED, Action.RESET: Status.PENDING}
+
+
+class Review:
+    """Report what awaits review, and take and undo decisions."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Wrap an open journal."""
+        self._journal: Final = journal
+        self._preview: Callable[[BlobId], bytes] | None = None  # None: nothing but what is stored was planned
+
+    def status(self) -> StatusReport:
+        """Return the workspace at a glance."""
+        from objstore.review import status
+
+        with self._journal.translating_index_errors():
+            return status.report(self._journal)
+
+    def external_changes(self) -> tuple[ExternalChange, ...]:
+        """Return every recorded file that is not what the journal says."""
+        from objstore.review import status
+
+        with self._journal.translating_index_errors():
+            return status.external_changes(self._journal)
+
+    def markers(self) -> tuple[UnresolvedMarkers, ...]:
+        """Return the conflict markers that decisions wrote and that still stand in their files, by edit."""
+        from objstore.review import status
+
+        with self._journal.reading():
+            return status.unresolved_markers(self._journal)
+
+    def decide(  # noqa: PLR0913 - each is one thing that a reviewer may say
+        self,
+        action: Action,
+        units: Sequence[Unit],
+        *,
+        reason: str = "",
+        who: str = "",
+        cascade: bool = False,
+        markers: bool = False,
+        on_external: OnExternal = OnExternal.ABORT,
+        expected: Sequence[ExternalChange] = (),
+        shown: Mapping[Unit, Status] | None = None,
+        told: Conflicted | None = None,
+        dry_run: bool = False,
+    ) -> DecisionOutcome:
+        """Accept, reject or reset units: on disk and in the journal, or, where that can't be, not at all.
+
+        `cascade`: reject also what can't be live without what is rejected. `markers`: set aside what can't be live
+        with the decision, and put both into the text, between conflict markers; a new decision on any of it takes
+        them out again. `expected`: the external changes that a person was shown; if the disk has moved on, FileChanged
+        is raised. `shown`: the statuses that they saw, also of what is to go with a cascade; where a unit is neither so
+        nor as it shall be, DecidedMeanwhile is raised. `told`: the conflict that they were shown before they said to
+        cascade; if there is another one by now, that is the outcome. `dry_run`: only say what would happen.
+        Raises NoSuchName, HistoryBroken and what Call.commit raises.
+        """
+        from objstore.review.decisions import DecisionRequest
+
+        request = DecisionRequest(
+            action=action,
+            verdicts=dict.fromkeys(units, _STATUS_OF[action]),
+            reason=reason,
+            who=who,
+            cascade=cascade and action is Action.REJECT,
+            markers=markers,
+            on_external=on_external,
+            expected=tuple(expected),
+            shown=shown or {},
+            told=told,
+            dry_run=dry_run,
+        )
+        return self._outcome(request)
+
+    def undo(
+        self,
+        number: int = 0,
+        *,
+        past: Iterable[int] = (),
+        who: str = "",
+        on_external: OnExternal = OnExternal.ABORT,
+        expected: Sequence[ExternalChange] = (),
+        seen: Seen | None = None,
+        dry_run: bool = False,
+    ) -> DecisionOutcome:
+        """Take back the newest decision that was not taken back yet: every unit gets the status it had before it.
+
+        `number`: of the decision that is meant, so that no other one goes: where it is not the newest that stands,
+        there is nothing to do. 0: whichever that is. `past`: decisions that may have been made since, and stay, as long
+        as they are of other units. `seen`: how far the history went when a person looked; if anything was decided
+        since, DecidedMeanwhile is raised.
+        """
+        from objstore.review.decisions import DecisionRequest
+
+        request = DecisionRequest(
+            action=Action.UNDO,
+            who=who,
+            on_external=on_external,
+            expected=tuple(expected),
+            seen=seen,
+            dry_run=dry_run,
+            takes_back=number,
+            past=frozenset(past),
+        )
+        return self._outcome(request)
+
+    def redo(
+        self,
+        *,
+        who: str = "",
+        on_external: OnExternal = OnExternal.ABORT,
+        expected: Sequence[ExternalChange] = (),
+        seen: Seen | None = None,
+        dry_run: bool = False,
+    ) -> DecisionOutcome:
+        """Make the decision again that the last undo took back, unless something else was decided since.
+
+        `seen`: as of `undo`.
+        """
+        from objstore.review.decisions import DecisionRequest
+
+        request = DecisionRequest(
+            action=Action.REDO,
+            who=who,
+            on_external=on_external,
+            expected=tuple(expected),
+            seen=seen,
+            dry_run=dry_run,
+        )
+        return self._outcome(request)
+
+    def amendable(self, seq: int) -> Content:
+        """Return the file that an edit changed, as it stands on disk. Raises NoSuchName, NotAmendable, FileMissing."""
+        from objstore.review.amend import amendable_path
+
+        with self._journal.reading():
+            path = amendable_path(self._journal, seq)
+        return self._journal.files.read(path, limit=MAX_BLOB)
+
+    def amend(
+        self,
+        seq: int,
+        content: bytes,
+        *,
+        seen: BlobId,
+        base: bytes | None = None,
+        hunks: Sequence[Hunk] | None = None,
+        who: str = "",
+    ) -> CallOutcome:
+        """Give the file that an edit changed new bytes, recorded as an amendment of the edit, by a person.
+
+        Whoever rejects the whole edit rejects its amendments with it; an amendment rejected gives back the edit's own
+        result. `seen`: what the file held when the reviewer began, and `base` its bytes. If that has changed, it raises
+        FileChanged, unless `base` is given and the change can be carried over to the text that stands there now.
+        `hunks`: the lines that were really changed, where that is known: of equal lines no comparison can tell. Raises
+        NoSuchName, NotAmendable, FileMissing and what Call.commit raises.
+        """
+        from objstore.review.amend import amend
+
+        return amend(self._journal, seq, content, who=who, seen=seen, base=base, hunks=hunks)
+
+    def restore(self, state: State, *, dry_run: bool = False) -> CallOutcome:
+        """Bring a recorded state back as a tracked edit of a person. `dry_run`: only return what it would be.
+
+        Raises FileChanged where a folder of its path is a link by now, and what Call.write and Call.commit raise.
+        """
+        from objstore.file_changes.open_dirs import first_symlink_on
+        from objstore.model.results import CallInfo
+        from objstore.review.tracked_call import open_call
+
+        link = first_symlink_on(self._journal.tree, os.fsencode(state.path))
+        if link:
+            raise FileChanged(state.path, link)
+        with open_call(self._journal, CallInfo(tool="restore", origin=Origin.PERSON)) as call:
+            if state.blob is not None:
+                call.restore(state.path, FileState(blob=state.blob, mode=state.mode))
+            elif call.exists(state.path):
+                call.delete(state.path)
+            self._preview = call.text if dry_run else None
+            return call.commit(dry_run=dry_run)
+
+    def preview(self, effect: FileEffect) -> tuple[bytes | None, bytes | None]:
+        """Return a file before and after an effect, as `text` does (None: no file); also of the last dry run's."""
+        with self._journal.reading() as store:
+            content = store.text if self._preview is None else self._preview
+            return (
+                None if effect.before is None else content(effect.before),
+                None if effect.after is None else content(effect.after),
+            )
+
+    def _outcome(self, request: DecisionRequest) -> DecisionOutcome:
+        from objstore.review.decisions import decide
+        from objstore.transaction import index_repair
+
+        outcome, self._preview = index_repair.rebuild_index_and_retry(
+            self._journal, lambda: decide(self._journal, request)
+        )
+        return outcome

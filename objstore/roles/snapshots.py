@@ -1,0 +1,115 @@
+"""Create, list, compare, restore and delete snapshots."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from objstore.fastclass import replace
+from objstore.model.basic_types import Origin
+from objstore.review.tracked_call import open_call
+
+# What only some methods need is imported in them: `cas status` must not wait for the review core to load.
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from objstore.tracking.snapshot_create import SnapshotResult
+    from objstore.tracking.snapshot_diff import SnapshotChange
+    from objstore.tracking.snapshot_list import PathState, SnapshotView
+    from objstore.tracking.snapshot_restore import RestoreResult
+    from objstore.transaction.journal import Journal
+    from objstore.worktree.walk import ScanLimits, SkippedPath
+
+
+__all__ = ["Snapshots"]
+
+
+class Snapshots:
+    """Create, list, compare, restore and delete snapshots."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Wrap an open journal."""
+        self._journal: Final = journal
+
+    def take(self, path: str = "", *, who: str, title: str = "", limits: ScanLimits | None = None) -> SnapshotResult:
+        """Record what stands in a folder ("": the workspace). `who`: who asked for it; not empty.
+
+        Raises SnapshotIncomplete, FileMissing, and what paths and Call.commit raise.
+        """
+        from objstore.tracking import snapshot_create
+        from objstore.transaction import index_repair
+
+        def taken() -> SnapshotResult:
+            with self._journal.translating_index_errors():
+                return snapshot_create.create(self._journal, path, title=title, who=who, limits=limits)[0]
+
+        return index_repair.rebuild_index_and_retry(self._journal, taken)
+
+    def all(self) -> list[SnapshotView]:
+        """Return every snapshot that has not been deleted, oldest first."""
+        from objstore.tracking import snapshot_list
+
+        with self._journal.reading():
+            return snapshot_list.listed(self._journal)
+
+    def get(self, number: int) -> SnapshotView:
+        """Return one snapshot. Raises NoSuchName."""
+        from objstore.tracking import snapshot_list
+
+        with self._journal.reading():
+            return snapshot_list.find(self._journal, number)
+
+    def files(self, number: int) -> list[tuple[str, PathState]]:
+        """Return every path that a snapshot has, folders apart, with what stood there. Raises NoSuchName."""
+        from objstore.tracking import snapshot_list
+
+        with self._journal.reading():
+            return list(snapshot_list.listing(self._journal, number))
+
+    def changes(
+        self, number: int, other: int | None = None, *, paths: Sequence[str] = (), limits: ScanLimits | None = None
+    ) -> tuple[list[SnapshotChange], tuple[SkippedPath, ...]]:
+        """Return what differs between a snapshot and another (None: what stands there now), and what was passed over.
+
+        With `paths`, at and below these. Raises NoSuchName, NotInSnapshot, SnapshotsApart, SnapshotIncomplete.
+        """
+        from objstore.tracking import snapshot_diff
+
+        with self._journal.reading():
+            return snapshot_diff.changes(self._journal, number, other, paths=paths, limits=limits)
+
+    def restore(
+        self,
+        number: int,
+        paths: Sequence[str] = (),
+        *,
+        dry_run: bool = False,
+        limits: ScanLimits | None = None,
+    ) -> RestoreResult:
+        """Bring back what a snapshot holds, or what it holds at and below `paths`, as one call of a person.
+
+        Only what differs is written; files that came since are deleted, and what it does not cover is left alone.
+        Raises NoSuchName, SnapshotIncomplete, FileChanged, and what Call.commit raises.
+        """
+        from objstore.model.results import CallInfo
+        from objstore.tracking import snapshot_restore
+
+        with self._journal.reading():
+            plan = snapshot_restore.plan_restore(self._journal, number, paths, limits=limits)
+        if dry_run or not plan.changes:
+            return plan
+        info = CallInfo(tool="snapshot restore", origin=Origin.PERSON, notes={"snapshot": str(number)})
+        with open_call(self._journal, info) as call:
+            return replace(
+                plan, outcome=snapshot_restore.carry_out(plan, call, self._journal.tree, self._journal.progress)
+            )
+
+    def delete(self, numbers: Sequence[int], *, who: str) -> list[SnapshotView]:
+        """Give snapshots up and return them; gc may then take what only they held.
+
+        Of a baseline, what changed against it is recorded before, as nobody's edits, and another one is taken. Raises
+        NoSuchName, and then what `record_changes` raises.
+        """
+        from objstore.tracking import snapshot_delete
+
+        with self._journal.translating_index_errors():
+            return snapshot_delete.delete(self._journal, numbers, who=who)

@@ -1,0 +1,56 @@
+"""Export the store, and import the history of another tool."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+# What only some methods need is imported in them: `cas status` must not wait for the review core to load.
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from objstore.model.basic_types import Progress
+    from objstore.transaction.journal import Journal
+    from objstore.transfer.mcpdiff_import import McpdiffImport
+
+
+__all__ = ["Transfer"]
+
+
+class Transfer:
+    """Export the store, and import the history of another tool."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Wrap an open journal."""
+        self._journal: Final = journal
+
+    def export_bundle(self, path: str, progress: Progress | None = None) -> int:
+        """Write all that is recorded into a new file, for `import_bundle` elsewhere; return its size in bytes.
+
+        Raises FileExists, PathReserved, NotBundled, StoreDamaged and what the disk raises.
+        """
+        from objstore.transfer.import_export import export_bundle
+
+        with self._journal.translating_index_errors():
+            return export_bundle(self._journal, path, progress)
+
+    def send_bundle(self, take: Callable[[bytes], None], progress: Progress | None = None) -> None:
+        """Hand all that is recorded to `take`, piece by piece, as `export_bundle` writes it.
+
+        Raises NotBundled and StoreDamaged.
+        """
+        from objstore.transfer.import_export import send_bundle
+
+        with self._journal.translating_index_errors():
+            send_bundle(self._journal, take, progress)
+
+    def import_mcpdiff_history(
+        self, history: str, *, origin: str | None = None, partly: bool = False, dry_run: bool = False
+    ) -> McpdiffImport:
+        """Record what mcpdiff's history in the folder `history` tells of this workspace's files; none is written.
+
+        `origin`: where the workspace stood when that was written; None: where it stands. `partly`: also where not
+        everything can be taken over. Raises FileMissing, HistoryBroken, and what Call.commit raises.
+        """
+        from objstore.transfer.mcpdiff_import import import_mcpdiff_history
+
+        return import_mcpdiff_history(self._journal, history, origin=origin, partly=partly, dry_run=dry_run)

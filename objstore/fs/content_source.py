@@ -77,7 +77,10 @@ class FileSource(NamedTuple):
         return self.seen_stat.st_size
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the file's bytes. Raises what Tree.locate raises, and FileChanged if the status is no longer `seen_stat`."""
+        """Yield the file's bytes.
+
+        Raises what Tree.locate raises, and FileChanged if the status is no longer `seen_stat`.
+        """
         with self.tree.locate(self.name, as_spelt=False) as resolved:
             fd = open_file(resolved)
             try:

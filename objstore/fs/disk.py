@@ -180,7 +180,10 @@ class Disk:
                 os.close(fd)
 
     def free_bytes(self, folder: str | int, name: str) -> int:
-        """Return how many bytes this user may still write to a folder's file system. `folder`: a path or a descriptor."""
+        """Return how many bytes this user may still write to a folder's file system.
+
+        `folder`: a path or a descriptor.
+        """
         with _Translated(name):
             found = os.statvfs(folder)
             return found.f_bavail * found.f_frsize
@@ -255,7 +258,7 @@ class Disk:
         return temporary
 
     def carry_attributes(self, source_directory: int, source: str, directory: int, staged: str, mode: int) -> None:
-        """Copy the extended attributes of the file that a staged file will replace, and leave the staged file with `mode`.
+        """Copy extended attributes of the file that will be replaced to the staged file, and leave that with `mode`.
 
         These are the access control list, without which the mode would mean something else, and the user's own
         attributes. An attribute is left out if the system doesn't support it or refuses it. Others, such as

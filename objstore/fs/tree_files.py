@@ -126,7 +126,10 @@ class Files:
         return self.tree.entries(path)
 
     def make_directory(self, path: str) -> bool:
-        """Create a folder and the missing ones above it; return False if it existed. Raises FileExists if it is a file."""
+        """Create a folder and the missing ones above it; return False if it existed.
+
+        Raises FileExists if it is a file.
+        """
         with self.tree.locate(path, changing=True) as resolved:
             return resolved.path != "." and self._make(resolved)
 

@@ -160,8 +160,8 @@ def test_a_log_ends_where_nothing_follows_not_even_in_the_next_segment(folder: P
 class Overtaken(Log):
     """A log in whose folder another process ends a collection just after it was looked at."""
 
-    def _look(self) -> dict[int, int]:
-        found = super()._look()
+    def _list(self) -> dict[int, int]:
+        found = super()._list()
         newer = self.folder / "00000001.1.seg" if hasattr(self, "folder") else None
         if newer is not None and not newer.exists():
             segment(self.folder).rename(newer)

@@ -314,7 +314,7 @@ class Store:
         return self._answerable_unindexed.tips.get(path) or self._ask_index(lambda index: index.tip_at(path))
 
     def tips_in_the_way(self, path: bytes, folders: Sequence[bytes]) -> list[Tip]:
-        """Return the tips of existing documents at `path`, at one of its folders, or below it as if it were a folder."""
+        """Return the tips of all documents that exist at `path`, at one of its folders, or below it as a folder."""
         unindexed = self._answerable_unindexed.tips
         found = {tip.path: tip for tip in self._ask_index(lambda index: index.tips_in_the_way(path, folders))}
         places = {path, *folders}

@@ -103,10 +103,10 @@ class Desk:
             steps,
             self,
             scratch=self._scratch,
-            looked=looked,
-            is_made=self.made.__contains__,
+            seen=looked,
+            was_created=self.made.__contains__,
             was_file=self.were_files.__contains__,
-            is_emptied=self.made.__contains__,
+            was_emptied=self.made.__contains__,
         )
 
     @property

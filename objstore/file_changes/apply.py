@@ -40,7 +40,7 @@ from objstore.file_changes.hardlinks import FileId, HardLinks, file_id
 from objstore.file_changes.open_dirs import ResolvedPaths
 from objstore.fs.confined_path import FileOnDisk, ResolvedPath, Tree, look_at, open_folder
 from objstore.fs.disk import Disk, Pieces, is_same_file
-from objstore.fs.file_state import disk_state, stands_below, state_at
+from objstore.fs.file_state import contents_below, disk_state, state_at
 from objstore.model.basic_types import FileState, Progress, ignore_progress
 from objstore.model.ids import BlobId
 from objstore.model.relpath import folders_of
@@ -242,7 +242,7 @@ class Transition:
 
         Where a decision restores a file, a folder that has only folders in it may go: nothing of value is lost.
         """
-        files, folders = stands_below(resolved)
+        files, folders = contents_below(resolved)
         if step.is_decided and not files:
             return
         # Decisions create folders that no edit created, for the files that they restore.
@@ -342,7 +342,7 @@ class Transition:
         found = look_at(resolved)
         if found is None or not stat.S_ISDIR(found.st_mode):
             return
-        files, folders = stands_below(resolved)
+        files, folders = contents_below(resolved)
         if files:
             raise FileExists(resolved.path, _within(step.path, files))
         self._resolved_paths.forget_below(step.path)
@@ -352,7 +352,7 @@ class Transition:
     def _remove_folder(self, path: bytes, made: os.stat_result | None = None) -> bool:
         """Remove a folder if it is empty and, if `made` is known, still that one; return whether it is gone."""
         name = os.fsdecode(path)
-        with self._tree.locate(name, changing=True, as_spelt=False) as resolved:
+        with self._tree.locate(name, changing=True, as_on_disk=False) as resolved:
             if resolved.path != name:
                 return False  # the folder, or one above it, was replaced by a link
             found = None if made is None else look_at(resolved)
@@ -559,7 +559,7 @@ class Transition:
         """Return the status of the file at `path` if that is the one seen at the path `seen` (None: it isn't)."""
         seen_stat = self._seen.get(seen)
         name = os.fsdecode(path)
-        with suppress(FileMissing, PathInvalid, PathOutside), self._tree.locate(name, as_spelt=False) as resolved:
+        with suppress(FileMissing, PathInvalid, PathOutside), self._tree.locate(name, as_on_disk=False) as resolved:
             found = look_at(resolved) if resolved.path == name else None
             return found if seen_stat is not None and found is not None and os.path.samestat(seen_stat, found) else None
         return None

@@ -16,7 +16,7 @@ from typing import Final
 from objstore.errors import CasError, DiskFailed, FileMissing, PathInvalid, PathOutside
 from objstore.fs.confined_path import MAX_PATH, Tree
 from objstore.fs.disk import Disk
-from objstore.fs.reserved_names import BESIDE, STORE_NAME
+from objstore.fs.reserved_names import STAGING_NOTE_PREFIX, STORE_NAME
 
 __all__ = ["clear_staging_folder", "leftover_staging_paths", "note_staging_folder"]
 
@@ -30,7 +30,7 @@ def note_staging_folder(disk: Disk, scratch: int, folder: str) -> str:
     Raises what the disk raises.
     """
     staged = disk.stage(scratch, os.fsencode(folder) or b".", None, 0o600, folder)
-    name = f"{BESIDE}{os.urandom(8).hex()}"
+    name = f"{STAGING_NOTE_PREFIX}{os.urandom(8).hex()}"
     disk.rename_new(scratch, staged, scratch, name)
     return name
 
@@ -62,7 +62,7 @@ def leftover_staging_paths(root: str) -> list[str]:
         try:
             fd = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
-                for note in sorted(name for name in os.listdir(fd) if name.startswith(BESIDE)):
+                for note in sorted(name for name in os.listdir(fd) if name.startswith(STAGING_NOTE_PREFIX)):
                     with suppress(OSError, CasError), _opened(tree, fd, note) as folder:
                         names = [] if folder is None else _staged_in(folder)
                         found += [os.path.normpath(os.path.join(_folder_of(fd, note), name)) for name in names]
@@ -95,7 +95,7 @@ def _opened(tree: Tree, scratch: int, note: str) -> Iterator[int | None]:
     Raises DiskFailed if the folder is now on the store's own file system: then another one is to be mounted there.
     """
     within = os.path.normpath(os.path.join(_folder_of(scratch, note), ".cas-"))
-    with tree.locate(within, changing=True, as_spelt=False) as resolved:
+    with tree.locate(within, changing=True, as_on_disk=False) as resolved:
         if os.fstat(resolved.folder).st_dev == os.fstat(scratch).st_dev:
             raise DiskFailed(resolved.path, "The disk is not mounted")
         if resolved.missing or resolved.path != within:

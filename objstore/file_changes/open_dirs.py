@@ -36,7 +36,7 @@ class ResolvedPaths:
             self._held.move_to_end(path)
             return held[0]
         name = os.fsdecode(path)
-        resolver = self._tree.locate(name, changing=True, as_spelt=False, will_be_vacated=self._vacated.__contains__)
+        resolver = self._tree.locate(name, changing=True, as_on_disk=False, will_be_vacated=self._vacated.__contains__)
         resolved = resolver.arrive()
         self._held[path] = resolved, resolver
         if resolved.path != name:

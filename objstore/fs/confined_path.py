@@ -41,9 +41,9 @@ from objstore.fs.reserved_names import (
     is_store,
     is_version_control,
     linked_in_store,
+    name_on_disk,
     nearest_store,
     other_form,
-    spelling,
 )
 from objstore.fs.store_owner import refuse_others_store
 
@@ -197,7 +197,7 @@ class Tree:
         os.close(self.fd)
 
     @property
-    def is_there(self) -> bool:
+    def is_in_place(self) -> bool:
         """Return whether the folder's path still leads to it: the folder may be moved and another one take its path."""
         try:
             return os.path.samestat(os.lstat(self.root), self._found)
@@ -206,7 +206,7 @@ class Tree:
 
     def require_in_place(self) -> None:
         """Raise StoreReplaced if the folder's path no longer leads to it."""
-        if not self.is_there:
+        if not self.is_in_place:
             raise StoreReplaced(self.root)
 
     def confined(self, parts: "Iterable[str]") -> "Tree":
@@ -271,7 +271,7 @@ class Tree:
         follow: bool = False,
         changing: bool = False,
         gone: bool = False,
-        as_spelt: bool = True,
+        as_on_disk: bool = True,
         will_be_vacated: Callable[[bytes], bool] = lambda _: False,
     ) -> "PathResolver":
         """Return a resolver of `path`, which holds the folder of the last name open.
@@ -280,13 +280,13 @@ class Tree:
         `changing`, folders may be missing, and names reserved for version control are refused; with `gone`, folders may
         be missing, and those names are allowed.
 
-        On a file system that ignores case, the resolved path has the names as they are on disk; without `as_spelt`, as
-        for recorded paths, it keeps the given names. `will_be_vacated` returns whether the file at a path is about to
+        On a file system that ignores case, the resolved path has the names as they are on disk; without `as_on_disk`
+        (for recorded paths) it keeps the given names. `will_be_vacated` returns whether the file at a path is about to
         be removed, so that it counts as missing where a folder is needed.
 
         Raises PathInvalid, PathOutside, PathReserved, FileMissing, FileChanged, PermissionRefused, DiskFailed.
         """
-        matches_disk = as_spelt and self.is_case_insensitive
+        matches_disk = as_on_disk and self.is_case_insensitive
         return PathResolver(
             self,
             path,
@@ -526,7 +526,7 @@ class PathResolver:
                 continue
             self._check(part)
             if self._matches_disk:
-                part = spelling(self._folder, part)
+                part = name_on_disk(self._folder, part)
                 self._check(part)
             last = not self._remaining
             if last and not (self._follows and self._is_link(part)):

@@ -81,7 +81,7 @@ class FileSource(NamedTuple):
 
         Raises what Tree.locate raises, and FileChanged if the status is no longer `seen_stat`.
         """
-        with self.tree.locate(self.name, as_spelt=False) as resolved:
+        with self.tree.locate(self.name, as_on_disk=False) as resolved:
             fd = open_file(resolved)
             try:
                 yield from _pieces(fd, resolved.path, self.seen_stat)

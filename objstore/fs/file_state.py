@@ -22,7 +22,7 @@ from objstore.model.basic_types import FileState
 from objstore.model.ids import BlobId, blob_id
 from objstore.model.large_file_placeholder import MAX_BLOB, MAX_CHUNKED, is_placeholder, placeholder, text_of_state
 
-__all__ = ["disk_state", "file_at", "large_files", "linked", "stands_below", "state_at"]
+__all__ = ["contents_below", "disk_state", "file_at", "large_files", "linked", "state_at"]
 
 
 def disk_state(tree: Tree, path: bytes) -> tuple[FileState, FileOnDisk] | None:
@@ -31,7 +31,7 @@ def disk_state(tree: Tree, path: bytes) -> tuple[FileState, FileOnDisk] | None:
     Raises PathIsSymlink, PathIsDirectory and what else Tree.read raises, except FileMissing.
     """
     try:
-        with tree.locate(os.fsdecode(path), as_spelt=False) as resolved:
+        with tree.locate(os.fsdecode(path), as_on_disk=False) as resolved:
             return state_at(resolved)
     except FileMissing:
         return None
@@ -45,13 +45,13 @@ def file_at(tree: Tree, path: bytes) -> tuple[FileState, FileOnDisk] | None:
     """
     name = os.fsdecode(path)
     try:
-        with tree.locate(name, as_spelt=False) as resolved:
+        with tree.locate(name, as_on_disk=False) as resolved:
             return state_at(resolved) if resolved.path == name else None
     except (FileMissing, PathIsDirectory, PathIsSymlink, PathNotRegular, PathInvalid, PathOutside):
         return None
 
 
-def stands_below(resolved: ResolvedPath) -> tuple[list[bytes], list[bytes]]:
+def contents_below(resolved: ResolvedPath) -> tuple[list[bytes], list[bytes]]:
     """Return the paths in the folder at `resolved`, recursively: first files and links, then folders, inner ones first.
 
     The last folder is the one at `resolved`. Raises FileMissing, PathNotRegular, PermissionRefused, DiskFailed.

@@ -9,10 +9,10 @@ from typing import Final
 
 __all__ = [
     "APPLIED_MARKER_NAME",
-    "BESIDE",
     "IGNORE_NAME",
     "INDEX_NAME",
     "LOG_NAME",
+    "STAGING_NOTE_PREFIX",
     "STAT_CACHE_NAME",
     "STORE_NAME",
     "is_case_insensitive",
@@ -20,9 +20,9 @@ __all__ = [
     "is_store",
     "is_version_control",
     "linked_in_store",
+    "name_on_disk",
     "nearest_store",
     "other_form",
-    "spelling",
 ]
 
 STORE_NAME: Final = ".cas"
@@ -37,7 +37,7 @@ APPLIED_MARKER_NAME: Final = "applied"
 
 _SCRATCH_NAME: Final = "tmp"
 
-BESIDE: Final = "beside-"
+STAGING_NOTE_PREFIX: Final = "beside-"
 """Prefix of notes in the scratch folder that name the folders of staged files elsewhere (`cross_device_staging`)."""
 
 _VERSION_CONTROL: Final = frozenset({".git", ".hg", ".svn", ".jj"})
@@ -96,7 +96,7 @@ def is_case_insensitive(root: int) -> bool:
     return _is_found(root, other) and other not in _names_in(root)
 
 
-def spelling(folder: int, name: str) -> str:
+def name_on_disk(folder: int, name: str) -> str:
     """Return the name on disk of the entry that an open folder has for `name`; `name` if it has none."""
     names = _names_in(folder)
     if name in names or not _is_found(folder, name):

@@ -36,9 +36,9 @@ class Files:
         self.tree.close()
 
     @property
-    def is_there(self) -> bool:
+    def is_in_place(self) -> bool:
         """Return whether the folder's path still leads to it: the folder may be moved and another one take its path."""
-        return self.tree.is_there
+        return self.tree.is_in_place
 
     def confined(self, parts: Iterable[str]) -> Files:
         """Return the same folder restricted to these canonical paths below it; it is closed with this one."""

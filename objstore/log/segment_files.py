@@ -156,15 +156,15 @@ class SegmentFiles:
         """
         return self._rewritten
 
-    def refresh(self, *, anew: bool = False) -> None:
+    def refresh(self, *, force: bool = False) -> None:
         """List the folder again if it has changed.
 
-        `anew`: even if its times are the same, as within one tick of the clock.
+        `force`: even if its times are the same, as within one tick of the clock.
 
         Files of places that a caller has remain readable until two more changes of generations were seen, or for a
         minute; a file that is being read from one end to the other, until its end. Raises StoreReplaced.
         """
-        if self.require_in_place() == self._listed_at and not anew:
+        if self.require_in_place() == self._listed_at and not force:
             if self._superseded and time.monotonic() - self._superseded_at > _HELD_SECONDS:
                 self._close_superseded()
             return
@@ -367,9 +367,9 @@ class SegmentFiles:
             if not missing:
                 self._listed_at, self._generations = listed_at, found
                 self._read_new_moves(names)
-                anew = {segment: generation for segment, generation in found.items() if generation}
-                if anew != self._rewritten:
-                    self._rewritten = anew
+                rewritten = {segment: generation for segment, generation in found.items() if generation}
+                if rewritten != self._rewritten:
+                    self._rewritten = rewritten
                     self._close_superseded()
                     self._superseded = [one for one in self._descriptors if one[1] < found.get(one[0], 0)]
                     self._superseded_at = time.monotonic()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from objstore.fs.disk import Disk
 
 __all__ = [
-    "MARK_SIZE",
+    "APPLIED_MARKER_SIZE",
     "AppliedMarker",
     "decode_applied_marker",
     "encode_applied_marker",
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 _MARKER: Final = Struct("<QQ16s")
-MARK_SIZE: Final = _MARKER.size
+APPLIED_MARKER_SIZE: Final = _MARKER.size
 
 
 def encode_applied_marker(place: Place, boot: bytes) -> bytes:
@@ -87,7 +87,7 @@ class AppliedMarker:
             # Use the clock of records: file times are too coarse to order this write and a call just after it.
             self._disk.set_time(self._open_marker(), now() * 1000, APPLIED_MARKER_NAME)
 
-    def moment(self) -> int:
+    def written_at(self) -> int:
         """Return when the marker was last written, in microseconds since 1970-01-01 UTC; 0 if there is none."""
         try:
             return os.lstat(self._path).st_mtime_ns // 1000

@@ -51,21 +51,20 @@ _SECTOR: Final = 512
 class StepTiming:
     """The time when a step was recorded, to order changes on disk before or after it. All times in microseconds."""
 
-    def __init__(self, time: int, before: Iterable[int], ahead: int, followed: int) -> None:
-        """`before`: the times of the records before it.
+    def __init__(self, time: int, before: Iterable[int], ahead: int, files_matched_at: int) -> None:
+        """Set the times.
 
-        `ahead`: by how much the clock of files is ahead of that of records.
-
-        `followed`: when files last matched all that was recorded, by the clock of records.
+        `before`: the times of the records before it. `ahead`: by how much the clock of files is ahead of that of
+        records. `files_matched_at`: when files last matched all that was recorded, by the clock of records.
         """
         self._time: Final = time + ahead
         # Earlier records with a later time: the clock was set back in between.
         self._set_back: Final = [earlier + ahead for earlier in before if earlier > time]
-        latest = min(followed + _TICK, time + _STAGING) if followed >= time else time + _STAGING
+        latest = min(files_matched_at + _TICK, time + _STAGING) if files_matched_at >= time else time + _STAGING
         self.until: Final = latest + ahead
         """The latest time at which the step was applied."""
 
-    def is_behind(self, changed: int) -> bool:
+    def predates_record(self, changed: int) -> bool:
         """Return whether a file with the time `changed` had that time already when the step was recorded."""
         return changed <= self._time or any(abs(changed - earlier) <= _STAGING for earlier in self._set_back)
 
@@ -75,17 +74,19 @@ class StepTiming:
 
     def may_be_written_by_step(self, changed: int) -> bool:
         """Return whether a file with the time `changed` was written by the step, or before it."""
-        return changed <= self.until or self.is_behind(changed)
+        return changed <= self.until or self.predates_record(changed)
 
 
-def step_timings(groups: Sequence[tuple[list[FileStep], int]], ahead: int, followed: int) -> dict[int, StepTiming]:
+def step_timings(
+    groups: Sequence[tuple[list[FileStep], int]], ahead: int, files_matched_at: int
+) -> dict[int, StepTiming]:
     """Return the timing of each group that has steps, by the group's time."""
     step_times: dict[int, StepTiming] = {}
     times: list[int] = []
     latest = 0
     for steps, time in groups:
         if steps and time not in step_times:
-            step_times[time] = StepTiming(time, times if latest > time else (), ahead, followed)
+            step_times[time] = StepTiming(time, times if latest > time else (), ahead, files_matched_at)
         times.append(time)
         latest = max(latest, time)
     return step_times
@@ -107,7 +108,7 @@ def last_group_on_disk(
                 if found is None or found[0] != step.after:
                     continue
                 # A state that an external edit recorded was on disk before its record.
-                if not step_times[time].is_behind(_change_time(found[1].stat) + _TICK):
+                if not step_times[time].predates_record(_change_time(found[1].stat) + _TICK):
                     return number
     return 0
 
@@ -227,7 +228,7 @@ class StepInspector:
 
     def _is_as_left(self, folder_changed: int, since: StepTiming) -> bool:
         """Return whether only we can have removed a file from a folder since the step was recorded."""
-        return since.is_behind(folder_changed) or (
+        return since.predates_record(folder_changed) or (
             self._may_be_partial and since.may_be_written_by_step(folder_changed)
         )
 
@@ -244,7 +245,9 @@ class StepInspector:
         # A file written in place may have its new times on disk before its bytes; no person is that fast.
         is_in_place = step.after is not None and file.stat.st_nlink > 1 and self._since.is_soon_after_record(changed)
         return (
-            self._since.is_behind(changed) or is_in_place or (is_both and self._since.may_be_written_by_step(changed))
+            self._since.predates_record(changed)
+            or is_in_place
+            or (is_both and self._since.may_be_written_by_step(changed))
         )
 
     def _is_unfinished(self, step: FileStep, state: FileState, file: FileOnDisk) -> bool:
@@ -276,7 +279,7 @@ class StepInspector:
 
     def _is_truncated(self, step: FileStep, file: FileOnDisk) -> bool:
         """Return whether the file holds the beginning of an earlier state, followed by nothing or by zeros."""
-        if self._since is None or not self._since.is_behind(_change_time(file.stat)):
+        if self._since is None or not self._since.predates_record(_change_time(file.stat)):
             return False
         is_large = is_placeholder(file.content)
         for state in self._earlier[step.path]:

@@ -132,12 +132,12 @@ class RollForward:
         """Return what determines, after a reboot, which files may have been lost."""
         # This file never changes once it is created, and each copy of the store has its own.
         try:
-            came = os.lstat(os.path.join(self._folder, IGNORE_NAME)).st_ctime_ns // 1000
+            arrived_at = os.lstat(os.path.join(self._folder, IGNORE_NAME)).st_ctime_ns // 1000
         except OSError:
-            came = 0
+            arrived_at = 0
         return MachineStop(
             clock=lambda: self._disk.clock(self._scratch(), "tmp"),
-            followed=self._mark.moment(),
-            came=came,
-            settled=read_durable_horizon(self._folder, store),
+            files_matched_at=self._mark.written_at(),
+            arrived_at=arrived_at,
+            durable=read_durable_horizon(self._folder, store),
         )

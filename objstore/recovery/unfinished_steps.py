@@ -51,9 +51,9 @@ class MachineStop:
     """What is known of the time before the machine stopped. Times in microseconds since 1970-01-01 UTC."""
 
     clock: Callable[[], int]  # returns the file system's current time, in nanoseconds
-    followed: int = 0  # when files last matched all that was recorded, by the clock of records; 0: unknown
-    came: int = 0  # when the store was created or copied here, by the clock of files; 0: unknown
-    settled: tuple[int, int] = (0, 0)  # the last edit and decision within the durable horizon
+    files_matched_at: int = 0  # when files last matched all that was recorded, by the clock of records; 0: unknown
+    arrived_at: int = 0  # when the store was created or copied here, by the clock of files; 0: unknown
+    durable: tuple[int, int] = (0, 0)  # the last edit and decision within the durable horizon
     noted: PendingSteps = field(default_factory=dict)  # steps found pending since; some may be applied by now
 
 
@@ -70,7 +70,7 @@ def pending_steps(
     ahead = _clock_offset(stop.clock) if after_power_cut else 0
     suspects = _Suspects(_since_power_cut(store, stop, ahead) if groups is None else groups, with_found=after_power_cut)
     newest = suspects.newest()
-    step_times = step_timings(newest, ahead, stop.followed) if after_power_cut else {}
+    step_times = step_timings(newest, ahead, stop.files_matched_at) if after_power_cut else {}
     last = last_group_on_disk(tree, newest, step_times) if after_power_cut else 0
     # Read the times of folders now, because the first step that is applied in a folder changes its time.
     folders = {folder_of(step.path): 0 for steps, _ in newest for step in steps}
@@ -164,12 +164,12 @@ def _since_power_cut(store: Store, stop: MachineStop, ahead: int) -> list[list[R
             newest = record.time  # skip times in the future, which a wrong clock gave
         recent.append(record)
     # Records older than this copy of the store came with it; after the first newer one, only a clock set back is older.
-    here = dropwhile(lambda record: record.time + ahead < stop.came, reversed(recent))
-    return [[record] for record in here if not _is_durable(record, stop.settled)]
+    here = dropwhile(lambda record: record.time + ahead < stop.arrived_at, reversed(recent))
+    return [[record] for record in here if not _is_durable(record, stop.durable)]
 
 
-def _is_durable(record: Record, settled: tuple[int, int]) -> bool:
-    edit, decision = settled
+def _is_durable(record: Record, durable: tuple[int, int]) -> bool:
+    edit, decision = durable
     match record:
         case Edit():
             return record.seq <= edit

@@ -78,7 +78,7 @@ class Store:
     """The log, its index, and recently read blobs. One thread at a time may use it.
 
     While it follows the log, another index may replace the open one, as when a person has deleted the file. Readers of
-    the replaced index can go on using it until `close_left`.
+    the replaced index can go on using it until `close_replaced_indexes`.
     """
 
     def __init__(self, folder: str, disk: Disk, *, releases_index: bool = False) -> None:
@@ -113,7 +113,7 @@ class Store:
         with suppress(CasError):  # if another store replaced this one, its index must not get this one's groups
             self._refresh_log()
             self._ingest_if_possible()
-        self.close_left()
+        self.close_replaced_indexes()
         self._index.close()
         self.log.close()
 
@@ -192,7 +192,7 @@ class Store:
         self._index, self._unindexed = opened, UnindexedGroups()  # the log has all groups
         self._is_doubted = False
 
-    def close_left(self) -> None:
+    def close_replaced_indexes(self) -> None:
         """Close the replaced indexes. Call it when no reader uses one of them any more."""
         while self._replaced:
             self._replaced.pop().close()
@@ -222,7 +222,7 @@ class Store:
             self._unindexed, self._appended = UnindexedGroups(), None  # an older log was restored into the same file
 
     @property
-    def is_as_left(self) -> bool:
+    def is_unchanged_since_append(self) -> bool:
         """Return whether no one has written to the log since this process appended to it.
 
         Then its end is durable, and no one cuts it off.
@@ -243,7 +243,7 @@ class Store:
         return True  # the generation that the known log ended in is gone
 
     @contextmanager
-    def index_beside(self) -> Iterator[Index | None]:
+    def second_index(self) -> Iterator[Index | None]:
         """Yield a second index, in memory, of the log as it is now, for `Index.make_anew` (None: it can't be built).
 
         Needs no lock, and other threads may use the store meanwhile.
@@ -502,7 +502,7 @@ class Store:
         self._cache.clear()
         self._cached = 0
 
-    def let_go(self, name: BlobId) -> None:
+    def evict(self, name: BlobId) -> None:
         """Drop a blob's cached bytes, which are unlikely to be needed again."""
         self._cached -= len(self._cache.pop(name, b""))
 

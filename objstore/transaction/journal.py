@@ -26,7 +26,7 @@ from objstore.errors import (
     Unacknowledged,
 )
 from objstore.fs.nofollow import open_store_folder, refuse_links
-from objstore.fs.reserved_names import BESIDE, INDEX_NAME, STORE_NAME
+from objstore.fs.reserved_names import INDEX_NAME, STAGING_NOTE_PREFIX, STORE_NAME
 from objstore.fs.store_owner import refuse_others_store
 from objstore.fs.tree_files import Files
 from objstore.fs.writer_lock import BRIEF_WAIT_SECONDS, GAP_SECONDS, POLL_SECONDS, WAIT_SECONDS, WriterLock
@@ -135,7 +135,7 @@ class Journal:
             yield self.store
 
     @contextmanager
-    def beside(self) -> Iterator[Store]:
+    def second_store(self) -> Iterator[Store]:
         """Yield a second store for this thread alone, for long work that should not block users of the shared one.
 
         The shared store may be used only inside `reading` and `writing`: outside, another thread may close what it has
@@ -157,10 +157,10 @@ class Journal:
     def unfinished(self) -> bool:
         """Return whether some files may not match the log yet, according to the applied marker."""
         with self.mutex:
-            marked, is_of_this_boot = self.followed()
+            marked, is_of_this_boot = self.applied_until()
             return self.store.last_record is not None and not (marked == self.store.end and is_of_this_boot)
 
-    def followed(self) -> tuple[Place | None, bool]:
+    def applied_until(self) -> tuple[Place | None, bool]:
         """Return the place up to which files match the log, according to the applied marker (None: unknown).
 
         Also return whether the marker is of this boot: files written before it may have been lost.
@@ -209,14 +209,16 @@ class Journal:
                 with self.mutex, self.translating_index_errors(), self._using(), self._if_free() as is_ours:
                     if not is_ours:
                         continue
-                    is_as_left = self.store.is_as_left
-                    if left and not is_as_left and self.store.is_far_behind:
+                    is_unchanged_since_append = self.store.is_unchanged_since_append
+                    if left and not is_unchanged_since_append and self.store.is_far_behind:
                         self._lock.release()  # let other writers go first while this one reads the log
                         self.store.catch_up()
                         left -= 1
                         continue
                     turns.close()  # lets the next thread in the queue poll the lock
-                    batch = self._begin_writing(is_as_left=is_as_left, may_use_reserve=may_use_reserve)
+                    batch = self._begin_writing(
+                        is_unchanged_since_append=is_unchanged_since_append, may_use_reserve=may_use_reserve
+                    )
                     self._is_writing = True
                     try:
                         yield batch
@@ -391,7 +393,7 @@ class Journal:
                 from objstore.index.relocate import relocate
 
                 # The process that moved the frames may have died after this one last listed the generations.
-                log.refresh(anew=True)
+                log.refresh(force=True)
                 relocate(index, log)
         for segment in segments:
             log.delete_frame_moves(segment)
@@ -402,7 +404,7 @@ class Journal:
         What interrupted writes left in `.cas/tmp` is removed in any case. Most of the log is read before the lock is
         taken, and only what was appended meanwhile under it. Raises StoreLocked, StoreDamaged.
         """
-        reading = self.store.index_beside() if index else nullcontext()
+        reading = self.store.second_index() if index else nullcontext()
         with reading as second, self.mutex, self._lock.held(), IndexErrors(self._index):
             if index:
                 self.store.index.recreate(second)
@@ -436,7 +438,7 @@ class Journal:
             self._holder = before
             self._users -= 1
             if not self._users:
-                self.store.close_left()
+                self.store.close_replaced_indexes()
 
     def _open_store(self, *, releases_index: bool = False) -> Store:
         if not os.path.isdir(self._folder) or os.path.islink(self._folder):
@@ -446,7 +448,7 @@ class Journal:
         self.tree.require_in_place()  # because the store is opened by its path
         refuse_links(self._folder)
         opened = Store(self._folder, self.disk, releases_index=releases_index)
-        if not self.tree.is_there:
+        if not self.tree.is_in_place:
             opened.close()
             raise StoreReplaced(self.tree.root)
         return opened
@@ -476,10 +478,10 @@ class Journal:
             if is_ours:
                 self._lock.release()
 
-    def _begin_writing(self, *, is_as_left: bool, may_use_reserve: bool) -> Batch:
-        """Return a batch for the holder of the lock. `is_as_left`: no one has written since this process did."""
+    def _begin_writing(self, *, is_unchanged_since_append: bool, may_use_reserve: bool) -> Batch:
+        """Return a batch for the holder of the lock. `is_unchanged_since_append`: as of the store."""
         self.tree.require_in_place()
-        is_whole = is_as_left or self.store.catch_up(to_write=True)
+        is_whole = is_unchanged_since_append or self.store.catch_up(to_write=True)
         marked, boot = self._mark.read()
         if marked is not None and self.store.end < marked:
             # The log lost acknowledged groups; that is damage, not an unfinished write.
@@ -599,7 +601,7 @@ class Journal:
     def _clear_staging(self) -> None:
         with suppress(FileNotFoundError), open_store_folder(os.path.join(self._folder, "tmp")) as folder:
             for name in os.listdir(folder):
-                if name.startswith(BESIDE) and not self._clear_noted_folder(folder, name):
+                if name.startswith(STAGING_NOTE_PREFIX) and not self._clear_noted_folder(folder, name):
                     continue
                 try:
                     with suppress(FileNotFoundError):  # writers of derived files hold no lock

@@ -47,13 +47,13 @@ def prestore_blob(journal: Journal, name: BlobId, source: Source, base: BlobId |
     with journal.reading() as store:
         if store.has(name):
             return
-    with journal.beside() as own_store:
+    with journal.second_store() as own_store:
 
         def put(headers: list[BlobHeader], payloads: list[bytes]) -> bool:
             with journal.writing():
                 is_put = append_chunks(journal.store, headers, payloads)
             own_store.catch_up()
-            own_store.close_left()
+            own_store.close_replaced_indexes()
             return is_put
 
         headers, payloads = store_large_blob(own_store, name, source, base, put)

@@ -1,4 +1,4 @@
-"""Settings: every spelling has one meaning."""
+"""Test that every way to write a setting has one meaning."""
 
 import pytest
 from hypothesis import given, strategies as st

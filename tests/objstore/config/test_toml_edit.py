@@ -1,4 +1,4 @@
-"""An edit of a person's TOML file keeps their comments, their order and their formatting."""
+"""Test that editing a person's TOML file keeps their comments, order and formatting."""
 
 import tomllib
 from typing import Any

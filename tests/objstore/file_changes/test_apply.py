@@ -1,4 +1,4 @@
-"""A transition: files go from recorded states to recorded states, all or none, and nobody else's bytes are lost."""
+"""Test that files change from recorded states to recorded states together, and that no one else's bytes are lost."""
 
 import os
 import stat
@@ -38,7 +38,7 @@ State: TypeAlias = tuple[bytes, int] | None
 
 
 class Desk:
-    """A folder of files, and the blobs that steps speak of."""
+    """A folder of files, and the blobs that steps name."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -604,7 +604,7 @@ def test_whatever_fails_names_of_one_file_stay_names_of_one_file(tmp_path: Path,
 
 
 class Appended(CountdownDisk):
-    """A disk beside which somebody, who has a file open, adds a line to it before or after one operation."""
+    """A disk on which someone who has a file open appends a line before or after one operation."""
 
     def __init__(self, path: Path, at: int, *, after: bool) -> None:
         super().__init__(None)

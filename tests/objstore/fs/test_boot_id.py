@@ -1,4 +1,4 @@
-"""The boot id: what is found of it, and that where there is none, files are looked at again."""
+"""Test reading the boot id, and that without one the files are inspected again."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.support.faulty_disk import CountdownDisk
 
 
 class UntoldBoot(CountdownDisk):
-    """A disk on a system that doesn't tell one start of the machine from another."""
+    """A disk on a system that doesn't report a boot id."""
 
     def boot_id(self) -> bytes:
         return UNKNOWN_BOOT

@@ -1,6 +1,6 @@
-"""File systems that find a file by another spelling of its name, as those of macOS and FAT do: one file, one history.
+"""Test file systems that find a file by names other than its own, as on macOS and FAT: one file, one history.
 
-What such a system finds is worked out here; the files and folders are real.
+The tests simulate which file such a system finds; the files and folders are real.
 """
 
 import os

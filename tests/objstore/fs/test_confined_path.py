@@ -1,4 +1,4 @@
-"""Paths: nothing outside one folder can be reached through it, and what is read is a file as it stood at one moment."""
+"""Test that nothing outside a folder can be reached through its Tree, and that a file is read as of one moment."""
 
 import os
 import socket
@@ -286,7 +286,7 @@ _grounds: dict[int, PathSandbox] = {}
 
 
 def _shared(factory: pytest.TempPathFactory) -> PathSandbox:
-    """Return one ground for all the examples of the tests that only read."""
+    """Return one folder for all examples of the tests that only read."""
     sandbox = _grounds.get(id(factory))
     if sandbox is None:
         sandbox = _grounds[id(factory)] = PathSandbox(factory.mktemp("ground"))
@@ -417,7 +417,7 @@ def test_a_file_over_the_limit_is_refused_unread(sandbox: PathSandbox) -> None:
 
 @pytest.fixture
 def guarded(sandbox: PathSandbox) -> Iterator[PathSandbox]:
-    """Return the ground with a file and a folder that can't be read, and one in which nothing can be looked up."""
+    """Return the folder with a file and a folder that can't be read, and one that can't be searched."""
     sandbox.ws.chmod(0o755)
     for folder in ("locked", "closed"):
         (sandbox.ws / folder).mkdir()
@@ -516,7 +516,7 @@ def test_a_root_that_was_found_is_not_looked_for_behind_a_link(sandbox: PathSand
     Tree(found).close()
     for path in (sandbox.ws, "/"):
         tree = Tree(path, is_real=True)
-        assert (tree.root, tree.is_there) == (str(path), True)
+        assert (tree.root, tree.is_in_place) == (str(path), True)
         tree.close()
     for path in (sandbox.ws / "gone", sandbox.ws / "a.txt"):
         with pytest.raises(FileMissing):
@@ -527,7 +527,7 @@ def test_a_link_to_the_folder_is_not_the_folder(sandbox: PathSandbox) -> None:
     tree = Tree(sandbox.ws)
     sandbox.ws.rename(sandbox.base / "away")
     sandbox.ws.symlink_to(sandbox.base / "away")
-    assert not tree.is_there
+    assert not tree.is_in_place
     tree.close()
 
 

@@ -1,4 +1,4 @@
-"""The disk where the system can't do what most can: a file system without hard links."""
+"""Test the disk on systems that lack common features: a file system without hard links, a full disk."""
 
 import fcntl
 import json
@@ -236,7 +236,7 @@ def open_files() -> int:
 
 @contextmanager
 def full_beyond(size: int) -> Iterator[None]:
-    """Let no file grow beyond a size, for which the system has an error as for a full disk."""
+    """Limit the size of files, which the system reports like a full disk."""
     usual, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
     try:

@@ -1,4 +1,4 @@
-"""What stands on disk: read, and named by its bytes."""
+"""Test reading the state of a file on disk, which is named by its bytes."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Premises: a link in a store is refused, whatever it stands for, and what it leads to is not touched."""
+"""Test that a link in a store is refused, and that its target is not touched."""
 
 import contextlib
 import os
@@ -51,7 +51,7 @@ PRECIOUS: Final = b"precious\n"
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Path:
-    """Return a folder that is no part of the workspace, with a file, a database and a folder of files."""
+    """Return a folder outside the workspace, with a file, a database and a folder of files."""
     found = tmp_path / "elsewhere"
     (found / "documents").mkdir(parents=True)
     for name in ("1.txt", "weave-1", "looks", "open-1"):
@@ -63,12 +63,12 @@ def elsewhere(tmp_path: Path) -> Path:
 
 
 def held(folder: Path) -> dict[str, bytes]:
-    """Return what every file below a folder holds."""
+    """Return the content of every file below a folder."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def put_link(store: Path, name: str, target: Path) -> None:
-    """Put a link where the store has something of its own, or would have."""
+    """Put a link at a path where the store has something of its own, or may have."""
     path = store / name
     if path.exists():
         path.rename(store.parent.parent / f"was-{path.name}")
@@ -76,7 +76,7 @@ def put_link(store: Path, name: str, target: Path) -> None:
 
 
 def use(root: Path) -> None:
-    """Do in a workspace what looks into the store or changes it."""
+    """Run operations of a workspace that read or change the store."""
     with Workspace.open(root, UnsyncedDisk()) as workspace:
         workspace.status()
         write(workspace, "a.txt", b"two\n")
@@ -283,7 +283,7 @@ def put_folder(path: Path) -> None:
 
 
 def put(path: Path, kind: Callable[[Path], None]) -> None:
-    """Put something else in the place of a file, or where there may be one."""
+    """Replace a file, which may be missing, by something else."""
     path.unlink(missing_ok=True)
     path.parent.mkdir(exist_ok=True)
     kind(path)

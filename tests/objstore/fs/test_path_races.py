@@ -1,4 +1,4 @@
-"""Paths under way: what another process swaps, replaces or writes while a path is walked or a file is read."""
+"""Test paths that another process swaps, replaces or writes while they are resolved or read."""
 
 import mmap
 import sys
@@ -13,7 +13,7 @@ from tests.support.path_sandbox import PathSandbox
 
 @contextmanager
 def meanwhile(act: Callable[[], None]) -> Iterator[None]:
-    """Do something over and over in another thread."""
+    """Repeat an action in another thread."""
     stop = threading.Event()
 
     def run() -> None:
@@ -31,7 +31,7 @@ def meanwhile(act: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def taking_turns() -> Iterator[None]:
-    """Let threads take turns between any two steps that one of them does."""
+    """Let other threads run between any two steps of one."""
     usual = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -44,7 +44,7 @@ ROUNDS = 2000
 
 
 def trading(sandbox: PathSandbox) -> Callable[[], None]:
-    """Return what puts a link that leads out in the place of a folder, and the folder back."""
+    """Return a function that replaces a folder by a link that leads out, and then restores it."""
     sandbox.link("link", "../elsewhere")
     folder, link, parked = sandbox.ws / "folder", sandbox.ws / "link", sandbox.ws / "parked"
 

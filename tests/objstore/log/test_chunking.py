@@ -1,4 +1,4 @@
-"""Chunking: cuts lose nothing, and where an earlier version is known, all but what changed is cut as it was."""
+"""Test that cuts lose nothing, and that unchanged parts of a known version are cut as before."""
 
 import random
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ def pieces(content: bytes, size: int = 300_000) -> Iterator[bytes]:
 
 
 class Version:
-    """One content, as it was cut."""
+    """One content and its chunks."""
 
     def __init__(self, content: bytes, earlier: "Version | None" = None) -> None:
         self.content = content

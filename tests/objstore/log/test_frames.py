@@ -1,4 +1,4 @@
-"""Frames: what is written is found again, damage is a gap and never other data, and a group is whole or not there."""
+"""Test that frames are read back, damage is a gap and never other data, and a group counts only if it is whole."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -95,7 +95,7 @@ def test_a_payload_over_the_limit_is_a_mistake_of_the_caller() -> None:
 
 
 def covered(found: Sequence[Frame | Gap], size: int) -> bool:
-    """Return whether frames and gaps lie one behind another from the first byte to the last."""
+    """Return whether frames and gaps follow one another without overlap from the first byte to the last."""
     ends = [0, *(item.end for item in found)]
     return [item.offset for item in found] == ends[:-1] and ends[-1] == size
 
@@ -160,7 +160,7 @@ def test_a_scan_of_anything_covers_it_all_once(content: bytes) -> None:
 
 
 def in_windows(content: bytes, size: int, shortened: int | None = None) -> tuple[list[Frame | Gap], int]:
-    """Return what a scan finds that reads the content in windows, and the most that it asked for at once."""
+    """Return the result of a scan in windows, and the largest read."""
     asked = [0]
 
     def read(offset: int, wanted: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Reading ahead: what is read in large pieces is what is read one by one, wherever one goes on."""
+"""Test that reading in large pieces gives the same frames as reading one by one."""
 
 import random
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The log: what was acknowledged is read back, a crash is cut off at the end, and damage is never taken for a crash."""
+"""Test that acknowledged groups are read back, a crashed write is cut off, and damage is never mistaken for a crash."""
 
 import os
 import subprocess
@@ -158,7 +158,7 @@ def test_a_log_ends_where_nothing_follows_not_even_in_the_next_segment(folder: P
 
 
 class Overtaken(Log):
-    """A log in whose folder another process ends a collection just after it was looked at."""
+    """A log in whose folder another process completes a compaction just after it was listed."""
 
     def _list(self) -> dict[int, int]:
         found = super()._list()
@@ -231,7 +231,7 @@ def test_a_name_that_is_listed_and_can_not_be_found_is_reported(folder: Path) ->
         names = [*(path.name for path in folder.iterdir()), segment(folder, 2).name]
         patch.setattr("objstore.log.segment_files.os.listdir", lambda _: names)
         with pytest.raises(StoreDamaged, match="segment 2"):
-            log.refresh(anew=True)
+            log.refresh(force=True)
 
 
 @pytest.mark.usefixtures("small_segments")
@@ -242,7 +242,7 @@ def test_a_log_whose_last_segment_has_gone_is_another(folder: Path) -> None:
         assert log.numbers() == [1, 2]
         segment(folder, 2).unlink()
         with pytest.raises(StoreReplaced):
-            log.refresh(anew=True)
+            log.refresh(force=True)
 
 
 def test_one_call_is_one_append_and_one_sync(folder: Path) -> None:
@@ -523,7 +523,7 @@ def test_a_log_without_segments_is_damaged_and_without_their_folder_there_is_non
 
 
 def read_while(folder: Path, moment: InterruptionPoint, act: Callable[[], object]) -> list[list[Payload]]:
-    """Return what a reader finds that is overtaken at that moment, or else later, and reads on then."""
+    """Return the groups of a reader during whose reading another process acts, at that moment or later."""
     log = Log(str(folder), Disk())
     try:
         with interrupted_at(moment, act):

@@ -1,6 +1,6 @@
-"""Crashes, at every step of everything that writes: calls are whole, files are as recorded, and work goes on.
+"""Test a crash at every step of everything that writes: calls are whole, files match the journal, and work continues.
 
-What is done in each scene is failed at every third step, beginning with another one in each, and at the first; for
+Each scene is failed at its first and at every third step, starting with a different one in each; with
 `CAS_CRASH_STEPS=1` (`make crash`) at every step.
 """
 
@@ -45,7 +45,7 @@ APART: Final = min(3, int(os.environ.get("CAS_CRASH_STEPS", "3")))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """A scene, played once without failures: where it starts, and what it leads to."""
+    """A scene, played once without failures: its start and its end."""
 
     scene: CrashScenario
     start: Path
@@ -89,7 +89,7 @@ def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @contextmanager
 def acted(stage: Stage, root: Path, disk: CountdownDisk) -> Iterator[BaseException | None]:
-    """Play the scene on a copy of its start; give what it raised. The process that died does nothing more."""
+    """Play the scene on a copy of its start; return what it raised. The process that died does nothing more."""
     copied(stage.start, root)
     raised: BaseException | None = None
     workspace = Workspace.open(root, disk)
@@ -104,7 +104,10 @@ def acted(stage: Stage, root: Path, disk: CountdownDisk) -> Iterator[BaseExcepti
 
 
 def assert_whole(stage: Stage, root: Path, told: str) -> bool:
-    """Check a workspace after a crash, then that work goes on in it. Return whether the scene had taken place."""
+    """Check a workspace after a crash, then that work in it can continue.
+
+    Return whether the scene's change was made.
+    """
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         found = files(root), history(workspace)
         states = list(zip(stage.files, stage.history, strict=True))
@@ -123,7 +126,7 @@ def assert_whole(stage: Stage, root: Path, told: str) -> bool:
 
 
 def walk(stage: Stage, way: int = 0) -> Iterator[int]:
-    """Yield the first step and every third one, without end, in each scene and each way from another on."""
+    """Yield the first step and every third one, without end, starting from another one in each scene and mode."""
     start = (len(stage.scene.name) + way) % APART
     if start:
         yield 0
@@ -131,7 +134,7 @@ def walk(stage: Stage, way: int = 0) -> Iterator[int]:
 
 
 def steps(stage: Stage, way: int = 0) -> Iterator[int]:
-    """Yield those of the walk in which the scene does something."""
+    """Yield those steps of the walk that the scene has."""
     return takewhile(lambda step: step < len(stage.operations), walk(stage, way))
 
 
@@ -220,7 +223,7 @@ def test_a_process_may_be_killed_while_it_takes_a_call_back(stage: Stage, tmp_pa
 
 
 def assert_whole_or_void(stage: Stage, root: Path, told: str) -> None:
-    """Check a workspace after a call that may have been taken back, whose numbers are then used up."""
+    """Check a workspace after a call that may have been rolled back, whose numbers are then used up."""
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         pairs = list(zip(stage.files, stage.history, strict=True))
         assert (files(root), history(workspace)) in pairs, told
@@ -280,9 +283,9 @@ def test_what_a_person_made_of_a_file_after_a_kill_stays_though_it_begins_as_the
 
 
 class Appending(CountdownDisk):
-    """Somebody adds a line to a file that they have open once it has been moved; so many operations later comes a kill.
+    """A disk on which someone appends a line to an open file once it has been moved, and a kill follows later.
 
-    `fails`: the disk fails once, too, when the file is to be moved back.
+    `fails`: the disk also fails once, when the file is to be moved back.
     """
 
     def __init__(self, path: Path, steps: int, *, fails: bool) -> None:
@@ -429,7 +432,7 @@ def test_who_may_not_write_before_a_file_can_be_seen_is_told_why(tmp_path: Path)
 
 
 def halfway(root: Path) -> None:
-    """Make a workspace in which a process was killed between the two files of a call."""
+    """Create a workspace in which a process was killed between the two files of a call."""
     root.mkdir()
     with Workspace.init(root, CountdownDisk(None)) as workspace:
         change(workspace, ("a.txt", b"old\n"), (DEEP, b"old\n"))
@@ -482,7 +485,7 @@ def killed_at_once(root: Path, act: Callable[[Workspace], None]) -> None:
 
 
 def written_on(root: Path, disk: CountdownDisk) -> dict[str, bytes]:
-    """Return the files that there are when another process has finished what it could and written one more."""
+    """Return the existing files after another process has completed what it could and written one more."""
     with Workspace.open(root, disk) as workspace:
         write(workspace, "next", b"next\n")
     return {name: found[0] for name, found in files(root).items()}
@@ -588,7 +591,7 @@ TICK: Final = 0.05
 
 
 def started_again(root: Path) -> None:
-    """Let the mark be of an earlier start of the machine."""
+    """Make the applied marker one of an earlier boot."""
     mark = root / ".cas" / "applied"
     stored = bytearray(mark.read_bytes())
     stored[MARK_BOOT] = ANOTHER_START
@@ -597,10 +600,10 @@ def started_again(root: Path) -> None:
 
 @contextmanager
 def ran_on(root: Path) -> Iterator[Workspace]:
-    """Give a copy of the workspace: what is done there is in the journal of `root`, and then the machine starts again.
+    """Yield a copy of the workspace: what is done there enters the journal of `root`, and then the machine reboots.
 
-    The files of `root` and its folders stay as they are, with their times, which a test can't give them itself: so a
-    power cut leaves them that has taken all that was done.
+    The files of `root` and its folders keep their times, which a test can't set itself. So they are as after a power
+    cut that has taken everything that was done.
     """
     copy = root.with_name(f"{root.name}-ran-on")
     copied(root, copy)
@@ -617,13 +620,13 @@ def ran_on(root: Path) -> Iterator[Workspace]:
 
 
 def aged(path: Path, seconds: int) -> None:
-    """Let a file or a folder have been changed so many seconds after now (before, if negative)."""
+    """Set the times of a file or a folder to so many seconds after now (before, if negative)."""
     moment = time.time_ns() + seconds * 1_000_000_000
     os.utime(path, ns=(moment, moment))
 
 
 class AheadDisk(CountdownDisk):
-    """A disk that gives files times ahead of the machine's, as a share may."""
+    """A disk whose file times are ahead of the machine's, as on a network share."""
 
     AHEAD: Final = 30  # seconds
 
@@ -635,7 +638,7 @@ class AheadDisk(CountdownDisk):
 
 
 def settled(root: Path, disk: CountdownDisk | None = None) -> tuple[Files, tuple[str, ...]]:
-    """Let the next writer come; return the files without its own, and the paths of what it leaves reported."""
+    """Let the next writer run; return the files except its own, and the paths that are reported as changed."""
     with Workspace.open(root, disk or CountdownDisk(None)) as workspace:
         write(workspace, "next.txt", b"")
         found = files(root)

@@ -1,4 +1,4 @@
-"""The machine starts again: what people did to files before that stays, and what a power cut took comes back."""
+"""Test a reboot: what people did to files before it stays, and what a power cut took is restored."""
 
 import errno
 import os
@@ -33,7 +33,7 @@ DAY: Final = 86_400 * 1_000_000
 
 
 class NextStart(CountdownDisk):
-    """A disk after another start of the machine, or after so many."""
+    """A disk after one reboot, or after several."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class CutDisk(CountdownDisk):
 
 
 class CutAtTheMark(NextStart):
-    """The power fails before the mark is written."""
+    """The power fails before the applied marker is written."""
 
     def overwrite(self, fd: int, content: bytes, offset: int, name: str) -> None:
         if name == "applied":
@@ -77,7 +77,7 @@ class CutAtTheMark(NextStart):
 
 
 class CutNext(CutDisk):
-    """The same after another start of the machine."""
+    """The same after a reboot."""
 
     def boot_id(self) -> bytes:
         return NextStart().boot_id()
@@ -97,7 +97,7 @@ def opened(root: Path) -> Workspace:
 
 
 def started(root: Path, start: int = 1) -> tuple[dict[str, tuple[bytes, int]], list[str]]:
-    """Open the workspace after another start; return its files, and the paths of what is reported as changed."""
+    """Open the workspace after a reboot; return its files, and the paths that are reported as changed."""
     with Workspace.open(root, NextStart(start)) as workspace:
         return files(root), [change.path for change in workspace.external_changes()]
 
@@ -285,7 +285,7 @@ def decided(workspace: Workspace) -> None:
 
 
 def set_out(workspace: Workspace, act: Callable[[Workspace], None]) -> None:
-    """Make the files that `act` finds."""
+    """Create the files that `act` finds."""
     change(workspace, ("src/old", b"old\n"), ("src/third", b"third\n"))
     with workspace.call(CallInfo(tool="t", conversation="scene")) as call:
         call.delete("src/third")
@@ -377,7 +377,7 @@ def in_place(workspace: Workspace) -> None:
 
 
 def lost(root: Path, act: Callable[[Workspace], None]) -> tuple[dict[str, tuple[bytes, int]], dict[str, int]]:
-    """Have a power cut take all that `act` did; return the files that there were after it, and inodes as they are."""
+    """Let a power cut take everything that `act` did; return the files after it, and the current inodes."""
     root.mkdir()
     with Workspace.init(root, CountdownDisk(None)) as workspace:
         set_out(workspace, act)
@@ -395,7 +395,7 @@ def lost(root: Path, act: Callable[[Workspace], None]) -> tuple[dict[str, tuple[
 
 
 def cut_off(root: Path, disk: CountdownDisk) -> None:
-    """Have the next process end wherever the disk lets it."""
+    """Make the next process end at any operation of the disk."""
     with suppress(PowerCut, CasError):
         Workspace.open(root, disk).close()
 
@@ -414,7 +414,7 @@ ACTS: Final = [
 
 
 def some_steps(tmp_path: Path, act: Callable[[Workspace], None]) -> range:
-    """Return after how many operations of a disk to let what finishes the calls end."""
+    """Return after how many operations of a disk to end the process that completes the calls."""
     disk = NextStart()
     lost(tmp_path / "whole", act)
     cut_off(tmp_path / "whole", disk)
@@ -463,7 +463,7 @@ def test_what_one_process_has_finished_another_does_not_count_as_settled(tmp_pat
 
 
 def noted(tmp_path: Path) -> tuple[Path, bytes, dict[str, tuple[bytes, int]]]:
-    """Return a workspace in which calls are half finished, what is noted of them, and the files as they should be."""
+    """Return a workspace with unfinished calls, the recovery note about them, and the files as they should be."""
     root = tmp_path / "workspace"
     wanted, _ = lost(root, in_several_calls)
     cut_off(root, CutNext(1))
@@ -623,7 +623,7 @@ def test_what_had_to_be_finished_after_one_start_may_be_lost_by_the_next(root: P
 
 
 class WithoutMark(NextStart):
-    """A disk that can't write the mark."""
+    """A disk that can't write the applied marker."""
 
     def overwrite(self, fd: int, content: bytes, offset: int, name: str) -> None:
         if name == "applied":

@@ -771,7 +771,7 @@ class WatchedDisk(CountdownDisk):
 def test_who_knows_a_place_finds_it_from_one_generation_to_the_next_and_no_further(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as watching:
         log = watching.store.log
-        disk = WatchedDisk(lambda: log.refresh(anew=True))
+        disk = WatchedDisk(lambda: log.refresh(force=True))
 
         def now(places: list[Place]) -> list[Place | None]:
             return [log.newest(place) for place in places]

@@ -1,4 +1,4 @@
-"""The store: blobs come back by name through any chain, and no blob frame, however made, gives other bytes."""
+"""Test that blobs are read back by name through any chain, and that no frame, even a forged one, gives other bytes."""
 
 import hashlib
 import random
@@ -49,7 +49,7 @@ def stored(store: Store, content: bytes, base: BlobId | None = None) -> BlobId:
 
 
 def again(store: Store, folder: Path) -> Store:
-    """Return the store as a new process opens it, with nothing at hand."""
+    """Return the store as a new process opens it, with empty caches."""
     store.flush()
     return Store(str(folder), CountdownDisk(None))
 
@@ -140,7 +140,7 @@ def test_a_folder_without_a_log_is_no_store(tmp_path: Path) -> None:
 
 
 def forged(store: Store, *payloads: bytes) -> Group:
-    """Put blob frames of any making into the log."""
+    """Append arbitrary blob frames to the log."""
     headers = [parse_blob_header(payload) for payload in payloads]
     return store.append([(FrameKind.BLOB, payload) for payload in payloads], headers, [])
 
@@ -222,7 +222,7 @@ def frames(root: Path) -> list[tuple[int, int]]:
 
 
 def noticed(root: Path) -> bool:
-    """Return whether somebody who opens the workspace, reads all of it and writes to it is told of damage."""
+    """Return whether damage is reported to a process that opens the workspace, reads all of it and writes to it."""
     try:
         with Workspace.open(root, CountdownDisk(None)) as workspace:
             for edit in workspace.edits():

@@ -1,4 +1,4 @@
-"""A store that is moved, replaced or away for a moment, under who has it open: nothing goes where nobody finds it."""
+"""Test stores that are moved, replaced or missing for a moment while a process has them open: no write is lost."""
 
 import os
 import random
@@ -32,7 +32,7 @@ TYPED: Final = b"a page that a person typed\n"
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Return a workspace with three edits, and a file that nobody recorded."""
+    """Return a workspace with three edits, and a file that is not recorded."""
     root = tmp_path / "ws"
     root.mkdir()
     with Workspace.init(root, CountdownDisk(None)) as workspace:
@@ -47,7 +47,7 @@ def opened(root: Path) -> Workspace:
 
 
 def sound(root: Path) -> tuple[str, ...]:
-    """Check that nothing is wrong with the store, and return what is worth knowing of it."""
+    """Check that the store is undamaged, and return a summary of it."""
     report = check_store(str(root))
     assert report.faults == ()
     return report.notes
@@ -65,7 +65,7 @@ def copy(store: Path, to: Path) -> None:
 
 
 def salvaged(root: Path) -> Path:
-    """Do as docs/repair.md says."""
+    """Follow the steps in docs/repair.md."""
     aside = root / "damaged"
     (root / ".cas").rename(aside)
     salvage_store(str(aside), str(root))
@@ -80,7 +80,7 @@ def begun_anew(root: Path) -> Path:
 
 
 def put_back(root: Path) -> Path:
-    """Put a copy of the same store in its place."""
+    """Replace the store by a copy of it."""
     aside = root.parent / "aside"
     (root / ".cas").rename(aside)
     copy(aside, root / ".cas")
@@ -88,7 +88,7 @@ def put_back(root: Path) -> Path:
 
 
 def segments_put_back(root: Path) -> Path:
-    """Put copies of the segments in the place of those that are open, one by one."""
+    """Replace the open segments by copies, one by one."""
     aside = root.parent / "aside"
     copy(root / ".cas", aside)
     for path in (root / ".cas" / "segments").iterdir():
@@ -99,7 +99,7 @@ def segments_put_back(root: Path) -> Path:
 
 
 def segments_put_back_with_their_times(root: Path) -> Path:
-    """Do the same as `cp -a`, `rsync -a` and `tar -x` do, which give the folder its time again."""
+    """Do the same as `cp -a`, `rsync -a` and `tar -x`, which restore the folder's time as well."""
     folder = root / ".cas" / "segments"
     found = folder.stat()
     aside = segments_put_back(root)
@@ -320,7 +320,7 @@ def moved_there(root: Path, backup: Path) -> None:
 
 
 def written_over(root: Path, backup: Path) -> None:
-    """Do as `rsync --inplace --delete` does, but for the index, which is derived."""
+    """Do the same as `rsync --inplace --delete`, except for the index, which is derived."""
     store = root / ".cas"
     kept = log_of(backup)
     for path in (store / "segments").iterdir():

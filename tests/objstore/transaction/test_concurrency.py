@@ -1,4 +1,4 @@
-"""Several processes and threads at once on one workspace: nothing lost, nothing torn."""
+"""Test several processes and threads at once on one workspace: nothing is lost or torn."""
 
 import json
 import random
@@ -94,7 +94,7 @@ print(json.dumps(seen), flush=True)
 
 
 class Process:
-    """A script in a process of its own, which begins when it is told to."""
+    """A script in a process of its own, which starts on request."""
 
     def __init__(self, script: str, *words: object) -> None:
         self.process = subprocess.Popen(
@@ -122,7 +122,7 @@ class Process:
 
 
 def assert_sound(scene: Scene) -> None:
-    """Check that the journal is whole, and that the files, and a replay from nothing, are what it says."""
+    """Check that the journal is whole, and that the files and a full replay match it."""
     workspace = scene.workspace
     edits, decisions = workspace.edits(), workspace.decisions()
     assert [view.seq for view in edits] == list(range(1, len(edits) + 1))

@@ -1,4 +1,4 @@
-"""A sync that fails: nobody builds on what may not be on the disk, and everybody may go on when the disk works."""
+"""Test failed syncs: no one relies on bytes that may not be durable, and all can continue once the disk works."""
 
 import sqlite3
 from collections.abc import Callable
@@ -34,7 +34,7 @@ AFTER: Final = {"a.txt": (b"two\n", 0o644)}
 
 
 class OverlookedDisk(CountdownDisk):
-    """Fails at one sync, after somebody has looked at what was to be synced."""
+    """Fails at one sync, after another process has read what was to be synced."""
 
     def __init__(self, look: Callable[[], object]) -> None:
         super().__init__(None)
@@ -79,7 +79,7 @@ def test_a_call_whose_sync_failed_has_not_taken_place(root: Path) -> None:
 
 
 class ToldDisk(CountdownDisk):
-    """Says what was asked of it, and fails at one sync."""
+    """Reports its operations, and fails at one sync."""
 
     def __init__(self) -> None:
         super().__init__(None)
@@ -120,7 +120,7 @@ def test_a_segment_that_somebody_began_who_died_has_a_durable_name_before_anythi
 
 
 class BreakingDisk(CountdownDisk):
-    """A disk on which, from one operation on, some operations fail until it is mended."""
+    """A disk on which, from one operation on, some operations fail until it is repaired."""
 
     def __init__(self, first: str, *others: str) -> None:
         super().__init__(None)
@@ -337,7 +337,7 @@ def test_a_full_index_refuses_no_call(root: Path) -> None:
 
 
 def full_index(workspace: Workspace) -> sqlite3.Connection:
-    """Let the index take in nothing more, and return its database."""
+    """Prevent the index from ingesting more, and return its database."""
     db = workspace._journal.store.index._db  # noqa: SLF001 - the limit stands for a disk that is full for SQLite
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     db.execute(f"PRAGMA max_page_count = {db.execute('PRAGMA page_count').fetchone()[0]}")

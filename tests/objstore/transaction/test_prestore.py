@@ -1,4 +1,4 @@
-"""Large files are stored before anybody has to wait for them, and nothing is lost if that was for nothing."""
+"""Test that large files are stored before any writer has to wait for them, and that nothing is lost if not needed."""
 
 import os
 import random
@@ -67,7 +67,7 @@ print(others)
 
 
 class _Counted(Disk):
-    """Counts what is appended to the log."""
+    """Counts the groups that are appended to the log."""
 
     def __init__(self) -> None:
         self.appended: list[int] = []  # bytes of each append
@@ -122,7 +122,7 @@ def test_a_look_stores_large_files_before_it_records(root: Path) -> None:
 
 
 class _Interrupted(NamedTuple):
-    """Bytes, between two pieces of which something happens."""
+    """Bytes, between two pieces of which an action runs."""
 
     content: bytes
     happens: Callable[[], object]
@@ -146,7 +146,7 @@ def _sweep(root: Path) -> None:
 
 
 def deleted(root: Path, path: str, content: bytes) -> None:
-    """Hold that a call can delete the file, and that its bytes stay."""
+    """Check that a call can delete the file, and that its bytes are kept."""
     with Workspace.open(root) as workspace:
         with workspace.call(SHELL) as call:
             call.delete(path)
@@ -221,7 +221,7 @@ def test_no_chunk_says_that_it_lies_less_deep_than_one_that_a_repack_told_anew(r
 
 
 class _Restless(_Counted):
-    """A disk on which somebody writes into a file whenever a part of it is stored, as long as it says so."""
+    """A disk on which someone writes to a file whenever a part of it is stored, as long as enabled."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A full disk, and a call that a writer left unfinished: what makes room goes on, and the call comes after it."""
+"""Test a full disk with an unfinished call: operations that free space work, and the call is completed later."""
 
 import os
 import re
@@ -53,7 +53,7 @@ class PartlyFailing(CountdownDisk):
 
 
 def full_for_files() -> PartlyFailing:
-    """Return a disk that has room for what the store writes of itself, and for no file of the user's."""
+    """Return a disk with space for the store's own files, and for none of the user's."""
     return PartlyFailing(full_disk, "stage")
 
 
@@ -63,7 +63,7 @@ def text(version: int) -> bytes:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Return a workspace whose history may go, and with a call behind it whose file was not yet written."""
+    """Return a workspace with history that may expire, and a call whose file was not yet written."""
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
         write(workspace, "b.txt", b"first\n")
         for version in range(VERSIONS):
@@ -75,7 +75,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def write_pending(workspace: Workspace, content: bytes) -> None:
-    """Record one call of a conversation that nobody has decided on."""
+    """Record one call of a conversation whose edits stay pending."""
     with workspace.call(CallInfo(tool="t", conversation="pending")) as call:
         call.write("b.txt", content)
         call.commit()
@@ -104,7 +104,7 @@ def collect(root: Path, disk: CountdownDisk) -> None:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
-    """Return a folder on a disk of a few megabytes; only root may make one."""
+    """Return a folder on a disk of a few megabytes; only root can create one."""
     folder = tmp_path / "disk"
     folder.mkdir()
     if not sys.platform.startswith("linux") or os.geteuid() or not mounted(folder):
@@ -120,7 +120,7 @@ def mounted(folder: Path) -> bool:
 
 
 def fill(path: Path) -> None:
-    """Take all the room that is left."""
+    """Take all the remaining space."""
     with path.open("wb", buffering=0) as file, suppress(OSError):
         while True:
             file.write(bytes(4096))
@@ -234,7 +234,7 @@ def test_a_file_that_can_not_be_finished_for_another_reason_is_left_and_keeps_no
 
 
 class FullBeside(CountdownDisk):
-    """A full disk, but for the room that the store itself keeps."""
+    """A full disk, except for the space that the store reserves."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(None)
@@ -247,7 +247,7 @@ class FullBeside(CountdownDisk):
 
 
 class Full(PartlyFailing):
-    """A disk on which nothing can grow, whatever is removed."""
+    """A disk on which no file can grow, whatever is removed."""
 
     def __init__(self) -> None:
         super().__init__(full_disk, "append", "create", "reserve")
@@ -311,7 +311,7 @@ def test_no_room_is_kept_where_there_is_little(tmp_path: Path) -> None:
 
 
 class MarklessDisk(CountdownDisk):
-    """A disk on which the mark can't be written, and all else can."""
+    """A disk on which only the applied marker can't be written."""
 
     marks = 0
 
@@ -333,7 +333,7 @@ def test_a_mark_that_can_not_be_written_fails_no_call(root: Path) -> None:
 
 
 class AnotherBoot(PartlyFailing):
-    """A disk of a machine that has started anew."""
+    """A disk of a machine that has rebooted."""
 
     def boot_id(self) -> bytes:
         return b"of another start"

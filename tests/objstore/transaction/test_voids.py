@@ -1,4 +1,4 @@
-"""Voids: a call or a decision that was taken back counts as never made, and what it would have written may go."""
+"""Test that a call or a decision that was rolled back counts as never made, and that its blobs may be removed."""
 
 import os
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from tests.support.scene import Scene, deletes, moves, writes
 
 
 class StubbornDisk(UnsyncedDisk):
-    """A disk on which no file of a certain name can be replaced or made."""
+    """A disk on which a file of a certain name can't be replaced or created."""
 
     def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:
         self._refuse(name)
@@ -35,7 +35,7 @@ def stubborn(tmp_path: Path) -> Iterator[Scene]:
 
 
 def is_sound(scene: Scene) -> bool:
-    """Return whether the store is, as it stands and with an index made anew."""
+    """Return whether the store is undamaged, as it is and with a rebuilt index."""
     faults = check_store(str(scene.root)).faults
     scene.forget_index()
     return not faults and not check_store(str(scene.root)).faults

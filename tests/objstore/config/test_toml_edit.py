@@ -204,7 +204,7 @@ def test_a_removed_value_takes_only_its_own_line() -> None:
         ("[c]\nd = nan\n", '[c]\nd = nan\n\n[a]\nb = "x"\n'),
     ],
 )
-def test_a_value_goes_where_a_person_would_put_it(before: str, after: str) -> None:
+def test_a_value_is_added_where_a_person_would_put_it(before: str, after: str) -> None:
     assert with_toml(before, ["a"], {"b": "x"}) == after
 
 

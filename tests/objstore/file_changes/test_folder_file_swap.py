@@ -81,7 +81,7 @@ def test_decisions_trade_them_back_and_forth(traded: Scene) -> None:
     assert traded.workspace.status().external == ()
 
 
-def test_a_file_and_a_folder_of_one_name_are_a_conflict_that_names_who(scene: Scene) -> None:
+def test_a_file_and_a_folder_of_one_name_are_a_conflict_that_names_the_edits(scene: Scene) -> None:
     scene.write("d/e/x", b"one\n")  # 1
     scene.call(deletes("d/e/x"), writes("d", b"file\n"))  # 2, 3
     refused(scene, Action.REJECT, 2, unit=(1, 0), needs=(3, 0))
@@ -425,7 +425,7 @@ def test_a_folder_that_a_person_made_where_an_edits_has_gone_is_theirs_though_fi
 
 
 @pytest.mark.parametrize("beside", ["d-x", "d0"])
-def test_a_folder_that_has_gone_is_no_edits_whatever_stands_beside_it(scene: Scene, beside: str) -> None:
+def test_a_removed_folder_belongs_to_no_edit_whatever_is_next_to_it(scene: Scene, beside: str) -> None:
     scene.write(beside, b"beside\n")
     scene.write("d/x", b"1\n")
     scene.reject(2)

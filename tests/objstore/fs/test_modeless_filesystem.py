@@ -85,7 +85,7 @@ def test_a_file_that_had_a_mode_elsewhere_comes_back_without_it(tmp_path: Path, 
     scene.close()
 
 
-def test_a_mode_that_is_not_kept_is_not_said_to_be_restored(tmp_path: Path, disk: type[Disk]) -> None:
+def test_a_mode_that_is_not_kept_is_not_reported_as_restored(tmp_path: Path, disk: type[Disk]) -> None:
     scene = Scene(tmp_path / "ws")
     for name in ("mode alone", "both"):
         scene.write(name, lines("one two"), mode=0o644)

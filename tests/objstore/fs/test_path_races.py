@@ -72,7 +72,7 @@ def test_a_folder_swapped_for_a_link_between_check_and_use_leads_nowhere(sandbox
     assert outcomes <= {b"inside\n", b"PathOutside", b"FileMissing", b"PathInvalid", b"FileChanged"}
 
 
-def test_where_a_path_leads_is_told_or_refused_while_links_come_and_go(sandbox: PathSandbox) -> None:
+def test_a_path_is_resolved_or_refused_while_links_change(sandbox: PathSandbox) -> None:
     outcomes = set()
     with taking_turns(), meanwhile(trading(sandbox)):
         for _ in range(2 * ROUNDS):

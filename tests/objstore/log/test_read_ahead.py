@@ -41,7 +41,7 @@ def test_frames_are_the_same_in_any_order(log: Log) -> None:
 
 
 @pytest.mark.parametrize("at", [0, 4, 8, 16, 33])
-def test_damage_is_told_as_by_a_single_read(log: Log, tmp_path: Path, at: int) -> None:
+def test_damage_is_reported_as_by_a_single_read(log: Log, tmp_path: Path, at: int) -> None:
     """In the marker, the kind, the length, the checksum, the payload; frames around it are still read."""
     frames = filled(log, [100] * 20)
     places = sorted(frames)

@@ -145,7 +145,7 @@ def told(disk: CountdownDisk) -> str:
 # ---- the order
 
 
-def test_what_can_fail_comes_first_then_the_log_then_the_files_then_the_mark(stage: Stage) -> None:
+def test_staging_comes_first_then_the_log_then_the_files_then_the_marker(stage: Stage) -> None:
     done = [operation for i, operation in enumerate(stage.operations) if (i, operation) != (0, "overwrite")]
     append = done.index("append")
     assert done.count("append") == done.count("sync") == 1
@@ -172,7 +172,7 @@ def test_wherever_a_process_is_killed_its_call_is_whole(stage: Stage, tmp_path: 
     assert torn is not None or set(outcomes) == {False, True}
 
 
-def test_what_was_never_synced_was_never_recorded(stage: Stage, tmp_path: Path) -> None:
+def test_an_unsynced_call_was_never_recorded(stage: Stage, tmp_path: Path) -> None:
     for step in steps(stage, 2):
         disk = CountdownDisk(step, power_cut)
         with acted(stage, tmp_path / str(step), disk):
@@ -264,7 +264,7 @@ def test_wherever_a_process_is_killed_a_file_with_two_names_has_its_bytes_and_it
 
 
 @pytest.mark.parametrize("content", [b"ONE\ntwo\nthree\n", b""], ids=["half of it", "nothing"])
-def test_what_a_person_made_of_a_file_after_a_kill_stays_though_it_begins_as_the_call_would_have_it(
+def test_a_persons_edit_after_a_kill_is_kept_even_if_it_resembles_a_half_written_file(
     tmp_path: Path, content: bytes
 ) -> None:
     """No file of one name is ever half written: it is exchanged as a whole."""
@@ -314,7 +314,7 @@ class Appending(CountdownDisk):
 
 @pytest.mark.parametrize("fails", [False, True], ids=["disk works", "disk fails"])
 @pytest.mark.parametrize("names", [1, 2])
-def test_wherever_a_move_is_killed_what_somebody_adds_to_the_file_meanwhile_is_kept(
+def test_bytes_appended_to_a_file_are_kept_wherever_its_move_is_killed(
     tmp_path: Path,
     names: int,
     fails: bool,  # noqa: FBT001 - a parameter of the test
@@ -402,7 +402,7 @@ def test_wherever_the_disk_fails_while_a_call_is_finished_it_is_finished_later(s
             break
 
 
-def test_a_file_that_could_not_be_opened_while_a_call_is_finished_is_nobody_elses(tmp_path: Path) -> None:
+def test_a_file_that_can_not_be_opened_during_recovery_is_not_reported_as_changed(tmp_path: Path) -> None:
     stopped = 0
     for spare in range(2, 30):
         root = tmp_path / str(spare)
@@ -418,7 +418,7 @@ def test_a_file_that_could_not_be_opened_while_a_call_is_finished_is_nobody_else
     assert 0 < stopped < 28
 
 
-def test_who_may_not_write_before_a_file_can_be_seen_is_told_why(tmp_path: Path) -> None:
+def test_a_writer_blocked_by_an_unreadable_file_gets_the_reason(tmp_path: Path) -> None:
     told = set()
     for spare in range(2, 30):
         root = tmp_path / str(spare)
@@ -521,7 +521,7 @@ def test_files_that_have_become_names_of_one_keep_no_other_from_being_finished(t
     assert (found["a"], found["c"]) == (found["b"], b"c")
 
 
-def test_what_makes_room_for_a_file_that_can_not_come_stays_and_all_else_is_finished(tmp_path: Path) -> None:
+def test_a_file_that_gives_way_to_one_that_can_not_be_created_stays_and_the_rest_is_applied(tmp_path: Path) -> None:
     def act(workspace: Workspace) -> None:
         with workspace.call(INFO) as call:
             call.delete("d/x")
@@ -562,7 +562,7 @@ def test_a_failure_before_the_log_was_written_leaves_the_store_usable_at_once(
 
 
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "lasting"])
-def test_a_full_disk_that_says_nothing_was_changed_has_changed_nothing(
+def test_a_full_disk_reports_that_nothing_changed_only_if_nothing_did(
     tmp_path: Path,
     lasting: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:

@@ -188,7 +188,7 @@ def test_a_file_that_a_person_moved_as_an_agent_had_wanted_stays(root: Path) -> 
 
 @pytest.mark.parametrize("gone", ["src/b", "src", "src/sub", "src/sub/c"])
 @pytest.mark.parametrize("then", ["nothing", "src/a", "other/d", "a save"])
-def test_what_a_person_took_away_stays_away(root: Path, gone: str, then: str) -> None:
+def test_a_file_that_a_person_removed_stays_removed(root: Path, gone: str, then: str) -> None:
     with opened(root) as workspace:
         change(workspace, ("src/a", b"a\n"), ("src/b", b"b\n"), ("src/sub/c", b"c\n"))
         time.sleep(TICK)
@@ -250,7 +250,7 @@ def test_an_old_name_that_a_person_gave_back_while_the_agent_went_on_stays(root:
 # ---- what a power cut took
 
 
-def test_what_was_written_in_place_and_has_its_times_without_its_bytes_is_finished(root: Path) -> None:
+def test_a_file_written_in_place_with_new_times_and_old_bytes_is_completed(root: Path) -> None:
     (root / "f").write_bytes(b"one\ntwo\n")
     (root / "g").hardlink_to(root / "f")
     with opened(root) as workspace:
@@ -297,7 +297,7 @@ def set_out(workspace: Workspace, act: Callable[[Workspace], None]) -> None:
 
 @pytest.mark.parametrize("act", [several_new, in_new_folders, edited_and_new, trading, decided])
 @pytest.mark.parametrize("changes", range(10))
-def test_a_call_is_there_whole_wherever_the_power_failed_in_it(
+def test_a_call_is_whole_wherever_the_power_failed_in_it(
     root: Path, act: Callable[[Workspace], None], changes: int
 ) -> None:
     with opened(root) as workspace:
@@ -423,7 +423,7 @@ def some_steps(tmp_path: Path, act: Callable[[Workspace], None]) -> range:
 
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize(("then", "torn"), [(1, None), (2, 0.5)], ids=["killed", "power fails again"])
-def test_wherever_what_finishes_calls_is_cut_off_the_next_process_finishes_them(
+def test_an_interrupted_recovery_is_completed_by_the_next_process(
     tmp_path: Path, act: Callable[[Workspace], None], then: int, torn: float | None
 ) -> None:
     for step in some_steps(tmp_path, act):
@@ -442,7 +442,7 @@ def test_wherever_what_finishes_calls_is_cut_off_the_next_process_finishes_them(
 
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("failure", [full_disk, broken_disk])
-def test_what_the_disk_keeps_from_being_finished_is_finished_when_it_works(
+def test_steps_that_a_failing_disk_blocked_are_completed_when_it_works(
     tmp_path: Path, act: Callable[[Workspace], None], failure: Callable[[str], BaseException]
 ) -> None:
     for step in some_steps(tmp_path, act):
@@ -453,7 +453,7 @@ def test_what_the_disk_keeps_from_being_finished_is_finished_when_it_works(
         assert started(root) == (wanted, []), f"after {disk.done}: {disk.failed}"
 
 
-def test_what_one_process_has_finished_another_does_not_count_as_settled(tmp_path: Path) -> None:
+def test_files_that_one_process_completed_are_not_durable_for_another(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     wanted, _ = lost(root, in_several_calls)
     cut_off(root, CutAtTheMark())
@@ -482,7 +482,7 @@ def test_what_a_person_takes_away_stays_away_though_an_older_version_has_left_th
     assert not (root / ".cas" / RECOVERY_NOTE_NAME).exists()
 
 
-def test_what_a_person_has_put_where_something_is_due_stays(tmp_path: Path) -> None:
+def test_a_persons_file_at_the_path_of_a_pending_step_stays(tmp_path: Path) -> None:
     root, _, wanted = noted(tmp_path)
     (root / "src" / "new2").write_bytes(b"mine\n")
     assert started(root) == (wanted | {"src/new2": (b"mine\n", 0o644)}, ["src/new2"])
@@ -585,7 +585,7 @@ def test_a_store_that_came_without_files_makes_none(
     assert (found, sorted(reported)) == ({"f": (b"version 1\n", 0o644)}, ["bin/tool", "f"])
 
 
-def test_a_copy_of_a_store_beside_older_files_leaves_them(elsewhere: tuple[Path, Path, Path]) -> None:
+def test_a_copy_of_a_store_next_to_older_files_leaves_them(elsewhere: tuple[Path, Path, Path]) -> None:
     root, older, _ = elsewhere
     left = files(older)
     shutil.copytree(root / ".cas", older / ".cas")
@@ -604,7 +604,7 @@ def test_what_is_recorded_where_a_store_came_to_is_finished_there(elsewhere: tup
 # ---- what one start has found is not asked of the next
 
 
-def test_what_was_there_after_one_start_is_not_lost_by_the_next(root: Path) -> None:
+def test_files_found_after_one_boot_are_not_lost_in_the_next(root: Path) -> None:
     with opened(root) as workspace:
         write(workspace, "f", LONG)
     started(root, 1)
@@ -613,7 +613,7 @@ def test_what_was_there_after_one_start_is_not_lost_by_the_next(root: Path) -> N
     assert started(root, 2) == ({"f": (b"", 0o644)}, ["f"])
 
 
-def test_what_had_to_be_finished_after_one_start_may_be_lost_by_the_next(root: Path) -> None:
+def test_files_completed_after_one_boot_may_be_lost_in_the_next(root: Path) -> None:
     with ran_on(root) as later:
         write(later, "f", LONG)
     started(root, 1)
@@ -631,7 +631,7 @@ class WithoutMark(NextStart):
         super().overwrite(fd, content, offset, name)
 
 
-def test_what_was_recorded_since_a_start_is_not_settled_where_the_mark_can_not_be_written(root: Path) -> None:
+def test_records_since_a_boot_are_not_durable_if_the_marker_can_not_be_written(root: Path) -> None:
     with opened(root) as workspace:
         write(workspace, "before", LONG)
     with ran_on(root) as later:

@@ -201,7 +201,7 @@ def test_of_two_that_make_a_store_at_once_neither_takes_anything_from_the_other(
         shutil.rmtree(root)
 
 
-def test_what_comes_into_the_folder_meanwhile_stays(tmp_path: Path) -> None:
+def test_a_file_that_is_added_meanwhile_stays(tmp_path: Path) -> None:
     for moment in interruption_points():
         root = tmp_path / str(moment.step)
         root.mkdir()

@@ -148,7 +148,7 @@ class Configuration:
         try:
             return tomllib.loads(text)
         except ValueError as error:
-            raise SettingsUnreadable(path, f"it is no TOML: {error}") from error
+            raise SettingsUnreadable(path, f"it is not TOML: {error}") from error
 
     def _text(self, path: str) -> str:
         """Return the content of a settings file ("": no such file). Raises SettingsUnreadable."""
@@ -163,7 +163,7 @@ class Configuration:
         try:
             found = os.fstat(fd)
             if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_BYTES:
-                raise SettingsUnreadable(path, "it is no file of a sane size")
+                raise SettingsUnreadable(path, "it is not a regular file of at most 1 MiB")
             return read_all(fd, found.st_size).decode()
         except UnicodeDecodeError as error:
             raise SettingsUnreadable(path, "it is not UTF-8") from error

@@ -95,7 +95,7 @@ SETTINGS: Final = MappingProxyType(
                 name="retention.older_than",
                 kind=SettingKind.AGE,
                 default="never",
-                meaning="The age from which history that is wholly decided may expire.",
+                meaning="The age from which fully decided history may expire.",
             ),
             Setting(
                 name="retention.max_size",
@@ -107,13 +107,13 @@ SETTINGS: Final = MappingProxyType(
                 name="gc.background",
                 kind=SettingKind.SWITCH,
                 default="on",
-                meaning="Whether the server keeps to the two limits by itself while it runs.",
+                meaning="Whether the server enforces the two limits while it runs.",
             ),
             Setting(
                 name="gc.every",
                 kind=SettingKind.AGE,
                 default="1min",
-                meaning="How often the server looks whether the store is over a limit.",
+                meaning="How often the server checks whether the store is over a limit.",
             ),
             Setting(
                 name="snapshot.gitignored",

@@ -88,17 +88,18 @@ class Transition:
         was_created: Callable[[bytes], bool],
         was_file: Callable[[bytes], bool],
         was_emptied: Callable[[bytes], bool],
-        left: Iterable[bytes] | None = None,
+        possibly_empty: Iterable[bytes] | None = None,
         progress: Progress = ignore_progress,
     ) -> None:
         """Plan the transition. `scratch`: an open folder for staging.
 
-        `seen`: the status of files when they were read. `was_created`: whether a recorded edit created a folder. Such a
-        folder, once empty, gives way to a file of its name. `was_file`: whether a recorded file ever had a path. A
-        folder that has the path was created since, and is removed with its files; so is one without files, where a
-        decision restores the file. `was_emptied`: whether a recorded decision leaves a folder empty. Such a folder is
-        removed with the last file in it, and so are the empty ones among `left` (None: folders stay). `progress` is
-        called for the paths: when each is prepared, changed, and read back.
+        - `seen`: the status of files when they were read.
+        - `was_created`: whether a recorded edit created a folder. Such a folder, once empty, gives way to a file.
+        - `was_file`: whether a recorded file ever had a path. A folder that has the path was created since, and is
+          removed with its files; so is one without files, where a decision restores the file.
+        - `was_emptied`: whether a recorded decision leaves a folder empty. Such a folder is removed with the last file
+          in it, and so are the empty ones among `possibly_empty` (None: folders stay).
+        - `progress`: called with the number of paths that are prepared, changed, and read back.
         """
         self._tree = tree
         self._disk = disk
@@ -109,7 +110,7 @@ class Transition:
         self._was_created = was_created
         self._was_file = was_file
         self._was_emptied = was_emptied
-        self._left = None if left is None else tuple(left)
+        self._possibly_empty = None if possibly_empty is None else tuple(possibly_empty)
         steps = tuple(steps)
         wanted = _movable(tree, [step for step in steps if step.before != step.after])
         moved = {step.path: step.moved_from for step in steps}
@@ -206,7 +207,7 @@ class Transition:
             self._prune()
         except Exception as error:  # whatever it is: the record is valid only if all of the transition was done
             self._roll_back(done, error)
-            paths = [step.path for step in done] or list(self._left or ())
+            paths = [step.path for step in done] or list(self._possibly_empty or ())
             raise CallAborted(os.fsdecode(paths[-1]), str(error)) from error
 
     # ---- before
@@ -486,11 +487,11 @@ class Transition:
 
     def _to_prune(self) -> list[list[bytes]]:
         """Return the folders that may be removed when they are empty, path by path, the inner ones first."""
-        if self._left is None:
+        if self._possibly_empty is None:
             return []
         taken = {step.path for step in self._steps if step.after is not None}
         above = [folders_of(step.path) for step in self._steps if step.after is None]
-        above += [[*folders_of(folder), folder] for folder in self._left]
+        above += [[*folders_of(folder), folder] for folder in self._possibly_empty]
         may_go = cache(lambda folder: self._was_emptied(folder) or self._was_file(folder))
         # Skip folders whose path a file takes.
         return [list(takewhile(may_go, reversed(folders))) for folders in above if taken.isdisjoint(folders)]
@@ -636,7 +637,7 @@ def _collecting_failures(step: FileStep, failed: list[str]) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # noqa: BLE001 - the other paths must still be restored
-        failed.append(f"{os.fsdecode(step.path)} could not be taken back ({error})")
+        failed.append(f"{os.fsdecode(step.path)} could not be restored ({error})")
 
 
 def _movable(tree: Tree, steps: Sequence[FileStep]) -> list[FileStep]:

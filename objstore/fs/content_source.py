@@ -120,12 +120,12 @@ def _pieces(fd: int, path: str, seen_stat: os.stat_result) -> Iterator[bytes]:
     try:
         if not is_same_file(seen_stat, os.fstat(fd)):
             raise FileChanged(path)
-        left = seen_stat.st_size
-        while left > 0:
-            piece = os.read(fd, min(PIECE, left))
+        remaining = seen_stat.st_size
+        while remaining > 0:
+            piece = os.read(fd, min(PIECE, remaining))
             if not piece:
                 raise FileChanged(path)
-            left -= len(piece)
+            remaining -= len(piece)
             yield piece
         if not is_same_file(seen_stat, os.fstat(fd)):
             raise FileChanged(path)

@@ -89,7 +89,7 @@ def require_single_link(path: str) -> None:
 def _is_pipe_or_device(name: os.DirEntry[str]) -> bool:
     """Return whether a name that is no file, link or folder is a pipe or a device.
 
-    A socket is allowed: hooks of an earlier version may have left `hook.sock`.
+    A socket is allowed: hooks of an earlier version may have attempts_left `hook.sock`.
     """
     try:
         return not stat.S_ISSOCK(name.stat(follow_symlinks=False).st_mode)
@@ -164,14 +164,14 @@ def write_derived_file(disk: Disk, store: str, folder: str, name: str, content: 
     place = os.path.join(store, folder)
     with suppress(FileExistsError):
         disk.make_store_folder(place)
-    with open_store_folder(os.path.join(store, "tmp")) as scratch, open_store_folder(place) as shelf:
-        for left in reversed(range(_ATTEMPTS)):
+    with open_store_folder(os.path.join(store, "tmp")) as scratch, open_store_folder(place) as target:
+        for attempts_left in reversed(range(_ATTEMPTS)):
             staged = disk.stage(scratch, content, None, 0o600, name)
             try:
-                disk.replace_derived(scratch, staged, shelf, name)
+                disk.replace_derived(scratch, staged, target, name)
             except FileNotFoundError:
                 # Another process, before its first write, cleared the scratch folder and this file with it.
-                if not left:
+                if not attempts_left:
                     raise
             else:
                 return

@@ -88,7 +88,7 @@ class _Chunker:
                 self._expected, anchors = found[0], None
 
     def _fill(self, wanted: int) -> bool:
-        """Buffer so many bytes, or all that are left; return False at the end."""
+        """Buffer so many bytes, or all that are remaining; return False at the end."""
         while len(self._buffer) < wanted:
             piece = next(self._pieces, b"")
             if not piece:
@@ -130,12 +130,12 @@ class _Chunker:
 
     def _take(self, size: int) -> Iterator[NewChunk]:
         """Cut `size` bytes, or all that are buffered, from the buffer."""
-        left = min(size, len(self._buffer))
-        while left:
-            step = left if left <= MAX_CHUNK else CHUNK
+        remaining = min(size, len(self._buffer))
+        while remaining:
+            step = remaining if remaining <= MAX_CHUNK else CHUNK
             content = self._copied(0, step)
             del self._buffer[:step]
-            left -= step
+            remaining -= step
             yield NewChunk(blob_id(content), content, None)
 
     def _copied(self, offset: int, size: int) -> bytes:

@@ -118,11 +118,11 @@ class SegmentHeader:
             raise StoreDamaged(segment or 0, 0, "the segment's header is damaged")
         magic, version, store, number, created = _SEGMENT_HEADER.unpack(fields)
         if magic != _MAGIC:
-            raise StoreDamaged(segment or 0, 0, "this is no segment")
+            raise StoreDamaged(segment or 0, 0, "the file is not a segment")
         if version > FORMAT_VERSION:
             raise FormatTooNew(version, FORMAT_VERSION)
         if segment is not None and number != segment:
-            raise StoreDamaged(segment, 0, f"the segment says that its number is {number}")
+            raise StoreDamaged(segment, 0, f"the segment's header has the number {number}")
         return cls(store=StoreId(store), number=number, created=created)
 
 
@@ -292,7 +292,7 @@ def unverified_frames(
         # The same test as `_is_damaged`, because the call would double the time of this loop.
         is_header = marker == MARKER and kind in _KINDS and flags <= _FLAGS and not reserved and length <= MAX_PAYLOAD
         if not is_header or bool(begins) is is_inside:
-            gap = Gap(offset=base + at, end=base + behind, reason="the frame is not what belongs here")
+            gap = Gap(offset=base + at, end=base + behind, reason="the frame is out of place")
             break
         is_inside = not commits
         found.append(made(RawFrame, (base + at, kind, begins, commits, piece[at:behind])))

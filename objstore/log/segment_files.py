@@ -65,7 +65,7 @@ _HEXADECIMAL: Final = frozenset("0123456789abcdef")
 _NEVER: Final = (0, 0)
 """In place of the folder's times: makes the next refresh list the folder."""
 
-NO_FILE: Final = "it is no regular file"
+NO_FILE: Final = "it is not a regular file"
 """The reason for a file that has a segment's name and isn't a regular file."""
 
 
@@ -375,7 +375,7 @@ class SegmentFiles:
                     self._superseded_at = time.monotonic()
                 return found
             if names == before:
-                raise StoreDamaged(missing[0][0], 0, "the segment is listed, and not to be found")
+                raise StoreDamaged(missing[0][0], 0, "the segment is listed but can't be found")
             before = names
 
     def _require_last_segment(self, found: dict[int, int]) -> None:
@@ -486,7 +486,7 @@ def pread(fd: int, size: int, position: int, segment: int) -> bytes:
 
 
 def open_segment(path: str) -> int | None:
-    """Return a descriptor for reading a segment's file (None: it is no regular file).
+    """Return a descriptor for reading a segment's file (None: it is not a regular file).
 
     Raises StoreLinked, and FileNotFoundError and other OSErrors as os.open does.
     """

@@ -221,12 +221,12 @@ class StepInspector:
     def _status_for_missing_file(self, step: FileStep) -> StepStatus:
         if step.after is None:
             return DONE
-        untouched = self._since is None or self._is_as_left(self._folders[folder_of(step.path)], self._since)
+        untouched = self._since is None or self._is_folder_untouched(self._folders[folder_of(step.path)], self._since)
         # After a power cut a name may be missing that an earlier record created and this one only found.
         was_nothing = step.before is None or None in self._earlier.get(step.path, ())
         return StepStatus(is_due=True) if (was_nothing and untouched) or self._is_noted(step, None) else OTHER
 
-    def _is_as_left(self, folder_changed: int, since: StepTiming) -> bool:
+    def _is_folder_untouched(self, folder_changed: int, since: StepTiming) -> bool:
         """Return whether only we can have removed a file from a folder since the step was recorded."""
         return since.predates_record(folder_changed) or (
             self._may_be_partial and since.may_be_written_by_step(folder_changed)

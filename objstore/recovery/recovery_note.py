@@ -46,8 +46,8 @@ def write_recovery_note(folder: str, mark: bytes, due: PendingSteps, disk: Disk)
         return
     scratch = os.path.join(folder, "tmp")
     disk.create(os.path.join(scratch, RECOVERY_NOTE_NAME), content)
-    with open_store_folder(scratch) as source, open_store_folder(folder) as shelf:
-        disk.replace(source, RECOVERY_NOTE_NAME, shelf, RECOVERY_NOTE_NAME)
+    with open_store_folder(scratch) as source, open_store_folder(folder) as target:
+        disk.replace(source, RECOVERY_NOTE_NAME, target, RECOVERY_NOTE_NAME)
     disk.sync_directory(folder)
 
 

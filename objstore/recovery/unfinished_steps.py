@@ -68,7 +68,9 @@ def pending_steps(
     """
     after_power_cut = groups is None
     ahead = _clock_offset(stop.clock) if after_power_cut else 0
-    suspects = _Suspects(_since_power_cut(store, stop, ahead) if groups is None else groups, with_found=after_power_cut)
+    suspects = _Suspects(
+        _since_power_cut(store, stop, ahead) if groups is None else groups, with_external=after_power_cut
+    )
     newest = suspects.newest()
     step_times = step_timings(newest, ahead, stop.files_matched_at) if after_power_cut else {}
     last = last_group_on_disk(tree, newest, step_times) if after_power_cut else 0
@@ -111,9 +113,9 @@ def without(steps: Sequence[FileStep], refused: Collection[bytes]) -> list[FileS
     """Return a group's steps without those for the refused paths, and without those that depend on them."""
     # If a file was moved and changed, its old name is no longer known.
     all_come = all(step.after is None or step.path not in refused for step in steps)
-    left = [step for step in steps if step.path not in refused and step.moved_from not in refused]
-    moved = {step.moved_from for step in left}
-    return [step for step in left if step.after is not None or step.before is None or all_come or step.path in moved]
+    kept = [step for step in steps if step.path not in refused and step.moved_from not in refused]
+    moved = {step.moved_from for step in kept}
+    return [step for step in kept if step.after is not None or step.before is None or all_come or step.path in moved]
 
 
 def _is_moved(step: FileStep, gone: Mapping[bytes, FileState]) -> bool:
@@ -179,11 +181,11 @@ def _is_durable(record: Record, durable: tuple[int, int]) -> bool:
             return False
 
 
-def _steps_of(records: Sequence[Record], *, with_found: bool) -> list[FileStep]:
+def _steps_of(records: Sequence[Record], *, with_external: bool) -> list[FileStep]:
     """Return the steps of one group's records, path by path.
 
     External edits need no step: they record states that existed before the group's other records, or result from them.
-    `with_found`: include them, because a power cut may have lost what they found.
+    `with_external`: include them, because a power cut may have lost what they found.
     """
     first: dict[bytes, FileState | None] = {}
     last: dict[bytes, FileState | None] = {}
@@ -196,7 +198,7 @@ def _steps_of(records: Sequence[Record], *, with_found: bool) -> list[FileStep]:
 
     for record in records:
         match record:
-            case Edit(origin=Origin.EXTERNAL) if not with_found:
+            case Edit(origin=Origin.EXTERNAL) if not with_external:
                 # If the group itself wrote the file before, the state that was found is the current one.
                 if record.path in last:
                     last[record.path] = record.after
@@ -233,14 +235,15 @@ def _is_external_removal(record: Record) -> TypeGuard[Edit]:
 class _Suspects:
     """Groups whose files may not match the log yet, the oldest first."""
 
-    def __init__(self, groups: Iterable[Sequence[Record]], *, with_found: bool) -> None:
+    def __init__(self, groups: Iterable[Sequence[Record]], *, with_external: bool) -> None:
         known = [records for records in groups if records]
         self._groups = [
-            (_steps_of(records, with_found=with_found), max(record.time for record in records)) for records in known
+            (_steps_of(records, with_external=with_external), max(record.time for record in records))
+            for records in known
         ]
         # If a file that a person removed exists again, only that person may remove it again.
         self._removed = [
-            {record.path for record in records if _is_external_removal(record)} if with_found else set()
+            {record.path for record in records if _is_external_removal(record)} if with_external else set()
             for records in known
         ]
         # By path: its states before each of its steps (None: no file).

@@ -98,7 +98,7 @@ class Batch:
         for state in _states_before_record(record):
             blob = state.blob
             if blob not in self._blobs and blob not in self._large and not self._store.has_row_for(blob):
-                raise malformed(f"a file is to have held {blob.hex()}, of which it knows nothing")
+                raise malformed(f"a file's state before is blob {blob.hex()}, which the index doesn't have")
         encoded = encode_record(record, self._previous)
         name = record_id(encoded)
         self._payloads.append((FrameKind.RECORD, encoded))

@@ -203,17 +203,17 @@ class Journal:
         Raises StoreLocked, StoreRefuses, StoreDamaged, DiskFull if that can't be completed for lack of space,
         NotAWorkspace, and StoreReplaced if another folder has the workspace's path by now.
         """
-        left = _CATCH_UPS
+        catch_ups = _CATCH_UPS
         with closing(self._turns(within, waiting)) as turns:
             for _ in turns:
                 with self.mutex, self.translating_index_errors(), self._using(), self._if_free() as is_ours:
                     if not is_ours:
                         continue
                     is_unchanged_since_append = self.store.is_unchanged_since_append
-                    if left and not is_unchanged_since_append and self.store.is_far_behind:
+                    if catch_ups and not is_unchanged_since_append and self.store.is_far_behind:
                         self._lock.release()  # let other writers go first while this one reads the log
                         self.store.catch_up()
-                        left -= 1
+                        catch_ups -= 1
                         continue
                     turns.close()  # lets the next thread in the queue poll the lock
                     batch = self._begin_writing(
@@ -277,16 +277,16 @@ class Journal:
         steps: Iterable[FileStep],
         seen: Mapping[bytes, os.stat_result] | None = None,
         *,
-        left: Iterable[bytes] | None = None,
+        possibly_empty: Iterable[bytes] | None = None,
     ) -> None:
         """Append the batch durably, then apply the steps; both, or neither.
 
-        `left`: for a decision, folders that may be empty before it is applied (None: no folder is removed).
+        `possibly_empty`: for a decision, folders that may be empty before it is applied (None: no folder is removed).
 
         Raises what Transition.prepare and Log.append raise, with nothing changed, or CallAborted after everything was
         restored.
         """
-        with self._transition(steps, batch, seen, left) as transition:
+        with self._transition(steps, batch, seen, possibly_empty) as transition:
             transition.prepare()
             group = batch.commit()
             try:
@@ -455,8 +455,8 @@ class Journal:
 
     def _open_again(self) -> None:
         opened = self._open_store()
-        left, self.store = self.store, opened
-        self._close_store(left)
+        replaced, self.store = self.store, opened
+        self._close_store(replaced)
         self._has_recovered = self._is_behind = False
 
     def _close_store(self, store: Store) -> None:
@@ -485,7 +485,7 @@ class Journal:
         marked, boot = self._mark.read()
         if marked is not None and self.store.end < marked:
             # The log lost acknowledged groups; that is damage, not an unfinished write.
-            raise self.store.end.damaged("what was acknowledged is not there (or .cas/applied is another store's)")
+            raise self.store.end.damaged("acknowledged groups are missing (or .cas/applied is another store's)")
         if not is_whole:
             self.store.log.repair_tail(self.store.end)
         self._roll_forward_if_needed(marked, boot, may_defer=may_use_reserve)
@@ -496,7 +496,7 @@ class Journal:
         steps: Iterable[FileStep],
         blobs: Blobs,
         seen: Mapping[bytes, os.stat_result] | None = None,
-        left: Iterable[bytes] | None = None,
+        possibly_empty: Iterable[bytes] | None = None,
     ) -> Transition:
         return _transition_type()(
             self.tree,
@@ -508,7 +508,7 @@ class Journal:
             was_created=self._was_created,
             was_file=self._was_file,
             was_emptied=self._was_emptied,
-            left=left,
+            possibly_empty=possibly_empty,
             progress=self.progress,
         )
 

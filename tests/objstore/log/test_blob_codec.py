@@ -334,7 +334,7 @@ def test_a_list_of_chunks_comes_back() -> None:
 
 @pytest.mark.parametrize("chunks", [[], LARGE[:-1], [Chunk(NAME, MAX_CHUNKED), Chunk(NAME, 1)]])
 def test_only_large_blobs_are_encoded_as_chunks(chunks: list[Chunk]) -> None:
-    with pytest.raises(ValueError, match="not to be spelt as chunks"):
+    with pytest.raises(ValueError, match="not encoded as chunks"):
         encode_chunks(NAME, chunks)
 
 

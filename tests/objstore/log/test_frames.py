@@ -251,9 +251,9 @@ def test_an_invalid_header_is_a_gap_even_without_verifying_checksums(at: int, by
 @pytest.mark.parametrize(
     ("spans", "sound", "reason"),
     [
-        (["begins", "begins commits"], 1, "the frame is not what belongs here"),
-        (["commits"], 0, "the frame is not what belongs here"),
-        (["begins commits", "commits"], 1, "the frame is not what belongs here"),
+        (["begins", "begins commits"], 1, "the frame is out of place"),
+        (["commits"], 0, "the frame is out of place"),
+        (["begins commits", "commits"], 1, "the frame is out of place"),
         (["begins", "goes on"], 2, "a group without its last frame"),
     ],
 )
@@ -389,7 +389,7 @@ def test_a_segment_header_that_is_cut_off_is_damaged(content: bytes) -> None:
 
 
 def test_a_segment_under_another_number_is_damaged() -> None:
-    with pytest.raises(StoreDamaged, match="its number is 1"):
+    with pytest.raises(StoreDamaged, match="has the number 1"):
         SegmentHeader.decode(SegmentHeader(store=STORE, number=1, created=5).encode(), segment=2)
 
 

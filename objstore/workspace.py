@@ -102,7 +102,7 @@ class Workspace:
     @property
     def is_there(self) -> bool:
         """Return whether its folder is still the one of that path, and a store in it."""
-        return self._journal.tree.is_there and os.path.isdir(os.path.join(self.root, STORE_NAME, LOG_NAME))
+        return self._journal.tree.is_in_place and os.path.isdir(os.path.join(self.root, STORE_NAME, LOG_NAME))
 
     def close(self) -> None:
         """Close every file."""

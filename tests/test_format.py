@@ -20,7 +20,7 @@ from objstore.log.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE
 from objstore.log.segments import Log
 from objstore.model import basic_types, canonical_msgpack, large_file_placeholder, record_codec
 from objstore.model.ids import BlobId
-from objstore.recovery.applied_marker import MARK_SIZE
+from objstore.recovery.applied_marker import APPLIED_MARKER_SIZE
 from objstore.store.object_store import Store
 from tests.support.crash_scenarios import MANY_FILES, rejected, write
 from tests.support.faulty_disk import CountdownDisk
@@ -169,7 +169,7 @@ def layout(heading: str) -> list[tuple[int, int]]:
         ("Frame", FRAME_HEADER_SIZE),
         ("Blob payload", blob_codec._HEADER.size + blob_codec._DELTA.size),  # noqa: SLF001 - the structure is what is compared
         ("Chunk entry", blob_codec._CHUNK.size),  # noqa: SLF001 - as above
-        ("Derived files", MARK_SIZE),
+        ("Derived files", APPLIED_MARKER_SIZE),
     ],
 )
 def test_the_fields_of_a_structure_lie_one_behind_another_and_fill_it(heading: str, size: int) -> None:

@@ -195,7 +195,7 @@ class _Opened:
     def files(self, root: str) -> Files:
         with self._lock:
             files = self._looked_at.get(root)
-            if files is None or not files.is_there:
+            if files is None or not files.is_in_place:
                 files = self._looked_at[root] = self._closing.enter_context(Files(root, is_real=True))
             return files
 

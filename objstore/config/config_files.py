@@ -1,8 +1,8 @@
-"""Configuration: where settings are written down, and which of those places counts.
+"""Read settings from their files and the environment, and change them.
 
-A setting is looked for in the workspace's `.cas/config.toml`, then in the person's own `config.toml`, then in the
-environment; the first place that has it counts, and where none has, its default holds. What lies next to the history
-comes first, because retention takes history away for good: a variable that some shell still has must not.
+A setting is looked up in the workspace's `.cas/config.toml`, then in the user's own `config.toml`, then in the
+environment; the first that has it wins, and otherwise its default applies. The file next to the history comes first
+because retention removes history for good: a variable left over in some shell must not cause that.
 """
 
 import fcntl
@@ -31,65 +31,68 @@ __all__ = ["Configuration", "ConfiguredValue", "limits_of"]
 
 _Table: TypeAlias = dict[str, Any]
 
-_MOST_BYTES: Final = 1 << 20
-_LOOK: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+_MAX_BYTES: Final = 1 << 20
+_READ_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @value
 class ConfiguredValue:
-    """A setting, and what it is set to by whom."""
+    """A setting, its value, and where the value comes from."""
 
     setting: Setting
     value: SettingValue
-    spelling: str  # as it was written
-    origin: str  # path of a file, name of a variable, or "": the default holds
+    spelling: str  # the text that the user wrote
+    origin: str  # path of a file, name of a variable, or "": the default applies
 
 
 class Configuration:
-    """The settings that hold for a workspace, or for a person where no workspace is."""
+    """The settings of a workspace, or of a user outside any workspace."""
 
     def __init__(self, root: str | None = None) -> None:
-        """Take the root of a workspace (None: only what holds everywhere). Nothing is read yet."""
+        """Set the root of a workspace (None: use only the user's settings). Nothing is read yet."""
         self._disk: Final = Disk()
         self._root: Final = root
 
     @classmethod
     def find(cls, start: str) -> Self:
-        """Return those of the nearest workspace at or above `start`; its store is not opened. Raises NotAWorkspace."""
+        """Return the settings of the nearest workspace at or above `start` without opening its store.
+
+        Raises NotAWorkspace.
+        """
         from objstore.fs.confined_path import find_root
 
         return cls(find_root(start))
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Return the paths of the files that are looked into, the first that counts first."""
+        """Return the paths of the settings files, in order of precedence."""
         return settings_files(self._root)
 
     # ---- asking
 
     def all(self) -> list[ConfiguredValue]:
-        """Return every setting. Raises what `get` raises, and NoSuchSetting for a name in a file that means nothing."""
+        """Return every setting. Raises what `get` raises, and NoSuchSetting for an unknown name in a file."""
         found = [(path, self._read(path)) for path in self.files]
         for path, table in found:
             for name in _names(table):
                 if name not in SETTINGS and name not in OBSOLETE:
                     raise NoSuchSetting(name, path, _nearest(name))
-        return [_given(setting, found) for setting in SETTINGS.values()]
+        return [_configured(setting, found) for setting in SETTINGS.values()]
 
     def get(self, name: str) -> ConfiguredValue:
-        """Return one setting, whatever else the files have: a word that means nothing ends nobody's work but its own.
+        """Return one setting. Unknown names elsewhere in the files are ignored, so that they stop no other command.
 
         Raises NoSuchSetting, SettingInvalid, SettingsUnreadable.
         """
         setting = SETTINGS.get(name)
         if setting is None:
             raise NoSuchSetting(name, "", _nearest(name))
-        return _given(setting, [(path, self._read(path)) for path in self.files])
+        return _configured(setting, [(path, self._read(path)) for path in self.files])
 
     # ---- changing
 
     def set(self, name: str, spelling: str, *, own: bool = False) -> None:
-        """Write a setting into the workspace's file, or (`own`) into the person's, and leave the rest of it as it is.
+        """Write a setting to the workspace's file, or (`own`) to the user's, and keep the rest of the file as it is.
 
         Raises NoSuchSetting, SettingInvalid, SettingsUnreadable, and what writing raises.
         """
@@ -102,7 +105,7 @@ class Configuration:
             stored = stored_value(setting.kind, spelling)
         except ValueError as error:
             raise SettingInvalid(name, spelling, "", str(error)) from None
-        with self._changing(own=own) as (path, folder):
+        with self._locked_folder(own=own) as (path, folder):
             text = self._text(path)
             try:
                 table, _, key = name.rpartition(".")
@@ -112,16 +115,16 @@ class Configuration:
             self._replace(path, folder, changed)
 
     def unset(self, name: str, *, own: bool = False) -> bool:
-        """Take a setting out of the workspace's file, or (`own`) out of the person's; return whether it was there.
+        """Remove a setting from the workspace's file, or (`own`) from the user's; return whether the file had it.
 
-        A name that means nothing is taken out too; raises NoSuchSetting where it is not there, and SettingsUnreadable
-        and what writing raises.
+        An unknown name is removed too. Raises NoSuchSetting if the file doesn't have that name; SettingsUnreadable, and
+        what writing raises.
         """
         if name in SETTINGS and not self._text(self.files[-1 if own else 0]):
-            return False  # no folder has to be made, nor be there, for that
+            return False  # the file is missing or empty: don't create its folder
         from objstore.config.toml_edit import without_toml
 
-        with self._changing(own=own) as (path, folder):
+        with self._locked_folder(own=own) as (path, folder):
             text = self._text(path)
             try:
                 changed = without_toml(text, name.rsplit(".", 1))
@@ -145,12 +148,12 @@ class Configuration:
         try:
             return tomllib.loads(text)
         except ValueError as error:
-            raise SettingsUnreadable(path, f"it is no TOML: {error}") from error
+            raise SettingsUnreadable(path, f"it is not TOML: {error}") from error
 
     def _text(self, path: str) -> str:
-        """Return what the file holds ("": there is none). Raises SettingsUnreadable."""
-        # A person's own file may be a link into some folder of theirs; nobody has reason to link the store's.
-        flags = _LOOK | (os.O_NOFOLLOW if path != self.files[-1] else 0)
+        """Return the content of a settings file ("": no such file). Raises SettingsUnreadable."""
+        # The user's own file may be a link, as to a folder of dotfiles; no one has a reason to link the store's.
+        flags = _READ_FLAGS | (os.O_NOFOLLOW if path != self.files[-1] else 0)
         try:
             fd = os.open(path, flags)
         except (FileNotFoundError, NotADirectoryError):
@@ -159,8 +162,8 @@ class Configuration:
             raise SettingsUnreadable(path, error.strerror or str(error)) from error
         try:
             found = os.fstat(fd)
-            if not stat.S_ISREG(found.st_mode) or found.st_size > _MOST_BYTES:
-                raise SettingsUnreadable(path, "it is no file of a sane size")
+            if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_BYTES:
+                raise SettingsUnreadable(path, "it is not a regular file of at most 1 MiB")
             return read_all(fd, found.st_size).decode()
         except UnicodeDecodeError as error:
             raise SettingsUnreadable(path, "it is not UTF-8") from error
@@ -168,8 +171,8 @@ class Configuration:
             os.close(fd)
 
     @contextmanager
-    def _changing(self, *, own: bool) -> Iterator[tuple[str, int]]:
-        """Hold the file's folder, so that of two changes at once neither is lost; give its path and the open folder."""
+    def _locked_folder(self, *, own: bool) -> Iterator[tuple[str, int]]:
+        """Lock the file's folder, so that no concurrent change is lost; yield the file's path and the open folder."""
         own = own or self._root is None
         path = os.path.realpath(self.files[-1]) if own else self.files[0]
         folder = os.path.dirname(path)
@@ -199,26 +202,26 @@ class Configuration:
 
 
 def limits_of(root: str) -> RetentionLimits:
-    """Return the limits that settings give the store of a workspace. Raises what Configuration.all raises."""
+    """Return the retention limits that apply to the store of a workspace. Raises what Configuration.all raises."""
     if not is_anything_set(root):
         return RetentionLimits()
     values = {given.setting.name: given.value for given in Configuration(root).all()}
     return RetentionLimits(older_than=values["retention.older_than"], max_size=values["retention.max_size"])
 
 
-def _given(setting: Setting, found: list[tuple[str, _Table]]) -> ConfiguredValue:
+def _configured(setting: Setting, found: list[tuple[str, _Table]]) -> ConfiguredValue:
     table, _, key = setting.name.rpartition(".")
     for path, document in found:
         inner = document.get(table, {})
         if isinstance(inner, dict) and key in inner:
-            return _valued(setting, inner[key], path)
+            return _validated(setting, inner[key], path)
     spelling = os.environ.get(setting.variable, "")
     if spelling:
-        return _valued(setting, spelling, setting.variable)
-    return _valued(setting, setting.default, "")
+        return _validated(setting, spelling, setting.variable)
+    return _validated(setting, setting.default, "")
 
 
-def _valued(setting: Setting, given: object, origin: str) -> ConfiguredValue:
+def _validated(setting: Setting, given: object, origin: str) -> ConfiguredValue:
     spelling = ("on" if given else "off") if isinstance(given, bool) else str(given)
     try:
         value = value_of(setting.kind, given)
@@ -228,7 +231,7 @@ def _valued(setting: Setting, given: object, origin: str) -> ConfiguredValue:
 
 
 def _names(table: Mapping[str, object]) -> Iterator[str]:
-    """Yield the names that a file gives values to."""
+    """Yield the names that a file sets."""
     for key, held in table.items():
         if isinstance(held, dict):
             yield from (f"{key}.{inner}" for inner in held)
@@ -237,7 +240,7 @@ def _names(table: Mapping[str, object]) -> Iterator[str]:
 
 
 def _nearest(name: str) -> str:
-    """Return the setting whose name is nearest ("": none is near)."""
+    """Return the setting with the most similar name ("": none is similar)."""
     from difflib import get_close_matches
 
     near = get_close_matches(name, SETTINGS, 1)

@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 SettingValue: TypeAlias = int | bool | None
-"""Seconds of an age, bytes of a size, whether a switch is on. None: no limit."""
+"""Seconds of an age, bytes of a size, or whether a switch is on. None: no limit."""
 
 _UNITS_OF_TIME: Final = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _UNITS_OF_SIZE: Final = {
@@ -33,7 +33,7 @@ _UNITS_OF_SIZE: Final = {
     **{f"{prefix}B": 1000**power for power, prefix in enumerate(("k", "M", "G", "T"), 1)},
     **{f"{prefix}iB": 1024**power for power, prefix in enumerate(("K", "M", "G", "T"), 1)},
 }
-_SPELLINGS_OF_SIZE: Final = {unit.lower(): factor for unit, factor in _UNITS_OF_SIZE.items()}
+_SIZE_FACTORS: Final = {unit.lower(): factor for unit, factor in _UNITS_OF_SIZE.items()}
 _SWITCHES: Final = {"on": True, "true": True, "yes": True, "1": True} | {
     "off": False,
     "false": False,
@@ -44,7 +44,7 @@ _NUMBER: Final = re.compile(r"(?P<number>[0-9]{1,30}(?:\.[0-9]{1,9})?) ?(?P<unit
 
 
 class SettingKind(StrEnum):
-    """What a setting is measured in."""
+    """The kind of value that a setting has."""
 
     AGE = "age"
     SIZE = "size"
@@ -52,7 +52,7 @@ class SettingKind(StrEnum):
 
     @property
     def how(self) -> str:
-        """Return how a value of this kind is spelt, to be told to a person."""
+        """Return a description, for a person, of how to write a value of this kind."""
         match self:
             case SettingKind.AGE:
                 return "a number and a unit (s, min, h, d, w), as in 30d, or never"
@@ -63,22 +63,22 @@ class SettingKind(StrEnum):
 
     @property
     def unit(self) -> str:
-        """Return what a value of this kind counts; "" of a switch."""
+        """Return the unit of a value of this kind; "" for a switch."""
         return {SettingKind.AGE: "seconds", SettingKind.SIZE: "bytes", SettingKind.SWITCH: ""}[self]
 
     @property
     def without_limit(self) -> str:
-        """Return the word that stands for no limit; "" of a switch."""
+        """Return the word that means no limit; "" for a switch."""
         return {SettingKind.AGE: "never", SettingKind.SIZE: "unlimited", SettingKind.SWITCH: ""}[self]
 
 
 @value
 class Setting:
-    """One thing that a person can set."""
+    """One setting."""
 
-    name: str  # table and key, with a point between them
+    name: str  # table and key, joined by "."
     kind: SettingKind
-    default: str  # as a person would spell it
+    default: str  # as a person would write it
     meaning: str
 
     @property
@@ -95,7 +95,7 @@ SETTINGS: Final = MappingProxyType(
                 name="retention.older_than",
                 kind=SettingKind.AGE,
                 default="never",
-                meaning="The age from which history that is wholly decided may expire.",
+                meaning="The age from which fully decided history may expire.",
             ),
             Setting(
                 name="retention.max_size",
@@ -107,13 +107,13 @@ SETTINGS: Final = MappingProxyType(
                 name="gc.background",
                 kind=SettingKind.SWITCH,
                 default="on",
-                meaning="Whether the server keeps to the two limits by itself while it runs.",
+                meaning="Whether the server enforces the two limits while it runs.",
             ),
             Setting(
                 name="gc.every",
                 kind=SettingKind.AGE,
                 default="1min",
-                meaning="How often the server looks whether the store is over a limit.",
+                meaning="How often the server checks whether the store is over a limit.",
             ),
             Setting(
                 name="snapshot.gitignored",
@@ -124,34 +124,34 @@ SETTINGS: Final = MappingProxyType(
         )
     }
 )
-"""Every setting by its name, in the order in which they are listed."""
+"""Every setting by name, in the order in which they are listed."""
 
 
 OBSOLETE: Final = frozenset({"hook.resident"})
-"""Settings of earlier versions: a file that still has one loads, and it means nothing."""
+"""Settings of earlier versions: a file that still has one loads, and the value is ignored."""
 
 
 class RetentionLimits(NamedTuple):
-    """The age and the size from which on history expires."""
+    """The age and the size beyond which history expires."""
 
-    older_than: int | None = None  # seconds; None: nothing goes by its age
-    max_size: int | None = 2_000_000_000  # bytes of all segments; None: nothing goes by its size
+    older_than: int | None = None  # seconds; None: nothing expires because of its age
+    max_size: int | None = 2_000_000_000  # bytes of all segments; None: nothing expires because of the size
 
 
 def settings_files(root: str | None) -> tuple[str, ...]:
-    """Return the paths that settings of the workspace at `root` (None: of none) may be at, the first to count first."""
+    """Return the paths of the settings files for the workspace at `root` (None: for none), in order of precedence."""
     own = user_settings_path()
     return (own,) if root is None else (os.path.join(root, STORE_NAME, SETTINGS_FILE), own)
 
 
 def is_anything_set(root: str) -> bool:
-    """Return whether there is a file or a variable that may say something of the limits of the workspace at `root`."""
+    """Return whether a settings file exists or a variable sets a retention limit; `root` is the workspace."""
     is_written = any(map(os.path.lexists, settings_files(root)))
     return is_written or any(name.startswith("CAS_RETENTION_") for name in os.environ)
 
 
 def value_of(kind: SettingKind, given: object) -> SettingValue:
-    """Return what `given`, a text or a value of TOML, says. Raises ValueError with what there may be."""
+    """Return the value that `given`, a text or a TOML value, means. Raises ValueError that describes valid values."""
     match kind, given:
         case SettingKind.SWITCH, bool(switch):
             return switch
@@ -167,19 +167,19 @@ def value_of(kind: SettingKind, given: object) -> SettingValue:
 
 
 def stored_value(kind: SettingKind, spelling: str) -> str | bool:
-    """Return what a settings file holds for this spelling. Raises ValueError where `value_of` does."""
+    """Return what a settings file stores for this text. Raises ValueError where `value_of` does."""
     value = value_of(kind, spelling)
     return value if isinstance(value, bool) else spelling.strip()
 
 
 def _measured(kind: SettingKind, text: str) -> int:
-    spelt = _NUMBER.fullmatch(text)
-    units = _UNITS_OF_TIME if kind is SettingKind.AGE else _SPELLINGS_OF_SIZE
-    if spelt is None or spelt["unit"].lower() not in units:
+    written = _NUMBER.fullmatch(text)
+    units = _UNITS_OF_TIME if kind is SettingKind.AGE else _SIZE_FACTORS
+    if written is None or written["unit"].lower() not in units:
         raise ValueError(kind.how)
-    whole, _, part = spelt["number"].partition(".")
-    # In whole numbers: a float could not tell sizes apart from 2^53 bytes on.
-    value: int = int(whole + part) * units[spelt["unit"].lower()] // int("1" + "0" * len(part))
+    whole, _, part = written["number"].partition(".")
+    # In whole numbers: above 2^53 bytes, floats would make different sizes equal.
+    value: int = int(whole + part) * units[written["unit"].lower()] // int("1" + "0" * len(part))
     if value > MAX_INT:
         raise ValueError(f"at most {MAX_INT} {kind.unit}, or {kind.without_limit}")
     return value

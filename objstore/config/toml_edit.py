@@ -1,6 +1,6 @@
-"""Edits of TOML files that keep a person's comments, order and formatting.
+"""Edit TOML files and keep a person's comments, order and formatting.
 
-tomlkit does the work. `tomllib` then parses the result, and an edit that changes more than was asked for is refused.
+tomlkit does the work. `tomllib` then parses the result, and an edit that changes more than was requested is refused.
 tomlkit takes 70 ms to import, so it is imported only where a text changes.
 """
 
@@ -19,7 +19,7 @@ _BOM: Final = "\ufeff"
 
 
 def toml_value(text: str, path: Sequence[str]) -> Any:  # noqa: ANN401 - whatever the file holds
-    """Return the value at `path`; None where there is none. Raises ValueError for text that is not TOML."""
+    """Return the value at `path`; None if there is none. Raises ValueError for text that is not TOML."""
     found: Any = _parsed(text)
     for name in path:
         found = found.get(name) if isinstance(found, dict) else None
@@ -27,9 +27,9 @@ def toml_value(text: str, path: Sequence[str]) -> Any:  # noqa: ANN401 - whateve
 
 
 def with_toml(text: str, path: Sequence[str], values: Mapping[str, Any]) -> str:
-    """Return the text with these values in the table at `path`, which is added where it is missing.
+    """Return the text with these values in the table at `path`, which is added if it is missing.
 
-    Raises ValueError for text that is not TOML, and where the values can't be set without changing anything else.
+    Raises ValueError for text that is not TOML, and if the values can't be set without changing anything else.
     """
     wanted = held = _parsed(text)
     for depth, name in enumerate(path, 1):
@@ -42,13 +42,13 @@ def with_toml(text: str, path: Sequence[str], values: Mapping[str, Any]) -> str:
     if table := next((key for key in changed if isinstance(held.get(key), dict)), None):
         raise ValueError(f"{'.'.join([*path, table])} is a table")
     held.update(changed)
-    return _edited(
+    return _first_exact_edit(
         text, wanted, lambda text: _set_in_place(text, path, changed), lambda text: _added(text, path, changed)
     )
 
 
 def without_toml(text: str, path: Sequence[str]) -> str:
-    """Return the text without the value or table at `path`; with the last value of a table its header goes too.
+    """Return the text without the value or table at `path`; a table's header is removed with its last value.
 
     Raises ValueError as `with_toml` does.
     """
@@ -59,7 +59,7 @@ def without_toml(text: str, path: Sequence[str]) -> str:
     if not isinstance(held, dict) or path[-1] not in held:
         return text
     del held[path[-1]]
-    return _edited(text, wanted, lambda text: _removed(text, path))
+    return _first_exact_edit(text, wanted, lambda text: _removed(text, path))
 
 
 # ---- inside
@@ -69,17 +69,17 @@ def _parsed(text: str) -> dict[str, Any]:
     return tomllib.loads(text.removeprefix(_BOM), parse_float=str)  # as text, because nan is not equal to itself
 
 
-def _edited(text: str, wanted: dict[str, Any], *ways: Callable[[str], str | None]) -> str:
-    """Return what the first way makes of the text that says what is wanted."""
+def _first_exact_edit(text: str, wanted: dict[str, Any], *methods: Callable[[str], str | None]) -> str:
+    """Return the result of the first method whose text parses to `wanted`."""
     from tomlkit.exceptions import TOMLKitError
 
     bare = text.removeprefix(_BOM)
     whole = bare if not bare or bare.endswith("\n") else f"{bare}\n"
     is_crlf = "\r\n" in whole and whole.count("\n") == whole.count("\r\n")
-    for way in ways:
+    for method in methods:
         try:
-            changed = way(whole)
-            if changed is not None and _filled(_parsed(changed)) == _filled(wanted):
+            changed = method(whole)
+            if changed is not None and _without_empty_tables(_parsed(changed)) == _without_empty_tables(wanted):
                 if is_crlf:
                     changed = changed.replace("\r\n", "\n").replace("\n", "\r\n")
                 return text[: len(text) - len(bare)] + changed
@@ -88,14 +88,14 @@ def _edited(text: str, wanted: dict[str, Any], *ways: Callable[[str], str | None
     raise ValueError("it is written in a way that can't be changed without touching the rest; edit the file by hand")
 
 
-def _filled(table: dict[str, Any]) -> dict[str, Any]:
+def _without_empty_tables(table: dict[str, Any]) -> dict[str, Any]:
     """Return a table without the empty tables in it."""
-    inner = {key: _filled(value) if isinstance(value, dict) else value for key, value in table.items()}
+    inner = {key: _without_empty_tables(value) if isinstance(value, dict) else value for key, value in table.items()}
     return {key: value for key, value in inner.items() if value != {}}
 
 
 def _set_in_place(text: str, path: Sequence[str], values: Mapping[str, Any]) -> str | None:
-    """Return the text with the values in a table that it has; None where it has none."""
+    """Return the text with the values set in its existing table; None if it has no such table."""
     from tomlkit.items import InlineTable, Table
 
     document = _document(text)
@@ -153,35 +153,36 @@ def _removed(text: str, path: Sequence[str]) -> str:
 
 
 def _document(text: str) -> "TOMLDocument":
-    """Return the text as a document in which comments above a header belong to it.
+    """Return the text as a document in which comments above a header belong to that header.
 
-    tomlkit has them at the end of the table before, so that they would go with it, and a new value come after them.
+    tomlkit keeps such comments at the end of the table before, so that they would be removed with that table, and a new
+    value would be added after them.
     """
     import tomlkit
     from tomlkit.items import Whitespace
 
     document = tomlkit.parse(text)
-    lead = _taken_end(document)
+    lead = _pop_trailing_trivia(document)
     for _, _, _, table in list(_tables(document)):
         if not table.is_super_table():
             table.trivia.indent = lead + table.trivia.indent
             lead = ""
-        lead += _taken_end(table.value)
+        lead += _pop_trailing_trivia(table.value)
     document.body.append((None, Whitespace(lead)))
     if document.as_string() != text:
-        raise ValueError("tomlkit would change the order")  # as it does of tables between two of one array
+        raise ValueError("tomlkit would change the order")  # as it does with a table between two tables of an array
     return document
 
 
-def _taken_end(container: "Container") -> str:
-    """Take out the empty lines and comments after a table's last value, and return them."""
+def _pop_trailing_trivia(container: "Container") -> str:
+    """Remove the empty lines and comments after a table's last value, and return them."""
     from tomlkit.items import AoT, Comment, Null, Table, Whitespace
 
     taken: list[int] = []
     has_value = False
     for at, (key, item) in enumerate(container.body):
         is_table = isinstance(item, AoT) or (isinstance(item, Table) and key is not None and not key.is_dotted())
-        # A comment below the header of an empty table is about that table.
+        # Keep a comment below the header of an empty table: it is about that table.
         if isinstance(item, Whitespace) or (isinstance(item, Comment) and (has_value or taken)):
             taken.append(at)
         elif key is not None and not is_table:
@@ -195,7 +196,7 @@ def _taken_end(container: "Container") -> str:
 def _tables(
     container: "Container", above: tuple[str, ...] = ()
 ) -> "Iterator[tuple[Container, int, tuple[str, ...], Table]]":
-    """Yield every table that is not inline, in the order of the text: its container and index there, its path, it."""
+    """Yield each table that is not inline, in the order of the text: its container, index there, path, and itself."""
     from tomlkit.items import AoT, Table
 
     for at, (key, item) in enumerate(container.body):

@@ -1,8 +1,9 @@
-"""Beside: the folders on other file systems than the store's in which files are staged, noted for who comes later.
+"""Note which folders on other file systems have staged files, so that a later process can remove leftovers.
 
-A rename can't leave its file system, so the new bytes of a file there are written in its own folder, and not in
-`.cas/tmp`, which each process clears before it first writes. A note in there says which folder that is, from before the
-first of them is written until the last is gone. So what a killed process left in that folder goes with the note.
+A rename can't cross file systems. So the new bytes of a file on another one are staged in the file's own folder instead
+of `.cas/tmp`, which each process clears before its first write. A note in `.cas/tmp` names that folder, from before the
+first file is staged there until the last is gone. So a process that removes the note also removes what a killed process
+left in that folder.
 """
 
 import os
@@ -15,29 +16,29 @@ from typing import Final
 from objstore.errors import CasError, DiskFailed, FileMissing, PathInvalid, PathOutside
 from objstore.fs.confined_path import MAX_PATH, Tree
 from objstore.fs.disk import Disk
-from objstore.fs.reserved_names import BESIDE, STORE_NAME
+from objstore.fs.reserved_names import STAGING_NOTE_PREFIX, STORE_NAME
 
 __all__ = ["clear_staging_folder", "leftover_staging_paths", "note_staging_folder"]
 
 _STAGED: Final = re.compile(r"\.cas-[0-9a-f]{16}", re.ASCII)
-"""A name as Disk.stage gives it."""
+"""The names that Disk.stage gives."""
 
 
 def note_staging_folder(disk: Disk, scratch: int, folder: str) -> str:
-    """Note in the open `scratch` that files are staged in a folder of the workspace; return the note's name.
+    """Write a note to the open `scratch` that files are staged in a folder of the workspace; return the note's name.
 
     Raises what the disk raises.
     """
     staged = disk.stage(scratch, os.fsencode(folder) or b".", None, 0o600, folder)
-    name = f"{BESIDE}{os.urandom(8).hex()}"
+    name = f"{STAGING_NOTE_PREFIX}{os.urandom(8).hex()}"
     disk.rename_new(scratch, staged, scratch, name)
     return name
 
 
 def clear_staging_folder(tree: Tree, disk: Disk, scratch: int, note: str) -> bool:
-    """Remove what was staged in the folder of a note, under the writer lock; return whether the note may go.
+    """Remove the staged files in the folder of a note, under the writer lock; return whether the note may be removed.
 
-    It may not while the folder's file system is not there to be looked at, or does not let go of what was left.
+    It may not while the folder's file system is not mounted, or while a leftover can't be removed.
     """
     try:
         with _opened(tree, scratch, note) as folder:
@@ -46,14 +47,14 @@ def clear_staging_folder(tree: Tree, disk: Disk, scratch: int, note: str) -> boo
                     with suppress(FileNotFoundError):
                         disk.unlink(folder, name)
     except (PathInvalid, PathOutside, FileMissing):
-        return True  # it is no folder any more
+        return True  # the folder no longer exists
     except (CasError, OSError):
         return False
     return True
 
 
 def leftover_staging_paths(root: str) -> list[str]:
-    """Return the paths of what lies staged in folders that are noted in the workspace at `root`, or is just written."""
+    """Return the paths of staged files, in use or left over, in the folders that the notes of a workspace name."""
     scratch = os.path.join(root, STORE_NAME, "tmp")
     found: list[str] = []
     with suppress(OSError, CasError):
@@ -61,7 +62,7 @@ def leftover_staging_paths(root: str) -> list[str]:
         try:
             fd = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
-                for note in sorted(name for name in os.listdir(fd) if name.startswith(BESIDE)):
+                for note in sorted(name for name in os.listdir(fd) if name.startswith(STAGING_NOTE_PREFIX)):
                     with suppress(OSError, CasError), _opened(tree, fd, note) as folder:
                         names = [] if folder is None else _staged_in(folder)
                         found += [os.path.normpath(os.path.join(_folder_of(fd, note), name)) for name in names]
@@ -76,7 +77,7 @@ def leftover_staging_paths(root: str) -> list[str]:
 
 
 def _folder_of(scratch: int, note: str) -> str:
-    """Return the folder that a note names. Raises PathInvalid for none, as a power cut leaves it, and OSError."""
+    """Return the folder that a note names. Raises OSError, and PathInvalid for a note that a power cut left empty."""
     fd = os.open(note, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=scratch)
     try:
         folder = os.fsdecode(os.read(fd, MAX_PATH))
@@ -91,16 +92,16 @@ def _folder_of(scratch: int, note: str) -> str:
 def _opened(tree: Tree, scratch: int, note: str) -> Iterator[int | None]:
     """Open the folder of a note (None: it is gone). Raises OSError, and CasError as Tree.locate.
 
-    Raises DiskFailed where it is on the store's own file system by now: then another is to be mounted there, or above.
+    Raises DiskFailed if the folder is now on the store's own file system: then another one is to be mounted there.
     """
     within = os.path.normpath(os.path.join(_folder_of(scratch, note), ".cas-"))
-    with tree.locate(within, changing=True, as_spelt=False) as resolved:
+    with tree.locate(within, changing=True, as_on_disk=False) as resolved:
         if os.fstat(resolved.folder).st_dev == os.fstat(scratch).st_dev:
             raise DiskFailed(resolved.path, "The disk is not mounted")
         if resolved.missing or resolved.path != within:
             yield None
             return
-        # What is open may be no more than a name for the folder.
+        # The descriptor may be an O_PATH one, which can't be listed.
         fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=resolved.folder)
         try:
             yield fd

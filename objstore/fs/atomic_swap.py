@@ -1,4 +1,7 @@
-"""Exchange of two names in one step: renameat2(2) on Linux, renameatx_np(2) on macOS. Python offers neither."""
+"""Swap two file names atomically with renameat2(2) on Linux or renameatx_np(2) on macOS.
+
+Python offers neither function.
+"""
 
 import ctypes
 import errno
@@ -16,9 +19,9 @@ _UNSUPPORTED: Final = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errn
 
 
 def rename_exchange(source_directory: int, source: str, directory: int, name: str) -> bool:
-    """Let two existing files trade names; return False where the system or the file system can't.
+    """Swap the names of two existing files; return False where the system or the file system doesn't support it.
 
-    Raises OSError for everything else.
+    Raises OSError for every other failure.
     """
     function = _function()
     if function is None or function(source_directory, os.fsencode(source), directory, os.fsencode(name)) == 0:

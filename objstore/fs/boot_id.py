@@ -1,6 +1,6 @@
-"""The boot id: what tells one start of the machine from another, and so whether the page cache outlived it.
+"""Read the boot id, which identifies one boot of the machine and so shows whether the page cache was lost since.
 
-Linux has it in a file, macOS behind sysctlbyname(3); both spell a UUID that is made anew at each start.
+Linux has it in a file, macOS returns it from sysctlbyname(3). Both give a UUID that is new at each boot.
 """
 
 from contextlib import suppress
@@ -10,24 +10,24 @@ __all__ = ["BOOT_ID_SIZE", "UNKNOWN_BOOT", "boot_id", "parse_boot_id"]
 
 BOOT_ID_SIZE: Final = 16
 UNKNOWN_BOOT: Final = bytes(BOOT_ID_SIZE)
-"""What stands for the boot id where the system doesn't tell it: it may be any start of the machine."""
+"""The boot id where the system doesn't report one: it may be any boot of the machine."""
 
-_FILE: Final = "/proc/sys/kernel/random/boot_id"
-_NAME: Final = b"kern.bootsessionuuid"
-_ROOM: Final = 64
-"""Bytes for a UUID's text, with room to spare: a longer answer is an error, and is not written."""
+_LINUX_FILE: Final = "/proc/sys/kernel/random/boot_id"
+_SYSCTL_NAME: Final = b"kern.bootsessionuuid"
+_BUFFER_SIZE: Final = 64
+"""Size of the answer buffer: more than a UUID's text needs. A longer answer is an error, and is not written."""
 
 
 def boot_id() -> bytes:
-    """Return the 16 bytes of the machine's boot id; UNKNOWN_BOOT where the system doesn't tell."""
-    # As bytes: a text file would import its encoding first, which takes longer than all else that opens a store.
-    with suppress(OSError), open(_FILE, "rb") as file:
+    """Return the 16 bytes of the machine's boot id; UNKNOWN_BOOT where the system doesn't report one."""
+    # Read bytes: a text file would import its encoding first, which takes longer than the rest of opening a store.
+    with suppress(OSError), open(_LINUX_FILE, "rb") as file:
         return parse_boot_id(file.read())
-    return parse_boot_id(_answer_of_sysctl())
+    return parse_boot_id(_sysctl_boot_uuid())
 
 
 def parse_boot_id(text: bytes) -> bytes:
-    """Return the bytes that a UUID's text spells; UNKNOWN_BOOT where it is none."""
+    """Return the bytes of a UUID given as text; UNKNOWN_BOOT if the text is no UUID."""
     with suppress(ValueError):
         found = bytes.fromhex(text.decode("ascii").strip().replace("-", ""))
         if len(found) == BOOT_ID_SIZE:
@@ -35,7 +35,7 @@ def parse_boot_id(text: bytes) -> bytes:
     return UNKNOWN_BOOT
 
 
-def _answer_of_sysctl() -> bytes:
+def _sysctl_boot_uuid() -> bytes:
     """Return the text of the boot session's UUID; empty where the system has no such function or no such name."""
     import ctypes
 
@@ -51,7 +51,7 @@ def _answer_of_sysctl() -> bytes:
         ctypes.c_void_p,
         ctypes.c_size_t,
     )
-    answer = ctypes.create_string_buffer(_ROOM)
-    size = ctypes.c_size_t(_ROOM - 1)  # the last byte stays zero, whatever is written
-    is_told = function(_NAME, answer, ctypes.byref(size), None, 0) == 0
-    return answer.value if is_told else b""
+    answer = ctypes.create_string_buffer(_BUFFER_SIZE)
+    size = ctypes.c_size_t(_BUFFER_SIZE - 1)  # the last byte stays zero, whatever is written
+    is_known = function(_SYSCTL_NAME, answer, ctypes.byref(size), None, 0) == 0
+    return answer.value if is_known else b""

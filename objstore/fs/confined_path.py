@@ -1,8 +1,12 @@
-"""Where a path leads inside one folder: found component by component, so that no link, `..` or race leads out of it.
+"""Resolve a path inside one folder, component by component, so that no link, `..` or race leads out of it.
 
-Each folder on the way is opened relative to the one before without following links; links are read and followed by
-hand, and counted. What is returned is an open folder and a last name, so a swap made after the look can't redirect
-what is done next. Source: openat(2), and the RESOLVE_BENEATH rule of openat2(2), which Python does not offer.
+The resolver opens each folder on the way relative to the one before without following links; it reads and follows links
+itself, and counts them. The result is an open folder and a last name, so a swap made after the resolution can't
+redirect the operation that follows. Source: openat(2), and the RESOLVE_BENEATH rule of openat2(2), which Python does
+not offer.
+
+The module is longer than 500 lines because `Tree` and `PathResolver` need each other: a tree makes resolvers, and a
+resolver asks its tree which paths are within it.
 """
 
 import errno
@@ -37,9 +41,9 @@ from objstore.fs.reserved_names import (
     is_store,
     is_version_control,
     linked_in_store,
+    name_on_disk,
     nearest_store,
     other_form,
-    spelling,
 )
 from objstore.fs.store_owner import refuse_others_store
 
@@ -66,16 +70,16 @@ __all__ = [
 ]
 
 MAX_FILE: Final = 256 << 20
-"""Largest file that is read whole, in bytes."""
+"""Size limit for files that are read into memory, in bytes."""
 
 MAX_PATH: Final = 4096
-"""Longest path that is taken, in bytes."""
+"""Length limit for paths, in bytes."""
 
 _LISTED_SECONDS: Final = 1.0
 _NEVER: Final = float("-inf")
 _MAX_LINKS: Final = 40
 _MAX_NAME: Final = 255
-_TRIES: Final = 5
+_ATTEMPTS: Final = 5
 _ROOT_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FOLDER_FLAGS: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 _READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -83,9 +87,9 @@ _READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY |
 
 @value
 class ResolvedPath:
-    """A place for a file: its open folder, its name in it, and its canonical path."""
+    """The location of a file: its open folder, its name there, and its canonical path."""
 
-    folder: int  # an open descriptor; valid while the Tree's context manager is
+    folder: int  # an open descriptor; valid while the PathResolver is open
     name: str
     path: str  # relative to the root, components joined by "/", no links in it
     missing: tuple[str, ...]  # folders that don't exist yet, from the one in `folder` down; then `name` is in the last
@@ -93,9 +97,9 @@ class ResolvedPath:
 
 @value
 class FileOnDisk:
-    """A regular file as it stood at one moment."""
+    """A regular file as it was at one moment."""
 
-    content: bytes  # of a large one, its stand-in
+    content: bytes  # of a large file: its placeholder
     stat: os.stat_result
 
     @property
@@ -105,22 +109,22 @@ class FileOnDisk:
 
 
 def real_path(path: str) -> str:
-    """Return where a path leads when links are followed, as far as it exists.
+    """Return `path` with all links followed, as far as it exists.
 
-    Raises ValueError for what is no path, and FileChanged where links come and go faster than they can be followed.
+    Raises ValueError for text that is no path, and FileChanged where links change faster than they can be followed.
     """
     if _is_real(path):
         return path
-    for _ in range(_TRIES):
+    for _ in range(_ATTEMPTS):
         try:
             return os.path.realpath(path)
-        except OSError:  # what was a link when it was looked at, and is another thing now, or gone
+        except OSError:  # a link was replaced or removed between lstat and readlink
             continue
     raise FileChanged(path)
 
 
 def _is_real(path: str) -> bool:
-    """Return whether a path is spelt as it leads, which takes a third of the time to see that following it does."""
+    """Return whether an absolute path has no link in it. This check takes a third of the time of os.path.realpath."""
     if not path.startswith("/") or "//" in path or "/." in path or path.endswith("/"):
         return False
     end = 0
@@ -135,9 +139,9 @@ def _is_real(path: str) -> bool:
 
 
 def _open_real(path: str) -> int:
-    """Return a descriptor of the folder at a real path, opened name by name, so that no link is followed.
+    """Return a descriptor of the folder at a real path, opened name by name so that no link is followed.
 
-    Raises OSError, of a link as of what is no folder.
+    Raises OSError; NotADirectoryError for a link as for anything else that is no folder.
     """
     fd = os.open("/", _FOLDER_FLAGS)
     for name, flags in [*((name, _FOLDER_FLAGS) for name in path.split("/") if name), (".", _ROOT_FLAGS)]:
@@ -154,9 +158,9 @@ def _open_real(path: str) -> int:
 
 
 def require_not_reserved(path: str) -> None:
-    """Raise PathReserved where `path` leads into a store, anybody's, or into a folder of version control.
+    """Raise PathReserved if `path` leads into any user's store, or into a folder of version control.
 
-    For what is written to a place that a person names: the next reader of the store would take it for damage.
+    For output files that a person names: the next reader of that store would report such a file as damage.
     """
     reserved = next(filter(is_reserved, real_path(path).split("/")), None)
     if reserved is not None:
@@ -164,14 +168,16 @@ def require_not_reserved(path: str) -> None:
 
 
 class Tree:
-    """One folder and everything below it; nothing else can be reached through it."""
+    """A folder and everything below it; no other file can be reached through it."""
 
     def __init__(self, root: str | os.PathLike[str], *, is_real: bool = False) -> None:
-        """Open the folder. `is_real`: `root` is where it was found to be; a link put on the way since is not followed.
+        """Open the folder.
+
+        `is_real`: `root` was resolved before, and links that were made on the way since then are not followed.
 
         Raises FileMissing, PermissionRefused, FileChanged, DiskFailed, and PathIsSymlink for such a link.
         """
-        self.parts: tuple[str, ...] = ()  # canonical paths below which it may be reached; (): all of it
+        self.parts: tuple[str, ...] = ()  # canonical paths of the parts that may be reached; (): the whole folder
         self._given = os.path.abspath(os.fspath(root))
         self.root: Final = self._given if is_real else real_path(self._given)
         try:
@@ -184,27 +190,27 @@ class Tree:
             raise failure(error, self._given) from error
         self.is_case_insensitive: Final = is_case_insensitive(self.fd)
         self._found: Final = os.fstat(self.fd)
-        self._listed: tuple[float, Container[tuple[int, int]]] = _NEVER, ()  # when, and which of the store's files
+        self._listed: tuple[float, Container[tuple[int, int]]] = _NEVER, ()  # when; the store's hard-linked files
 
     def close(self) -> None:
         """Close the folder."""
         os.close(self.fd)
 
     @property
-    def is_there(self) -> bool:
-        """Return whether the folder is still the one of its name: it may be moved, and another take its place."""
+    def is_in_place(self) -> bool:
+        """Return whether the folder's path still leads to it: the folder may be moved and another one take its path."""
         try:
             return os.path.samestat(os.lstat(self.root), self._found)
         except OSError:
             return False
 
     def require_in_place(self) -> None:
-        """Raise StoreReplaced where the folder's name leads to it no more."""
-        if not self.is_there:
+        """Raise StoreReplaced if the folder's path no longer leads to it."""
+        if not self.is_in_place:
             raise StoreReplaced(self.root)
 
     def confined(self, parts: "Iterable[str]") -> "Tree":
-        """Return the same folder as far as these canonical paths below it go; it closes with this one."""
+        """Return the same folder restricted to these canonical paths below it; it is closed with this one."""
         parts = tuple(parts)
         if parts == self.parts:
             return self
@@ -215,13 +221,14 @@ class Tree:
         return confined
 
     def reaches(self, path: str) -> bool:
-        """Return whether a canonical path is one that may be reached."""
+        """Return whether a canonical path is within the parts that may be reached."""
         return not self.parts or any(path == part or path.startswith(f"{part}/") for part in self.parts)
 
     def require_users_file(self, found: os.stat_result, path: str, *, since: float | None = None) -> None:
-        """Raise PathReserved where what was looked at is a file of the store's: it may have a second name outside.
+        """Raise PathReserved if the inspected file is one of the store's, reached by a second name outside the store.
 
-        `since`: the store was listed then, by the monotonic clock, or later; None: or a moment ago.
+        `since`: reuse the list of the store's files if it was read at or after this monotonic time; None: if it is
+        recent.
         """
         if found.st_nlink == 1 or not stat.S_ISREG(found.st_mode):
             return
@@ -237,7 +244,7 @@ class Tree:
         try:
             length = _size(path)
         except UnicodeEncodeError as error:
-            raise PathInvalid(path, "can't be spelt in the file system's encoding") from error
+            raise PathInvalid(path, "can't be encoded in the file system's encoding") from error
         if length > MAX_PATH:
             raise PathInvalid(path, f"longer than {MAX_PATH} bytes")
         if not path.startswith("/"):
@@ -245,12 +252,12 @@ class Tree:
         for root in (self.root, self._given):
             if path == root or path.startswith(root.rstrip("/") + "/"):
                 return path[len(root) :].strip("/") or "."
-        # The same place by another spelling: a link above the root, as /tmp is on some systems.
+        # The path may contain a link above the root, as /tmp is on some systems.
         parent, name = os.path.split(path.rstrip("/") or "/")
         real = os.path.join(real_path(parent), name)
         if real == self.root or real.startswith(self.root.rstrip("/") + "/"):
             return real[len(self.root) :].strip("/") or "."
-        # Or a link in its place, by which it was named: to all of it, or to a part by which it may be reached.
+        # The path may itself be a link to the root, or to one of the parts that may be reached.
         real = real_path(path)
         for part in (".", *self.parts):
             if real == os.path.normpath(os.path.join(self.root, part)):
@@ -264,28 +271,37 @@ class Tree:
         follow: bool = False,
         changing: bool = False,
         gone: bool = False,
-        as_spelt: bool = True,
+        as_on_disk: bool = True,
         will_be_vacated: Callable[[bytes], bool] = lambda _: False,
     ) -> "PathResolver":
-        """Find the folder and the last name that `path` leads to, and hold the folder open.
+        """Return a resolver of `path`, which holds the folder of the last name open.
 
-        Links in its folders are followed as long as they stay inside; the last name only with `follow`.
-        With `changing`, missing folders are allowed, and places reserved for version control are not; with `gone`,
-        both are. Where the file system takes other spellings of a name for it, the path has that of what stands there;
-        without `as_spelt`, for paths that are recorded, it has the one that was given. `is_vacated`: whether the file
-        at a path is going, so that it counts as missing where a folder is to be.
+        The resolver follows links in folders as long as they stay inside, and the last name only with `follow`. With
+        `changing`, folders may be missing, and names reserved for version control are refused; with `gone`, folders may
+        be missing, and those names are allowed.
+
+        On a file system that ignores case, the resolved path has the names as they are on disk; without `as_on_disk`
+        (for recorded paths) it keeps the given names. `will_be_vacated` returns whether the file at a path is about to
+        be removed, so that it counts as missing where a folder is needed.
+
         Raises PathInvalid, PathOutside, PathReserved, FileMissing, FileChanged, PermissionRefused, DiskFailed.
         """
-        spells = as_spelt and self.is_case_insensitive
+        matches_disk = as_on_disk and self.is_case_insensitive
         return PathResolver(
-            self, path, follow=follow, changing=changing, gone=gone, spells=spells, will_be_vacated=will_be_vacated
+            self,
+            path,
+            follow=follow,
+            changing=changing,
+            gone=gone,
+            matches_disk=matches_disk,
+            will_be_vacated=will_be_vacated,
         )
 
     def read(self, path: str, *, limit: int = MAX_FILE, follow: bool = True) -> tuple[str, FileOnDisk]:
         """Return the canonical path of a regular file, and the file.
 
-        Raises FileMissing, PathIsDirectory, PathNotRegular, PathIsSymlink (without `follow`), FileTooLarge,
-        FileChanged (it keeps changing while it is read), and what `locate` and `see_users` raise.
+        Raises FileMissing, PathIsDirectory, PathNotRegular, PathIsSymlink (without `follow`), FileTooLarge, FileChanged
+        (the file keeps changing while it is read), and what `locate` and `require_users_file` raise.
         """
         with self.locate(path, follow=follow) as resolved:
             try:
@@ -296,9 +312,9 @@ class Tree:
             return resolved.path, found
 
     def entries(self, path: str) -> "list[DirectoryEntry]":
-        """Return what is in a folder, by name, without the store.
+        """Return the entries of a folder, sorted by name, without the store.
 
-        Raises FileMissing, PathInvalid (it is no folder), PermissionRefused, DiskFailed and what `locate` raises.
+        Raises FileMissing, PathInvalid (`path` is no folder), PermissionRefused, DiskFailed and what `locate` raises.
         """
         with self.locate(path, follow=True) as resolved:
             try:
@@ -322,10 +338,10 @@ class Tree:
 
 
 def read_at(resolved: ResolvedPath, *, limit: int = MAX_FILE) -> FileOnDisk:
-    """Return the regular file at `spot`, read whole while nobody wrote to it. Raises as Tree.read."""
+    """Return the regular file at `resolved`, read whole during a time without writes to it. Raises as Tree.read."""
     if resolved.missing:
         raise FileMissing(resolved.path)
-    for _ in range(_TRIES):
+    for _ in range(_ATTEMPTS):
         fd = open_file(resolved)
         try:
             before = os.fstat(fd)
@@ -347,7 +363,7 @@ def read_at(resolved: ResolvedPath, *, limit: int = MAX_FILE) -> FileOnDisk:
 
 
 def open_file(resolved: ResolvedPath) -> int:
-    """Return a descriptor for reading what stands at `spot`; never through a link, and never waiting for a FIFO.
+    """Return a descriptor for reading the file at `resolved`, without following a link or waiting for a FIFO.
 
     Raises FileMissing, PathIsSymlink, PermissionRefused, PathNotRegular, DiskFailed.
     """
@@ -360,7 +376,7 @@ def open_file(resolved: ResolvedPath) -> int:
 
 
 def missing_at(resolved: ResolvedPath) -> FileMissing:
-    """Return the error that nothing stands at `spot`: it tells of what stands there in another Unicode form."""
+    """Return the error for a missing file at `resolved`, with a similar name that differs only in its Unicode form."""
     return FileMissing(
         resolved.path, other_form(resolved.folder, resolved.missing[0] if resolved.missing else resolved.name)
     )
@@ -369,7 +385,7 @@ def missing_at(resolved: ResolvedPath) -> FileMissing:
 def open_folder(parent: int, name: str, path: str) -> int:
     """Return a descriptor of the folder `name` in the open folder `parent`.
 
-    Raises FileExists for anything else, and for nothing; PermissionRefused, DiskFailed.
+    Raises FileExists if `name` is no folder or doesn't exist; PermissionRefused, DiskFailed.
     """
     try:
         return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
@@ -380,7 +396,7 @@ def open_folder(parent: int, name: str, path: str) -> int:
 
 
 def look_at(resolved: ResolvedPath) -> os.stat_result | None:
-    """Return what stands at `spot` without following a link (None: nothing). Raises PermissionRefused, DiskFailed."""
+    """Return the status of `resolved`, not following a link (None: missing). Raises PermissionRefused, DiskFailed."""
     if resolved.missing:
         return None
     try:
@@ -394,14 +410,14 @@ def look_at(resolved: ResolvedPath) -> os.stat_result | None:
 def find_root(start: str) -> str:
     """Return the nearest folder at or above `start` that holds a store.
 
-    Raises NotAWorkspace, StoreNotOwned, PermissionRefused for a store that may not be looked into, and DiskFailed.
+    Raises NotAWorkspace, StoreNotOwned, PermissionRefused for a store that this process may not read, and DiskFailed.
     """
     root = nearest_store(start)
     if root is None:
         raise NotAWorkspace(start)
     store = os.path.join(root, STORE_NAME)
     if os.path.islink(store):
-        raise NotAWorkspace(root)  # it is somebody's elsewhere
+        raise NotAWorkspace(root)  # the link leads to another folder's store
     refuse_others_store(root)
     if not is_folder(os.path.join(store, LOG_NAME)):
         raise PermissionRefused(store)
@@ -409,11 +425,12 @@ def find_root(start: str) -> str:
 
 
 def _size(name: str) -> int:
-    """Return how many bytes the name has on disk. Raises UnicodeEncodeError."""
+    """Return the length of the name on disk in bytes. Raises UnicodeEncodeError."""
     return len(name) if name.isascii() else len(os.fsencode(name))
 
 
 def _unreadable(resolved: ResolvedPath, error: OSError) -> Exception:
+    """Return the error for a file that could not be opened: by its kind if that explains the failure."""
     if error.errno == errno.ELOOP:
         return PathIsSymlink(resolved.path)
     try:
@@ -422,13 +439,13 @@ def _unreadable(resolved: ResolvedPath, error: OSError) -> Exception:
         return FileChanged(resolved.path) if is_absence(gone) else failure(gone, resolved.path)
     if stat.S_ISLNK(found.st_mode):
         return PathIsSymlink(resolved.path)
-    told = failure(error, resolved.path)
-    is_told = isinstance(told, PermissionRefused) or stat.S_ISREG(found.st_mode)
-    return told if is_told else PathNotRegular(resolved.path)
+    failed = failure(error, resolved.path)
+    is_explained = isinstance(failed, PermissionRefused) or stat.S_ISREG(found.st_mode)
+    return failed if is_explained else PathNotRegular(resolved.path)
 
 
 def _entry(item: "os.DirEntry[str]") -> "DirectoryEntry | None":
-    """Return what a name in a folder is (None: it has gone meanwhile). Raises OSError."""
+    """Return the description of a folder's entry (None: it was removed meanwhile). Raises OSError."""
     from objstore.model.views import DirectoryEntry
 
     if item.is_symlink():
@@ -444,9 +461,9 @@ def _entry(item: "os.DirEntry[str]") -> "DirectoryEntry | None":
 
 
 class PathResolver:
-    """One walk from the root to a last name. Holds every folder on the way open, so that `..` means what it says.
+    """One resolution from the root to a last name. It keeps every folder on the way open, so that `..` is exact.
 
-    Use as a context manager, or close it.
+    Use it as a context manager, or close it.
     """
 
     def __init__(
@@ -457,7 +474,7 @@ class PathResolver:
         follow: bool,
         changing: bool,
         gone: bool,
-        spells: bool,
+        matches_disk: bool,
         will_be_vacated: Callable[[bytes], bool],
     ) -> None:
         self._tree = tree
@@ -465,15 +482,15 @@ class PathResolver:
         self._follows = follow
         self._changing = changing
         self._gone = gone
-        self._spells = spells
+        self._matches_disk = matches_disk
         self._will_be_vacated = will_be_vacated
-        self._left = _parts(tree.within(path))
+        self._remaining = _parts(tree.within(path))
         self._folders: list[int] = []  # open folders below the root
         self._names: list[str] = []  # their names
         self._links = 0
 
     def __enter__(self) -> ResolvedPath:
-        """Go, and return where it leads, as `arrive`."""
+        """Resolve the path and return the result, as `arrive`."""
         return self.arrive()
 
     def __exit__(self, *_: object) -> None:
@@ -481,9 +498,9 @@ class PathResolver:
         self.close()
 
     def arrive(self) -> ResolvedPath:
-        """Go, and return where it leads. Raises as `Tree.locate`, with every folder closed."""
+        """Resolve the path and return the result. Raises as `Tree.locate`, with every folder closed."""
         try:
-            return self._reached(self._run())
+            return self._require_reachable(self._run())
         except BaseException:
             self.close()
             raise
@@ -499,8 +516,8 @@ class PathResolver:
         return self._folders[-1] if self._folders else self._tree.fd
 
     def _run(self) -> ResolvedPath:
-        while self._left:
-            part = self._left.pop()
+        while self._remaining:
+            part = self._remaining.pop()
             if part == "..":
                 if not self._folders:
                     raise PathOutside(self._given)
@@ -508,36 +525,36 @@ class PathResolver:
                 self._names.pop()
                 continue
             self._check(part)
-            if self._spells:
-                part = spelling(self._folder, part)
+            if self._matches_disk:
+                part = name_on_disk(self._folder, part)
                 self._check(part)
-            last = not self._left
+            last = not self._remaining
             if last and not (self._follows and self._is_link(part)):
-                return self._spot(part)
+                return self._resolved(part)
             if last:
                 self._follow_link(part)
             elif not self._enter(part):
                 if not self._changing and not self._gone:
                     raise FileMissing(self._given, other_form(self._folder, part))
-                return self._new_spot(part)
+                return self._resolved_missing(part)
         # The path ends in the root, or in a folder that ".." led back to.
         if not self._folders:
             return ResolvedPath(folder=self._tree.fd, name=".", path=".", missing=())
         name = self._names.pop()
         os.close(self._folders.pop())
-        return self._spot(name)
+        return self._resolved(name)
 
-    def _reached(self, resolved: ResolvedPath) -> ResolvedPath:
+    def _require_reachable(self, resolved: ResolvedPath) -> ResolvedPath:
         if not self._tree.reaches(resolved.path):
             raise PathOutside(self._given)
         return resolved
 
-    def _spot(self, name: str) -> ResolvedPath:
+    def _resolved(self, name: str) -> ResolvedPath:
         return ResolvedPath(folder=self._folder, name=name, path="/".join([*self._names, name]), missing=())
 
-    def _new_spot(self, part: str) -> ResolvedPath:
-        """Return the spot of a file whose folders, from `part` on, are still to be made."""
-        rest = self._left[::-1]
+    def _resolved_missing(self, part: str) -> ResolvedPath:
+        """Return the location of a file whose folders, from `part` on, don't exist yet."""
+        rest = self._remaining[::-1]
         if ".." in rest:
             raise FileMissing(self._given)
         for name in rest:
@@ -564,7 +581,7 @@ class PathResolver:
             raise failure(error, self._given) from error
 
     def _enter(self, part: str) -> bool:
-        """Go into the folder `part`, or follow the link that it is; return False where there is nothing."""
+        """Open the folder `part`, or follow it if it is a link; return False if it doesn't exist."""
         try:
             self._folders.append(os.open(part, _FOLDER_FLAGS, dir_fd=self._folder))
         except FileNotFoundError:
@@ -597,9 +614,9 @@ class PathResolver:
                 raise PathOutside(self._given) from None
             self.close()
             self._names.clear()
-        self._left += _parts(target)
+        self._remaining += _parts(target)
 
 
 def _parts(path: str) -> list[str]:
-    """Return the names that a path goes through, the last one first."""
+    """Return the components of a path, the last one first."""
     return [name for name in reversed(path.split("/")) if name not in {"", "."}]

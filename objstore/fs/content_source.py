@@ -1,4 +1,4 @@
-"""Sources: where the bytes of a large state can be read, piece by piece, before the store has them."""
+"""Read the bytes of a large state piece by piece, from memory or from a file, before the store has them."""
 
 import os
 import stat
@@ -15,85 +15,89 @@ __all__ = ["PIECE", "FileSource", "MemorySource", "Source", "hashed_at"]
 PIECE: Final = 1 << 20
 """Bytes of a large file that are read at once."""
 
-_TRIES: Final = 5
+_ATTEMPTS: Final = 5
 
 
 class Source(Protocol):
-    """Bytes that can be read from their beginning as often as is needed."""
+    """Bytes that can be read from their beginning as often as needed."""
 
     @property
     def name(self) -> str:
-        """Return the path of the file that has them, or shall have them."""
+        """Return the path of the file that has the bytes, or will have them."""
         ...
 
     @property
     def size(self) -> int:
-        """Return how many bytes there are."""
+        """Return the number of bytes."""
         ...
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield them. Raises FileChanged, at the end at the latest, if they are not what they were."""
+        """Yield the bytes in pieces. Raises FileChanged, at the end at the latest, if they have changed."""
         ...
 
 
 class MemorySource(NamedTuple):
-    """Bytes that somebody has in memory."""
+    """Bytes in memory."""
 
     path: bytes
     content: bytes
 
     @property
     def name(self) -> str:
-        """Return the path of the file that shall have them."""
+        """Return the path of the file that will have the bytes."""
         return os.fsdecode(self.path)
 
     @property
     def size(self) -> int:
-        """Return how many bytes there are."""
+        """Return the number of bytes."""
         return len(self.content)
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield them."""
+        """Yield the bytes in pieces."""
         view = memoryview(self.content)
         for start in range(0, len(view), PIECE):
             yield bytes(view[start : start + PIECE])
 
 
 class FileSource(NamedTuple):
-    """A regular file that was looked at."""
+    """A regular file, expected to be unchanged since its status was read."""
 
     tree: Tree
     path: bytes
-    looked: os.stat_result
+    seen_stat: os.stat_result
 
     @property
     def name(self) -> str:
-        """Return its path."""
+        """Return the file's path."""
         return os.fsdecode(self.path)
 
     @property
     def size(self) -> int:
-        """Return how many bytes it had then."""
-        return self.looked.st_size
+        """Return the number of bytes that the file had when its status was read."""
+        return self.seen_stat.st_size
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield its bytes. Raises FileChanged if it is not as it was then, and what Tree.locate raises."""
-        with self.tree.locate(self.name, as_spelt=False) as resolved:
+        """Yield the file's bytes.
+
+        Raises what Tree.locate raises, and FileChanged if the status is no longer `seen_stat`.
+        """
+        with self.tree.locate(self.name, as_on_disk=False) as resolved:
             fd = open_file(resolved)
             try:
-                yield from _pieces(fd, resolved.path, self.looked)
+                yield from _pieces(fd, resolved.path, self.seen_stat)
             finally:
                 os.close(fd)
 
 
 def hashed_at(resolved: ResolvedPath, *, limit: int) -> tuple[BlobId, os.stat_result]:
-    """Return the blob id of the regular file at `spot`, read piece by piece while nobody wrote to it, and its facts.
+    """Return the blob id and the status of the regular file at `resolved`.
 
-    Raises as paths.read_at does; FileTooLarge over `limit`.
+    The file is read piece by piece, during a time without writes to it. Raises as confined_path.read_at; FileTooLarge
+    over `limit` bytes.
     """
     if resolved.missing:
         raise FileMissing(resolved.path)
-    for _ in range(_TRIES):
+    for _ in range(_ATTEMPTS):
         fd = open_file(resolved)
         try:
             found = os.fstat(fd)
@@ -112,18 +116,18 @@ def hashed_at(resolved: ResolvedPath, *, limit: int) -> tuple[BlobId, os.stat_re
     raise FileChanged(resolved.path)
 
 
-def _pieces(fd: int, path: str, looked: os.stat_result) -> Iterator[bytes]:
+def _pieces(fd: int, path: str, seen_stat: os.stat_result) -> Iterator[bytes]:
     try:
-        if not is_same_file(looked, os.fstat(fd)):
+        if not is_same_file(seen_stat, os.fstat(fd)):
             raise FileChanged(path)
-        left = looked.st_size
-        while left > 0:
-            piece = os.read(fd, min(PIECE, left))
+        remaining = seen_stat.st_size
+        while remaining > 0:
+            piece = os.read(fd, min(PIECE, remaining))
             if not piece:
                 raise FileChanged(path)
-            left -= len(piece)
+            remaining -= len(piece)
             yield piece
-        if not is_same_file(looked, os.fstat(fd)):
+        if not is_same_file(seen_stat, os.fstat(fd)):
             raise FileChanged(path)
     except OSError as error:
         raise failure(error, path) from error

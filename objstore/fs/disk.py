@@ -1,8 +1,11 @@
-"""The disk: every operation that changes a file, one method each, so that order and failure can be tested.
+"""Change files: one method for each operation, so that tests can check the order of writes and let each one fail.
 
-A subclass that fails at the n-th call shows what a crash there would leave. Nothing else in the package writes to the
-log or to the user's files. SQLite writes the index; locks and the mark are opened, and made, where they are held; and
-who begins anew (an import, a salvage, settings) makes the folders for it.
+A test's subclass that fails at the n-th call shows what a crash at that point leaves. Nothing else in the package
+writes to the log or to the user's files, with these exceptions: SQLite writes the index; the lock and the applied
+marker are created and opened where they are held; and an import, a salvage, and the settings create the folders that
+they need.
+
+The module is longer than 500 lines because a test replaces the whole disk by one subclass.
 """
 
 import errno
@@ -32,32 +35,32 @@ __all__ = [
 ]
 
 Pieces: TypeAlias = bytes | Iterable[bytes]
-"""The content of a file: in one piece, or in several, so that not all of it need be in memory."""
+"""The content of a file: one bytes object, or several of them, so that it need not be in memory as a whole."""
 
-_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _NO_PERMISSION: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _ABSENT: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
-_AWAY: Final = frozenset(
+_UNREACHABLE: Final = frozenset(
     {errno.EIO, errno.ENODEV, errno.ENXIO, errno.ESTALE, errno.ENOTCONN, errno.ETIMEDOUT, errno.EHOSTDOWN}
 )
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS})
 _NO_FLUSH: Final = frozenset({errno.ENOTSUP, errno.EINVAL, errno.ENOTTY})
 _CHUNK: Final = 1 << 20
 _SYNCED_AT_ONCE: Final = 1 << 20
-"""Bytes of a long file of the store's own that are synced together: who syncs a few beside it waits for all of them."""
+"""Bytes of a long store file that are synced together. Another process that syncs a few bytes waits for all of them."""
 
-_WRITTEN: Final = attrgetter("st_ino", "st_dev", "st_size", "st_mtime_ns", "st_ctime_ns")
-"""What the system says of a file, and says otherwise when something was written to it, or it is another one."""
+_write_signature: Final = attrgetter("st_ino", "st_dev", "st_size", "st_mtime_ns", "st_ctime_ns")
+"""The parts of a file's status that change when something is written to it or it is replaced."""
 
-_CARRIED: Final = ("user.", "system.posix_acl_access")
-"""How names of extended attributes begin that a file's next state has too."""
+_CARRIED_PREFIXES: Final = ("user.", "system.posix_acl_access")
+"""Prefixes of the extended attributes that a file keeps when its content is replaced."""
 
 _TEMPORARY_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 def failure(error: OSError, path: str) -> CasError:
-    """Return what an error of the system is here: DiskFull, PermissionRefused or DiskFailed, about `path`."""
-    if error.errno in _NO_ROOM:
+    """Return the error of ours for an OSError about `path`: DiskFull, PermissionRefused or DiskFailed."""
+    if error.errno in _NO_SPACE:
         return DiskFull(path)
     if error.errno in _NO_PERMISSION:
         return PermissionRefused(path)
@@ -65,9 +68,9 @@ def failure(error: OSError, path: str) -> CasError:
 
 
 def is_absence(error: OSError) -> bool:
-    """Return whether an error tells that nothing of the name and kind is there.
+    """Return whether an error means that nothing of the wanted name and kind exists.
 
-    Any other says nothing of what is there: a process may have too many files open, or a disk fail.
+    No other error allows that conclusion: the process may have too many open files, or the disk may fail.
     """
     return error.errno in _ABSENT
 
@@ -85,10 +88,10 @@ def is_folder(path: str) -> bool:
 
 
 def syncing(sync: Callable[[int], None], flush: int | None) -> Callable[[int], None]:
-    """Return what has an open file survive a power cut.
+    """Return the function that makes an open file's bytes survive a power cut.
 
-    That is `sync`, unless the system has a command of fcntl(2), `flush`, that does more: on macOS fsync(2) hands the
-    bytes to the drive, which may keep them in its cache, and F_FULLFSYNC has it empty that. SQLite and git use it, too.
+    That is `sync`, unless the system has a stronger fcntl(2) command, `flush`: on macOS, fsync(2) hands the bytes to
+    the drive, which may keep them in its cache, and F_FULLFSYNC empties that cache. SQLite and git use it, too.
     """
     if flush is None:
         return sync
@@ -97,7 +100,7 @@ def syncing(sync: Callable[[int], None], flush: int | None) -> Callable[[int], N
         try:
             fcntl.fcntl(fd, flush)
         except OSError as error:
-            # Shared folders don't know it. Any other error is a sync that failed, and a second one would say nothing.
+            # Shared folders don't support it. Any other error is a failed sync, and a second sync would prove nothing.
             if error.errno not in _NO_FLUSH:
                 raise
             sync(fd)
@@ -114,11 +117,11 @@ class Disk:
     """The operations of one process on the real file system.
 
     Every method raises DiskFull, PermissionRefused or DiskFailed in place of OSError, except FileNotFoundError and
-    FileExistsError, which say what was found rather than that the disk failed.
+    FileExistsError, which report what was found rather than a failure of the disk.
     """
 
     def boot_id(self) -> bytes:
-        """Return what tells this start of the machine from others, 16 bytes; zeros where the system doesn't say."""
+        """Return the 16 bytes that identify this boot of the machine; zeros where the system doesn't report them."""
         return boot_id()
 
     # ---- the store's own files
@@ -129,7 +132,7 @@ class Disk:
             _write_all(fd, content)
 
     def overwrite(self, fd: int, content: bytes, offset: int, name: str) -> None:
-        """Write all of `content` at `offset`."""
+        """Write all of `content` at `offset`, in bytes."""
         with _Translated(name):
             written = 0
             while written < len(content):
@@ -146,9 +149,9 @@ class Disk:
             os.ftruncate(fd, size)
 
     def create(self, path: str, content: Pieces, mode: int = 0o600) -> None:
-        """Make a new file with `content`, whole and durable with its name, or not at all.
+        """Create a file with `content`: whole and durable together with its name, or not at all.
 
-        FileExistsError where something has the name.
+        Raises FileExistsError if the name is taken.
         """
         temporary = f"{path}.{os.urandom(8).hex()}"
         with _Translated(path):
@@ -174,7 +177,7 @@ class Disk:
             self.sync_directory(os.path.dirname(path) or ".")
 
     def reserve(self, path: str, size: int) -> None:
-        """Make a new file of `size` bytes that holds nothing and takes its room, or none. FileExistsError as above."""
+        """Create a file of `size` bytes that only takes up the space. Raises FileExistsError as `create`."""
         with _Translated(path):
             fd = os.open(path, _TEMPORARY_FLAGS, 0o600)
             try:
@@ -190,49 +193,52 @@ class Disk:
                 os.close(fd)
 
     def free_bytes(self, folder: str | int, name: str) -> int:
-        """Return how many bytes whoever asks may still write where a folder lies, which is named or open."""
+        """Return how many bytes this user may still write to a folder's file system.
+
+        `folder`: a path or a descriptor.
+        """
         with _Translated(name):
             found = os.statvfs(folder)
             return found.f_bavail * found.f_frsize
 
     def set_times(self, folder: int, name: str, accessed: int, modified: int) -> None:
-        """Give a file its times, in nanoseconds since 1970-01-01 UTC; never through a link."""
+        """Set a file's times, in nanoseconds since 1970-01-01 UTC; never through a link."""
         with _Translated(name):
             os.utime(name, ns=(accessed, modified), dir_fd=folder, follow_symlinks=False)
 
     def set_time(self, fd: int, modified: int, name: str) -> None:
-        """Let an open file have been modified at that time, in nanoseconds since 1970-01-01 UTC."""
+        """Set an open file's modification time, in nanoseconds since 1970-01-01 UTC."""
         with _Translated(name):
             os.utime(fd, ns=(modified, modified))
 
     def make_store_folder(self, path: str, within: int | None = None) -> None:
-        """Make a folder that is the store's own. `within`: the open folder that it is to be in (None: by its path).
+        """Create a folder of the store. `within`: the open folder to create it in (None: use its path).
 
-        FileExistsError where something has the name.
+        Raises FileExistsError if the name is taken.
         """
         with _Translated(path):
             os.mkdir(path if within is None else os.path.basename(path), 0o700, dir_fd=within)
 
     def move_store_folder(self, source: str, path: str) -> None:
-        """Give a folder another name. FileExistsError where a folder with something in it has that name."""
+        """Rename a folder of the store. Raises FileExistsError if a folder with entries has the new name."""
         with _Translated(path), _tolerate_nonempty_folder(path):
             os.rename(source, path)
 
     def remove_store_file(self, path: str) -> None:
-        """Remove a file that is the store's own. FileNotFoundError where it is gone already."""
+        """Remove a file of the store. Raises FileNotFoundError if it is already gone."""
         with _Translated(path):
             os.unlink(path)
 
     def remove_store_folder(self, path: str) -> None:
-        """Remove a folder that is the store's own.
+        """Remove an empty folder of the store.
 
-        FileNotFoundError where it is gone already, FileExistsError where something is in it.
+        Raises FileNotFoundError if it is already gone, and FileExistsError if it has entries.
         """
         with _Translated(path), _tolerate_nonempty_folder(path):
             os.rmdir(path)
 
     def sync_directory(self, path: str) -> None:
-        """Make the names in the directory survive a power cut."""
+        """Make the names in the folder survive a power cut."""
         with _Translated(path):
             fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
@@ -245,8 +251,8 @@ class Disk:
     def stage(self, directory: int, content: Pieces, like: os.stat_result | None, mode: int, name: str) -> str:
         """Write `content` to a new file in `directory` and return its name there.
 
-        It gets `mode`, if the file system keeps any, and where we may, owner and group of the file that it will replace
-        (`like`; None: it replaces none).
+        The file gets `mode`, if the file system keeps modes, and, where this process may set them, owner and group of
+        the file that it will replace (`like`; None: it replaces none).
         """
         temporary = f".cas-{os.urandom(8).hex()}"
         with _Translated(name):
@@ -265,65 +271,68 @@ class Disk:
         return temporary
 
     def carry_attributes(self, source_directory: int, source: str, directory: int, staged: str, mode: int) -> None:
-        """Give a staged file what the file that it will replace has besides its mode, which is `mode` in the end.
+        """Copy extended attributes of the file that will be replaced to the staged file, and leave that with `mode`.
 
-        An access control list, without which the mode would say something else, and what users have noted. As far as
-        the system keeps any, and lets us; what else there is, as capabilities, it takes itself from who writes.
+        These are the access control list, without which the mode would mean something else, and the user's own
+        attributes. An attribute is left out if the system doesn't support it or refuses it. Others, such as
+        capabilities, the system clears itself when a file is written.
         """
         if not hasattr(os, "listxattr"):
             return
-        # There is no such call for a name in an open folder but by this path to it.
+        # The xattr calls accept no dir_fd; this path names a file in an open folder.
         old, new = f"/proc/self/fd/{source_directory}/{source}", f"/proc/self/fd/{directory}/{staged}"
         with suppress(OSError):
-            carried = [name for name in os.listxattr(old, follow_symlinks=False) if name.startswith(_CARRIED)]
+            carried = [name for name in os.listxattr(old, follow_symlinks=False) if name.startswith(_CARRIED_PREFIXES)]
             if not carried:
                 return
-            os.chmod(staged, 0o600, dir_fd=directory)  # of a file that may not be written nothing can be noted either
+            os.chmod(staged, 0o600, dir_fd=directory)  # attributes can't be set on a file that is read-only
             for name in carried:
                 with suppress(OSError):
                     os.setxattr(new, name, os.getxattr(old, name, follow_symlinks=False), follow_symlinks=False)
             os.chmod(staged, mode, dir_fd=directory)
 
     def replace(self, source_directory: int, source: str, directory: int, name: str) -> None:
-        """Give the file `source` the name `name`, in place of what has it."""
+        """Rename the file `source` to `name`, replacing any file of that name."""
         with _Translated(name):
             os.rename(source, name, src_dir_fd=source_directory, dst_dir_fd=directory)
 
     def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:
-        """Let two files trade names in one step; return False where the system can't.
+        """Swap the names of two files atomically; return False where the system can't.
 
-        What had the name is kept, so it can still be looked at. And on ext4 this takes 0.02 ms where renaming over a
-        file takes over 1 ms, because the new file's bytes, already durable in the log, need not be written out first.
+        The replaced file is kept, so it can still be inspected. Also, on ext4 a swap takes 0.02 ms and renaming over a
+        file takes over 1 ms, because a swap doesn't first write out the new file's bytes, which are already durable in
+        the log.
         """
         with _Translated(name):
             return _exchange()(source_directory, source, directory, name)
 
     def replace_derived(self, source_directory: int, source: str, directory: int, name: str) -> None:
-        """Give the file `source` the name `name`, in place of what has it, and remove that: for what is only derived.
+        """Rename the file `source` to `name` and remove the replaced file; only for files that can be derived again.
 
-        As `replace`, but a power cut may leave a file of that name without its bytes: ext4 writes them out when a file
-        is renamed over another one, and keeps whoever replaces it next waiting for that (4 ms for 1 MB, at least 1).
-        FileNotFoundError where the source is gone.
+        Unlike after `replace`, a power cut may leave the file empty: ext4 writes the bytes out when a file is renamed
+        over another one, and the next process to replace it waits for that (4 ms for 1 MB, at least 1).
+
+        Raises FileNotFoundError if the source is gone.
         """
         try:
             with _Translated(name):
                 os.stat(name, dir_fd=directory, follow_symlinks=False)
-            is_traded = self.exchange(source_directory, source, directory, name)
+            is_swapped = self.exchange(source_directory, source, directory, name)
         except FileNotFoundError:
-            is_traded = False  # nothing has the name
-        if is_traded:
-            with suppress(FileNotFoundError):  # somebody has cleared it away already
+            is_swapped = False  # nothing has the name
+        if is_swapped:
+            with suppress(FileNotFoundError):  # another process has already removed it
                 self.unlink(source_directory, source)
         else:
             self.replace(source_directory, source, directory, name)
 
     def rename_new(self, source_directory: int, source: str, directory: int, name: str) -> None:
-        """Give the file `source` the name `name`. FileExistsError where something has it already."""
+        """Rename the file `source` to `name`. Raises FileExistsError if the name is taken."""
         with _Translated(name):
             _rename_new(source_directory, source, directory, name)
 
     def rewrite(self, directory: int, name: str, content: Pieces) -> None:
-        """Write `content` into the existing file itself, for files that have more than one name."""
+        """Write `content` into the existing file in place, for files that have more than one name."""
         with _Translated(name):
             fd = os.open(name, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=directory)
             try:
@@ -341,24 +350,24 @@ class Disk:
                 os.close(fd)
 
     def unlink(self, directory: int, name: str) -> None:
-        """Remove a name. FileNotFoundError where it is gone already."""
+        """Remove a name. Raises FileNotFoundError if it is already gone."""
         with _Translated(name):
             os.unlink(name, dir_fd=directory)
 
     def clock(self, directory: int, name: str) -> int:
-        """Return the time, in nanoseconds, that the file system of an open folder gives to what changes now.
+        """Return the time, in nanoseconds, that the file system of an open folder gives to a change made now.
 
-        It may differ from that of the machine, and is as coarse as the times of files are.
+        This time may differ from the machine's, and has the resolution of file times.
         """
         with _Translated(name):
             os.utime(directory)
             return os.fstat(directory).st_ctime_ns
 
     def new_file_mode(self, directory: int, name: str) -> int:
-        """Return the permission bits that a new file has in an open folder.
+        """Return the permission bits that a new file gets in an open folder.
 
-        They are those that this process gives to new files, unless the file system keeps none: there all files have the
-        same (FAT, NTFS, some of a network).
+        They are this process's default, unless the file system keeps no modes: there all files have the same mode (FAT,
+        NTFS, some network file systems).
         """
         temporary = f".cas-{os.urandom(8).hex()}"
         with _Translated(name):
@@ -371,7 +380,7 @@ class Disk:
                 os.unlink(temporary, dir_fd=directory)
 
     def make_directory(self, directory: int, name: str) -> None:
-        """Make a folder with the process's default permissions. FileExistsError where something is there."""
+        """Create a folder with the process's default permissions. Raises FileExistsError if the name is taken."""
         with _Translated(name):
             os.mkdir(name, dir_fd=directory)
 
@@ -388,20 +397,20 @@ class Disk:
 
 @contextmanager
 def reaching(path: str) -> Iterator[None]:
-    """Raise PathUnreachable where a look at `path` fails because the file system there does, and not this process."""
+    """Raise PathUnreachable if access to `path` fails because its file system is away, as after a lost connection."""
     try:
         yield
     except DiskFailed as error:
-        if isinstance(error.__cause__, OSError) and error.__cause__.errno in _AWAY:
+        if isinstance(error.__cause__, OSError) and error.__cause__.errno in _UNREACHABLE:
             raise PathUnreachable(path, str(error)) from error
         raise
 
 
 def read_all(fd: int, size_hint: int) -> bytes:
-    """Return the bytes of an open file from its current position to its end, which is `size_hint` on if it is right."""
+    """Return the bytes of an open file from its position to its end, which `size_hint` predicts."""
     first = os.read(fd, size_hint + 1)
     if len(first) == size_hint:
-        return first  # asked for one more, the system had none
+        return first  # one byte more was requested, and the file had none
     parts = [first]
     while parts[-1]:
         parts.append(os.read(fd, _CHUNK))
@@ -410,21 +419,21 @@ def read_all(fd: int, size_hint: int) -> bytes:
 
 @cache
 def new_file_mode() -> int:
-    """Return the permission bits that this process gives to new files, where the file system keeps them."""
-    # The mask can only be read by setting it, so it is read once, before there are other threads to see that.
+    """Return the permission bits that this process gives to new files, on a file system that keeps modes."""
+    # The mask can only be read by setting it, so read it once, before other threads exist that could observe that.
     mask = os.umask(0o077)
     os.umask(mask)
     return 0o666 & ~mask
 
 
 def is_same_file(a: os.stat_result, b: os.stat_result) -> bool:
-    """Return whether nothing was written to a regular file between two looks at it."""
-    return bool(_WRITTEN(a) == _WRITTEN(b)) and stat.S_IFMT(a.st_mode) == stat.S_IFMT(b.st_mode)
+    """Return whether a regular file is the same and unwritten between two reads of its status."""
+    return bool(_write_signature(a) == _write_signature(b)) and stat.S_IFMT(a.st_mode) == stat.S_IFMT(b.st_mode)
 
 
 @cache
 def _exchange() -> Callable[[int, str, int, str], bool]:
-    """Return what has two names trade places, imported once, and only where a file is replaced."""
+    """Return the function that swaps two names. It is imported only when a file is replaced."""
     from objstore.fs.atomic_swap import rename_exchange
 
     return rename_exchange
@@ -437,7 +446,7 @@ def _write_all(fd: int, content: bytes) -> None:
 
 
 def _write_pieces(fd: int, content: Pieces, sync_every: int = 0) -> int:
-    """Write all of `content` and return how many bytes that were. `sync_every`: and sync after so many (0: never)."""
+    """Write all of `content` and return the number of bytes. `sync_every`: sync after so many bytes (0: never)."""
     if isinstance(content, bytes):
         _write_all(fd, content)
         return len(content)
@@ -452,9 +461,9 @@ def _write_pieces(fd: int, content: Pieces, sync_every: int = 0) -> int:
 
 
 def _set_owner(fd: int, like: os.stat_result) -> None:
-    """Give an open file the owner and the group that another one has, or the group alone, or neither, as we may."""
+    """Give an open file the owner and group of `like`, or the group alone, or neither, as this process may."""
     own = os.fstat(fd)
-    # Only root may give a file away, and others only to a group that they are of; the bytes matter more.
+    # Only root may change the owner; others may only set a group that they belong to. The bytes matter more than both.
     if own.st_uid != like.st_uid:
         with suppress(PermissionError):
             os.fchown(fd, like.st_uid, like.st_gid)
@@ -465,8 +474,8 @@ def _set_owner(fd: int, like: os.stat_result) -> None:
 
 
 def _set_mode(fd: int, mode: int) -> None:
-    """Give a file that was just made these permission bits, if its file system keeps any."""
-    # For a file of one's own, FAT refuses those that it can't keep. Others say nothing then.
+    """Set the permission bits of a new file, if its file system keeps modes."""
+    # FAT refuses modes that it can't keep, even for one's own file. Other file systems ignore them silently.
     with suppress(PermissionError):
         os.fchmod(fd, mode)
 
@@ -477,7 +486,7 @@ def _rename_new(source_directory: int, source: str, directory: int, name: str) -
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        # No hard links here: look, then rename, which is as near as such a file system allows.
+        # Without hard links, test and then rename: such a file system allows nothing closer to atomic.
         with suppress(FileNotFoundError):
             os.lstat(name, dir_fd=directory)
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name) from error
@@ -488,7 +497,7 @@ def _rename_new(source_directory: int, source: str, directory: int, name: str) -
 
 @contextmanager
 def _tolerate_nonempty_folder(path: str) -> Iterator[None]:
-    """Let a folder with something in it count as found where it should not be."""
+    """Raise FileExistsError in place of the error about a folder that is not empty."""
     try:
         yield
     except OSError as error:
@@ -498,7 +507,7 @@ def _tolerate_nonempty_folder(path: str) -> Iterator[None]:
 
 
 class _Translated:
-    """Turns OSError into our own errors; a class, because a generator would cost a write more than the work inside."""
+    """Translate OSError into our own errors. A class, because a generator would cost more than the write inside it."""
 
     __slots__ = ("_name",)
 

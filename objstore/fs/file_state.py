@@ -1,4 +1,4 @@
-"""What stands on disk at a recorded path, as a state that can be compared with the journal's."""
+"""Read the file at a recorded path as a state that can be compared with the journal's."""
 
 import os
 import stat
@@ -22,39 +22,39 @@ from objstore.model.basic_types import FileState
 from objstore.model.ids import BlobId, blob_id
 from objstore.model.large_file_placeholder import MAX_BLOB, MAX_CHUNKED, is_placeholder, placeholder, text_of_state
 
-__all__ = ["disk_state", "file_at", "large_files", "linked", "stands_below", "state_at"]
+__all__ = ["contents_below", "disk_state", "file_at", "large_files", "linked", "state_at"]
 
 
 def disk_state(tree: Tree, path: bytes) -> tuple[FileState, FileOnDisk] | None:
-    """Return the file that stands at a recorded path, or None where nothing does.
+    """Return the file at a recorded path, or None if nothing has that name.
 
     Raises PathIsSymlink, PathIsDirectory and what else Tree.read raises, except FileMissing.
     """
     try:
-        with tree.locate(os.fsdecode(path), as_spelt=False) as resolved:
+        with tree.locate(os.fsdecode(path), as_on_disk=False) as resolved:
             return state_at(resolved)
     except FileMissing:
         return None
 
 
 def file_at(tree: Tree, path: bytes) -> tuple[FileState, FileOnDisk] | None:
-    """Return the file that stands at a recorded path, or None where nothing does, or something that is no file.
+    """Return the file at a recorded path, or None if no regular file is there.
 
-    A folder or a link in the file's place, or a file or a link in its folder's, means that the file is gone.
-    Raises FileTooLarge, FileChanged, PermissionRefused, DiskFailed.
+    A folder or a link at the file's path, or a file or a link at its folder's, means that the file is gone. Raises
+    FileTooLarge, FileChanged, PermissionRefused, DiskFailed.
     """
     name = os.fsdecode(path)
     try:
-        with tree.locate(name, as_spelt=False) as resolved:
+        with tree.locate(name, as_on_disk=False) as resolved:
             return state_at(resolved) if resolved.path == name else None
     except (FileMissing, PathIsDirectory, PathIsSymlink, PathNotRegular, PathInvalid, PathOutside):
         return None
 
 
-def stands_below(resolved: ResolvedPath) -> tuple[list[bytes], list[bytes]]:
-    """Return what stands in the folder at `spot` and below: paths of files and links, and of folders, inner ones first.
+def contents_below(resolved: ResolvedPath) -> tuple[list[bytes], list[bytes]]:
+    """Return the paths in the folder at `resolved`, recursively: first files and links, then folders, inner ones first.
 
-    The folder itself is the last. Raises FileMissing, PathNotRegular, PermissionRefused, DiskFailed.
+    The last folder is the one at `resolved`. Raises FileMissing, PathNotRegular, PermissionRefused, DiskFailed.
     """
     files: list[bytes] = []
     folders: list[bytes] = []
@@ -64,7 +64,7 @@ def stands_below(resolved: ResolvedPath) -> tuple[list[bytes], list[bytes]]:
         for folder, below, names, fd in os.fwalk(
             os.fsencode(resolved.name), topdown=False, onerror=_raise, follow_symlinks=False, dir_fd=resolved.folder
         ):
-            # Links that lead to folders are told among these, and not walked into.
+            # os.fwalk lists links to folders among the folders, and doesn't enter them.
             links = [name for name in below if stat.S_ISLNK(os.lstat(name, dir_fd=fd).st_mode)]
             files += [path + folder[top:] + b"/" + name for name in [*names, *links]]
             folders.append(path + folder[top:])
@@ -82,10 +82,11 @@ def _raise(error: OSError) -> None:
 def state_at(
     resolved: ResolvedPath, likely: BlobId | None = None, content: bytes | None = None
 ) -> tuple[FileState, FileOnDisk] | None:
-    """Return what stands at `spot` (None: nothing). Raises as disk_state.
+    """Return the file at `resolved` (None: nothing has that name). Raises as disk_state.
 
-    A large file is read piece by piece, and its stand-in is what is returned as its content.
-    `likely`: a blob that it may well be, and `content`, where at hand, its bytes: what equals them need not be hashed.
+    A large file is read piece by piece, and its placeholder is returned as its content. `likely` is the blob that the
+    file probably has, and `content` that blob's bytes if the caller has them: content that equals them is not hashed
+    again.
     """
     try:
         found = read_at(resolved, limit=MAX_BLOB)
@@ -100,11 +101,11 @@ def state_at(
 
 
 def large_files(tree: Tree, paths: Iterable[str]) -> list[bytes]:
-    """Return those of the paths at which a large file stands, as they are recorded. What can't be looked at is none."""
+    """Return the recorded paths of the large files among `paths`. A path that can't be inspected counts as none."""
     found: list[bytes] = []
     for path in paths:
         try:
-            # Wherever that leads: it is a first look, without all that it takes to stay in the tree.
+            # A cheap first test that may follow links out of the tree; `locate` confirms the result within it.
             if os.stat(os.path.join(tree.root, path)).st_size <= MAX_BLOB:
                 continue
         except (OSError, ValueError):
@@ -117,7 +118,7 @@ def large_files(tree: Tree, paths: Iterable[str]) -> list[bytes]:
 
 
 def linked(tree: Tree, paths: Iterable[bytes]) -> set[int]:
-    """Return the inodes of those of the files at recorded paths that have other names besides."""
+    """Return the inodes of those files at recorded paths that have more than one name."""
     inodes = set()
     for path in paths:
         with suppress(OSError):

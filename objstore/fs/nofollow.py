@@ -1,8 +1,8 @@
-"""Premises: what a store's folder holds lies there itself; a link in it would lead to what is somebody else's.
+"""Open files inside `.cas` without following symlinks.
 
-A store may come out of an archive, and who made that may have put links in it, or pipes, from which whoever reads one
-waits for ever. So whoever opens a store sees first that no name in it is one, and what is opened in it later is opened
-without following any link, and without waiting.
+A store may come out of an archive whose author put links into it, or pipes, which block their reader for ever. So the
+opener of a store first checks that no name in it is a link or a pipe, and every file in it is later opened without
+following a link and without waiting.
 """
 
 import errno
@@ -26,23 +26,23 @@ __all__ = [
     "write_derived_file",
 ]
 
-_NO_FILE: Final = frozenset({errno.ENXIO, errno.EISDIR, errno.ENODEV})
-"""How a socket, a pipe that nobody reads, a folder that is to be written to, or a device refuses to be opened."""
+_NOT_A_FILE: Final = frozenset({errno.ENXIO, errno.EISDIR, errno.ENODEV})
+"""The errors of opening a socket, a pipe without a reader, a folder for writing, or a device."""
 
-_TRIES: Final = 10
-"""How often a file is written anew because somebody has cleared it away: each process does so once."""
+_ATTEMPTS: Final = 10
+"""How often a file is written again after another process cleared it away: each process does so once."""
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def refuse_links(store: str) -> None:
-    """See that no name in a store's folder is a link, symbolic or hard, nor what nobody can read to its end.
+    """Check that no name in a store's folder is a symbolic link, a hard link, a pipe, or a device.
 
-    The file that makes git ignore the store may have other names: it is never written to.
+    The store's `.gitignore` may have other names: nothing ever writes to it.
 
     Raises StoreLinked, StoreHardLinked, StoreNotRegular, PermissionRefused.
     """
-    # One listing says it of all names, at the price of looking at two or three of them.
+    # One listing answers for all names, and costs as much as two or three calls of lstat.
     try:
         with os.scandir(store) as names:
             others = []
@@ -68,12 +68,12 @@ def _has_other_names(name: os.DirEntry[str]) -> bool:
 
 
 def require_single_link(path: str) -> None:
-    """See that a file has no name outside its folder: who writes to it would write to that, too.
+    """Check that a file has no name outside its folder, because a write to the file would change that one, too.
 
-    In the folder itself it may have two for a moment, as it is made. Raises StoreHardLinked.
+    In its folder, a file briefly has two names while it is created. Raises StoreHardLinked.
     """
     folder = os.path.dirname(path)
-    for _ in range(_TRIES):
+    for _ in range(_ATTEMPTS):
         try:
             found = os.lstat(path)
             with os.scandir(folder) as names:
@@ -81,15 +81,15 @@ def require_single_link(path: str) -> None:
             if os.lstat(path).st_nlink <= inodes.count(found.st_ino):
                 return
         except FileNotFoundError:
-            continue  # names come and go; the next look has it right
+            continue  # a name was removed in between; read the folder again
     if os.path.lexists(path):
         raise StoreHardLinked(path)
 
 
 def _is_pipe_or_device(name: os.DirEntry[str]) -> bool:
-    """Return whether what is no file, link or folder is a pipe or a device.
+    """Return whether a name that is no file, link or folder is a pipe or a device.
 
-    A socket is let be: hooks of an earlier version may have left `hook.sock`.
+    A socket is allowed: hooks of an earlier version may have attempts_left `hook.sock`.
     """
     try:
         return not stat.S_ISSOCK(name.stat(follow_symlinks=False).st_mode)
@@ -98,22 +98,22 @@ def _is_pipe_or_device(name: os.DirEntry[str]) -> bool:
 
 
 def require_no_symlink(path: str) -> None:
-    """See that one name is no symbolic link; there may be nothing. Raises StoreLinked."""
+    """Check that a name is no symbolic link; it may be missing. Raises StoreLinked."""
     if os.path.islink(path):
         raise StoreLinked(path)
 
 
 def open_store_file(path: str, flags: int) -> int:
-    """Return a file of the store's, opened with these flags. It never waits, as opening a pipe does.
+    """Return a descriptor of a store's file, opened with these flags, without waiting as opening a pipe would.
 
-    Raises StoreLinked, StoreNotRegular, and OSError as open does; StoreHardLinked if it is to be written to.
+    Raises StoreLinked, StoreNotRegular, and OSError as os.open does; StoreHardLinked if it is opened for writing.
     """
     try:
         fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise StoreLinked(path) from error
-        if error.errno in _NO_FILE:
+        if error.errno in _NOT_A_FILE:
             raise StoreNotRegular(path) from error
         raise
     found = os.fstat(fd)
@@ -130,9 +130,9 @@ def open_store_file(path: str, flags: int) -> int:
 
 
 def read_store_file(path: str, most: int | None = None) -> bytes:
-    """Return what a file of the store's holds, or its first `most` bytes.
+    """Return the content of a store's file, or its first `most` bytes.
 
-    Raises StoreLinked, StoreNotRegular, and OSError as open does.
+    Raises StoreLinked, StoreNotRegular, and OSError as os.open does.
     """
     fd = open_store_file(path, os.O_RDONLY)
     try:
@@ -143,7 +143,7 @@ def read_store_file(path: str, most: int | None = None) -> bytes:
 
 @contextmanager
 def open_store_folder(path: str) -> Iterator[int]:
-    """Hold a folder of the store's open, to be listed and changed. Raises StoreLinked, and OSError as open does."""
+    """Hold a store's folder open, to list and change it. Raises StoreLinked, and OSError as os.open does."""
     try:
         fd = os.open(path, _FOLDER)
     except OSError:
@@ -156,22 +156,22 @@ def open_store_folder(path: str) -> Iterator[int]:
 
 
 def write_derived_file(disk: Disk, store: str, folder: str, name: str, content: bytes) -> None:
-    """Put a file in its place, whole, in one of the store's folders, which is made if it is missing.
+    """Write a file whole into one of the store's folders, and create the folder if it is missing.
 
-    It need not outlive a power cut: what it says can be found out again, or is of no use then. Who does so needs no
-    lock. Raises StoreLinked, FileNotFoundError where there is no store, and what Disk raises.
+    The file need not survive a power cut: its content can be derived again, or is of no use then. The caller needs no
+    lock. Raises StoreLinked, FileNotFoundError if there is no store, and what Disk raises.
     """
     place = os.path.join(store, folder)
     with suppress(FileExistsError):
         disk.make_store_folder(place)
-    with open_store_folder(os.path.join(store, "tmp")) as scratch, open_store_folder(place) as shelf:
-        for left in reversed(range(_TRIES)):
+    with open_store_folder(os.path.join(store, "tmp")) as scratch, open_store_folder(place) as target:
+        for attempts_left in reversed(range(_ATTEMPTS)):
             staged = disk.stage(scratch, content, None, 0o600, name)
             try:
-                disk.replace_derived(scratch, staged, shelf, name)
+                disk.replace_derived(scratch, staged, target, name)
             except FileNotFoundError:
-                # A process that has not written before clears away what it finds there, this among it.
-                if not left:
+                # Another process, before its first write, cleared the scratch folder and this file with it.
+                if not attempts_left:
                     raise
             else:
                 return

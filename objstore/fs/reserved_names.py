@@ -1,6 +1,6 @@
-"""Names: which of them are not the user's to use, and which are one to a file system that goes by more than bytes.
+"""Recognize names that belong to the store or to version control, and names that a file system treats as equal.
 
-Some file systems fold case, compose letters, or pass over characters that show nothing (macOS, FAT, folders made so).
+Some file systems ignore case, compose letters, or skip invisible characters (macOS, FAT, ext4 folders made so).
 """
 
 import os
@@ -11,10 +11,10 @@ from objstore.fs.disk import is_folder
 
 __all__ = [
     "APPLIED_MARKER_NAME",
-    "BESIDE",
     "IGNORE_NAME",
     "INDEX_NAME",
     "LOG_NAME",
+    "STAGING_NOTE_PREFIX",
     "STAT_CACHE_NAME",
     "STORE_NAME",
     "is_case_insensitive",
@@ -22,37 +22,38 @@ __all__ = [
     "is_store",
     "is_version_control",
     "linked_in_store",
+    "name_on_disk",
     "nearest_store",
     "other_form",
-    "spelling",
 ]
 
 STORE_NAME: Final = ".cas"
 LOG_NAME: Final = "segments"
 IGNORE_NAME: Final = ".gitignore"
-"""The file in a store that makes git ignore all of it."""
+"""The file in a store that makes git ignore the whole store."""
 INDEX_NAME: Final = "index.sqlite"
 STAT_CACHE_NAME: Final = "cache/looks"
+"""What the last scan saw of each folder."""
 APPLIED_MARKER_NAME: Final = "applied"
-"""Of a workspace's store, its log, its index, what the last look has kept, and how far files have followed the log."""
+"""The place in the log up to which the user's files have been changed to match."""
 
 _SCRATCH_NAME: Final = "tmp"
 
-BESIDE: Final = "beside-"
-"""How the name of a note in there begins that says where else files are being written (`beside.py`)."""
+STAGING_NOTE_PREFIX: Final = "beside-"
+"""Prefix of notes in the scratch folder that name the folders of staged files elsewhere (`cross_device_staging`)."""
 
 _VERSION_CONTROL: Final = frozenset({".git", ".hg", ".svn", ".jj"})
 
 
 def is_store(name: str) -> bool:
-    """Return whether a file system could take `name` for the store's folder."""
+    """Return whether a file system could treat `name` as the store's folder."""
     return _folded(name) == STORE_NAME
 
 
 def nearest_store(start: str) -> str | None:
-    """Return the nearest folder at or above `start` that holds a store, or what may be one (None: there is none).
+    """Return the nearest folder at or above `start` with a store, or with one that can't be read (None: none found).
 
-    Raises DiskFailed where the disk can't say what is there.
+    Raises DiskFailed if the disk can't tell.
     """
     folder = os.path.realpath(start)
     while True:
@@ -66,9 +67,9 @@ def nearest_store(start: str) -> str | None:
 
 
 def linked_in_store(root: str) -> frozenset[tuple[int, int]]:
-    """Return device and inode of each file of the store in a folder that has another name, in it or anywhere.
+    """Return device and inode of every file of the store in `root` that has a second name, in the store or elsewhere.
 
-    What lies in its scratch folder is the user's, or will be. What can't be looked at is none.
+    Files in the scratch folder are left out: they are the user's, or will be. Folders that can't be read are skipped.
     """
     found, folders = set(), [os.path.join(root, STORE_NAME)]
     for folder in folders:
@@ -85,23 +86,23 @@ def linked_in_store(root: str) -> frozenset[tuple[int, int]]:
 
 
 def is_version_control(name: str) -> bool:
-    """Return whether a file system could take `name` for a folder of version control."""
+    """Return whether a file system could treat `name` as a folder of version control."""
     return _folded(name) in _VERSION_CONTROL
 
 
 def is_reserved(name: str) -> bool:
-    """Return whether a file system could take `name` for the store's folder or for one of version control."""
+    """Return whether a file system could treat `name` as the store's folder or as one of version control."""
     return is_store(name) or is_version_control(name)
 
 
 def is_case_insensitive(root: int) -> bool:
-    """Return whether the store in an open folder is found by another spelling of its name (False: there is none)."""
+    """Return whether the file system finds the store in an open folder by its name in capitals (False: no store)."""
     other = STORE_NAME.upper()
     return _is_found(root, other) and other not in _names_in(root)
 
 
-def spelling(folder: int, name: str) -> str:
-    """Return how the name is spelt of what an open folder has for `name`; `name` where it has nothing."""
+def name_on_disk(folder: int, name: str) -> str:
+    """Return the name on disk of the entry that an open folder has for `name`; `name` if it has none."""
     names = _names_in(folder)
     if name in names or not _is_found(folder, name):
         return name
@@ -110,14 +111,14 @@ def spelling(folder: int, name: str) -> str:
     def folded(name: str) -> str:
         return normalize("NFC", name).casefold()
 
-    # It is one of these. Each file system has rules of its own; where ours are not enough to tell, none is chosen.
+    # One of these is the entry. Each file system has its own rules; where ours leave a doubt, choose none.
     wanted = folded(name)
     alike = [found for found in names if folded(found) == wanted]
     return alike[0] if len(alike) == 1 else name
 
 
 def other_form(folder: int, name: str) -> str:
-    """Return the name in an open folder that is `name` but for its Unicode form; "" where there is none."""
+    """Return the name in an open folder that differs from `name` only in its Unicode form; "" if there is none."""
     if name.isascii():
         return ""
     from unicodedata import normalize
@@ -128,9 +129,9 @@ def other_form(folder: int, name: str) -> str:
 
 
 def _names_in(folder: int) -> list[str]:
-    """Return the names in an open folder; none where it can't be read."""
+    """Return the names in an open folder; none if it can't be read."""
     try:
-        # What is open may be no more than a name for the folder.
+        # The descriptor may be an O_PATH one, which can't be listed.
         fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
     except OSError:
         return []
@@ -141,7 +142,7 @@ def _names_in(folder: int) -> list[str]:
 
 
 def _is_found(folder: int, name: str) -> bool:
-    """Return whether there is anything in an open folder for a name."""
+    """Return whether an open folder has an entry for a name."""
     try:
         os.lstat(name, dir_fd=folder)
     except OSError:

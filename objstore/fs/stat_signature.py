@@ -1,6 +1,7 @@
-"""Facts: what the system says of a file, to see whether it changed; and how such facts about many files are kept.
+"""Pack and compare stat signatures, which show whether a file may have changed.
 
-Packed by columns, not file by file, because so they come out of the system's own tables without an object for each.
+Signatures of many files are packed by columns, so that they can be read from the stat cache's tables without an object
+for each file.
 """
 
 import stat
@@ -23,23 +24,23 @@ __all__ = [
 ]
 
 read_signature_fields: Final = attrgetter("st_ctime_ns", "st_mtime_ns", "st_size", "st_ino", "st_mode")
-"""Takes the values of `Facts`, in their order, from what the system says of a file."""
+"""Return the values of a StatSignature, in its order, from an os.stat_result."""
 
 _SECOND: Final = 1_000_000_000
 _LINK: Final = 0o120000
 
 
-def _form(count: int) -> str:
-    """Return how facts about so many files are packed: their times, then all sizes, all inodes, all modes."""
+def _struct_format(count: int) -> str:
+    """Return the struct format for `count` signatures: all times, then all sizes, all inodes, all modes."""
     return f"<{4 * count}q{count}Q{count}Q{count}I"
 
 
-SIGNATURE_SIZE: Final = struct.calcsize(_form(1))
-"""Bytes that are kept for each file."""
+SIGNATURE_SIZE: Final = struct.calcsize(_struct_format(1))
+"""Bytes that one packed signature takes."""
 
 
 class StatSignature(NamedTuple):
-    """What is asked of a file to see whether it changed; times in nanoseconds."""
+    """The parts of a file's status that show whether it may have changed; times in nanoseconds."""
 
     ctime: int
     mtime: int
@@ -49,12 +50,12 @@ class StatSignature(NamedTuple):
 
     @property
     def tree_mode(self) -> int:
-        """Return its mode as trees have it."""
+        """Return the mode as trees record it."""
         return _LINK if stat.S_ISLNK(self.mode) else self.mode
 
 
 class FolderKey(NamedTuple):
-    """What is asked of a folder to see whether names came or went; times in nanoseconds."""
+    """The parts of a folder's status that show whether names were added or removed; times in nanoseconds."""
 
     device: int
     inode: int
@@ -63,30 +64,30 @@ class FolderKey(NamedTuple):
 
 
 class FolderSignature(NamedTuple):
-    """What is compared to see whether anything in a folder changed."""
+    """The values that show whether anything in a folder changed."""
 
     path: bytes  # relative to the workspace
-    key: FolderKey | None  # what is asked of the folder itself; None: nothing, its known files alone count
-    names: bytes  # of its files and links, with a NUL between two
-    facts: bytes  # of each of them, packed; or what stands for that
+    key: FolderKey | None  # of the folder itself; None: only its known files are compared
+    names: bytes  # of its files and links, separated by NUL
+    facts: bytes  # their packed signatures, or a digest of these
 
 
 def pack_signatures(facts: Sequence[tuple[int, ...]]) -> bytes:
-    """Return facts about several files as bytes that are equal if and only if the facts are."""
+    """Return the signatures of several files as bytes, which are equal if and only if the signatures are."""
     times = [part for ctime, mtime, *_ in facts for time in (mtime, ctime) for part in divmod(time, _SECOND)]
-    return struct.pack(_form(len(facts)), *times, *[fact[at] for at in (2, 3, 4) for fact in facts])
+    return struct.pack(_struct_format(len(facts)), *times, *[fact[at] for at in (2, 3, 4) for fact in facts])
 
 
 def inodes_of(packed: bytes) -> tuple[int, ...]:
-    """Return the inodes of the files whose facts `pack_facts` packed."""
+    """Return the inodes in the packed signatures."""
     count = len(packed) // SIGNATURE_SIZE
     return struct.unpack_from(f"<{count}Q", packed, struct.calcsize(f"<{4 * count}q{count}Q"))
 
 
 def unpack_signatures(packed: bytes) -> Iterator[StatSignature]:
-    """Yield the facts that `pack_facts` packed."""
+    """Yield the packed signatures."""
     count = len(packed) // SIGNATURE_SIZE
-    numbers = struct.unpack(_form(count), packed)
+    numbers = struct.unpack(_struct_format(count), packed)
     times = [numbers[at : 4 * count : 4] for at in range(4)]
     others = [numbers[at * count : (at + 1) * count] for at in (4, 5, 6)]
     for mtime, mtime_ns, ctime, ctime_ns, size, inode, mode in zip(*times, *others, strict=True):

@@ -1,4 +1,4 @@
-"""The files of one folder as they stand: looking at them needs no store, and records nothing."""
+"""Read and list the files of one folder, and change their times, without a store and without recording anything."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _KINDS: Final = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: 
 
 
 class Files:
-    """One folder and everything below it."""
+    """A folder and everything below it."""
 
     def __init__(self, root: str | os.PathLike[str], disk: Disk | None = None, *, is_real: bool = False) -> None:
-        """Open the folder. `is_real`: as of a Tree. Raises as Tree does."""
+        """Open the folder. `is_real` and errors as of Tree."""
         self.tree = Tree(root, is_real=is_real)
         self.root: Final = self.tree.root
         self._disk: Final = disk or Disk()
@@ -36,12 +36,12 @@ class Files:
         self.tree.close()
 
     @property
-    def is_there(self) -> bool:
-        """Return whether it is still the folder of that path: it may be moved, and another take its place."""
-        return self.tree.is_there
+    def is_in_place(self) -> bool:
+        """Return whether the folder's path still leads to it: the folder may be moved and another one take its path."""
+        return self.tree.is_in_place
 
     def confined(self, parts: Iterable[str]) -> Files:
-        """Return the same folder as far as these canonical paths below it go; it closes with this one."""
+        """Return the same folder restricted to these canonical paths below it; it is closed with this one."""
         from copy import copy
 
         confined = copy(self)
@@ -57,18 +57,18 @@ class Files:
         self.close()
 
     def relative(self, path: str, *, gone: bool = False) -> str:
-        """Return the canonical path below the root; with `gone`, also of what has gone together with its folders.
+        """Return the canonical path below the root; with `gone`, also of a file that was removed with its folders.
 
         Raises PathOutside, PathReserved, PathInvalid, FileMissing.
         """
-        # A file may stand by now where a folder was.
+        # By now, a file may have the name that a folder had.
         with self.tree.locate(path, follow=True, gone=gone, will_be_vacated=lambda _: gone) as resolved:
             return resolved.path
 
     def read(self, path: str, *, limit: int = MAX_FILE, follow: bool = True) -> Content:
-        """Return the file as it stands on disk; with `follow`, also through links that stay inside.
+        """Return the file as it is on disk; with `follow`, also through links that stay inside.
 
-        Raises what paths raise.
+        Raises what Tree.read raises.
         """
         from objstore.model.views import Content
 
@@ -76,7 +76,7 @@ class Files:
         return Content(path=name, bytes=found.content, blob=blob_id(found.content), mode=found.mode)
 
     def facts(self, path: str) -> PathInfo:
-        """Return what stands at a path, a link itself and not where it leads. Raises what paths raise."""
+        """Return the type, size, mode and times of a path, of a link itself. Raises FileMissing and as Tree.locate."""
         from objstore.model.views import PathInfo
 
         with self.tree.locate(path) as resolved:
@@ -86,7 +86,7 @@ class Files:
             self.tree.require_users_file(found, resolved.path)
             kind = _KINDS.get(stat.S_IFMT(found.st_mode), "other")
             mode = stat.S_IMODE(found.st_mode)
-            # Who is root may write all, so the bits count too: a file that nobody may write is meant to stay.
+            # Root may write everything, so the bits count too: a file without write permission is meant to stay.
             writable = bool(mode & 0o222) and _may_write(resolved, kind)
             return PathInfo(
                 path=resolved.path,
@@ -99,12 +99,12 @@ class Files:
             )
 
     def free_space(self, path: str) -> int:
-        """Return how many bytes may still be written to the file system that `path` is on. Raises what paths raise."""
+        """Return how many bytes may still be written to the file system of `path`. Raises what Tree.locate raises."""
         with self.tree.locate(path, changing=True) as resolved:
             with suppress(DiskFailed):
                 return self._disk.free_bytes(resolved.folder, resolved.path)
-            # What is open may be no more than a name for the folder, which some systems tell nothing of. The folder
-            # itself can be opened by none but those who may list it.
+            # Some systems refuse statvfs for an O_PATH descriptor. Open the folder itself only then, because that needs
+            # the permission to list it.
             fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=resolved.folder)
             try:
                 return self._disk.free_bytes(fd, resolved.path)
@@ -112,21 +112,24 @@ class Files:
                 os.close(fd)
 
     def may_write(self, path: str) -> bool:
-        """Return whether the system lets this process give the file at `path` other bytes. Raises what paths raise."""
+        """Return whether this process may change the content of the file at `path`. Raises what Tree.locate raises."""
         with self.tree.locate(path, changing=True) as resolved:
             return _may_write(resolved, "file")
 
     def set_times(self, path: str, *, accessed: int, modified: int) -> None:
-        """Give a file its times, in nanoseconds since the epoch; never through a link. Raises what paths raise."""
+        """Set a file's times, in nanoseconds since the epoch; never through a link. Raises what Tree.locate raises."""
         with self.tree.locate(path, changing=True) as resolved:
             self._disk.set_times(resolved.folder, resolved.name, accessed, modified)
 
     def list_directory(self, path: str) -> list[DirectoryEntry]:
-        """Return what is in a folder, by name; the store is not shown. Raises what paths raise."""
+        """Return the entries of a folder by name, without the store. Raises what Tree.entries raises."""
         return self.tree.entries(path)
 
     def make_directory(self, path: str) -> bool:
-        """Make a folder and those above it; return False if it was there. Raises FileExists for a file in its place."""
+        """Create a folder and the missing ones above it; return False if it existed.
+
+        Raises FileExists if it is a file.
+        """
         with self.tree.locate(path, changing=True) as resolved:
             return resolved.path != "." and self._make(resolved)
 
@@ -149,10 +152,10 @@ class Files:
 
 
 def _may_write(resolved: ResolvedPath, kind: str) -> bool:
-    """Return whether the system lets this process write what stands at `spot`. Of a link: it isn't asked."""
+    """Return whether this process may write the file at `resolved`. For a link: True, without a test."""
     if kind == "symlink":
         return True
     if not os.access(resolved.name, os.W_OK, dir_fd=resolved.folder, effective_ids=True):
         return False
-    # A file is written beside its place and put there whole: the folder has to allow that.
+    # A file is staged in its folder and then swapped into place, so the folder must be writable.
     return kind != "file" or os.access(".", os.W_OK | os.X_OK, dir_fd=resolved.folder, effective_ids=True)

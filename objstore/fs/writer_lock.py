@@ -1,8 +1,8 @@
-"""The writer lock: one writer per store, among all processes and threads.
+"""Lock a store so that one process or thread at a time writes to it.
 
-It is filelock's lock: an flock(2) on one file. A free lock is taken by that one call, without filelock's bookkeeping
-(1 µs against 100 µs, and no import), and so is one that comes free within a moment; only who has to wait longer hands
-over to filelock. Both lock the same file the same way, so they exclude each other.
+The lock is filelock's: an flock(2) on one file. A lock that is free, or becomes free within a moment, is taken by that
+one call without filelock's bookkeeping (1 µs against 100 µs, and no import); only a longer wait uses filelock. Both
+lock the same file in the same way, so they exclude each other.
 """
 
 import fcntl
@@ -23,25 +23,25 @@ __all__ = ["BRIEF_WAIT_SECONDS", "GAP_SECONDS", "POLL_SECONDS", "WAIT_SECONDS", 
 WAIT_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.001
 BRIEF_WAIT_SECONDS: Final = 0.25
-"""How long a lock may be waited for without filelock: to import it alone takes as long as ten edits."""
+"""How long to wait for the lock without filelock, whose import alone takes as long as ten edits."""
 
 GAP_SECONDS: Final = 0.000_2
-"""Who waits looks as often as that: a writer who never pauses leaves the lock free for about so long."""
+"""Interval between attempts in the brief wait: a writer that never pauses leaves the lock free for about so long."""
 
 
 class WriterLock:
-    """The lock of one store, for one process. Not for use by two threads at once: its owner sees to that."""
+    """The lock of one store, for one process. Its owner must not use it from two threads at once."""
 
     def __init__(self, path: str) -> None:
-        """Name the file to lock; it is made if it is missing."""
+        """Set the path of the lock file; it is created if it is missing."""
         self._path: Final = path
         self._fd: int | None = None
-        self._locked: os.stat_result | None = None  # what the system says of that file
-        self._waited: BaseFileLock | None = None
+        self._locked: os.stat_result | None = None  # the lock file's status when it was opened
+        self._filelock: BaseFileLock | None = None
 
     @contextmanager
     def held(self, seconds: float | None = None) -> Iterator[None]:
-        """Hold the lock, which is waited for up to so long (None: 30 s). Raises StoreLocked."""
+        """Hold the lock, after waiting for it at most `seconds` (None: 30 s). Raises StoreLocked."""
         self.acquire(seconds)
         try:
             yield
@@ -49,7 +49,7 @@ class WriterLock:
             self.release()
 
     def acquire(self, seconds: float | None = None) -> None:
-        """Take the lock, waiting for it up to so long (None: 30 s). Raises StoreLocked."""
+        """Take the lock, after waiting for it at most `seconds` (None: 30 s). Raises StoreLocked."""
         within = WAIT_SECONDS if seconds is None else seconds
         soon = min(within, BRIEF_WAIT_SECONDS)
         if not self._take_free() and not self._take_soon(soon):
@@ -60,15 +60,15 @@ class WriterLock:
         return self._take_free()
 
     def release(self) -> None:
-        """Give the lock back."""
-        if self._waited is not None:
-            self._waited.release()
-            self._waited = None
+        """Release the lock."""
+        if self._filelock is not None:
+            self._filelock.release()
+            self._filelock = None
         elif self._fd is not None:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the lock file."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
@@ -82,11 +82,11 @@ class WriterLock:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return False
-            if self._is_there():
+            if self._is_in_place():
                 return True
-            self.close()  # somebody removed or moved the file: a lock on it excludes nobody
+            self.close()  # the file was removed or moved, so a lock on it excludes no other process
 
-    def _is_there(self) -> bool:
+    def _is_in_place(self) -> bool:
         try:
             return self._locked is not None and os.path.samestat(os.stat(self._path), self._locked)
         except FileNotFoundError:
@@ -109,11 +109,11 @@ class WriterLock:
     def _wait(self, seconds: float, within: float) -> None:
         from filelock import FileLock, Timeout
 
-        # The file is the same, so the descriptor must go, lest its lock and filelock's exclude each other.
+        # Close the descriptor: filelock locks the same file, and a lock on this one would exclude it.
         self.close()
         lock = FileLock(self._path, timeout=seconds, thread_local=False)
         try:
             lock.acquire(poll_interval=POLL_SECONDS)
         except Timeout as error:
             raise StoreLocked(os.path.dirname(os.path.dirname(self._path)), within) from error
-        self._waited = lock
+        self._filelock = lock

@@ -124,7 +124,7 @@ class BlobQueries:
     def _moved(self, place: Place, generation: int) -> Place | None:
         """Return where a blob is, which was at `place`, in a segment of that generation (None: it is gone)."""
         if self._log.generations().get(place.segment, 0) < generation:
-            self._log.refresh(anew=True)
+            self._log.refresh(force=True)
         moved = self._log.newest(place)
         return moved if moved is not None and moved.generation >= generation else None
 
@@ -175,7 +175,7 @@ class BlobQueries:
         segments = self.moving()
         if not segments:
             return []
-        self._log.refresh(anew=True)
+        self._log.refresh(force=True)
         now = self._log.offsets_now(segments)
         rows = self._db.execute(
             "SELECT segment, offset, length FROM blobs INDEXED BY unheld "

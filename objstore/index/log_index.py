@@ -134,7 +134,7 @@ class Index(IndexQueries):
             return
         with self._transaction():
             # Another process may have started anew while this one waited for the database.
-            self._log.refresh(anew=True)
+            self._log.refresh(force=True)
             self._load_position()
             is_held = self.holds()
         if not is_held:
@@ -185,7 +185,7 @@ class Index(IndexQueries):
         if not self._has_generations():
             with self._transaction():
                 # Who does it just now tells the index in one transaction with the change.
-                self._log.refresh(anew=True)
+                self._log.refresh(force=True)
                 is_told = self._has_generations()
             if not is_told:
                 self.rebuild()
@@ -247,7 +247,7 @@ class Index(IndexQueries):
         # In place: another process may have the same file open, and two files of one name would confuse SQLite.
         # And in one: another process that came in between would put its own groups into an index without the others.
         with self._with_larger_cache(), self._transaction():
-            self._log.refresh(anew=True)
+            self._log.refresh(force=True)
             tables = self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
             for (name,) in tables:
                 self._db.execute(f'DROP TABLE "{name}"')
@@ -269,7 +269,7 @@ class Index(IndexQueries):
         """
         try:
             if beside is not None and beside.copy_to(self._db):
-                self._log.refresh(anew=True)
+                self._log.refresh(force=True)
                 self._load_position()
                 self._told = self._log.generations()
             else:
@@ -289,7 +289,7 @@ class Index(IndexQueries):
         Other processes see the one or the other. Call it while nobody else appends. Return whether that was done: not
         where a segment was written anew since, or where somebody is still asking `db`. Raises StoreDamaged.
         """
-        self._log.refresh(anew=True)
+        self._log.refresh(force=True)
         if not self._has_generations():
             return False
         self.catch_up()
@@ -429,7 +429,7 @@ class Index(IndexQueries):
 
     def _fits(self) -> bool:
         """Return whether the database is of this version and store, and the log still holds the frame it read last."""
-        self._log.refresh(anew=True)
+        self._log.refresh(force=True)
         if self._number("PRAGMA user_version") != SCHEMA_VERSION:
             return False
         row = self._db.execute("SELECT * FROM position").fetchone()

@@ -140,7 +140,7 @@ class IndexQueries(BlobQueries, StatQueries):
         if not known and all(place.offset < GENERATION for place in found):
             return found
         if any(place.generation > known.get(place.segment, 0) for place in found if place.offset >= GENERATION):
-            self._log.refresh(anew=True)
+            self._log.refresh(force=True)
         return [self._log.newest(place) or place for place in found]
 
     def history(self, document: DocumentId) -> list[Place]:

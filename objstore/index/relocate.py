@@ -136,7 +136,7 @@ def _respelt(log: "Log", segment: int, size: Callable[[], int]) -> Iterator[Chan
     rows: list[tuple[int | bytes | None, ...]] = []
     start = log.generations().get(segment, 0) * GENERATION
     ahead = ReadAhead(log)
-    for position in () if moves is None else moves.respelt:
+    for position in () if moves is None else moves.reencoded:
         payload = ahead.payload(Place(segment, start + position), FrameKind.BLOB)
         header = parse_blob_header(payload)
         now = start + position, header.depth

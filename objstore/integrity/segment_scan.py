@@ -253,7 +253,7 @@ class SegmentScan:
         for chunk in self.chunks(name):
             content = self.blob(chunk.id)
             if len(content) != chunk.size:
-                raise BlobDamaged(name, "a chunk has another size than it says")
+                raise BlobDamaged(name, "a chunk's size differs from the one in the list")
             hasher.update(content)
             yield content
         if hasher.blob_id() != name:

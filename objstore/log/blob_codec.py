@@ -1,11 +1,11 @@
-"""How a blob's bytes are spelt in a frame: raw, compressed, or as what differs from another blob (a delta).
+"""Encode blobs in frames: raw, compressed with zstd, as a delta to another blob, or as a list of chunks.
 
-A delta names how many bytes at the start and at the end it shares with its base, and holds only the middle,
-compressed with the base's neighbourhood of that middle as dictionary. So a one-line edit of a large file costs its
-own size to write and a copy to read, whatever the file's size. The base is known from the edit: nothing is searched.
-Sources: zstd's raw-content dictionaries (RFC 8878, section 5); trimming by prefix and suffix is xdelta's and diff's.
+A delta records how many bytes at the start and at the end it shares with its base, and holds only the middle,
+compressed with the bytes around that middle in the base as dictionary. So a one-line edit of a large file takes its own
+size to write and a copy to read, whatever the file's size. The base is known from the edit, so no search is needed.
+Sources: zstd's raw-content dictionaries (RFC 8878, section 5); xdelta and diff trim by prefix and suffix.
 
-A blob that is not to be held in memory is spelt as the list of its chunks, each of which is a blob of its own.
+A blob that is too large for memory is encoded as the list of its chunks, each of which is a blob of its own.
 """
 
 from collections.abc import Sequence
@@ -46,28 +46,28 @@ __all__ = [
 ]
 
 MAX_DEPTH: Final = 32
-"""Deltas in a row before a keyframe (a blob that needs no other) is written."""
+"""Longest chain of deltas; the next blob is written as a keyframe (a blob without a base)."""
 
 LEVEL: Final = 3
-"""zstd's level where an edit waits for it."""
+"""zstd's level for blobs that an edit waits for."""
 
 _LAZY_FROM: Final = 9
 _BEST_FROM: Final = 16
-"""Levels from which zstd's strategy is ours to say: its own choices cost more on inputs of some kB than they save."""
+"""Levels from which we choose zstd's strategy: on inputs of a few kB, zstd's own choices cost more than they save."""
 
 _NEIGHBOURHOOD: Final = 2048
-"""Bytes of the base on each side of the middle that go into the dictionary."""
+"""Bytes of the base on each side of the middle that are part of the dictionary."""
 
 _MAX_DICTIONARY: Final = 8 << 20
 _WORTH_COMPRESSING: Final = 48
-"""Below so many bytes, zstd's own header eats what it saves."""
+"""Smallest content to compress, in bytes: below it, zstd's own header takes what compression saves."""
 
 WORTH_AT_ONCE: Final = 512
-"""The same where an edit waits: zstd takes a tenth of the time of a whole write to save some 100 bytes of those."""
+"""Smallest middle to compress while an edit waits: zstd takes a tenth of the time of a write to save some 100 bytes."""
 
 _HEADER: Final = Struct(f"<{HASH_SIZE}sQBB6x")
 _FIELDS: Final = Struct(f"<{HASH_SIZE}sQBB6s")
-"""The header as it is read, where the reserved bytes count."""
+"""The header with its reserved bytes, for reading."""
 
 _DELTA: Final = Struct(f"<{HASH_SIZE}sQQ")
 _CHUNK: Final = Struct(f"<{HASH_SIZE}sQ")
@@ -75,7 +75,7 @@ _CHUNK: Final = Struct(f"<{HASH_SIZE}sQ")
 ID_AT: Final = slice(0, HASH_SIZE)
 ENCODING_AT: Final = HASH_SIZE + 8
 BASE_AT: Final = slice(_HEADER.size, _HEADER.size + HASH_SIZE)
-"""Where in a blob frame's payload stand its id, its encoding and, of a delta, its base's id: for who reads no more."""
+"""Positions in a blob frame's payload of its id, its encoding and a delta's base, for readers that need no more."""
 
 _RESERVED: Final = b"\0" * 6
 
@@ -83,7 +83,7 @@ Buffer: TypeAlias = bytes | memoryview
 
 
 class Encoding(IntEnum):
-    """How the data of a blob frame are to be read."""
+    """The format of the data in a blob frame."""
 
     RAW = 0
     ZSTD = 1
@@ -93,13 +93,13 @@ class Encoding(IntEnum):
 
 
 _ENCODINGS: Final = {int(encoding): encoding for encoding in Encoding}
-# Attributes of an enum take a call each, and a replay asks for them tens of thousands of times.
+# Reading an enum's attribute takes a call, and a replay would do so tens of thousands of times.
 _CHUNKED, _DELTA_RAW, _DELTA_ZSTD = Encoding.CHUNKED, Encoding.DELTA_RAW, Encoding.DELTA_ZSTD
 
 
 @value
 class Base:
-    """A stored blob that a new one may be spelt against."""
+    """A stored blob that a new one may be encoded as a delta to."""
 
     id: BlobId
     content: bytes
@@ -107,7 +107,7 @@ class Base:
 
 
 class BlobHeader(NamedTuple):
-    """What a blob frame says before its data."""
+    """The fields of a blob frame before its data."""
 
     id: BlobId
     size: int  # bytes of the blob itself
@@ -129,12 +129,12 @@ def encode_blob(
     worth: int = _WORTH_COMPRESSING,
     is_like: bool = False,
 ) -> tuple[BlobHeader, bytes]:
-    """Return the payload of a blob frame for `content`, and its parsed header.
+    """Return the parsed header and the payload of a blob frame for `content`.
 
-    It is a delta where `base` is given, is not at the end of its chain, and that is the shorter spelling.
-    `name` is the blob's id and `affixes` what it shares with the base, where the caller has them already; `level` is
-    zstd's; `worth`: a middle of fewer bytes is not compressed; `is_like`: that the base helps is known, and need not be
-    tried. Raises ValueError over MAX_BLOB.
+    The blob is encoded as a delta if `base` is given, isn't at the end of its chain, and the delta is the shorter
+    encoding. `name` is the blob's id and `affixes` the lengths that it shares with the base, if the caller has them
+    already; `level` is zstd's level; a middle of fewer than `worth` bytes is not compressed; `is_like` means that the
+    base is known to help, so that encoding without it is not tried. Raises ValueError over MAX_BLOB.
     """
     if len(content) > MAX_BLOB:
         raise ValueError(f"blob of {len(content)} bytes is over {MAX_BLOB}")
@@ -142,13 +142,13 @@ def encode_blob(
     if base is not None and base.depth < MAX_DEPTH:
         prefix, suffix = common_affixes(base.content, content) if affixes is None else affixes
         middle = content[prefix : len(content) - suffix]
-        low, high = _span_of_dictionary(prefix, suffix, len(base.content))
+        low, high = _dictionary_span(prefix, suffix, len(base.content))
         dictionary = base.content[low:high]
         if len(dictionary) <= _MAX_DICTIONARY:
             data = _compressed(middle, dictionary, level, worth)
             encoding = Encoding.DELTA_ZSTD if len(data) < len(middle) else Encoding.DELTA_RAW
             data = data if encoding is Encoding.DELTA_ZSTD else middle
-            # A middle that is most of the file may compress better on its own; then the chain is cut too.
+            # A middle that is most of the file may compress better without the base, which also ends the chain.
             is_doubtful = not is_like and len(data) * 2 > len(content)
             alone = _compressed(content, b"", level) if is_doubtful else None
             if alone is None or len(data) + _DELTA.size <= len(alone):
@@ -172,9 +172,9 @@ def encode_blob(
 
 
 def at_depth(header: BlobHeader, payload: bytes, depth: int) -> bytes:
-    """Return a delta's payload as it is, but for the depth that it tells.
+    """Return a delta's payload with the depth in it set to `depth`.
 
-    Raises ValueError for none that a delta can have.
+    Raises ValueError for a blob that is no delta, or a depth that no delta can have.
     """
     if header.base is None or not 1 <= depth <= MAX_DEPTH:
         raise ValueError(f"a depth of {depth} does not fit")
@@ -184,9 +184,9 @@ def at_depth(header: BlobHeader, payload: bytes, depth: int) -> bytes:
 
 
 def parse_blob_header(payload: Buffer) -> BlobHeader:
-    """Return what a blob frame's payload says of itself, without touching its data.
+    """Return the header of a blob frame's payload, without reading the data.
 
-    Raises BlobDamaged when it can't be right, whatever the data are.
+    Raises BlobDamaged if the header can't be right, whatever the data.
     """
     if len(payload) < _HEADER.size:
         raise BlobDamaged(bytes(payload[:HASH_SIZE]), "the frame is too short")
@@ -205,12 +205,12 @@ def parse_blob_header(payload: Buffer) -> BlobHeader:
         raise BlobDamaged(name, "the frame is too short for a delta")
     base, prefix, suffix = _DELTA.unpack_from(payload, _HEADER.size)
     if prefix + suffix > size:
-        raise BlobDamaged(name, "it shares more with its base than it holds")
+        raise BlobDamaged(name, "its prefix and suffix are longer than the blob")
     return BlobHeader(name, size, encoding, depth, base, prefix, suffix, start)
 
 
 def decode_blob(header: BlobHeader, payload: Buffer, base: bytes | None) -> bytes:
-    """Return the blob's bytes, given its frame's payload and, of a delta, its base's bytes.
+    """Return the blob's bytes, given its frame's payload and, for a delta, its base's bytes.
 
     Raises BlobDamaged unless they hash to the blob's id. Takes no more memory than the header's size declares.
     """
@@ -221,15 +221,15 @@ def decode_blob(header: BlobHeader, payload: Buffer, base: bytes | None) -> byte
 
 
 def expand_blob(header: BlobHeader, payload: Buffer, base: bytes | None) -> bytes:
-    """Return what `decode_blob` returns, but don't hash it: for a chain of which the last is compared.
+    """Return the same bytes as `decode_blob`, unhashed: for a chain of which only the last result is verified.
 
-    Raises BlobDamaged where it can't be right, whatever its hash.
+    Raises BlobDamaged if the frame can't be right, whatever the hash.
     """
     if header.encoding is Encoding.CHUNKED:
-        raise BlobDamaged(header.id, "it lies in chunks, where one piece is needed")
+        raise BlobDamaged(header.id, "it is stored in chunks, where a whole blob is needed")
     data = payload[header.data :]
     if header.base is None:
-        content = _expanded(header, data, header.size, b"") if header.encoding is Encoding.ZSTD else bytes(data)
+        content = _decompressed(header, data, header.size, b"") if header.encoding is Encoding.ZSTD else bytes(data)
     else:
         if base is None or header.prefix + header.suffix > len(base):
             raise BlobDamaged(header.id, "its base does not fit")
@@ -237,31 +237,31 @@ def expand_blob(header: BlobHeader, payload: Buffer, base: bytes | None) -> byte
         middle = expand_middle(header, payload, base[low:high])
         content = b"".join((base[: header.prefix], middle, base[len(base) - header.suffix :]))
     if len(content) != header.size:
-        raise BlobDamaged(header.id, "it is not as long as it says")
+        raise BlobDamaged(header.id, "its size differs from the one in its header")
     return content
 
 
 def dictionary_span(header: BlobHeader, base_size: int) -> tuple[int, int]:
-    """Return which bytes of a delta's base, which has so many, help to expand its middle: first, and the one behind."""
-    return _span_of_dictionary(header.prefix, header.suffix, base_size)
+    """Return the start and end of the part of a delta's base that is its dictionary; `base_size` in bytes."""
+    return _dictionary_span(header.prefix, header.suffix, base_size)
 
 
 def expand_middle(header: BlobHeader, payload: Buffer, dictionary: bytes) -> bytes:
-    """Return what a delta puts between prefix and suffix. `dictionary`: the bytes of its base in `dictionary_span`.
+    """Return a delta's bytes between prefix and suffix. `dictionary`: the bytes of its base in `dictionary_span`.
 
-    Raises BlobDamaged where it can't be right, whatever the blob's hash.
+    Raises BlobDamaged if they can't be right, whatever the blob's hash.
     """
     data, size = payload[header.data :], header.size - header.prefix - header.suffix
-    middle = _expanded(header, data, size, dictionary) if header.encoding is Encoding.DELTA_ZSTD else bytes(data)
+    middle = _decompressed(header, data, size, dictionary) if header.encoding is Encoding.DELTA_ZSTD else bytes(data)
     if len(middle) != size:
-        raise BlobDamaged(header.id, "it is not as long as it says")
+        raise BlobDamaged(header.id, "its size differs from the one in its header")
     return middle
 
 
 def expand_part(header: BlobHeader, payload: Buffer, start: int, end: int) -> bytes:
-    """Return the bytes from `start` to `end` of a keyframe's blob; what stands behind them is not expanded.
+    """Return the bytes from `start` to `end` of a keyframe's blob, without expanding what follows them.
 
-    Raises BlobDamaged where it can't be right, whatever the blob's hash.
+    Raises BlobDamaged if they can't be right, whatever the blob's hash.
     """
     data, part = payload[header.data :], b""
     if header.encoding is Encoding.RAW:
@@ -270,40 +270,40 @@ def expand_part(header: BlobHeader, payload: Buffer, start: int, end: int) -> by
         try:
             if zstandard.frame_content_size(data) == header.size:
                 with zstandard.ZstdDecompressor().stream_reader(data) as reader:
-                    reader.seek(start)  # a piece at a time: what stands before is never in memory as a whole
+                    reader.seek(start)  # in small pieces: the bytes before are never in memory as a whole
                     part = reader.read(end - start)
         except zstandard.ZstdError as error:
             raise BlobDamaged(header.id, f"it can't be decompressed: {error}") from error
     if len(part) != end - start:
-        raise BlobDamaged(header.id, "it is not as long as it says")
+        raise BlobDamaged(header.id, "its size differs from the one in its header")
     return part
 
 
 def encode_chunks(name: BlobId, chunks: Sequence[Chunk]) -> tuple[BlobHeader, bytes]:
-    """Return the payload of a blob frame that lists the blob's chunks, in order, and its parsed header.
+    """Return the parsed header and the payload of a blob frame that lists the blob's chunks in order.
 
     Raises ValueError unless the blob is over MAX_BLOB and at most MAX_CHUNKED.
     """
     size = sum(chunk.size for chunk in chunks)
     if not MAX_BLOB < size <= MAX_CHUNKED:
-        raise ValueError(f"a blob of {size} bytes is not to be spelt as chunks")
+        raise ValueError(f"a blob of {size} bytes is not encoded as chunks")
     fields = _HEADER.pack(name, size, Encoding.CHUNKED, 0)
     return _keyframe(name, size, Encoding.CHUNKED), fields + b"".join([_CHUNK.pack(*chunk) for chunk in chunks])
 
 
 def parse_chunks(header: BlobHeader, payload: Buffer) -> tuple[Chunk, ...]:
-    """Return the chunks that a chunked blob consists of, in order.
+    """Return the chunks of a chunked blob, in order.
 
-    Raises BlobDamaged unless they are of 1 to MAX_CHUNK bytes and together as long as the blob.
+    Raises BlobDamaged unless they have 1 to MAX_CHUNK bytes each and are together as long as the blob.
     """
     data = payload[header.data :]
     if header.encoding is not Encoding.CHUNKED or len(data) % _CHUNK.size:
-        raise BlobDamaged(header.id, "it is no list of chunks")
+        raise BlobDamaged(header.id, "it is not a list of chunks")
     chunks = tuple(Chunk(BlobId(name), size) for name, size in _CHUNK.iter_unpack(data))
     if not all(0 < chunk.size <= MAX_CHUNK for chunk in chunks):
         raise BlobDamaged(header.id, "the size of a chunk is out of range")
     if sum(chunk.size for chunk in chunks) != header.size:
-        raise BlobDamaged(header.id, "its chunks are not as long as it is")
+        raise BlobDamaged(header.id, "its chunks have another total size")
     return chunks
 
 
@@ -311,21 +311,21 @@ def _keyframe(name: BlobId, size: int, encoding: Encoding) -> BlobHeader:
     return BlobHeader(id=name, size=size, encoding=encoding, depth=0, base=None, prefix=0, suffix=0, data=_HEADER.size)
 
 
-def _span_of_dictionary(prefix: int, suffix: int, base_size: int) -> tuple[int, int]:
+def _dictionary_span(prefix: int, suffix: int, base_size: int) -> tuple[int, int]:
     low = max(0, prefix - _NEIGHBOURHOOD)
     return low, max(low, min(base_size, base_size - suffix + _NEIGHBOURHOOD))
 
 
 @lru_cache
 def _parameters(level: int, size_bits: int, dictionary_bits: int) -> zstandard.ZstdCompressionParameters:
-    """Return the parameters for sizes of so many bits; zstd itself rounds a window to a power of two."""
+    """Return zstd's parameters for sizes of so many bits; zstd itself rounds a window to a power of two."""
     size, dictionary = (1 << bits if bits else 0 for bits in (size_bits, dictionary_bits))
     chosen: dict[str, int] = {}
     if level >= _BEST_FROM:
-        # Those beyond it take half as long again for less than a hundredth.
+        # Stronger strategies take 50 % more time to save less than 1 %.
         chosen["strategy"] = zstandard.STRATEGY_BTOPT
     elif level >= _LAZY_FROM:
-        # Binary trees take twice as long for nothing.
+        # Binary trees take twice the time and save nothing.
         chosen["strategy"] = zstandard.STRATEGY_LAZY2
     return zstandard.ZstdCompressionParameters.from_level(
         level, source_size=size, dict_size=dictionary, write_content_size=True, write_dict_id=False, **chosen
@@ -342,7 +342,7 @@ def _compressed(content: bytes, dictionary: bytes, level: int, worth: int = _WOR
     return zstandard.ZstdCompressor(compression_params=parameters, dict_data=prepared).compress(content)
 
 
-def _expanded(header: BlobHeader, data: Buffer, size: int, dictionary: bytes) -> bytes:
+def _decompressed(header: BlobHeader, data: Buffer, size: int, dictionary: bytes) -> bytes:
     try:
         if zstandard.frame_content_size(data) != size:
             raise BlobDamaged(header.id, "it declares two different sizes")

@@ -1,4 +1,4 @@
-"""Chains: a blob's bytes, from its frame and those of the bases that it is told against; a large blob's chunks."""
+"""Read a blob from the log: follow its chain of bases, or list a large blob's chunks."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -22,11 +22,13 @@ def read_chain(
     place_of: Callable[[BlobId], Place | None],
     cached: Callable[[BlobId], bytes | None] = lambda _: None,
 ) -> bytes:
-    """Return a blob's bytes, verified. `place_of`: where a blob lies (None: it doesn't). `cached`: bytes at hand.
+    """Return a blob's bytes, verified.
 
-    Raises BlobMissing, with the blob or base that is not there, BlobDamaged, StoreDamaged.
+    `place_of` returns a blob's place (None: the log doesn't have it), and `cached` its bytes if they are in memory.
+
+    Raises BlobMissing, with the missing blob or base, BlobDamaged, StoreDamaged.
     """
-    # From the blob down its chain of bases to the first one at hand, then up again.
+    # Go from the blob down its chain of bases to the first one in memory, then back up.
     chain: list[tuple[BlobHeader, Buffer]] = []
     content: bytes | None = None
     wanted: BlobId | None = name
@@ -37,24 +39,24 @@ def read_chain(
         payload = log.read(place).payload
         header = parse_blob_header(payload)
         if header.id != wanted:
-            raise place.damaged("another blob lies where the index says")
+            raise place.damaged("another blob is at the place in the index")
         chain.append((header, payload))
         wanted = header.base
         content = None if wanted is None else cached(wanted)
-    # If the last one is right, it does not matter what the others are: one hash instead of one a step.
+    # If the last result is right, the others need no check: one hash instead of one for each step.
     with suppress(BlobDamaged):
-        found = _put_together(chain, content, expand_blob)
+        found = _assemble(chain, content, expand_blob)
         if blob_id(found) == name:
             return found
-    return _put_together(chain, content, decode_blob)  # this one says which of them is damaged
+    return _assemble(chain, content, decode_blob)  # raises for the one that is damaged
 
 
-def _put_together(
+def _assemble(
     chain: Sequence[tuple[BlobHeader, Buffer]],
     base: bytes | None,
     expand: Callable[[BlobHeader, Buffer, bytes | None], bytes],
 ) -> bytes:
-    """Return the bytes of the first blob of a chain, of which the last stands on `base` (None: on nothing)."""
+    """Return the bytes of a chain's first blob; `base`: the bytes that its last one is a delta to (None: no base)."""
     content = base
     for header, payload in reversed(chain):
         content = expand(header, payload, content)
@@ -63,7 +65,7 @@ def _put_together(
 
 
 def read_chunks(name: BlobId, log: Log, place_of: Callable[[BlobId], Place | None]) -> tuple[Chunk, ...]:
-    """Return the chunks that a large blob consists of, in order. `place_of`: where it lies (None: it doesn't).
+    """Return the chunks of a large blob, in order. `place_of`: as for read_chain.
 
     Raises BlobMissing, BlobDamaged, StoreDamaged.
     """
@@ -73,5 +75,5 @@ def read_chunks(name: BlobId, log: Log, place_of: Callable[[BlobId], Place | Non
     payload = log.read(place).payload
     header = parse_blob_header(payload)
     if header.id != name:
-        raise place.damaged("another blob lies where the index says")
+        raise place.damaged("another blob is at the place in the index")
     return parse_chunks(header, payload)

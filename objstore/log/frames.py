@@ -1,10 +1,10 @@
-"""Frames: how blobs and records lie in a segment, one after another, so that damage shows and the rest can be found.
+"""Encode and read frames, which hold the blobs and records of a segment, and detect damage.
 
 FORMAT.md gives the offsets. A frame carries its length and a keyed BLAKE3 checksum over everything else in it. The key
-comes from the store's id, so a user's file that happens to hold a copy of a segment can't be taken for one.
-The idea of a marker to find frames again after damage is from Ogg and zstd's skippable frames; that the last frame
-commits the group is how SQLite's WAL does it. The first frame is marked too, because after a power cut the end of a
-group can be there without its beginning, and must then not be taken for a group.
+comes from the store's id, so a copy of a segment inside a user's file can't be mistaken for frames of the store. Ogg
+and zstd's skippable frames have the idea of a marker to find frames again after damage; SQLite's WAL commits a group by
+its last frame in the same way. The first frame is marked too, because after a power cut the end of a group may be on
+disk without its beginning, and must not be read as a group.
 """
 
 from collections.abc import Callable, Iterator
@@ -46,10 +46,10 @@ __all__ = [
 
 FORMAT_VERSION: Final = 1
 MARKER: Final = b"\xf5\xca\x5e\xfa"
-"""Begins every frame. 0xf5 and 0xfa occur in no UTF-8 text."""
+"""The first bytes of every frame. 0xf5 and 0xfa occur in no UTF-8 text."""
 
 MAX_PAYLOAD: Final = 1 << 32
-"""A longer payload is damage: checked before memory is taken."""
+"""Longest payload; a longer one is damage, and is rejected before memory is allocated."""
 
 _MAGIC: Final = b"\x89CASLOG\n"
 _SEGMENT_HEADER: Final = Struct("<8sH6x16sQQ")
@@ -58,13 +58,13 @@ _CHECKSUM_SIZE: Final = 16
 
 SEGMENT_HEADER_SIZE: Final = _SEGMENT_HEADER.size + _CHECKSUM_SIZE
 STORE_ID: Final = slice(16, 32)
-"""Where a segment's header holds the store's id."""
+"""Position of the store's id in a segment's header."""
 
 _FIELDS_SIZE: Final = _FRAME_HEADER.size
 FRAME_HEADER_SIZE: Final = _FIELDS_SIZE + _CHECKSUM_SIZE
 
 StoreId = NewType("StoreId", bytes)
-"""16 random bytes, chosen when a store is made and repeated in each of its segments."""
+"""16 random bytes, chosen when a store is created and repeated in each of its segments."""
 
 FrameKey = NewType("FrameKey", bytes)
 """The checksum key of one store's frames."""
@@ -73,7 +73,7 @@ Buffer: TypeAlias = bytes | memoryview
 
 
 class FrameKind(IntEnum):
-    """What a frame's payload is."""
+    """The kind of a frame's payload."""
 
     BLOB = 1
     RECORD = 2
@@ -81,10 +81,10 @@ class FrameKind(IntEnum):
 
 _KINDS: Final = frozenset(FrameKind)
 _WINDOW: Final = 1 << 20
-"""Bytes of a segment that a scan holds in memory, where no frame is longer."""
+"""Bytes of a segment that a scan holds in memory, unless a frame is longer."""
 
 WRONG_CHECKSUM: Final = "a frame's checksum does not match"
-"""What is said of a frame whose header or payload is not what was written."""
+"""The reason for a frame whose header or payload is not what was written."""
 
 _NO_HEADER: Final = (b"", 0, 0, 0, 0)
 _COMMITS: Final = 1
@@ -94,23 +94,23 @@ _FLAGS: Final = _BEGINS | _COMMITS
 
 @value
 class SegmentHeader:
-    """The first bytes of every segment."""
+    """The header of a segment."""
 
     store: StoreId
     number: int
     created: int  # microseconds since 1970-01-01 UTC
 
     def encode(self) -> bytes:
-        """Return the 64 bytes that begin the segment."""
+        """Return the 64 bytes at the start of the segment."""
         fields = _SEGMENT_HEADER.pack(_MAGIC, FORMAT_VERSION, self.store, self.number, self.created)
         return fields + blake3(fields).digest(_CHECKSUM_SIZE)
 
     @classmethod
     def decode(cls, content: Buffer, *, segment: int | None) -> "SegmentHeader":
-        """Return the header that `content` begins with.
+        """Return the header at the start of `content`.
 
-        `segment` is the number that the file's name gives it; None: the name tells nothing, any number is right.
-        Raises StoreDamaged, or FormatTooNew.
+        `segment` is the number in the file's name; None: the number is unknown, so any is right. Raises StoreDamaged,
+        or FormatTooNew.
         """
         fields = bytes(content[: _SEGMENT_HEADER.size])
         checksum = bytes(content[_SEGMENT_HEADER.size : SEGMENT_HEADER_SIZE])
@@ -118,17 +118,17 @@ class SegmentHeader:
             raise StoreDamaged(segment or 0, 0, "the segment's header is damaged")
         magic, version, store, number, created = _SEGMENT_HEADER.unpack(fields)
         if magic != _MAGIC:
-            raise StoreDamaged(segment or 0, 0, "this is no segment")
+            raise StoreDamaged(segment or 0, 0, "the file is not a segment")
         if version > FORMAT_VERSION:
             raise FormatTooNew(version, FORMAT_VERSION)
         if segment is not None and number != segment:
-            raise StoreDamaged(segment, 0, f"the segment says that its number is {number}")
+            raise StoreDamaged(segment, 0, f"the segment's header has the number {number}")
         return cls(store=StoreId(store), number=number, created=created)
 
 
 @value
 class Frame:
-    """One valid frame, and where it lies."""
+    """One valid frame and its position."""
 
     offset: int  # of the frame's first byte in its segment
     kind: FrameKind
@@ -138,7 +138,7 @@ class Frame:
 
     @property
     def end(self) -> int:
-        """Return the offset just behind the frame."""
+        """Return the offset just after the frame."""
         return self.offset + FRAME_HEADER_SIZE + len(self.payload)
 
 
@@ -152,7 +152,7 @@ class Gap:
 
 
 class RawFrame(NamedTuple):
-    """One valid frame, with its bytes as they lie there."""
+    """One valid frame with its encoded bytes."""
 
     position: int  # of its first byte in the file
     kind: int  # a FrameKind
@@ -167,7 +167,7 @@ def frame_key(store: StoreId) -> FrameKey:
 
 
 def encode_frame(key: FrameKey, kind: FrameKind, payload: bytes, *, begins: bool, commits: bool) -> bytes:
-    """Return the frame's bytes. Raises ValueError when the payload is over the limit."""
+    """Return the frame's bytes. Raises ValueError if the payload is over the limit."""
     if len(payload) > MAX_PAYLOAD:
         raise ValueError(f"payload of {len(payload)} bytes is over {MAX_PAYLOAD}")
     flags = begins * _BEGINS | commits * _COMMITS
@@ -176,9 +176,9 @@ def encode_frame(key: FrameKey, kind: FrameKind, payload: bytes, *, begins: bool
 
 
 def read_frame(content: Buffer, key: FrameKey, offset: int, *, base: int = 0) -> Frame | Gap:
-    """Return the frame at `offset` of `content`, or a Gap that says what is wrong with it.
+    """Return the frame at `offset` of `content`, or a Gap with the reason why there is none.
 
-    `base` is where `content` itself begins in the segment; offsets of the result count from the segment's start.
+    `base` is the position of `content` in the segment; offsets in the result count from the segment's start.
     """
     at = base + offset
     start = offset + FRAME_HEADER_SIZE
@@ -205,7 +205,7 @@ def read_frame(content: Buffer, key: FrameKey, offset: int, *, base: int = 0) ->
 
 
 def declared_size(content: Buffer, offset: int = 0) -> int | None:
-    """Return the bytes of the frame at `offset` as its header has them, right or not; None: the header is cut off."""
+    """Return the size of the frame at `offset` that its header declares, unverified; None: the header is cut off."""
     if offset + FRAME_HEADER_SIZE > len(content):
         return None
     *_, length = _FRAME_HEADER.unpack_from(content, offset)
@@ -213,14 +213,14 @@ def declared_size(content: Buffer, offset: int = 0) -> int | None:
 
 
 def _is_damaged(kind: int, flags: int, reserved: int, length: int) -> bool:
-    """Return whether no frame has such a header."""
+    """Return whether no valid frame has these header fields."""
     return kind not in _KINDS or flags > _FLAGS or reserved != 0 or length > MAX_PAYLOAD
 
 
 def payload_at(content: bytes, key: FrameKey, offset: int, kind: FrameKind) -> bytes | None:
-    """Return the payload of the valid frame of this kind at `offset` of `content`; None where there is none such.
+    """Return the payload of the valid frame of this kind at `offset` of `content`; None if there is none.
 
-    It is `read_frame` for who expects to find it, in a fraction of the time; that one says what is wrong.
+    It takes a fraction of the time of `read_frame`, which reports the reason for an invalid frame.
     """
     start = offset + FRAME_HEADER_SIZE
     if start > len(content):
@@ -236,10 +236,10 @@ def payload_at(content: bytes, key: FrameKey, offset: int, kind: FrameKind) -> b
 
 
 def raw_frames(read: Callable[[int, int], bytes], key: FrameKey, start: int, end: int) -> Iterator[RawFrame | Gap]:
-    """Yield the frames of a segment in which nothing but whole groups is expected; a Gap, and the end, where not.
+    """Yield the frames of a segment that should hold only whole groups; stop after a Gap if it doesn't.
 
-    It is `scan_windows` for who reads all of a segment that is sound, in a fraction of the time. `read(offset, size)`
-    as there.
+    It takes a fraction of the time of `scan_windows`, for callers that read all of an undamaged segment. `read(offset,
+    size)` is as there.
     """
     for frames, gap in unverified_frames(read, start, end):
         for frame in frames:
@@ -252,7 +252,7 @@ def raw_frames(read: Callable[[int, int], bytes], key: FrameKey, start: int, end
 
 
 def is_intact(key: FrameKey, whole: bytes) -> bool:
-    """Return whether the checksum of a frame, header and payload, is that of its bytes."""
+    """Return whether the checksum in a frame matches its header and payload."""
     fields = whole[:_FIELDS_SIZE] + whole[FRAME_HEADER_SIZE:]
     return bool(blake3(fields, key=key).digest(_CHECKSUM_SIZE) == whole[_FIELDS_SIZE:FRAME_HEADER_SIZE])
 
@@ -260,10 +260,10 @@ def is_intact(key: FrameKey, whole: bytes) -> bool:
 def unverified_frames(
     read: Callable[[int, int], bytes], start: int, end: int
 ) -> Iterator[tuple[list[RawFrame], Gap | None]]:
-    """Yield what `raw_frames` does but for what a frame's checksum tells, which is not looked at; many at a time.
+    """Yield the same as `raw_frames`, many frames at a time, without verifying checksums.
 
-    It is for who needs some of the frames only, and asks of those whether they are intact: checksums are what reading
-    a segment takes its time for. That one frame follows the other is seen of all.
+    It is for callers that need only some of the frames and verify those with `is_intact`: verifying takes most of the
+    time of reading a segment. That each frame follows the one before is still checked.
     """
     piece = b""
     base = start  # where `piece` begins
@@ -271,7 +271,7 @@ def unverified_frames(
     is_inside = False
     found: list[RawFrame] = []
     gap = None
-    made = tuple.__new__  # that of a named tuple itself takes its arguments apart first
+    made = tuple.__new__  # faster than a named tuple's own constructor
     while base + at < end:
         payload = at + FRAME_HEADER_SIZE
         is_read = payload <= len(piece)
@@ -286,13 +286,13 @@ def unverified_frames(
             base, at, asked = base + at, 0, min(max(_WINDOW, behind - at), end - base - at)
             piece = read(base, asked)
             if len(piece) < asked:
-                end = base + len(piece)  # somebody has cut it off
+                end = base + len(piece)  # another process truncated the file
             continue
         begins, commits = flags & _BEGINS, flags & _COMMITS
-        # As `_is_damaged` has it: to call that would take as long as all of this.
+        # The same test as `_is_damaged`, because the call would double the time of this loop.
         is_header = marker == MARKER and kind in _KINDS and flags <= _FLAGS and not reserved and length <= MAX_PAYLOAD
         if not is_header or bool(begins) is is_inside:
-            gap = Gap(offset=base + at, end=base + behind, reason="the frame is not what belongs here")
+            gap = Gap(offset=base + at, end=base + behind, reason="the frame is out of place")
             break
         is_inside = not commits
         found.append(made(RawFrame, (base + at, kind, begins, commits, piece[at:behind])))
@@ -308,10 +308,10 @@ def scan_windows(
 ) -> Iterator[Frame | Gap]:
     """Yield every valid frame of a segment from `start` on, and the gaps between them, in order and without overlap.
 
-    After damage the scan goes on at the next marker with a valid frame behind it, so one bad byte costs one frame. Only
-    a window of the segment is in memory at any moment: `read(offset, size)` returns `size` bytes of it, or what there
-    is. A frame longer than `window` is read whole only after its checksum was found right, so that no damaged length
-    takes memory.
+    After damage the scan continues at the next marker that begins a valid frame, so one bad byte costs one frame. Only
+    a window of the segment is in memory at any moment: `read(offset, size)` returns `size` bytes of it, or as many as
+    there are. A frame longer than `window` is read whole only after its checksum has been verified, so that a damaged
+    length allocates no memory.
     """
     seen = _Window(read, key, end, window)
     offset = start
@@ -338,10 +338,10 @@ class _Window:
         self._size = max(size, FRAME_HEADER_SIZE)
         self._base = 0
         self._content: Buffer = memoryview(b"")
-        self._searched: bytes | None = None  # the same as bytes; None: not needed so far
+        self._searched: bytes | None = None  # the content as bytes; None: not needed so far
 
     def frame_at(self, offset: int) -> Frame | Gap:
-        self._cover(offset, FRAME_HEADER_SIZE)
+        self._load(offset, FRAME_HEADER_SIZE)
         at = offset - self._base
         if offset + FRAME_HEADER_SIZE <= self.end and self._content[at : at + len(MARKER)] == MARKER:
             _, kind, flags, reserved, length = _FRAME_HEADER.unpack(self._content[at : at + _FRAME_HEADER.size])
@@ -350,17 +350,17 @@ class _Window:
             size = FRAME_HEADER_SIZE + length
             if offset + size > self.end:
                 return Gap(offset=offset, end=self.end, reason="cut off in a frame")
-            if size > self._size and at + size > len(self._content) and not self._holds(offset, size):
+            if size > self._size and at + size > len(self._content) and not self._is_checksum_right(offset, size):
                 return Gap(offset=offset, end=offset + 1, reason=WRONG_CHECKSUM)
-            self._cover(offset, size)
+            self._load(offset, size)
         return read_frame(self._content, self._key, offset - self._base, base=self._base)
 
     def marker_after(self, offset: int) -> int:
-        """Return where the next marker behind `offset` begins; the end of the segment where there is none."""
+        """Return the position of the next marker after `offset`; the end of the segment if there is none."""
         offset += 1
         while offset < self.end:
-            self._cover(offset, len(MARKER))
-            # A bytes object is needed to search; it is made only once there is damage.
+            self._load(offset, len(MARKER))
+            # Searching needs a bytes object, which is made only after damage was found.
             if self._searched is None:
                 self._searched = bytes(self._content)
             found = self._searched.find(MARKER, offset - self._base)
@@ -369,8 +369,8 @@ class _Window:
             offset = max(offset + 1, self._base + len(self._content) - len(MARKER) + 1)
         return self.end
 
-    def _cover(self, offset: int, size: int) -> None:
-        """Have `size` bytes from `offset` on in memory, or what there is of them."""
+    def _load(self, offset: int, size: int) -> None:
+        """Load `size` bytes from `offset` on into memory, or as many as there are."""
         wanted = min(size, self.end - offset)
         if self._base <= offset and offset + wanted <= self._base + len(self._content):
             return
@@ -378,10 +378,10 @@ class _Window:
         self._base, self._content = offset, memoryview(self._read(offset, asked))
         self._searched = None
         if len(self._content) < asked:
-            self.end = offset + len(self._content)  # somebody has cut it off meanwhile
+            self.end = offset + len(self._content)  # another process truncated the file
 
-    def _holds(self, offset: int, size: int) -> bool:
-        """Return whether the frame's checksum is right, without having all of it in memory."""
+    def _is_checksum_right(self, offset: int, size: int) -> bool:
+        """Return whether the frame's checksum is right, without loading the whole frame."""
         head = bytes(self._content[offset - self._base : offset - self._base + FRAME_HEADER_SIZE])
         hasher = blake3(head[: _FRAME_HEADER.size], key=self._key)
         done = FRAME_HEADER_SIZE
@@ -395,9 +395,9 @@ class _Window:
 
 
 def committed(found: Iterator[Frame | Gap]) -> Iterator[list[Frame] | Gap]:
-    """Group the frames of a scan: yield each group from its first frame to its last, and a Gap for anything else.
+    """Group the frames of a scan: yield each whole group, and a Gap for anything else.
 
-    A group is whole or not there: frames of one that has lost its first, its last or one between are part of a gap.
+    A group counts only if it is whole: frames of a group that has lost one of them are part of a gap.
     """
     group: list[Frame] = []
     gap: Gap | None = None

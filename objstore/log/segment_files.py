@@ -1,7 +1,11 @@
-"""Generations: the files of a log's segments, which of them count, and where frames went from one to the next.
+"""Open the files of a log's segments, select the newest generations, and follow frames from one generation to the next.
 
-A segment that is full may be written anew without what nothing holds: that is its next generation. Its frames lie at
-offsets of their own, beyond those of the generation before, so that a place says which of the two files it is in.
+Compaction may rewrite a full segment without the blobs that nothing holds; the new file is the segment's next
+generation. The offsets of its frames are beyond those of the generation before, so that a place determines which of the
+two files it is in.
+
+The module is longer than 500 lines because the listing, the open files and the frame moves change together under one
+refresh.
 """
 
 import os
@@ -36,42 +40,40 @@ __all__ = [
 ]
 
 GENERATION: Final = 1 << 40
-"""How far apart the offsets of a segment's generations begin. A file of a terabyte would not be made."""
+"""Distance between the first offsets of two generations of a segment. No segment grows to a terabyte."""
 
 _SUFFIX: Final = ".seg"
 _GENERATION_DIGITS: Final = 6
-"""Digits of a generation in such a name, at most."""
+"""Most digits of a generation in a file name."""
 
 _HELD_SECONDS: Final = 60.0
-"""How long an older generation is held open at most, once it was seen that there is a newer one: as long, its room on
-the disk is not free, though its name has gone."""
+"""Longest time to keep a superseded generation open; until it is closed, its disk space is not free."""
 
 _MANY_FILES: Final = 32
-"""Segments after which it is seen to that more files can be opened: systems let a process have 256 or 1,024, and more
-if it asks."""
+"""Open segments after which to raise the limit of open files: systems allow 256 or 1,024, and more on request."""
 
-_LOGS: Final = 4
-"""How often a process may have the same log open: what takes long opens it for itself."""
+_LOGS_PER_PROCESS: Final = 4
+"""How often a process may have the same log open: long operations open it for themselves."""
 
 _PREPARED: Final = ".new"
 _MOVES: Final = ".moves"
-_MAKING_DIGITS: Final = 16
-"""Digits behind the name of a file that is being made."""
+_CREATION_DIGITS: Final = 16
+"""Digits at the end of the name of a file that is being created."""
 
 _HEXADECIMAL: Final = frozenset("0123456789abcdef")
 
 _NEVER: Final = (0, 0)
-"""In place of when a folder had changed: whatever it says, it is looked at."""
+"""In place of the folder's times: makes the next refresh list the folder."""
 
-NO_FILE: Final = "it is no regular file"
-"""What is wrong with something else that has a segment's name."""
+NO_FILE: Final = "it is not a regular file"
+"""The reason for a file that has a segment's name and isn't a regular file."""
 
 
 class Place(NamedTuple):
-    """Where a frame begins."""
+    """The address of a frame."""
 
     segment: int
-    offset: int  # in the file, and GENERATION times the file's generation
+    offset: int  # in the file, plus GENERATION times the file's generation
 
     @property
     def generation(self) -> int:
@@ -84,24 +86,24 @@ class Place(NamedTuple):
         return self.offset % GENERATION
 
     def damaged(self, reason: str) -> StoreDamaged:
-        """Return the error that something is wrong there, with the position that a person finds in the file."""
+        """Return the error for damage at this place, with the position in the file."""
         return StoreDamaged(self.segment, self.position, reason)
 
 
 class SegmentFiles:
-    """The files of one log's segments, open for reading. A process holds the newest generation of each open."""
+    """The files of one log's segments, open for reading; a process keeps the newest generation of each one open."""
 
     def __init__(self, folder: str, disk: Disk) -> None:
-        """Open those in `folder`. Raises NotAWorkspace, StoreLinked, StoreDamaged or FormatTooNew."""
+        """Open the segments in `folder`. Raises NotAWorkspace, StoreLinked, StoreDamaged or FormatTooNew."""
         self._folder: Final = folder
         self._disk: Final = disk
-        self._generations: dict[int, int] = {}  # the newest of each segment, by the last look at the folder
-        self._anew: dict[int, int] = {}  # those of them that are not 0
-        self._looked = _NEVER  # when the folder had last changed at that look
+        self._generations: dict[int, int] = {}  # the newest of each segment, as of the last listing
+        self._rewritten: dict[int, int] = {}  # those of them that are not 0
+        self._listed_at = _NEVER  # the folder's times at that listing
         self._descriptors: dict[tuple[int, int], int] = {}  # by segment and generation
-        self._superseded: list[tuple[int, int]] = []  # of those, the ones that an earlier look found to be old
+        self._superseded: list[tuple[int, int]] = []  # those that an earlier listing found superseded
         self._superseded_at = 0.0  # when it did, by the monotonic clock
-        self._moves: dict[int, tuple[int, FrameMoves]] = {}  # of segments: to which generation, and what was read of it
+        self._moves: dict[int, tuple[int, FrameMoves]] = {}  # by segment: the generation moved to, and its moves
         try:
             self._found: Final = os.lstat(folder)
         except (FileNotFoundError, NotADirectoryError) as error:
@@ -123,57 +125,61 @@ class SegmentFiles:
         return self._start(min(self._generations))
 
     def numbers(self) -> list[int]:
-        """Return the numbers of the segments that there are, ascending."""
-        return sorted(self._look())
+        """Return the numbers of the existing segments, ascending."""
+        return sorted(self._list())
 
     def total_bytes(self) -> int:
-        """Return the size of all segments."""
-        return sum(self._bytes(*segment) for segment in self._look().items())
+        """Return the size of all segments in bytes."""
+        return sum(self._bytes(*segment) for segment in self._list().items())
 
     def size(self, segment: int) -> int:
         """Return the size of the segment's newest generation in bytes."""
         return os.fstat(self._fd(segment, self._generations.get(segment, 0))).st_size
 
     def exists(self, segment: int) -> bool:
-        """Return whether there is a segment of this number."""
+        """Return whether a segment has this number."""
         if segment in self._generations or os.access(self._path(segment, 0), os.F_OK):
             return True
         self.refresh()
         return segment in self._generations
 
     def sync_names(self) -> None:
-        """Make durable which files there are, so that what was removed stays removed. Raises DiskFull, DiskFailed."""
+        """Make the folder's list of files durable, so that removed files stay removed. Raises DiskFull, DiskFailed."""
         self._disk.sync_directory(self._folder)
 
     # ---- generations
 
     def generations(self) -> dict[int, int]:
-        """Return the generation of each segment that has been written anew, as of the last look at the folder.
+        """Return the generation of each rewritten segment, as of the last listing of the folder.
 
-        It is the same dictionary as long as nothing was.
+        The same dictionary is returned until a segment is rewritten.
         """
-        return self._anew
+        return self._rewritten
 
-    def refresh(self, *, anew: bool = False) -> None:
-        """Look at the folder if it has changed. `anew`: even if it does not say so, as in the same tick of the clock.
+    def refresh(self, *, force: bool = False) -> None:
+        """List the folder again if it has changed.
 
-        What a caller has got places of stays readable until two more segments' changes were seen, or for a minute; a
-        file that is being read from one end to the other, until its end. Raises StoreReplaced.
+        `force`: even if its times are the same, as within one tick of the clock.
+
+        Files of places that a caller has remain readable until two more changes of generations were seen, or for a
+        minute; a file that is being read from one end to the other, until its end. Raises StoreReplaced.
         """
-        if self.require_in_place() == self._looked and not anew:
+        if self.require_in_place() == self._listed_at and not force:
             if self._superseded and time.monotonic() - self._superseded_at > _HELD_SECONDS:
                 self._close_superseded()
             return
-        self._look()
+        self._list()
 
     def invalidate_listing(self) -> None:
-        """Have the next `refresh` look at the folder, whatever that says: what it is known to hold is not there."""
-        self._looked = _NEVER
+        """Make the next `refresh` list the folder whatever its times: the known listing turned out to be wrong."""
+        self._listed_at = _NEVER
 
     def require_in_place(self) -> tuple[int, int]:
-        """Return when the folder last changed, in ns. Raises StoreReplaced where its name leads to it no more.
+        """Return the folder's modification and change times, in ns.
 
-        By two times: who puts a backup back gives the folder the first one again, and nobody can set the second.
+        Raises StoreReplaced if its path no longer leads to it.
+
+        Two times, because restoring a backup restores the first one, and no one can set the second.
         """
         try:
             found = os.lstat(self._folder)
@@ -184,10 +190,10 @@ class SegmentFiles:
         return found.st_mtime_ns, found.st_ctime_ns
 
     def _close_superseded(self) -> None:
-        """Close the files that an earlier look found to be old.
+        """Close the files that an earlier listing found superseded.
 
-        Not on this thread: who closes a removed file last gives its room back, which takes 100 ms for 64 MiB of ext4,
-        and this one may hold the writer lock.
+        A thread closes them: the last close of a removed file frees its disk space, which takes 100 ms for 64 MiB on
+        ext4, and the calling thread may hold the writer lock.
         """
         closing = self._outdated()
         if closing:
@@ -196,7 +202,7 @@ class SegmentFiles:
             Thread(target=_close, args=(closing,), name="closing").start()
 
     def release_superseded(self) -> None:
-        """Close them at once, for who holds no lock and waits for their room."""
+        """Close superseded files at once, for a caller that holds no lock and waits for their disk space."""
         _close(self._outdated())
 
     def _outdated(self) -> list[int]:
@@ -205,14 +211,14 @@ class SegmentFiles:
         return outdated
 
     def superseded(self) -> list[str]:
-        """Return the paths of the files in the folder that are older generations, or that were never finished.
+        """Return the paths of older generations and unfinished files in the folder.
 
-        Where frames went counts among them: to be asked when nobody needs that any more.
+        Frame moves count as superseded too: call this only when no reader needs them any more.
         """
         found = []
         for name in os.listdir(self._folder):
             whole, suffix, rest = name.partition(_SUFFIX)
-            named = _named(whole + suffix)
+            named = _parsed_name(whole + suffix)
             if named is None:
                 continue
             if _is_unfinished(rest) if rest else named[1] < self._generations.get(named[0], 0):
@@ -220,9 +226,9 @@ class SegmentFiles:
         return found
 
     def newest(self, place: Place) -> Place | None:
-        """Return where the frame lies that was at `place` (None: it is gone).
+        """Return the current place of the frame that was at `place` (None: it was dropped).
 
-        It is `place` itself if the segment was not written anew since, or too long ago for anybody to know.
+        That is `place` itself if the segment was not rewritten since, or so long ago that the frame moves are gone.
         """
         generation = self._generations.get(place.segment, 0)
         if place.offset >= generation * GENERATION:
@@ -234,9 +240,9 @@ class SegmentFiles:
         return None if position is None else Place(place.segment, generation * GENERATION + position)
 
     def start_after_rewrite(self, start: Place) -> Place:
-        """Return where the groups begin now that began at `start` or behind it, in its segment.
+        """Return the current place of the first group that was at `start` or after it in its segment.
 
-        It is `start` itself where `newest` would say so.
+        That is `start` itself where `newest` would return its argument.
         """
         generation = self._generations.get(start.segment, 0)
         moves = self.moves(start.segment) if start.generation == generation - 1 else None
@@ -249,9 +255,9 @@ class SegmentFiles:
         )
 
     def offsets_now(self, segments: Iterable[int]) -> Callable[[int, int], int | None]:
-        """Return what says as `newest` does where frames of these segments lie, by segment and offset.
+        """Return a function from segment and offset to the frame's current offset, as `newest`, for these segments.
 
-        It holds as long as no segment is written anew.
+        The function is valid until a segment is rewritten.
         """
         found = {}
         for segment in segments:
@@ -261,7 +267,7 @@ class SegmentFiles:
                 found[segment] = start - GENERATION, start, moves.quick()
         of_segment = found.get
 
-        # Asked for each row of the index: what it says is said in as few steps as there are.
+        # Called for each row of the index, so it takes as few steps as possible.
         def offset_now(segment: int, offset: int) -> int | None:
             known = of_segment(segment)
             if known is None:
@@ -275,7 +281,7 @@ class SegmentFiles:
         return offset_now
 
     def moves(self, segment: int) -> "FrameMoves | None":
-        """Return where frames went when the segment was last written anew (None: that is not kept, or damaged)."""
+        """Return the frame moves of the segment's last rewrite (None: they were removed, or are damaged)."""
         generation = self._generations.get(segment, 0)
         kept = self._moves.get(segment)
         if kept is None or kept[0] != generation:
@@ -292,19 +298,19 @@ class SegmentFiles:
         return kept[1]
 
     def write_frame_moves(self, segment: int, moves: "FrameMoves") -> None:
-        """Keep, durably, where frames go when the prepared file of the segment takes its name."""
+        """Store, durably, the frame moves that apply when the segment's prepared file is adopted."""
         self._disk.create(self._moves_path(segment, self._generations[segment] + 1), moves.encode())
 
     def delete_frame_moves(self, segment: int) -> None:
-        """Remove what `keep_moves` kept: nothing is where it was, or everybody knows where it is."""
+        """Remove what `write_frame_moves` stored: the rewrite was abandoned, or every reader knows the new places."""
         for generation in (self._generations[segment], self._generations[segment] + 1):
             with suppress(FileNotFoundError):
                 self._disk.remove_store_file(self._moves_path(segment, generation))
 
     def prepare(self, segment: int, pieces: Iterator[bytes]) -> str:
-        """Write a segment's next generation from its frames, durably, under a name that nobody reads; return its path.
+        """Write a segment's next generation from its frames, durably, under a temporary name; return its path.
 
-        Raises DiskFull and DiskFailed with nothing left behind.
+        Raises DiskFull and DiskFailed, and then leaves no file behind.
         """
         path = self._path(segment, self._generations[segment] + 1) + _PREPARED
         header = SegmentHeader(store=self.store, number=segment, created=now())
@@ -312,7 +318,7 @@ class SegmentFiles:
         return path
 
     def adopt(self, prepared: str, segment: int) -> str:
-        """Let a prepared file take its name; return the path of the generation that it supersedes."""
+        """Give a prepared file its final name; return the path of the generation that it supersedes."""
         old = self._path(segment, self._generations[segment])
         final = prepared.removesuffix(_PREPARED)
         with open_store_folder(self._folder) as folder:
@@ -323,9 +329,9 @@ class SegmentFiles:
     # ---- inside
 
     def _store(self) -> StoreId:
-        """Look at the folder for the first time, and return what its first segment tells."""
+        """List the folder for the first time, and return the store's id from its first segment."""
         while True:
-            numbers = sorted(self._look())
+            numbers = sorted(self._list())
             if not numbers:
                 raise StoreDamaged(1, 0, "there is no segment")
             for number, following in pairwise([0, *numbers]):
@@ -337,64 +343,64 @@ class SegmentFiles:
             except StoreDamaged:
                 if os.path.lexists(self._path(*first)):
                     raise
-                # It has been written anew since the folder was looked at.
+                # The segment was rewritten since the folder was listed.
 
-    def _look(self) -> dict[int, int]:
-        """Look at the folder, open the newest generation of each segment, and return them.
+    def _list(self) -> dict[int, int]:
+        """List the folder, open the newest generation of each segment, and return the generations.
 
-        Raises StoreReplaced, and StoreDamaged where a file is listed again that is not to be found.
+        Raises StoreReplaced, and StoreDamaged for a file that is listed twice in a row and can't be found.
         """
         before: set[str] | None = None
         while True:
-            # Before the names are read: what comes after is looked at the next time.
-            looked = self.require_in_place()
+            # Read the times before the names, so that the next refresh sees whatever changes in between.
+            listed_at = self.require_in_place()
             try:
                 names = set(os.listdir(self._folder))
             except FileNotFoundError:
                 continue
             found: dict[int, int] = {}
-            for segment, generation in filter(None, map(_named, names)):
+            for segment, generation in filter(None, map(_parsed_name, names)):
                 found[segment] = max(generation, found.get(segment, 0))
-            self._see_last(found)
-            # Held open, what places name can be read, even if the file is superseded and removed.
-            missing = [one for one in found.items() if not self._is_open(one)] if hasattr(self, "store") else []
+            self._require_last_segment(found)
+            # An open file remains readable even if it is superseded and removed.
+            missing = [one for one in found.items() if not self._can_open(one)] if hasattr(self, "store") else []
             if not missing:
-                self._looked, self._generations = looked, found
-                self._keep_up(names)
-                anew = {segment: generation for segment, generation in found.items() if generation}
-                if anew != self._anew:
-                    self._anew = anew
+                self._listed_at, self._generations = listed_at, found
+                self._read_new_moves(names)
+                rewritten = {segment: generation for segment, generation in found.items() if generation}
+                if rewritten != self._rewritten:
+                    self._rewritten = rewritten
                     self._close_superseded()
                     self._superseded = [one for one in self._descriptors if one[1] < found.get(one[0], 0)]
                     self._superseded_at = time.monotonic()
                 return found
             if names == before:
-                raise StoreDamaged(missing[0][0], 0, "the segment is listed, and not to be found")
+                raise StoreDamaged(missing[0][0], 0, "the segment is listed but can't be found")
             before = names
 
-    def _see_last(self, found: dict[int, int]) -> None:
-        """Raise StoreReplaced where the last segment that was known is another file now, or is gone.
+    def _require_last_segment(self, found: dict[int, int]) -> None:
+        """Raise StoreReplaced if the last known segment is another file now, or is gone.
 
-        Only there, for there the log goes on: a full segment is as good as a copy of it.
+        Only the last one matters, because the log continues there: a full segment is as good as its copy.
         """
         last = max(self._generations, default=0)
         fd = self._descriptors.get((last, self._generations.get(last, 0)))
         if fd is None or found.get(last, -1) > self._generations[last]:
             return
         path = self._path(last, self._generations[last])
-        # One of a higher generation may have come, and this one gone, since the names were read.
+        # Since the names were read, a higher generation may have replaced this one.
         with suppress(FileNotFoundError):
             if last not in found or not os.path.samestat(os.stat(path), os.fstat(fd)):
                 raise StoreReplaced(path)
 
-    def _keep_up(self, names: Collection[str]) -> None:
-        """Read at once where frames went: a sweep removes that when all who come later can do without it."""
+    def _read_new_moves(self, names: Collection[str]) -> None:
+        """Read frame moves at once: compaction removes them when all later readers can do without them."""
         for segment, generation in self._generations.items():
             if generation and os.path.basename(self._moves_path(segment, generation)) in names:
                 self.moves(segment)
 
-    def _is_open(self, one: tuple[int, int]) -> bool:
-        """Return whether the generation of the segment could be opened (or is damaged, which shows when it is read)."""
+    def _can_open(self, one: tuple[int, int]) -> bool:
+        """Return whether the segment's generation could be opened (or is damaged, which reading it reports)."""
         try:
             self._fd(*one)
         except StoreDamaged:
@@ -411,7 +417,7 @@ class SegmentFiles:
         return self._path(segment, generation) + _MOVES
 
     def _bytes(self, segment: int, generation: int) -> int:
-        # Not by its name, where that can be: a collection removes it as soon as there is a newer generation.
+        # Prefer the open file to its name, which compaction removes as soon as a newer generation exists.
         try:
             return os.fstat(self._fd(segment, generation)).st_size
         except StoreDamaged as error:
@@ -429,7 +435,7 @@ class SegmentFiles:
 
     @contextmanager
     def _kept_open(self, segment: int, generation: int) -> Iterator[int]:
-        """Give a descriptor of the file that stays open until all of it is read, though a newer one comes meanwhile."""
+        """Yield a descriptor of the file that stays open until all of it is read, even if a newer one supersedes it."""
         fd = os.dup(self._fd(segment, generation))
         try:
             yield fd
@@ -452,12 +458,12 @@ class SegmentFiles:
             raise
         self._descriptors[segment, generation] = fd
         if len(self._descriptors) % _MANY_FILES == 0:
-            _allow_files(_LOGS * (len(self._descriptors) + _MANY_FILES))
+            _allow_files(_LOGS_PER_PROCESS * (len(self._descriptors) + _MANY_FILES))
         return header
 
 
 def _allow_files(wanted: int) -> None:
-    """Let this process have so many files open, or as many as it may let itself."""
+    """Raise this process's limit of open files to `wanted`, or as far as it may."""
     import resource  # most stores have a few segments
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -472,7 +478,7 @@ def _close(descriptors: Iterable[int]) -> None:
 
 
 def pread(fd: int, size: int, position: int, segment: int) -> bytes:
-    """Return up to `size` bytes of a segment's file. Raises StoreDamaged where the disk can't read them."""
+    """Return up to `size` bytes of a segment's file. Raises StoreDamaged if the disk can't read them."""
     try:
         return os.pread(fd, size, position)
     except OSError as error:
@@ -480,9 +486,9 @@ def pread(fd: int, size: int, position: int, segment: int) -> bytes:
 
 
 def open_segment(path: str) -> int | None:
-    """Return a descriptor of a segment's file, to be read (None: what stands there is no regular file).
+    """Return a descriptor for reading a segment's file (None: it is not a regular file).
 
-    Raises StoreLinked, FileNotFoundError and what else the system says.
+    Raises StoreLinked, and FileNotFoundError and other OSErrors as os.open does.
     """
     try:
         return open_store_file(path, os.O_RDONLY)
@@ -495,31 +501,31 @@ def segment_name(segment: int, generation: int) -> str:
     return f"{segment:08d}.{generation}.seg" if generation else f"{segment:08d}.seg"
 
 
-def _named(name: str) -> tuple[int, int] | None:
-    """Return the segment and the generation that a file's name says (None: it is no segment's)."""
+def _parsed_name(name: str) -> tuple[int, int] | None:
+    """Return the segment and the generation in a file's name (None: it is no segment's name)."""
     number, dot, generation = name.removesuffix(_SUFFIX).partition(".")
     if not _is_number(number) or (dot and not _is_number(generation)) or len(generation) > _GENERATION_DIGITS:
         return None
     named = int(number), int(generation or 0)
-    # Only as we spell it: a file of any other name is one that nothing would find.
+    # Accept only the name that segment_name makes: no reader would open any other.
     return named if segment_name(*named) == name else None
 
 
 def is_segment(name: str) -> bool:
-    """Return whether a file's name is a segment's: others in the folder are ignored."""
-    return _named(name) is not None
+    """Return whether a file's name is a segment's: other files in the folder are ignored."""
+    return _parsed_name(name) is not None
 
 
 def generation_of(name: str) -> int:
-    """Return which generation of its segment a file's name says it is (0: also of what is no segment's)."""
-    named = _named(name)
+    """Return the generation in a segment's file name (0 also for other names)."""
+    named = _parsed_name(name)
     return 0 if named is None else named[1]
 
 
 def _is_unfinished(rest: str) -> bool:
-    """Return whether what follows a segment's name is what making it, or writing it anew, puts there."""
+    """Return whether `rest`, which follows a segment's name, marks a file of an unfinished creation or rewrite."""
     made, _, digits = rest.rpartition(".")
-    if made in {"", _PREPARED, _MOVES} and len(digits) == _MAKING_DIGITS and set(digits) <= _HEXADECIMAL:
+    if made in {"", _PREPARED, _MOVES} and len(digits) == _CREATION_DIGITS and set(digits) <= _HEXADECIMAL:
         return True
     return rest in {_PREPARED, _MOVES}
 
@@ -529,9 +535,9 @@ def _is_number(text: str) -> bool:
 
 
 def newest_files(names: Collection[str]) -> list[str]:
-    """Return those names of segment files that no newer generation supersedes, and what is named in no such way."""
+    """Return the names of segment files that no newer generation supersedes, and all names of other files."""
     newest: dict[int, int] = {}
-    numbered = {name: named for name in names if (named := _named(name)) is not None}
+    numbered = {name: named for name in names if (named := _parsed_name(name)) is not None}
     for segment, generation in numbered.values():
         newest[segment] = max(generation, newest.get(segment, 0))
     return [name for name in names if name not in numbered or newest[numbered[name][0]] == numbered[name][1]]

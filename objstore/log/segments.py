@@ -1,7 +1,8 @@
-"""The log: numbered append-only segments of frames. A group of frames is appended in one write and synced once.
+"""Append groups of frames to numbered segments, and read them.
 
-Readers take no lock: they read up to the last group that is whole. Only the holder of the writer lock appends, and
-before it does, it cuts off what a crashed writer left unfinished at the end. ReadAhead is for who reads much of it.
+A writer appends a group in one write and syncs it once. Readers take no lock: they read up to the last whole group.
+Only the holder of the writer lock appends, and before that it cuts off what a crashed writer left unfinished at the
+end. `ReadAhead` serves callers that read much of the log.
 """
 
 import os
@@ -42,12 +43,12 @@ ROTATE_AT: Final = 64 << 20
 
 _PIECE: Final = 1 << 20
 
-_AHEAD_LEAST: Final = 1 << 12
-_AHEAD_MOST: Final = 1 << 20
+_MIN_PIECE: Final = 1 << 12
+_MAX_PIECE: Final = 1 << 20
 
 
 class Group(NamedTuple):
-    """The frames of one append, and the place just behind them."""
+    """The frames of one append, and the place just after them."""
 
     segment: int
     frames: list[Frame]
@@ -61,9 +62,9 @@ class Log(SegmentFiles):
         """Open the log in `folder`. Raises NotAWorkspace, StoreDamaged or FormatTooNew."""
         super().__init__(folder, disk)
         self._appending: tuple[tuple[int, int], int] | None = None  # segment and generation, and the descriptor
-        self._begun: int | None = None  # a segment without a group, which a writer left that died
-        self._appended_at = 0  # when the file of the last append changed with it, in ns
-        self._breaking: Final = _Breaking()
+        self._empty_segment: int | None = None  # a segment without a group, left by a writer that died
+        self._appended_at = 0  # the file's change time after the last append, in ns
+        self._write_guard: Final = _WriteGuard()
 
     def close(self) -> None:
         """Close every segment."""
@@ -75,7 +76,7 @@ class Log(SegmentFiles):
     # ---- reading
 
     def reaches(self, place: Place) -> bool:
-        """Return whether the log has as many bytes as lie before `place`."""
+        """Return whether the log has all the bytes before `place`."""
         return os.fstat(self._fd(place.segment, place.generation)).st_size >= place.position
 
     def ends_at(self, place: Place) -> bool:
@@ -84,16 +85,17 @@ class Log(SegmentFiles):
         return size == place.position and not self.exists(place.segment + 1)
 
     def is_as_appended(self, end: Place) -> bool:
-        """Return whether the log ends at `end`, and was not written to since this process appended up to there.
+        """Return whether the log ends at `end`, and no one wrote to it since this process appended up to there.
 
-        Its length alone does not say that: somebody may have put a backup into the same file, and others written on.
+        Its length alone doesn't show that: someone may have restored a backup into the same file, and others appended
+        to it.
         """
         found = os.fstat(self._fd(end.segment, end.generation))
         is_as_appended = (found.st_size, found.st_ctime_ns) == (end.position, self._appended_at)
         return is_as_appended and not self.exists(end.segment + 1)
 
     def bytes_behind(self, place: Place) -> int:
-        """Return how many bytes follow `place` in its segment. Raises StoreDamaged where that is not there any more."""
+        """Return how many bytes follow `place` in its segment. Raises StoreDamaged if the segment no longer exists."""
         return os.fstat(self._fd(place.segment, place.generation)).st_size - place.position
 
     def has(self, group: Group) -> bool:
@@ -105,17 +107,17 @@ class Log(SegmentFiles):
             return False
 
     def next_start(self, end: Place) -> Place | None:
-        """Return where the log goes on behind a segment that ends at `end` (None: it has not begun the next one)."""
+        """Return the start of the next segment after one that ends at `end` (None: that has not begun)."""
         with self._kept_open(end.segment, end.generation) as fd:
-            # In this order: a writer has written a segment to its end when it begins the next.
+            # In this order, because a writer completes a segment before it begins the next one.
             goes_on = self.exists(end.segment + 1) and os.fstat(fd).st_size == end.position
         return self._start(end.segment + 1) if goes_on else None
 
     def read(self, place: Place) -> Frame:
-        """Return the frame at `place`, or where that is now. Raises StoreDamaged."""
+        """Return the frame at `place`, or at its current place after a rewrite. Raises StoreDamaged."""
         place = self.newest(place) or place
         fd = self._fd(place.segment, place.generation)
-        # One read gets most frames whole; the header says how much is left of the others.
+        # One read gets most frames whole; the header has the size of the others.
         head = pread(fd, 4096, place.position, place.segment)
         found = read_frame(head, self.key, 0, base=place.offset)
         size = declared_size(head) if isinstance(found, Gap) else None
@@ -129,19 +131,19 @@ class Log(SegmentFiles):
     def groups(self, start: Place) -> Iterator[Group]:
         """Yield every whole group from `start` on, over all segments, and stop before an unfinished one at the end.
 
-        Raises StoreDamaged where bytes are wrong and good groups follow: that is damage, not a crash.
+        Raises StoreDamaged if whole groups follow invalid bytes: that is damage, not a crash.
         """
         place: Place | None = start
         while place is not None:
             if place.generation != self._generations.get(place.segment, 0):
-                raise StoreDamaged(place.segment, place.position, "the segment has been written anew since")
+                raise StoreDamaged(place.segment, place.position, "the segment has been rewritten since")
             with self._kept_open(place.segment, place.generation) as fd:
                 place = yield from self._groups_in(fd, place)
 
     def frames_before(self, end: Place) -> Iterator[tuple[int, Frame | Gap]]:
-        """Yield each frame before `end` with the number of its segment, and a Gap in place of what is damaged.
+        """Yield each frame before `end` with the number of its segment, and a Gap for damaged bytes.
 
-        Frames tell where they lie in the file. Raises StoreDamaged where the disk can't read the bytes.
+        The frames' offsets are positions in the file. Raises StoreDamaged if the disk can't read the bytes.
         """
         for number in range(self.first.segment, end.segment + 1):
             with self._kept_open(number, self._generations.get(number, 0)) as fd:
@@ -150,9 +152,9 @@ class Log(SegmentFiles):
                     yield number, found
 
     def raw_frames(self, start: Place, end: int | None = None) -> Iterator[RawFrame]:
-        """Yield the frames of a segment, of the generation that `start` names.
+        """Yield the frames of a segment, of the generation that `start` is in.
 
-        `end`: where its last whole group ends in the file (None: the segment is full, and ends there).
+        `end`: the position after its last whole group (None: the segment is full, and that is the end of the file).
         Raises StoreDamaged.
         """
         with self._kept_open(start.segment, start.generation) as fd:
@@ -163,9 +165,9 @@ class Log(SegmentFiles):
                 yield found
 
     def unverified_frames(self, start: Place) -> Iterator[list[RawFrame]]:
-        """Yield the frames of a full segment as `raw_frames` does, many at a time; which are intact is not looked at.
+        """Yield the frames of a full segment as `raw_frames` does, many at a time, without verifying checksums.
 
-        `see_intact` is for those that are needed. Raises StoreDamaged.
+        Verify those that are needed with `require_intact`. Raises StoreDamaged.
         """
         with self._kept_open(start.segment, start.generation) as fd:
             end = os.fstat(fd).st_size
@@ -175,54 +177,54 @@ class Log(SegmentFiles):
                     raise StoreDamaged(start.segment, gap.offset, gap.reason)
 
     def require_intact(self, segment: int, frame: RawFrame) -> None:
-        """Raise StoreDamaged where the checksum of a frame of the segment is wrong."""
+        """Raise StoreDamaged if the checksum of a frame of the segment is wrong."""
         if not is_intact(self.key, frame.whole):
             raise StoreDamaged(segment, frame.position, WRONG_CHECKSUM)
 
     def piece(self, place: Place, size: int) -> bytes:
-        """Return `size` bytes from `place` on, or what there is. Raises StoreDamaged."""
+        """Return `size` bytes from `place` on, or as many as there are. Raises StoreDamaged."""
         return pread(self._fd(place.segment, place.generation), size, place.position, place.segment)
 
     # ---- writing, only under the writer lock
 
     def repair_tail(self, end: Place) -> int:
-        """Cut off what follows `end`, the end of the last whole group; return how many bytes went.
+        """Cut off what follows `end`, the end of the last whole group; return the number of bytes removed.
 
-        What is cut was never acknowledged. Raises StoreRefuses after an earlier failure.
+        None of those bytes was ever acknowledged. Raises StoreRefuses after an earlier failure.
         """
-        self._writable()
+        self._require_writable()
         cut = self._cut(end)
         if self.exists(end.segment + 1):
-            # A writer died between beginning this segment and the end of its first group.
-            self._begun = end.segment + 1
-            cut += self._cut(Place(self._begun, SEGMENT_HEADER_SIZE))
+            # A writer died after creating this segment and before completing its first group.
+            self._empty_segment = end.segment + 1
+            cut += self._cut(Place(self._empty_segment, SEGMENT_HEADER_SIZE))
         return cut
 
     @property
     def refuses(self) -> bool:
-        """Return whether it takes no more writes until it is opened again."""
-        return self._breaking.reason is not None
+        """Return whether the log accepts no more writes until it is opened again."""
+        return self._write_guard.reason is not None
 
     def secure(self, start: Place | None) -> None:
-        """Make durable what a writer left that died, or whose sync failed and who could not even cut the group off.
+        """Make durable what was left by a writer that died, or whose sync failed and who could not cut the group off.
 
-        `start`: behind what is known to be durable; None: the machine has started anew since, so that all that can be
-        read has come from the disk. Raises StoreRefuses, DiskFull and DiskFailed.
+        `start`: the end of the part known to be durable; None: the machine has rebooted since, so everything readable
+        came from the disk. Raises StoreRefuses, DiskFull and DiskFailed.
         """
-        self._writable()
+        self._require_writable()
         group = None if start is None else self._last_group(start)
         if group is not None and group.end.generation:
-            group = None  # what was written anew was durable before it had its name
+            group = None  # a rewritten segment was durable before it got its name
         segment = max(self._generations) if group is None else group.segment
         if self._generations[segment]:
             return
         name = self._path(segment, 0)
-        with self._breaking:
+        with self._write_guard:
             fd = open_store_file(name, os.O_WRONLY)
             try:
                 if group is not None:
-                    # Each writer makes sure of what was there, so only the last group can be in doubt. After a failed
-                    # sync the system takes it for written; only bytes that are written again are sent to the disk.
+                    # Each writer secures what it finds, so only the last group can be in doubt. After a failed sync
+                    # the system considers its bytes written; only bytes that are written again are sent to the disk.
                     offset, end = group.frames[0].offset, group.end.offset
                     while offset < end:
                         piece = _read(self._fd(segment, 0), min(_PIECE, end - offset), offset, segment)
@@ -233,25 +235,25 @@ class Log(SegmentFiles):
                 os.close(fd)
 
     def append(self, end: Place, payloads: Sequence[tuple[FrameKind, bytes]]) -> Group:
-        """Append one group behind `end`, durably, and return its frames with their places.
+        """Append one group after `end`, durably, and return its frames with their places.
 
-        Nothing may follow `end`: where something did, `repair_tail` has cut it off.
-        Raises StoreRefuses, and DiskFull or DiskFailed with nothing changed. After a failed sync the group is cut off,
-        and the log takes no more until it is opened again; Unacknowledged says that not even that was possible.
-        Raises StoreReplaced where nobody would find it.
+        Nothing may follow `end`: `repair_tail` cuts off whatever did. Raises StoreRefuses, and DiskFull or DiskFailed
+        with nothing changed. After a failed sync the group is cut off, and the log accepts no more writes until it is
+        opened again; Unacknowledged means that not even the cut was possible. Raises StoreReplaced if the log's path
+        leads elsewhere, where no reader would find the group.
         """
-        self._writable()
+        self._require_writable()
         self.require_in_place()
-        if end.offset >= ROTATE_AT or self._begun == end.segment + 1:
+        if end.offset >= ROTATE_AT or self._empty_segment == end.segment + 1:
             end = self._rotate(end.segment)
         elif end.offset == SEGMENT_HEADER_SIZE and end != self.first:
-            # Who began the segment may have died before its name was durable.
+            # The writer that created the segment may have died before its name was durable.
             self._disk.sync_directory(self._folder)
         last = len(payloads) - 1
-        encoded = self._encoded(payloads)
+        encoded = self._encoded_frames(payloads)
         fd = self._append_fd(end.segment)
         name = self._path(end.segment, 0)
-        with self._breaking:
+        with self._write_guard:
             try:
                 self._disk.append(fd, b"".join(encoded), name)
             except DiskFailed as error:
@@ -274,17 +276,17 @@ class Log(SegmentFiles):
         return Group(end.segment, frames, Place(end.segment, offset))
 
     def seal(self, end: Place) -> Place:
-        """Begin the next segment behind `end`, so that the one before may be written anew; return where it begins.
+        """Begin the next segment after `end`, so that the one before may be rewritten; return where it begins.
 
         Only under the writer lock. Raises StoreRefuses, DiskFull and DiskFailed.
         """
-        self._writable()
+        self._require_writable()
         return self._rotate(end.segment)
 
     # ---- inside
 
-    def _encoded(self, payloads: Sequence[tuple[FrameKind, bytes]]) -> list[bytes]:
-        """Return the frames of one group."""
+    def _encoded_frames(self, payloads: Sequence[tuple[FrameKind, bytes]]) -> list[bytes]:
+        """Return the encoded frames of one group."""
         last = len(payloads) - 1
         return [
             encode_frame(self.key, kind, payload, begins=i == 0, commits=i == last)
@@ -296,38 +298,38 @@ class Log(SegmentFiles):
         try:
             self._disk.create(self._path(full + 1, 0), header.encode())
         except FileExistsError:
-            # A writer that died here left it, and repair_tail has emptied it; but its name may not be durable.
+            # A writer that died here left the file, and repair_tail emptied it; but its name may not be durable.
             self._disk.sync_directory(self._folder)
         return Place(full + 1, SEGMENT_HEADER_SIZE)
 
     def _last_group(self, start: Place) -> Group | None:
-        """Return the last group behind `start` (None: there is none, or no group ends there)."""
+        """Return the last group after `start` (None: there is none, or the bytes there don't end with a group)."""
         last = None
         try:
             for group in self.groups(start):
                 last = group
         except StoreDamaged as error:
             if isinstance(error.__cause__, OSError):
-                raise  # it may be there, and can't be read
+                raise  # the group may exist and be unreadable
         return last
 
     def _cut(self, end: Place) -> int:
-        # The last segment is one that was written anew only where the one that was begun behind it has been lost.
+        # The last segment is a rewritten one only if the segment that followed it has been lost.
         unfinished = os.fstat(self._fd(end.segment, end.generation)).st_size - end.position
         if unfinished > 0:
             path = self._path(end.segment, end.generation)
-            with self._breaking:
+            with self._write_guard:
                 fd = self._append_fd(end.segment, end.generation)
                 self._disk.truncate(fd, end.position, path)
                 if end.generation:
-                    self._disk.sync(fd, path)  # what is appended goes to the next segment
+                    self._disk.sync(fd, path)  # the next append goes to another segment, and won't sync this one
         return max(0, unfinished)
 
     def _groups_in(self, fd: int, start: Place) -> Generator[Group, None, Place | None]:
-        """Yield the whole groups of an open segment from `start` on; return where the log goes on (None: nowhere)."""
+        """Yield the whole groups of an open segment from `start` on; return where the log continues (None: it ends)."""
         segment, offset = start
         while True:
-            # Asked before the segment is read: what a writer appends to it comes before it begins the next one.
+            # Check before reading the segment: a writer appends its last group before it begins the next one.
             is_full = self.exists(segment + 1)
             gap = None
             for found in self._committed(fd, Place(segment, offset)):
@@ -339,8 +341,8 @@ class Log(SegmentFiles):
             if gap is not None:
                 if self._is_tail(fd, segment, gap):
                     return None
-                # A writer may have finished since, or have cut it off. It works in order, so what is behind the gap
-                # vouches for it.
+                # A writer may have completed or cut off the group since. It writes in order, so a whole group after the
+                # gap proves that the gap's bytes are final: read them again.
                 offset = gap.offset
                 if isinstance(next(self._committed(fd, Place(segment, offset)), None), Gap):
                     raise StoreDamaged(segment, Place(segment, offset).position, gap.reason)
@@ -353,12 +355,12 @@ class Log(SegmentFiles):
         base = start.generation * GENERATION
         size = os.fstat(fd).st_size
         if size > start.position:
-            # Read, not mapped: touching a map of bytes that a writer cuts off at that moment kills the process.
+            # Read the file instead of mapping it: access to mapped bytes that a writer truncates kills the process.
             read = _reader(fd, start.segment, base)
             yield from committed(scan_windows(read, self.key, start.offset, base + size))
 
     def _is_tail(self, fd: int, segment: int, gap: Gap) -> bool:
-        """Return whether nothing whole follows `gap`, so that it is what a crashed or a running writer leaves."""
+        """Return whether nothing whole follows `gap`, so that a crashed or a running writer left it."""
         if self.exists(segment + 1):
             return False
         return not any(isinstance(found, list) for found in self._committed(fd, Place(segment, gap.end)))
@@ -377,12 +379,12 @@ class Log(SegmentFiles):
             self._appending = (segment, generation), fd
         return self._appending[1]
 
-    def _writable(self) -> None:
-        if self._breaking.reason is not None:
-            raise StoreRefuses(self._breaking.reason)
+    def _require_writable(self) -> None:
+        if self._write_guard.reason is not None:
+            raise StoreRefuses(self._write_guard.reason)
 
     def _sync(self, fd: int, end: Place, name: str) -> None:
-        """Make the group behind `end` durable, or take it back: in memory it is whole, for all processes to see."""
+        """Make the group after `end` durable, or remove it: every process can already read it from the page cache."""
         try:
             self._disk.sync(fd, name)
         except DiskFailed as error:
@@ -394,13 +396,13 @@ class Log(SegmentFiles):
             raise
 
 
-class _Breaking:
-    """Around each write to a log: after one that failed, the log takes no more."""
+class _WriteGuard:
+    """Guard each write to a log: after a failed write, the log accepts no more."""
 
     __slots__ = ("reason",)
 
     def __init__(self) -> None:
-        self.reason: str | None = None  # why it takes no more; None: it does
+        self.reason: str | None = None  # why the log accepts no more writes; None: it accepts them
 
     def __enter__(self) -> None:
         pass
@@ -411,12 +413,15 @@ class _Breaking:
 
 
 def _reader(fd: int, segment: int, base: int = 0) -> Callable[[int, int], bytes]:
-    """Return what reads so many bytes from an offset on, which is counted from `base`."""
+    """Return a function that reads `size` bytes at an offset counted from `base`."""
     return lambda offset, size: _read(fd, size, offset - base, segment)
 
 
 def _read(fd: int, size: int, offset: int, segment: int) -> bytes:
-    """Return `size` bytes from `offset`, or what there is; one read may stop short of 2 GiB. Raises StoreDamaged."""
+    """Return `size` bytes from `offset`, or as many as there are; one read may stop short of 2 GiB.
+
+    Raises StoreDamaged.
+    """
     content = pread(fd, size, offset, segment)
     while len(content) < size:
         more = pread(fd, size - len(content), offset + len(content), segment)
@@ -427,23 +432,23 @@ def _read(fd: int, size: int, offset: int, segment: int) -> bytes:
 
 
 def create_log(folder: str, disk: Disk) -> None:
-    """Make the first segment of a new store in the existing, empty `folder`."""
+    """Create the first segment of a new store in the existing, empty `folder`."""
     header = SegmentHeader(store=StoreId(os.urandom(16)), number=1, created=now())
     with suppress(FileExistsError):
         disk.create(os.path.join(folder, segment_name(1, 0)), header.encode())
 
 
 class ReadAhead:
-    """Read frames in the order of the log, from pieces that double in size while the reads stay in order."""
+    """Read frames in the order of the log, from pieces that double in size while the reads are in order."""
 
     def __init__(self, log: Log) -> None:
-        """Begin anywhere."""
+        """Start without a piece; the first read may be anywhere."""
         self._log = log
-        self._segment = self._offset = 0  # where the piece begins
+        self._segment = self._offset = 0  # the start of the piece
         self._piece = b""
 
     def payload(self, place: Place, kind: FrameKind) -> bytes:
-        """Return the payload of the frame at `place`, or where that is now. Raises StoreDamaged."""
+        """Return the payload of the frame at `place`, or at its current place after a rewrite. Raises StoreDamaged."""
         log = self._log
         if log.generations():
             place = log.newest(place) or place
@@ -455,17 +460,17 @@ class ReadAhead:
             self._move_to(place)
             found = payload_at(self._piece, log.key, 0, kind)
         if found is None:
-            # It is longer than the piece, or this says what is wrong with it.
+            # The frame is longer than the piece, or damaged, which this read reports.
             frame = log.read(place)
             if frame.kind is not kind:
-                raise place.damaged(f"a {frame.kind.name.lower()} lies where the index says another kind does")
+                raise place.damaged(f"a {frame.kind.name.lower()} is at a place where the index has another kind")
             found = bytes(frame.payload)
         return found
 
     def _move_to(self, place: Place) -> None:
-        """Read a piece that begins at `place`: twice as much as the last where that is not far behind it."""
+        """Read a piece at `place`: twice as long as the last one if it follows that within one length."""
         behind = place.offset - self._offset - len(self._piece)
         goes_on = place.segment == self._segment and -len(self._piece) < behind <= len(self._piece)
-        size = min(2 * max(_AHEAD_LEAST, len(self._piece)), _AHEAD_MOST) if goes_on else _AHEAD_LEAST
+        size = min(2 * max(_MIN_PIECE, len(self._piece)), _MAX_PIECE) if goes_on else _MIN_PIECE
         self._segment, self._offset = place
         self._piece = self._log.piece(place, size)

@@ -271,7 +271,7 @@ class _Repacking:
     def _attempt(self, segment: int, *, careful: bool) -> bool | None:
         prepared = superseded = None
         try:
-            with self._journal.beside() as store:
+            with self._journal.second_store() as store:
                 since = log_position_of(store)
                 if segment >= since.end.segment:
                     return None  # a backup was put back, in which this is the last one, or to come

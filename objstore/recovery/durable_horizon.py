@@ -1,7 +1,7 @@
-"""Settled: up to which records no file of this place can be lost any more when the machine stops.
+"""Record up to which edit and decision no file of this workspace can be lost any more when the machine stops.
 
-They were found carried out after another start of the machine, so they are on the disk; or their files were never here,
-because the store alone came from elsewhere. Either way what stands otherwise is somebody's.
+Their files were found applied after a reboot, so they are on the disk; or the files were never here, because only the
+store was copied. Either way, a file that differs was changed by someone else.
 """
 
 import os
@@ -18,35 +18,36 @@ __all__ = ["DURABLE_HORIZON_NAME", "read_durable_horizon", "write_durable_horizo
 
 DURABLE_HORIZON_NAME: Final = "settled"
 _ID_SIZE: Final = 32
-_SETTLED: Final = Struct(f"<QQ{_ID_SIZE}s{_ID_SIZE}s")
+_HORIZON: Final = Struct(f"<QQ{_ID_SIZE}s{_ID_SIZE}s")
 
 
 def write_durable_horizon(folder: str, store: Store, disk: Disk) -> None:
-    """Note in the store's `folder`, durably, that everything in the journal is settled.
+    """Record in the store's `folder`, durably, that the files of the whole journal are durable.
 
-    Raises what own_file and Disk raise.
+    Raises what open_store_file and Disk raise.
     """
     fd = open_store_file(os.path.join(folder, DURABLE_HORIZON_NAME), os.O_RDWR | os.O_CREAT)
     try:
-        disk.overwrite(fd, _spelt(store, store.index.moment()), 0, DURABLE_HORIZON_NAME)
+        disk.overwrite(fd, _encoded(store, store.index.moment()), 0, DURABLE_HORIZON_NAME)
         disk.sync(fd, DURABLE_HORIZON_NAME)
     finally:
         os.close(fd)
 
 
 def read_durable_horizon(folder: str, store: Store) -> tuple[int, int]:
-    """Return the numbers of the last edit and decision that are settled (0: none is, or nothing is known)."""
+    """Return the numbers of the last edit and decision within the horizon (0: none, or unknown)."""
     try:
-        stored = read_store_file(os.path.join(folder, DURABLE_HORIZON_NAME), _SETTLED.size + 1)
+        stored = read_store_file(os.path.join(folder, DURABLE_HORIZON_NAME), _HORIZON.size + 1)
     except (OSError, StoreLinked, StoreNotRegular):
         return 0, 0
-    if len(stored) != _SETTLED.size:
+    if len(stored) != _HORIZON.size:
         return 0, 0
-    edit, decision = _SETTLED.unpack(stored)[:2]
-    # Numbers of another journal, or that a fault has changed, have other ids.
-    known = max(edit, decision) < 1 << 63 and stored == _spelt(store, JournalPosition(edit, decision, 0))
+    edit, decision = _HORIZON.unpack(stored)[:2]
+    # The ids differ if the numbers are of another journal, or were damaged.
+    known = max(edit, decision) < 1 << 63 and stored == _encoded(store, JournalPosition(edit, decision, 0))
     return (edit, decision) if known else (0, 0)
 
 
-def _spelt(store: Store, moment: JournalPosition) -> bytes:
-    return _SETTLED.pack(moment.edit, moment.decision, *store.index.recorded_at(moment))
+def _encoded(store: Store, moment: JournalPosition) -> bytes:
+    """Return the horizon's bytes: the two numbers and the ids of their records."""
+    return _HORIZON.pack(moment.edit, moment.decision, *store.index.recorded_at(moment))

@@ -1,7 +1,7 @@
-"""Due: what a recovery is to do after another start of the machine, noted until all of it is done.
+"""Record which steps a recovery has to apply after a reboot, until all of them are applied.
 
-The first step that is carried out changes the times that show what a power cut has left. So whoever goes on where a
-recovery was cut off could not tell the rest from what somebody else has done.
+The first applied step changes the file times that show what a power cut has left. So without this note, a process that
+continues an interrupted recovery could not distinguish the remaining steps from someone else's changes.
 """
 
 import os
@@ -29,38 +29,38 @@ __all__ = [
 RECOVERY_NOTE_NAME: Final = "due"
 _MAGIC: Final = b"casdue01"
 _STATES: Final = ("before", "after")
-_MOST: Final = 1 << 24
-"""Bytes of a note, at the most."""
+_MAX_BYTES: Final = 1 << 24
+"""Longest note, in bytes."""
 
 PendingSteps: TypeAlias = Mapping[bytes, tuple[FileState | None, FileState | None]]
-"""By path: what stood there when that was looked at, and what shall (None: nothing)."""
+"""By path: the state when the file was inspected, and the state after the step (None: no file)."""
 
 
 def write_recovery_note(folder: str, mark: bytes, due: PendingSteps, disk: Disk) -> None:
-    """Note in the store's `folder`, durably, what is due behind a mark, in place of what was noted before.
+    """Write a note to the store's `folder`, durably, of the steps pending after a marker, replacing an earlier note.
 
-    Raises what own_folder and Disk raise.
+    Raises what open_store_folder and Disk raise.
     """
     content = encoded(mark, due)
-    if len(content) > _MOST:
+    if len(content) > _MAX_BYTES:
         return
     scratch = os.path.join(folder, "tmp")
     disk.create(os.path.join(scratch, RECOVERY_NOTE_NAME), content)
-    with open_store_folder(scratch) as source, open_store_folder(folder) as shelf:
-        disk.replace(source, RECOVERY_NOTE_NAME, shelf, RECOVERY_NOTE_NAME)
+    with open_store_folder(scratch) as source, open_store_folder(folder) as target:
+        disk.replace(source, RECOVERY_NOTE_NAME, target, RECOVERY_NOTE_NAME)
     disk.sync_directory(folder)
 
 
 def read_recovery_note(folder: str, mark: bytes) -> PendingSteps:
-    """Return what was noted as due behind this very mark; once it is another one, all of that has been done."""
+    """Return the steps that were noted as pending after this very marker; after another one, all have been applied."""
     try:
-        return decoded(read_store_file(os.path.join(folder, RECOVERY_NOTE_NAME), _MOST + 1), mark)
+        return decoded(read_store_file(os.path.join(folder, RECOVERY_NOTE_NAME), _MAX_BYTES + 1), mark)
     except (OSError, StoreLinked, StoreNotRegular):
         return {}
 
 
 def remove_recovery_note(folder: str, disk: Disk) -> None:
-    """Remove the note, if there is one: the mark says by now that all of it was done."""
+    """Remove the note, if there is one: according to the marker, all its steps were applied."""
     path = os.path.join(folder, RECOVERY_NOTE_NAME)
     if os.path.lexists(path):
         with suppress(FileNotFoundError, DiskFailed, PermissionRefused):
@@ -68,7 +68,7 @@ def remove_recovery_note(folder: str, disk: Disk) -> None:
 
 
 def encoded(mark: bytes, due: PendingSteps) -> bytes:
-    """Return how it is spelt; `mark`: its bytes, or b"" where there is none."""
+    """Return the encoded note; `mark`: the marker's bytes, or b"" if there is none."""
     steps: list[Value] = []
     for path, states in sorted(due.items()):
         step: dict[str, Value] = {"path": path}
@@ -79,9 +79,9 @@ def encoded(mark: bytes, due: PendingSteps) -> bytes:
 
 
 def decoded(stored: bytes, mark: bytes) -> PendingSteps:
-    """Return what is due; nothing where that is damaged, or was noted behind another mark."""
+    """Return the pending steps; none if the note is damaged, or is about another marker."""
     due: dict[bytes, tuple[FileState | None, FileState | None]] = {}
-    if len(stored) <= _MOST:
+    if len(stored) <= _MAX_BYTES:
         with suppress(RecordInvalid):
             fields = Fields(unpack(stored[len(_MAGIC) + HASH_SIZE :]))
             for item in fields.items("steps"):
@@ -89,7 +89,7 @@ def decoded(stored: bytes, mark: bytes) -> PendingSteps:
                     return {}
                 step = Fields(item)
                 due[step.path("path")] = step.state("before"), step.state("after")
-            # Damage, another mark, another order and what is left over show in the spelling, of which the hash is a
-            # part. It has no key, so it tells damage, and not who wrote it.
+            # Encoding the steps again reveals damage, another marker, another order and extra bytes. The hash has no
+            # key, so it detects damage, but does not authenticate the writer.
             return due if encoded(mark, due) == stored else {}
     return {}

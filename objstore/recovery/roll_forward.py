@@ -1,4 +1,4 @@
-"""Finishing: files are made to follow what a writer that died had recorded and not carried out."""
+"""Change files to match what a writer recorded and did not apply before it died."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["RollForward"]
 
 
 class RollForward:
-    """What one process finishes, and has tried to, in a workspace whose store lies in `folder`."""
+    """The recovery of one process, and its earlier attempts, in a workspace with its store in `folder`."""
 
     def __init__(
         self,
@@ -48,41 +48,45 @@ class RollForward:
         scratch: Callable[[], int],
         transition: Callable[[Iterable[FileStep], Blobs], Transition],
     ) -> None:
-        """Look at nothing yet. `scratch`: opens the folder for what is being written."""
+        """Set up without reading anything. `scratch`: opens the folder for staged files."""
         self._folder: Final = folder
         self._tree: Final = tree
         self._disk: Final = disk
         self._mark: Final = mark
         self._scratch: Final = scratch
         self._transition: Final = transition
-        self._failed: set[bytes] = set()  # files that could not be finished when this process tried
+        self._failed: set[bytes] = set()  # files for which this process's last attempt failed
 
     def carry_out(self, store: Store, marked: Place | None, boot: bytes) -> None:
-        """Carry out what is due behind the mark, which was read as `marked` and `boot`. Raises DiskFull, DiskFailed."""
+        """Apply the steps pending after the marker, which was read as `marked` and `boot`.
+
+        Raises DiskFull, DiskFailed.
+        """
         since = marked if self._mark.is_of_this_boot(boot) else None
         groups = None if since is None else unapplied_groups(store, since)
-        stop = self._stop(store)
+        stop = self._machine_stop(store)
         if groups is None:
             stop = self._with_recovery_note(store, stop, b"" if marked is None else encode_applied_marker(marked, boot))
-        is_all_there = not stop.noted
+        are_all_applied = not stop.noted
         for steps in pending_steps(self._tree, store, groups, stop):
-            is_all_there = is_all_there and not any(step.before != step.after for step in steps)
+            are_all_applied = are_all_applied and not any(step.before != step.after for step in steps)
             self._finish(store, steps)
         self._mark.note_inspected()
-        if is_all_there and self._mark.is_of_earlier_boot(boot) and marked == store.end:
-            # Nothing was recorded since: all of it was read from the disk, and none of it can be lost any more.
+        if are_all_applied and self._mark.is_of_earlier_boot(boot) and marked == store.end:
+            # Nothing was recorded since, and all files were read from the disk: none can be lost any more.
             with suppress(DiskFailed, PermissionRefused, StoreLinked, StoreNotRegular, OSError):
                 write_durable_horizon(self._folder, store, self._disk)
 
     def remove_recovery_note(self) -> None:
-        """Let go what was noted as due: all of it is carried out, and the mark says so."""
+        """Remove the note of pending steps: all are applied, and the marker says so."""
         remove_recovery_note(self._folder, self._disk)
 
     def _finish(self, store: Store, steps: list[FileStep]) -> None:
-        """Carry out of the steps what can be. Raises DiskFull, and DiskFailed the first time.
+        """Apply those steps that can be applied. Raises DiskFull, and DiskFailed the first time.
 
-        A path that can't be finished stays as it is, and shows as a change from outside. Where the disk fails, only the
-        second time: once may have been the only time, and nobody should be kept from writing for ever.
+        A file that can't be changed stays as it is, and is reported as an external edit. If the disk fails for it, that
+        happens only at the second attempt: the first failure may have been temporary, and no file may block writers for
+        ever.
         """
         while steps:
             paths = {step.path for step in steps}
@@ -101,15 +105,15 @@ class RollForward:
                     refused = {os.fsencode(cause.path if isinstance(cause, PathError) else error.path)}
                     if isinstance(cause, DiskFull) or (isinstance(cause, DiskFailed) and is_first):
                         self._failed |= refused
-                        raise cause from error  # it can be finished, only not yet
+                        raise cause from error  # the next attempt may succeed
             if refused.isdisjoint(paths):
-                return  # nobody can tell which file it is
+                return  # the error doesn't name one of the group's files
             steps = without(steps, refused)
 
     def _with_recovery_note(self, store: Store, stop: MachineStop, mark: bytes) -> MachineStop:
-        """Note what is due, before the first step changes what shows it; return what is known with that.
+        """Note what is pending, before the first step changes the times that show it; return `stop` with these steps.
 
-        Raises DiskFull: so what is due stays so until there is room.
+        Raises DiskFull, so that the steps stay pending until there is space.
         """
         noted = read_recovery_note(self._folder, mark)
         stop = replace(stop, noted=noted)
@@ -121,19 +125,19 @@ class RollForward:
             except DiskFull:
                 raise
             except (DiskFailed, PermissionRefused, StoreLinked, StoreNotRegular, OSError):
-                pass  # nobody is kept from writing for ever because of it
+                pass  # a note that can't be written must not block writers for ever
         return replace(stop, noted=due)
 
-    def _stop(self, store: Store) -> MachineStop:
-        """Return what tells, after another start of the machine, what can be lost."""
-        # Nothing changes this file once it is made, and each copy of the store has one of its own.
+    def _machine_stop(self, store: Store) -> MachineStop:
+        """Return what determines, after a reboot, which files may have been lost."""
+        # This file never changes once it is created, and each copy of the store has its own.
         try:
-            came = os.lstat(os.path.join(self._folder, IGNORE_NAME)).st_ctime_ns // 1000
+            arrived_at = os.lstat(os.path.join(self._folder, IGNORE_NAME)).st_ctime_ns // 1000
         except OSError:
-            came = 0
+            arrived_at = 0
         return MachineStop(
             clock=lambda: self._disk.clock(self._scratch(), "tmp"),
-            followed=self._mark.moment(),
-            came=came,
-            settled=read_durable_horizon(self._folder, store),
+            files_matched_at=self._mark.written_at(),
+            arrived_at=arrived_at,
+            durable=read_durable_horizon(self._folder, store),
         )

@@ -1,9 +1,10 @@
-"""Recovery: what a writer that died had put into the log and not yet done to the user's files.
+"""Compute which file changes a dead writer recorded and did not apply.
 
-Only the holder of the writer lock changes files, and it holds the lock from the log to the mark. So after a crash of a
-process at most the groups behind the mark are unfinished: a path that is still as it was before is rolled forward, and
-one that is neither as before nor as after was changed by somebody else and is left. After a power cut the mark tells
-nothing, and all that may have been in memory only is looked at: `aftermath` says what each file shows.
+Only the holder of the writer lock changes files, from appending to the log until writing the applied marker. So after a
+crash of a process at most the groups after the marker are unfinished: a path that is still in its state before is
+rolled forward, and one in any other state was changed by someone else and is left alone. After a power cut the marker
+proves nothing, and all records are checked whose file changes may have been only in memory: `power_loss` decides for
+each file.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -36,47 +37,47 @@ from objstore.store.write_batch import now
 __all__ = ["MachineStop", "pending_steps", "unapplied_groups", "void_record", "without"]
 
 _UNSYNCED_WINDOW: Final = 600 * 1_000_000
-"""Microseconds: what was written longer ago than this before the last record has long been written back."""
+"""Microseconds before the last record after which the system has long written a file back to disk."""
 
 _PLANNING: Final = 5 * 1_000_000
-"""Microseconds by which the times of a decision and of the edits that came into the log with it may differ."""
+"""Microseconds by which the times of a decision and of edits in the same group may differ."""
 
 _POWER_CUT_RECORDS: Final = 10_000
-"""How many records are looked at for it, at most."""
+"""Most records to check after a power cut."""
 
 
 @value
 class MachineStop:
     """What is known of the time before the machine stopped. Times in microseconds since 1970-01-01 UTC."""
 
-    clock: Callable[[], int]  # gives the time that the file system gives to what changes now, in nanoseconds
-    followed: int = 0  # when files had last followed all that was recorded, by the clock of records; 0: nothing says
-    came: int = 0  # when the store came to its place, by the clock of files; 0: nothing says that
-    settled: tuple[int, int] = (0, 0)  # the last edit and decision whose files can't have been lost
-    noted: PendingSteps = field(
-        default_factory=dict
-    )  # what was found due since, of which some may have been done by now
+    clock: Callable[[], int]  # returns the file system's current time, in nanoseconds
+    files_matched_at: int = 0  # when files last matched all that was recorded, by the clock of records; 0: unknown
+    arrived_at: int = 0  # when the store was created or copied here, by the clock of files; 0: unknown
+    durable: tuple[int, int] = (0, 0)  # the last edit and decision within the durable horizon
+    noted: PendingSteps = field(default_factory=dict)  # steps found pending since; some may be applied by now
 
 
 def pending_steps(
     tree: Tree, store: Store, groups: list[list[Record]] | None, stop: MachineStop
 ) -> Iterator[list[FileStep]]:
-    """Yield what is still to be done, group by group, the oldest first. Each step starts from what stands there now.
+    """Yield the steps that are still to be applied, group by group, the oldest first, each from the current state.
 
-    `groups`: those whose files may not have followed, as `groups_since` returns them; None: nobody can tell, the
-    machine has stopped since. `stop` counts only then.
-    Raises FileUnseen where a file can't be looked at now, and DiskFailed.
+    `groups`: those whose files may not match yet, as `unapplied_groups` returns them; None: unknown, because the
+    machine has stopped since. `stop` is used only then. Raises FileUninspectable if a file can't be read now, and
+    DiskFailed.
     """
     after_power_cut = groups is None
     ahead = _clock_offset(stop.clock) if after_power_cut else 0
-    suspects = _Suspects(_since_power_cut(store, stop, ahead) if groups is None else groups, with_found=after_power_cut)
+    suspects = _Suspects(
+        _since_power_cut(store, stop, ahead) if groups is None else groups, with_external=after_power_cut
+    )
     newest = suspects.newest()
-    step_times = step_timings(newest, ahead, stop.followed) if after_power_cut else {}
+    step_times = step_timings(newest, ahead, stop.files_matched_at) if after_power_cut else {}
     last = last_group_on_disk(tree, newest, step_times) if after_power_cut else 0
-    # As they stand now: the first step that is carried out in a folder changes its time.
+    # Read the times of folders now, because the first step that is applied in a folder changes its time.
     folders = {folder_of(step.path): 0 for steps, _ in newest for step in steps}
     folders = {folder: folder_time(tree, folder) for folder in folders}
-    leaving: set[bytes] = set()  # where files of the groups so far go
+    leaving: set[bytes] = set()  # paths of the files that the groups so far remove
     for number, (steps, time) in enumerate(newest):
         earlier = suspects.earlier if after_power_cut else {}
         vacated = {step.path for step in steps if step.after is None}
@@ -93,44 +94,44 @@ def pending_steps(
             may_be_partial=may_be_partial,
         )
         inspector.note_arrivals(steps)
-        judged = [(step, inspector.step_status(step)) for step in steps]
-        # The old name of a move goes only if the new one is there, or will be. What is gone already is said to go.
-        holds = all(step_status is not OTHER for step, step_status in judged if step.after is not None)
+        inspected = [(step, inspector.step_status(step)) for step in steps]
+        # Remove the old name of a move only if the new one exists or will. A name already gone counts as removed.
+        is_new_name_safe = all(step_status is not OTHER for step, step_status in inspected if step.after is not None)
         due = [
             replace(step, before=step_status.found)
-            for step, step_status in judged
-            if (step_status.is_due and (holds or step.after is not None))
+            for step, step_status in inspected
+            if (step_status.is_due and (is_new_name_safe or step.after is not None))
             or (step_status is DONE and step.after is None)
         ]
         gone = {step.path: step.before for step in due if step.after is None and step.before is not None}
         leaving |= gone.keys()
-        # The very file is moved, so that it has one of its names at any moment.
+        # Move the file itself where possible, so that it has one of its names at any moment.
         yield [step if _is_moved(step, gone) else replace(step, moved_from=None) for step in due]
 
 
 def without(steps: Sequence[FileStep], refused: Collection[bytes]) -> list[FileStep]:
-    """Return the steps of a group but for those of some paths, and for those that may not be done without them."""
-    # Where a file was moved and changed, nothing says any more which name was its old one.
+    """Return a group's steps without those for the refused paths, and without those that depend on them."""
+    # If a file was moved and changed, its old name is no longer known.
     all_come = all(step.after is None or step.path not in refused for step in steps)
-    left = [step for step in steps if step.path not in refused and step.moved_from not in refused]
-    moved = {step.moved_from for step in left}
-    return [step for step in left if step.after is not None or step.before is None or all_come or step.path in moved]
+    kept = [step for step in steps if step.path not in refused and step.moved_from not in refused]
+    moved = {step.moved_from for step in kept}
+    return [step for step in kept if step.after is not None or step.before is None or all_come or step.path in moved]
 
 
 def _is_moved(step: FileStep, gone: Mapping[bytes, FileState]) -> bool:
-    """Return whether the file that comes is the one that goes where the step says, as it is."""
+    """Return whether the step's new file is, unchanged, the one that is removed at its old path."""
     is_new = step.before is None and step.after is not None
     return is_new and step.moved_from is not None and gone.get(step.moved_from) == step.after
 
 
 def _clock_offset(clock: Callable[[], int]) -> int:
-    """Return by how many microseconds the clock of files is ahead of that of records, as that of a share may be."""
+    """Return by how many microseconds the clock of files is ahead of that of records, as on a network share."""
     asked = now()
     return max(0, clock() // 1000 - asked)
 
 
 def void_record(group: Group, reason: str) -> Void:
-    """Return the record that the group was taken back."""
+    """Return the record that the group was rolled back."""
     records = list(_records(group))
     edits = tuple(record.seq for record in records if isinstance(record, Edit) and record.origin is not Origin.EXTERNAL)
     decision = next((record.number for record in records if isinstance(record, Decision)), 0)
@@ -138,9 +139,9 @@ def void_record(group: Group, reason: str) -> Void:
 
 
 def unapplied_groups(store: Store, marked: Place) -> list[list[Record]] | None:
-    """Return the records of each group whose files may not have followed, oldest first.
+    """Return the records of each group whose files may not match yet, oldest first.
 
-    None: the mark is not the end of a group, so it tells nothing.
+    None: the marker is not the end of a group, so it proves nothing.
     """
     try:
         groups = [list(_records(group)) for group in store.log.groups(marked)]
@@ -151,9 +152,9 @@ def unapplied_groups(store: Store, marked: Place) -> list[list[Record]] | None:
 
 
 def _since_power_cut(store: Store, stop: MachineStop, ahead: int) -> list[list[Record]]:
-    """Return the same for what may have been in memory only when the machine stopped.
+    """Return the same for records whose file changes may have been only in memory when the machine stopped.
 
-    What has expired since is among it: its files stand as ever.
+    Records that have expired since are among them: their files are the same as ever.
     """
     recent: list[Record] = []
     newest, present = None, now()
@@ -162,15 +163,15 @@ def _since_power_cut(store: Store, stop: MachineStop, ahead: int) -> list[list[R
         if newest is not None and record.time < newest - _UNSYNCED_WINDOW:
             break
         if newest is None and record.time <= present:
-            newest = record.time  # of one that is still to come, the clock was wrong
+            newest = record.time  # skip times in the future, which a wrong clock gave
         recent.append(record)
-    # What is older than the store is in its place has come with it. Behind one that is not, the clock was set back.
-    here = dropwhile(lambda record: record.time + ahead < stop.came, reversed(recent))
-    return [[record] for record in here if not _is_settled(record, stop.settled)]
+    # Records older than this copy of the store came with it; after the first newer one, only a clock set back is older.
+    here = dropwhile(lambda record: record.time + ahead < stop.arrived_at, reversed(recent))
+    return [[record] for record in here if not _is_durable(record, stop.durable)]
 
 
-def _is_settled(record: Record, settled: tuple[int, int]) -> bool:
-    edit, decision = settled
+def _is_durable(record: Record, durable: tuple[int, int]) -> bool:
+    edit, decision = durable
     match record:
         case Edit():
             return record.seq <= edit
@@ -180,11 +181,11 @@ def _is_settled(record: Record, settled: tuple[int, int]) -> bool:
             return False
 
 
-def _steps_of(records: Sequence[Record], *, with_found: bool) -> list[FileStep]:
-    """Return what the records of one group do to the user's files, path by path.
+def _steps_of(records: Sequence[Record], *, with_external: bool) -> list[FileStep]:
+    """Return the steps of one group's records, path by path.
 
-    Edits that were found on disk need nothing done: they say how things stood before the others, or stand behind them.
-    `with_found`: unless a power cut has taken what was found.
+    External edits need no step: they record states that existed before the group's other records, or result from them.
+    `with_external`: include them, because a power cut may have lost what they found.
     """
     first: dict[bytes, FileState | None] = {}
     last: dict[bytes, FileState | None] = {}
@@ -197,8 +198,8 @@ def _steps_of(records: Sequence[Record], *, with_found: bool) -> list[FileStep]:
 
     for record in records:
         match record:
-            case Edit(origin=Origin.EXTERNAL) if not with_found:
-                # It says what was found; behind what the group itself says of the file, that is what stands there.
+            case Edit(origin=Origin.EXTERNAL) if not with_external:
+                # If the group itself wrote the file before, the state that was found is the current one.
                 if record.path in last:
                     last[record.path] = record.after
             case Edit(source=None):
@@ -219,7 +220,7 @@ def _steps_of(records: Sequence[Record], *, with_found: bool) -> list[FileStep]:
 
 
 def _note_decision(decision: Decision, note: Callable[[bytes, FileState | None, FileState | None], None]) -> None:
-    # Files may trade places: each path's state before comes from the one that leaves it, after from the one that comes.
+    # Files may swap paths: a path's state before is that of the file that leaves, its state after that of the new one.
     before = {w.path_before: w.before for w in decision.written if w.path_before is not None}
     after = {w.path_after: w.after for w in decision.written if w.path_after is not None}
     for path in sorted({*before, *after}):
@@ -227,24 +228,25 @@ def _note_decision(decision: Decision, note: Callable[[bytes, FileState | None, 
 
 
 def _is_external_removal(record: Record) -> TypeGuard[Edit]:
-    """Return whether the record says that somebody else had removed a file."""
+    """Return whether the record says that someone else removed a file."""
     return isinstance(record, Edit) and record.origin is Origin.EXTERNAL and record.after is None
 
 
 class _Suspects:
-    """Groups whose files may not have followed the log, the oldest first."""
+    """Groups whose files may not match the log yet, the oldest first."""
 
-    def __init__(self, groups: Iterable[Sequence[Record]], *, with_found: bool) -> None:
+    def __init__(self, groups: Iterable[Sequence[Record]], *, with_external: bool) -> None:
         known = [records for records in groups if records]
         self._groups = [
-            (_steps_of(records, with_found=with_found), max(record.time for record in records)) for records in known
-        ]
-        # Nobody but a person takes away again what they had removed, and what is there again.
-        self._removed = [
-            {record.path for record in records if _is_external_removal(record)} if with_found else set()
+            (_steps_of(records, with_external=with_external), max(record.time for record in records))
             for records in known
         ]
-        # By path: what stood there before the newest of its steps (None: nothing).
+        # If a file that a person removed exists again, only that person may remove it again.
+        self._removed = [
+            {record.path for record in records if _is_external_removal(record)} if with_external else set()
+            for records in known
+        ]
+        # By path: its states before each of its steps (None: no file).
         self.earlier: dict[bytes, set[FileState | None]] = {}
         for steps, _ in self._groups:
             for step in steps:
@@ -253,7 +255,7 @@ class _Suspects:
         self._decided = {record.time for records in known for record in records if isinstance(record, Decision)}
 
     def may_be_one(self, time: int, other: int) -> bool:
-        """Return whether records of these times may have come into the log together; edits of one call have one."""
+        """Return whether records with these times may be of one group; all edits of one call have the same time."""
         with_decision = (time in self._decided) != (other in self._decided)
         return time == other or (with_decision and abs(time - other) <= _PLANNING)
 

@@ -320,7 +320,7 @@ class _Compaction:
         """Write a segment anew; return whether that was done, as in SweepOutcome."""
         prepared = superseded = None
         try:
-            with self._journal.beside() as store:
+            with self._journal.second_store() as store:
                 if not log_still_holds(store, self._since):
                     return False
                 rewriting = SegmentRewrite(store, segment, frozenset(self._staying.pop(segment)), self._plan.dropped)

@@ -168,7 +168,7 @@ def _outcome(journal: Journal, request: DecisionRequest, batch: Batch, *, is_wri
         )
         steps = plan.steps()
         try:
-            journal.commit(batch, steps, plan.looked, left=plan.left)
+            journal.commit(batch, steps, plan.looked, possibly_empty=plan.left)
         except DiskFull as error:
             if steps:
                 raise

@@ -120,7 +120,7 @@ def _looked(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ..
     while True:
         with journal.reading() as store:
             had_followed, end = not journal.unfinished(), store.end
-            marked, is_of_this_boot = journal.followed()
+            marked, is_of_this_boot = journal.applied_until()
             found, unreadable = _look(journal)
         if not found:
             return found, unreadable

@@ -24,7 +24,7 @@ from objstore.fastclass import variable
 from objstore.file_changes.apply import FileStep
 from objstore.fs.confined_path import FileOnDisk, ResolvedPath, missing_at
 from objstore.fs.content_source import MemorySource
-from objstore.fs.file_state import file_at, large_files, stands_below, state_at
+from objstore.fs.file_state import contents_below, file_at, large_files, state_at
 from objstore.history.ancestry import steps_since
 from objstore.model.basic_types import MAX_INT, DocumentId, FileState, Operation, Origin
 from objstore.model.ids import BlobId, blob_id
@@ -299,7 +299,7 @@ class Call:
                 before, after = view.edit.before, view.edit.after
                 if before is not None and (after is None or after.blob != before.blob):
                     # Else who edits a file of a megabyte a hundred times has all of them in memory.
-                    self._journal.store.let_go(before.blob)
+                    self._journal.store.evict(before.blob)
         return CallOutcome(
             conversation=conversation,
             new_conversation=not given,
@@ -452,7 +452,7 @@ class Call:
 
         One that was empty before goes at a person's word only, for a file that comes back.
         """
-        files, folders = stands_below(resolved)
+        files, folders = contents_below(resolved)
         if not files and self._info.origin is not Origin.PERSON:
             return False
         return all(map(self._will_be_vacated, files)) and all(

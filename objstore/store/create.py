@@ -1,4 +1,4 @@
-"""Founding: a workspace's store is made beside its place and moved there, so that it is there whole or not at all."""
+"""Create a workspace's store next to its final path and move it there, so that it exists whole or not at all."""
 
 import os
 import stat
@@ -23,14 +23,14 @@ __all__ = [
     "write_creation_proof",
 ]
 
-_MAKING: Final = f"{STORE_NAME}."
-"""How the name of a folder begins in which a store is being made; random digits follow."""
+_CREATION_PREFIX: Final = f"{STORE_NAME}."
+"""Prefix of the name of a folder in which a store is being created; random digits follow."""
 
-_MAKING_DIGITS: Final = 16
+_CREATION_DIGITS: Final = 16
 _HEX: Final = "0123456789abcdef"
 
 _PROOF: Final = "making"
-"""The name of the file that proves a folder to be one in which a store was made: it holds the folder's name."""
+"""Name of the file that proves that a folder is a creation folder: it holds the folder's name."""
 
 _LONGEST_PROOF: Final = 256
 _OWN_MODE: Final = 0o700
@@ -39,11 +39,12 @@ _EVERYTHING: Final = b"*\n"
 
 
 def create_workspace(root: str, disk: Disk, within: int | None = None) -> None:
-    """Make the store's folder in `root`, whole or not at all. Does nothing where there is one, sound or not.
+    """Create the store's folder in `root`, whole or not at all. Do nothing if there is a store, damaged or not.
 
-    A folder of that name gives way if it holds no more than `rm -rf .cas/*` leaves of a store. Anything else stays: it
-    may be somebody's, or a store from which the segments were moved away.
-    `within`: a descriptor of `root`, so that it is begun nowhere else, whatever has come in its place.
+    An existing folder named `.cas` is replaced if it holds no more than `rm -rf .cas/*` leaves of a store. Any other
+    folder is kept: it may be someone's, or a store whose segments were moved away. `within` is a descriptor of `root`,
+    so that the creation starts in that very folder, even if another one has taken its path.
+
     Raises PathReserved within a store or a folder of version control, StorePlaceTaken, StoreLinked, PermissionRefused.
     """
     final = os.path.join(root, STORE_NAME)
@@ -53,7 +54,7 @@ def create_workspace(root: str, disk: Disk, within: int | None = None) -> None:
     making = os.path.join(root, creation_folder_name())
     try:
         _require_vacant(final)
-        disk.make_store_folder(making, within)  # nobody guesses its name, so the rest is made in it or nowhere
+        disk.make_store_folder(making, within)  # its name is unguessable, so the paths below lead here or nowhere
         write_creation_proof(making, making, disk)  # first, so that what a crash leaves is known
         disk.make_store_folder(os.path.join(making, "tmp"))
         disk.create(os.path.join(making, IGNORE_NAME), _EVERYTHING)
@@ -67,7 +68,7 @@ def create_workspace(root: str, disk: Disk, within: int | None = None) -> None:
         if not _holds_store(final):
             _require_vacant(final)
             raise
-        # Another process was faster, and has cleared this one's away; its store is as good.
+        # Another process was faster and removed this one's folder; its store is as good.
     finally:
         discard_creation_folder(making, disk)
     for name in filter(is_creation_folder, os.listdir(root)):
@@ -76,38 +77,38 @@ def create_workspace(root: str, disk: Disk, within: int | None = None) -> None:
 
 
 def finish_creation(root: str, disk: Disk) -> None:
-    """Remove the proof that the store in `root` came out of a folder in which it was made."""
+    """Remove the proof that the store in `root` was created in a creation folder."""
     with suppress(FileNotFoundError):
         disk.remove_store_file(os.path.join(root, STORE_NAME, _PROOF))
 
 
 def creation_folder_name() -> str:
-    """Return a new name for a folder in which a store is made; what is left of one is cleared away by and by."""
-    return _MAKING + os.urandom(_MAKING_DIGITS // 2).hex()
+    """Return a new name for a creation folder. Later creations remove what is left of it."""
+    return _CREATION_PREFIX + os.urandom(_CREATION_DIGITS // 2).hex()
 
 
 def is_creation_folder(name: str) -> bool:
-    """Return whether a folder of this name is one in which a store is, or was, made."""
-    digits = name.removeprefix(_MAKING)
-    return name.startswith(_MAKING) and len(digits) == _MAKING_DIGITS and not set(digits) - set(_HEX)
+    """Return whether a folder's name is that of a creation folder."""
+    digits = name.removeprefix(_CREATION_PREFIX)
+    return name.startswith(_CREATION_PREFIX) and len(digits) == _CREATION_DIGITS and not set(digits) - set(_HEX)
 
 
 def discard_leftover(path: str, disk: Disk) -> bool:
-    """Remove what a process that was killed has left, with what is in it, and return whether it was that.
+    """Remove a creation folder that a killed process left, with its content; return whether it is such a leftover.
 
-    A folder with such a name may be a person's own: only one that is proven to be left over is removed, which is one of
-    this user that holds the proof written when it was made, a part of that and nothing else, or nothing yet.
+    A person's own folder may have such a name. So only a proven leftover is removed: a folder of this user that holds
+    the proof written when it was created, or a part of the proof and nothing else, or nothing yet.
     """
     try:
-        is_left = _is_left(path)
+        is_leftover = _is_leftover(path)
     except OSError:
-        return False  # it can't be looked into, or another process has cleared it away
-    if is_left:
+        return False  # the folder is unreadable, or another process has removed it
+    if is_leftover:
         discard_creation_folder(path, disk)
-    return is_left
+    return is_leftover
 
 
-def _is_left(path: str) -> bool:
+def _is_leftover(path: str) -> bool:
     found = os.lstat(path)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
         return False
@@ -122,20 +123,21 @@ def _is_left(path: str) -> bool:
             if name in read_store_file(os.path.join(store, _PROOF), _LONGEST_PROOF).splitlines():
                 return True
         with suppress(OSError, StoreLinked, StoreNotRegular):
-            # A proof that is being written has its name with digits behind it, and nothing else is there yet.
+            # An unfinished proof has digits after its name, and is the only file.
             inner = os.listdir(store)
             if len(names) == len(inner) == 1 and inner[0].startswith(f"{_PROOF}."):
                 part = read_store_file(os.path.join(store, inner[0]), _LONGEST_PROOF)
                 if name.startswith(part) or part.startswith(name + b"\n"):
                     return True
-    # Of an import or a salvage, in which the store itself was still being made.
+    # The folder of an import or a salvage, in which the store itself was still being created.
     return all(
-        (is_creation_folder(inner) or inner == STORE_NAME) and _is_left(os.path.join(path, inner)) for inner in names
+        (is_creation_folder(inner) or inner == STORE_NAME) and _is_leftover(os.path.join(path, inner))
+        for inner in names
     )
 
 
 def write_creation_proof(store: str, making: str, disk: Disk) -> None:
-    """Write into the folder of a store what proves that `making`, and a folder that this is in, were made for it."""
+    """Write the file that proves that `making`, and a creation folder around it, were made for the store in `store`."""
     names = [os.path.basename(path) for path in (making, os.path.dirname(making))]
     disk.create(
         os.path.join(store, _PROOF), "".join(f"{name}\n" for name in filter(is_creation_folder, names)).encode()
@@ -143,7 +145,7 @@ def write_creation_proof(store: str, making: str, disk: Disk) -> None:
 
 
 def discard_creation_folder(path: str, disk: Disk) -> None:
-    """Remove a folder in which a store was made, with what is in it; of a link of such a name, the link alone."""
+    """Remove a creation folder with its content; if it is a link, remove only the link."""
     if os.path.islink(path):
         with suppress(FileNotFoundError):
             disk.remove_store_file(path)
@@ -152,13 +154,13 @@ def discard_creation_folder(path: str, disk: Disk) -> None:
         for name in names:
             with suppress(FileNotFoundError):
                 disk.remove_store_file(os.path.join(folder, name))
-        # Who is still at it puts something in again, and clears it away when it comes too late.
+        # A process that still creates a store here adds files, and removes them when it finds itself too late.
         with suppress(FileNotFoundError, FileExistsError):
             disk.remove_store_folder(folder)
 
 
 def _holds_store(final: str) -> bool:
-    """Return whether a folder holds a store, or may: what is wrong with one is said by who opens it."""
+    """Return whether a folder holds a store or may hold one; opening the store reports what is wrong with it."""
     if os.path.islink(final):
         return False
     try:
@@ -168,10 +170,10 @@ def _holds_store(final: str) -> bool:
 
 
 def _require_vacant(final: str, clearing: Disk | None = None) -> None:
-    """See that in a store's place is nothing, or a folder with nothing in it that anybody would miss.
+    """Check that nothing has the store's path, or a folder without anything that a person would miss.
 
-    `clearing`: the disk to remove that with, so that a store can be moved over the folder. It is looked at and removed
-    through the open folder: what is found at its path by then may be of a store that another process has made.
+    `clearing`: the disk to empty that folder with, so that a store can be moved over it. The folder is inspected and
+    emptied through its descriptor, because by then its path may lead to a store that another process has created.
     Raises StorePlaceTaken, StoreLinked, PermissionRefused.
     """
     try:
@@ -183,7 +185,7 @@ def _require_vacant(final: str, clearing: Disk | None = None) -> None:
                 for name in names:
                     clearing.unlink(folder, name)
     except FileNotFoundError:
-        return  # nothing is there, or another process has cleared it
+        return  # the path is free, or another process has just freed it
     except NotADirectoryError as error:
         raise StorePlaceTaken(final, is_folder=False) from error
     except OSError as error:
@@ -191,7 +193,7 @@ def _require_vacant(final: str, clearing: Disk | None = None) -> None:
 
 
 def _ignores_everything(folder: int) -> bool:
-    """Return whether the ignore file in an open folder is the one that each store has."""
+    """Return whether the ignore file in an open folder is the one that every store has."""
     try:
         fd = os.open(IGNORE_NAME, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     except OSError:

@@ -1,4 +1,4 @@
-"""Large blobs: how one is taken into the store chunk by chunk, in memory that does not depend on its size."""
+"""Store a large blob chunk by chunk, in memory that does not depend on its size."""
 
 from collections.abc import Callable
 from functools import partial
@@ -19,21 +19,21 @@ _GROUP_BYTES: Final = 4 << 20
 """Bytes of chunks that are appended together."""
 
 _GROUP_CHUNKS: Final = 16
-"""Chunks that are appended together, however few bytes they take: their contents are held until then."""
+"""Most chunks that are appended together, however short: their contents are in memory until then."""
 
 
 Put = Callable[[list[BlobHeader], list[bytes]], bool]
-"""Appends chunks, durably; returns False, with nothing done, if a base is gone, or was put deeper by a repack."""
+"""Appends chunks, durably; returns False, and appends nothing, if a base is gone or a repack made it deeper."""
 
 
 def store_large_blob(
     store: Store, name: BlobId, source: Source, base: BlobId | None, put: Put | None = None
 ) -> tuple[list[BlobHeader], list[bytes]]:
-    """Append what a blob consists of, and return the frames that are still to be appended: headers and payloads.
+    """Append a large blob's chunks, and return the headers and payloads of the frames that are still to be appended.
 
-    The last of them is the blob's own. `base`: a blob that it may resemble. `put`: who appends (None: the store, while
-    the caller holds the writer lock). Raises FileChanged if the source is not what `name` says, and what Log.append
-    raises; what was appended by then is named by nothing.
+    The last of these is the blob's own. `base`: a blob that it may resemble. `put` appends chunks (None: the store
+    does, while the caller holds the writer lock). Raises FileChanged if the content of `source` is not the blob `name`,
+    and what Log.append raises; nothing names the chunks appended by then.
     """
     if source.size <= MAX_BLOB:
         content = b"".join(source.pieces())
@@ -41,11 +41,11 @@ def store_large_blob(
         if header.id != name:
             raise FileChanged(source.name)
         return [header], [payload]
-    return _Intake(store, name, base, put or partial(append_chunks, store)).run(source)
+    return _LargeBlobWriter(store, name, base, put or partial(append_chunks, store)).run(source)
 
 
 def append_chunks(store: Store, headers: list[BlobHeader], payloads: list[bytes]) -> bool:
-    """Append chunks as a `Put`. Call it with the writer lock held."""
+    """Append chunks as a `Put`. The caller holds the writer lock."""
     own = {header.id for header in headers}
     for header in headers:
         if header.base is not None and header.base not in own:
@@ -53,12 +53,12 @@ def append_chunks(store: Store, headers: list[BlobHeader], payloads: list[bytes]
             if base is None or base.depth >= header.depth:
                 return False
     store.append([(FrameKind.BLOB, payload) for payload in payloads], headers, ())
-    store.flush()  # or the groups would wait in memory
+    store.flush()  # otherwise the groups would remain in memory
     return True
 
 
-class _Intake:
-    """One large blob on its way into the store."""
+class _LargeBlobWriter:
+    """The writing of one large blob."""
 
     def __init__(self, store: Store, name: BlobId, base: BlobId | None, put: Put) -> None:
         self._store = store
@@ -67,13 +67,13 @@ class _Intake:
         self._put = put
         self._headers: list[BlobHeader] = []
         self._payloads: list[bytes] = []
-        self._waiting: dict[BlobId, bytes] = {}  # the bytes of those chunks
+        self._waiting: dict[BlobId, bytes] = {}  # the contents of those chunks
         self._size = 0  # bytes of the payloads
 
     def run(self, source: Source) -> tuple[list[BlobHeader], list[bytes]]:
         hasher = BlobHasher()
         chunks: list[Chunk] = []
-        for piece in cut(source.pieces(), self._known(), self._content):
+        for piece in cut(source.pieces(), self._known_chunks(), self._content):
             hasher.update(piece.content)
             chunks.append(Chunk(piece.id, len(piece.content)))
             self._add(piece)
@@ -82,10 +82,10 @@ class _Intake:
         header, payload = encode_chunks(self._name, chunks)
         return [*self._headers, header], [*self._payloads, payload]
 
-    def _known(self) -> tuple[Chunk, ...]:
-        """Return the chunks of the earlier version; none where it is no large blob, or can't be read.
+    def _known_chunks(self) -> tuple[Chunk, ...]:
+        """Return the chunks of the earlier version; none if that is no large blob, or can't be read.
 
-        If there is a list of the blob itself, its chunks: it is the first of a blob's frames that is used.
+        If the store has a chunk list of the blob itself, return its chunks: readers use the first of a blob's frames.
         """
         base = self._base if self._store.blob_place(self._name) is None else self._name
         try:
@@ -98,7 +98,7 @@ class _Intake:
     def _add(self, piece: NewChunk) -> None:
         if piece.id in self._waiting or self._store.has(piece.id):
             return
-        header, payload = encode_blob(piece.content, self._like(piece), name=piece.id)
+        header, payload = encode_blob(piece.content, self._base_of(piece), name=piece.id)
         self._headers.append(header)
         self._payloads.append(payload)
         self._waiting[piece.id] = piece.content
@@ -110,7 +110,7 @@ class _Intake:
             self._headers, self._payloads, self._size = [], [], 0
             self._waiting.clear()
 
-    def _like(self, piece: NewChunk) -> Base | None:
+    def _base_of(self, piece: NewChunk) -> Base | None:
         if piece.like is None:
             return None
         found = self._store.blob_place(piece.like.id)
@@ -120,7 +120,7 @@ class _Intake:
         return Base(id=piece.like.id, content=content, depth=found.depth) if content else None
 
     def _content(self, chunk: Chunk) -> bytes:
-        """Return the bytes of a chunk of the earlier version; none if it can't be read: then nothing is like it."""
+        """Return the bytes of a chunk of the earlier version; none if it can't be read, so that it is not a base."""
         try:
             return self._store.read_once(chunk.id)
         except UNREADABLE:

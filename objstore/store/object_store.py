@@ -1,6 +1,9 @@
-"""The store: the log, its index, and blobs by name. It knows nothing of the user's files.
+"""Provide one store: the log, its index, and blobs by name, without knowing the user's files.
 
-What decodes blobs and records is imported where they are read: a status reads neither.
+The modules that decode blobs and records are imported where they are used, because a status reads neither.
+
+The module is longer than 500 lines because appending, following the log and replacing an unusable index share the state
+of one store.
 """
 
 from __future__ import annotations
@@ -55,16 +58,16 @@ _FEW_BYTES: Final = 1 << 15
 """Bytes of the log that may be read under the writer lock: a few milliseconds."""
 
 _LARGE_DECISION: Final = 64
-"""Verdicts from which on a decision is kept at hand."""
+"""Number of units from which a decision is kept in memory."""
 
 _DECISIONS_KEPT: Final = 8
 
 _IN_MEMORY_SECONDS: Final = 5.0
-"""How long the index stays in memory when its disk was full, until it is tried again."""
+"""How long the index stays in memory after its disk was full, until its file is tried again."""
 
 
 def create_store(folder: str, disk: Disk) -> None:
-    """Make an empty store in the existing, empty `folder`."""
+    """Create an empty store in the existing, empty `folder`."""
     segments = os.path.join(folder, LOG_NAME)
     with suppress(FileExistsError):
         disk.make_store_folder(segments)
@@ -73,10 +76,10 @@ def create_store(folder: str, disk: Disk) -> None:
 
 
 class Store:
-    """The log, its index, and what was read lately. One thread may ask it at a time.
+    """The log, its index, and recently read blobs. One thread at a time may use it.
 
-    When it follows the log, another index may come in the place of the one that was open, as where somebody has deleted
-    that. Whoever was asking it goes on with it, until `close_left`.
+    While it follows the log, another index may replace the open one, as when a person has deleted the file. Readers of
+    the replaced index can go on using it until `close_replaced_indexes`.
     """
 
     def __init__(self, folder: str, disk: Disk, *, releases_index: bool = False) -> None:
@@ -89,11 +92,11 @@ class Store:
         self._log_path: Final = os.path.join(folder, LOG_NAME)
         self._disk: Final = disk
         self.log: Final = Log(self._log_path, disk)
-        self._ahead = UnindexedGroups()
-        self._is_doubted = False  # whether the index was found to be none
+        self._unindexed = UnindexedGroups()
+        self._is_doubted = False  # whether the index was found to be damaged
         # By the monotonic clock; None: the index is in its file.
         self._in_memory_until: float | None = math.inf if releases_index else None
-        self._left: list[Index] = []  # indexes in whose place came others, while somebody may still ask them
+        self._replaced: list[Index] = []  # replaced indexes that readers may still use
         try:
             self._index_path: Final = os.path.join(folder, INDEX_NAME)
             self._index = Index(NAMELESS if releases_index else self._index_path, self.log)
@@ -103,15 +106,15 @@ class Store:
         self._appended: Place | None = None  # the end of the last group that this process has appended
         self._cache: OrderedDict[BlobId, bytes] = OrderedDict()
         self._cached = 0
-        # By id; each of their files is replayed with them.
+        # By id; the replay of each of their files needs them.
         self.large_decisions: Final[dict[RecordId, ReplayDecision]] = {}
 
     def close(self) -> None:
         """Close the index and the log."""
-        with suppress(CasError):  # the index of a store that took the place of this one is not for what this one has
-            self._see_log()
-            self._put_in_if_possible()
-        self.close_left()
+        with suppress(CasError):  # if another store replaced this one, its index must not get this one's groups
+            self._refresh_log()
+            self._ingest_if_possible()
+        self.close_replaced_indexes()
         self._index.close()
         self.log.close()
 
@@ -119,36 +122,36 @@ class Store:
 
     @property
     def index(self) -> Index:
-        """Return the index, with everything in it that this process has appended."""
+        """Return the index, after it ingested everything that this process has appended."""
         self.flush()
         return self._index
 
     @property
     def end(self) -> Place:
-        """Return the end of the last group that is known."""
-        return self._ahead.end or self._index.end
+        """Return the end of the last known group."""
+        return self._unindexed.end or self._index.end
 
     @property
     def last_record(self) -> RecordId | None:
-        """Return the last record that is known (None: there is none yet)."""
-        return self._ahead.last_record or self._index.last_record
+        """Return the last known record (None: no record yet)."""
+        return self._unindexed.last_record or self._index.last_record
 
     def catch_up(self, *, to_write: bool = False) -> bool:
-        """Read what other processes have appended; return whether the log ends there, with nothing unfinished behind.
+        """Read what other processes have appended; return whether the log ends there, without an unfinished group.
 
-        `to_write`: see besides that the last record that is known is that of the log, before another is put behind it.
-        Raises StoreDamaged, and StoreReplaced before the index of another store is taken for the one of this log.
+        `to_write`: also check that the last known record is the log's last, before another one is appended to it.
+        Raises StoreDamaged, and StoreReplaced if another store has this log's path, before its index is used.
         """
         try:
-            return self._caught_up(to_write=to_write)
+            return self._catch_up(to_write=to_write)
         except DatabaseError as error:
             self._go_on_in_memory(error)
-            return self._caught_up(to_write=to_write)
+            return self._catch_up(to_write=to_write)
 
     def _go_on_in_memory(self, error: DatabaseError) -> None:
-        """Open the index again where there is no room for what it takes in: then it is kept in memory for a while.
+        """Open the index again after its disk was full, with an index in memory for a while.
 
-        Raises the error if it is another one. Whoever asks the index that was open may go on with that.
+        Raises the error if it has another cause. Readers of the replaced index can go on using it.
         """
         if not is_unwritable(error):
             raise error
@@ -157,53 +160,53 @@ class Store:
 
     @property
     def index_is_released(self) -> bool:
-        """Return whether the index is kept in memory because its room was needed."""
+        """Return whether the index is in memory because its disk space was needed."""
         return self._in_memory_until == math.inf
 
     def release_index(self) -> None:
-        """Remove the index files to make room, and follow the log in memory until `restore_index` is called."""
+        """Remove the index files to free disk space, and follow the log in memory until `restore_index` is called."""
         with suppress(OSError):
             remove_index(self._index_path)
-        self._left.append(self._index)
-        self._index, self._ahead = Index(NAMELESS, self.log), UnindexedGroups()  # all of it is in the log
+        self._replaced.append(self._index)
+        self._index, self._unindexed = Index(NAMELESS, self.log), UnindexedGroups()  # the log has all groups
         self._is_doubted = False
         self._in_memory_until = math.inf
 
     def restore_index(self) -> None:
-        """Let an index that is kept in memory go back to its file at the next look: the disk may have room again."""
+        """Return an index in memory to its file when the log is next followed: the disk may have space again."""
         if self._in_memory_until is not None:
             self._in_memory_until = 0.0
 
     def doubt_index(self) -> None:
-        """Have the index made anew before it is asked the next time: it was found to be damaged, or none.
+        """Rebuild the index before its next use, because it was found to be damaged or no index at all.
 
-        The file goes, as it may at any moment: else the next process would come to the same page.
+        Also delete the file, as is allowed at any time: otherwise the next process would read the same damaged page.
         """
         self._is_doubted = True
-        if self._index.is_there:  # and not one that another process has made since
-            with suppress(OSError):  # a store that may only be read
+        if self._index.is_there:  # don't delete a file that another process has rebuilt since
+            with suppress(OSError):  # the store may be read-only
                 remove_index(self._index_path)
 
     def _open_index(self) -> None:
         opened = Index(self._index_path, self.log)
-        self._left.append(self._index)
-        self._index, self._ahead = opened, UnindexedGroups()  # all of it is in the log
+        self._replaced.append(self._index)
+        self._index, self._unindexed = opened, UnindexedGroups()  # the log has all groups
         self._is_doubted = False
 
-    def close_left(self) -> None:
-        """Close the indexes in whose place came others. Call it when nobody asks one of them any more."""
-        while self._left:
-            self._left.pop().close()
+    def close_replaced_indexes(self) -> None:
+        """Close the replaced indexes. Call it when no reader uses one of them any more."""
+        while self._replaced:
+            self._replaced.pop().close()
 
-    def _caught_up(self, *, to_write: bool) -> bool:
-        self._see_log()
+    def _catch_up(self, *, to_write: bool) -> bool:
+        self._refresh_log()
         is_over = self._in_memory_until is not None and time.monotonic() > self._in_memory_until
         if is_over or self._is_doubted or not self._index.is_there:
             self._open_index()
             self._in_memory_until = None
         if not self._index.knows_generations:
             self.index.follow_generations()
-            self.forget()  # what went from the store may have been meant to go for good
+            self.forget()  # blobs that were removed from the store may have been purged
         if to_write:
             self._index.verify_position(self._appended)
         else:
@@ -213,84 +216,84 @@ class Store:
         self.index.catch_up()
         return self.log.ends_at(self.end)
 
-    def _see_log(self) -> None:
-        """Look at the log, and forget what is ahead of the index if that is not in it. Raises StoreReplaced."""
+    def _refresh_log(self) -> None:
+        """Refresh the log, and drop the unindexed groups if the log doesn't have them. Raises StoreReplaced."""
         self.log.refresh()
-        if self._ahead.groups and not self.log.has(self._ahead.groups[-1][0]):
-            self._ahead, self._appended = UnindexedGroups(), None  # an older log was put into the same file
+        if self._unindexed.groups and not self.log.has(self._unindexed.groups[-1][0]):
+            self._unindexed, self._appended = UnindexedGroups(), None  # an older log was restored into the same file
 
     @property
-    def is_as_left(self) -> bool:
-        """Return whether nobody has written to the log since this process appended to it.
+    def is_unchanged_since_append(self) -> bool:
+        """Return whether no one has written to the log since this process appended to it.
 
-        Then its end is durable, and nobody cuts it off.
+        Then its end is durable, and no one cuts it off.
         """
         end = self.end
         if end != self._appended or self._is_doubted:
             return False
         with suppress(StoreDamaged):
-            # Asking where the log ends looks at the folder, and so at the generations.
+            # Keep this order: is_as_appended lists the folder, and so updates the generations.
             return self.log.is_as_appended(end) and self._index.knows_generations and self._index.is_there
-        return False  # it ended in a generation that has gone
+        return False  # the generation that the log ended in is gone
 
     @property
     def is_far_behind(self) -> bool:
-        """Return whether so much was appended since that nobody should have to wait until it is read."""
+        """Return whether so much was appended since that no caller should wait until it is read."""
         with suppress(StoreDamaged):
             return self.log.bytes_behind(self.end) > _FEW_BYTES or self.log.exists(self.end.segment + 1)
-        return True  # it is of a generation that has gone
+        return True  # the generation that the known log ended in is gone
 
     @contextmanager
-    def index_beside(self) -> Iterator[Index | None]:
-        """Give an index of its own of what the log says now, for `Index.make_anew` (None: it is not to be had).
+    def second_index(self) -> Iterator[Index | None]:
+        """Yield a second index, in memory, of the log as it is now, for `Index.make_anew` (None: it can't be built).
 
-        No lock is needed, and other threads may use the store meanwhile.
+        Needs no lock, and other threads may use the store meanwhile.
         """
         from contextlib import ExitStack
 
         with ExitStack() as opened:
-            beside = None
-            # Whatever is wrong shows again to who makes the index anew without this one.
+            second = None
+            # The caller then rebuilds the index without this one, which reports the same error.
             with suppress(CasError):
                 log = opened.enter_context(closing(Log(self._log_path, self._disk)))
-                beside = opened.enter_context(closing(Index(NAMELESS, log)))
-            yield beside
+                second = opened.enter_context(closing(Index(NAMELESS, log)))
+            yield second
 
     def flush(self) -> None:
-        """Put into the index what this process has appended since it last did; into one in memory if it has no room."""
-        if self._is_doubted and self._ahead.groups:
-            self._open_index()  # which reads them from the log
+        """Let the index ingest the groups that this process has appended; if its disk is full, use one in memory."""
+        if self._is_doubted and self._unindexed.groups:
+            self._open_index()  # reads them from the log
         try:
-            self._put_in()
+            self._ingest()
         except DatabaseError as error:
             self._go_on_in_memory(error)
 
-    def _put_in(self, within: float | None = None) -> None:
-        """Do as `flush`, as far as there is room.
+    def _ingest(self, within: float | None = None) -> None:
+        """Do the work of `flush`, without handling a full disk.
 
-        `within`: how many seconds to wait where somebody else is changing the index (None: as long as is usual).
+        `within`: how many seconds to wait for another process that is changing the index (None: the usual time).
         """
-        if self._ahead.groups:
-            self._index.take(self._ahead.groups, within=within)
-            self._ahead = UnindexedGroups()
+        if self._unindexed.groups:
+            self._index.take(self._unindexed.groups, within=within)
+            self._unindexed = UnindexedGroups()
 
-    def _put_in_if_possible(self, within: float | None = None) -> None:
-        # What is durable in the log is done, whatever becomes of the index: who next needs that, reads the log on.
+    def _ingest_if_possible(self, within: float | None = None) -> None:
+        # The groups are durable in the log, whatever happens to the index: its next user reads them from there.
         try:
-            self._put_in(within)
+            self._ingest(within)
         except SQLITE_ERRORS as error:
             if is_broken(error):
                 self.doubt_index()
         except CasError as error:
             if isinstance(error, IndexUnusable | RecordInvalid | StoreDamaged):
-                self.doubt_index()  # for what this process has appended is sound; all else shows again
+                self.doubt_index()  # what this process appended is sound, so the index is not
 
-    # ---- what a write asks for; where all that is ahead is plain edits, the index need not be up to date
+    # ---- queries of a writer; while all unindexed groups are plain edits, the index need not be up to date
 
-    def _sound(self, ask: Callable[[Index], T]) -> T:
-        """Return what the index says; where that shows it to be damaged, what one says that is rebuilt from the log.
+    def _ask_index(self, ask: Callable[[Index], T]) -> T:
+        """Return the answer of the index; if the index proves damaged, that of one rebuilt from the log.
 
-        For what goes into a record: the call goes on. Raises what a rebuilt index raises.
+        It is for answers that a record depends on: the call continues. Raises what a rebuilt index raises.
         """
         try:
             return ask(self._index)
@@ -304,61 +307,61 @@ class Store:
         return ask(self._index)
 
     def blob_place(self, name: BlobId) -> BlobPlace | None:
-        """Return where the blob lies (None: not in this store)."""
-        return self._ahead.blobs.get(name) or self._sound(lambda index: index.blob_place(name))
+        """Return the blob's place (None: not in this store)."""
+        return self._unindexed.blobs.get(name) or self._ask_index(lambda index: index.blob_place(name))
 
     def tip_at(self, path: bytes) -> Tip | None:
-        """Return the document that stands at `path`, or else the one that was last deleted there (None: neither)."""
-        return self._answerable_unindexed.tips.get(path) or self._sound(lambda index: index.tip_at(path))
+        """Return the tip of the document at `path`, or else of the last one deleted there (None: neither)."""
+        return self._answerable_unindexed.tips.get(path) or self._ask_index(lambda index: index.tip_at(path))
 
     def tips_in_the_way(self, path: bytes, folders: Sequence[bytes]) -> list[Tip]:
-        """Return every existing document at `path`, at one of its folders, or below it as if it were a folder."""
-        ahead = self._answerable_unindexed.tips
-        found = {tip.path: tip for tip in self._sound(lambda index: index.tips_in_the_way(path, folders))}
+        """Return the tips of all documents that exist at `path`, at one of its folders, or below it as a folder."""
+        unindexed = self._answerable_unindexed.tips
+        found = {tip.path: tip for tip in self._ask_index(lambda index: index.tips_in_the_way(path, folders))}
         places = {path, *folders}
-        found |= {at: tip for at, tip in ahead.items() if at in places or at.startswith(path + b"/")}
+        found |= {at: tip for at, tip in unindexed.items() if at in places or at.startswith(path + b"/")}
         return [tip for tip in found.values() if tip.state is not None]
 
     def ever_at(self, path: bytes) -> bool:
-        """Return whether a document ever stood at `path`."""
-        return path in self._answerable_unindexed.tips or self._sound(lambda index: index.ever_at(path))
+        """Return whether a document ever had `path`."""
+        return path in self._answerable_unindexed.tips or self._ask_index(lambda index: index.ever_at(path))
 
     def paths_below(self, folder: bytes) -> list[bytes]:
-        """Return every path below a folder (b"": anywhere) where a document ever stood, ascending."""
+        """Return every path below a folder (b"": anywhere) that a document ever had, ascending."""
         self.flush()
-        return self._sound(lambda index: index.paths_below(folder))
+        return self._ask_index(lambda index: index.paths_below(folder))
 
     def baseline(self) -> Baseline | None:
-        """Return the snapshot that the first look took by itself (None: there is none, or none any more)."""
-        if not self._ahead.is_plain:
-            self.flush()  # a snapshot may be among it
-        return self._sound(Index.baseline)
+        """Return the snapshot that the first scan took by itself (None: it doesn't exist, or was deleted)."""
+        if not self._unindexed.is_plain:
+            self.flush()  # the unindexed groups may hold a snapshot
+        return self._ask_index(Index.baseline)
 
     def next_seq(self) -> Seq:
         """Return the number of the next edit."""
-        return self._answerable_unindexed.seq or self._sound(Index.next_seq)
+        return self._answerable_unindexed.seq or self._ask_index(Index.next_seq)
 
     def next_call(self, conversation: str) -> int:
-        """Return the position that the conversation's next call has."""
+        """Return the number of the conversation's next call."""
         known = self._answerable_unindexed.calls.get(conversation)
-        return self._sound(lambda index: index.next_call(conversation)) if known is None else known
+        return self._ask_index(lambda index: index.next_call(conversation)) if known is None else known
 
     @property
     def _answerable_unindexed(self) -> UnindexedGroups:
-        """Return what is ahead of the index, if that can answer for it; else the index has to take it in.
+        """Return the unindexed groups if they can answer; otherwise let the index ingest them and return none.
 
-        That may have failed when it was appended. A number that is given twice would make the log unreadable.
+        That ingestion may have failed when the group was appended. A number given twice would make the log unreadable.
         """
-        if not self._ahead.is_plain:
+        if not self._unindexed.is_plain:
             self.flush()
-        return self._ahead
+        return self._unindexed
 
     # ---- reading
 
     def has(self, name: BlobId) -> bool:
-        """Return whether the blob is stored; a large one, with all its chunks.
+        """Return whether the blob is stored; a large one, whether all its chunks are.
 
-        Nobody holds those for a list of them that nothing holds, and so a sweep may have taken them.
+        A chunk list that nothing holds doesn't hold its chunks, so compaction may have removed them.
         """
         found = self.blob_place(name)
         if found is None or found.size <= MAX_BLOB:
@@ -366,20 +369,24 @@ class Store:
         try:
             return all(self.blob_place(chunk.id) is not None for chunk in self.chunks(name))
         except (BlobDamaged, StoreDamaged):
-            return True  # as any other that is stored and damaged
+            return True  # like any other stored blob that is damaged
 
     def is_depth_consistent(self, name: BlobId) -> bool:
-        """Return whether what is told of a blob's depth can be relied on: it lies deeper than its base."""
-        return name in self._ahead.blobs or self._sound(lambda index: index.is_depth_consistent(name))
+        """Return whether the blob's depth is reliable: it is greater than its base's."""
+        return name in self._unindexed.blobs or self._ask_index(lambda index: index.is_depth_consistent(name))
 
     def has_row_for(self, name: BlobId) -> bool:
-        """Return whether the blob is stored, or was: whatever mentions it keeps its row."""
-        return name in self._cache or name in self._ahead.blobs or self._sound(lambda index: index.has_row_for(name))
+        """Return whether the blob is or was stored: the index keeps the row of a blob that anything mentions."""
+        return (
+            name in self._cache
+            or name in self._unindexed.blobs
+            or self._ask_index(lambda index: index.has_row_for(name))
+        )
 
     def blob(self, name: BlobId) -> bytes:
         """Return the blob's bytes, verified.
 
-        Raises BlobMissing, BlobDamaged, StoreDamaged, and BlobTooLarge for one that is only to be read by `pieces`.
+        Raises BlobMissing, BlobDamaged, StoreDamaged, and BlobTooLarge for a blob that only `pieces` may read.
         """
         cached = self._cache.get(name)
         if cached is not None:
@@ -392,21 +399,21 @@ class Store:
         return content
 
     def size(self, name: BlobId) -> int:
-        """Return how many bytes the blob has. Raises BlobMissing."""
+        """Return the blob's size in bytes. Raises BlobMissing."""
         found = self.blob_place(name)
         if found is None:
             raise BlobMissing(name)
         return found.size
 
     def text(self, name: BlobId) -> bytes:
-        """Return what stands for the blob's state in a weave and in a diff: its bytes, or its stand-in.
+        """Return the text of the blob's state in a weave or diff: its bytes, or its large-file placeholder.
 
         Raises BlobMissing, BlobDamaged, StoreDamaged.
         """
         return placeholder(name) if self.size(name) > MAX_BLOB else text_of_state(self.blob(name), name)
 
     def pieces(self, name: BlobId) -> Iterator[bytes]:
-        """Yield the blob's bytes, whatever their number, each piece verified.
+        """Yield the blob's bytes, whatever its size, each piece verified.
 
         Raises BlobMissing, BlobDamaged and StoreDamaged; after the last piece, if together they are not the blob.
         """
@@ -417,20 +424,20 @@ class Store:
         for chunk in self.chunks(name):
             content = self.read_once(chunk.id)
             if len(content) != chunk.size:
-                raise BlobDamaged(name, "a chunk has another size than it says")
+                raise BlobDamaged(name, "a chunk's size differs from the one in the list")
             hasher.update(content)
             yield content
         if hasher.blob_id() != name:
             raise BlobDamaged(name, "its bytes do not hash to its name")
 
     def chunks(self, name: BlobId) -> tuple[Chunk, ...]:
-        """Return the chunks that a large blob consists of. Raises BlobMissing, BlobDamaged, StoreDamaged."""
+        """Return the chunks of a large blob. Raises BlobMissing, BlobDamaged, StoreDamaged."""
         from objstore.log.blob_reader import read_chunks
 
         return read_chunks(name, self.log, self._place_of)
 
     def read_once(self, name: BlobId) -> bytes:
-        """Return the bytes of a blob that is not large, as `blob` does, without keeping them at hand."""
+        """Return the bytes of a blob that is not large, as `blob` does, without caching them."""
         from objstore.log.blob_reader import read_chain
 
         return read_chain(name, self.log, self._place_of, self._cache.get)
@@ -440,7 +447,7 @@ class Store:
         return None if found is None else found.place
 
     def sha256(self, name: BlobId) -> bytes:
-        """Return the SHA-256 of a blob (32 bytes), worked out once."""
+        """Return the SHA-256 of a blob (32 bytes), which is computed once and then stored in the index."""
         known = self.index.sha256(name)
         if known is None:
             import hashlib
@@ -467,42 +474,45 @@ class Store:
     def append(
         self, payloads: Sequence[tuple[FrameKind, bytes]], blobs: Sequence[BlobHeader], records: Sequence[ChainedRecord]
     ) -> Group:
-        """Append a group at the end of the log, durably, and return it. `blobs`, `records`: those in it, in order."""
+        """Append a group at the end of the log, durably, and return it.
+
+        `blobs`, `records`: those in the group, in order.
+        """
         group = self.log.append(self.end, payloads)
-        self._ahead.note(group, blobs, records)
+        self._unindexed.note(group, blobs, records)
         self._appended = group.end
-        if self._ahead.is_full:
-            self._put_in_if_possible(0.0 if self._ahead.may_defer_indexing else None)
+        if self._unindexed.is_full:
+            self._ingest_if_possible(0.0 if self._unindexed.may_defer_indexing else None)
         return group
 
     def seal(self) -> Place:
-        """End the last segment, so that it can be written anew, and return where the next one begins."""
+        """End the last segment, so that it can be rewritten, and return the start of the next one."""
         end = self.log.seal(self.end)
         self.index.begin_segment(end)
         return end
 
     def keep_decision(self, name: RecordId, decision: ReplayDecision) -> None:
-        """Keep a decision at hand if it is on so many edits that its other files will ask for it."""
+        """Cache a decision if it is so large that the replay of its other files will need it."""
         if decision.size >= _LARGE_DECISION:
             while len(self.large_decisions) >= _DECISIONS_KEPT:
                 del self.large_decisions[next(iter(self.large_decisions))]
             self.large_decisions[name] = decision
 
     def forget(self) -> None:
-        """Drop the bytes that are kept at hand."""
+        """Drop all cached bytes."""
         self._cache.clear()
         self._cached = 0
 
-    def let_go(self, name: BlobId) -> None:
-        """Drop a blob's bytes: they are not likely to be asked for again."""
+    def evict(self, name: BlobId) -> None:
+        """Drop a blob's cached bytes, which are unlikely to be needed again."""
         self._cached -= len(self._cache.pop(name, b""))
 
     def cached_bytes(self, name: BlobId) -> bytes | None:
-        """Return a blob's bytes if they are kept at hand."""
+        """Return a blob's bytes if they are cached."""
         return self._cache.get(name)
 
     def remember(self, name: BlobId, content: bytes) -> None:
-        """Keep a blob's bytes at hand for a while."""
+        """Cache a blob's bytes for a while."""
         if name in self._cache or len(content) > _CACHE_BYTES // 4:
             return
         self._cache[name] = content

@@ -1,8 +1,8 @@
-"""What this process has appended to the log and not yet put into the index.
+"""Keep the groups that this process appended and the index doesn't have yet, and answer a writer's queries on them.
 
-A tracked write needs little of the index: where its file stands, the next numbers, whether a blob is stored. While one
-process makes plain edits, those few answers are kept here, and the index takes the groups in many at a time. It is
-derived, so a process that dies before that costs the next one a moment of reading.
+A recorded write needs few answers from the index: the tip of its file, the next numbers, whether a blob is stored.
+While one process makes plain edits, this module keeps those answers, and the index ingests many groups at once. The
+index is derived from the log, so a process that dies before that costs the next one a moment of reading.
 """
 
 from collections.abc import Sequence
@@ -23,43 +23,43 @@ if TYPE_CHECKING:
 __all__ = ["UnindexedGroups"]
 
 _INDEX_AFTER_GROUPS: Final = 64
-_MOST_GROUPS: Final = 1_024
+_MAX_GROUPS: Final = 1_024
 
 
 @cache
 def _edit_type() -> "type[Edit]":
-    """Return `Edit`, imported once, where something is written: a status needs no records."""
+    """Return `Edit`, imported only when a record is written, because a status needs no records."""
     from objstore.model.records import Edit
 
     return Edit
 
 
 class UnindexedGroups:
-    """Groups behind the end of the index, with the answers that the next write asks for."""
+    """Groups after the end of the index, with the answers that the next write asks for."""
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Start with no group."""
         self.groups: list[tuple[Group, Sequence[ChainedRecord]]] = []
-        self.end: Place | None = None  # of the newest group; None: there is none
-        self.last_record: RecordId | None = None  # the newest; None: there is none
+        self.end: Place | None = None  # end of the newest group; None: no group
+        self.last_record: RecordId | None = None  # the newest record; None: no record
         self.blobs: dict[BlobId, BlobPlace] = {}
         self.tips: dict[bytes, Tip] = {}
         self.calls: dict[str, int] = {}  # the next call of each conversation
-        self.seq: Seq | None = None  # the next edit; None: ask the index
-        self.is_plain = True  # whether the groups hold nothing but edits that leave their file where it stands
+        self.seq: Seq | None = None  # number of the next edit; None: ask the index
+        self.is_plain = True  # whether all records in the groups are edits that don't move their file
 
     @property
     def is_full(self) -> bool:
-        """Return whether the index should take the groups in now."""
+        """Return whether the index should ingest the groups now."""
         return not self.is_plain or len(self.groups) >= _INDEX_AFTER_GROUPS
 
     @property
     def may_defer_indexing(self) -> bool:
-        """Return whether a later write may have the index take them in, if somebody else is changing it now."""
-        return self.is_plain and len(self.groups) < _MOST_GROUPS
+        """Return whether the index may ingest the groups after a later write, if another process is changing it now."""
+        return self.is_plain and len(self.groups) < _MAX_GROUPS
 
     def note(self, group: Group, blobs: Sequence["BlobHeader"], records: Sequence[ChainedRecord]) -> None:
-        """Add a group that was just appended, with its blobs and its records, in order."""
+        """Add a group that was just appended, with its blobs and its records in order."""
         self.groups.append((group, records))
         if records:
             self.last_record = records[-1].id
@@ -75,5 +75,5 @@ class UnindexedGroups:
             self.tips[edit.path] = Tip(edit.document, edit.path, edit.after)
             self.calls[edit.conversation] = edit.call + 1
             self.seq = Seq(edit.seq + 1)
-        # Last: if anything fails before, the log goes on behind what is known, and is read.
+        # Set the end last: after a failure above, the group is read from the log again.
         self.end = group.end

@@ -1,7 +1,8 @@
-"""A batch: blobs and records on their way into the log, together or not at all.
+"""Collect blobs and records and append them to the log together or not at all.
 
-The chunks of large blobs go before them, in groups of their own: all of them would be too much for the memory. Until
-the list that names them is there, nothing does; if it never comes, they are garbage, or save the next try their work.
+The chunks of large blobs are appended before, in groups of their own, because all of them would take too much memory.
+Nothing names them until the list of chunks is appended; if it never is, they are garbage, or save the next attempt
+work.
 """
 
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ __all__ = ["Batch", "now"]
 
 
 class Batch:
-    """Blobs and records that go into the log together, or not at all."""
+    """Blobs and records that are appended to the log together or not at all."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -34,7 +35,7 @@ class Batch:
         self._blobs: dict[BlobId, Base] = {}
         self._headers: list[BlobHeader] = []
         self._records: list[ChainedRecord] = []
-        self._large: dict[BlobId, tuple[Source, BlobId | None]] = {}  # to be taken in, each with what it may resemble
+        self._large: dict[BlobId, tuple[Source, BlobId | None]] = {}  # large blobs, each with one it may resemble
         self._previous = store.last_record
 
     def __bool__(self) -> bool:
@@ -51,8 +52,8 @@ class Batch:
     ) -> BlobId:
         """Add a blob of at most MAX_BLOB bytes, unless the store has it, and return its id.
 
-        `base`: a blob that it may resemble. `name`: its id, and `affixes`: what it shares with the base, where the
-        caller has worked them out from these very bytes.
+        `base`: a blob that it may resemble. `name`: its id, and `affixes`: the lengths that it shares with the base, if
+        the caller has computed them from these very bytes.
         """
         name = blob_id(content) if name is None else name
         if name in self._blobs or self._store.has(name):
@@ -74,8 +75,8 @@ class Batch:
     ) -> BlobId:
         """Add the blob of the state that has this text, as `blob` does, and return its id.
 
-        `source`: of a stand-in, where the bytes are to be read when the batch is committed. Raises BlobMissing for a
-        stand-in that has none and names nothing that is stored.
+        `source`: for a placeholder, where to read the bytes when the batch is committed. Raises BlobMissing for a
+        placeholder without a source whose blob is not stored.
         """
         if not is_placeholder(text):
             return self.blob(text, base, name=name, affixes=affixes)
@@ -88,15 +89,16 @@ class Batch:
         return name
 
     def record(self, record: Record) -> RecordId:
-        """Add a record behind the last one, and return its id.
+        """Add a record after the last one, and return its id.
 
-        What files held before is in this batch, or the index knows of it, if only that it is lost. Raises what SQLite
-        raises of a damaged file where it does not: then the index says of a file what never was.
+        The blobs that the record's files held before must be in this batch or have a row in the index, if only as lost
+        ones. Otherwise the index reports a state that never was, and this raises the error that SQLite raises for a
+        damaged file.
         """
         for state in _states_before_record(record):
             blob = state.blob
             if blob not in self._blobs and blob not in self._large and not self._store.has_row_for(blob):
-                raise malformed(f"a file is to have held {blob.hex()}, of which it knows nothing")
+                raise malformed(f"a file's state before is blob {blob.hex()}, which the index doesn't have")
         encoded = encode_record(record, self._previous)
         name = record_id(encoded)
         self._payloads.append((FrameKind.RECORD, encoded))
@@ -105,19 +107,19 @@ class Batch:
         return name
 
     def content(self, name: BlobId) -> bytes:
-        """Return the bytes of a blob, of this batch or of the store. Raises what Store.blob raises."""
+        """Return the bytes of a blob of this batch or of the store. Raises what Store.blob raises."""
         base = self._blobs.get(name)
         return self._store.blob(name) if base is None else base.content
 
     def text(self, name: BlobId) -> bytes:
-        """Return the text of a state, of this batch or of the store. Raises what Store.text raises."""
+        """Return the text of a state of this batch or of the store. Raises what Store.text raises."""
         if name in self._large:
             return placeholder(name)
         base = self._blobs.get(name)
         return self._store.text(name) if base is None else base.content
 
     def pieces(self, name: BlobId) -> Iterator[bytes]:
-        """Yield the bytes of a blob, of this batch or of the store. Raises what they raise."""
+        """Yield the bytes of a blob of this batch or of the store. Raises what Source.pieces and Store.pieces raise."""
         if name in self._large:
             yield from self._large[name][0].pieces()
         elif name in self._blobs:
@@ -126,23 +128,23 @@ class Batch:
             yield from self._store.pieces(name)
 
     def cached_bytes(self, name: BlobId) -> bytes | None:
-        """Return the bytes of a blob, of this batch or of the store, if they are in memory."""
+        """Return the bytes of a blob of this batch or of the store, if they are in memory."""
         base = self._blobs.get(name)
         return self._store.cached_bytes(name) if base is None else base.content
 
     def commit(self) -> Group:
         """Append everything durably and return it as a group.
 
-        Raises what Log.append raises, and FileChanged if a large file is no longer what it was.
+        Raises what Log.append raises, and FileChanged if a large file has changed.
         """
         for name, (source, base) in self._large.items():
-            self._take_in(name, source, base)
+            self._store_large(name, source, base)
         group = self._store.append(self._payloads, self._headers, self._records)
         for name, known in self._blobs.items():
             self._store.remember(name, known.content)
         return group
 
-    def _take_in(self, name: BlobId, source: Source, base: BlobId | None) -> None:
+    def _store_large(self, name: BlobId, source: Source, base: BlobId | None) -> None:
         from objstore.store.large_blob_writer import store_large_blob
 
         headers, payloads = store_large_blob(self._store, name, source, base)
@@ -165,11 +167,11 @@ class Batch:
         try:
             return Base(id=name, content=self._store.blob(name), depth=found.depth)
         except UNREADABLE:
-            return None  # it only saves space
+            return None  # a base only saves space
 
 
 def _states_before_record(record: Record) -> list[FileState]:
-    """Return what the files were, by the index, that a record changes."""
+    """Return the states that the record's files had before it, according to the index."""
     match record:
         case Edit():
             states = [record.before]

@@ -122,7 +122,7 @@ class BaselineUpdate:
     def _kind(self, path: bytes) -> int | None:
         """Return the kind of what stands at a path (None: nothing does; 0: it can't be told)."""
         try:
-            with self._journal.tree.locate(os.fsdecode(path), changing=True, as_spelt=False) as resolved:
+            with self._journal.tree.locate(os.fsdecode(path), changing=True, as_on_disk=False) as resolved:
                 found = look_at(resolved) if os.fsencode(resolved.path) == path else None
         except CasError:
             return 0

@@ -14,7 +14,7 @@ from objstore.fastclass import value
 from objstore.file_changes.hardlinks import FileId, file_id
 from objstore.file_changes.open_dirs import first_symlink_on
 from objstore.fs.confined_path import Tree
-from objstore.fs.file_state import stands_below
+from objstore.fs.file_state import contents_below
 from objstore.fs.reserved_names import is_reserved
 from objstore.history.revspec import linked_spelling
 from objstore.history.snapshot_check import naming
@@ -154,8 +154,8 @@ def _is_blocked(journal: Journal, change: TreeChange) -> bool:
         return False
     with suppress(OSError, PathError):
         if stat.S_ISDIR(os.lstat(change.path, dir_fd=journal.tree.fd).st_mode):
-            with journal.tree.locate(os.fsdecode(change.path), as_spelt=False) as resolved:
-                return not all(map(journal.store.index.was_created_by_edit, stands_below(resolved)[1]))
+            with journal.tree.locate(os.fsdecode(change.path), as_on_disk=False) as resolved:
+                return not all(map(journal.store.index.was_created_by_edit, contents_below(resolved)[1]))
     return False
 
 

@@ -1,7 +1,7 @@
-"""Mending: who has to rely on the index, and finds it wrong, has it made anew from the log and begins again.
+"""Rebuild a damaged index from the log and run the interrupted operation again.
 
-What goes from the store goes by what the index counts, so it is held against the log before anything does. The log is
-the only truth, and making the index anew takes nothing from it: a person need not be asked.
+What is removed from the store depends on what the index counts, so the index is compared with the log before that. The
+log is the only truth, and rebuilding the index removes nothing from it, so no person needs to be asked.
 """
 
 from collections.abc import Callable
@@ -16,10 +16,10 @@ T = TypeVar("T")
 
 
 def retry_with_rebuilt_index(journal: Journal, act: Callable[[], T]) -> tuple[T, str]:
-    """Return what `act` gives, and what was wrong with the index before it did; "": nothing.
+    """Return the result of `act`, and what was wrong with the index before; "": nothing was.
 
-    A blob that is needed and missing is in the log, too, unless that is damaged itself. Raises IndexDamaged and
-    BlobMissing where the index is no better when made anew, and what else `act` and Journal.make_anew raise.
+    A blob that is needed and missing is in the log, too, unless the log itself is damaged. Raises IndexDamaged and
+    BlobMissing if rebuilding the index didn't help, and what else `act` and Journal.recreate raise.
     """
     try:
         return act(), ""
@@ -32,9 +32,9 @@ def retry_with_rebuilt_index(journal: Journal, act: Callable[[], T]) -> tuple[T,
 
 
 def rebuild_index_and_retry(journal: Journal, act: Callable[[], T]) -> T:
-    """Return what `act` gives; where that finds the index damaged, act again, with one that is rebuilt from the log.
+    """Return the result of `act`; if it finds the index damaged, rebuild the index from the log and run `act` again.
 
-    Only where nothing was recorded meanwhile: what is in the log is done. Raises what `act` raises.
+    It runs again only if nothing was recorded meanwhile, because what is in the log is done. Raises what `act` raises.
     """
     end = journal.store.end
     try:

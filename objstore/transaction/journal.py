@@ -1,7 +1,9 @@
-"""The journal as writers use it: one at a time, each finishing what a crashed one began.
+"""Let writers change the journal and the files one at a time, each after completing what a crashed one began.
 
-Write order. A group is durable in the log before the first of its files changes; a small mark behind the log says
-how far files have followed.
+Write order. A group *must* be durable in the log before the first of its files changes; the applied marker, a small
+file next to the log, then records how far files match the log.
+
+The module is longer than 500 lines because reading, writing and recovery share one store, its lock and its marker.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from objstore.errors import (
 )
 from objstore.fs.disk import is_folder
 from objstore.fs.nofollow import open_store_folder, refuse_links
-from objstore.fs.reserved_names import BESIDE, INDEX_NAME, STORE_NAME
+from objstore.fs.reserved_names import INDEX_NAME, STAGING_NOTE_PREFIX, STORE_NAME
 from objstore.fs.store_owner import refuse_others_store
 from objstore.fs.tree_files import Files
 from objstore.fs.writer_lock import BRIEF_WAIT_SECONDS, GAP_SECONDS, POLL_SECONDS, WAIT_SECONDS, WriterLock
@@ -34,7 +36,7 @@ from objstore.model.basic_types import Progress, ignore_progress
 from objstore.recovery.applied_marker import AppliedMarker
 from objstore.store.object_store import Store
 
-# What only writers need is imported where they begin: a status takes no lock and changes no file.
+# What only writers need is imported when they begin, because a status takes no lock and changes no file.
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
@@ -49,20 +51,20 @@ if TYPE_CHECKING:
 
 __all__ = ["Journal"]
 
-_AT_ONCE: Final = 0.2
-"""Seconds that a reader waits for a writer who may be finishing what another one left."""
+_BRIEF_SECONDS: Final = 0.2
+"""Seconds that a reader waits for a writer, which may be completing what another one left."""
 
-_LAST_SECONDS: Final = 5.0
-"""How long who closes everything waits for a thread that is at it: what stays open closes with the process."""
+_CLOSE_SECONDS: Final = 5.0
+"""How long `close` waits for a thread that uses the store; otherwise the files close with the process."""
 
 _CATCH_UPS: Final = 3
-"""Times that a writer gives the lock back to read what others appended while it waited."""
+"""How often a writer releases the lock to read what others appended while it waited."""
 
-_LOOK_AGAIN: Final = 0.1
-"""Seconds after which who waits behind another thread looks whether it still wants to."""
+_POLL_WAITING_SECONDS: Final = 0.1
+"""Interval, in seconds, at which a thread that waits behind another one calls `waiting`."""
 
 
-# An import that was done already takes 2.5 µs, a two-hundredth of a write, so it is done once.
+# Repeating an import takes 2.5 µs, 0.5 % of a write, so these cache it.
 
 
 @cache
@@ -83,7 +85,7 @@ class Journal:
     """One workspace's store and files, for one process."""
 
     def __init__(self, root: str, disk: Disk, *, is_real: bool = False) -> None:
-        """Open it. `is_real`: as of a Tree.
+        """Open the workspace. `is_real`: as of a Tree.
 
         Raises NotAWorkspace, PermissionRefused, StoreLinked, StoreDamaged, FormatTooNew, StoreReplaced, and as Tree.
         """
@@ -94,27 +96,27 @@ class Journal:
         self._folder: Final = os.path.join(self.tree.root, STORE_NAME)
         self._index: Final = os.path.join(self._folder, INDEX_NAME)
         try:
-            self.store = self._opened()
+            self.store = self._open_store()
         except BaseException:
             self.tree.close()
             raise
         self.mutex: Final = RLock()
-        self._holder = 0  # the thread that uses the store at this moment; 0: none
-        self._queue: Final = Lock()  # of threads that wait for another process
-        self._users = 0  # who use the store at this moment, one within the other
-        self.progress: Progress = ignore_progress  # is told how far long work is, whatever asked for it
+        self._holder = 0  # the thread that uses the store now; 0: none
+        self._queue: Final = Lock()  # held by the one thread that polls the lock; other waiting threads queue for it
+        self._users = 0  # nesting depth of the uses of the store
+        self.progress: Progress = ignore_progress  # is called with the progress of long work
         self._lock: Final = WriterLock(os.path.join(self._folder, "lock"))
         self._scratch: int | None = None
         self._new_file_mode: int | None = None
         self._mark: Final = AppliedMarker(self._folder, disk)
-        self._roll_forwarder: RollForward | None = None  # until there was something to finish
-        self._settled = False  # whether this process has looked once for what others left unfinished
-        self._is_behind = False  # whether files could not follow the log yet, because the disk is full
+        self._roll_forwarder: RollForward | None = None  # None: nothing was left to complete so far
+        self._has_recovered = False  # whether this process has once completed what others left
+        self._is_behind = False  # whether files don't match the log yet, because the disk is full
         self._is_writing = False  # whether the writer lock is held
 
     def close(self) -> None:
-        """Close everything, as soon as no thread is at it; nothing where one stays so, as on a disk that hangs."""
-        if self.mutex.acquire(timeout=_LAST_SECONDS):
+        """Close everything, once no thread uses it; nothing if one still does after 5 s, as on a disk that hangs."""
+        if self.mutex.acquire(timeout=_CLOSE_SECONDS):
             try:
                 self._close_store(self.store)
                 self.tree.close()
@@ -125,44 +127,44 @@ class Journal:
 
     @contextmanager
     def reading(self) -> Iterator[Store]:
-        """Hold the store still for this thread, up to date with the log.
+        """Lock the store for this thread and yield it, up to date with the log.
 
-        Where another one lies at its path by now, it is that. Raises NotAWorkspace where none does.
+        If another store has its path by now, yield that one. Raises NotAWorkspace if none has.
         """
         with self.mutex, self.translating_index_errors(), self._using():
             self.store.catch_up()
             yield self.store
 
     @contextmanager
-    def beside(self) -> Iterator[Store]:
-        """Give a store of this thread's own, for what takes long and keeps nobody from the one that all share.
+    def second_store(self) -> Iterator[Store]:
+        """Yield a second store for this thread alone, for long work that should not block users of the shared one.
 
-        That one is asked inside `reading` and `writing` alone: outside, another thread may close what it has open. This
-        one is up to date with the log when it is given. Raises as opening the journal does.
+        The shared store may be used only inside `reading` and `writing`: outside, another thread may close what it has
+        open. The second one is up to date with the log when it is yielded. Raises as opening the journal does.
         """
         with (
-            closing(self._opened(releases_index=self.store.index_is_released)) as store,
+            closing(self._open_store(releases_index=self.store.index_is_released)) as store,
             IndexErrors(self._index, store.doubt_index),
         ):
             yield store
 
     def translating_index_errors(self) -> AbstractContextManager[None]:
-        """Return what says it as an error of ours where the index can't be asked, as `reading` and `writing` do.
+        """Return a context manager that translates errors of the index into ours, as `reading` and `writing` do.
 
-        If it is damaged, it is made anew before it is asked again.
+        A damaged index is rebuilt before its next use.
         """
         return IndexErrors(self._index, self._doubt_index)
 
     def unfinished(self) -> bool:
-        """Return whether files may not have followed the log, as far as the mark tells."""
+        """Return whether some files may not match the log yet, according to the applied marker."""
         with self.mutex:
-            marked, is_of_this_boot = self.followed()
+            marked, is_of_this_boot = self.applied_until()
             return self.store.last_record is not None and not (marked == self.store.end and is_of_this_boot)
 
-    def followed(self) -> tuple[Place | None, bool]:
-        """Return how far files have followed the log, as far as the mark tells (None: not at all).
+    def applied_until(self) -> tuple[Place | None, bool]:
+        """Return the place up to which files match the log, according to the applied marker (None: unknown).
 
-        And whether that was in this start of the machine: before it, files were made that may have been lost.
+        Also return whether the marker is of this boot: files written before it may have been lost.
         """
         with self.mutex:
             marked, boot = self._mark.read()
@@ -171,19 +173,19 @@ class Journal:
     # ---- writing
 
     def finish(self) -> None:
-        """Finish what a crashed writer left, if there is anything and that can be done now.
+        """Complete what a crashed writer left, if there is anything and it can be done now.
 
         Raises StoreDamaged.
         """
         if not self.unfinished():
             return
-        # Whoever reads goes on without: who may not write, or can't at this moment. Who is writing finishes it anyway.
-        with suppress(PermissionRefused, StoreLocked, DiskFailed, Unacknowledged), self.writing(within=_AT_ONCE):
+        # A reader that may not or can't write now continues without; a current writer completes it anyway.
+        with suppress(PermissionRefused, StoreLocked, DiskFailed, Unacknowledged), self.writing(within=_BRIEF_SECONDS):
             pass
 
     def reopen(self) -> None:
-        """Open the store again if it refuses to write because a write has failed. Raises as opening it does."""
-        if self.store.log.refuses:  # hardly ever, which is found out without waiting for who is writing
+        """Open the store again if it refuses to write after a failed write. Raises as opening it does."""
+        if self.store.log.refuses:  # rare, so test it first without waiting for a writer
             with self.mutex:
                 if self.store.log.refuses:
                     self._open_again()
@@ -193,28 +195,31 @@ class Journal:
     def writing(
         self, *, within: float | None = None, may_use_reserve: bool = False, waiting: Callable[[], object] | None = None
     ) -> Iterator[Batch]:
-        """Hold the writer lock; give a batch to fill for `commit`. What a crashed writer left is finished first.
+        """Hold the writer lock; yield a batch to fill for `commit`. What a crashed writer left is completed first.
 
-        `within`: how many seconds to wait for the lock (None: 30). `makes_room`: for who changes no file of the user's;
-        what a crashed writer left may then wait until there is room for it. `waiting`: is called now and then while
-        another process writes; what it raises ends that. Raises StoreLocked, StoreRefuses, StoreDamaged, DiskFull where
-        that is not to be finished for want of room, NotAWorkspace, and StoreReplaced where the folder is another one by
-        now.
+        `within`: how many seconds to wait for the lock (None: 30). `may_use_reserve`: for callers that change no file
+        of the user's; completing what a crashed writer left may then be deferred until there is disk space for it.
+        `waiting` is called now and then while another process writes; an exception from it ends the wait.
+
+        Raises StoreLocked, StoreRefuses, StoreDamaged, DiskFull if that can't be completed for lack of space,
+        NotAWorkspace, and StoreReplaced if another folder has the workspace's path by now.
         """
-        left = _CATCH_UPS
+        catch_ups = _CATCH_UPS
         with closing(self._turns(within, waiting)) as turns:
             for _ in turns:
                 with self.mutex, self.translating_index_errors(), self._using(), self._if_free() as is_ours:
                     if not is_ours:
                         continue
-                    is_as_left = self.store.is_as_left
-                    if left and not is_as_left and self.store.is_far_behind:
-                        self._lock.release()  # others wait meanwhile
+                    is_unchanged_since_append = self.store.is_unchanged_since_append
+                    if catch_ups and not is_unchanged_since_append and self.store.is_far_behind:
+                        self._lock.release()  # let other writers go first while this one reads the log
                         self.store.catch_up()
-                        left -= 1
+                        catch_ups -= 1
                         continue
-                    turns.close()  # others may see whether they are next
-                    batch = self._begun(is_as_left=is_as_left, may_use_reserve=may_use_reserve)
+                    turns.close()  # lets the next thread in the queue poll the lock
+                    batch = self._begin_writing(
+                        is_unchanged_since_append=is_unchanged_since_append, may_use_reserve=may_use_reserve
+                    )
                     self._is_writing = True
                     try:
                         yield batch
@@ -224,16 +229,16 @@ class Journal:
 
     @contextmanager
     def session(self, *, dry_run: bool, waiting: Callable[[], object] | None = None) -> Iterator[tuple[Batch, bool]]:
-        """Give what a change is put together in, and whether it could be made; a dry run needs no more than to read.
+        """Yield a batch to plan a change in, and whether the change may be committed; a dry run only needs to read.
 
-        `waiting`: as of `writing`, whose errors are raised, too.
+        `waiting`: as of `writing`; also raises the errors of `writing`.
         """
         from contextlib import ExitStack
 
         with ExitStack() as stack:
             is_writing = True
             try:
-                # A dry run takes the lock too: what a writer is about to change would look changed by a stranger.
+                # A dry run takes the lock too: otherwise a running writer's changes would look like external edits.
                 batch = stack.enter_context(self.writing(waiting=waiting))
             except PermissionRefused:
                 if not dry_run:
@@ -243,15 +248,15 @@ class Journal:
             yield batch, is_writing
 
     def _turns(self, within: float | None, waiting: Callable[[], object] | None) -> Generator[None, None, None]:
-        """Yield whenever the lock may have come free. Raises StoreLocked when the time is over.
+        """Yield whenever the lock may have become free. Raises StoreLocked when the time is over.
 
-        Who waits for another process keeps none of this one from reading, and of several one looks.
+        Waiting for another process blocks no reader of this one, and only one of its waiting threads polls the lock.
         """
         yield
         seconds = WAIT_SECONDS if within is None else within
         began = time.monotonic()
-        is_inside = self._holder == get_ident()  # so that whoever is at the head of the queue waits for this one
-        while not is_inside and not self._queue.acquire(timeout=min(_LOOK_AGAIN, seconds)):
+        is_inside = self._holder == get_ident()  # then the thread that polls waits for this one: don't queue
+        while not is_inside and not self._queue.acquire(timeout=min(_POLL_WAITING_SECONDS, seconds)):
             if waiting is not None:
                 waiting()
             if time.monotonic() - began >= seconds:
@@ -271,18 +276,18 @@ class Journal:
         self,
         batch: Batch,
         steps: Iterable[FileStep],
-        looked: Mapping[bytes, os.stat_result] | None = None,
+        seen: Mapping[bytes, os.stat_result] | None = None,
         *,
-        left: Iterable[bytes] | None = None,
+        possibly_empty: Iterable[bytes] | None = None,
     ) -> None:
-        """Append the batch durably, then carry out the steps; both, or neither.
+        """Append the batch durably, then apply the steps; both, or neither.
 
-        `left`: of a decision, folders that may be empty before it is carried out (None: no folder goes).
+        `possibly_empty`: for a decision, folders that may be empty before it is applied (None: no folder is removed).
 
-        Raises what Transition.prepare and Log.append raise, with nothing changed, or CallAborted with everything
-        taken back.
+        Raises what Transition.prepare and Log.append raise, with nothing changed, or CallAborted after everything was
+        restored.
         """
-        with self._transition(steps, batch, looked, left) as transition:
+        with self._transition(steps, batch, seen, possibly_empty) as transition:
             transition.prepare()
             group = batch.commit()
             try:
@@ -291,35 +296,35 @@ class Journal:
                 try:
                     self._void(group, str(error))
                 except DiskFailed as failure:
-                    # Without the void the group holds, and the next writer carries it out after all.
+                    # Without the void record the group is valid, and the next writer rolls it forward.
                     raise Unacknowledged(str(error)) from failure
                 raise
-        self._note_followed()
+        self._update_marker()
 
-    def check_commit(self, batch: Batch, steps: Iterable[FileStep], looked: Mapping[bytes, os.stat_result]) -> None:
-        """Raise what `commit` would for what stands on disk now; nothing is changed. Call it while `writing`."""
-        with self._transition(steps, batch, looked) as transition:
+    def check_commit(self, batch: Batch, steps: Iterable[FileStep], seen: Mapping[bytes, os.stat_result]) -> None:
+        """Raise what `commit` would raise for the current files; change nothing. The caller is `writing`."""
+        with self._transition(steps, batch, seen) as transition:
             transition.check()
 
     def carry_out(self, steps: Iterable[FileStep]) -> None:
-        """Make files what the log says of them already. Call it while `writing`; nothing is recorded.
+        """Change files to match what the log already records, without recording anything. The caller is `writing`.
 
-        Raises what Transition.prepare raises, with nothing changed, or CallAborted with everything taken back.
+        Raises what Transition.prepare raises, with nothing changed, or CallAborted after everything was restored.
         """
         with self._transition(steps, self.store) as transition:
             transition.prepare()
             transition.run()
 
     def seal(self) -> None:
-        """End the log's last segment, so that it can be written anew. Call it while `writing`."""
+        """End the log's last segment, so that it can be rewritten. The caller is `writing`."""
         self.store.seal()
-        self._note_followed()
+        self._update_marker()
 
     def relocate_applied_marker(self, segment: int) -> None:
-        """Let the mark name the place it did, where the segment was written anew. Call it while `writing`.
+        """Update the applied marker after its segment was rewritten. The caller is `writing`.
 
-        It lies in one that is only while files wait for room to follow. If the process dies before this, the mark names
-        nothing, and the newest records are looked at.
+        The marker is in such a segment only while files wait for disk space to be changed. If the process dies before
+        this, the marker's place no longer exists, and the newest records are checked against the files.
         """
         marked, boot = self._mark.read()
         place = None if marked is None or marked.segment != segment else self.store.log.start_after_rewrite(marked)
@@ -328,17 +333,17 @@ class Journal:
 
     @contextmanager
     def try_brief_lock(self) -> Iterator[bool]:
-        """Hold the writer lock for a moment, unless another process has it; give whether that is so.
+        """Hold the writer lock briefly, unless another process has it; yield whether it is held.
 
-        Nothing is finished or brought up to date: it is for what is derived. Raises PermissionRefused, DiskFailed.
+        It is for derived files: nothing is completed or brought up to date. Raises PermissionRefused, DiskFailed.
         """
         with self.mutex, nullcontext(True) if self._is_writing else self._if_free() as is_ours:  # noqa: FBT003 - its value
             yield is_ours
 
     def await_writer(self, until: float) -> bool:
-        """Wait for who is writing at this moment, but not beyond `until`, by the monotonic clock.
+        """Wait for the current writer, but not beyond `until`, by the monotonic clock.
 
-        Return whether nobody is, as far as can be told. Other threads go on meanwhile.
+        Return whether no one is writing, as far as can be determined. Other threads can use the store meanwhile.
         """
         while True:
             with self.mutex:
@@ -347,14 +352,14 @@ class Journal:
                         self._lock.release()
                         return True
                 except (PermissionRefused, DiskFailed):
-                    return True  # who may not even open the lock's file can't wait for it
+                    return True  # without access to the lock file, waiting is impossible
             if time.monotonic() >= until:
                 return False
             time.sleep(GAP_SECONDS)
 
     @contextmanager
     def compacting(self) -> Iterator[None]:
-        """Be the only one that sweeps. Raises StoreLocked at once if another one is at it."""
+        """Hold the compaction lock. Raises StoreLocked at once if another process compacts."""
         lock = WriterLock(os.path.join(self._folder, "sweep.lock"))
         if not lock.acquire_now():
             lock.close()
@@ -366,43 +371,44 @@ class Journal:
             lock.close()
 
     def new_file_mode(self) -> int:
-        """Return the permission bits that a new file has here. Raises DiskFull, DiskFailed, PermissionRefused."""
+        """Return the permission bits that a new file gets here. Raises DiskFull, DiskFailed, PermissionRefused."""
         if self._new_file_mode is None:
             self._new_file_mode = self.disk.new_file_mode(self._staging_fd(), "tmp")
         return self._new_file_mode
 
     def remove_superseded(self, path: str) -> None:
-        """Remove an older generation of a segment, and give its room back. Call it while nobody waits for the lock."""
+        """Remove an older generation of a segment and free its disk space.
+
+        Call it while no writer waits for the lock.
+        """
         self.disk.remove_store_file(path)
         with self.mutex:
             self.store.log.release_superseded()
 
     def finish_moves(self) -> None:
-        """Have the index follow what a sweep moved. Only who is `sweeping` calls it. Raises StoreDamaged."""
+        """Let the index follow the frames that a compaction moved. The caller is `compacting`. Raises StoreDamaged."""
         with self.mutex, self.translating_index_errors():
             index, log = self.store.index, self.store.log
             segments = index.moving()
             if segments:
                 from objstore.index.relocate import relocate
 
-                # Who moved it may have died since this process last looked which generations there are.
-                log.refresh(anew=True)
+                # The process that moved the frames may have died after this one last listed the generations.
+                log.refresh(force=True)
                 relocate(index, log)
         for segment in segments:
             log.delete_frame_moves(segment)
 
     def recreate(self, *, index: bool, mark: bool) -> None:
-        """Make anew what is derived: the index from the log; the mark, as if files had followed the log to its end.
+        """Rebuild what is derived: the index from the log; the applied marker as if all files matched the log.
 
-        What writes that were cut off left in `.cas/tmp` goes in any case. The log is read before the lock is taken, and
-        under it what was appended meanwhile.
-
-        Raises StoreLocked, StoreDamaged.
+        What interrupted writes left in `.cas/tmp` is removed in any case. Most of the log is read before the lock is
+        taken, and only what was appended meanwhile under it. Raises StoreLocked, StoreDamaged.
         """
-        reading = self.store.index_beside() if index else nullcontext()
-        with reading as beside, self.mutex, self._lock.held(), IndexErrors(self._index):
+        reading = self.store.second_index() if index else nullcontext()
+        with reading as second, self.mutex, self._lock.held(), IndexErrors(self._index):
             if index:
-                self.store.index.recreate(beside)
+                self.store.index.recreate(second)
             self.store.catch_up()
             self._clear_staging()
             if mark:
@@ -412,13 +418,13 @@ class Journal:
     # ---- inside
 
     def _doubt_index(self) -> None:
-        self.store.doubt_index()  # of the store that is open by then
+        self.store.doubt_index()  # a method, because another store may be open by then
 
     @contextmanager
     def _using(self) -> Iterator[None]:
-        """Use the store that lies at its path now: it is opened again where that is another one.
+        """Use the store that is at its path now: open it again if another one is.
 
-        For who uses it already it stays the same: what they hold is of that one.
+        A nested use keeps the same store, because the outer one holds objects of it.
         """
         if not self._users:
             try:
@@ -433,26 +439,26 @@ class Journal:
             self._holder = before
             self._users -= 1
             if not self._users:
-                self.store.close_left()
+                self.store.close_replaced_indexes()
 
-    def _opened(self, *, releases_index: bool = False) -> Store:
+    def _open_store(self, *, releases_index: bool = False) -> Store:
         if not is_folder(self._folder) or os.path.islink(self._folder):
             raise NotAWorkspace(self.tree.root)
         if not os.access(self._folder, os.X_OK):
             raise PermissionRefused(self._folder)
-        self.tree.require_in_place()  # the store is opened by its name
+        self.tree.require_in_place()  # because the store is opened by its path
         refuse_links(self._folder)
         opened = Store(self._folder, self.disk, releases_index=releases_index)
-        if not self.tree.is_there:
+        if not self.tree.is_in_place:
             opened.close()
             raise StoreReplaced(self.tree.root)
         return opened
 
     def _open_again(self) -> None:
-        opened = self._opened()
-        left, self.store = self.store, opened
-        self._close_store(left)
-        self._settled = self._is_behind = False
+        opened = self._open_store()
+        replaced, self.store = self.store, opened
+        self._close_store(replaced)
+        self._has_recovered = self._is_behind = False
 
     def _close_store(self, store: Store) -> None:
         """Close what was opened in the store's folder."""
@@ -465,7 +471,7 @@ class Journal:
 
     @contextmanager
     def _if_free(self) -> Iterator[bool]:
-        """Hold the writer lock if it is free; give whether that is so."""
+        """Hold the writer lock if it is free; yield whether it is held."""
         is_ours = self._lock.acquire_now()
         try:
             yield is_ours
@@ -473,25 +479,25 @@ class Journal:
             if is_ours:
                 self._lock.release()
 
-    def _begun(self, *, is_as_left: bool, may_use_reserve: bool) -> Batch:
-        """Return a batch for who holds the lock. `is_as_left`: nobody has written since this process did."""
+    def _begin_writing(self, *, is_unchanged_since_append: bool, may_use_reserve: bool) -> Batch:
+        """Return a batch for the holder of the lock. `is_unchanged_since_append`: as of the store."""
         self.tree.require_in_place()
-        is_whole = is_as_left or self.store.catch_up(to_write=True)
+        is_whole = is_unchanged_since_append or self.store.catch_up(to_write=True)
         marked, boot = self._mark.read()
         if marked is not None and self.store.end < marked:
-            # That is no unfinished write to cut off.
-            raise self.store.end.damaged("what was acknowledged is not there (or .cas/applied is another store's)")
+            # The log lost acknowledged groups; that is damage, not an unfinished write.
+            raise self.store.end.damaged("acknowledged groups are missing (or .cas/applied is another store's)")
         if not is_whole:
             self.store.log.repair_tail(self.store.end)
-        self._settle(marked, boot, may_defer_indexing=may_use_reserve)
+        self._roll_forward_if_needed(marked, boot, may_defer=may_use_reserve)
         return _batch_type()(self.store)
 
     def _transition(
         self,
         steps: Iterable[FileStep],
         blobs: Blobs,
-        looked: Mapping[bytes, os.stat_result] | None = None,
-        left: Iterable[bytes] | None = None,
+        seen: Mapping[bytes, os.stat_result] | None = None,
+        possibly_empty: Iterable[bytes] | None = None,
     ) -> Transition:
         return _transition_type()(
             self.tree,
@@ -499,11 +505,11 @@ class Journal:
             steps,
             blobs,
             scratch=self._staging_fd(),
-            looked=looked,
-            is_made=self._is_made,
+            seen=seen,
+            was_created=self._was_created,
             was_file=self._was_file,
-            is_emptied=self._is_emptied,
-            left=left,
+            was_emptied=self._was_emptied,
+            possibly_empty=possibly_empty,
             progress=self.progress,
         )
 
@@ -517,64 +523,64 @@ class Journal:
                 self._scratch = os.dup(fd)
         return self._scratch
 
-    def _is_made(self, folder: bytes) -> bool:
-        """Return whether a recorded edit made the folder; only whoever asks has the index brought up to date."""
+    def _was_created(self, folder: bytes) -> bool:
+        """Return whether a recorded edit created the folder; asking brings the index up to date."""
         return self.store.index.was_created_by_edit(folder)
 
-    def _is_emptied(self, folder: bytes) -> bool:
-        """Return whether a recorded decision leaves the folder empty; as `_is_made`."""
+    def _was_emptied(self, folder: bytes) -> bool:
+        """Return whether a recorded decision leaves the folder empty; as `_was_created`."""
         return self.store.index.was_emptied_by_decision(folder)
 
     def _was_file(self, path: bytes) -> bool:
-        """Return whether a recorded file ever stood at a path; as `_is_made`."""
+        """Return whether a recorded file ever had the path; as `_was_created`."""
         return self.store.index.ever_at(path)
 
     def _void(self, group: Group, reason: str) -> None:
-        """Record that the group was taken back."""
+        """Record that the group was rolled back."""
         from objstore.recovery.unfinished_steps import void_record
 
         batch = _batch_type()(self.store)
         batch.record(void_record(group, reason))
         batch.commit()
-        self._note_followed()
+        self._update_marker()
 
-    def _settle(self, marked: Place | None, boot: bytes, *, may_defer_indexing: bool) -> None:
-        """Finish what a writer that died had recorded but not carried out, as far as the mark tells.
+    def _roll_forward_if_needed(self, marked: Place | None, boot: bytes, *, may_defer: bool) -> None:
+        """Roll forward what a dead writer recorded and did not apply, according to the marker.
 
-        `may_wait`: unless there is no room for it, as this process has seen already or sees now.
+        `may_defer`: put that off if there is no disk space for it, as this process has seen before or sees now.
         """
         end = self.store.end
         since = marked if self._mark.is_of_this_boot(boot) else None
         is_settled = marked == end and self._mark.is_of_this_boot(boot)
         was_behind, self._is_behind = self._is_behind, False
-        if self._settled and is_settled:
+        if self._has_recovered and is_settled:
             return
-        self._clear_staging()  # of what writers left that died before they came to the log
-        if not self._settled and self.store.index.moving():
-            # Of a sweep that was cut off, unless it goes on at this moment.
+        self._clear_staging()  # remove the staged files of writers that died before appending to the log
+        if not self._has_recovered and self.store.index.moving():
+            # Complete an interrupted compaction, unless it is still running.
             with suppress(StoreLocked), self.compacting():
                 self.finish_moves()
-        self._settled = True
+        self._has_recovered = True
         if is_settled:
             return
         if self.store.last_record is not None:
-            # As in any write: durable before a file changes.
+            # As in any write, the log must be durable before a file changes.
             self.store.log.secure(since)
-        self._is_behind = may_defer_indexing and was_behind
+        self._is_behind = may_defer and was_behind
         if self._is_behind:
             return
-        finishing = self._roll_forward()
+        roll_forward = self._get_roll_forward()
         try:
-            finishing.carry_out(self.store, marked, boot)
+            roll_forward.carry_out(self.store, marked, boot)
         except DiskFull:
-            if not may_defer_indexing:
+            if not may_defer:
                 raise
             self._is_behind = True
-        self._note_followed()
+        self._update_marker()
         if not self._is_behind:
-            finishing.remove_recovery_note()
+            roll_forward.remove_recovery_note()
 
-    def _roll_forward(self) -> RollForward:
+    def _get_roll_forward(self) -> RollForward:
         if self._roll_forwarder is None:
             from objstore.recovery.roll_forward import RollForward
 
@@ -588,25 +594,25 @@ class Journal:
             )
         return self._roll_forwarder
 
-    def _note_followed(self) -> None:
-        """Note that files have followed the log to its end, unless some wait for room to do so."""
+    def _update_marker(self) -> None:
+        """Set the applied marker to the end of the log, unless some files wait for disk space."""
         if not self._is_behind:
             self._mark.write(self.store.end)
 
     def _clear_staging(self) -> None:
         with suppress(FileNotFoundError), open_store_folder(os.path.join(self._folder, "tmp")) as folder:
             for name in os.listdir(folder):
-                if name.startswith(BESIDE) and not self._is_cleared(folder, name):
+                if name.startswith(STAGING_NOTE_PREFIX) and not self._clear_noted_folder(folder, name):
                     continue
                 try:
-                    with suppress(FileNotFoundError):  # who puts something derived in its place holds no lock
+                    with suppress(FileNotFoundError):  # writers of derived files hold no lock
                         self.disk.unlink(folder, name)
                 except (DiskFailed, PermissionRefused):
-                    # A folder, say, which is nobody's work: whatever it is, no write is held up by it.
+                    # Something else, such as a folder that no one needs: whatever it is, it must not block a write.
                     self.disk.remove_directory(folder, name)
 
-    def _is_cleared(self, scratch: int, note: str) -> bool:
-        """Clear the folder on another file system that a note names; return whether the note may go."""
+    def _clear_noted_folder(self, scratch: int, note: str) -> bool:
+        """Clear the folder on another file system that a note names; return whether the note may be removed."""
         from objstore.file_changes.cross_device_staging import clear_staging_folder
 
         return clear_staging_folder(self.tree, self.disk, scratch, note)

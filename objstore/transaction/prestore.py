@@ -1,9 +1,9 @@
-"""Beforehand: large files taken into the store before a call holds the writer lock, so that nobody waits for them.
+"""Store large files before a call takes the writer lock, so that no other writer waits for them.
 
-Their chunks are appended a few at a time, each time under the lock for some milliseconds; a call that then finds the
-file as it was has nothing to take in. Until it names them, nothing holds them, and a sweep may take them away: so the
-list of a file's chunks is only appended while all of them are there. Whatever comes in between, the call itself takes
-in what is missing.
+The chunks are appended a few at a time, each time under the lock for some milliseconds; a call that then finds the file
+unchanged has nothing left to store. Until the call names the blob, nothing holds the chunks, and compaction may remove
+them: so a file's chunk list is appended only while all its chunks exist. Whatever happens in between, the call itself
+stores what is missing.
 """
 
 from collections.abc import Iterable
@@ -22,9 +22,9 @@ __all__ = ["prestore_blob", "prestore_large_files"]
 
 
 def prestore_large_files(journal: Journal, paths: Iterable[bytes]) -> None:
-    """Take in the large files that stand at the paths, as far as they are not stored. Call it without the writer lock.
+    """Store the large files at these paths, unless they are stored. The caller does not hold the writer lock.
 
-    What can't be looked at is left to the call, which says what is wrong with it.
+    Paths that can't be inspected are left to the call, which reports what is wrong with them.
     """
     for path in paths:
         try:
@@ -40,23 +40,23 @@ def prestore_large_files(journal: Journal, paths: Iterable[bytes]) -> None:
 
 
 def prestore_blob(journal: Journal, name: BlobId, source: Source, base: BlobId | None) -> None:
-    """Store a large blob, a few chunks at a time; nothing names it yet. Call it without the writer lock.
+    """Store a large blob, a few chunks at a time; nothing names it yet. The caller does not hold the writer lock.
 
-    Raises FileChanged if the source is not what `name` says, and what Journal.writing and Log.append raise.
+    Raises FileChanged if the content of `source` is not the blob `name`, and what Journal.writing and Log.append raise.
     """
     with journal.reading() as store:
         if store.has(name):
             return
-    with journal.beside() as beside:
+    with journal.second_store() as own_store:
 
         def put(headers: list[BlobHeader], payloads: list[bytes]) -> bool:
             with journal.writing():
                 is_put = append_chunks(journal.store, headers, payloads)
-            beside.catch_up()
-            beside.close_left()
+            own_store.catch_up()
+            own_store.close_replaced_indexes()
             return is_put
 
-        headers, payloads = store_large_blob(beside, name, source, base, put)
+        headers, payloads = store_large_blob(own_store, name, source, base, put)
     own = {header.id for header in headers}
     with journal.writing():
         listed = headers[-1]

@@ -1,8 +1,8 @@
-"""Space reserve: room that a store gives back when the disk is full.
+"""Keep disk space in reserve that a store releases when the disk is full.
 
-Deciding on edits and expiring history takes a record, and rewriting a segment takes room for what remains of it. So a
-store keeps an empty file of up to 1 MiB, and gives it up when it is needed, together with the caches, which can be made
-again.
+Deciding on edits and expiring history needs a record, and rewriting a segment needs space for what remains of it. So a
+store keeps an empty file of up to 1 MiB, and removes it when space is needed, together with the caches, which can be
+rebuilt.
 """
 
 import os
@@ -30,15 +30,15 @@ __all__ = [
 ]
 
 RESERVE_NAME: Final = "room"
-"""The file that keeps room; FORMAT.md has it in its list."""
+"""The file that takes up the reserved space; FORMAT.md lists it."""
 
 MAX_RESERVE_BYTES: Final = 1 << 20
-"""The reserve on a disk with plenty of room."""
+"""Size of the reserve on a disk with plenty of free space."""
 
-_SHARE: Final = 16
-"""The reserve takes at most this part of what is free: whoever has made room shall have it."""
+_MAX_SHARE: Final = 16
+"""The reserve takes at most this fraction of the free space, because a person who frees space needs it."""
 
-_LEAST: Final = 64 << 10
+_MIN_RESERVE_BYTES: Final = 64 << 10
 """A smaller reserve is of no use."""
 
 _CACHE: Final = "cache"
@@ -47,30 +47,30 @@ Result = TypeVar("Result")
 
 
 def reserve_space(root: str, disk: "Disk") -> None:
-    """Reserve room in the store of `root` for work on a full disk, in proportion to what is free."""
+    """Reserve space in the store of `root` for work on a full disk, in proportion to what is free."""
     path = os.path.join(root, STORE_NAME, RESERVE_NAME)
     with suppress(FileExistsError, FileNotFoundError, DiskFailed, PermissionRefused):
         if os.path.lexists(path):
             return
-        size = min(MAX_RESERVE_BYTES, disk.free_bytes(os.path.dirname(path), path) // _SHARE)
-        if size >= _LEAST:
+        size = min(MAX_RESERVE_BYTES, disk.free_bytes(os.path.dirname(path), path) // _MAX_SHARE)
+        if size >= _MIN_RESERVE_BYTES:
             disk.reserve(path, size)
 
 
 def finish_compaction(journal: "Journal") -> None:
-    """Have the index follow what was moved, and remove what was left of segments that were being written anew."""
+    """Let the index follow moved frames, and remove what an interrupted compaction left."""
     journal.finish_moves()
     with journal.writing(may_use_reserve=True):
-        # Under the lock nobody else makes a segment, so what looks like one that was never finished will never be.
+        # Under the lock no one else creates a segment, so an unfinished one will never be completed.
         left = journal.store.log.superseded()
     for path in left:
         journal.disk.remove_store_file(path)
 
 
 def release_reserve(journal: "Journal") -> None:
-    """Remove what the store can do without: the room that it keeps, what is derived, and what a sweep left.
+    """Remove what the store can do without: the reserve, derived files, and leftovers of compaction.
 
-    The index is kept in memory from then on: in its file each change takes room, and it is made from the log again.
+    From then on the index is kept in memory, because each change to its file takes space; the log can rebuild the file.
     """
     store = os.path.join(journal.tree.root, STORE_NAME)
     with suppress(FileNotFoundError, PermissionRefused, DiskFailed):
@@ -81,13 +81,13 @@ def release_reserve(journal: "Journal") -> None:
         for name in os.listdir(cache):
             with suppress(FileNotFoundError, PermissionRefused, DiskFailed):
                 journal.disk.unlink(cache, name)
-    # Whoever is sweeping at this moment needs what there is.
+    # A running compaction needs its files.
     with suppress(StoreLocked, DiskFull), journal.compacting():
         finish_compaction(journal)
 
 
 def with_reserve(journal: "Journal", act: "Callable[[], Result]") -> Result:
-    """Return what `act` returns; if the disk is full, give back the reserve and try once more. Raises DiskFull."""
+    """Return the result of `act`; if the disk is full, release the reserve and try once more. Raises DiskFull."""
     try:
         return act()
     except DiskFull:
@@ -96,7 +96,7 @@ def with_reserve(journal: "Journal", act: "Callable[[], Result]") -> Result:
 
 
 def with_compaction_space(journal: "Journal", act: "Callable[[], Result]") -> Result:
-    """Do as `with_reserve`, for a step of a collection. Raises RoomNeeded where the reserve was not enough."""
+    """Do as `with_reserve`, for a step of compaction. Raises CompactionSpaceNeeded if the reserve was not enough."""
     try:
         return with_reserve(journal, act)
     except CompactionSpaceNeeded:

@@ -1,4 +1,4 @@
-"""Settings: every spelling has one meaning."""
+"""Test that every way to write a setting has one meaning."""
 
 import pytest
 from hypothesis import given, strategies as st
@@ -38,13 +38,13 @@ def test_a_size_is_bytes_in_toml_or_a_number_with_a_unit(spelling: object, value
 
 
 @pytest.mark.parametrize("given", SENSELESS)
-def test_what_is_no_age_is_refused_with_how_it_is_spelt(given: object) -> None:
+def test_an_invalid_age_is_refused_with_the_valid_form(given: object) -> None:
     with pytest.raises(ValueError, match="as in 30d, or never"):
         value_of(SettingKind.AGE, given)
 
 
 @pytest.mark.parametrize("given", [-1, 2**63, "100", "2 GX", "1e9", 1.5, "never", False, "0x10"])
-def test_what_is_no_size_is_refused_with_how_it_is_spelt(given: object) -> None:
+def test_an_invalid_size_is_refused_with_the_valid_form(given: object) -> None:
     with pytest.raises(ValueError, match="as in 2GB, or unlimited"):
         value_of(SettingKind.SIZE, given)
 
@@ -58,7 +58,7 @@ def test_what_is_no_size_is_refused_with_how_it_is_spelt(given: object) -> None:
         (SettingKind.AGE, "999999999999999999w", "seconds, or never"),
     ],
 )
-def test_of_what_is_too_much_it_is_said_how_much_there_may_be(kind: SettingKind, given: str, most: str) -> None:
+def test_a_value_over_the_limit_is_refused_with_the_limit(kind: SettingKind, given: str, most: str) -> None:
     with pytest.raises(ValueError, match=f"^at most {2**63 - 1} {most}$"):
         value_of(kind, given)
     assert value_of(SettingKind.SIZE, f"{2**63 - 1}B") == 2**63 - 1
@@ -78,7 +78,7 @@ def test_every_default_is_a_value_of_its_kind() -> None:
 
 
 @given(number=st.integers(0, 10**9), unit=st.sampled_from(["s", "min", "h", "d", "w"]))
-def test_what_is_written_down_is_read_as_it_was_meant(number: int, unit: str) -> None:
+def test_a_stored_setting_is_read_back_with_its_meaning(number: int, unit: str) -> None:
     spelling = f"{number}{unit}"
     assert value_of(SettingKind.AGE, stored_value(SettingKind.AGE, f" {spelling}\n")) == value_of(
         SettingKind.AGE, spelling

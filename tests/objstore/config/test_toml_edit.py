@@ -1,4 +1,4 @@
-"""An edit of a person's TOML file keeps their comments, their order and their formatting."""
+"""Test that editing a person's TOML file keeps their comments, order and formatting."""
 
 import tomllib
 from typing import Any
@@ -204,7 +204,7 @@ def test_a_removed_value_takes_only_its_own_line() -> None:
         ("[c]\nd = nan\n", '[c]\nd = nan\n\n[a]\nb = "x"\n'),
     ],
 )
-def test_a_value_goes_where_a_person_would_put_it(before: str, after: str) -> None:
+def test_a_value_is_added_where_a_person_would_put_it(before: str, after: str) -> None:
     assert with_toml(before, ["a"], {"b": "x"}) == after
 
 

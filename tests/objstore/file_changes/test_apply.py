@@ -1,4 +1,4 @@
-"""A transition: files go from recorded states to recorded states, all or none, and nobody else's bytes are lost."""
+"""Test that files change from recorded states to recorded states together, and that no one else's bytes are lost."""
 
 import os
 import stat
@@ -38,7 +38,7 @@ State: TypeAlias = tuple[bytes, int] | None
 
 
 class Desk:
-    """A folder of files, and the blobs that steps speak of."""
+    """A folder of files, and the blobs that steps name."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -103,10 +103,10 @@ class Desk:
             steps,
             self,
             scratch=self._scratch,
-            looked=looked,
-            is_made=self.made.__contains__,
+            seen=looked,
+            was_created=self.made.__contains__,
             was_file=self.were_files.__contains__,
-            is_emptied=self.made.__contains__,
+            was_emptied=self.made.__contains__,
         )
 
     @property
@@ -254,7 +254,7 @@ def test_a_name_that_only_moves_does_not_get_the_bytes_of_another(desk: Desk) ->
     assert desk.files == {"a": ONE, "b": ONE}
 
 
-def test_what_somebody_else_writes_under_another_name_is_kept(desk: Desk) -> None:
+def test_a_write_by_someone_else_under_another_name_is_kept(desk: Desk) -> None:
     linked(desk, "a", "b")
     with pytest.raises(CallAborted):
         desk.run(
@@ -273,7 +273,7 @@ def test_only_the_files_that_are_named_are_touched(desk: Desk) -> None:
     assert [path.stat() for path in others] == before
 
 
-def test_the_log_comes_between_what_can_fail_and_what_shows(desk: Desk) -> None:
+def test_the_log_is_written_after_staging_and_before_files_change(desk: Desk) -> None:
     desk.put("a", *ONE)
     seen: list[Files] = []
     disk = CountdownDisk(None)
@@ -335,7 +335,7 @@ def test_another_name_of_a_file_in_the_store_is_neither_written_moved_nor_remove
 
 
 @pytest.mark.parametrize("stands", [lambda path: path.write_bytes(b"mine\n"), lambda path: path.mkdir()])
-def test_nothing_is_created_where_something_stands(desk: Desk, stands: Callable[[Path], object]) -> None:
+def test_nothing_is_created_at_a_path_that_is_taken(desk: Desk, stands: Callable[[Path], object]) -> None:
     stands(desk.root / "a")
     with pytest.raises(FileExists):
         desk.run(desk.step("a", None, ONE))
@@ -349,7 +349,7 @@ def test_a_folder_that_has_become_a_link_is_refused(desk: Desk) -> None:
     assert desk.files == {"other/a": ONE}
 
 
-def test_a_file_that_was_touched_since_it_was_looked_at_is_refused(desk: Desk) -> None:
+def test_a_file_that_changed_since_it_was_inspected_is_refused(desk: Desk) -> None:
     path = desk.put("a", *ONE)
     looked = path.stat()
     os.utime(path, ns=(1, 1))
@@ -359,7 +359,7 @@ def test_a_file_that_was_touched_since_it_was_looked_at_is_refused(desk: Desk) -
 
 
 @pytest.mark.parametrize("locked", ["file", "folder"])
-def test_what_may_not_be_written_is_refused_as_such(desk: Desk, locked: str) -> None:
+def test_a_file_without_write_permission_is_refused_as_such(desk: Desk, locked: str) -> None:
     desk.root.chmod(0o755)
     path = desk.put("folder/a", b"one\n", 0o444 if locked == "file" else 0o666)
     path.parent.chmod(0o777 if locked == "file" else 0o555)
@@ -369,7 +369,7 @@ def test_what_may_not_be_written_is_refused_as_such(desk: Desk, locked: str) -> 
     assert desk.files == {"folder/a": before}
 
 
-def test_what_can_not_be_changed_is_told_path_by_path(desk: Desk) -> None:
+def test_paths_that_can_not_be_changed_are_reported_one_by_one(desk: Desk) -> None:
     desk.root.chmod(0o777)
     for path in ("a", "folder/b", "c"):
         desk.put(path, b"one\n", 0o666)
@@ -394,7 +394,7 @@ def test_what_can_not_be_changed_is_told_path_by_path(desk: Desk) -> None:
     ],
     ids=["written", "deleted", "replaced", "made a link"],
 )
-def test_what_somebody_else_does_to_a_file_meanwhile_is_kept(desk: Desk, act: Callable[[Path], object]) -> None:
+def test_a_change_by_someone_else_meanwhile_is_kept(desk: Desk, act: Callable[[Path], object]) -> None:
     desk.put("b", *ONE)
     path = desk.put("a", *ONE)
     desk.put("mine", b"mine\n")
@@ -425,7 +425,7 @@ def test_a_folder_that_was_to_give_way_and_is_used_meanwhile_keeps_its_empty_fol
     assert (desk.root / "d/empty").is_dir()
 
 
-def test_a_folder_gives_no_way_while_one_in_it_is_somebody_elses(desk: Desk) -> None:
+def test_a_folder_is_not_replaced_while_one_in_it_is_someone_elses(desk: Desk) -> None:
     (desk.root / "d/theirs").mkdir(parents=True)
     desk.made.add(b"d")
     with pytest.raises(FileExists):
@@ -433,7 +433,7 @@ def test_a_folder_gives_no_way_while_one_in_it_is_somebody_elses(desk: Desk) -> 
     assert (desk.root / "d/theirs").is_dir()
 
 
-def test_what_stands_in_the_place_of_a_folder_that_went_is_left(desk: Desk) -> None:
+def test_a_file_at_the_path_of_a_removed_folder_is_left(desk: Desk) -> None:
     desk.put("d/x", *ONE)
     desk.made.add(b"d")
 
@@ -620,7 +620,7 @@ def test_whatever_fails_names_of_one_file_stay_names_of_one_file(tmp_path: Path,
 
 
 class Appended(CountdownDisk):
-    """A disk beside which somebody, who has a file open, adds a line to it before or after one operation."""
+    """A disk on which someone who has a file open appends a line before or after one operation."""
 
     def __init__(self, path: Path, at: int, *, after: bool) -> None:
         super().__init__(None)
@@ -699,7 +699,7 @@ def test_whenever_somebody_adds_to_a_file_of_which_no_byte_changes_all_of_it_is_
 
 
 @pytest.mark.parametrize("why", ["taken", "disk"])
-def test_what_cannot_be_moved_back_is_not_made_anew_at_its_old_path(desk: Desk, why: str) -> None:
+def test_a_file_that_can_not_be_moved_back_is_not_created_again_at_its_old_path(desk: Desk, why: str) -> None:
     class Failing(Disk):
         """The old name is taken by somebody, or the disk renames no more."""
 
@@ -715,7 +715,7 @@ def test_what_cannot_be_moved_back_is_not_made_anew_at_its_old_path(desk: Desk, 
             desk.put("z", b"mine\n")
 
     inode = desk.put("a", *ONE).stat().st_ino
-    with pytest.raises(Unacknowledged, match="b could not be taken back"):
+    with pytest.raises(Unacknowledged, match="b could not be restored"):
         desk.run(
             desk.step("a", ONE, None),
             desk.step("b", None, ONE, moved_from="a"),
@@ -727,7 +727,7 @@ def test_what_cannot_be_moved_back_is_not_made_anew_at_its_old_path(desk: Desk, 
     assert desk.files == {"b": ONE, "z": (b"mine\n", 0o644), **theirs}
 
 
-def test_what_was_not_taken_back_is_not_said_to_be(desk: Desk) -> None:
+def test_a_file_that_was_not_restored_is_not_reported_as_restored(desk: Desk) -> None:
     class Forgetful(Disk):
         """A disk that says that it has written, and writes less each time."""
 
@@ -739,11 +739,11 @@ def test_what_was_not_taken_back_is_not_said_to_be(desk: Desk) -> None:
             super().rewrite(directory, name, content[: -self.written])
 
     linked(desk, "a", "b")
-    with pytest.raises(Unacknowledged, match="a could not be taken back"):
+    with pytest.raises(Unacknowledged, match="a could not be restored"):
         desk.run(desk.step("a", ONE, TWO), disk=Forgetful())
 
 
-def test_what_can_not_be_taken_back_leaves_nothing_of_ours_beside_the_file(desk: Desk) -> None:
+def test_a_failed_roll_back_leaves_no_staged_file(desk: Desk) -> None:
     class Failing(Disk):
         """A disk that gives no file the place of another after the first one."""
 
@@ -761,12 +761,12 @@ def test_what_can_not_be_taken_back_leaves_nothing_of_ours_beside_the_file(desk:
 
     desk.put("src/a", *ONE)
     desk.put("src/b", *ONE)
-    with pytest.raises(Unacknowledged, match="src/a could not be taken back"):
+    with pytest.raises(Unacknowledged, match="src/a could not be restored"):
         desk.run(desk.step("src/a", ONE, TWO), desk.step("src/b", ONE, TWO), disk=Failing())
     assert desk.files == {"src/a": TWO, "src/b": ONE}
 
 
-def test_a_file_that_is_not_what_was_written_is_no_success(desk: Desk) -> None:
+def test_a_file_that_differs_from_what_was_written_is_a_failure(desk: Desk) -> None:
     class Forgetful(Disk):
         """A disk that says that it has written, and has not."""
 
@@ -782,7 +782,7 @@ def test_a_file_that_is_not_what_was_written_is_no_success(desk: Desk) -> None:
 # ---- looking
 
 
-def test_what_stands_at_a_path_is_told_as_a_state(desk: Desk) -> None:
+def test_the_file_at_a_path_is_returned_as_a_state(desk: Desk) -> None:
     desk.put("a", *TOOL)
     found = disk_state(desk.tree, b"a")
     assert found is not None
@@ -798,7 +798,7 @@ def test_a_link_is_not_a_state(desk: Desk) -> None:
         disk_state(desk.tree, b"link")
 
 
-def test_a_folder_that_took_the_place_of_one_that_was_made_is_not_taken_back(desk: Desk) -> None:
+def test_a_folder_that_replaced_a_created_one_is_not_removed(desk: Desk) -> None:
     made, another = desk.root / "sub", desk.root / "another"
     another.mkdir()
 

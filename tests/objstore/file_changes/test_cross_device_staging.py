@@ -1,4 +1,4 @@
-"""Files on another file system than the store's are staged there; what a killed process leaves of them is found."""
+"""Test that files on another file system are staged there, and that leftovers of a killed process are found."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,7 +20,7 @@ INNER: Final = ("disk/a", "disk/new/folder/b", "c")
 
 @pytest.fixture
 def root(tmp_path: Path) -> Iterator[Path]:
-    """Return a workspace in which another file system is mounted, with a file."""
+    """Return a workspace with a file, in which another file system is mounted."""
     root = tmp_path / "ws"
     (root / "disk").mkdir(parents=True)
     if not can_mount(root / "disk"):
@@ -32,12 +32,12 @@ def root(tmp_path: Path) -> Iterator[Path]:
 
 
 def staged(root: Path) -> list[Path]:
-    """Return what lies there that is not the user's."""
+    """Return the staged files on the other file system."""
     return [*(root / "disk").rglob(".cas-*"), *(root / ".cas" / "tmp").iterdir()]
 
 
 def killed_with_a_secret(root: Path) -> None:
-    """Kill a process that has staged a secret on the other disk, and has not put it in its place."""
+    """Kill a process that has staged a secret on the other disk and has not moved it to its path."""
     for step in count():
         with Workspace.open(root, CountdownDisk(step)) as workspace, pytest.raises(PowerCut):
             change(workspace, *((name, SECRET) for name in INNER))

@@ -1,4 +1,4 @@
-"""Folders and files of one name: each may take the other's place, in one call, and every decision about it holds."""
+"""Test folders and files that take each other's paths in one call, and every decision about that."""
 
 import os
 import shutil
@@ -32,7 +32,7 @@ from tests.support.scene import Scene, deletes, moves, writes
 
 
 def standing(scene: Scene) -> dict[str, str]:
-    """Return every file and its words, and folders with nothing in them as such."""
+    """Return every file with its text, and the empty folders."""
     found = {}
     for path in scene.root.rglob("*"):
         if ".cas" in path.parts:
@@ -46,7 +46,7 @@ def standing(scene: Scene) -> dict[str, str]:
 
 
 def files(scene: Scene) -> dict[str, str]:
-    """Return every file and its words."""
+    """Return every file with its text."""
     return {name: words for name, words in standing(scene).items() if words != "empty folder"}
 
 
@@ -55,7 +55,7 @@ FOLDER, FILE, AGAIN = {"d/e/x": "one"}, {"d": "file"}, {"d/y": "two"}
 
 @pytest.fixture
 def traded(scene: Scene) -> Scene:
-    """Return a scene in which a file took the name of a folder, and then a folder that of this file."""
+    """Return a scene in which a file took the path of a folder, and then a folder that of the file."""
     scene.write("d/e/x", b"one\n")  # 1
     scene.call(deletes("d/e/x"), writes("d", b"file\n"))  # 2, 3
     assert standing(scene) == FILE
@@ -81,7 +81,7 @@ def test_decisions_trade_them_back_and_forth(traded: Scene) -> None:
     assert traded.workspace.review.status().external == ()
 
 
-def test_a_file_and_a_folder_of_one_name_are_a_conflict_that_names_who(scene: Scene) -> None:
+def test_a_file_and_a_folder_of_one_name_are_a_conflict_that_names_the_edits(scene: Scene) -> None:
     scene.write("d/e/x", b"one\n")  # 1
     scene.call(deletes("d/e/x"), writes("d", b"file\n"))  # 2, 3
     refused(scene, Action.REJECT, 2, unit=(1, 0), needs=(3, 0))
@@ -90,7 +90,7 @@ def test_a_file_and_a_folder_of_one_name_are_a_conflict_that_names_who(scene: Sc
 
 
 def refused(scene: Scene, action: Action, seq: int, *, unit: tuple[int, int], needs: tuple[int, int]) -> None:
-    """Decide, and see that it is refused for what stands in the way, and that nothing has changed."""
+    """Decide, and check that the decision is refused because of what blocks it, and that nothing has changed."""
     before = standing(scene)
     outcome = scene.decide(action, seq)
     assert isinstance(outcome, Conflicted)
@@ -425,7 +425,7 @@ def test_a_folder_that_a_person_made_where_an_edits_has_gone_is_theirs_though_fi
 
 
 @pytest.mark.parametrize("beside", ["d-x", "d0"])
-def test_a_folder_that_has_gone_is_no_edits_whatever_stands_beside_it(scene: Scene, beside: str) -> None:
+def test_a_removed_folder_belongs_to_no_edit_whatever_is_next_to_it(scene: Scene, beside: str) -> None:
     scene.write(beside, b"beside\n")
     scene.write("d/x", b"1\n")
     scene.reject(2)

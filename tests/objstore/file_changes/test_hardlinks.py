@@ -1,4 +1,4 @@
-"""Hard links: two names of one file are recorded, decided and restored together, and stay one file."""
+"""Test that two names of one file are recorded, decided and restored together, and stay one file."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.support.scene import Scene, deletes, writes
 
 @pytest.fixture
 def linked(scene: Scene) -> Scene:
-    """Return a scene with `f` and `g`, two names of one file, that were recorded as it stands."""
+    """Return a scene with `f` and `g`, two names of one recorded file."""
     scene.write("f", b"old\n")
     (scene.root / "g").hardlink_to(scene.root / "f")
     scene.workspace.record_changes(CallInfo(tool="test"))

@@ -1,4 +1,4 @@
-"""The boot id: what is found of it, and that where there is none, files are looked at again."""
+"""Test reading the boot id, and that without one the files are inspected again."""
 
 import os
 from pathlib import Path
@@ -14,13 +14,13 @@ from tests.support.faulty_disk import CountdownDisk
 
 
 class UntoldBoot(CountdownDisk):
-    """A disk on a system that doesn't tell one start of the machine from another."""
+    """A disk on a system that doesn't report a boot id."""
 
     def boot_id(self) -> bytes:
         return UNKNOWN_BOOT
 
 
-def test_the_boot_id_is_the_same_until_the_machine_starts_anew() -> None:
+def test_the_boot_id_is_the_same_until_a_reboot() -> None:
     assert boot_id() == boot_id() != UNKNOWN_BOOT
 
 
@@ -31,11 +31,11 @@ def test_both_systems_spell_it_alike() -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"\n", b"none", b"f0f1", b"\xff" * 36, b"0" * (2 * BOOT_ID_SIZE + 2)])
-def test_what_is_no_boot_id_counts_as_none(text: bytes) -> None:
+def test_an_invalid_boot_id_counts_as_unknown(text: bytes) -> None:
     assert parse_boot_id(text) == UNKNOWN_BOOT
 
 
-def test_without_a_boot_id_what_a_power_cut_took_is_found(tmp_path: Path) -> None:
+def test_without_a_boot_id_changes_lost_in_a_power_cut_are_found(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
     with Workspace.init(root, UntoldBoot(None)) as workspace:
@@ -47,7 +47,7 @@ def test_without_a_boot_id_what_a_power_cut_took_is_found(tmp_path: Path) -> Non
         assert workspace.review.external_changes() == ()
 
 
-def test_without_a_boot_id_a_process_looks_once(tmp_path: Path) -> None:
+def test_without_a_boot_id_a_process_inspects_files_once(tmp_path: Path) -> None:
     with Workspace.init(tmp_path, UntoldBoot(None)) as workspace:
         write(workspace, "a.txt", b"first\n")
         write(workspace, "a.txt", b"second\n")
@@ -62,7 +62,7 @@ def test_without_a_boot_id_a_process_looks_once(tmp_path: Path) -> None:
     [(UntoldBoot, CountdownDisk), (CountdownDisk, UntoldBoot), (CountdownDisk, CountdownDisk)],
     ids=["late", "early", "both"],
 )
-def test_what_may_be_of_this_start_may_be_lost_by_the_next(
+def test_changes_that_may_be_of_this_boot_may_be_lost_in_the_next(
     tmp_path: Path, disks: tuple[type[CountdownDisk], type[CountdownDisk]]
 ) -> None:
     """Whether the first process was told its start of the machine, or the second."""

@@ -1,6 +1,6 @@
-"""File systems that find a file by another spelling of its name, as those of macOS and FAT do: one file, one history.
+"""Test file systems that find a file by names other than its own, as on macOS and FAT: one file, one history.
 
-What such a system finds is worked out here; the files and folders are real.
+The tests simulate which file such a system finds; the files and folders are real.
 """
 
 import os
@@ -39,7 +39,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     scene.close()
 
 
-def test_a_file_has_one_history_however_its_name_is_spelt(scene: Scene) -> None:
+def test_a_file_has_one_history_by_every_form_of_its_name(scene: Scene) -> None:
     scene.write("Docs/ReadMe.md", lines("one two three"))
     first = scene.edit("docs/README.md", b"one", b"1")
     second = scene.edit("DOCS/readme.MD", b"three", b"3")
@@ -61,14 +61,14 @@ def test_a_letter_composed_otherwise_is_the_same(scene: Scene) -> None:
     assert scene.text(normalize("NFD", name)) == lines("one 2")
 
 
-def test_a_new_file_in_a_known_folder_stands_in_that_folder(scene: Scene) -> None:
+def test_a_new_file_in_a_known_folder_is_recorded_in_that_folder(scene: Scene) -> None:
     scene.write("Docs/a", lines("one"))
     seq = scene.write("docs/New/b", lines("two"))
     assert scene.view(seq).edit.path == b"Docs/New/b"
     assert names_in(scene.root) == [".cas", "Docs"]
 
 
-def test_what_has_the_name_already_is_in_the_way_of_a_move(scene: Scene) -> None:
+def test_a_file_with_an_equal_name_blocks_a_move(scene: Scene) -> None:
     scene.write("a", lines("one"))
     scene.write("b", lines("two"))
     for destination in ("B", "A"):
@@ -76,7 +76,7 @@ def test_what_has_the_name_already_is_in_the_way_of_a_move(scene: Scene) -> None
             scene.move("a", destination)
 
 
-def test_bounds_and_reserved_names_hold_in_every_spelling(scene: Scene) -> None:
+def test_bounds_and_reserved_names_hold_in_every_form_of_a_name(scene: Scene) -> None:
     scene.write("Inner/a", lines("one"))
     with scene.workspace.call(CallInfo(tool="t", conversation="c", within=("Inner",))) as call:
         call.write("inner/A", lines("two"))
@@ -89,7 +89,7 @@ def test_bounds_and_reserved_names_hold_in_every_spelling(scene: Scene) -> None:
             scene.write(path, b"x")
 
 
-def test_where_it_can_not_be_told_which_one_is_meant_the_name_is_taken_as_given(scene: Scene) -> None:
+def test_an_ambiguous_name_is_used_as_given(scene: Scene) -> None:
     (scene.root / "name").write_bytes(b"1\n")
     (scene.root / "Name").write_bytes(b"2\n")  # they are two here; of a third spelling nothing can be said
     seq = scene.write("NAME", b"3\n")
@@ -99,7 +99,7 @@ def test_where_it_can_not_be_told_which_one_is_meant_the_name_is_taken_as_given(
     assert scene.text("NAME") is None
 
 
-def test_a_file_system_that_tells_names_apart_is_not_asked_for_spellings(tmp_path: Path) -> None:
+def test_a_case_sensitive_file_system_is_not_searched_for_similar_names(tmp_path: Path) -> None:
     """Though somebody made a folder whose name is that of the store but for its case."""
     (tmp_path / ".cas").mkdir()
     (tmp_path / ".CAS").mkdir(exist_ok=True)

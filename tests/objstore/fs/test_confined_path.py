@@ -1,4 +1,4 @@
-"""Paths: nothing outside one folder can be reached through it, and what is read is a file as it stood at one moment."""
+"""Test that nothing outside a folder can be reached through its Tree, and that a file is read as of one moment."""
 
 import os
 import socket
@@ -48,7 +48,7 @@ from tests.support.path_sandbox import SECRET, PathSandbox, as_unprivileged_user
         "{base}/elsewhere/../ws/a.txt",
     ],
 )
-def test_every_spelling_of_a_path_inside_is_one_path(sandbox: PathSandbox, path: str) -> None:
+def test_every_form_of_a_path_inside_is_one_path(sandbox: PathSandbox, path: str) -> None:
     spelt = path.format(ws=sandbox.ws, base=sandbox.base)
     assert sandbox.read(spelt) == b"a\n"
     assert sandbox.tree.read(spelt)[0] == "a.txt"
@@ -56,9 +56,7 @@ def test_every_spelling_of_a_path_inside_is_one_path(sandbox: PathSandbox, path:
 
 
 @pytest.mark.parametrize("end", ["", "/", "//", "/."])
-def test_a_link_to_the_folder_is_a_spelling_of_it_and_one_to_anything_else_is_none(
-    sandbox: PathSandbox, end: str
-) -> None:
+def test_only_a_link_to_the_folder_itself_is_another_path_of_it(sandbox: PathSandbox, end: str) -> None:
     (sandbox.base / "link").symlink_to("ws")
     (sandbox.base / "second").symlink_to(sandbox.base / "link")
     for name in ("link", "second"):
@@ -72,7 +70,7 @@ def test_a_link_to_the_folder_is_a_spelling_of_it_and_one_to_anything_else_is_no
         (sandbox.base / "link").unlink()
 
 
-def test_a_link_to_the_only_part_that_may_be_reached_is_a_spelling_of_it(sandbox: PathSandbox) -> None:
+def test_a_link_to_the_only_reachable_part_is_another_path_of_it(sandbox: PathSandbox) -> None:
     confined = sandbox.tree.confined(["folder/deep"])
     for name, target in (("part", "ws/folder/deep"), ("whole", "ws"), ("other", "ws/folder")):
         (sandbox.base / name).symlink_to(target)
@@ -239,7 +237,7 @@ def test_a_link_to_nowhere_is_a_missing_file(sandbox: PathSandbox) -> None:
         pytest.param("a.txt/../b", id="file before dots"),
     ],
 )
-def test_what_can_be_no_path_is_refused(sandbox: PathSandbox, path: str) -> None:
+def test_text_that_is_no_path_is_refused(sandbox: PathSandbox, path: str) -> None:
     with pytest.raises(PathInvalid):
         sandbox.read(path)
     with pytest.raises(PathInvalid):
@@ -286,7 +284,7 @@ _grounds: dict[int, PathSandbox] = {}
 
 
 def _shared(factory: pytest.TempPathFactory) -> PathSandbox:
-    """Return one ground for all the examples of the tests that only read."""
+    """Return one folder for all examples of the tests that only read."""
     sandbox = _grounds.get(id(factory))
     if sandbox is None:
         sandbox = _grounds[id(factory)] = PathSandbox(factory.mktemp("ground"))
@@ -324,7 +322,7 @@ STORE_SPELLINGS = [
 
 
 @pytest.mark.parametrize("name", STORE_SPELLINGS, ids=ascii)
-def test_the_store_is_out_of_reach_however_it_is_spelt(sandbox: PathSandbox, name: str) -> None:
+def test_the_store_is_out_of_reach_by_every_form_of_its_name(sandbox: PathSandbox, name: str) -> None:
     assert is_store(name)
     for path in (name, f"{name}/secret", f"folder/../{name}/secret", f"folder/{name}/x", f"{sandbox.ws}/{name}/secret"):
         with pytest.raises(PathReserved):
@@ -396,7 +394,7 @@ def make_socket(path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [make_fifo, make_socket], ids=["FIFO", "socket"])
-def test_what_is_no_regular_file_is_refused_at_once(sandbox: PathSandbox, make: Callable[[Path], None]) -> None:
+def test_a_file_that_is_not_regular_is_refused_at_once(sandbox: PathSandbox, make: Callable[[Path], None]) -> None:
     make(sandbox.ws / "strange")
     sandbox.link("to-strange", "strange")
     for path in ("strange", "to-strange"):
@@ -425,7 +423,7 @@ def test_a_file_over_the_limit_is_refused_unread(sandbox: PathSandbox) -> None:
 
 @pytest.fixture
 def guarded(sandbox: PathSandbox) -> Iterator[PathSandbox]:
-    """Return the ground with a file and a folder that can't be read, and one in which nothing can be looked up."""
+    """Return the folder with a file and a folder that can't be read, and one that can't be searched."""
     sandbox.ws.chmod(0o755)
     for folder in ("locked", "closed"):
         (sandbox.ws / folder).mkdir()
@@ -441,7 +439,7 @@ def guarded(sandbox: PathSandbox) -> Iterator[PathSandbox]:
 
 @pytest.mark.parametrize("path", ["unreadable", "locked/file", "closed/file", "closed/new/file"])
 @pytest.mark.parametrize("follow", [True, False])
-def test_what_may_not_be_read_is_refused_as_such(guarded: PathSandbox, path: str, follow: bool) -> None:  # noqa: FBT001 - a parameter of the test
+def test_an_unreadable_file_is_refused_as_such(guarded: PathSandbox, path: str, follow: bool) -> None:  # noqa: FBT001 - a parameter of the test
     with as_unprivileged_user(), pytest.raises(PermissionRefused):
         guarded.read(path, follow=follow)
 
@@ -474,12 +472,12 @@ def test_a_folder_is_listed_without_the_store_and_without_following_links(sandbo
 
 
 @pytest.mark.parametrize(("path", "error"), [("gone", FileMissing), ("a.txt", PathInvalid), (".cas", PathReserved)])
-def test_what_is_no_folder_is_not_listed(sandbox: PathSandbox, path: str, error: type[CasError]) -> None:
+def test_only_folders_are_listed(sandbox: PathSandbox, path: str, error: type[CasError]) -> None:
     with pytest.raises(error):
         sandbox.tree.entries(path)
 
 
-def test_missing_folders_are_named_for_those_who_will_make_them(sandbox: PathSandbox) -> None:
+def test_missing_folders_are_listed_for_the_caller_to_create(sandbox: PathSandbox) -> None:
     with sandbox.tree.locate("folder/new/newer/file", changing=True) as resolved:
         assert (resolved.path, resolved.name, resolved.missing) == ("folder/new/newer/file", "file", ("new", "newer"))
         assert os.fstat(resolved.folder).st_ino == (sandbox.ws / "folder").stat().st_ino
@@ -513,7 +511,7 @@ def test_a_root_that_is_no_folder_is_refused(sandbox: PathSandbox) -> None:
 
 
 @pytest.mark.parametrize("part", ["ws", "."])
-def test_a_root_that_was_found_is_not_looked_for_behind_a_link(sandbox: PathSandbox, part: str) -> None:
+def test_a_real_root_is_not_resolved_through_a_link(sandbox: PathSandbox, part: str) -> None:
     found = sandbox.base / "above" / "ws"
     found.mkdir(parents=True)
     place = sandbox.base / "above" / part
@@ -524,7 +522,7 @@ def test_a_root_that_was_found_is_not_looked_for_behind_a_link(sandbox: PathSand
     Tree(found).close()
     for path in (sandbox.ws, "/"):
         tree = Tree(path, is_real=True)
-        assert (tree.root, tree.is_there) == (str(path), True)
+        assert (tree.root, tree.is_in_place) == (str(path), True)
         tree.close()
     for path in (sandbox.ws / "gone", sandbox.ws / "a.txt"):
         with pytest.raises(FileMissing):
@@ -535,11 +533,11 @@ def test_a_link_to_the_folder_is_not_the_folder(sandbox: PathSandbox) -> None:
     tree = Tree(sandbox.ws)
     sandbox.ws.rename(sandbox.base / "away")
     sandbox.ws.symlink_to(sandbox.base / "away")
-    assert not tree.is_there
+    assert not tree.is_in_place
     tree.close()
 
 
-def test_the_root_of_the_file_system_is_outside_wherever_the_process_stands(
+def test_the_root_of_the_file_system_is_outside_in_every_working_directory(
     sandbox: PathSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(sandbox.tree.root)

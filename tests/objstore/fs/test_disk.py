@@ -1,4 +1,4 @@
-"""The disk where the system can't do what most can: a file system without hard links."""
+"""Test the disk on systems that lack common features: a file system without hard links, a full disk."""
 
 import fcntl
 import json
@@ -103,7 +103,7 @@ def test_wherever_making_a_store_is_cut_off_it_can_be_made_after_all(tmp_path: P
 
 
 @pytest.mark.parametrize("before", [b"old\n", None], ids=["over a file", "as the first"])
-def test_what_supplants_a_file_has_its_name_alone(tmp_path: Path, before: bytes | None) -> None:
+def test_a_replacement_has_only_the_name_of_the_file(tmp_path: Path, before: bytes | None) -> None:
     if before is not None:
         (tmp_path / "name").write_bytes(before)
     disk = CountdownDisk(None)
@@ -117,7 +117,7 @@ def test_what_supplants_a_file_has_its_name_alone(tmp_path: Path, before: bytes 
     assert ("exchange" in disk.done) == (before is not None)
 
 
-def test_what_was_staged_in_pieces_and_failed_is_cleared_away(tmp_path: Path) -> None:
+def test_a_file_that_failed_while_staged_in_pieces_is_removed(tmp_path: Path) -> None:
     class Broken(Exception):
         pass
 
@@ -236,7 +236,7 @@ def open_files() -> int:
 
 @contextmanager
 def full_beyond(size: int) -> Iterator[None]:
-    """Let no file grow beyond a size, for which the system has an error as for a full disk."""
+    """Limit the size of files, which the system reports like a full disk."""
     usual, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
     try:
@@ -245,7 +245,7 @@ def full_beyond(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (usual, most))
 
 
-def test_what_the_system_refuses_is_said_as_what_it_is_and_leaves_nothing_behind_or_open(tmp_path: Path) -> None:
+def test_an_error_of_the_system_is_reported_as_its_kind_and_leaves_no_file_or_descriptor(tmp_path: Path) -> None:
     disk, folder = Disk(), os.open(tmp_path, os.O_RDONLY)
     (tmp_path / "f").write_bytes(b"as it was\n")
     (tmp_path / "d").mkdir()
@@ -299,7 +299,7 @@ def test_what_the_system_refuses_is_said_as_what_it_is_and_leaves_nothing_behind
 
 
 @pytest.mark.parametrize("pieces", [False, True])
-def test_what_is_made_and_rewritten_has_its_bytes_its_mode_and_no_more(tmp_path: Path, *, pieces: bool) -> None:
+def test_created_and_rewritten_files_have_exactly_their_bytes_and_mode(tmp_path: Path, *, pieces: bool) -> None:
     disk, folder = Disk(), os.open(tmp_path, os.O_RDONLY)
     content = [b"one\n", b"", b"two\n" * 9]
 
@@ -325,7 +325,7 @@ def current_mask() -> int:
     return mask
 
 
-def test_a_staged_file_gets_the_owner_of_what_it_is_to_replace_where_that_may_be(tmp_path: Path) -> None:
+def test_a_staged_file_gets_the_owner_of_the_file_it_replaces_if_permitted(tmp_path: Path) -> None:
     folder = os.open(tmp_path, os.O_RDONLY)
     (tmp_path / "old").write_bytes(b"")
     tmp_path.chmod(0o777)

@@ -1,4 +1,4 @@
-"""What stands on disk: read, and named by its bytes."""
+"""Test reading the state of a file on disk, which is named by its bytes."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def test_a_likely_blob_is_believed_only_where_the_bytes_are_its_own(
 
 
 @pytest.mark.parametrize("target", ["other", "/usr", "folder"])
-def test_what_a_link_on_the_way_leads_to_is_not_the_file_of_that_path(tmp_path: Path, target: str) -> None:
+def test_a_file_behind_a_link_on_the_way_is_not_the_file_of_that_path(tmp_path: Path, target: str) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "a").write_bytes(b"another\n")
     (tmp_path / "folder").symlink_to(target)

@@ -1,6 +1,6 @@
-"""File systems that keep no permission bits (FAT, NTFS, some of a network): every file there has the same ones.
+"""Test file systems without permission bits (FAT, NTFS, some network ones), where every file has the same ones.
 
-Some say nothing when they are asked to change them, others refuse.
+Some ignore a change of mode silently, others refuse it.
 """
 
 import errno
@@ -20,7 +20,7 @@ EVERY: Final = 0o777
 
 
 class SilentDisk(UnsyncedDisk):
-    """Gives every file the same permission bits, and says nothing."""
+    """Gives every file the same permission bits, silently."""
 
     def stage(self, directory: int, content: Pieces, like: os.stat_result | None, mode: int, name: str) -> str:
         del mode
@@ -35,7 +35,7 @@ class SilentDisk(UnsyncedDisk):
 
 
 class RefusingDisk(SilentDisk):
-    """The same, and refuses to change them."""
+    """Gives every file the same permission bits, and refuses to change them."""
 
     def chmod(self, directory: int, name: str, mode: int) -> None:
         super().chmod(directory, name, mode)
@@ -85,7 +85,7 @@ def test_a_file_that_had_a_mode_elsewhere_comes_back_without_it(tmp_path: Path, 
     scene.close()
 
 
-def test_a_mode_that_is_not_kept_is_not_said_to_be_restored(tmp_path: Path, disk: type[Disk]) -> None:
+def test_a_mode_that_is_not_kept_is_not_reported_as_restored(tmp_path: Path, disk: type[Disk]) -> None:
     scene = Scene(tmp_path / "ws")
     for name in ("mode alone", "both"):
         scene.write(name, lines("one two"), mode=0o644)

@@ -1,4 +1,4 @@
-"""Premises: a link in a store is refused, whatever it stands for, and what it leads to is not touched."""
+"""Test that a link in a store is refused, and that its target is not touched."""
 
 import contextlib
 import os
@@ -51,7 +51,7 @@ PRECIOUS: Final = b"precious\n"
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Path:
-    """Return a folder that is no part of the workspace, with a file, a database and a folder of files."""
+    """Return a folder outside the workspace, with a file, a database and a folder of files."""
     found = tmp_path / "elsewhere"
     (found / "documents").mkdir(parents=True)
     for name in ("1.txt", "weave-1", "looks", "open-1"):
@@ -63,12 +63,12 @@ def elsewhere(tmp_path: Path) -> Path:
 
 
 def held(folder: Path) -> dict[str, bytes]:
-    """Return what every file below a folder holds."""
+    """Return the content of every file below a folder."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def put_link(store: Path, name: str, target: Path) -> None:
-    """Put a link where the store has something of its own, or would have."""
+    """Put a link at a path where the store has something of its own, or may have."""
     path = store / name
     if path.exists():
         path.rename(store.parent.parent / f"was-{path.name}")
@@ -76,7 +76,7 @@ def put_link(store: Path, name: str, target: Path) -> None:
 
 
 def use(root: Path) -> None:
-    """Do in a workspace what looks into the store or changes it."""
+    """Run operations of a workspace that read or change the store."""
     with Workspace.open(root, UnsyncedDisk()) as workspace:
         workspace.review.status()
         write(workspace, "a.txt", b"two\n")
@@ -143,7 +143,7 @@ def test_a_store_behind_a_link_is_no_store(root: Path, elsewhere: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["looks", "weave-1"])
-def test_what_is_kept_is_replaced_where_a_link_has_its_name(root: Path, elsewhere: Path, name: str) -> None:
+def test_a_derived_file_replaces_a_link_of_its_name(root: Path, elsewhere: Path, name: str) -> None:
     use(root)
     (root / ".cas" / "cache").mkdir(exist_ok=True)
     (root / ".cas" / "cache" / name).unlink(missing_ok=True)
@@ -189,7 +189,7 @@ def looks_at_segments(root: Path) -> None:
 
 
 @pytest.mark.parametrize("act", [empties_scratch, gives_room_back, notes_calls, opens_an_index, looks_at_segments])
-def test_a_link_that_comes_into_an_open_store_is_refused_too(
+def test_a_link_that_is_added_to_an_open_store_is_refused_too(
     root: Path, elsewhere: Path, act: Callable[[Path], None]
 ) -> None:
     use(root)
@@ -199,7 +199,7 @@ def test_a_link_that_comes_into_an_open_store_is_refused_too(
     assert held(elsewhere) == before
 
 
-def test_what_a_broken_founding_left_is_not_cleared_away_behind_a_link(tmp_path: Path, elsewhere: Path) -> None:
+def test_leftovers_of_an_interrupted_creation_are_not_removed_through_a_link(tmp_path: Path, elsewhere: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
     (root / creation_folder_name()).symlink_to(elsewhere / "documents")
@@ -236,7 +236,7 @@ MAKING: Final = ".cas.0123456789abcdef"
 
 
 @pytest.mark.parametrize("holds", ["file", "store", "proof of another name", "nothing"])
-def test_a_persons_own_folder_is_not_taken_for_what_a_crash_left(root: Path, tmp_path: Path, holds: str) -> None:
+def test_a_persons_own_folder_is_not_mistaken_for_a_leftover(root: Path, tmp_path: Path, holds: str) -> None:
     new = tmp_path / "new"
     own = new / MAKING
     new.mkdir()
@@ -255,7 +255,7 @@ def test_a_persons_own_folder_is_not_taken_for_what_a_crash_left(root: Path, tmp
 
 
 @pytest.mark.parametrize("holds", [{}, {"making": b".cas.0123456789abcdef\n", "lock": b""}])
-def test_what_a_founding_that_was_killed_left_is_cleared_away(tmp_path: Path, holds: dict[str, bytes]) -> None:
+def test_leftovers_of_a_killed_creation_are_removed(tmp_path: Path, holds: dict[str, bytes]) -> None:
     left = tmp_path / "new" / MAKING
     left.parent.mkdir()
     left.mkdir(mode=0o700)
@@ -283,14 +283,14 @@ def put_folder(path: Path) -> None:
 
 
 def put(path: Path, kind: Callable[[Path], None]) -> None:
-    """Put something else in the place of a file, or where there may be one."""
+    """Replace a file, which may be missing, by something else."""
     path.unlink(missing_ok=True)
     path.parent.mkdir(exist_ok=True)
     kind(path)
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_pipe_in_the_place_of_a_file_is_refused_and_nobody_waits_for_it(root: Path, name: str) -> None:
+def test_a_pipe_in_the_place_of_a_file_is_refused_without_waiting(root: Path, name: str) -> None:
     put(root / ".cas" / name, put_pipe)
     for look in (use, lambda root: check_store(str(root))):
         with pytest.raises(StoreNotRegular, match=name):
@@ -299,9 +299,7 @@ def test_a_pipe_in_the_place_of_a_file_is_refused_and_nobody_waits_for_it(root: 
 
 @pytest.mark.parametrize("kind", [put_pipe, put_socket, put_folder])
 @pytest.mark.parametrize("name", ["cache/looks", "cache/weave-1", "agents/session-x"])
-def test_what_is_kept_is_passed_over_where_no_file_has_its_name(
-    root: Path, name: str, kind: Callable[[Path], None]
-) -> None:
+def test_a_derived_file_is_ignored_if_its_name_is_no_file(root: Path, name: str, kind: Callable[[Path], None]) -> None:
     put(root / ".cas" / name, kind)
     use(root)
     assert check_store(str(root)).faults == ()
@@ -323,7 +321,7 @@ def test_a_socket_that_an_earlier_version_left_in_the_store_is_let_be(root: Path
 
 
 @pytest.mark.parametrize("name", ["tmp/folder", "cache/looks"])
-def test_a_folder_among_what_comes_and_goes_holds_nothing_up(root: Path, name: str) -> None:
+def test_a_folder_among_temporary_files_blocks_nothing(root: Path, name: str) -> None:
     """One at `cache/looks` trades places with the file that is written for it, and so comes into `tmp` itself."""
     folder = root / ".cas" / name
     folder.parent.mkdir(exist_ok=True)

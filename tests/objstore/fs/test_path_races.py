@@ -1,4 +1,4 @@
-"""Paths under way: what another process swaps, replaces or writes while a path is walked or a file is read."""
+"""Test paths that another process swaps, replaces or writes while they are resolved or read."""
 
 import mmap
 import sys
@@ -13,7 +13,7 @@ from tests.support.path_sandbox import PathSandbox
 
 @contextmanager
 def meanwhile(act: Callable[[], None]) -> Iterator[None]:
-    """Do something over and over in another thread."""
+    """Repeat an action in another thread."""
     stop = threading.Event()
 
     def run() -> None:
@@ -31,7 +31,7 @@ def meanwhile(act: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def taking_turns() -> Iterator[None]:
-    """Let threads take turns between any two steps that one of them does."""
+    """Let other threads run between any two steps of one."""
     usual = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -44,7 +44,7 @@ ROUNDS = 2000
 
 
 def trading(sandbox: PathSandbox) -> Callable[[], None]:
-    """Return what puts a link that leads out in the place of a folder, and the folder back."""
+    """Return a function that replaces a folder by a link that leads out, and then restores it."""
     sandbox.link("link", "../elsewhere")
     folder, link, parked = sandbox.ws / "folder", sandbox.ws / "link", sandbox.ws / "parked"
 
@@ -72,7 +72,7 @@ def test_a_folder_swapped_for_a_link_between_check_and_use_leads_nowhere(sandbox
     assert outcomes <= {b"inside\n", b"PathOutside", b"FileMissing", b"PathInvalid", b"FileChanged"}
 
 
-def test_where_a_path_leads_is_told_or_refused_while_links_come_and_go(sandbox: PathSandbox) -> None:
+def test_a_path_is_resolved_or_refused_while_links_change(sandbox: PathSandbox) -> None:
     outcomes = set()
     with taking_turns(), meanwhile(trading(sandbox)):
         for _ in range(2 * ROUNDS):

@@ -313,11 +313,11 @@ def test_it_is_read_anew_while_others_write(root: Path) -> None:
         with (
             closing(Journal(str(root), CountdownDisk(None))) as other,
             other.writing(),  # reading does not ask for the lock
-            journal.store.index_beside() as beside,
+            journal.store.second_index() as beside,
         ):
             assert beside is not None
             assert beside.end == journal.store.end
-        with journal.store.index_beside() as beside:
+        with journal.store.second_index() as beside:
             played(root, seed=9, length=6)
             with Workspace.open(root, CountdownDisk(None)) as reader, journal.writing():
                 asked, end = reader.history.edits(), journal.store.end
@@ -341,7 +341,7 @@ def write_more(journal: Journal, root: Path) -> None:
 
 
 def test_what_was_written_anew_since_it_was_read_is_read_again(root: Path) -> None:
-    with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.store.index_beside() as beside:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.store.second_index() as beside:
         with Workspace.open(root, CountdownDisk(None)) as workspace:
             units = [Unit(view.seq, n) for view in workspace.history.edits() for n in range(len(view.units))]
             workspace.decide(Action.ACCEPT, units)
@@ -737,7 +737,7 @@ def test_in_whatever_order_trees_and_what_holds_them_come_the_counts_are_the_jou
                     records.append(Expiry(time=1, snapshots=(standing.pop(which),), reason="", who=""))
                     forger.append(encode_record(records[-1], forger.last))
                 case "look":
-                    log.refresh(anew=True)
+                    log.refresh(force=True)
                     index.catch_up()
                     counted = recount(records, stored.get, lambda _: ())
                     # What is neither held nor stored has no row.
@@ -770,7 +770,7 @@ def test_a_blob_that_is_stored_after_it_was_held_and_then_again_has_the_row_of_a
         index.catch_up()
         monkeypatch.setattr("objstore.log.segments.ROTATE_AT", 100)
         forger.append_blob(content)
-        log.refresh(anew=True)
+        log.refresh(force=True)
         index.catch_up()
         assert log.numbers() == [1, 2]
         with closing(Index(NAMELESS, log)) as anew, index.changing() as db, anew.changing() as other:

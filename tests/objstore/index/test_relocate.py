@@ -95,7 +95,7 @@ def test_moves_come_back_from_their_bytes(steps: list[tuple[int, int, bool]]) ->
     found = FrameMoves.decode(moves.encode())
     assert found is not None
     assert {place: found.get(place) for place in expected} == expected
-    assert list(found.respelt) == list(moves.respelt)
+    assert list(found.reencoded) == list(moves.reencoded)
     assert found.get(old + 1) is None
     assert found.at_or_behind(0) == next(iter(expected.values()), None)
     assert found.at_or_behind(old + 1) is None

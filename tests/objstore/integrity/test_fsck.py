@@ -39,7 +39,7 @@ from objstore.log.segments import Log
 from objstore.model.basic_types import DocumentId
 from objstore.model.ids import record_id
 from objstore.model.tree import TreeEntry, entry_at
-from objstore.recovery.applied_marker import MARK_SIZE
+from objstore.recovery.applied_marker import APPLIED_MARKER_SIZE
 from objstore.store.write_batch import Batch
 from objstore.transaction.journal import Journal
 from tests.support.crash_scenarios import TEXT, change, history, rejected, write
@@ -174,14 +174,14 @@ def test_what_snapshots_have_lost_is_told_with_what_to_do_which_helps(
     assert check_store(str(root)).faults == ()
 
 
-@pytest.mark.parametrize("size", [0, MARK_SIZE - 1, MARK_SIZE + 1, 4096])
+@pytest.mark.parametrize("size", [0, APPLIED_MARKER_SIZE - 1, APPLIED_MARKER_SIZE + 1, 4096])
 def test_a_mark_of_another_size_tells_nothing_and_the_next_write_makes_it_anew(root: Path, size: int) -> None:
     mark = root / ".cas" / "applied"
     mark.write_bytes(b"\xff" * size)
     assert parts(root) == set()
     with Workspace.open(root) as workspace:
         write(workspace, "b.txt", b"b again\n")
-    assert mark.stat().st_size == MARK_SIZE
+    assert mark.stat().st_size == APPLIED_MARKER_SIZE
     assert parts(root) == set()
 
 

@@ -1,4 +1,4 @@
-"""The blob codec: every content comes back from every base, and no payload, however made, gives other bytes."""
+"""Test that every content is restored from every base, and that no payload, even a forged one, gives other bytes."""
 
 import tracemalloc
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def base_of(content: bytes, depth: int = 0) -> Base:
 
 
 def noise(size: int) -> bytes:
-    """Return bytes that no compressor makes shorter."""
+    """Return bytes that can't be compressed."""
     return b"".join(blob_id(i.to_bytes(4, "little")) for i in range(size // 32 + 1))[:size]
 
 
@@ -53,7 +53,9 @@ def test_a_blob_without_a_base_comes_back(content: bytes) -> None:
 
 
 @given(draw.contents, draw.contents, st.integers(0, MAX_DEPTH - 1), st.sampled_from([-1, 3, 10, 16]))
-def test_a_base_that_is_known_to_help_is_taken_untried(base: bytes, content: bytes, depth: int, level: int) -> None:
+def test_a_base_that_is_known_to_help_is_used_without_a_trial(
+    base: bytes, content: bytes, depth: int, level: int
+) -> None:
     header, payload = encode_blob(content, base_of(base, depth), level=level, is_like=True)
     assert (header.base, header.depth) == (blob_id(base), depth + 1)
     assert decode_blob(header, payload, base) == content
@@ -181,7 +183,7 @@ def test_any_payload_is_refused_or_gives_the_blob_it_names(payload: bytes, base:
 
 
 @given(draw.contents, st.sampled_from(Encoding), st.integers(0, 255), st.integers(0, 2**64 - 1), st.binary(max_size=99))
-def test_a_header_that_lies_is_refused(content: bytes, encoding: Encoding, depth: int, size: int, data: bytes) -> None:
+def test_a_false_header_is_refused(content: bytes, encoding: Encoding, depth: int, size: int, data: bytes) -> None:
     payload = HEADER.pack(blob_id(content), size, encoding, depth) + data
     try:
         found = read(payload, content)
@@ -331,8 +333,8 @@ def test_a_list_of_chunks_comes_back() -> None:
 
 
 @pytest.mark.parametrize("chunks", [[], LARGE[:-1], [Chunk(NAME, MAX_CHUNKED), Chunk(NAME, 1)]])
-def test_only_what_is_large_is_spelt_as_chunks(chunks: list[Chunk]) -> None:
-    with pytest.raises(ValueError, match="not to be spelt as chunks"):
+def test_only_large_blobs_are_encoded_as_chunks(chunks: list[Chunk]) -> None:
+    with pytest.raises(ValueError, match="not encoded as chunks"):
         encode_chunks(NAME, chunks)
 
 
@@ -347,7 +349,7 @@ def test_only_what_is_large_is_spelt_as_chunks(chunks: list[Chunk]) -> None:
     ],
     ids=["too few", "cut off", "an empty chunk", "a chunk that is too long", "none"],
 )
-def test_a_list_of_chunks_that_lies_is_refused(data: bytes) -> None:
+def test_a_false_list_of_chunks_is_refused(data: bytes) -> None:
     payload = HEADER.pack(NAME, MAX_BLOB + 1, Encoding.CHUNKED, 0) + data
     with pytest.raises(BlobDamaged):
         parse_chunks(parse_blob_header(payload), payload)

@@ -1,4 +1,4 @@
-"""Chunking: cuts lose nothing, and where an earlier version is known, all but what changed is cut as it was."""
+"""Test that cuts lose nothing, and that unchanged parts of a known version are cut as before."""
 
 import random
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ def pieces(content: bytes, size: int = 300_000) -> Iterator[bytes]:
 
 
 class Version:
-    """One content, as it was cut."""
+    """One content and its chunks."""
 
     def __init__(self, content: bytes, earlier: "Version | None" = None) -> None:
         self.content = content
@@ -76,7 +76,7 @@ def test_bytes_appended_cost_the_last_chunk() -> None:
 
 
 @pytest.mark.parametrize("gone", [1, 2, 3, 5])
-def test_after_chunks_are_taken_out_the_rest_is_found_again(gone: int) -> None:
+def test_after_chunks_are_removed_the_rest_is_found_again(gone: int) -> None:
     made = Version(NOISE[: 2 * CHUNK + 10] + NOISE[(2 + gone) * CHUNK + 500 :], FIRST)
     kept = 13 - 1 - gone
     # The anchors stand ever farther apart, so it may take up to as much again as is gone.
@@ -89,7 +89,7 @@ def test_after_much_was_put_in_the_rest_is_found_again() -> None:
     assert len(set(made.chunks) & set(FIRST.chunks)) >= 12
 
 
-def test_what_repeats_itself_is_cut_and_ends() -> None:
+def test_repetitive_content_is_cut_and_the_search_ends() -> None:
     zeros = Version(bytes(20 * CHUNK + 5))
     assert len(set(zeros.chunks)) == 2
     Version(bytes(7 * CHUNK) + b"x" + bytes(13 * CHUNK), zeros)

@@ -1,4 +1,4 @@
-"""Frames: what is written is found again, damage is a gap and never other data, and a group is whole or not there."""
+"""Test that frames are read back, damage is a gap and never other data, and a group counts only if it is whole."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -67,7 +67,7 @@ def gaps(content: bytes) -> list[Gap]:
 
 
 @given(draw.groups_of_payloads)
-def test_what_is_written_is_found_again(groups: list[list[Payload]]) -> None:
+def test_written_frames_are_read_back(groups: list[list[Payload]]) -> None:
     content = log_of(groups)
     assert whole(content) == groups
     assert gaps(content) == []
@@ -108,7 +108,7 @@ def test_a_payload_over_the_limit_is_a_mistake_of_the_caller() -> None:
 
 
 def covered(found: Sequence[Frame | Gap], size: int) -> bool:
-    """Return whether frames and gaps lie one behind another from the first byte to the last."""
+    """Return whether frames and gaps follow one another without overlap from the first byte to the last."""
     ends = [0, *(item.end for item in found)]
     return [item.offset for item in found] == ends[:-1] and ends[-1] == size
 
@@ -173,7 +173,7 @@ def test_a_scan_of_anything_covers_it_all_once(content: bytes) -> None:
 
 
 def in_windows(content: bytes, size: int, shortened: int | None = None) -> tuple[list[Frame | Gap], int]:
-    """Return what a scan finds that reads the content in windows, and the most that it asked for at once."""
+    """Return the result of a scan in windows, and the largest read."""
     asked = [0]
 
     def read(offset: int, wanted: int) -> bytes:
@@ -237,7 +237,7 @@ def test_raw_frames_end_with_a_gap_where_a_byte_is_wrong_or_missing(
 
 
 @pytest.mark.parametrize("damage", [lambda good: good[:-1] + b"?", lambda good: good[:-1]], ids=["wrong", "cut off"])
-def test_raw_frames_end_with_the_gap_that_is_told_of_a_frame_alone(damage: Callable[[bytes], bytes]) -> None:
+def test_raw_frames_end_with_the_same_gap_as_reading_the_frame_alone(damage: Callable[[bytes], bytes]) -> None:
     content = damage(log_of([[(FrameKind.BLOB, b"sound")], [(FrameKind.BLOB, b"damaged")]]))
     first, gap = raw(content)
     assert isinstance(first, RawFrame)
@@ -245,7 +245,7 @@ def test_raw_frames_end_with_the_gap_that_is_told_of_a_frame_alone(damage: Calla
 
 
 @pytest.mark.parametrize("size", [5, 700_000])  # of what is read at once, a part, and more than a half
-def test_raw_frames_end_where_the_last_whole_group_is_said_to(size: int) -> None:
+def test_raw_frames_end_at_the_given_end_of_the_last_group(size: int) -> None:
     known = bytes(SEGMENT_HEADER_SIZE) + log_of([[(FrameKind.BLOB, bytes(size))]] * 2)
     content = known + log_of([[(FrameKind.BLOB, b"come since")]])
     found = raw_frames(lambda at, size: content[at : at + size], KEY, SEGMENT_HEADER_SIZE, len(known))
@@ -253,7 +253,7 @@ def test_raw_frames_end_where_the_last_whole_group_is_said_to(size: int) -> None
 
 
 @pytest.mark.parametrize(("at", "byte"), [(0, 0), (4, 3), (5, 7), (6, 1)], ids=["marker", "kind", "flags", "reserved"])
-def test_a_frame_that_no_writer_begins_so_is_told_as_a_gap_though_no_checksum_is_looked_at(at: int, byte: int) -> None:
+def test_an_invalid_header_is_a_gap_even_without_verifying_checksums(at: int, byte: int) -> None:
     content = bytearray(framed([(FrameKind.BLOB, b"alone")]))
     content[at] = byte
     told = list(unverified_frames(lambda at, size: bytes(content[at : at + size]), 0, len(content)))
@@ -264,9 +264,9 @@ def test_a_frame_that_no_writer_begins_so_is_told_as_a_gap_though_no_checksum_is
 @pytest.mark.parametrize(
     ("spans", "sound", "reason"),
     [
-        (["begins", "begins commits"], 1, "the frame is not what belongs here"),
-        (["commits"], 0, "the frame is not what belongs here"),
-        (["begins commits", "commits"], 1, "the frame is not what belongs here"),
+        (["begins", "begins commits"], 1, "the frame is out of place"),
+        (["commits"], 0, "the frame is out of place"),
+        (["begins commits", "commits"], 1, "the frame is out of place"),
         (["begins", "goes on"], 2, "a group without its last frame"),
     ],
 )
@@ -285,7 +285,7 @@ def test_raw_frames_read_a_payload_that_is_longer_than_a_window() -> None:
     assert b"".join(one.whole for one in raw(log_of(groups)) if isinstance(one, RawFrame)) == log_of(groups)
 
 
-def test_what_is_cut_off_while_it_is_scanned_ends_the_scan() -> None:
+def test_truncation_during_a_scan_ends_the_scan() -> None:
     content = framed([(FrameKind.BLOB, b"a" * 500)]) + framed([(FrameKind.BLOB, b"b" * 5000)])
     found, _ = in_windows(content, 64, shortened=len(content) - 10)
     assert isinstance(found[0], Frame)
@@ -293,14 +293,14 @@ def test_what_is_cut_off_while_it_is_scanned_ends_the_scan() -> None:
     assert found[1].end == len(content) - 10
 
 
-def test_a_frame_whose_end_is_missing_is_said_to_be_cut_off() -> None:
+def test_a_frame_without_its_end_is_reported_as_cut_off() -> None:
     content = framed([(FrameKind.BLOB, b"a" * 500)])
     cut = len(content) - 1
     assert read_frame(content[:cut], KEY, 0) == Gap(offset=0, end=cut, reason="cut off in a frame")
 
 
 @given(draw.groups_of_payloads, st.data())
-def test_what_is_cut_off_is_a_gap_at_the_end(groups: list[list[Payload]], data: st.DataObject) -> None:
+def test_a_cut_off_frame_is_a_gap_at_the_end(groups: list[list[Payload]], data: st.DataObject) -> None:
     content = log_of(groups)
     size = data.draw(st.integers(0, len(content)))
     found = list(committed(scan(content[:size], KEY, 0)))
@@ -316,7 +316,7 @@ def test_what_is_cut_off_is_a_gap_at_the_end(groups: list[list[Payload]], data: 
 
 
 @given(draw.groups_of_payloads, st.data())
-def test_a_group_that_lost_a_frame_is_not_there(groups: list[list[Payload]], data: st.DataObject) -> None:
+def test_a_group_that_lost_a_frame_does_not_count(groups: list[list[Payload]], data: st.DataObject) -> None:
     frames = [
         encode_frame(KEY, kind, payload, begins=i == 0, commits=i == len(group) - 1)
         for group in groups
@@ -341,13 +341,13 @@ def test_the_end_of_a_group_without_its_beginning_is_no_group() -> None:
 
 
 @given(st.binary(max_size=100))
-def test_a_header_tells_how_long_its_frame_is_before_the_rest_is_read(payload: bytes) -> None:
+def test_a_header_declares_the_frames_size_before_the_rest_is_read(payload: bytes) -> None:
     frame = framed([(FrameKind.BLOB, payload)])
     assert declared_size(frame) == declared_size(b"before" + frame[:FRAME_HEADER_SIZE], 6) == len(frame)
     assert declared_size(frame[: FRAME_HEADER_SIZE - 1]) is None
 
 
-def test_the_stores_id_stands_where_a_segments_header_is_said_to_hold_it() -> None:
+def test_the_stores_id_is_at_its_documented_offset_in_a_segments_header() -> None:
     assert SegmentHeader(store=STORE, number=1, created=0).encode()[STORE_ID] == STORE
 
 
@@ -402,11 +402,11 @@ def test_a_segment_header_that_is_cut_off_is_damaged(content: bytes) -> None:
 
 
 def test_a_segment_under_another_number_is_damaged() -> None:
-    with pytest.raises(StoreDamaged, match="its number is 1"):
+    with pytest.raises(StoreDamaged, match="has the number 1"):
         SegmentHeader.decode(SegmentHeader(store=STORE, number=1, created=5).encode(), segment=2)
 
 
-def test_a_segment_of_a_newer_format_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_segment_of_a_newer_format_is_reported_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("objstore.log.frames.FORMAT_VERSION", FORMAT_VERSION + 1)
     newer = SegmentHeader(store=STORE, number=1, created=5).encode()
     monkeypatch.undo()

@@ -1,4 +1,4 @@
-"""Reading ahead: what is read in large pieces is what is read one by one, wherever one goes on."""
+"""Test that reading in large pieces gives the same frames as reading one by one."""
 
 import random
 from pathlib import Path
@@ -41,7 +41,7 @@ def test_frames_are_the_same_in_any_order(log: Log) -> None:
 
 
 @pytest.mark.parametrize("at", [0, 4, 8, 16, 33])
-def test_damage_is_told_as_by_a_single_read(log: Log, tmp_path: Path, at: int) -> None:
+def test_damage_is_reported_as_by_a_single_read(log: Log, tmp_path: Path, at: int) -> None:
     """In the marker, the kind, the length, the checksum, the payload; frames around it are still read."""
     frames = filled(log, [100] * 20)
     places = sorted(frames)

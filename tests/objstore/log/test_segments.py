@@ -1,4 +1,4 @@
-"""The log: what was acknowledged is read back, a crash is cut off at the end, and damage is never taken for a crash."""
+"""Test that acknowledged groups are read back, a crashed write is cut off, and damage is never mistaken for a crash."""
 
 import os
 import subprocess
@@ -100,12 +100,12 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---- whole
 
 
-def test_what_was_appended_is_read_back_in_order(folder: Path) -> None:
+def test_appended_groups_are_read_back_in_order(folder: Path) -> None:
     assert [payloads(group) for group in fill(folder, GROUPS)] == GROUPS
     assert read(folder) == GROUPS
 
 
-def test_what_append_returns_is_what_a_reader_finds(folder: Path) -> None:
+def test_append_returns_the_groups_that_a_reader_finds(folder: Path) -> None:
     written = fill(folder, GROUPS)
     log = Log(str(folder), Disk())
     assert list(log.groups(log.first)) == written
@@ -158,10 +158,10 @@ def test_a_log_ends_where_nothing_follows_not_even_in_the_next_segment(folder: P
 
 
 class Overtaken(Log):
-    """A log in whose folder another process ends a collection just after it was looked at."""
+    """A log in whose folder another process completes a compaction just after it was listed."""
 
-    def _look(self) -> dict[int, int]:
-        found = super()._look()
+    def _list(self) -> dict[int, int]:
+        found = super()._list()
         newer = self.folder / "00000001.1.seg" if hasattr(self, "folder") else None
         if newer is not None and not newer.exists():
             segment(self.folder).rename(newer)
@@ -170,7 +170,7 @@ class Overtaken(Log):
     folder: Path
 
 
-def test_the_size_of_the_log_is_known_though_a_segment_is_written_anew_meanwhile(folder: Path) -> None:
+def test_the_size_of_the_log_is_known_while_a_segment_is_rewritten(folder: Path) -> None:
     fill(folder, GROUPS)
     with closing(Overtaken(str(folder), Disk())) as log:
         log.folder = folder
@@ -204,7 +204,7 @@ def test_a_name_that_spells_a_number_in_another_way_is_no_segments(folder: Path,
         assert log.superseded() == []
 
 
-def test_of_a_segment_that_was_written_anew_all_but_the_newest_file_is_superseded(folder: Path) -> None:
+def test_all_but_the_newest_generation_of_a_segment_are_superseded(folder: Path) -> None:
     fill(folder, GROUPS)
     older = [segment(folder), folder / "00000001.1.seg"]
     for path in (older[1], folder / "00000001.2.seg"):
@@ -214,7 +214,7 @@ def test_of_a_segment_that_was_written_anew_all_but_the_newest_file_is_supersede
 
 
 @pytest.mark.usefixtures("small_segments")
-def test_no_segment_that_came_since_the_folder_was_looked_at_is_superseded(folder: Path) -> None:
+def test_a_segment_that_was_added_since_the_listing_is_not_superseded(folder: Path) -> None:
     fill(folder, GROUPS)
     with closing(Log(str(folder), Disk())) as log:
         assert log.numbers() == [1]
@@ -231,7 +231,7 @@ def test_a_name_that_is_listed_and_can_not_be_found_is_reported(folder: Path) ->
         names = [*(path.name for path in folder.iterdir()), segment(folder, 2).name]
         patch.setattr("objstore.log.segment_files.os.listdir", lambda _: names)
         with pytest.raises(StoreDamaged, match="segment 2"):
-            log.refresh(anew=True)
+            log.refresh(force=True)
 
 
 @pytest.mark.usefixtures("small_segments")
@@ -242,7 +242,7 @@ def test_a_log_whose_last_segment_has_gone_is_another(folder: Path) -> None:
         assert log.numbers() == [1, 2]
         segment(folder, 2).unlink()
         with pytest.raises(StoreReplaced):
-            log.refresh(anew=True)
+            log.refresh(force=True)
 
 
 def test_one_call_is_one_append_and_one_sync(folder: Path) -> None:
@@ -314,7 +314,7 @@ def appended_until_the_disk_fails(folder: Path, disk: CountdownDisk) -> int:
 @pytest.mark.usefixtures("small_segments")
 @pytest.mark.parametrize("lost", [False, True], ids=["kept", "unsynced is lost"])
 @pytest.mark.parametrize("torn", [None, 0.01, 0.5, 0.99])
-def test_whenever_the_machine_stops_what_was_acknowledged_is_there(
+def test_acknowledged_groups_exist_whenever_the_machine_stops(
     tmp_path: Path,
     torn: float | None,
     lost: bool,  # noqa: FBT001 - a parameter of the test
@@ -370,7 +370,9 @@ def test_after_a_failed_sync_the_log_refuses_until_it_is_opened_again(folder: Pa
 
 
 @pytest.mark.parametrize("failure", [full_disk, broken_disk])
-def test_a_group_that_can_be_neither_synced_nor_cut_off_is_not_said_to_be_gone(folder: Path, failure: object) -> None:
+def test_a_group_that_can_be_neither_synced_nor_cut_off_is_not_reported_as_removed(
+    folder: Path, failure: object
+) -> None:
     assert callable(failure)
     log = Log(str(folder), CountdownDisk(1, failure))
     with pytest.raises(Unacknowledged):
@@ -404,7 +406,7 @@ def test_a_segment_begun_by_a_writer_that_died_is_made_durable_before_it_is_used
     assert disk.done == ["create", "sync_directory", "append", "sync"]
 
 
-def test_a_segment_that_was_begun_is_the_one_that_goes_on_though_the_one_before_it_has_room(folder: Path) -> None:
+def test_the_log_continues_in_a_begun_segment_even_if_the_one_before_has_space(folder: Path) -> None:
     (group,) = fill(folder, GROUPS[:1])
     log = Log(str(folder), Disk())
     assert log.seal(group.end).segment == 2
@@ -501,7 +503,7 @@ def test_a_damaged_header_is_reported(folder: Path) -> None:
     assert read(folder) == GROUPS
 
 
-def test_a_log_of_a_newer_format_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_of_a_newer_format_is_reported_as_such(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("objstore.log.frames.FORMAT_VERSION", FORMAT_VERSION + 1)
     segment(folder).unlink()
     create_log(str(folder), Disk())
@@ -523,7 +525,7 @@ def test_a_log_without_segments_is_damaged_and_without_their_folder_there_is_non
 
 
 def read_while(folder: Path, moment: InterruptionPoint, act: Callable[[], object]) -> list[list[Payload]]:
-    """Return what a reader finds that is overtaken at that moment, or else later, and reads on then."""
+    """Return the groups of a reader during whose reading another process acts, at that moment or later."""
     log = Log(str(folder), Disk())
     try:
         with interrupted_at(moment, act):
@@ -566,7 +568,7 @@ def test_a_reader_that_met_a_group_half_written_reads_on_into_the_next_segment(
             assert read_while(folder, moment, partial(fill, folder, groups[1:])) == groups
 
 
-def test_what_comes_into_a_segment_before_the_next_begins_is_never_passed_over(
+def test_a_reader_never_misses_a_group_appended_before_the_next_segment_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("objstore.log.segments.ROTATE_AT", 300)

@@ -1,6 +1,6 @@
-"""Crashes, at every step of everything that writes: calls are whole, files are as recorded, and work goes on.
+"""Test a crash at every step of everything that writes: calls are whole, files match the journal, and work continues.
 
-What is done in each scene is failed at every third step, beginning with another one in each, and at the first; for
+Each scene is failed at its first and at every third step, starting with a different one in each; with
 `CAS_CRASH_STEPS=1` (`make crash`) at every step.
 """
 
@@ -45,7 +45,7 @@ APART: Final = min(3, int(os.environ.get("CAS_CRASH_STEPS", "3")))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """A scene, played once without failures: where it starts, and what it leads to."""
+    """A scene, played once without failures: its start and its end."""
 
     scene: CrashScenario
     start: Path
@@ -89,7 +89,7 @@ def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @contextmanager
 def acted(stage: Stage, root: Path, disk: CountdownDisk) -> Iterator[BaseException | None]:
-    """Play the scene on a copy of its start; give what it raised. The process that died does nothing more."""
+    """Play the scene on a copy of its start; return what it raised. The process that died does nothing more."""
     copied(stage.start, root)
     raised: BaseException | None = None
     workspace = Workspace.open(root, disk)
@@ -104,7 +104,10 @@ def acted(stage: Stage, root: Path, disk: CountdownDisk) -> Iterator[BaseExcepti
 
 
 def assert_whole(stage: Stage, root: Path, told: str) -> bool:
-    """Check a workspace after a crash, then that work goes on in it. Return whether the scene had taken place."""
+    """Check a workspace after a crash, then that work in it can continue.
+
+    Return whether the scene's change was made.
+    """
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         found = files(root), history(workspace)
         states = list(zip(stage.files, stage.history, strict=True))
@@ -123,7 +126,7 @@ def assert_whole(stage: Stage, root: Path, told: str) -> bool:
 
 
 def walk(stage: Stage, way: int = 0) -> Iterator[int]:
-    """Yield the first step and every third one, without end, in each scene and each way from another on."""
+    """Yield the first step and every third one, without end, starting from another one in each scene and mode."""
     start = (len(stage.scene.name) + way) % APART
     if start:
         yield 0
@@ -131,7 +134,7 @@ def walk(stage: Stage, way: int = 0) -> Iterator[int]:
 
 
 def steps(stage: Stage, way: int = 0) -> Iterator[int]:
-    """Yield those of the walk in which the scene does something."""
+    """Yield those steps of the walk that the scene has."""
     return takewhile(lambda step: step < len(stage.operations), walk(stage, way))
 
 
@@ -142,7 +145,7 @@ def told(disk: CountdownDisk) -> str:
 # ---- the order
 
 
-def test_what_can_fail_comes_first_then_the_log_then_the_files_then_the_mark(stage: Stage) -> None:
+def test_staging_comes_first_then_the_log_then_the_files_then_the_marker(stage: Stage) -> None:
     done = [operation for i, operation in enumerate(stage.operations) if (i, operation) != (0, "overwrite")]
     append = done.index("append")
     assert done.count("append") == done.count("sync") == 1
@@ -169,7 +172,7 @@ def test_wherever_a_process_is_killed_its_call_is_whole(stage: Stage, tmp_path: 
     assert torn is not None or set(outcomes) == {False, True}
 
 
-def test_what_was_never_synced_was_never_recorded(stage: Stage, tmp_path: Path) -> None:
+def test_an_unsynced_call_was_never_recorded(stage: Stage, tmp_path: Path) -> None:
     for step in steps(stage, 2):
         disk = CountdownDisk(step, power_cut)
         with acted(stage, tmp_path / str(step), disk):
@@ -220,7 +223,7 @@ def test_a_process_may_be_killed_while_it_takes_a_call_back(stage: Stage, tmp_pa
 
 
 def assert_whole_or_void(stage: Stage, root: Path, told: str) -> None:
-    """Check a workspace after a call that may have been taken back, whose numbers are then used up."""
+    """Check a workspace after a call that may have been rolled back, whose numbers are then used up."""
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         pairs = list(zip(stage.files, stage.history, strict=True))
         assert (files(root), history(workspace)) in pairs, told
@@ -261,7 +264,7 @@ def test_wherever_a_process_is_killed_a_file_with_two_names_has_its_bytes_and_it
 
 
 @pytest.mark.parametrize("content", [b"ONE\ntwo\nthree\n", b""], ids=["half of it", "nothing"])
-def test_what_a_person_made_of_a_file_after_a_kill_stays_though_it_begins_as_the_call_would_have_it(
+def test_a_persons_edit_after_a_kill_is_kept_even_if_it_resembles_a_half_written_file(
     tmp_path: Path, content: bytes
 ) -> None:
     """No file of one name is ever half written: it is exchanged as a whole."""
@@ -280,9 +283,9 @@ def test_what_a_person_made_of_a_file_after_a_kill_stays_though_it_begins_as_the
 
 
 class Appending(CountdownDisk):
-    """Somebody adds a line to a file that they have open once it has been moved; so many operations later comes a kill.
+    """A disk on which someone appends a line to an open file once it has been moved, and a kill follows later.
 
-    `fails`: the disk fails once, too, when the file is to be moved back.
+    `fails`: the disk also fails once, when the file is to be moved back.
     """
 
     def __init__(self, path: Path, steps: int, *, fails: bool) -> None:
@@ -311,7 +314,7 @@ class Appending(CountdownDisk):
 
 @pytest.mark.parametrize("fails", [False, True], ids=["disk works", "disk fails"])
 @pytest.mark.parametrize("names", [1, 2])
-def test_wherever_a_move_is_killed_what_somebody_adds_to_the_file_meanwhile_is_kept(
+def test_bytes_appended_to_a_file_are_kept_wherever_its_move_is_killed(
     tmp_path: Path,
     names: int,
     fails: bool,  # noqa: FBT001 - a parameter of the test
@@ -399,7 +402,7 @@ def test_wherever_the_disk_fails_while_a_call_is_finished_it_is_finished_later(s
             break
 
 
-def test_a_file_that_could_not_be_opened_while_a_call_is_finished_is_nobody_elses(tmp_path: Path) -> None:
+def test_a_file_that_can_not_be_opened_during_recovery_is_not_reported_as_changed(tmp_path: Path) -> None:
     stopped = 0
     for spare in range(2, 30):
         root = tmp_path / str(spare)
@@ -415,7 +418,7 @@ def test_a_file_that_could_not_be_opened_while_a_call_is_finished_is_nobody_else
     assert 0 < stopped < 28
 
 
-def test_who_may_not_write_before_a_file_can_be_seen_is_told_why(tmp_path: Path) -> None:
+def test_a_writer_blocked_by_an_unreadable_file_gets_the_reason(tmp_path: Path) -> None:
     told = set()
     for spare in range(2, 30):
         root = tmp_path / str(spare)
@@ -429,7 +432,7 @@ def test_who_may_not_write_before_a_file_can_be_seen_is_told_why(tmp_path: Path)
 
 
 def halfway(root: Path) -> None:
-    """Make a workspace in which a process was killed between the two files of a call."""
+    """Create a workspace in which a process was killed between the two files of a call."""
     root.mkdir()
     with Workspace.init(root, CountdownDisk(None)) as workspace:
         change(workspace, ("a.txt", b"old\n"), (DEEP, b"old\n"))
@@ -482,7 +485,7 @@ def killed_at_once(root: Path, act: Callable[[Workspace], None]) -> None:
 
 
 def written_on(root: Path, disk: CountdownDisk) -> dict[str, bytes]:
-    """Return the files that there are when another process has finished what it could and written one more."""
+    """Return the existing files after another process has completed what it could and written one more."""
     with Workspace.open(root, disk) as workspace:
         write(workspace, "next", b"next\n")
     return {name: found[0] for name, found in files(root).items()}
@@ -518,7 +521,7 @@ def test_files_that_have_become_names_of_one_keep_no_other_from_being_finished(t
     assert (found["a"], found["c"]) == (found["b"], b"c")
 
 
-def test_what_makes_room_for_a_file_that_can_not_come_stays_and_all_else_is_finished(tmp_path: Path) -> None:
+def test_a_file_that_gives_way_to_one_that_can_not_be_created_stays_and_the_rest_is_applied(tmp_path: Path) -> None:
     def act(workspace: Workspace) -> None:
         with workspace.call(INFO) as call:
             call.delete("d/x")
@@ -559,7 +562,7 @@ def test_a_failure_before_the_log_was_written_leaves_the_store_usable_at_once(
 
 
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "lasting"])
-def test_a_full_disk_that_says_nothing_was_changed_has_changed_nothing(
+def test_a_full_disk_reports_that_nothing_changed_only_if_nothing_did(
     tmp_path: Path,
     lasting: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
@@ -588,7 +591,7 @@ TICK: Final = 0.05
 
 
 def started_again(root: Path) -> None:
-    """Let the mark be of an earlier start of the machine."""
+    """Make the applied marker one of an earlier boot."""
     mark = root / ".cas" / "applied"
     stored = bytearray(mark.read_bytes())
     stored[MARK_BOOT] = ANOTHER_START
@@ -597,10 +600,10 @@ def started_again(root: Path) -> None:
 
 @contextmanager
 def ran_on(root: Path) -> Iterator[Workspace]:
-    """Give a copy of the workspace: what is done there is in the journal of `root`, and then the machine starts again.
+    """Yield a copy of the workspace: what is done there enters the journal of `root`, and then the machine reboots.
 
-    The files of `root` and its folders stay as they are, with their times, which a test can't give them itself: so a
-    power cut leaves them that has taken all that was done.
+    The files of `root` and its folders keep their times, which a test can't set itself. So they are as after a power
+    cut that has taken everything that was done.
     """
     copy = root.with_name(f"{root.name}-ran-on")
     copied(root, copy)
@@ -617,13 +620,13 @@ def ran_on(root: Path) -> Iterator[Workspace]:
 
 
 def aged(path: Path, seconds: int) -> None:
-    """Let a file or a folder have been changed so many seconds after now (before, if negative)."""
+    """Set the times of a file or a folder to so many seconds after now (before, if negative)."""
     moment = time.time_ns() + seconds * 1_000_000_000
     os.utime(path, ns=(moment, moment))
 
 
 class AheadDisk(CountdownDisk):
-    """A disk that gives files times ahead of the machine's, as a share may."""
+    """A disk whose file times are ahead of the machine's, as on a network share."""
 
     AHEAD: Final = 30  # seconds
 
@@ -635,7 +638,7 @@ class AheadDisk(CountdownDisk):
 
 
 def settled(root: Path, disk: CountdownDisk | None = None) -> tuple[Files, tuple[str, ...]]:
-    """Let the next writer come; return the files without its own, and the paths of what it leaves reported."""
+    """Let the next writer run; return the files except its own, and the paths that are reported as changed."""
     with Workspace.open(root, disk or CountdownDisk(None)) as workspace:
         write(workspace, "next.txt", b"")
         found = files(root)

@@ -1,4 +1,4 @@
-"""kill -9 of real processes: what was acknowledged is there, calls are whole, and status agrees with the disk."""
+"""Test kill -9 of real processes: acknowledged calls exist, calls are whole, and the status matches the disk."""
 
 import json
 import os
@@ -20,7 +20,7 @@ HOUSE: Final = Path(__file__).resolve().parents[3]
 
 
 def killed(root: Path, seed: int) -> list[dict[str, Any]]:
-    """Let a writer work for a random while, kill it, and return what it had acknowledged."""
+    """Let a writer work for a random time, kill it, and return what it had acknowledged."""
     chance = random.Random(seed)
     command = [sys.executable, "-m", "tests.support.kill_target", str(root), str(seed)]
     with subprocess.Popen(command, cwd=HOUSE, stdout=subprocess.PIPE) as writer:
@@ -41,7 +41,7 @@ def _lines_until_killed(writer: subprocess.Popen[bytes], output: IO[bytes], chan
 
 
 class Survey:
-    """Looks at a workspace after each kill, and remembers how far its history went."""
+    """Checks a workspace after each kill, and remembers the length of its history."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -1,4 +1,4 @@
-"""The aftermath of a stop: what times say of files that a power cut may have left, by the clock that files have."""
+"""Test what file times show about files that a power cut may have left, by the clock of files."""
 
 from typing import Final
 
@@ -23,20 +23,20 @@ any_clock = pytest.mark.parametrize("ahead", [-2 * HOUR, 0, 2 * HOUR])
 
 
 @any_clock
-def test_what_changed_up_to_the_record_was_so_when_it_was_made(ahead: int) -> None:
+def test_a_file_changed_before_the_record_was_so_when_it_was_made(ahead: int) -> None:
     since = StepTiming(TIME, (TIME, TIME - HOUR), ahead, 0)
-    assert since.is_behind(TIME + ahead)
-    assert not since.is_behind(TIME + ahead + 1)
+    assert since.predates_record(TIME + ahead)
+    assert not since.predates_record(TIME + ahead + 1)
 
 
 @any_clock
-def test_where_the_clock_was_set_back_what_changed_beside_a_record_before_was_so_too(ahead: int) -> None:
+def test_after_the_clock_was_set_back_a_change_near_an_earlier_record_counts_as_before(ahead: int) -> None:
     since = StepTiming(TIME, (LATER, TIME - HOUR), ahead, 0)
     for apart in (-MINUTE, 0, MINUTE):
-        assert since.is_behind(LATER + ahead + apart)
+        assert since.predates_record(LATER + ahead + apart)
         assert since.may_be_written_by_step(LATER + ahead + apart)
     for apart in (-MINUTE - 1, MINUTE + 1):
-        assert not since.is_behind(LATER + ahead + apart)
+        assert not since.predates_record(LATER + ahead + apart)
         assert not since.may_be_written_by_step(LATER + ahead + apart)
 
 
@@ -63,9 +63,9 @@ def test_a_step_was_carried_out_within_a_minute_and_before_files_were_known_to_h
     assert not since.is_soon_after_record(at_once + ahead + 1)
 
 
-def test_only_a_group_with_steps_has_a_time_and_those_before_it_tell_of_a_clock_set_back() -> None:
+def test_only_groups_with_steps_have_timings_and_earlier_ones_reveal_a_clock_set_back() -> None:
     step = FileStep(path=b"f", before=None, after=FileState(blob=blob_id(b"f\n"), mode=0o644))
     found = step_timings([([], LATER), ([step], TIME), ([], TIME + 1), ([step], LATER + HOUR)], 0, 0)
     assert found.keys() == {TIME, LATER + HOUR}
-    assert found[TIME].is_behind(LATER)
-    assert not found[LATER + HOUR].is_behind(LATER + HOUR + 1)
+    assert found[TIME].predates_record(LATER)
+    assert not found[LATER + HOUR].predates_record(LATER + HOUR + 1)

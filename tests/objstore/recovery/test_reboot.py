@@ -1,4 +1,4 @@
-"""The machine starts again: what people did to files before that stays, and what a power cut took comes back."""
+"""Test a reboot: what people did to files before it stays, and what a power cut took is restored."""
 
 import errno
 import os
@@ -33,7 +33,7 @@ DAY: Final = 86_400 * 1_000_000
 
 
 class NextStart(CountdownDisk):
-    """A disk after another start of the machine, or after so many."""
+    """A disk after one reboot, or after several."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class CutDisk(CountdownDisk):
 
 
 class CutAtTheMark(NextStart):
-    """The power fails before the mark is written."""
+    """The power fails before the applied marker is written."""
 
     def overwrite(self, fd: int, content: bytes, offset: int, name: str) -> None:
         if name == "applied":
@@ -77,7 +77,7 @@ class CutAtTheMark(NextStart):
 
 
 class CutNext(CutDisk):
-    """The same after another start of the machine."""
+    """The same after a reboot."""
 
     def boot_id(self) -> bytes:
         return NextStart().boot_id()
@@ -97,7 +97,7 @@ def opened(root: Path) -> Workspace:
 
 
 def started(root: Path, start: int = 1) -> tuple[dict[str, tuple[bytes, int]], list[str]]:
-    """Open the workspace after another start; return its files, and the paths of what is reported as changed."""
+    """Open the workspace after a reboot; return its files, and the paths that are reported as changed."""
     with Workspace.open(root, NextStart(start)) as workspace:
         return files(root), [change.path for change in workspace.review.external_changes()]
 
@@ -188,7 +188,7 @@ def test_a_file_that_a_person_moved_as_an_agent_had_wanted_stays(root: Path) -> 
 
 @pytest.mark.parametrize("gone", ["src/b", "src", "src/sub", "src/sub/c"])
 @pytest.mark.parametrize("then", ["nothing", "src/a", "other/d", "a save"])
-def test_what_a_person_took_away_stays_away(root: Path, gone: str, then: str) -> None:
+def test_a_file_that_a_person_removed_stays_removed(root: Path, gone: str, then: str) -> None:
     with opened(root) as workspace:
         change(workspace, ("src/a", b"a\n"), ("src/b", b"b\n"), ("src/sub/c", b"c\n"))
         time.sleep(TICK)
@@ -250,7 +250,7 @@ def test_an_old_name_that_a_person_gave_back_while_the_agent_went_on_stays(root:
 # ---- what a power cut took
 
 
-def test_what_was_written_in_place_and_has_its_times_without_its_bytes_is_finished(root: Path) -> None:
+def test_a_file_written_in_place_with_new_times_and_old_bytes_is_completed(root: Path) -> None:
     (root / "f").write_bytes(b"one\ntwo\n")
     (root / "g").hardlink_to(root / "f")
     with opened(root) as workspace:
@@ -285,7 +285,7 @@ def decided(workspace: Workspace) -> None:
 
 
 def set_out(workspace: Workspace, act: Callable[[Workspace], None]) -> None:
-    """Make the files that `act` finds."""
+    """Create the files that `act` finds."""
     change(workspace, ("src/old", b"old\n"), ("src/third", b"third\n"))
     with workspace.call(CallInfo(tool="t", conversation="scene")) as call:
         call.delete("src/third")
@@ -297,7 +297,7 @@ def set_out(workspace: Workspace, act: Callable[[Workspace], None]) -> None:
 
 @pytest.mark.parametrize("act", [several_new, in_new_folders, edited_and_new, trading, decided])
 @pytest.mark.parametrize("changes", range(10))
-def test_a_call_is_there_whole_wherever_the_power_failed_in_it(
+def test_a_call_is_whole_wherever_the_power_failed_in_it(
     root: Path, act: Callable[[Workspace], None], changes: int
 ) -> None:
     with opened(root) as workspace:
@@ -385,7 +385,7 @@ def in_place(workspace: Workspace) -> None:
 
 
 def lost(root: Path, act: Callable[[Workspace], None]) -> tuple[dict[str, tuple[bytes, int]], dict[str, int]]:
-    """Have a power cut take all that `act` did; return the files that there were after it, and inodes as they are."""
+    """Let a power cut take everything that `act` did; return the files after it, and the current inodes."""
     root.mkdir()
     with Workspace.init(root, CountdownDisk(None)) as workspace:
         set_out(workspace, act)
@@ -403,7 +403,7 @@ def lost(root: Path, act: Callable[[Workspace], None]) -> tuple[dict[str, tuple[
 
 
 def cut_off(root: Path, disk: CountdownDisk) -> None:
-    """Have the next process end wherever the disk lets it."""
+    """Make the next process end at any operation of the disk."""
     with suppress(PowerCut, CasError):
         Workspace.open(root, disk).close()
 
@@ -422,7 +422,7 @@ ACTS: Final = [
 
 
 def some_steps(tmp_path: Path, act: Callable[[Workspace], None]) -> range:
-    """Return after how many operations of a disk to let what finishes the calls end."""
+    """Return after how many operations of a disk to end the process that completes the calls."""
     disk = NextStart()
     lost(tmp_path / "whole", act)
     cut_off(tmp_path / "whole", disk)
@@ -431,7 +431,7 @@ def some_steps(tmp_path: Path, act: Callable[[Workspace], None]) -> range:
 
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize(("then", "torn"), [(1, None), (2, 0.5)], ids=["killed", "power fails again"])
-def test_wherever_what_finishes_calls_is_cut_off_the_next_process_finishes_them(
+def test_an_interrupted_recovery_is_completed_by_the_next_process(
     tmp_path: Path, act: Callable[[Workspace], None], then: int, torn: float | None
 ) -> None:
     for step in some_steps(tmp_path, act):
@@ -450,7 +450,7 @@ def test_wherever_what_finishes_calls_is_cut_off_the_next_process_finishes_them(
 
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("failure", [full_disk, broken_disk])
-def test_what_the_disk_keeps_from_being_finished_is_finished_when_it_works(
+def test_steps_that_a_failing_disk_blocked_are_completed_when_it_works(
     tmp_path: Path, act: Callable[[Workspace], None], failure: Callable[[str], BaseException]
 ) -> None:
     for step in some_steps(tmp_path, act):
@@ -461,7 +461,7 @@ def test_what_the_disk_keeps_from_being_finished_is_finished_when_it_works(
         assert started(root) == (wanted, []), f"after {disk.done}: {disk.failed}"
 
 
-def test_what_one_process_has_finished_another_does_not_count_as_settled(tmp_path: Path) -> None:
+def test_files_that_one_process_completed_are_not_durable_for_another(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     wanted, _ = lost(root, in_several_calls)
     cut_off(root, CutAtTheMark())
@@ -471,7 +471,7 @@ def test_what_one_process_has_finished_another_does_not_count_as_settled(tmp_pat
 
 
 def noted(tmp_path: Path) -> tuple[Path, bytes, dict[str, tuple[bytes, int]]]:
-    """Return a workspace in which calls are half finished, what is noted of them, and the files as they should be."""
+    """Return a workspace with unfinished calls, the recovery note about them, and the files as they should be."""
     root = tmp_path / "workspace"
     wanted, _ = lost(root, in_several_calls)
     cut_off(root, CutNext(1))
@@ -490,7 +490,7 @@ def test_what_a_person_takes_away_stays_away_though_an_older_version_has_left_th
     assert not (root / ".cas" / RECOVERY_NOTE_NAME).exists()
 
 
-def test_what_a_person_has_put_where_something_is_due_stays(tmp_path: Path) -> None:
+def test_a_persons_file_at_the_path_of_a_pending_step_stays(tmp_path: Path) -> None:
     root, _, wanted = noted(tmp_path)
     (root / "src" / "new2").write_bytes(b"mine\n")
     assert started(root) == (wanted | {"src/new2": (b"mine\n", 0o644)}, ["src/new2"])
@@ -593,7 +593,7 @@ def test_a_store_that_came_without_files_makes_none(
     assert (found, sorted(reported)) == ({"f": (b"version 1\n", 0o644)}, ["bin/tool", "f"])
 
 
-def test_a_copy_of_a_store_beside_older_files_leaves_them(elsewhere: tuple[Path, Path, Path]) -> None:
+def test_a_copy_of_a_store_next_to_older_files_leaves_them(elsewhere: tuple[Path, Path, Path]) -> None:
     root, older, _ = elsewhere
     left = files(older)
     shutil.copytree(root / ".cas", older / ".cas")
@@ -612,7 +612,7 @@ def test_what_is_recorded_where_a_store_came_to_is_finished_there(elsewhere: tup
 # ---- what one start has found is not asked of the next
 
 
-def test_what_was_there_after_one_start_is_not_lost_by_the_next(root: Path) -> None:
+def test_files_found_after_one_boot_are_not_lost_in_the_next(root: Path) -> None:
     with opened(root) as workspace:
         write(workspace, "f", LONG)
     started(root, 1)
@@ -621,7 +621,7 @@ def test_what_was_there_after_one_start_is_not_lost_by_the_next(root: Path) -> N
     assert started(root, 2) == ({"f": (b"", 0o644)}, ["f"])
 
 
-def test_what_had_to_be_finished_after_one_start_may_be_lost_by_the_next(root: Path) -> None:
+def test_files_completed_after_one_boot_may_be_lost_in_the_next(root: Path) -> None:
     with ran_on(root) as later:
         write(later, "f", LONG)
     started(root, 1)
@@ -631,7 +631,7 @@ def test_what_had_to_be_finished_after_one_start_may_be_lost_by_the_next(root: P
 
 
 class WithoutMark(NextStart):
-    """A disk that can't write the mark."""
+    """A disk that can't write the applied marker."""
 
     def overwrite(self, fd: int, content: bytes, offset: int, name: str) -> None:
         if name == "applied":
@@ -639,7 +639,7 @@ class WithoutMark(NextStart):
         super().overwrite(fd, content, offset, name)
 
 
-def test_what_was_recorded_since_a_start_is_not_settled_where_the_mark_can_not_be_written(root: Path) -> None:
+def test_records_since_a_boot_are_not_durable_if_the_marker_can_not_be_written(root: Path) -> None:
     with opened(root) as workspace:
         write(workspace, "before", LONG)
     with ran_on(root) as later:

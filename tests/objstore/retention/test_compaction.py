@@ -781,7 +781,7 @@ class WatchedDisk(CountdownDisk):
 def test_who_knows_a_place_finds_it_from_one_generation_to_the_next_and_no_further(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as watching:
         log = watching.store.log
-        disk = WatchedDisk(lambda: log.refresh(anew=True))
+        disk = WatchedDisk(lambda: log.refresh(force=True))
 
         def now(places: list[Place]) -> list[Place | None]:
             return [log.newest(place) for place in places]
@@ -828,7 +828,7 @@ def test_groups_are_read_from_a_place_of_the_current_generation_alone(root: Path
         assert next(log.groups(log.first)).segment == log.first.segment
         newer = log.first._replace(offset=log.first.offset + GENERATION)
         for place in (old, newer):
-            with pytest.raises(StoreDamaged, match="the segment has been written anew since"):
+            with pytest.raises(StoreDamaged, match="the segment has been rewritten since"):
                 next(log.groups(place))
 
 

@@ -1,4 +1,4 @@
-"""Founding a store: where one can't be made, nothing is left of the attempt, and what is there stays as it is."""
+"""Test that a failed creation of a store leaves nothing, and that what exists stays as it is."""
 
 import os
 import shutil
@@ -64,7 +64,7 @@ def test_wherever_the_disk_fails_nothing_is_left_of_the_attempt(
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    """Return all names below a folder, and what the files hold."""
+    """Return all names below a folder, and the content of the files."""
     return {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() and not path.is_symlink() else b""
         for path in folder.rglob("*")
@@ -76,7 +76,7 @@ def empty(store: Path) -> None:
 
 
 def emptied_by_a_shell(store: Path) -> None:
-    """Do as `rm -rf .cas/*`."""
+    """Do the same as `rm -rf .cas/*`."""
     store.mkdir()
     (store / ".gitignore").write_bytes(b"*\n")
 
@@ -201,7 +201,7 @@ def test_of_two_that_make_a_store_at_once_neither_takes_anything_from_the_other(
         shutil.rmtree(root)
 
 
-def test_what_comes_into_the_folder_meanwhile_stays(tmp_path: Path) -> None:
+def test_a_file_that_is_added_meanwhile_stays(tmp_path: Path) -> None:
     for moment in interruption_points():
         root = tmp_path / str(moment.step)
         root.mkdir()

@@ -1,4 +1,4 @@
-"""The store: blobs come back by name through any chain, and no blob frame, however made, gives other bytes."""
+"""Test that blobs are read back by name through any chain, and that no frame, even a forged one, gives other bytes."""
 
 import hashlib
 import random
@@ -49,7 +49,7 @@ def stored(store: Store, content: bytes, base: BlobId | None = None) -> BlobId:
 
 
 def again(store: Store, folder: Path) -> Store:
-    """Return the store as a new process opens it, with nothing at hand."""
+    """Return the store as a new process opens it, with empty caches."""
     store.flush()
     return Store(str(folder), CountdownDisk(None))
 
@@ -85,7 +85,7 @@ def test_a_long_chain_comes_back_from_its_end(store: Store, tmp_path: Path) -> N
         assert fresh.blob(names[-1]) == b"".join(lines)
 
 
-def test_a_damaged_base_is_named_by_whoever_reads_what_stands_on_it(store: Store, tmp_path: Path) -> None:
+def test_reading_a_delta_reports_its_damaged_base(store: Store, tmp_path: Path) -> None:
     first, last = b"right\n" * 40, b"right\n" * 40 + b"and more\n"
     header, payload = encode_blob(first.replace(b"right", b"wrong"), name=blob_id(first))
     store.append([(FrameKind.BLOB, payload)], [header], ())
@@ -140,7 +140,7 @@ def test_a_folder_without_a_log_is_no_store(tmp_path: Path) -> None:
 
 
 def forged(store: Store, *payloads: bytes) -> Group:
-    """Put blob frames of any making into the log."""
+    """Append arbitrary blob frames to the log."""
     headers = [parse_blob_header(payload) for payload in payloads]
     return store.append([(FrameKind.BLOB, payload) for payload in payloads], headers, [])
 
@@ -168,7 +168,7 @@ def test_a_chain_beyond_the_deepest_is_refused(store: Store) -> None:
         store.blob(names[-1])
 
 
-def test_a_blob_whose_base_is_not_there_is_missing_it(store: Store) -> None:
+def test_a_blob_without_its_base_reports_the_base_as_missing(store: Store) -> None:
     forged(store, delta(BlobId(b"\1" * 32), BlobId(b"\2" * 32), 10))
     with pytest.raises(BlobMissing):
         store.blob(BlobId(b"\1" * 32))
@@ -193,7 +193,7 @@ def test_a_bomb_takes_no_memory(store: Store) -> None:
         tracemalloc.stop()
 
 
-def test_a_blob_frame_that_says_nothing_of_itself_is_damage(store: Store, tmp_path: Path) -> None:
+def test_a_blob_frame_too_short_for_a_header_is_damage(store: Store, tmp_path: Path) -> None:
     with closing(Log(str(tmp_path / "segments"), CountdownDisk(None))) as log:
         log.append(log.first, [(FrameKind.BLOB, b"too short")])
     with pytest.raises(BlobDamaged):
@@ -222,7 +222,7 @@ def frames(root: Path) -> list[tuple[int, int]]:
 
 
 def noticed(root: Path) -> bool:
-    """Return whether somebody who opens the workspace, reads all of it and writes to it is told of damage."""
+    """Return whether damage is reported to a process that opens the workspace, reads all of it and writes to it."""
     try:
         with Workspace.open(root, CountdownDisk(None)) as workspace:
             for edit in workspace.history.edits():
@@ -286,7 +286,7 @@ def test_a_flipped_byte_anywhere_before_the_last_group_is_noticed_without_an_ind
 
 
 @pytest.mark.parametrize("offset", [0, SEGMENT_HEADER_SIZE, SEGMENT_HEADER_SIZE + 100])
-def test_a_mark_that_points_nowhere_keeps_nobody_from_writing(tmp_path: Path, offset: int) -> None:
+def test_an_invalid_applied_marker_blocks_no_writer(tmp_path: Path, offset: int) -> None:
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
         for i in range(4):
             write(workspace, "a.txt", b"%d\n" % i)
@@ -314,7 +314,7 @@ def test_a_call_that_could_not_be_read_back_is_refused_and_changes_nothing(
         assert history(workspace)[0][: len(before[0])] == before[0]
 
 
-def test_headers_of_blobs_of_real_calls_say_what_they_hold(whole: Path) -> None:
+def test_headers_of_blobs_of_real_calls_match_their_content(whole: Path) -> None:
     with closing(Log(str(whole / ".cas" / "segments"), CountdownDisk(None))) as log:
         headers = [
             parse_blob_header(frame.payload)

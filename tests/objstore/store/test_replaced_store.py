@@ -1,4 +1,4 @@
-"""A store that is moved, replaced or away for a moment, under who has it open: nothing goes where nobody finds it."""
+"""Test stores that are moved, replaced or missing for a moment while a process has them open: no write is lost."""
 
 import os
 import random
@@ -32,7 +32,7 @@ TYPED: Final = b"a page that a person typed\n"
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Return a workspace with three edits, and a file that nobody recorded."""
+    """Return a workspace with three edits, and a file that is not recorded."""
     root = tmp_path / "ws"
     root.mkdir()
     with Workspace.init(root, CountdownDisk(None)) as workspace:
@@ -47,7 +47,7 @@ def opened(root: Path) -> Workspace:
 
 
 def sound(root: Path) -> tuple[str, ...]:
-    """Check that nothing is wrong with the store, and return what is worth knowing of it."""
+    """Check that the store is undamaged, and return a summary of it."""
     report = check_store(str(root))
     assert report.faults == ()
     return report.notes
@@ -65,7 +65,7 @@ def copy(store: Path, to: Path) -> None:
 
 
 def salvaged(root: Path) -> Path:
-    """Do as docs/repair.md says."""
+    """Follow the steps in docs/repair.md."""
     aside = root / "damaged"
     (root / ".cas").rename(aside)
     salvage_store(str(aside), str(root))
@@ -80,7 +80,7 @@ def begun_anew(root: Path) -> Path:
 
 
 def put_back(root: Path) -> Path:
-    """Put a copy of the same store in its place."""
+    """Replace the store by a copy of it."""
     aside = root.parent / "aside"
     (root / ".cas").rename(aside)
     copy(aside, root / ".cas")
@@ -88,7 +88,7 @@ def put_back(root: Path) -> Path:
 
 
 def segments_put_back(root: Path) -> Path:
-    """Put copies of the segments in the place of those that are open, one by one."""
+    """Replace the open segments by copies, one by one."""
     aside = root.parent / "aside"
     copy(root / ".cas", aside)
     for path in (root / ".cas" / "segments").iterdir():
@@ -99,7 +99,7 @@ def segments_put_back(root: Path) -> Path:
 
 
 def segments_put_back_with_their_times(root: Path) -> Path:
-    """Do the same as `cp -a`, `rsync -a` and `tar -x` do, which give the folder its time again."""
+    """Do the same as `cp -a`, `rsync -a` and `tar -x`, which restore the folder's time as well."""
     folder = root / ".cas" / "segments"
     found = folder.stat()
     aside = segments_put_back(root)
@@ -128,7 +128,7 @@ REPLACED: Final = (
 
 @pytest.mark.parametrize("has_written", [False, True], ids=["read", "written"])
 @pytest.mark.parametrize("replaced", REPLACED)
-def test_what_is_acknowledged_is_in_the_store_of_that_path(
+def test_acknowledged_writes_are_in_the_store_at_that_path(
     root: Path, replaced: Callable[[Path], Path], *, has_written: bool
 ) -> None:
     with opened(root) as workspace:
@@ -150,7 +150,7 @@ def test_what_is_acknowledged_is_in_the_store_of_that_path(
 
 
 @pytest.mark.parametrize("replaced", REPLACED)
-def test_what_is_read_is_of_the_store_of_that_path(root: Path, replaced: Callable[[Path], Path]) -> None:
+def test_reads_are_from_the_store_at_that_path(root: Path, replaced: Callable[[Path], Path]) -> None:
     with opened(root) as workspace:
         workspace.review.status()
         replaced(root)
@@ -162,7 +162,7 @@ def test_what_is_read_is_of_the_store_of_that_path(root: Path, replaced: Callabl
 
 
 @pytest.mark.parametrize("has_read", [False, True])
-def test_who_knew_a_log_that_an_older_one_took_the_place_of_goes_on_with_that(root: Path, *, has_read: bool) -> None:
+def test_a_process_continues_with_an_older_log_that_replaced_the_one_it_knew(root: Path, *, has_read: bool) -> None:
     """The older one is put into the very file, and others write on until it has the length that was known."""
     segment = root / ".cas" / "segments" / "00000001.seg"
     with opened(root) as workspace:
@@ -183,7 +183,7 @@ def test_who_knew_a_log_that_an_older_one_took_the_place_of_goes_on_with_that(ro
     sound(root)
 
 
-def test_who_closes_a_store_puts_nothing_into_the_index_of_the_one_in_its_place(root: Path) -> None:
+def test_closing_a_replaced_store_adds_nothing_to_the_index_of_its_replacement(root: Path) -> None:
     segment = root / ".cas" / "segments" / "00000001.seg"
     workspace = opened(root)
     write(workspace, "a.txt", b"the first\n")
@@ -227,7 +227,7 @@ def test_an_index_is_not_opened_for_the_log_of_another_store(root: Path) -> None
     sound(root)
 
 
-def test_who_has_the_lock_of_a_store_that_went_keeps_nobody_out_of_the_one_in_its_place(root: Path) -> None:
+def test_the_lock_of_a_replaced_store_blocks_no_writer_of_its_replacement(root: Path) -> None:
     with opened(root) as workspace:
         write(workspace, "a.txt", b"before\n")
         aside = root.parent / "aside"
@@ -320,7 +320,7 @@ def moved_there(root: Path, backup: Path) -> None:
 
 
 def written_over(root: Path, backup: Path) -> None:
-    """Do as `rsync --inplace --delete` does, but for the index, which is derived."""
+    """Do the same as `rsync --inplace --delete`, except for the index, which is derived."""
     store = root / ".cas"
     kept = log_of(backup)
     for path in (store / "segments").iterdir():
@@ -336,7 +336,7 @@ def written_over(root: Path, backup: Path) -> None:
 @pytest.mark.parametrize("is_sealed", [False, True])
 @pytest.mark.parametrize("replace", [moved_there, written_over])
 @pytest.mark.parametrize("way", ["collect", "repack"])
-def test_what_was_planned_of_a_log_takes_nothing_from_an_older_one(
+def test_a_plan_for_one_log_removes_nothing_from_an_older_one(
     root: Path, replace: Callable[[Path, Path], None], way: str, *, is_sealed: bool
 ) -> None:
     """A backup from before edits were accepted is put back after a collection or a repack has begun."""

@@ -1,6 +1,6 @@
-"""Large files: of whatever size, they go through everything in less memory than a tenth of a small machine has.
+"""Test that files of any size are processed in less memory than a tenth of a small machine's.
 
-160 MB by default, which is more than the memory that is allowed; `make large` takes 2 GB.
+The file has 160 MB by default, which is more than the allowed memory; `make large` uses 2 GB.
 """
 
 import os
@@ -77,7 +77,7 @@ with Workspace.init(sys.argv[1]) as workspace:
 
 
 def measured(program: str, *words: str, folder: Path, output: int | None = subprocess.PIPE) -> tuple[bytes, int]:
-    """Run a program that tells its peak; return what it wrote, and that, in bytes."""
+    """Run a program that reports its peak memory; return its output and the peak, in bytes."""
     ran = subprocess.run(
         [sys.executable, "-P", "-c", program, *words],
         cwd=folder,
@@ -98,7 +98,7 @@ def command(*words: str, folder: Path, output: int | None = subprocess.PIPE) -> 
 
 
 def made(path: Path, megabytes: int) -> None:
-    """Write a file with holes, no two megabytes of which are alike."""
+    """Write a sparse file, no two megabytes of which are alike."""
     with path.open("wb") as file:
         for number in range(megabytes):
             file.seek(number << 20)
@@ -108,7 +108,7 @@ def made(path: Path, megabytes: int) -> None:
 
 @pytest.fixture(scope="module")
 def tracked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
-    """Return a workspace through which a large file went in every way, and the memory that this took."""
+    """Return a workspace in which a large file was used in every way, and the memory that this took."""
     root = tmp_path_factory.mktemp("large")
     made(root / "big", MEGABYTES)
     return root, measured(TRACKED, str(root), folder=root)[1]

@@ -1,4 +1,4 @@
-"""Several processes and threads at once on one workspace: nothing lost, nothing torn."""
+"""Test several processes and threads at once on one workspace: nothing is lost or torn."""
 
 import json
 import random
@@ -94,7 +94,7 @@ print(json.dumps(seen), flush=True)
 
 
 class Process:
-    """A script in a process of its own, which begins when it is told to."""
+    """A script in a process of its own, which starts on request."""
 
     def __init__(self, script: str, *words: object) -> None:
         self.process = subprocess.Popen(
@@ -122,7 +122,7 @@ class Process:
 
 
 def assert_sound(scene: Scene) -> None:
-    """Check that the journal is whole, and that the files, and a replay from nothing, are what it says."""
+    """Check that the journal is whole, and that the files and a full replay match it."""
     workspace = scene.workspace
     edits, decisions = workspace.history.edits(), workspace.history.decisions()
     assert [view.seq for view in edits] == list(range(1, len(edits) + 1))
@@ -233,7 +233,7 @@ def test_a_blob_that_is_read_half_keeps_no_other_thread_out(scene: Scene) -> Non
     assert list(begun.pop()) == []
 
 
-def test_whoever_waits_for_the_lock_for_a_moment_once_waits_as_long_as_ever_later(tmp_path: Path) -> None:
+def test_a_brief_wait_for_the_lock_does_not_shorten_later_ones(tmp_path: Path) -> None:
     lock, other = WriterLock(str(tmp_path / "lock")), WriterLock(str(tmp_path / "lock"))
     with other.held():
         with pytest.raises(StoreLocked), lock.held(0.01):
@@ -247,7 +247,7 @@ def test_whoever_waits_for_the_lock_for_a_moment_once_waits_as_long_as_ever_late
     other.close()
 
 
-def test_who_waits_for_another_process_keeps_nobody_of_this_one_waiting(scene: Scene) -> None:
+def test_waiting_for_another_process_blocks_no_thread_of_this_one(scene: Scene) -> None:
     scene.write("f", b"0\n")
 
     def write(number: int) -> None:
@@ -268,7 +268,7 @@ def test_who_waits_for_another_process_keeps_nobody_of_this_one_waiting(scene: S
 
 
 @pytest.mark.parametrize("ahead", [0, 1], ids=["at the head of the queue", "behind another"])
-def test_who_waits_for_another_process_may_change_its_mind(scene: Scene, ahead: int) -> None:
+def test_a_wait_for_another_process_can_be_cancelled(scene: Scene, ahead: int) -> None:
     class Left(Exception):
         pass
 
@@ -337,7 +337,7 @@ def test_undos_at_once_each_take_back_another_decision(scene: Scene) -> None:
     assert_sound(scene)
 
 
-def test_who_is_overtaken_again_and_again_gets_the_lock_all_the_same(
+def test_a_writer_that_is_overtaken_repeatedly_still_gets_the_lock(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     others: list[int] = []
@@ -388,7 +388,7 @@ def test_an_index_deleted_under_open_workspaces_harms_nothing(scene: Scene) -> N
     assert_sound(scene)
 
 
-def test_what_is_being_asked_stays_open_when_another_index_comes_in_its_place(scene: Scene) -> None:
+def test_an_index_in_use_stays_open_when_another_replaces_it(scene: Scene) -> None:
     scene.write("f", b"1\n")
     scene.write("f", b"2\n")
     with closing(Journal(str(scene.root), UnsyncedDisk())) as journal:

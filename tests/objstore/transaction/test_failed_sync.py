@@ -1,4 +1,4 @@
-"""A sync that fails: nobody builds on what may not be on the disk, and everybody may go on when the disk works."""
+"""Test failed syncs: no one relies on bytes that may not be durable, and all can continue once the disk works."""
 
 import sqlite3
 from collections.abc import Callable
@@ -34,7 +34,7 @@ AFTER: Final = {"a.txt": (b"two\n", 0o644)}
 
 
 class OverlookedDisk(CountdownDisk):
-    """Fails at one sync, after somebody has looked at what was to be synced."""
+    """Fails at one sync, after another process has read what was to be synced."""
 
     def __init__(self, look: Callable[[], object]) -> None:
         super().__init__(None)
@@ -83,7 +83,7 @@ def test_a_call_whose_sync_failed_has_not_taken_place(root: Path) -> None:
 
 
 class ToldDisk(CountdownDisk):
-    """Says what was asked of it, and fails at one sync."""
+    """Reports its operations, and fails at one sync."""
 
     def __init__(self) -> None:
         super().__init__(None)
@@ -102,7 +102,7 @@ class ToldDisk(CountdownDisk):
         super().sync(fd, name)
 
 
-def test_the_cut_of_what_could_not_be_synced_is_synced_before_it_counts_as_one(root: Path) -> None:
+def test_the_cut_of_an_unsynced_group_is_synced_before_it_counts(root: Path) -> None:
     size = (root / ".cas" / "segments" / "00000001.seg").stat().st_size
     disk = ToldDisk()
     with Workspace.open(root, disk) as workspace:
@@ -112,7 +112,7 @@ def test_the_cut_of_what_could_not_be_synced_is_synced_before_it_counts_as_one(r
     assert disk.asked == ["sync", f"truncate to {size}", "sync"]
 
 
-def test_a_segment_that_somebody_began_who_died_has_a_durable_name_before_anything_is_in_it(root: Path) -> None:
+def test_a_segment_that_a_dead_writer_began_gets_a_durable_name_before_a_group(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
         journal.seal()
     disk = CountdownDisk(None)
@@ -124,7 +124,7 @@ def test_a_segment_that_somebody_began_who_died_has_a_durable_name_before_anythi
 
 
 class BreakingDisk(CountdownDisk):
-    """A disk on which, from one operation on, some operations fail until it is mended."""
+    """A disk on which, from one operation on, some operations fail until it is repaired."""
 
     def __init__(self, first: str, *others: str) -> None:
         super().__init__(None)
@@ -140,7 +140,7 @@ class BreakingDisk(CountdownDisk):
         super()._step(operation, name, tear)
 
 
-def test_a_call_that_can_be_neither_carried_out_nor_taken_back_is_said_to_be_open_and_holds_after_all(
+def test_a_call_that_can_be_neither_applied_nor_rolled_back_is_reported_as_open_and_is_valid(
     root: Path,
 ) -> None:
     with Workspace.open(root, BreakingDisk("exchange", "append")) as workspace, pytest.raises(Unacknowledged):
@@ -151,7 +151,7 @@ def test_a_call_that_can_be_neither_carried_out_nor_taken_back_is_said_to_be_ope
     assert_sound(root)
 
 
-def test_who_opens_the_store_again_finishes_what_could_not_be_said_to_hold(root: Path) -> None:
+def test_the_next_process_to_open_the_store_completes_an_open_call(root: Path) -> None:
     disk, counts = BreakingDisk("sync", "truncate"), []
     with Workspace.open(root, disk) as workspace:
         for content in (b"2\n", b"3\n", b"two\n"):
@@ -166,7 +166,7 @@ def test_who_opens_the_store_again_finishes_what_could_not_be_said_to_hold(root:
     assert_sound(root)
 
 
-def test_no_mark_is_set_to_what_may_not_be_durable(root: Path) -> None:
+def test_the_applied_marker_is_never_set_to_a_group_that_may_not_be_durable(root: Path) -> None:
     disk = CountdownDisk(None)
     with closing(Journal(str(root), disk)) as journal:
         journal.recreate(index=False, mark=True)
@@ -184,7 +184,7 @@ def unsynced(root: Path) -> None:
         assert files(root)["a.txt"] == BEFORE["a.txt"]
 
 
-def test_what_was_neither_synced_nor_cut_off_is_written_again_before_a_file_changes(root: Path) -> None:
+def test_a_group_neither_synced_nor_cut_off_is_written_again_before_a_file_changes(root: Path) -> None:
     unsynced(root)
     segment = (root / ".cas" / "segments" / "00000001.seg").read_bytes()
     disk = CountdownDisk(None)
@@ -196,7 +196,7 @@ def test_what_was_neither_synced_nor_cut_off_is_written_again_before_a_file_chan
     assert_sound(root)
 
 
-def test_what_can_not_be_made_durable_changes_no_file(root: Path) -> None:
+def test_a_group_that_can_not_be_made_durable_changes_no_file(root: Path) -> None:
     unsynced(root)
     for failing in ("overwrite", "sync"):
         disk = CountdownDisk(1, broken_disk)
@@ -211,7 +211,7 @@ def test_what_can_not_be_made_durable_changes_no_file(root: Path) -> None:
     assert_sound(root)
 
 
-def test_what_a_process_left_that_was_killed_before_its_sync_is_synced_before_a_file_changes(root: Path) -> None:
+def test_the_group_of_a_process_killed_before_its_sync_is_synced_before_a_file_changes(root: Path) -> None:
     probe = CountdownDisk(None)
     with Workspace.open(root, probe) as workspace:
         write(workspace, "other.txt", b"other\n")
@@ -224,7 +224,7 @@ def test_what_a_process_left_that_was_killed_before_its_sync_is_synced_before_a_
 
 
 @pytest.mark.parametrize("longer", [b"", b"and more\n"], ids=["of the same length", "longer"])
-def test_who_had_read_what_was_cut_off_forgets_it(root: Path, longer: bytes) -> None:
+def test_a_reader_forgets_a_group_that_was_cut_off(root: Path, longer: bytes) -> None:
     with Workspace.open(root, CountdownDisk(None)) as reader:
         disk = OverlookedDisk(lambda: seen.extend(blobs(reader)))
         seen: list[bytes] = []
@@ -256,7 +256,7 @@ def test_a_third_process_trusts_no_index_that_knows_what_was_cut_off(root: Path)
 
 
 @pytest.mark.parametrize("meanwhile", [(), ("b.txt",), ("b.txt", "c.txt", "d.txt")], ids=len)
-def test_a_sweep_takes_nothing_that_was_let_go_by_what_was_cut_off(root: Path, meanwhile: tuple[str, ...]) -> None:
+def test_compaction_removes_nothing_that_a_cut_off_record_released(root: Path, meanwhile: tuple[str, ...]) -> None:
     only = b"the only copy\n"
     (root / "seen").write_bytes(only)
     with Workspace.open(root, CountdownDisk(None)) as workspace:
@@ -342,7 +342,7 @@ def test_a_full_index_refuses_no_call(root: Path) -> None:
 
 
 def full_index(workspace: Workspace) -> sqlite3.Connection:
-    """Let the index take in nothing more, and return its database."""
+    """Prevent the index from ingesting more, and return its database."""
     db = workspace._journal.store.index._db  # noqa: SLF001 - the limit stands for a disk that is full for SQLite
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     db.execute(f"PRAGMA max_page_count = {db.execute('PRAGMA page_count').fetchone()[0]}")

@@ -1,4 +1,4 @@
-"""An exception at any line, as where there is no memory left: who goes on does so from what the log says."""
+"""Test that a writer can continue from the log after an exception at any line, such as MemoryError."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ INDEXING = frozenset({log_index.__file__, database.__file__})
 
 
 class Interruption:
-    """Raises MemoryError once, before the line that comes after so many in the files."""
+    """Raises MemoryError once, after so many lines in the files."""
 
     def __init__(self, files: frozenset[str], lines: int) -> None:
         self._files = files

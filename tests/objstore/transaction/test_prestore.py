@@ -1,4 +1,4 @@
-"""Large files are stored before anybody has to wait for them, and nothing is lost if that was for nothing."""
+"""Test that large files are stored before any writer has to wait for them, and that nothing is lost if not needed."""
 
 import os
 import random
@@ -67,7 +67,7 @@ print(others)
 
 
 class _Counted(Disk):
-    """Counts what is appended to the log."""
+    """Counts the groups that are appended to the log."""
 
     def __init__(self) -> None:
         self.appended: list[int] = []  # bytes of each append
@@ -122,7 +122,7 @@ def test_a_look_stores_large_files_before_it_records(root: Path) -> None:
 
 
 class _Interrupted(NamedTuple):
-    """Bytes, between two pieces of which something happens."""
+    """Bytes, between two pieces of which an action runs."""
 
     content: bytes
     happens: Callable[[], object]
@@ -146,7 +146,7 @@ def _sweep(root: Path) -> None:
 
 
 def deleted(root: Path, path: str, content: bytes) -> None:
-    """Hold that a call can delete the file, and that its bytes stay."""
+    """Check that a call can delete the file, and that its bytes are kept."""
     with Workspace.open(root) as workspace:
         with workspace.call(SHELL) as call:
             call.delete(path)
@@ -155,7 +155,7 @@ def deleted(root: Path, path: str, content: bytes) -> None:
     assert check_store(str(root)).faults == ()
 
 
-def test_what_a_sweep_takes_away_before_it_is_named_is_stored_again(root: Path) -> None:
+def test_chunks_that_compaction_removes_before_they_are_named_are_stored_again(root: Path) -> None:
     (root / "big").write_bytes(LARGE)
     with closing(Journal(str(root), Disk())) as journal:
         prestore_large_files(journal, [b"missing", b"big"])
@@ -190,7 +190,7 @@ def test_a_sweep_that_was_planned_before_leaves_the_chunks_of_a_list_that_came_s
 
 
 @pytest.mark.parametrize("at", [4, 6])
-def test_no_chunk_is_told_against_one_that_a_sweep_takes_away(root: Path, at: int) -> None:
+def test_no_chunk_is_a_delta_to_one_that_compaction_removes(root: Path, at: int) -> None:
     with closing(Journal(str(root), Disk())) as journal:
         prestore_blob(journal, blob_id(LARGE), MemorySource(b"big", LARGE), None)
         prestore_blob(journal, blob_id(OTHER), _Interrupted(OTHER, partial(_sweep, root), at), blob_id(LARGE))
@@ -199,7 +199,7 @@ def test_no_chunk_is_told_against_one_that_a_sweep_takes_away(root: Path, at: in
     deleted(root, "big", OTHER)
 
 
-def test_no_chunk_says_that_it_lies_less_deep_than_one_that_a_repack_told_anew(root: Path) -> None:
+def test_no_chunk_has_less_depth_than_a_base_that_a_repack_encoded_again(root: Path) -> None:
     draw = random.Random(1)
     words = [draw.randbytes(6).hex().encode() for _ in range(2_000)]
     lines = [b" ".join(draw.choices(words, k=12)) for _ in range(6_000)]
@@ -221,7 +221,7 @@ def test_no_chunk_says_that_it_lies_less_deep_than_one_that_a_repack_told_anew(r
 
 
 class _Restless(_Counted):
-    """A disk on which somebody writes into a file whenever a part of it is stored, as long as it says so."""
+    """A disk on which someone writes to a file whenever a part of it is stored, as long as enabled."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -236,7 +236,7 @@ class _Restless(_Counted):
 
 
 @pytest.mark.parametrize("paths", [None, ["."], ["big", "small"]], ids=["all", "below", "named"])
-def test_a_large_file_that_changes_while_it_is_stored_holds_no_look_up(root: Path, paths: list[str] | None) -> None:
+def test_a_large_file_that_changes_while_it_is_stored_blocks_no_scan(root: Path, paths: list[str] | None) -> None:
     big, disk = root / "big", _Restless(root / "big")
     with Workspace.open(root, disk) as workspace:
         (root / "small").write_bytes(b"1\n")
@@ -269,7 +269,7 @@ def test_a_large_file_that_changes_while_it_is_stored_holds_no_snapshot_up(root:
     assert check_store(str(root)).faults == ()
 
 
-def test_the_index_may_be_deleted_while_a_large_file_is_taken_in(root: Path) -> None:
+def test_the_index_may_be_deleted_while_a_large_file_is_stored(root: Path) -> None:
     # In another process: SQLite does not survive a database that is closed while somebody asks it.
     child = subprocess.run(
         [sys.executable, "-c", TAKING, str(root)],

@@ -1,4 +1,4 @@
-"""A full disk, and a call that a writer left unfinished: what makes room goes on, and the call comes after it."""
+"""Test a full disk with an unfinished call: operations that free space work, and the call is completed later."""
 
 import os
 import re
@@ -53,7 +53,7 @@ class PartlyFailing(CountdownDisk):
 
 
 def full_for_files() -> PartlyFailing:
-    """Return a disk that has room for what the store writes of itself, and for no file of the user's."""
+    """Return a disk with space for the store's own files, and for none of the user's."""
     return PartlyFailing(full_disk, "stage")
 
 
@@ -63,7 +63,7 @@ def text(version: int) -> bytes:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Return a workspace whose history may go, and with a call behind it whose file was not yet written."""
+    """Return a workspace with history that may expire, and a call whose file was not yet written."""
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
         write(workspace, "b.txt", b"first\n")
         for version in range(VERSIONS):
@@ -75,7 +75,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def write_pending(workspace: Workspace, content: bytes) -> None:
-    """Record one call of a conversation that nobody has decided on."""
+    """Record one call of a conversation whose edits stay pending."""
     with workspace.call(CallInfo(tool="t", conversation="pending")) as call:
         call.write("b.txt", content)
         call.commit()
@@ -104,7 +104,7 @@ def collect(root: Path, disk: CountdownDisk) -> None:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
-    """Return a folder on a disk of a few megabytes; only root may make one."""
+    """Return a folder on a disk of a few megabytes; only root can create one."""
     folder = tmp_path / "disk"
     folder.mkdir()
     if not sys.platform.startswith("linux") or os.geteuid() or not mounted(folder):
@@ -120,7 +120,7 @@ def mounted(folder: Path) -> bool:
 
 
 def fill(path: Path) -> None:
-    """Take all the room that is left."""
+    """Take all the remaining space."""
     with path.open("wb", buffering=0) as file, suppress(OSError):
         while True:
             file.write(bytes(4096))
@@ -167,7 +167,7 @@ def test_on_a_full_disk_files_are_looked_at_and_nothing_is_remembered_of_it(smal
         (small / "ballast").unlink()
 
 
-def test_what_makes_room_need_not_wait_for_a_call_that_finds_none(root: Path) -> None:
+def test_operations_that_free_space_do_not_wait_for_a_call_that_lacks_it(root: Path) -> None:
     collect(root, full_for_files())
     assert (root / "b.txt").read_bytes() == b"second\n"
     with Workspace.open(root, CountdownDisk(None)):
@@ -185,7 +185,7 @@ def test_edits_wait_until_there_is_room_for_the_unfinished_call(root: Path) -> N
     assert check_store(str(root)).faults == ()
 
 
-def test_who_has_made_room_waits_with_edits_as_everybody_does(root: Path) -> None:
+def test_the_process_that_freed_space_waits_with_edits_like_any_other(root: Path) -> None:
     disk = full_for_files()
     with Workspace.open(root, disk) as workspace:
         workspace.retention.collect(EVERYTHING, thorough=True)
@@ -195,13 +195,13 @@ def test_who_has_made_room_waits_with_edits_as_everybody_does(root: Path) -> Non
     assert check_store(str(root)).faults == ()
 
 
-def test_room_for_the_unfinished_call_is_looked_for_once(root: Path) -> None:
+def test_space_for_the_unfinished_call_is_requested_once(root: Path) -> None:
     disk = full_for_files()
     collect(root, disk)
     assert disk.tried <= 2  # when the workspace is opened, and when the first of many writes begins
 
 
-def test_what_somebody_put_back_meanwhile_stays_though_the_segment_was_written_anew(root: Path) -> None:
+def test_a_file_that_a_person_restored_stays_even_if_the_segment_was_rewritten(root: Path) -> None:
     collect(root, full_for_files())
     assert not (root / ".cas" / "segments" / "00000001.seg").exists()
     (root / "b.txt").write_bytes(b"first\n")
@@ -224,7 +224,7 @@ def test_a_call_waits_whose_whole_segment_went(root: Path) -> None:
     assert check_store(str(root)).faults == ()
 
 
-def test_a_file_that_can_not_be_finished_for_another_reason_is_left_and_keeps_nobody_waiting(root: Path) -> None:
+def test_a_file_that_can_not_be_written_for_another_reason_is_left_and_blocks_no_writer(root: Path) -> None:
     with Workspace.open(root, PartlyFailing(broken_disk, "exchange")) as workspace:
         write(workspace, "c.txt", b"and on\n")
         assert [change.path for change in workspace.review.external_changes()] == ["b.txt"]
@@ -234,7 +234,7 @@ def test_a_file_that_can_not_be_finished_for_another_reason_is_left_and_keeps_no
 
 
 class FullBeside(CountdownDisk):
-    """A full disk, but for the room that the store itself keeps."""
+    """A full disk, except for the space that the store reserves."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(None)
@@ -247,7 +247,7 @@ class FullBeside(CountdownDisk):
 
 
 class Full(PartlyFailing):
-    """A disk on which nothing can grow, whatever is removed."""
+    """A disk on which no file can grow, whatever is removed."""
 
     def __init__(self) -> None:
         super().__init__(full_disk, "append", "create", "reserve")
@@ -311,7 +311,7 @@ def test_no_room_is_kept_where_there_is_little(tmp_path: Path) -> None:
 
 
 class MarklessDisk(CountdownDisk):
-    """A disk on which the mark can't be written, and all else can."""
+    """A disk on which only the applied marker can't be written."""
 
     marks = 0
 
@@ -333,13 +333,15 @@ def test_a_mark_that_can_not_be_written_fails_no_call(root: Path) -> None:
 
 
 class AnotherBoot(PartlyFailing):
-    """A disk of a machine that has started anew."""
+    """A disk of a machine that has rebooted."""
 
     def boot_id(self) -> bytes:
         return b"of another start"
 
 
-def test_what_a_power_cut_took_is_found_though_its_segment_was_written_anew_before_there_was_room(root: Path) -> None:
+def test_changes_lost_in_a_power_cut_are_found_even_if_their_segment_was_rewritten_before_space_was_freed(
+    root: Path,
+) -> None:
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         write_pending(workspace, b"fourth\n")
     with ran_on(root) as later:  # the new bytes were in memory alone
@@ -372,7 +374,7 @@ def segment_bytes(root: Path) -> int:
 
 
 @pytest.mark.parametrize(("act", "stays"), [(collect, 0.5), (repacked, 1.0)])
-def test_who_finds_no_room_for_a_segment_is_told_how_much_it_takes(
+def test_a_lack_of_space_for_a_segment_is_reported_with_the_size_needed(
     root: Path, act: Callable[[Path, CountdownDisk], None], stays: float
 ) -> None:
     Workspace.open(root, CountdownDisk(None)).close()
@@ -440,7 +442,7 @@ ACTS: Final[dict[str, Act]] = {
 
 @pytest.mark.parametrize("failure", [full_disk, broken_disk], ids=["full", "broken"])
 @pytest.mark.parametrize("act", ACTS.values(), ids=ACTS.keys())
-def test_an_error_says_that_nothing_was_changed_only_where_nothing_was(
+def test_an_error_reports_that_nothing_changed_only_if_nothing_did(
     tmp_path: Path, act: Act, failure: Callable[[str], BaseException]
 ) -> None:
     """Each operation of the disk fails in turn, and from then on all do."""

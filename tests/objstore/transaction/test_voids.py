@@ -1,4 +1,4 @@
-"""Voids: a call or a decision that was taken back counts as never made, and what it would have written may go."""
+"""Test that a call or a decision that was rolled back counts as never made, and that its blobs may be removed."""
 
 import os
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from tests.support.scene import Scene, deletes, moves, writes
 
 
 class StubbornDisk(UnsyncedDisk):
-    """A disk on which no file of a certain name can be replaced or made."""
+    """A disk on which a file of a certain name can't be replaced or created."""
 
     def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:
         self._refuse(name)
@@ -35,7 +35,7 @@ def stubborn(tmp_path: Path) -> Iterator[Scene]:
 
 
 def is_sound(scene: Scene) -> bool:
-    """Return whether the store is, as it stands and with an index made anew."""
+    """Return whether the store is undamaged, as it is and with a rebuilt index."""
     faults = check_store(str(scene.root)).faults
     scene.forget_index()
     return not faults and not check_store(str(scene.root)).faults
@@ -45,7 +45,7 @@ def recorded_paths(scene: Scene) -> list[str]:
     return sorted(scene.workspace.history.files_at())
 
 
-def test_the_first_edit_of_a_file_that_nobody_had_recorded_leaves_it_unrecorded(stubborn: Scene) -> None:
+def test_the_voided_first_edit_of_an_unrecorded_file_leaves_it_unrecorded(stubborn: Scene) -> None:
     (stubborn.root / "a").write_bytes(b"never recorded\n")
     (stubborn.root / "stubborn").write_bytes(b"nor this\n")
     with pytest.raises(CallAborted):
@@ -91,7 +91,7 @@ def test_a_call_of_every_kind_that_was_taken_back_leaves_a_sound_store(stubborn:
     assert is_sound(stubborn)
 
 
-def test_what_calls_were_taken_back_had_written_is_not_kept(stubborn: Scene) -> None:
+def test_blobs_of_voided_calls_are_not_kept(stubborn: Scene) -> None:
     stubborn.write("a", b"kept\n")
     size = stubborn.workspace.retention.stored_bytes()
     texts = [os.urandom(50_000) for _ in range(5)]
@@ -105,7 +105,7 @@ def test_what_calls_were_taken_back_had_written_is_not_kept(stubborn: Scene) -> 
     assert is_sound(stubborn)
 
 
-def test_what_is_held_besides_stays(stubborn: Scene) -> None:
+def test_blobs_that_something_else_holds_stay(stubborn: Scene) -> None:
     stubborn.write("a", b"held\n")
     with pytest.raises(CallAborted):
         stubborn.call(writes("b", b"held\n"), writes("stubborn", b"let go\n"))
@@ -114,7 +114,7 @@ def test_what_is_held_besides_stays(stubborn: Scene) -> None:
     assert is_sound(stubborn)
 
 
-def test_what_was_taken_back_is_purged_like_all_else(stubborn: Scene) -> None:
+def test_voided_records_are_purged_like_all_others(stubborn: Scene) -> None:
     secret = os.urandom(5_000)
     with pytest.raises(CallAborted):
         stubborn.call(writes("stubborn", secret))
@@ -123,7 +123,7 @@ def test_what_was_taken_back_is_purged_like_all_else(stubborn: Scene) -> None:
     assert is_sound(stubborn)
 
 
-def test_what_a_decision_that_was_taken_back_would_have_written_is_not_kept(tmp_path: Path) -> None:
+def test_blobs_of_voided_decisions_are_not_kept(tmp_path: Path) -> None:
     scene = Scene(tmp_path / "workspace")
     scene.write("stubborn", b"1\n2\n3\n4\n5\n6\n7\n8\n9\n")
     scene.write("stubborn", b"one\n2\n3\n4\n5\n6\n7\n8\nnine\n")

@@ -122,7 +122,7 @@ def load_past(journal: Journal, document: DocumentId, seq: Seq, *, before: bool)
         last = past.pop() if before else past[-1]
         since = None
         if before and not any(isinstance(record, ReplayEdit) for record in past) and isinstance(last, ReplayEdit):
-            since = Document.begun(last, None if last.before is None else journal.store.text(last.before.blob))
+            since = Document.before_edit(last, None if last.before is None else journal.store.text(last.before.blob))
         # States that are compared with their hashes: here, no recorded state tells whether the last one is right.
         return replayed(past, document, journal.store.text, StateReader(journal.store, {}).after, since)
 
@@ -164,7 +164,7 @@ def decisions_differing_on_replay(journal: Journal, document: DocumentId) -> tup
                 edit = record._replace(hunks=diff_lines(before, after))
             if len(edit.hunks) != len(record.hunks):
                 regrouped[record.seq] = 1 + len(edit.hunks)
-            built = built or Document.begun(record, before)
+            built = built or Document.before_edit(record, before)
             built.add(edit, after)
         elif built is not None:
             verdicts = dict(record.verdicts)
@@ -225,11 +225,11 @@ def _without_history(journal: Journal, document: DocumentId) -> Document:
     tip = journal.store.index.tip(document)
     content = None if tip.state is None else journal.store.text(tip.state.blob)
     mode = 0 if tip.state is None else tip.state.mode
-    return Document.found(document, DocumentVersion(path=tip.path, mode=mode, content=content))
+    return Document.without_edits(document, DocumentVersion(path=tip.path, mode=mode, content=content))
 
 
 def _check(journal: Journal, loaded: Document) -> None:
-    tip, stands = journal.store.index.tip(loaded.id), loaded.standing()
+    tip, stands = journal.store.index.tip(loaded.id), loaded.version()
     state = None if stands.content is None else FileState(blob=blob_of_text(stands.content), mode=stands.mode)
     if state != tip.state or (state is not None and stands.path != tip.path):
         raise HistoryBroken(os.fsdecode(tip.path), loaded.last, "replaying it does not give the recorded state")

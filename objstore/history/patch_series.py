@@ -62,7 +62,7 @@ def series(journal: Journal, seqs: Sequence[Seq]) -> Iterator[SeriesStep]:
             raise SeriesBroken(conflict.unit.seq, tuple(sorted({unit.seq for unit in conflict.needs})))
     _refuse_taken(journal, documents, views)
     waiting: dict[DocumentId, list[EditView]] = {number: [] for number in documents}
-    stood = {number: _state(journal, document.standing()) for number, document in documents.items()}
+    stood = {number: _state(journal, document.version()) for number, document in documents.items()}
     for done, view in enumerate(views):
         journal.progress("edits", done, len(views))
         if not any(unit.hunk or view.whole for unit in live[view.seq]):
@@ -73,14 +73,14 @@ def series(journal: Journal, seqs: Sequence[Seq]) -> Iterator[SeriesStep]:
         waiting[number].append(view)
         if document.conflicts():
             continue
-        now = _state(journal, document.standing())
+        now = _state(journal, document.version())
         yield SeriesStep(views=tuple(waiting[number]), before=stood[number], after=now)
         waiting[number], stood[number] = [], now
 
 
 def _refuse_taken(journal: Journal, documents: Mapping[DocumentId, Document], views: Sequence[EditView]) -> None:
     """Raise SeriesBroken where a file without the chosen edits stands where another does, or a folder for one."""
-    standing = {number: document.standing() for number, document in documents.items()}
+    standing = {number: document.version() for number, document in documents.items()}
     for number, stands in standing.items():
         if stands.content is None:
             continue

@@ -284,7 +284,7 @@ def test_states_told_one_from_the_other_are_those_that_their_hashes_vouch_for(sc
         quick = load_document(journal, DocumentId(1))
         thorough = load_document(journal, DocumentId(1), anew=True)
         assert quick.state() == thorough.state()
-        assert quick.standing() == thorough.standing()
+        assert quick.version() == thorough.version()
 
 
 def test_a_newline_that_goes_with_a_change_further_up_stays_gone_whoever_wrote_the_last_line(scene: Scene) -> None:
@@ -318,13 +318,13 @@ def test_an_edit_of_a_file_that_stands_elsewhere_breaks_the_history() -> None:
     created = ReplayEdit(
         Seq(1), DocumentId(1), b"a", None, None, state, (), Status.PENDING, None, changes_whole=True, is_meant=True
     )
-    document = Document.begun(created, None)
+    document = Document.before_edit(created, None)
     document.add(created, TEN)
     for path, source in ((b"b", None), (b"c", b"b")):
         with pytest.raises(HistoryBroken, match="another state"):
             document.add(created._replace(seq=Seq(2), path=path, source=source, before=state), TEN)
     document.add(created._replace(seq=Seq(2), path=b"b", source=b"a", before=state), TEN)
-    assert document.standing().path == b"b"
+    assert document.version().path == b"b"
 
 
 def test_a_state_that_is_not_what_its_name_says_is_found_out(scene: Scene) -> None:

@@ -36,7 +36,7 @@ def test_following_splices_is_recording_the_texts(history: list[bytes], less: in
             return
         hunks = diff_lines(now, content)
         units = recorded.record(content, hunks)
-        assert followed.follow(splice_of(now, content, less), hunks) == units
+        assert followed.record_splice(splice_of(now, content, less), hunks) == units
         flips = {unit: False for unit in units[1:] if data.draw(st.integers(0, 5)) == 0}
         assert set_live(recorded, flips) == set_live(followed, flips)
         assert recorded.text() == followed.text()
@@ -57,10 +57,10 @@ def test_hunks_that_say_something_else_are_refused_and_nothing_changes(
         Weave(before).record(after, hunks)
     except ValueError:
         with pytest.raises(ValueError, match=r"."):
-            weave.follow(splice_of(before, after), hunks)
+            weave.record_splice(splice_of(before, after), hunks)
         assert (weave.text(), weave.blame()) == (before, Weave(before).blame())
     else:
-        weave.follow(splice_of(before, after), hunks)
+        weave.record_splice(splice_of(before, after), hunks)
         assert weave.text() == after
 
 
@@ -68,12 +68,12 @@ def test_a_splice_beyond_the_text_is_refused() -> None:
     weave = Weave(b"a\nb\nc\n")
     for splice in (Splice(2, 7, b"x\n"), Splice(3, 2, b"x\n")):
         with pytest.raises(ValueError, match="no part"):
-            weave.follow(splice, [Hunk(1, 1, 1, 1)])
+            weave.record_splice(splice, [Hunk(1, 1, 1, 1)])
 
 
 def test_there_is_nothing_to_splice_where_there_is_no_file() -> None:
     with pytest.raises(ValueError, match="no text"):
-        Weave(None).follow(Splice(0, 0, b"x\n"), [])
+        Weave(None).record_splice(Splice(0, 0, b"x\n"), [])
 
 
 @given(st.lists(texts, min_size=1, max_size=5), st.data())

@@ -294,14 +294,14 @@ def test_conflicts_found_from_flip_to_flip_are_those_of_a_weave_built_afresh(
         afresh, taken_up = journal.weave(), Weave.from_state(kept)
         assert found == set_live(afresh, live) == set_live(taken_up, live)
         assert weave.text() == afresh.text() == taken_up.text()
-        told = [(bool(unit.hidden), unit.bare, unit.returns) for unit in units_of(weave)]
+        told = [(bool(unit.hidden), unit.exposed, unit.return_blocker) for unit in units_of(weave)]
         for unit, (hides, *where) in zip(units_of(weave), told, strict=True):
-            is_asked = any(run.deleters for run in unit.inserted) or any(u.undoes is unit for u in unit.shadowed)
+            tracks_returns = any(run.deleters for run in unit.inserted) or any(u.undoes is unit for u in unit.shadowed)
             assert hides is stands_back(unit)
-            assert where == ([bare(unit), returns(unit)] if is_asked else [0, None])
+            assert where == ([bare(unit), returns(unit)] if tracks_returns else [0, None])
         for run in {run for unit in units_of(weave) for run in unit.inserted}:
-            assert run.takers == tuple(unit for unit in run.deleters if unit.live)
-            assert {*run.asked} == {unit for unit in run.deleters if unit.is_asked}
+            assert run.live_deleters == tuple(unit for unit in run.deleters if unit.live)
+            assert {*run.return_trackers} == {unit for unit in run.deleters if unit.tracks_returns}
 
 
 @given(journals(), st.data())
@@ -355,7 +355,7 @@ def stands_back(unit: WeaveUnit) -> bool:
 
 
 def bare(unit: WeaveUnit) -> int:
-    return 0 if unit.live else sum(run.shown or returns(run.inserter) is not None for run in unit.taken)
+    return 0 if unit.live else sum(run.shown or returns(run.inserter) is not None for run in unit.all_deleted)
 
 
 def returns(unit: WeaveUnit) -> WeaveUnit | None:

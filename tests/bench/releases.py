@@ -105,7 +105,7 @@ def _review(report: Report, journal: Journal, states: list[bytes]) -> dict[int, 
     document = DocumentId(1)
 
     def opened() -> Document:
-        return load_document(journal, document, anew=True)
+        return load_document(journal, document, ignore_cache=True)
 
     report.times("reopen, replaying everything", timed(lambda _: opened(), OPENINGS))
     loaded = opened()

@@ -282,7 +282,7 @@ def test_states_told_one_from_the_other_are_those_that_their_hashes_vouch_for(sc
     scene.write("g", b"once more\n", mode=0o755)
     with contextlib.closing(Journal(str(scene.root), Disk())) as journal, journal.reading():
         quick = load_document(journal, DocumentId(1))
-        thorough = load_document(journal, DocumentId(1), anew=True)
+        thorough = load_document(journal, DocumentId(1), ignore_cache=True)
         assert quick.state() == thorough.state()
         assert quick.version() == thorough.version()
 
@@ -310,7 +310,7 @@ def test_what_is_told_of_states_is_what_their_bytes_say(scene: Scene, seed: int)
     scene.write("f", b"0\n")
     with contextlib.closing(Journal(str(scene.root), Disk())) as journal, journal.reading():
         quick = load_document(journal, DocumentId(1))
-        assert quick.state() == load_document(journal, DocumentId(1), anew=True).state()
+        assert quick.state() == load_document(journal, DocumentId(1), ignore_cache=True).state()
 
 
 def test_an_edit_of_a_file_that_stands_elsewhere_breaks_the_history() -> None:

@@ -9,7 +9,7 @@ import pytest
 from objstore import Workspace
 from objstore.errors import BlobMissing
 from objstore.fs.disk import Disk
-from objstore.history.snapshot_check import UnreadablePart, naming, unreadable_parts
+from objstore.history.snapshot_check import UnreadablePart, naming_snapshot, unreadable_parts
 from objstore.model.ids import BlobId, blob_id
 from objstore.model.records import Snapshot
 from objstore.model.tree import FOLDER, TreeEntry, encode_tree
@@ -59,6 +59,6 @@ def test_what_fails_though_every_snapshot_can_be_read_fails_as_it_did(tmp_path: 
         (tmp_path / "file").write_bytes(b"file\n")
         taken = workspace.take_snapshot(who="me").view
     with closing(Journal(str(tmp_path), Disk())) as journal, journal.reading() as store:
-        with pytest.raises(BlobMissing) as caught, naming(store, (taken.number, taken.root)):
+        with pytest.raises(BlobMissing) as caught, naming_snapshot(store, (taken.number, taken.root)):
             store.blob(LOST)
         assert caught.value.blob == LOST

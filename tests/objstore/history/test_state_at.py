@@ -301,7 +301,8 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0
-        for module in ("changes", "review", "snapshot_create", "snapshot_delete"):
+        recorders = "review.edit_recorder", "review.planner", "tracking.snapshot_create", "tracking.snapshot_delete"
+        for module in recorders:
             monkeypatch.setattr(f"objstore.{module}.now", lambda: self.now)
 
 

@@ -124,7 +124,7 @@ def names_of(encoded: bytes) -> list[tuple[BlobId, bool]]:
         found = [(None, False)]
     if all(type(name) is bytes for name, _ in found):
         return found
-    return list(named_blobs(decode_tree(encoded)))  # it says what is wrong
+    return list(named_blobs(decode_tree(encoded)))  # raises with the reason
 
 
 def entry_at(root: BlobId | None, path: bytes, load: Load) -> TreeEntry | ExcludedEntry | None:
@@ -150,7 +150,7 @@ def _named(encoded: bytes, name: bytes) -> TreeEntry | ExcludedEntry | None:
         at = bisect_left(entries, name, key=itemgetter(0))
         return _entry(entries[at]) if at < len(entries) and entries[at][0] == name else None
     except (RecordInvalid, KeyError, TypeError, IndexError):
-        return next((entry for entry in decode_tree(encoded) if entry.name == name), None)  # or it says what is wrong
+        return next((entry for entry in decode_tree(encoded) if entry.name == name), None)  # or raises with the reason
 
 
 def walk_trees(root: BlobId, load: Load, seen: set[BlobId]) -> Iterator[TreeNames]:

@@ -151,7 +151,7 @@ class Workspace:
         from objstore.history import revspec
 
         with self._journal.reading():
-            return os.fsdecode(revspec.as_spelt(self._journal, path, os.fsencode(found)))
+            return os.fsdecode(revspec.resolved_or_literal(self._journal, path, os.fsencode(found)))
 
     def recorded(self, path: str) -> str:
         """Return the path as `relative`, but as it is spelt where a link by now hides what was recorded there.
@@ -171,7 +171,7 @@ class Workspace:
         """
         from objstore.history import revspec
 
-        found = revspec.linked_spelling(self._journal, path)
+        found = revspec.literal_path_if_symlink(self._journal, path)
         return self.relative(path) if found is None else found
 
     def read(self, path: str, *, limit: int = MAX_FILE) -> Content:

@@ -1,4 +1,4 @@
-"""Descent: by which recorded steps a version of a file became what it is now."""
+"""Find the recorded steps by which a version of a file became its present version."""
 
 from collections.abc import Callable
 
@@ -14,14 +14,14 @@ from objstore.transaction.journal import Journal
 __all__ = ["steps_since"]
 
 _MOST_STEPS = 1000
-"""Recorded steps that are followed back; beyond them the two versions are compared."""
+"""Recorded steps that are followed back; beyond that the two versions are compared."""
 
 
 def steps_since(journal: Journal, tip: Tip | None, base: bytes, name: BlobId, now: bytes) -> list[TextStep]:
     """Return the steps from the version `base`, whose blob is `name`, to `now`.
 
-    They are those that the journal has where the version was once the file's, at `tip`, and else one: the difference.
-    What was done to the file since it was last recorded is a step of its own.
+    They are the journal's steps if the file, at `tip`, once had that version; otherwise one step, the difference. A
+    change made since the file was last recorded is a step of its own.
     """
     if tip is not None and tip.state is not None:
         recorded = _recorded(journal, tip.document, tip.state.blob, name)
@@ -32,7 +32,7 @@ def steps_since(journal: Journal, tip: Tip | None, base: bytes, name: BlobId, no
 
 
 def _recorded(journal: Journal, document: DocumentId, newest: BlobId, base: BlobId) -> list[TextStep] | None:
-    """Return the steps that led from one state of a document to its newest; None: the journal has none such."""
+    """Return the steps from one state of a document to its newest; None if the journal has no such chain."""
     steps: list[Edit | Decision] = []
     wanted = newest
     places = journal.store.index.history(document)
@@ -44,7 +44,7 @@ def _recorded(journal: Journal, document: DocumentId, newest: BlobId, base: Blob
             continue
         states = _states(record, document)
         if states is None:
-            continue  # it said something of units, and left the file as it was
+            continue  # a decision that changed statuses but not the file
         before, after = states
         if before is None or after is None or after.blob != wanted:
             return None
@@ -53,11 +53,11 @@ def _recorded(journal: Journal, document: DocumentId, newest: BlobId, base: Blob
     try:
         return [_text_step(step, document, journal.store.text) for step in reversed(steps)]
     except BlobMissing:
-        return None  # what has expired can't be followed
+        return None  # expired states can't be followed
 
 
 def _states(record: Edit | Decision, document: DocumentId) -> tuple[FileState | None, FileState | None] | None:
-    """Return what a record made of a file: the states before and after; None: nothing."""
+    """Return a file's states before and after a record; None if the record did not change it."""
     if isinstance(record, Edit):
         return record.before, record.after
     return next(((found.before, found.after) for found in record.written if found.document == document), None)

@@ -1,6 +1,6 @@
-"""Suggestions: which names there are that begin with what was typed, and which are near to it.
+"""Complete the names of edits, conversations, paths, snapshots and pins, and suggest names near a mistyped one.
 
-What is loaded here is little: a shell waits for it at a key press.
+The module imports little, because a shell waits for it at a key press.
 """
 
 import os
@@ -16,14 +16,14 @@ from objstore.store.object_store import Store
 __all__ = ["NameKind", "NameSuggestion", "names_similar_to", "names_with_prefix", "paths_near"]
 
 _MOST_COMPARED: Final = 5_000
-"""Names that a mistyped one is compared with at most."""
+"""Maximum number of names compared with a mistyped one."""
 
 _SHARE: Final = 0.6
-"""Share of equal characters from which on a name may be meant."""
+"""Minimum similarity ratio (`difflib`) at which a name is suggested."""
 
 
 class NameKind(StrEnum):
-    """What is named."""
+    """What a name refers to."""
 
     EDIT = "edit"
     CONVERSATION = "conversation"
@@ -33,16 +33,16 @@ class NameKind(StrEnum):
 
 
 class NameSuggestion(NamedTuple):
-    """A name, and what a person is told of it."""
+    """A name, and a short description for a person."""
 
     name: str
     about: str
 
 
 def names_with_prefix(store: Store, kind: NameKind, spelling: str, limit: int) -> list[NameSuggestion]:
-    """Return up to `limit` names that begin with `spelling`. Of an edit, `12:` asks for its hunks.
+    """Return up to `limit` names that begin with `spelling`. For an edit, `12:` asks for its hunks.
 
-    The newest come first, paths in their order. Paths are relative to the workspace.
+    The newest come first; paths are in ascending order and relative to the workspace.
     """
     match kind:
         case NameKind.EDIT if ":" in spelling:
@@ -62,7 +62,7 @@ def names_with_prefix(store: Store, kind: NameKind, spelling: str, limit: int) -
 
 
 def _numbered(store: Store, row: HolderRow) -> NameSuggestion:
-    """Return the number of a snapshot or a pin, and what it is for."""
+    """Return the number of a snapshot or a pin, and its title."""
     from objstore.model.records import Pin, Snapshot
 
     record, _ = store.record(row.place)
@@ -70,19 +70,19 @@ def _numbered(store: Store, row: HolderRow) -> NameSuggestion:
 
 
 def names_similar_to(store: Store, kind: NameKind, spelling: str, limit: int) -> list[str]:
-    """Return up to `limit` names that a mistyped `spelling` may have been meant for, the nearest first."""
+    """Return up to `limit` names that a mistyped `spelling` may have meant, the nearest first."""
     names = [found.name for found in names_with_prefix(store, kind, "", _MOST_COMPARED)]
     return paths_near(names, spelling, limit) if kind is NameKind.PATH else _near(names, spelling, limit)
 
 
 def paths_near(paths: Iterable[str], spelling: str, limit: int) -> list[str]:
-    """Return up to `limit` of the first thousands of `paths` that may have been meant, the nearest first."""
+    """Return up to `limit` of the first thousands of `paths` that `spelling` may have meant, the nearest first."""
     names = list(islice(paths, _MOST_COMPARED))
     if not spelling.isascii() and (same := _other_forms(names, spelling)):
         return same[:limit]
     near = _near(names, spelling, limit)
     if not near:
-        # A file may be named without its folder.
+        # The person may have typed the file's name without its folder.
         last: dict[str, list[str]] = {}
         for name in names:
             last.setdefault(os.path.basename(name), []).append(name)
@@ -92,7 +92,7 @@ def paths_near(paths: Iterable[str], spelling: str, limit: int) -> list[str]:
 
 
 def _other_forms(names: list[str], spelling: str) -> list[str]:
-    """Return the names that are `spelling` but for their Unicode form: to the eye they are the same."""
+    """Return the names that differ from `spelling` only in their Unicode normalization: they look the same."""
     from unicodedata import normalize
 
     wanted = normalize("NFC", spelling)

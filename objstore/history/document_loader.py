@@ -1,9 +1,9 @@
-"""Replay: a document as the journal makes it, from its last kept state on where that fits.
+"""Load a document: replay it from the journal, starting from its cached state if that is valid.
 
-Replaying reads every state that a file ever had. So the document is kept now and then, in `.cas/cache/`, as it stood
-after a certain edit and a certain decision. Kept states are derived: they may be deleted at any moment, and one is
-believed only if it is whole, if the journal still holds the very records that it stands behind, and if what is
-replayed on top of it ends in the recorded state. A record's id covers all records before it, so two ids pin the past.
+A replay reads every state that a file ever had. So documents are cached from time to time in `.cas/cache/`, as they
+were after a certain edit and a certain decision. Cached states are derived and may be deleted at any time. One is
+trusted only if it is intact, if the journal still holds the very records that it is based on, and if the replay on top
+of it ends in the recorded state. A record's id covers all records before it, so two ids pin the past.
 """
 
 import gc
@@ -44,35 +44,35 @@ __all__ = [
 ]
 
 _FEW_OBJECTS: Final = 2_000
-"""Objects that the garbage collector looks through in a moment."""
+"""Up to this many new objects, a garbage collection is fast enough to be left to Python."""
 
 _MOST_OLD: Final = 200_000
-"""Objects that may have been made in replays, some 30 MB, until those of no use any more are looked for."""
+"""Objects (about 30 MB) that replays may create before a full garbage collection looks for unused ones."""
 
 _objects_since_collection = 0
-"""Objects that were made in replays since."""
+"""Objects that replays created since the last full garbage collection."""
 
 _MAGIC: Final = b"casweav9"
-"""Begins a kept state; the digit counts versions of its form."""
+"""The start of a cached state; the digit is the version of its format."""
 
-_KEPT: Final = "weave-"
-"""Begins the name of a kept state's file."""
+_FILE_PREFIX: Final = "weave-"
+"""The start of the file name of a cached state."""
 
 _CACHE_AFTER: Final = 64
-"""Records replayed on top of the last kept state before the document is kept anew."""
+"""Records replayed on top of the cached state after which the document is cached again."""
 
 _MOST_TEXT: Final = 64 << 20
-"""Bytes of text in a weave that is kept; a larger one is replayed."""
+"""Bytes of text in a weave up to which a document is cached; larger ones are always replayed."""
 
 
 _MAX_CACHED: Final = 1 << 30
-"""Bytes of a kept state, unpacked; no more memory is taken for one."""
+"""Bytes of a decompressed cached state; no more memory is allocated for one."""
 
 _MEANINGLESS: Final = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError, StructError)
-"""What comes of a kept state that is none, though its hash is right."""
+"""What decoding raises for a cached state that is malformed although its hash is right."""
 
 _POSITIONS: Final = ([int, bytes, int, bytes], [int, bytes, int, type(None)])
-"""The types of a position."""
+"""The types of a position's fields."""
 
 
 class _Position(NamedTuple):
@@ -84,34 +84,34 @@ class _Position(NamedTuple):
     decision: RecordId | None  # None: there is no decision
 
 
-def load_document(journal: Journal, document: DocumentId, *, anew: bool = False) -> Document:
+def load_document(journal: Journal, document: DocumentId, *, ignore_cache: bool = False) -> Document:
     """Return the document, replayed from the journal and checked against its tip. Raises HistoryBroken.
 
-    `anew`: from its first edit on, whatever is kept.
+    `ignore_cache`: replay from the first edit.
     """
-    # Of one moment: else what another process records meanwhile would be in the tip and not in the records.
+    # One read transaction: otherwise records that another process adds meanwhile would be in the tip only.
     with _without_collecting(), journal.store.index.still():
-        return _loaded(journal, document, anew=anew)
+        return _loaded(journal, document, ignore_cache=ignore_cache)
 
 
-def _loaded(journal: Journal, document: DocumentId, *, anew: bool) -> Document:
-    kept = None if anew else _taken_up(journal, document)
-    if kept is not None:
-        # A kept state that doesn't fit is no fault of the history.
+def _loaded(journal: Journal, document: DocumentId, *, ignore_cache: bool) -> Document:
+    cached = None if ignore_cache else _cached(journal, document)
+    if cached is not None:
+        # A cached state that doesn't fit is not a fault of the history.
         with suppress(HistoryBroken, *_MEANINGLESS):
-            return _followed(journal, document, *kept, is_hashed=False)
+            return _replayed_since(journal, document, *cached, is_hashed=False)
     beginning = _Position(0, RecordId(b""), 0, None)
-    if not anew:
-        # If states that nobody hashed don't end in the recorded one, their hashes say which is wrong.
+    if not ignore_cache:
+        # If the unhashed states don't end in the recorded one, the next attempt finds the wrong one by its hash.
         with suppress(HistoryBroken):
-            return _followed(journal, document, None, beginning, is_hashed=False)
-    return _followed(journal, document, None, beginning, is_hashed=True)
+            return _replayed_since(journal, document, None, beginning, is_hashed=False)
+    return _replayed_since(journal, document, None, beginning, is_hashed=True)
 
 
 def load_past(journal: Journal, document: DocumentId, seq: Seq, *, before: bool) -> Document:
-    """Return the document as it was when its edit `seq` had been recorded, or right `before` that.
+    """Return the document as it was when its edit `seq` had been recorded, or directly `before` that.
 
-    The edit has not expired. Raises HistoryBroken.
+    The edit must not have expired. Raises HistoryBroken.
     """
     with _without_collecting(), journal.store.index.still():
         past: list[ReplayEdit | ReplayDecision] = []
@@ -122,38 +122,38 @@ def load_past(journal: Journal, document: DocumentId, seq: Seq, *, before: bool)
         last = past.pop() if before else past[-1]
         since = None
         if before and not any(isinstance(record, ReplayEdit) for record in past) and isinstance(last, ReplayEdit):
-            since = Document.begun(last, None if last.before is None else journal.store.text(last.before.blob))
-        # States that are compared with their hashes: here, no recorded state tells whether the last one is right.
+            since = Document.before_edit(last, None if last.before is None else journal.store.text(last.before.blob))
+        # States are checked against their hashes, because there is no recorded state to compare the last one with.
         return replayed(past, document, journal.store.text, StateReader(journal.store, {}).after, since)
 
 
 def cached_document_differs(journal: Journal, document: DocumentId) -> bool:
-    """Return whether what is kept of a document makes another one of it than a replay of all its records does.
+    """Return whether the cached state of a document leads to another result than a replay of all its records.
 
-    What is not kept, or does not fit and so is never believed, does not differ. Raises HistoryBroken.
+    False if nothing is cached, or if the cached state does not fit and so is never trusted. Raises HistoryBroken.
     """
-    kept = _taken_up(journal, document)
-    replayed_anew = load_document(journal, document, anew=True)
-    if kept is None:
+    cached = _cached(journal, document)
+    replayed_again = load_document(journal, document, ignore_cache=True)
+    if cached is None:
         return False
     try:
-        followed = _followed(journal, document, *kept, is_hashed=False)
+        followed = _replayed_since(journal, document, *cached, is_hashed=False)
     except (HistoryBroken, *_MEANINGLESS):
         return True
-    return (followed.statuses(), followed.blame()) != (replayed_anew.statuses(), replayed_anew.blame())
+    return (followed.statuses(), followed.blame()) != (replayed_again.statuses(), replayed_again.blame())
 
 
 def decisions_differing_on_replay(journal: Journal, document: DocumentId) -> tuple[int, ...]:
     """Return the numbers of the decisions on a document that wrote another text than they would write now.
 
-    Older versions could take lines that read alike with a rejection. Here every change that was recorded by comparison
-    is compared again, as it would be today, and each decision is taken again. Raises HistoryBroken.
+    Older versions could reject equal lines elsewhere along with the rejected ones. So every change that was recorded by
+    comparison is compared again with the present diff, and each decision is made again. Raises HistoryBroken.
     """
     store, built = journal.store, None
     records = [record for record, _, _ in records_of(store, document)]
     if not any(isinstance(record, ReplayDecision) and document in record.written for record in records):
         return ()
-    regrouped: dict[Seq, int] = {}  # edits that have another number of hunks now, and their units
+    regrouped: dict[Seq, int] = {}  # edits that have another number of hunks now -> their units
     for record in records:
         if isinstance(record, ReplayEdit):
             before, after = (
@@ -164,33 +164,33 @@ def decisions_differing_on_replay(journal: Journal, document: DocumentId) -> tup
                 edit = record._replace(hunks=diff_lines(before, after))
             if len(edit.hunks) != len(record.hunks):
                 regrouped[record.seq] = 1 + len(edit.hunks)
-            built = built or Document.begun(record, before)
+            built = built or Document.before_edit(record, before)
             built.add(edit, after)
         elif built is not None:
             verdicts = dict(record.verdicts)
             for seq in regrouped.keys() & verdicts.keys():
-                said = set(verdicts[seq].values())
-                if len(said) > 1:
-                    return built.corrected  # hunks were decided one by one, and they are others now
-                verdicts[seq] = {Unit(seq, hunk): status for status in said for hunk in range(regrouped[seq])}
+                statuses = set(verdicts[seq].values())
+                if len(statuses) > 1:
+                    return built.corrected  # its hunks were decided one by one, and they differ now
+                verdicts[seq] = {Unit(seq, hunk): status for status in statuses for hunk in range(regrouped[seq])}
             built.replay(record._replace(verdicts=verdicts))
             built.override_text(record, store.text)
     return () if built is None else built.corrected
 
 
 def cache_documents(journal: Journal) -> None:
-    """Keep every document of which so much would else be replayed the next time. Raises HistoryBroken."""
+    """Cache every document of which many records would otherwise be replayed the next time. Raises HistoryBroken."""
     for document in journal.store.index.long_documents(_CACHE_AFTER):
         load_document(journal, document)
 
 
-def _followed(
+def _replayed_since(
     journal: Journal, document: DocumentId, since: Document | None, position: _Position, *, is_hashed: bool
 ) -> Document:
-    """Return the document after everything that the journal says behind `position`, where it was `since`.
+    """Return the document after all records since `position`, where it was `since`.
 
-    `is_hashed`: whether each state is compared with its hash, and not only the last, and what each decision wrote with
-    the text under its verdicts.
+    `is_hashed`: whether each state, not only the last one, is checked against its hash, and the text after each
+    decision against what the decision wrote.
     """
     store = journal.store
     records: list[ReplayEdit | ReplayDecision] = []
@@ -206,40 +206,40 @@ def _followed(
                 decision = record.number, name
         records.append(record)
     if since is None and store.index.oldest_edit(document) is None:
-        since = _without_history(journal, document)
+        since = _without_edits(journal, document)
     states = StateReader(store, {} if is_hashed else places)
     loaded = replayed(records, document, store.text, states.after, since, is_checked=is_hashed)
     _check(journal, loaded)
     if sum(map(_weight, records)) >= _CACHE_AFTER:
-        _keep(journal, loaded, _Position(*edit, *decision))
+        _cache(journal, loaded, _Position(*edit, *decision))
     return loaded
 
 
 def _weight(record: ReplayEdit | ReplayDecision) -> int:
-    """Return what replaying the record costs, in edits of one hunk."""
+    """Return the cost of replaying the record, in edits of one hunk."""
     return max(1, record.size // _CACHE_AFTER if isinstance(record, ReplayDecision) else len(record.hunks) // 2)
 
 
-def _without_history(journal: Journal, document: DocumentId) -> Document:
-    """Return a document whose edits have all expired: it is what it is, and nobody can take anything of that away."""
+def _without_edits(journal: Journal, document: DocumentId) -> Document:
+    """Return a document whose edits have all expired: its present state is fixed and can't be rejected."""
     tip = journal.store.index.tip(document)
     content = None if tip.state is None else journal.store.text(tip.state.blob)
     mode = 0 if tip.state is None else tip.state.mode
-    return Document.found(document, DocumentVersion(path=tip.path, mode=mode, content=content))
+    return Document.without_edits(document, DocumentVersion(path=tip.path, mode=mode, content=content))
 
 
 def _check(journal: Journal, loaded: Document) -> None:
-    tip, stands = journal.store.index.tip(loaded.id), loaded.standing()
-    state = None if stands.content is None else FileState(blob=blob_of_text(stands.content), mode=stands.mode)
-    if state != tip.state or (state is not None and stands.path != tip.path):
+    tip, version = journal.store.index.tip(loaded.id), loaded.version()
+    state = None if version.content is None else FileState(blob=blob_of_text(version.content), mode=version.mode)
+    if state != tip.state or (state is not None and version.path != tip.path):
         raise HistoryBroken(os.fsdecode(tip.path), loaded.last, "replaying it does not give the recorded state")
 
 
-# ---- kept states
+# ---- cached states
 
 
-def _taken_up(journal: Journal, document: DocumentId) -> tuple[Document, _Position] | None:
-    """Return the document as it was last kept, and behind which records that was (None: nothing that fits is kept)."""
+def _cached(journal: Journal, document: DocumentId) -> tuple[Document, _Position] | None:
+    """Return the cached document and the records that it is based on; None if no cached state is valid."""
     try:
         stored = read_store_file(os.path.join(_folder(journal), _name(document)))
     except (OSError, StoreLinked, StoreNotRegular):
@@ -248,16 +248,16 @@ def _taken_up(journal: Journal, document: DocumentId) -> tuple[Document, _Positi
     if header != _MAGIC + blob_id(packed):
         return None
     return loaded_from_cache(
-        packed, lambda kept, behind: kept.document == document and _still_holds(journal, kept, behind)
+        packed, lambda cached, behind: cached.document == document and _still_holds(journal, cached, behind)
     )
 
 
 def loaded_from_cache(
     packed: bytes, is_fitting: Callable[[DocumentState, _Position], bool]
 ) -> tuple[Document, _Position] | None:
-    """Return what the bytes keep of a document, if it is fitting (None: it is not, or they make no sense).
+    """Return the document in `packed` if `is_fitting` accepts it; None if it does not, or the bytes are malformed.
 
-    They are not trusted, though their hash is right: it has no key, so it tells damage, and not who wrote them.
+    The bytes are not trusted although their hash is right: it has no key, so it shows damage, not who wrote them.
     """
     from msgpack import unpackb
     from zstandard import ZstdDecompressor, ZstdError, frame_content_size
@@ -269,43 +269,43 @@ def loaded_from_cache(
         behind = _Position._make(position)
         if [*map(type, behind)] not in _POSITIONS:
             return None
-        kept = DocumentState._make(state)
-        if not is_fitting(kept, behind):
+        cached = DocumentState._make(state)
+        if not is_fitting(cached, behind):
             return None
-        return Document(kept, Weave.from_state(WeaveState._make(columns))), behind
+        return Document(cached, Weave.from_state(WeaveState._make(columns))), behind
     except (ZstdError, *_MEANINGLESS):
         return None
 
 
-def _still_holds(journal: Journal, kept: DocumentState, position: _Position) -> bool:
-    """Return whether the journal holds the records of `position`, not taken back, and no edit has expired since."""
-    if kept.seqs[:1] != [journal.store.index.oldest_edit(DocumentId(kept.document))]:
+def _still_holds(journal: Journal, cached: DocumentState, position: _Position) -> bool:
+    """Return whether the journal holds the records of `position`, not voided, and no edit has expired since."""
+    if cached.seqs[:1] != [journal.store.index.oldest_edit(DocumentId(cached.document))]:
         return False
     edit = journal.store.index.edit(position.seq)
     decision = journal.store.index.decision_id(position.number)
     return edit is not None and edit.id == position.edit and decision == position.decision
 
 
-def _keep(journal: Journal, loaded: Document, position: _Position) -> None:
+def _cache(journal: Journal, loaded: Document, position: _Position) -> None:
     from msgpack import packb
     from zstandard import ZstdCompressor
 
     if not loaded.is_clean:
-        return  # keeping it only saves time: the next load replays it again
+        return  # caching only saves time: the next load replays it again
     state, weave = loaded.state()
     if len(weave.text) > _MOST_TEXT:
         return
     packed = ZstdCompressor(level=1).compress(packb((position, state, weave)))
-    # Nobody needs it: a full disk or a folder that can't be written costs the next one time, and nothing else.
-    # Whoever lets history go removes what is kept of it while they hold the lock: it must not come back behind them.
+    # The cache is optional: a full disk or a read-only folder only costs the next load time.
+    # An expiry or purge deletes cached states while it holds the lock: a cached state must not reappear after that.
     with suppress(CasError, OSError), journal.try_brief_lock() as is_ours:
         if is_ours and not _may_have_expired(journal):
-            kept = _MAGIC + blob_id(packed) + packed
-            write_derived_file(journal.disk, *os.path.split(_folder(journal)), _name(loaded.id), kept)
+            cached = _MAGIC + blob_id(packed) + packed
+            write_derived_file(journal.disk, *os.path.split(_folder(journal)), _name(loaded.id), cached)
 
 
 def _may_have_expired(journal: Journal) -> bool:
-    """Return whether anything was let go that the index, as it is asked now, may not know of yet."""
+    """Return whether anything may have expired that the index does not know of yet."""
     from objstore.recovery.unfinished_steps import unapplied_groups
 
     groups = unapplied_groups(journal.store, journal.store.end)
@@ -313,18 +313,18 @@ def _may_have_expired(journal: Journal) -> bool:
 
 
 def delete_cached_document(journal: Journal, document: DocumentId) -> None:
-    """Remove what is kept of a document, with all the text that is in it, durably."""
-    with suppress(FileNotFoundError), open_store_folder(_folder(journal)) as shelf:
-        journal.disk.unlink(shelf, _name(document))
+    """Delete the cached state of a document, with all the text in it, durably."""
+    with suppress(FileNotFoundError), open_store_folder(_folder(journal)) as folder_fd:
+        journal.disk.unlink(folder_fd, _name(document))
         journal.disk.sync_directory(_folder(journal))
 
 
 def delete_cached_documents(journal: Journal) -> None:
-    """Remove what is kept of every document, and of any that there may once have been, durably."""
-    with suppress(FileNotFoundError), open_store_folder(_folder(journal)) as shelf:
-        for name in os.listdir(shelf):
-            if name.startswith(_KEPT):
-                journal.disk.unlink(shelf, name)
+    """Delete the cached states of all documents, and of any that may have existed once, durably."""
+    with suppress(FileNotFoundError), open_store_folder(_folder(journal)) as folder_fd:
+        for name in os.listdir(folder_fd):
+            if name.startswith(_FILE_PREFIX):
+                journal.disk.unlink(folder_fd, name)
         journal.disk.sync_directory(_folder(journal))
 
 
@@ -333,12 +333,12 @@ def _folder(journal: Journal) -> str:
 
 
 def _name(document: DocumentId) -> str:
-    return f"{_KEPT}{document}"
+    return f"{_FILE_PREFIX}{document}"
 
 
 @contextmanager
 def _without_collecting() -> Iterator[None]:
-    """Keep the garbage collector from looking through tens of thousands of new objects, all of them in use."""
+    """Keep the garbage collector from scanning tens of thousands of new objects that are all in use."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -350,10 +350,10 @@ def _without_collecting() -> Iterator[None]:
 
 
 def _freeze_or_collect() -> None:
-    """Have the collector take what was made for old: otherwise the next object made would start a collection.
+    """Move new objects to the oldest generation: otherwise the next allocation would start a collection.
 
-    The units and runs of a weave refer to each other, so it is the collector who frees them, and it does not look for
-    what is old as long as this goes on. So it is told to from time to time.
+    The units and runs of a weave refer to each other, so only the garbage collector frees them, and it does not scan
+    the oldest generation while this goes on. So a full collection runs from time to time.
     """
     global _objects_since_collection  # noqa: PLW0603 - there is one collector in a process
     made = gc.get_count()[0]

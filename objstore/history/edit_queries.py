@@ -1,4 +1,4 @@
-"""History: the edits and decisions of a workspace as surfaces are shown them."""
+"""Query the edits and decisions of a workspace as views for surfaces."""
 
 from collections.abc import Iterable
 
@@ -15,7 +15,7 @@ __all__ = ["changed_since", "decisions", "edit", "edits", "rejections", "seen", 
 
 
 def edits(journal: Journal, wanted: EditFilter) -> list[EditView]:
-    """Return the edits that fit, in order. Raises what paths raise."""
+    """Return the edits that match, in order. Raises what path lookups raise."""
     paths = recorded_paths(journal, wanted.path) if wanted.path else []
     rows = journal.store.index.edits(
         conversation=wanted.conversation,
@@ -64,12 +64,12 @@ def decisions(journal: Journal) -> list[DecisionView]:
 
 
 def seen(journal: Journal) -> Seen:
-    """Return how far the history goes now."""
+    """Return how far the history extends now."""
     return Seen(next_edit=journal.store.next_seq(), next_decision=journal.store.index.next_decision())
 
 
 def changed_since(journal: Journal, before: Seen) -> list[EditView]:
-    """Return the edits that were recorded or decided since the history went as far as `before`, in order."""
+    """Return the edits that were recorded or decided on since the history extended to `before`, in order."""
     now = seen(journal)
     changed = set(range(before.next_edit, now.next_edit))
     for number in range(before.next_decision, now.next_decision):
@@ -77,13 +77,13 @@ def changed_since(journal: Journal, before: Seen) -> list[EditView]:
         record = None if place is None else journal.store.record(place)[0]
         if isinstance(record, Decision):
             changed |= {unit.seq for unit, _ in record.verdicts}
-    # Of a call that was taken back, numbers are left that nothing has.
+    # A call that was rolled back leaves numbers that no edit has.
     rows = [row for seq in sorted(changed) if (row := journal.store.index.edit(seq)) is not None]
     return [_view(journal, row, expiration(journal, row)) for row in rows]
 
 
 def statuses_before(journal: Journal, number: int) -> dict[Unit, Status]:
-    """Return the status that each unit of decision `number` had before it; nothing where there is no such decision."""
+    """Return the status that each unit of decision `number` had before it; empty if there is no such decision."""
     before: dict[Unit, Status] = {}
     views = decisions(journal)
     for view in views:

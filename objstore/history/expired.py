@@ -1,4 +1,4 @@
-"""What has expired: when and why an edit's content was let go, and the refusal of what needs it."""
+"""Find out when and why an edit's content expired, and refuse requests that need it."""
 
 from objstore.errors import EditExpired
 from objstore.index.database import unusable
@@ -10,12 +10,12 @@ __all__ = ["expiration", "expiration_by", "refuse_expired"]
 
 
 def expiration(journal: Journal, row: EditRow) -> Expiration | None:
-    """Return when and why the edit's content was let go (None: it is kept)."""
+    """Return when and why the edit's content expired (None: it is kept)."""
     return expiration_by(journal, row.expired) if row.expired else None
 
 
 def expiration_by(journal: Journal, number: int) -> Expiration:
-    """Return when and why the expiry of this number let go of what it names."""
+    """Return when and why the expiry with this number expired what it names."""
     expiry = journal.store.index.expiry(number)
     if expiry is None:
         raise unusable(f"there is no expiry {number!r}")
@@ -23,7 +23,7 @@ def expiration_by(journal: Journal, number: int) -> Expiration:
 
 
 def refuse_expired(journal: Journal, row: EditRow) -> None:
-    """Raise EditExpired where what the edit changed is kept no more."""
+    """Raise EditExpired if the edit's content is no longer kept."""
     found = expiration(journal, row)
     if found is not None:
         raise EditExpired(row.seq, found.time, found.reason)

@@ -1,7 +1,7 @@
 """Query the recorded edits that wrote conflict markers: which are still in a file, and what they set aside.
 
-`marking` writes them. A decision on anything of the decision that wrote markers takes the markers out again, and what
-was set aside for them has its old status again.
+`marker_files` writes them. A later decision on any unit of the decision that wrote markers removes the markers again,
+and restores the statuses of the units that were set aside for them.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ __all__ = [
 def markers_removed_by(
     journal: Journal, document: DocumentId, verdicts: Collection[Unit]
 ) -> tuple[list[Seq], dict[Unit, Status]]:
-    """Return which markers in the document go because of a decision on `verdicts`, and which statuses come back.
+    """Return the marker edits in the document that a decision on `verdicts` removes, and the statuses it restores.
 
-    What `verdicts` names itself does not come back.
+    Units named in `verdicts` are not restored.
     """
     gone: list[Seq] = []
     back: dict[Unit, Status] = {}
@@ -56,7 +56,7 @@ def markers_removed_by(
 
 
 def units_set_aside(journal: Journal) -> set[Unit]:
-    """Return what is set aside for markers that nobody has taken out: it is rejected, and not yet decided on."""
+    """Return the units set aside for markers that are still in a file: they are rejected, but not yet decided on."""
     found: set[Unit] = set()
     for row in journal.store.index.markers():
         marks = recorded_edit(journal, row.seq).marks
@@ -68,7 +68,7 @@ def units_set_aside(journal: Journal) -> set[Unit]:
 def markers_removed_by_step_back(
     journal: Journal, document: DocumentId, verdicts: Mapping[Unit, Status]
 ) -> tuple[list[Seq], dict[Unit, Status]]:
-    """Return the same for a step back: the markers that `verdicts` itself takes out; nothing else comes back."""
+    """Return the same for an undo or redo: the markers that `verdicts` itself rejects; no status is restored."""
     gone: list[Seq] = []
     for row in journal.store.index.markers(document):
         left = [verdicts.get(Unit(row.seq, hunk), status) for hunk, status in enumerate(row.units)]
@@ -78,7 +78,7 @@ def markers_removed_by_step_back(
 
 
 def markers_still_in_file(journal: Journal, row: EditRow) -> UnresolvedMarkers | None:
-    """Return the markers that an edit wrote, as far as they stand in its file (None: they are gone)."""
+    """Return the markers that an edit wrote, as far as they are still in its file (None: none are)."""
     edit = recorded_edit(journal, row.seq)
     tip = journal.store.index.tip(edit.document)
     if edit.marks is None or edit.after is None or tip.state is None:
@@ -87,7 +87,7 @@ def markers_still_in_file(journal: Journal, row: EditRow) -> UnresolvedMarkers |
         found = file_at(journal.tree, tip.path)
         openings, closings = labels_in(journal.store.blob(edit.after.blob), edit.hunks)
     except (PathError, BlobMissing, BlobDamaged):
-        return None  # a file that can't be read is reported as such, and what the store has lost by a check of it
+        return None  # `status` reports unreadable files, and `fsck` what the store has lost
     places = [] if found is None else regions_in(found[1].content, openings, closings)
     if not places:
         return None
@@ -102,7 +102,7 @@ def markers_still_in_file(journal: Journal, row: EditRow) -> UnresolvedMarkers |
 
 
 def marker_edit_around(store: Store, document: DocumentId, before: bytes, hunks: Collection[Hunk]) -> Seq | None:
-    """Return the edit between whose markers all of a change lies (None: it changes something else, or no markers).
+    """Return the edit between whose markers all of a change is (None: it changes other lines too, or no markers).
 
     `before` is the text that `hunks` changed.
     """
@@ -111,18 +111,18 @@ def marker_edit_around(store: Store, document: DocumentId, before: bytes, hunks:
         if row.status is Status.REJECTED or not isinstance(edit, Edit) or edit.after is None:
             continue
         places = regions_in(before, *labels_in(store.blob(edit.after.blob), edit.hunks))
-        if hunks and all(any(_lies_in(hunk, place) for place in places) for hunk in hunks):
+        if hunks and all(any(_is_inside(hunk, place) for place in places) for hunk in hunks):
             return edit.seq
     return None
 
 
-def _lies_in(hunk: Hunk, place: range) -> bool:
-    first = hunk.old_start if hunk.old_count else hunk.old_start - 1  # what is put in directly above is no part of it
+def _is_inside(hunk: Hunk, place: range) -> bool:
+    first = hunk.old_start if hunk.old_count else hunk.old_start - 1  # an insertion directly above is not inside
     return place.start <= first and hunk.old_end <= place.stop and hunk.old_start < place.stop
 
 
 def written_by(journal: Journal, decision: int) -> list[Unit]:
-    """Return the units of the edits that wrote the markers of a decision, as far as they are live."""
+    """Return the live units of the edits that wrote the markers of a decision."""
     found = []
     for row in journal.store.index.markers():
         marks = recorded_edit(journal, row.seq).marks

@@ -1,7 +1,7 @@
-"""The series: chosen edits one after another on top of everything else that is live, as a chain of file states.
+"""Compute chosen edits as a series of patches on top of all other live edits.
 
-The text of a file is a function of its live edits, so the chosen ones are first taken away, and then put back one by
-one, in order. What each adds is a patch; all of them together lead to the text as it is.
+The text of a file is a function of its live edits, so the chosen ones are first rejected and then restored one by one,
+in order. What each adds is a patch; all patches together lead to the present text.
 """
 
 import os
@@ -23,7 +23,7 @@ __all__ = ["SeriesStep", "StepState", "series"]
 
 @value
 class StepState:
-    """A file between two steps of a series."""
+    """The state of a file between two steps of a series."""
 
     path: str
     mode: int  # permission bits
@@ -32,18 +32,17 @@ class StepState:
 
 @value
 class SeriesStep:
-    """What edits of one file do to it when they follow the steps before them."""
+    """What edits of one file change when they follow the steps before them."""
 
-    views: tuple[EditView, ...]  # more than one where the first can't stand without the others
+    views: tuple[EditView, ...]  # more than one if the first can't be live without the others
     before: StepState | None  # None: no file
-    after: StepState | None  # as before where the edits change nothing, beside all else that is live
+    after: StepState | None  # equal to `before` if the other live edits make the same change
 
 
 def series(journal: Journal, seqs: Sequence[Seq]) -> Iterator[SeriesStep]:
     """Yield a step for each of the edits that is live, in order.
 
-    Raises NoSuchName, EditExpired, FileTooLarge, HistoryBroken, and SeriesBroken where edits that are not chosen need
-    chosen ones.
+    Raises NoSuchName, EditExpired, FileTooLarge and HistoryBroken, and SeriesBroken if other edits need chosen ones.
     """
     views = [edit(journal, seq) for seq in sorted(set(seqs))]
     documents: dict[DocumentId, Document] = {}
@@ -62,7 +61,7 @@ def series(journal: Journal, seqs: Sequence[Seq]) -> Iterator[SeriesStep]:
             raise SeriesBroken(conflict.unit.seq, tuple(sorted({unit.seq for unit in conflict.needs})))
     _refuse_taken(journal, documents, views)
     waiting: dict[DocumentId, list[EditView]] = {number: [] for number in documents}
-    stood = {number: _state(journal, document.standing()) for number, document in documents.items()}
+    previous = {number: _state(journal, document.version()) for number, document in documents.items()}
     for done, view in enumerate(views):
         journal.progress("edits", done, len(views))
         if not any(unit.hunk or view.whole for unit in live[view.seq]):
@@ -73,24 +72,24 @@ def series(journal: Journal, seqs: Sequence[Seq]) -> Iterator[SeriesStep]:
         waiting[number].append(view)
         if document.conflicts():
             continue
-        now = _state(journal, document.standing())
-        yield SeriesStep(views=tuple(waiting[number]), before=stood[number], after=now)
-        waiting[number], stood[number] = [], now
+        now = _state(journal, document.version())
+        yield SeriesStep(views=tuple(waiting[number]), before=previous[number], after=now)
+        waiting[number], previous[number] = [], now
 
 
 def _refuse_taken(journal: Journal, documents: Mapping[DocumentId, Document], views: Sequence[EditView]) -> None:
-    """Raise SeriesBroken where a file without the chosen edits stands where another does, or a folder for one."""
-    standing = {number: document.standing() for number, document in documents.items()}
-    for number, stands in standing.items():
-        if stands.content is None:
+    """Raise SeriesBroken if a file without the chosen edits has the path of another, or a folder in place of one."""
+    versions = {number: document.version() for number, document in documents.items()}
+    for number, version in versions.items():
+        if version.content is None:
             continue
-        folders = folders_of(stands.path)
-        tips = journal.store.index.tips_in_the_way(stands.path, folders)
+        folders = folders_of(version.path)
+        tips = journal.store.index.tips_in_the_way(version.path, folders)
         others = [load_document(journal, tip.document) for tip in tips if tip.document not in documents]
         others += [
             documents[other]
-            for other, beside in standing.items()
-            if other != number and beside.content is not None and beside.path in (*folders, stands.path)
+            for other, other_version in versions.items()
+            if other != number and other_version.content is not None and other_version.path in (*folders, version.path)
         ]
         for other in others:
             writer = other.path_writer()
@@ -98,10 +97,10 @@ def _refuse_taken(journal: Journal, documents: Mapping[DocumentId, Document], vi
             raise SeriesBroken(int(other.id) if writer is None else writer.seq, needs)
 
 
-def _state(journal: Journal, standing: DocumentVersion) -> StepState | None:
-    if standing.content is None:
+def _state(journal: Journal, version: DocumentVersion) -> StepState | None:
+    if version.content is None:
         return None
-    if is_placeholder(standing.content):
-        blob = blob_of_text(standing.content)
-        raise FileTooLarge(os.fsdecode(standing.path), journal.store.size(blob), MAX_BLOB)
-    return StepState(path=os.fsdecode(standing.path), mode=standing.mode, bytes=standing.content)
+    if is_placeholder(version.content):
+        blob = blob_of_text(version.content)
+        raise FileTooLarge(os.fsdecode(version.path), journal.store.size(blob), MAX_BLOB)
+    return StepState(path=os.fsdecode(version.path), mode=version.mode, bytes=version.content)

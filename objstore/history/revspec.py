@@ -1,4 +1,4 @@
-"""Spellings: how a person names an edit, a hunk, a conversation, a state or a blob, and what is meant."""
+"""Resolve a person's name for an edit, a hunk, a conversation, a state or a blob."""
 
 import os
 from collections.abc import Sequence
@@ -18,17 +18,17 @@ from objstore.model.views import State
 from objstore.transaction.journal import Journal
 
 __all__ = [
-    "as_spelt",
     "find_blob",
     "find_conversation",
     "find_state",
     "find_units",
     "hidden_path",
     "last_state",
-    "linked_spelling",
+    "literal_path_if_symlink",
+    "paths_to_search",
     "recorded_path",
     "recorded_paths",
-    "told_paths",
+    "resolved_or_literal",
 ]
 
 _MIN_PREFIX: Final = 4
@@ -52,7 +52,10 @@ def find_units(journal: Journal, spelling: str) -> tuple[Seq, tuple[Unit, ...]]:
 
 
 def find_conversation(journal: Journal, spelling: str) -> str:
-    """Return the conversation of this name, or the only one whose name begins so. Raises NoSuchName, AmbiguousName."""
+    """Return the conversation with this name, or the only one whose name begins with it.
+
+    Raises NoSuchName, AmbiguousName.
+    """
     found = journal.store.index.conversations(spelling, _CANDIDATES) if spelling else []
     if spelling in found:
         return spelling
@@ -60,7 +63,7 @@ def find_conversation(journal: Journal, spelling: str) -> str:
 
 
 def find_blob(journal: Journal, spelling: str) -> BlobId:
-    """Return the blob whose hash begins so. Raises NoSuchName, AmbiguousName."""
+    """Return the blob whose hash begins with `spelling`. Raises NoSuchName, AmbiguousName."""
     if len(spelling) < _MIN_PREFIX or not _is_hex(spelling):
         raise NoSuchName(spelling, "blob")
     found = journal.store.index.blobs_between(*hex_prefix_bounds(spelling), _CANDIDATES)
@@ -69,22 +72,23 @@ def find_blob(journal: Journal, spelling: str) -> BlobId:
 
 
 def find_state(journal: Journal, spelling: str) -> State:
-    """Return the state that a spelling names.
+    """Return the state that `spelling` names.
 
-    `PATH@12` is after that edit, `PATH@12^` before it, `PATH@2h` and `PATH@2026-11-20` at that moment, `PATH` now; or
-    it is the beginning of a blob's hash. Raises NoSuchName, AmbiguousName, EditExpired and what paths raise.
+    `PATH@12` is the state after that edit, `PATH@12^` before it, `PATH@2h` and `PATH@2026-11-20` at that moment, and
+    `PATH` now. Otherwise `spelling` is the beginning of a blob's hash. Raises NoSuchName, AmbiguousName, EditExpired
+    and what path lookups raise.
     """
     path, at, version = spelling.rpartition("@")
     if at and path:
-        # A file's own name may hold an "@".
+        # A file's own name may contain an "@".
         with suppress(NoSuchName):
             return _state_at(journal, path, version, spelling)
         from objstore.dates import moment_of
 
         moment = moment_of(version, datetime.now().astimezone())
-        told = None if moment is None else _state_at_moment(journal, path, moment)
-        if told is not None:
-            return told
+        at_moment = None if moment is None else _state_at_moment(journal, path, moment)
+        if at_moment is not None:
+            return at_moment
     with suppress(NoSuchName):
         return last_state(journal, spelling)
     try:
@@ -94,7 +98,7 @@ def find_state(journal: Journal, spelling: str) -> State:
 
 
 def last_state(journal: Journal, path: str) -> State:
-    """Return the state in which the file at a path was last recorded. Raises NoSuchName and what paths raise."""
+    """Return the state in which the file at a path was last recorded. Raises NoSuchName and what path lookups raise."""
     tip = journal.store.index.tip_at(recorded_path(journal, path))
     if tip is None:
         raise NoSuchName(path, "state")
@@ -103,7 +107,7 @@ def last_state(journal: Journal, path: str) -> State:
 
 
 def recorded_path(journal: Journal, spelling: str) -> bytes:
-    """Return the path below the root that is meant, also where its folders are gone by now, or one is a link.
+    """Return the path relative to the root that is meant, even if its folders are gone or one is a symlink now.
 
     Raises PathInvalid, PathOutside, PathReserved, PermissionRefused.
     """
@@ -111,76 +115,76 @@ def recorded_path(journal: Journal, spelling: str) -> bytes:
         with journal.tree.locate(spelling, changing=True) as resolved:
             path = os.fsencode(resolved.path)
     except (FileMissing, PathInvalid):
-        # Something else stands on the way: what was recorded there can be named by its spelling alone.
-        spelt = os.path.normpath(journal.tree.within(spelling))
-        if spelt.split("/", 1)[0] == "..":
+        # A file is now in place of a folder: what was recorded below it can be named only literally.
+        literal = os.path.normpath(journal.tree.within(spelling))
+        if literal.split("/", 1)[0] == "..":
             raise PathOutside(spelling) from None
-        return os.fsencode(spelt)
+        return os.fsencode(literal)
     except PathError:
-        # A link leads out of the workspace, or to where no file of the user's can be.
+        # A symlink leads out of the workspace, or to a reserved place.
         hidden = hidden_path(journal, spelling)
         if hidden is None:
             raise
         return hidden
-    return as_spelt(journal, spelling, path)
+    return resolved_or_literal(journal, spelling, path)
 
 
 def recorded_paths(journal: Journal, spelling: str) -> list[bytes]:
-    """Return the path that `recorded_path` does, and behind it the one that a link hides. Raises as it."""
+    """Return the result of `recorded_path`, followed by the path that a symlink hides, if any. Raises as it."""
     hidden = hidden_path(journal, spelling)
     return list(dict.fromkeys([recorded_path(journal, spelling), *([] if hidden is None else [hidden])]))
 
 
-def told_paths(journal: Journal, spelling: str) -> list[bytes]:
-    """Return the paths that `recorded_paths` does, and the one that a link hides also where nothing was recorded there.
+def paths_to_search(journal: Journal, spelling: str) -> list[bytes]:
+    """Return the result of `recorded_paths`, and the path that a symlink hides even if no edit was recorded there.
 
-    Snapshots may tell of it. Where the link leads to no path of the user's, it is the only one. Raises as it.
+    Snapshots may contain it. If the symlink leads outside the user's files, it is the only path. Raises as it.
     """
-    spelt = linked_spelling(journal, spelling)
+    literal = literal_path_if_symlink(journal, spelling)
     try:
         found = recorded_paths(journal, spelling)
     except PathError:
-        if spelt is None:
+        if literal is None:
             raise
         found = []
-    return list(dict.fromkeys([*found, *([] if spelt is None else [os.fsencode(spelt)])]))
+    return list(dict.fromkeys([*found, *([] if literal is None else [os.fsencode(literal)])]))
 
 
 def hidden_path(journal: Journal, spelling: str) -> bytes | None:
-    """Return the path as it is spelt, where something was recorded there, and a link by now leads elsewhere.
+    """Return the literal path if something was recorded there and a symlink leads elsewhere now.
 
-    None: nothing was, or no link does. Raises what paths raise.
+    None if nothing was recorded there or there is no symlink. Raises what path lookups raise.
     """
-    spelt = linked_spelling(journal, spelling)
-    return None if spelt is None or not _was_recorded(journal, os.fsencode(spelt)) else os.fsencode(spelt)
+    literal = literal_path_if_symlink(journal, spelling)
+    return None if literal is None or not _was_recorded(journal, os.fsencode(literal)) else os.fsencode(literal)
 
 
-def linked_spelling(journal: Journal, spelling: str) -> str | None:
-    """Return the path as it is spelt, where it, or a folder of it, is a link by now (None: none is).
+def literal_path_if_symlink(journal: Journal, spelling: str) -> str | None:
+    """Return the literal path if it or one of its folders is a symlink now (None: no symlink).
 
-    Raises what paths raise.
+    Raises what path lookups raise.
     """
     parts = journal.tree.within(spelling).split("/")
     last = max((at for at, part in enumerate(parts) if part == os.pardir), default=-1) + 1
-    # Up to there it is as the system goes: behind a link, `..` is the folder above the one that it leads to.
+    # The part up to the last `..` is resolved as the system does: after a symlink, `..` is its target's parent.
     above = journal.files.relative("/".join(parts[:last]), gone=True) if last else os.curdir
-    spelt = os.path.normpath(os.path.join(above, *parts[last:]))
-    return spelt if first_symlink_on(journal.tree, beginning(os.fsencode(spelt))) else None
+    literal = os.path.normpath(os.path.join(above, *parts[last:]))
+    return literal if first_symlink_on(journal.tree, beginning(os.fsencode(literal))) else None
 
 
-def as_spelt(journal: Journal, spelling: str, path: bytes) -> bytes:
-    """Return the path that a spelling leads to, or the spelling where only that one is of something recorded.
+def resolved_or_literal(journal: Journal, spelling: str, path: bytes) -> bytes:
+    """Return `path`, to which `spelling` leads, or the literal path if only that one was ever recorded.
 
-    So a folder that has become a link hides nothing of what was recorded in it.
+    So a folder that became a symlink hides nothing that was recorded in it.
     """
-    spelt = os.fsencode(os.path.normpath(journal.tree.within(spelling)))
-    if spelt == path:
+    literal = os.fsencode(os.path.normpath(journal.tree.within(spelling)))
+    if literal == path:
         return path
-    return spelt if _was_recorded(journal, spelt) and not _was_recorded(journal, path) else path
+    return literal if _was_recorded(journal, literal) and not _was_recorded(journal, path) else path
 
 
 def _was_recorded(journal: Journal, path: bytes) -> bool:
-    """Return whether a file was ever recorded at the path, or below it."""
+    """Return whether a file was ever recorded at the path or below it."""
     return journal.store.index.ever_at(path) or bool(journal.store.index.paths_below(path))
 
 
@@ -203,14 +207,14 @@ def _state_at(journal: Journal, path: str, version: str, spelling: str) -> State
 def _state_at_moment(journal: Journal, path: str, moment: int) -> State | None:
     from objstore.history.state_at import state_at_moment
 
-    each = [state_at_moment(journal, one, moment) for one in told_paths(journal, path)]
-    told = [state for state in each if state is not None]
-    # Where no file stood then to which a link leads now, the one whose place that took may have.
-    found = next((state for state in told if state.blob is not None), None)
-    if found is None and told:
-        # That none stood below what was a link then, too, says nothing of where it leads.
+    each = [state_at_moment(journal, one, moment) for one in paths_to_search(journal, path)]
+    found_states = [state for state in each if state is not None]
+    # If the symlink's target did not exist then, the file that the symlink replaced may have.
+    found = next((state for state in found_states if state.blob is not None), None)
+    if found is None and found_states:
+        # That nothing was below the literal path, which may have been a symlink then too, says nothing of its target.
         recorded = recorded_paths(journal, path)
-        found = next((state for state in told if os.fsencode(state.path) in recorded), None)
+        found = next((state for state in found_states if os.fsencode(state.path) in recorded), None)
     return found
 
 

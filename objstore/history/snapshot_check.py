@@ -1,4 +1,4 @@
-"""Legibility: whether a snapshot's trees can all be read, and which snapshots hold what can't be."""
+"""Check whether a snapshot's trees can be read, and find the snapshots that hold unreadable blobs."""
 
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,16 +13,16 @@ from objstore.model.tree import decode_tree, named_blobs, walk_trees
 if TYPE_CHECKING:
     from objstore.store.object_store import Store
 
-__all__ = ["UnreadablePart", "is_tree_readable", "naming", "unreadable_parts"]
+__all__ = ["UnreadablePart", "is_tree_readable", "naming_snapshot", "unreadable_parts"]
 
 _UNREADABLE: Final = (*UNREADABLE, TreeInvalid)
 
 
 class UnreadablePart(NamedTuple):
-    """What snapshots hold of a blob that can't be read."""
+    """A blob that can't be read and that snapshots hold."""
 
-    snapshots: tuple[int, ...]  # that hold it, ascending
-    is_tree: bool  # whether it is a folder of theirs, and not a file or a link
+    snapshots: tuple[int, ...]  # the snapshots that hold it, ascending
+    is_tree: bool  # whether it is a folder, not a file or a link
 
 
 def is_tree_readable(store: "Store", root: BlobId) -> bool:
@@ -36,10 +36,10 @@ def is_tree_readable(store: "Store", root: BlobId) -> bool:
 
 
 @contextmanager
-def naming(store: "Store", *snapshots: tuple[int, BlobId]) -> Iterator[None]:
-    """Say of what fails because a snapshot can't be read which it is, of some, each given with its tree.
+def naming_snapshot(store: "Store", *snapshots: tuple[int, BlobId]) -> Iterator[None]:
+    """Turn read errors inside the block into SnapshotUnreadable for the one of `snapshots` that can't be read.
 
-    Raises SnapshotUnreadable.
+    Each snapshot is given as its number and tree.
     """
     try:
         yield
@@ -53,15 +53,15 @@ def naming(store: "Store", *snapshots: tuple[int, BlobId]) -> Iterator[None]:
 def unreadable_parts(
     records: Iterable[Record], sound: Container[BlobId], read: Callable[[BlobId], bytes | None]
 ) -> dict[BlobId, UnreadablePart]:
-    """Return what snapshots that have not expired hold and that is not `sound`, as far as their trees can be read.
+    """Return the blobs that are not `sound` and that unexpired snapshots hold, as far as their trees can be read.
 
-    `read`: a tree's bytes (None: they can't be read). Each is read once, whatever holds it.
+    `read`: returns a tree's bytes (None: they can't be read). Each tree is read once, however many snapshots hold it.
     """
-    snapshots: dict[BlobId, set[int]] = {}  # by what they name
+    snapshots: dict[BlobId, set[int]] = {}  # by the blob that they name
     for record in unexpired(records):
         if isinstance(record, Snapshot):
             snapshots.setdefault(record.root, set()).add(record.number)
-    above: dict[BlobId, set[BlobId]] = {}  # the trees that name a tree, or a file that is lost
+    above: dict[BlobId, set[BlobId]] = {}  # the trees that name a tree or an unreadable file
     trees: set[BlobId] = set()
     waiting = list(snapshots)
     while waiting:

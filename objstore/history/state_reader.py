@@ -1,8 +1,8 @@
-"""States: one document's records and what its file was after each, read in bulk for a replay.
+"""Read one document's records, and what its file was after each, in bulk for a replay.
 
-Records are read as the index has them: it took them in when they were checked in full, under ids that are compared
-here. A state is told from the one before it, as its frame tells it, and neither put together nor hashed: whoever
-replays a history compares the last state of it, and every frame on the way carries its own checksum.
+Records are read as the index lists them: it checked them in full at ingest, under ids that are compared here. A state
+is read as its difference from the state before it, as its frame encodes it, without building or hashing it: a replay
+compares the last state, and every frame on the way has its own checksum.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ __all__ = ["DocumentRecord", "StateReader", "records_of"]
 
 
 class DocumentRecord(NamedTuple):
-    """A record, and of an edit where the blob lies that it led to (None: it is no edit, or led to none)."""
+    """A record, and for an edit the place of the blob that it led to (None: not an edit, or the file was deleted)."""
 
     record: ReplayEdit | ReplayDecision
     id: RecordId
@@ -47,7 +47,7 @@ def records_of(
 ) -> Iterator[DocumentRecord]:
     """Yield the document's edits and the decisions on them with higher numbers, in order. Raises StoreDamaged."""
     ahead = ReadAhead(store.log)
-    state: FileState | None = None  # that the last edit led to, from which the next one most likely comes
+    state: FileState | None = None  # the state after the last edit, which is usually the state before the next
     for place, name, blob in store.index.recorded(document, after_edit=after_edit, after_decision=after_decision):
         known = store.large_decisions.get(name)
         if known is not None:
@@ -55,7 +55,7 @@ def records_of(
             continue
         encoded = ahead.payload(place, FrameKind.RECORD)
         if record_id(encoded) != name:
-            raise place.damaged("another record lies where the index says")
+            raise place.damaged("another record is where the index says")
         fields = unpack(encoded)
         match fields.get("kind"):
             case "edit":
@@ -67,29 +67,29 @@ def records_of(
                 store.keep_decision(name, decision)
                 yield DocumentRecord(decision, name, blob)
             case _:
-                raise place.damaged("no edit and no decision lies where the index says")
+                raise place.damaged("no edit and no decision is where the index says")
 
 
 class StateReader:
-    """What a file was after each of some edits, asked for in their order."""
+    """Read what a file was after each of some edits, asked for in order."""
 
     def __init__(self, store: Store, places: Mapping[Seq, Place]) -> None:
-        """Take where the blobs lie that edits led to; a state whose place is not told is read with its hash."""
+        """Take the places of the blobs that edits led to; a state without a place is read and checked by its hash."""
         self._store = store
         self._places = places
         self._ahead = ReadAhead(store.log)
 
     def after(self, edit: ReplayEdit, before: Document) -> bytes | Splice | None:
-        """Return the text after the edit (None: no file), or what the edit did to the one before, which is believed.
+        """Return the text after the edit (None: no file), or the edit's change to the text before, unchecked.
 
         Raises what Store.text raises.
         """
         if edit.after is None:
             return None
-        return self._told(edit, before) or self._store.text(edit.after.blob)
+        return self._from_frame(edit, before) or self._store.text(edit.after.blob)
 
-    def _told(self, edit: ReplayEdit, before: Document) -> bytes | Splice | None:
-        """Return what the frame of a state tells of it (None: whoever reads it with its hash learns more)."""
+    def _from_frame(self, edit: ReplayEdit, before: Document) -> bytes | Splice | None:
+        """Return what the frame of a state says about it; None if the state must be read and checked by its hash."""
         place = self._places.get(edit.seq)
         if place is None or edit.before is None or edit.after is None or before.is_large:
             return None
@@ -101,10 +101,10 @@ class StateReader:
             if header.id != edit.after.blob or header.size > MAX_BLOB:
                 return None
             if header.base is None:
-                # Who reads no more than what the hunks put in does not see that the last line has lost its newline.
-                splice = None if edit.changes_whole else _out_of_keyframe(header, payload, edit.hunks, before.weave)
+                # Reading only what the hunks insert would miss that the last line lost its newline.
+                splice = None if edit.changes_whole else _from_keyframe(header, payload, edit.hunks, before.weave)
             elif header.base == edit.before.blob:
-                splice = _out_of_delta(header, payload, before.weave)
+                splice = _from_delta(header, payload, before.weave)
             else:
                 splice = None
         except (BlobDamaged, StoreDamaged, ValueError):
@@ -112,7 +112,7 @@ class StateReader:
         return None if splice is None or _makes_placeholder(splice, before.weave) else splice
 
 
-def _out_of_delta(header: BlobHeader, payload: bytes, before: Weave) -> Splice | None:
+def _from_delta(header: BlobHeader, payload: bytes, before: Weave) -> Splice | None:
     size = before.byte_count()
     if header.prefix + header.suffix > size:
         return None
@@ -122,8 +122,8 @@ def _out_of_delta(header: BlobHeader, payload: bytes, before: Weave) -> Splice |
     return Splice(header.prefix, size - header.suffix, expand_middle(header, payload, dictionary))
 
 
-def _out_of_keyframe(header: BlobHeader, payload: bytes, hunks: Sequence[Hunk], before: Weave) -> Splice | None:
-    """Return what the lines of the hunks gave way to; what stands behind them in the keyframe is not even read."""
+def _from_keyframe(header: BlobHeader, payload: bytes, hunks: Sequence[Hunk], before: Weave) -> Splice | None:
+    """Return the change of the hunks' lines; the part of the keyframe after them is not even read."""
     if not hunks or before.has_endings:
         return None
     low, old = before.passage(hunks[0].old_start, hunks[-1].old_end - hunks[0].old_start)
@@ -135,8 +135,8 @@ def _out_of_keyframe(header: BlobHeader, payload: bytes, hunks: Sequence[Hunk], 
 
 
 def _makes_placeholder(splice: Splice, before: Weave) -> bool:
-    """Return whether the text would be taken for a stand-in."""
+    """Return whether the text would be taken for a placeholder."""
     if splice.start >= len(PREFIX):
-        return False  # its start is that of the text before, which is none
+        return False  # it begins like the text before, which is not a placeholder
     start = before.between(0, splice.start) + splice.middle[: len(PREFIX)]
     return is_placeholder(start + before.between(splice.end, splice.end + len(PREFIX)))

@@ -1,4 +1,4 @@
-"""Terms: the small values that records, index and surfaces share."""
+"""Define the small values that records, index and surfaces share."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -25,15 +25,15 @@ __all__ = [
 ]
 
 MAX_INT: Final = 2**63 - 1
-"""The largest number that a record holds, and SQLite: nothing here has a higher one."""
+"""The largest integer that a record or SQLite can hold; every number in the store is at most this."""
 
 _MAX_DIGITS: Final = len(str(MAX_INT))
 
 
 def number_of(digits: str) -> int | None:
-    """Return the number that decimal digits spell (None: they are none, or nothing here has a number so high)."""
+    """Return the number that a string of decimal digits means; None if it has other characters or exceeds `MAX_INT`."""
     significant = digits.lstrip("0")
-    # Python itself takes no more than some thousand digits.
+    # Python refuses to convert more than some thousand digits.
     if not (digits.isascii() and digits.isdigit()) or len(significant) > _MAX_DIGITS:
         return None
     number = int(significant or "0")
@@ -44,15 +44,15 @@ Seq = NewType("Seq", int)
 """Number of an edit in its workspace, from 1, never used twice."""
 
 DocumentId = NewType("DocumentId", int)
-"""Name of a file's lineage: the number of the edit that introduced it."""
+"""Name of a file's lineage: the number of the edit that introduced the file."""
 
 
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""Is told what is worked on, how much of it is done, and how much there is."""
+"""Receives what is being processed, how many units of it are done, and how many there are."""
 
 
 def ignore_progress(_what: str, _done: int, _total: int, /) -> None:
-    """Take what is told to a Progress, where nobody listens."""
+    """Serve as a `Progress` where no one shows it."""
 
 
 class Operation(StrEnum):
@@ -69,12 +69,12 @@ class Origin(StrEnum):
     """Who made a change."""
 
     AGENT = "agent"  # a tool call
-    EXTERNAL = "external"  # nobody recorded it: it was found on disk
-    PERSON = "person"  # the `cas` command, on a person's word
+    EXTERNAL = "external"  # an external edit: found on disk, recorded by no tool
+    PERSON = "person"  # a person, through the `cas` command
 
 
 class Status(StrEnum):
-    """What a reviewer has said of an edit or a hunk. Pending and accepted ones are live."""
+    """What a reviewer has decided on an edit or a hunk. Pending and accepted ones are live."""
 
     PENDING = "pending"
     ACCEPTED = "accepted"
@@ -82,7 +82,7 @@ class Status(StrEnum):
 
 
 class Action(StrEnum):
-    """What a reviewer did."""
+    """The kind of a decision."""
 
     ACCEPT = "accept"
     REJECT = "reject"
@@ -92,24 +92,24 @@ class Action(StrEnum):
 
 
 class ConflictKind(StrEnum):
-    """Why live edits have no text together: which rule of the weave one of them breaks, or that a path has two files.
+    """Why live edits have no text together: the rule of the weave that one of them breaks, or two files at one path.
 
-    `conflicts` says what the rules are.
+    `weave.conflicts` defines the rules.
     """
 
     MISSING_TARGET = "missing-target"
     BOTH_CHANGED = "both-changed"
     SURROUNDINGS_GONE = "surroundings-gone"
     TEXT_RETURNED = "text-returned-inside"
-    IN_DOUBT = "in-doubt"  # of no weave: plain replay of the live edits gives other lines, cleanly
-    PATH_TAKEN = "path-taken"  # of no weave: two files stand at one path
+    IN_DOUBT = "in-doubt"  # not a weave rule: a clean plain replay of the live edits gives other lines
+    PATH_TAKEN = "path-taken"  # not a weave rule: two files are at one path
 
 
 class OnExternal(StrEnum):
-    """What to do about changes on disk that nobody recorded."""
+    """What to do about external edits before a decision."""
 
-    KEEP = "keep"  # record each as an edit, and carry it through
-    DISCARD = "discard"  # record each, and go back to the last recorded state
+    KEEP = "keep"  # record each as an edit and keep it in the result
+    DISCARD = "discard"  # record each, then restore the last recorded state
     ABORT = "abort"  # change nothing
 
 
@@ -125,7 +125,7 @@ class Unit(NamedTuple):
 
 @value
 class FileState:
-    """What stands at a path: bytes by name, and permission bits."""
+    """The state of a file at a path: the name of its bytes, and its permission bits."""
 
     blob: BlobId
     mode: int

@@ -1,10 +1,11 @@
-"""Canonical msgpack: every value has exactly one spelling, and only that one is read.
+"""Encode and decode canonical msgpack, in which every value has exactly one encoding and no other is accepted.
 
-The spelling is msgpack's shortest form, with map keys that are strings in ascending order of their code points.
-Only maps, arrays, strings, byte strings, booleans and 64-bit integers occur: no nil, no float, no extension type.
-Source: the msgpack specification; refusing what does not re-encode to itself is DER's and dCBOR's idea.
-`Fields` takes a decoded map apart. What is stored is not trusted: a field of another type, out of its range, or with an
-unknown name is refused.
+The encoding is msgpack's shortest form, with string map keys in ascending order of their code points. Only maps,
+arrays, strings, byte strings, booleans and 64-bit integers occur: no nil, no float, no extension type. Source: the
+msgpack specification; refusing bytes that do not re-encode to themselves is the idea of DER and dCBOR.
+
+`Fields` reads a decoded map. Stored bytes are not trusted: a field with another type, out of range or with an unknown
+name is refused.
 """
 
 from collections.abc import Mapping
@@ -46,45 +47,45 @@ Value: TypeAlias = "bool | int | str | bytes | list[Value] | dict[str, Value]"
 
 
 def encode(value: dict[str, Value]) -> bytes:
-    """Return the one spelling of `value`.
+    """Return the canonical encoding of `value`.
 
-    Raises TypeError or OverflowError for values that the format does not have; those are mistakes of the caller.
+    Raises TypeError or OverflowError for values that the format does not have; these are mistakes of the caller.
     """
     return spell(ordered(value))
 
 
 def spell(value: dict[str, Value]) -> bytes:
-    """Return the spelling of a map that is surely as `ordered` returns it. Raises as `encode`."""
+    """Return the encoding of a map whose keys are already ordered as by `ordered`. Raises as `encode`."""
     packed: bytes = msgpack.packb(value, use_bin_type=True, strict_types=True)
     return packed
 
 
 def ordered(value: dict[str, Value]) -> dict[str, Value]:
-    """Return the map with its keys, and those of the maps in it, in ascending order. Raises TypeError as `encode`."""
+    """Return the map with its keys, and those of nested maps, in ascending order. Raises TypeError as `encode`."""
     if not _STRINGS.issuperset(map(type, value)):
         raise TypeError("a map key must be a string")
     return {key: item if type(item := value[key]) in _PLAIN else _ordered(item) for key in sorted(value)}
 
 
 def decode(encoded: bytes) -> dict[str, Value]:
-    """Return the map that `encoded` spells.
+    """Return the map that `encoded` contains.
 
-    Raises RecordInvalid when it is no map, or is not spelt canonically.
+    Raises RecordInvalid if `encoded` is not a map or not canonical.
     """
     value = unpack(encoded)
     try:
-        respelt = encode(value)
+        encoded_again = encode(value)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise RecordInvalid(f"not canonical msgpack: {error}") from error
-    if respelt != encoded:
-        raise RecordInvalid("not the canonical spelling")
+    if encoded_again != encoded:
+        raise RecordInvalid("not the canonical encoding")
     return value
 
 
 def unpack(encoded: bytes) -> dict[str, Value]:
-    """Return the map that `encoded` spells, canonically or not: for callers that spell it again and compare.
+    """Return the map that `encoded` contains, canonical or not: for callers that encode it again and compare.
 
-    Raises RecordInvalid when it is no map, or no msgpack.
+    Raises RecordInvalid if `encoded` is not msgpack or not a map.
     """
     try:
         value = msgpack.unpackb(encoded, raw=False, strict_map_key=True)
@@ -100,7 +101,7 @@ def _ordered(value: Value) -> Value:
     if type(value) in _PLAIN:
         return value
     if isinstance(value, list):
-        # Most lists are of numbers, and need no look at each.
+        # Most lists hold only numbers, so their items need no ordering.
         return value if _PLAIN.issuperset(map(type, value)) else [_ordered(item) for item in value]
     if isinstance(value, dict):
         return ordered(value)
@@ -108,18 +109,18 @@ def _ordered(value: Value) -> Value:
 
 
 def state_value(state: FileState) -> Value:
-    """Return how a state is spelt."""
+    """Return a file state as it is encoded: `[blob, mode]`."""
     return [bytes(state.blob), state.mode]
 
 
 def is_number(value: object) -> bool:
-    """Return whether a decoded value is a number that a record may hold."""
-    # bool is a kind of int, and must not pass for one
+    """Return whether a decoded value is an integer that a record may hold."""
+    # bool is a subclass of int and must not be accepted as one
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_INT
 
 
 def checked_path(value: object) -> bytes:
-    """Return a path that stays in its workspace. Raises RecordInvalid for any other value."""
+    """Return `value` if it is a path inside its workspace. Raises RecordInvalid for any other value."""
     if not isinstance(value, bytes) or not value or len(value) > MAX_TEXT:
         raise RecordInvalid("a path is not a byte string of a sane length")
     if b"\0" in value or not _NO_NAMES.isdisjoint(value.split(b"/")):
@@ -128,23 +129,23 @@ def checked_path(value: object) -> bytes:
 
 
 class Fields:
-    """A decoded map, taken apart field by field; what is left over at the end is an error."""
+    """Read a decoded map field by field; a field left over at the end is an error."""
 
     __slots__ = ("_left",)
 
     def __init__(self, fields: Mapping[str, Value]) -> None:
-        """Begin with all fields. Raises RecordInvalid where a name is no text: msgpack has maps of byte strings too."""
+        """Start with all fields. Raises RecordInvalid if a name is not a string: msgpack also has byte-string keys."""
         if not _STRINGS.issuperset(map(type, fields)):
             raise RecordInvalid("a field's name is no text")
         self._left = dict(fields)
 
     def finish(self) -> None:
-        """Raise RecordInvalid if a field was not taken."""
+        """Raise RecordInvalid if any field was not taken."""
         if self._left:
             raise RecordInvalid(f"unknown field {min(self._left)!r}")
 
     def has(self, name: str) -> bool:
-        """Return whether the field is there and was not taken."""
+        """Return whether the field exists and was not taken yet."""
         return name in self._left
 
     def _take(self, name: str) -> Value:
@@ -154,15 +155,15 @@ class Fields:
             raise RecordInvalid(f"no field {name!r}") from None
 
     def number(self, name: str, *, least: int = 0) -> int:
-        """Take a number of at least `least`."""
+        """Take an integer of at least `least`."""
         value = self._take(name)
-        # Not isinstance: bool is a kind of int, and must not pass for one.
+        # Not isinstance: bool is a subclass of int and must not be accepted as one.
         if type(value) is not int or not least <= value <= MAX_INT:
             raise RecordInvalid(f"field {name!r} is not a number of at least {least}")
         return value
 
     def numbers(self, name: str) -> tuple[int, ...]:
-        """Take an array of numbers; an absent one is empty."""
+        """Take an array of integers; () if the field is absent."""
         if not self.has(name):
             return ()
         value = self._take(name)
@@ -172,7 +173,7 @@ class Fields:
         return tuple(numbers)
 
     def flag(self, name: str) -> bool:
-        """Take a flag: `true`, or absent."""
+        """Take a flag: True if the field is `true`, False if it is absent."""
         if not self.has(name):
             return False
         if self._take(name) is not True:
@@ -180,7 +181,7 @@ class Fields:
         return True
 
     def text(self, name: str, default: str | None = None) -> str:
-        """Take a string. `default`: what an absent one is; None: it must be there."""
+        """Take a string. `default`: returned if the field is absent; None: the field is required."""
         if default is not None and not self.has(name):
             return default
         value = self._take(name)
@@ -189,7 +190,7 @@ class Fields:
         return value
 
     def texts(self, name: str) -> dict[str, str]:
-        """Take a map of strings; an absent one is empty."""
+        """Take a map of strings; {} if the field is absent."""
         if not self.has(name):
             return {}
         value = self._take(name)
@@ -199,7 +200,7 @@ class Fields:
         return {key: inner.text(key) for key in value}
 
     def items(self, name: str, *, optional: bool = False) -> list[Value]:
-        """Take an array of anything. `optional`: an absent one is empty."""
+        """Take an array of any values. `optional`: return [] if the field is absent."""
         if optional and not self.has(name):
             return []
         value = self._take(name)
@@ -208,7 +209,7 @@ class Fields:
         return value
 
     def choice(self, name: str, kind: type[Choice], default: Choice | None = None) -> Choice:
-        """Take one of the words of `kind`. `default`: what an absent one is; None: it must be there."""
+        """Take a member of `kind`. `default`: returned if the field is absent; None: the field is required."""
         if default is not None and not self.has(name):
             return default
         spelling = self.text(name)
@@ -218,11 +219,11 @@ class Fields:
             raise RecordInvalid(f"field {name!r} can't be {spelling!r}") from None
 
     def path(self, name: str) -> bytes:
-        """Take a path that stays in its workspace."""
+        """Take a path inside its workspace."""
         return checked_path(self._take(name))
 
     def hash_or_none(self, name: str) -> bytes | None:
-        """Take a hash (None: absent)."""
+        """Take a hash; None if the field is absent."""
         if not self.has(name):
             return None
         value = self._take(name)
@@ -231,14 +232,14 @@ class Fields:
         return value
 
     def hash(self, name: str) -> bytes:
-        """Take a hash that must be there."""
+        """Take a required hash."""
         found = self.hash_or_none(name)
         if found is None:
             raise RecordInvalid(f"no field {name!r}")
         return found
 
     def hashes(self, name: str) -> tuple[bytes, ...]:
-        """Take an array of hashes in ascending order, each once; an absent one is empty."""
+        """Take an array of hashes in ascending order, each once; () if the field is absent."""
         found = self.items(name, optional=True)
         hashes = tuple(item for item in found if isinstance(item, bytes) and len(item) == HASH_SIZE)
         if len(hashes) != len(found) or any(a >= b for a, b in pairwise(hashes)):
@@ -246,26 +247,26 @@ class Fields:
         return hashes
 
     def ascending(self, name: str) -> tuple[int, ...]:
-        """Take an array of numbers from 1 in ascending order, each once; an absent one is empty."""
+        """Take an array of integers from 1 in ascending order, each once; () if the field is absent."""
         found = self.numbers(name)
         if (found and found[0] < 1) or any(a >= b for a, b in pairwise(found)):
             raise RecordInvalid(f"field {name!r} is not a list of numbers from 1 in ascending order")
         return found
 
     def ranges(self, name: str) -> tuple[Range, ...]:
-        """Take ranges of numbers from 1, ascending, with a number between any two; an absent field holds none."""
+        """Take ranges of integers from 1, ascending, with a gap between any two; () if the field is absent."""
         flat = self.numbers(name)
         if len(flat) % len(Range._fields):
             raise RecordInvalid(f"field {name!r} is not a list of ranges")
         found = tuple(Range(*flat[i : i + 2]) for i in range(0, len(flat), 2))
-        # Ranges that touch would be a second spelling of one.
+        # Two ranges that touch would be a second encoding of one range.
         fits = all(first <= last for first, last in found) and all(a.last + 1 < b.first for a, b in pairwise(found))
         if not fits or (found and found[0].first < 1):
             raise RecordInvalid(f"field {name!r} is not a list of ranges in ascending order")
         return found
 
     def state(self, name: str) -> FileState | None:
-        """Take a file state (None: absent)."""
+        """Take a file state; None if the field is absent."""
         if not self.has(name):
             return None
         match self._take(name):

@@ -1,4 +1,4 @@
-"""Names of stored things: one type for each, and the one place where each is made."""
+"""Define the ids of stored things: one type for each, and the one place where each is computed."""
 
 from typing import Final, NewType
 
@@ -22,15 +22,15 @@ def blob_id(content: bytes | memoryview) -> BlobId:
 
 
 class BlobHasher:
-    """Works out a blob's id from pieces of it."""
+    """Compute a blob's id from consecutive pieces."""
 
     def __init__(self) -> None:
-        """Begin with no bytes."""
+        """Start with no bytes."""
         self._hasher = blake3()
         self.size = 0  # bytes so far
 
     def update(self, piece: bytes) -> None:
-        """Add the next piece."""
+        """Append the next piece."""
         self._hasher.update(piece)
         self.size += len(piece)
 
@@ -45,9 +45,9 @@ def record_id(encoded: bytes) -> RecordId:
 
 
 def hex_prefix_bounds(prefix: str) -> tuple[bytes, bytes]:
-    """Return the smallest and the largest id whose hex spelling begins with `prefix`.
+    """Return the smallest and the largest id whose hexadecimal form begins with `prefix`.
 
-    Raises ValueError when `prefix` is not one to 64 hexadecimal digits.
+    Raises ValueError unless `prefix` is 1 to 64 hexadecimal digits.
     """
     digits = HASH_SIZE * 2
     if not 1 <= len(prefix) <= digits or not all(c in "0123456789abcdefABCDEF" for c in prefix):

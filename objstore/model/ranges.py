@@ -1,4 +1,4 @@
-"""Numbers told as ranges: of thousands of neighbours, only the ends."""
+"""Store sets of integers as ranges, so that thousands of consecutive numbers take two."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -8,14 +8,14 @@ __all__ = ["Range", "Ranges", "ranges_of"]
 
 
 class Range(NamedTuple):
-    """Numbers from `first` to `last`, both included."""
+    """The integers from `first` to `last`, both included."""
 
     first: int
     last: int
 
 
 class Ranges:
-    """Which numbers lie in some ranges, in memory that does not depend on how many those are."""
+    """A set of integers given as ranges; its memory depends on the number of ranges, not of integers."""
 
     def __init__(self, ranges: Iterable[Range]) -> None:
         self._firsts: Final[list[int]] = []
@@ -28,13 +28,13 @@ class Ranges:
                 self._lasts.append(last)
 
     def __contains__(self, number: int) -> bool:
-        """Return whether a range holds the number."""
+        """Return whether any range contains `number`."""
         at = bisect_right(self._firsts, number)
         return at > 0 and number <= self._lasts[at - 1]
 
 
 def ranges_of(numbers: Iterable[int]) -> tuple[Range, ...]:
-    """Return the fewest ranges that hold the numbers and no others, ascending."""
+    """Return the fewest ranges that contain exactly `numbers`, ascending."""
     found: list[Range] = []
     for number in sorted(set(numbers)):
         if found and found[-1].last + 1 == number:

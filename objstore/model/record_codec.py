@@ -1,6 +1,6 @@
-"""The one spelling that each record has, in canonical msgpack, and nothing else is read.
+"""Encode each record in its one canonical form, and decode nothing else.
 
-A record is spelt with the id of the record before it. FORMAT.md lists every field.
+The encoding of a record contains the id of the record before it. FORMAT.md lists every field.
 """
 
 from typing import Final, assert_never
@@ -29,27 +29,27 @@ __all__ = ["decode_record", "encode_record", "written_by"]
 _INT: Final = frozenset({int})
 _STR: Final = frozenset({str})
 _EXISTS: Final = {Operation.CREATE: (False, True), Operation.DELETE: (True, False)}
-"""Whether the file exists before and after an operation; with all others it does, both times."""
+"""Whether the file exists before and after an operation; for all other operations it exists both times."""
 
 
 def encode_record(record: Record, previous: RecordId | None) -> bytes:
     """Return the canonical bytes of `record` as the successor of `previous` (None: it is the first).
 
     Raises RecordInvalid for a record that `decode_record` would refuse, such as one with too long a text: once in the
-    log, it would close the whole store.
+    log, it would make the whole store unreadable.
     """
-    fields = _spelt(record, previous)
+    fields = _fields_of(record, previous)
     is_plain = isinstance(record, Edit) and _is_plain(record)
     try:
         encoded = spell(fields) if is_plain else encode(fields)
     except (UnicodeEncodeError, OverflowError) as error:
-        raise RecordInvalid(f"a value can't be spelt: {error}") from error
+        raise RecordInvalid(f"a value can't be encoded: {error}") from error
     if not is_plain:
         _read(Fields(fields))
     return encoded
 
 
-def _spelt(record: Record, previous: RecordId | None) -> dict[str, Value]:
+def _fields_of(record: Record, previous: RecordId | None) -> dict[str, Value]:
     fields: dict[str, Value]
     match record:
         case Edit():
@@ -78,21 +78,21 @@ def _spelt(record: Record, previous: RecordId | None) -> dict[str, Value]:
 
 
 def decode_record(encoded: bytes) -> tuple[Record, RecordId | None]:
-    """Return the record that `encoded` spells and the id of the record before it (None: it is the first).
+    """Return the record in `encoded` and the id of the record before it (None: it is the first).
 
-    Raises RecordInvalid for anything but the one spelling of a well-formed record: stored bytes are not trusted.
+    Raises RecordInvalid for anything but the canonical encoding of a well-formed record: stored bytes are not trusted.
     """
     record, previous = _read(Fields(unpack(encoded)))
-    # This one comparison refuses every other spelling: longer integers, keys in disorder, defaults that are stated.
-    if encode(_spelt(record, previous)) != encoded:
-        raise RecordInvalid("not the canonical spelling")
+    # This comparison refuses every other encoding: longer integers, unordered keys, explicit default values.
+    if encode(_fields_of(record, previous)) != encoded:
+        raise RecordInvalid("not the canonical encoding")
     return record, previous
 
 
 def written_by(encoded: bytes) -> tuple[WrittenFile, ...]:
-    """Return what a decision made of files, of bytes that `decode_record` has taken before.
+    """Return what a decision did to files, from bytes that `decode_record` has accepted before.
 
-    Its verdicts, of which there may be thousands, are not looked at. Raises RecordInvalid.
+    Its verdicts, of which there may be thousands, are skipped. Raises RecordInvalid.
     """
     fields = Fields(unpack(encoded))
     if fields.text("kind") != "decision":
@@ -132,7 +132,7 @@ def _read(fields: Fields) -> tuple[Record, RecordId | None]:
 
 
 def _edit_fields(edit: Edit, previous: RecordId | None) -> dict[str, Value]:
-    """Return an edit's fields in ascending order, because there are more edits than anything else."""
+    """Return an edit's fields in ascending order. Edits are the most common records, so this saves sorting them."""
     fields: dict[str, Value | None] = {
         "after": None if edit.after is None else state_value(edit.after),
         "amends": edit.amends,
@@ -203,9 +203,9 @@ def _edit(fields: Fields) -> Edit:
 
 
 def _is_plain(edit: Edit) -> bool:
-    """Return whether every value is surely one that `_edit` takes, as of nearly every edit; else it has to be read.
+    """Return whether every value is certainly one that `_edit` accepts; if not, `_edit` must check the fields.
 
-    Raises RecordInvalid where `_edit` does.
+    True for nearly all edits. Raises RecordInvalid where `_edit` does.
     """
     if edit.source is not None or edit.amends is not None or edit.marks is not None:
         return False
@@ -232,7 +232,7 @@ def _marks(value: list[Value]) -> Marks:
         case [int(decision), list(against), list(aside)] if is_number(decision) and decision:
             return Marks(decision=decision, against=tuple(map(_unit, against)), aside=tuple(map(_verdict, aside)))
         case _:
-            raise RecordInvalid("markers are not told as a decision and hunks")
+            raise RecordInvalid("markers are not a decision and lists of hunks")
 
 
 def _unit(value: Value) -> Unit:

@@ -1,6 +1,7 @@
-"""The journal's records: what each kind says.
+"""Define the journal's records, one class per kind.
 
-A record is immutable and names the record before it, so the journal is a hash chain. FORMAT.md lists every field.
+A record is immutable and contains the id of the record before it, so the journal is a hash chain. FORMAT.md lists every
+field.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,16 +29,16 @@ __all__ = [
 ]
 
 MCPDIFF_SOURCE: Final = "mcpdiff"
-"""The note of an edit that was imported from mcpdiff, which holds its id there; also the author of such decisions."""
+"""The note of an edit imported from mcpdiff, which holds its mcpdiff id; also the author of imported decisions."""
 
 
 @value
 class Marks:
     """Why an edit wrote conflict markers into its file."""
 
-    decision: int  # the decision that would else have been refused
-    against: tuple[Unit, ...]  # what was decided that the others could not stand with; ascending
-    aside: tuple[tuple[Unit, Status], ...]  # those others, rejected only because of that, with what they were before
+    decision: int  # the decision that would otherwise have been refused
+    against: tuple[Unit, ...]  # the decided units that conflict with the others; ascending
+    aside: tuple[tuple[Unit, Status], ...]  # the others, rejected only for that, with their statuses before
 
 
 @value
@@ -55,21 +56,21 @@ class Edit:
     source: bytes | None = None  # None: not a move
     before: FileState | None  # None: the file did not exist
     after: FileState | None  # None: the edit deleted it
-    hunks: tuple[Hunk, ...] = ()  # () where no line changed, and for create and delete, which are all of the file
-    folders: int = 0  # how many of the path's folders, from the innermost, the edit made
+    hunks: tuple[Hunk, ...] = ()  # () if no line changed, and for create and delete, which concern the whole file
+    folders: int = 0  # how many of the path's folders, from the innermost, the edit created
     newline: bool = False  # whether the last line, otherwise unchanged, lost or gained its newline
     added: int = 0  # lines, for display
     removed: int = 0
     origin: Origin = Origin.AGENT
-    status: Status = Status.PENDING  # what it was recorded as; decisions come after
-    amends: Seq | None = None  # the edit whose result a person bettered by this one; None: it amends none
+    status: Status = Status.PENDING  # the status it was recorded with; later decisions may change it
+    amends: Seq | None = None  # the edit whose result a reviewer corrects by this one; None: it is not an amendment
     marks: Marks | None = None  # None: it wrote no conflict markers
     tool: str
-    notes: Mapping[str, str] = field(default_factory=dict)  # agent, client, model, prompt, …: where known
+    notes: Mapping[str, str] = field(default_factory=dict)  # agent, client, model, prompt, …, if known
 
     @property
     def is_meant(self) -> bool:
-        """Return whether a tool may have said which lines it changed: else they were found by comparison."""
+        """Return whether a tool may have named the lines it changed; otherwise they were found by comparison."""
         return self.origin is Origin.AGENT and self.operation is not Operation.REPLACE
 
     @property
@@ -82,7 +83,7 @@ class Edit:
 
 @value
 class WrittenFile:
-    """What a decision made of one file."""
+    """What a decision did to one file."""
 
     document: DocumentId
     path_before: bytes | None  # None: the file did not exist
@@ -92,13 +93,13 @@ class WrittenFile:
 
     @property
     def path(self) -> bytes:
-        """Return where the file stands since, or stood if the decision removed it."""
+        """Return the path of the file since the decision, or before it if the decision removed the file."""
         return self.path_after or self.path_before or b""
 
 
 @value
 class Decision:
-    """A reviewer's word on some units, and what it made of the files."""
+    """A reviewer's verdicts on some units, and what they did to the files."""
 
     number: int  # of the decision in its workspace, from 1
     time: int  # microseconds since 1970-01-01 UTC
@@ -107,12 +108,12 @@ class Decision:
     written: tuple[WrittenFile, ...]
     who: str
     reason: str = ""
-    takes_back: int = 0  # number of the decision that an undo or redo takes back; 0: none
+    takes_back: int = 0  # number of the decision that an undo or redo reverses; 0: none
 
 
 @value
 class Void:
-    """The last call or decision could not be carried out and was taken back whole: it counts as never made."""
+    """The last call or decision could not be applied and was rolled back completely: it counts as never made."""
 
     time: int  # microseconds since 1970-01-01 UTC
     edits: tuple[Seq, ...]
@@ -122,7 +123,7 @@ class Void:
 
 @value
 class Snapshot:
-    """What stood in a folder at one moment, as a tree of blobs."""
+    """The contents of a folder at one moment, as a tree of blobs."""
 
     number: int  # of the snapshot in its workspace, from 1
     time: int  # microseconds since 1970-01-01 UTC
@@ -134,7 +135,7 @@ class Snapshot:
 
 @value
 class Pin:
-    """A person's word that some edits, with what came after them in their files, and some blobs are to be kept."""
+    """A person's record that some edits, with the later states of their files, and some blobs must be kept."""
 
     number: int  # of the pin in its workspace, from 1
     time: int  # microseconds since 1970-01-01 UTC
@@ -146,7 +147,7 @@ class Pin:
 
 @value
 class Expiry:
-    """Edits, decisions, snapshots and pins that hold their blobs no longer. The records themselves stay."""
+    """Edits, decisions, snapshots and pins that no longer hold their blobs. The records themselves stay."""
 
     time: int  # microseconds since 1970-01-01 UTC
     edits: tuple[Range, ...] = ()  # ascending, with a number between any two
@@ -161,34 +162,34 @@ Record: TypeAlias = Edit | Decision | Void | Snapshot | Pin | Expiry
 
 
 class VoidedRecords:
-    """The edits and decisions that the voids of a journal take back: they count as never made."""
+    """The edits and decisions that the voids of a journal roll back: they count as never made."""
 
     def __init__(self, journal: Iterable[Record]) -> None:
-        """Take the journal's records, or those among which the voids are."""
+        """Take the journal's records, or any part of them that contains all voids."""
         voids = [record for record in journal if isinstance(record, Void)]
         self.edits: Final = frozenset(seq for void in voids for seq in void.edits)
         self.decisions: Final = frozenset(void.decision for void in voids)
 
     def __contains__(self, record: Record) -> bool:
-        """Return whether a void takes the record back."""
+        """Return whether a void rolls the record back."""
         if isinstance(record, Edit):
             return record.seq in self.edits
         return isinstance(record, Decision) and record.number in self.decisions
 
 
 class Numbering:
-    """How far a journal has come with its numbers: each record has the next of its kind, and names none that is not."""
+    """Check that each record has the next number of its kind and names no number that does not exist yet."""
 
     def __init__(self, edits: int = 0, decisions: int = 0, snapshots: int = 0, pins: int = 0) -> None:
-        """Go on behind the newest number of each kind (0: there is none)."""
+        """Continue after the newest number of each kind (0: there is none)."""
         self._newest: dict[type[Record], int] = {Edit: edits, Decision: decisions, Snapshot: snapshots, Pin: pins}
 
     def newest(self) -> tuple[int, int, int, int]:
-        """Return the newest number of each kind: of edits, decisions, snapshots and pins."""
+        """Return the newest numbers of edits, decisions, snapshots and pins."""
         return self._newest[Edit], self._newest[Decision], self._newest[Snapshot], self._newest[Pin]
 
     def take(self, record: Record) -> str:
-        """Go on by one record, unless its numbers are wrong; return what is wrong with them ("": nothing)."""
+        """Advance by one record if its numbers are right; return what is wrong with them ("": nothing)."""
         match record:
             case Edit():
                 given = int(record.seq)
@@ -197,7 +198,7 @@ class Numbering:
             case Expiry():
                 return self._beyond(record)
             case Void():
-                return ""  # what it names is looked up, and has no range
+                return ""  # the ingest looks up what it names, so there is no range to check
             case _:
                 assert_never(record)
         if given != self._newest[type(record)] + 1:

@@ -1,6 +1,6 @@
-"""Recorded paths: bytes from the workspace's root down, names with `/` between them, put together and taken apart.
+"""Join and split recorded paths: bytes relative to the workspace root, with `/` between names.
 
-The root itself is b"". Nothing here looks at a disk, and what is given is canonical already.
+The root itself is b"". Nothing here reads a disk, and all arguments are canonical already.
 """
 
 from collections.abc import Iterator
@@ -9,28 +9,28 @@ __all__ = ["beginning", "folders_above", "folders_of", "is_within", "joined"]
 
 
 def joined(folder: bytes, name: bytes) -> bytes:
-    """Return the path of what has this name in a folder."""
+    """Return the path of the entry `name` of a folder."""
     return folder + b"/" + name if folder else name
 
 
 def beginning(folder: bytes) -> bytes:
-    """Return what every path below a folder begins with."""
+    """Return the prefix of every path below a folder."""
     return folder + b"/" if folder else b""
 
 
 def is_within(path: bytes, folder: bytes) -> bool:
-    """Return whether a path is a folder's own, or lies below it."""
+    """Return whether `path` is the folder itself or below it."""
     return not folder or path == folder or path.startswith(folder + b"/")
 
 
 def folders_of(path: bytes) -> list[bytes]:
-    """Return the folders that a path lies in but for the root, the outermost first."""
+    """Return the folders that contain `path` without the root, outermost first."""
     parts = path.split(b"/")
     return [b"/".join(parts[:depth]) for depth in range(1, len(parts))]
 
 
 def folders_above(path: bytes) -> Iterator[bytes]:
-    """Yield the folders that a path lies in, the innermost first and the root last."""
+    """Yield the folders that contain `path`, innermost first and the root last."""
     while path:
         path = path.rpartition(b"/")[0]
         yield path

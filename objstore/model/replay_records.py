@@ -1,7 +1,7 @@
-"""Past edits and decisions: what a replay needs of them, out of records that were checked when they were taken in.
+"""Decode the part of edits and decisions that a replay needs, from records that were checked at ingest.
 
-A replay reads every edit that a file ever had, and of each the smaller half: neither who made it nor when. A decision
-may be on thousands of files, each of which is replayed with its own share.
+A replay reads every edit that a file ever had, and needs of each the smaller half: not who made it or when. A decision
+may concern thousands of files, each of which is replayed with its own share.
 """
 
 from typing import Any, Final, NamedTuple
@@ -16,7 +16,7 @@ _STATUSES: Final = {status.value: status for status in Status}
 
 
 class ReplayEdit(NamedTuple):
-    """An edit as a replay sees it; the fields are those of `records.Edit`."""
+    """The fields of an edit that a replay needs, named as in `records.Edit`."""
 
     seq: Seq
     document: DocumentId
@@ -25,16 +25,16 @@ class ReplayEdit(NamedTuple):
     before: FileState | None  # None: the file did not exist
     after: FileState | None  # None: the edit deleted it
     hunks: tuple[Hunk, ...]
-    status: Status  # what it was recorded as
-    amends: Seq | None  # None: it amends none
+    status: Status  # the status it was recorded with
+    amends: Seq | None  # None: it is not an amendment
     changes_whole: bool  # whether unit 0 changes anything
-    is_meant: bool  # whether a tool may have said which lines it changed
+    is_meant: bool  # whether a tool may have named the lines it changed
 
 
 def replay_edit(fields: dict[str, Any], known: FileState | None) -> ReplayEdit:
-    """Return the edit that a record's fields tell, which were found right before: they are not checked again.
+    """Return the edit with a record's decoded `fields`. They were checked at ingest and are not checked again.
 
-    `known`: a state that is likely one of the edit's own, to be used again; None: there is none.
+    `known`: a state that is probably one of the edit's, to be shared instead of copied; None: there is none.
     """
     get = fields.get
     flat, source = get("hunks", ()), get("source")
@@ -56,16 +56,16 @@ def replay_edit(fields: dict[str, Any], known: FileState | None) -> ReplayEdit:
 
 
 class ReplayDecision(NamedTuple):
-    """A decision as a replay sees it."""
+    """The fields of a decision that a replay needs."""
 
     number: int
-    size: int  # how many verdicts there are
-    verdicts: dict[Seq, dict[Unit, Status]]  # by the edit
-    written: dict[DocumentId, BlobId | None]  # what became of each file that changed; None: it was removed
+    size: int  # number of verdicts
+    verdicts: dict[Seq, dict[Unit, Status]]  # by edit
+    written: dict[DocumentId, BlobId | None]  # the new blob of each changed file; None: it was removed
 
 
 def replay_decision(fields: dict[str, Any]) -> ReplayDecision:
-    """Return the decision that a record's fields tell, which were found right before: they are not checked again."""
+    """Return the decision with a record's decoded `fields`. They were checked at ingest and are not checked again."""
     verdicts: dict[Seq, dict[Unit, Status]] = {}
     for seq, hunk, status in fields["verdicts"]:
         verdicts.setdefault(seq, {})[Unit(seq, hunk)] = _STATUSES[status]
@@ -73,10 +73,10 @@ def replay_decision(fields: dict[str, Any]) -> ReplayDecision:
     return ReplayDecision(fields["number"], len(fields["verdicts"]), verdicts, written)
 
 
-def _state(spelt: list[Any] | None, known: FileState | None) -> FileState | None:
-    if spelt is None:
+def _state(value: list[Any] | None, known: FileState | None) -> FileState | None:
+    if value is None:
         return None
-    blob, mode = spelt
+    blob, mode = value
     if known is not None and known.blob == blob and known.mode == mode:
         return known
     return FileState(blob=blob, mode=mode)

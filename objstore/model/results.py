@@ -1,4 +1,4 @@
-"""Outcomes: what surfaces ask for and what came of it, conflicts among it, as plain values."""
+"""Define what surfaces ask for and what they get back, conflicts included, as plain values."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -35,27 +35,27 @@ class CallInfo:
     tool: str
     conversation: str = ""  # "": a new conversation
     origin: Origin = Origin.AGENT
-    amends: Seq | None = None  # the edit whose result a person betters by the call; None: it amends none
+    amends: Seq | None = None  # the edit whose result the call corrects; None: it is not an amendment
     notes: Mapping[str, str] = field(default_factory=dict)  # agent, client, model, prompt, …
-    within: tuple[str, ...] = ()  # canonical paths below which the call may reach; (): everywhere in the workspace
+    within: tuple[str, ...] = ()  # canonical paths that the call may reach, and all below; (): the whole workspace
 
 
 NOBODY: Final = CallInfo(tool="", origin=Origin.EXTERNAL)
-"""Whose a change is that no call is known to have made."""
+"""The attribution of a change that no known call made."""
 
 Whose: TypeAlias = Callable[[str, int, int], CallInfo]
-"""Tells whose a change of a file is that was made at a moment (ns of the file system), give or take as many."""
+"""Returns the call that changed a file at a moment (ns of the file system), give or take a tolerance in ns."""
 
 
 @value
 class CallOutcome:
-    """What a tracked call recorded and did."""
+    """What a tracked call recorded and changed."""
 
     conversation: str
     new_conversation: bool
     call: int  # position in the conversation
-    edits: tuple[EditView, ...]  # the call's own; () when it changed nothing
-    external: tuple[EditView, ...]  # changes nobody had recorded, found and recorded first
+    edits: tuple[EditView, ...]  # the call's own edits; () if it changed nothing
+    external: tuple[EditView, ...]  # external edits, found and recorded before the call's
 
     @property
     def files(self) -> "tuple[FileEffect, ...]":
@@ -95,17 +95,17 @@ def _name(path: bytes) -> str:
 
 @value
 class Conflict:
-    """Why a set of live edits has no text: one hunk, and what it needs."""
+    """Why a set of live edits has no text: one hunk, and the units that it needs."""
 
     kind: ConflictKind
     unit: Unit
     needs: tuple[Unit, ...]
     path: str
-    line: int  # 1-based, in the text as it stands; 0: the file as a whole
-    removed: bytes  # the lines that the hunk took out
-    inserted: bytes  # the lines that it put in
-    outside: tuple[Seq, ...] = ()  # edits among them that are changes found on disk, and were not recorded after all
-    is_without: bool = False  # of a path that is taken: whether the file stands there because the unit is not live
+    line: int  # 1-based, in the present text; 0: the file as a whole
+    removed: bytes  # the lines that the hunk deleted
+    inserted: bytes  # the lines that it inserted
+    outside: tuple[Seq, ...] = ()  # edits among these that are external and were not recorded in the end
+    is_without: bool = False  # of a taken path: whether the file is there because the unit is not live
 
     def __str__(self) -> str:
         who = f"edit {self.unit.seq}" + (f" hunk {self.unit.hunk}" if self.unit.hunk else "")
@@ -128,7 +128,7 @@ class Conflict:
             case ConflictKind.TEXT_RETURNED:
                 return f"{who} was made without text that {needs} decides on ({where})"
             case ConflictKind.SURROUNDINGS_GONE:
-                return f"{who} stands between lines that {needs} decides on ({where})"
+                return f"{who} is between lines that {needs} decides on ({where})"
             case ConflictKind.IN_DOUBT:
                 return (
                     f"{who} was recorded by comparing texts, and lines read alike: "
@@ -140,74 +140,74 @@ class Conflict:
 
 @value
 class Notice:
-    """No conflict, and worth a look: hunks directly beside one that was decided just now were decided the other way."""
+    """A warning that is no conflict: hunks adjacent to one that was just decided were decided the other way."""
 
     unit: Unit
-    status: Status  # accepted or rejected; the neighbours have the other
+    status: Status  # accepted or rejected; the neighbours have the other status
     beside: tuple[Unit, ...]  # ascending
     path: str
-    line: int  # 1-based, in the text as the decision leaves it
+    line: int  # 1-based, in the text after the decision
 
     def __str__(self) -> str:
         others = ", ".join(map(str, self.beside))
         said = Status.REJECTED if self.status is Status.ACCEPTED else Status.ACCEPTED
         return (
-            f"hunk {self.unit}, {self.status.value}, stands directly beside {others}, "
+            f"hunk {self.unit}, {self.status.value}, is directly next to {others}, "
             f"which {'is' if len(self.beside) == 1 else 'are'} {said.value} ({self.path}:{self.line})"
         )
 
 
 @value
 class MarkersWritten:
-    """A file that a decision has put conflict markers into (or would, if it was a dry run)."""
+    """A file into which a decision wrote conflict markers (or would write them, in a dry run)."""
 
-    edit: Seq  # the edit that wrote them; 0: a dry run
+    edit: Seq  # the edit that wrote the markers; 0: a dry run
     path: str
-    regions: int  # how many places are marked
-    aside: tuple[Unit, ...]  # hunks set aside: rejected until somebody decides on the conflict
+    regions: int  # number of marked places
+    aside: tuple[Unit, ...]  # hunks set aside: rejected until a reviewer decides on the conflict
 
 
 @value
 class Decided:
-    """The decision holds: on disk and in the journal (or would, if it was a dry run)."""
+    """The decision is applied to the disk and the journal (or would be, in a dry run)."""
 
     action: Action
     number: int  # of the decision; 0: a dry run
     verdicts: tuple[tuple[Unit, Status], ...]  # units whose status changed
-    cascaded: tuple[Unit, ...]  # those among them that were not named, but needed something that was
-    files: tuple[FileEffect, ...]  # files whose bytes, mode or path change; () when only statuses do
-    external: tuple[EditView, ...]  # changes nobody had recorded, recorded first
-    unrecorded: "tuple[Edit, ...]"  # those that would be recorded first, if it was a dry run
+    cascaded: tuple[Unit, ...]  # those of them that the reviewer did not name, but that depend on named ones
+    files: tuple[FileEffect, ...]  # files whose bytes, mode or path change; () if only statuses change
+    external: tuple[EditView, ...]  # external edits that were recorded first
+    unrecorded: "tuple[Edit, ...]"  # external edits that would be recorded first; only in a dry run
     notices: tuple[Notice, ...]
     markers: tuple[MarkersWritten, ...] = ()
-    unmarked: tuple[Seq, ...] = ()  # edits that wrote markers, which are gone now
-    returned: tuple[Unit, ...] = ()  # units whose status changed only because of that
+    unmarked: tuple[Seq, ...] = ()  # edits whose markers the decision removed
+    returned: tuple[Unit, ...] = ()  # units whose status changed only because of the removal
 
 
 @value
 class Conflicted:
-    """The decision was refused and nothing changed: these edits can't be live without those.
+    """The decision was refused and nothing changed: some edits can't be live without others.
 
-    Beside it stand the other units that would have to be decided with it, to the last one; none where no such
-    decision helps, as when what is to be accepted excludes each other.
+    `accept_first` and `reject_first` name all further units that would have to be decided with it. Both are empty if no
+    such decision helps, for example if the units to be accepted exclude each other.
     """
 
     conflicts: tuple[Conflict, ...]
     accept_first: tuple[Unit, ...] = ()  # rejected units that are needed live, ascending
     reject_first: tuple[Unit, ...] = ()  # live units that can't stay, ascending
-    outside: tuple[Seq, ...] = ()  # edits among them that are changes found on disk, and were not recorded after all
+    outside: tuple[Seq, ...] = ()  # edits among these that are external and were not recorded in the end
 
 
 @value
 class ExternalChanges:
-    """Files have changed on disk since the last recorded state; nothing was done about the decision."""
+    """Files have changed on disk since the last recorded state; the decision was not made."""
 
     changes: tuple[ExternalChange, ...]
 
 
 @value
 class NothingToDo:
-    """Every unit named has the wanted status already."""
+    """Every named unit has the wanted status already."""
 
 
 DecisionOutcome: TypeAlias = Decided | Conflicted | ExternalChanges | NothingToDo

@@ -1,7 +1,8 @@
-"""A tree: what stood in one folder at one moment, as a blob. Folders in it are trees of their own.
+"""Encode, decode, walk and compare trees: the contents of one folder at one moment, stored as a blob.
 
-So a folder that nobody touched has the same name in every snapshot and is stored once, and two snapshots are compared
-without a look into what they share. Source: git's tree objects, spelt in canonical msgpack.
+Folders inside a tree are trees of their own. So a folder that did not change has the same name in every snapshot and is
+stored once, and comparing two snapshots does not read what they share. Source: git's tree objects, encoded in canonical
+msgpack.
 """
 
 import stat
@@ -34,18 +35,18 @@ __all__ = [
 ]
 
 FOLDER: Final = stat.S_IFDIR
-"""Mode of a folder in a tree: a folder's permission bits are not kept."""
+"""Mode of a folder in a tree; a folder's permission bits are not kept."""
 
 LINK: Final = stat.S_IFLNK
-"""Mode of a symbolic link, whose blob is the text that it holds: a link has no permission bits."""
+"""Mode of a symbolic link, whose blob is the link text; a link has no permission bits."""
 
 
 _NEVER: Final = frozenset({b".cas", b".git", b".hg", b".svn", b".jj"})
-"""Names of what no look goes into."""
+"""Names that a scan never enters, so no tree contains them."""
 
 
 class TreeEntry(NamedTuple):
-    """One name in a folder, and what stood there."""
+    """One name in a folder, with what was there."""
 
     name: bytes
     mode: int  # kind and permission bits of a file; FOLDER; LINK
@@ -63,20 +64,20 @@ class TreeEntry(NamedTuple):
 
 
 class ExcludedEntry(NamedTuple):
-    """One name in a folder where something stood that the tree doesn't hold: ignored, unreadable, huge, or no file."""
+    """A name in a folder whose contents the tree does not hold: ignored, unreadable, too large, or no regular file."""
 
     name: bytes
 
 
 TreeNames: TypeAlias = tuple[TreeEntry | ExcludedEntry, ...]
-"""A folder's names, ascending by their bytes, each once."""
+"""A folder's entries in ascending order of their names' bytes, each name once."""
 
 Load: TypeAlias = Callable[[BlobId], bytes]
-"""Gives the bytes of a tree."""
+"""Returns the bytes of a tree."""
 
 
 def encode_tree(entries: Iterable[TreeEntry | ExcludedEntry]) -> bytes:
-    """Return the one spelling of a folder that holds `entries`, given in any order."""
+    """Return the canonical encoding of a folder with `entries`, given in any order."""
     ordered = sorted(entries, key=lambda entry: entry.name)
     values: list[Value] = [
         [e.name] if isinstance(e, ExcludedEntry) else [e.name, e.mode, bytes(e.blob)] for e in ordered
@@ -85,9 +86,9 @@ def encode_tree(entries: Iterable[TreeEntry | ExcludedEntry]) -> bytes:
 
 
 def decode_tree(encoded: bytes) -> TreeNames:
-    """Return the folder that `encoded` spells.
+    """Return the folder that `encoded` contains.
 
-    Raises TreeInvalid for anything but the one spelling of a well-formed tree: stored bytes are not trusted.
+    Raises TreeInvalid for anything but the canonical encoding of a well-formed tree: stored bytes are not trusted.
     """
     try:
         fields = decode(encoded)
@@ -104,17 +105,17 @@ def decode_tree(encoded: bytes) -> TreeNames:
 
 
 def named_blobs(tree: TreeNames) -> Iterator[tuple[BlobId, bool]]:
-    """Yield each blob that a tree names, once for each entry, and whether it is a tree itself."""
+    """Yield each blob that a tree names, once per entry, and whether it is a tree itself."""
     for entry in tree:
         if isinstance(entry, TreeEntry):
             yield entry.blob, entry.is_folder
 
 
 def names_of(encoded: bytes) -> list[tuple[BlobId, bool]]:
-    """Return what `named_blobs` yields of the folder that `encoded` spells, for who has its hash from the store.
+    """Return what `named_blobs` yields for `encoded`, which the caller read from the store under its hash.
 
-    In a tenth of the time, because what is named is all that is looked at. Raises TreeInvalid as decode_tree does, but
-    not for every other spelling.
+    Takes a tenth of the time, because only the names of blobs are read. Raises TreeInvalid as decode_tree does, but not
+    for every non-canonical encoding.
     """
     try:
         entries: Any = unpack(encoded)["entries"]
@@ -123,11 +124,11 @@ def names_of(encoded: bytes) -> list[tuple[BlobId, bool]]:
         found = [(None, False)]
     if all(type(name) is bytes for name, _ in found):
         return found
-    return list(named_blobs(decode_tree(encoded)))  # it says what is wrong
+    return list(named_blobs(decode_tree(encoded)))  # raises with the reason
 
 
 def entry_at(root: BlobId | None, path: bytes, load: Load) -> TreeEntry | ExcludedEntry | None:
-    """Return what a tree (None: no folder) has at `path`, or what it left out there or above it (None: nothing).
+    """Return the entry of a tree (None: no folder) at `path`, or the excluded entry at or above it (None: nothing).
 
     Raises TreeInvalid, and what `load` raises.
     """
@@ -143,17 +144,17 @@ def entry_at(root: BlobId | None, path: bytes, load: Load) -> TreeEntry | Exclud
 
 
 def _named(encoded: bytes, name: bytes) -> TreeEntry | ExcludedEntry | None:
-    """Return what the folder that `encoded` spells has under a name, as `names_of` does: its hash is from the store."""
+    """Return the entry `name` of the folder in `encoded`, as unchecked as in `names_of`: its hash is from the store."""
     try:
         entries: Any = unpack(encoded)["entries"]
         at = bisect_left(entries, name, key=itemgetter(0))
         return _entry(entries[at]) if at < len(entries) and entries[at][0] == name else None
     except (RecordInvalid, KeyError, TypeError, IndexError):
-        return next((entry for entry in decode_tree(encoded) if entry.name == name), None)  # or it says what is wrong
+        return next((entry for entry in decode_tree(encoded) if entry.name == name), None)  # or raises with the reason
 
 
 def walk_trees(root: BlobId, load: Load, seen: set[BlobId]) -> Iterator[TreeNames]:
-    """Yield a tree and the trees below it, each once, but for those that were `seen`, to which they are added.
+    """Yield a tree and the trees below it, each once; trees in `seen` are skipped, and yielded ones are added to it.
 
     Raises TreeInvalid, and what `load` raises.
     """
@@ -167,31 +168,31 @@ def walk_trees(root: BlobId, load: Load, seen: set[BlobId]) -> Iterator[TreeName
             waiting += [blob for blob, is_tree in named_blobs(tree) if is_tree]
 
 
-# ---- what two trees have in common, and what not
+# ---- comparing two trees
 
 
 @value
 class TreeChange:
-    """One path that is not the same in two trees. No folder stands on either side: what is in them is told instead."""
+    """One path that differs between two trees. Neither side is a folder: the entries in it are compared instead."""
 
     path: bytes
-    before: TreeEntry | ExcludedEntry | None  # None: nothing stands there
+    before: TreeEntry | ExcludedEntry | None  # None: there is nothing
     after: TreeEntry | ExcludedEntry | None
 
 
 def tree_files(root: BlobId, load: Load, prefix: bytes = b"") -> Iterator[tuple[bytes, TreeEntry | ExcludedEntry]]:
-    """Yield every path below a tree that is no folder, with what stands there, by path. Raises TreeInvalid."""
+    """Yield every path below a tree that is not a folder, with its entry, by path. Raises TreeInvalid."""
     for change in tree_changes(None, root, load, prefix):
         if change.after is not None:
             yield change.path, change.after
 
 
 def tree_changes(before: BlobId | None, after: BlobId | None, load: Load, prefix: bytes = b"") -> Iterator[TreeChange]:
-    """Yield what differs between two trees (None: no folder), by path; folders that are the same are not loaded.
+    """Yield the differences between two trees (None: no folder), by path; equal folders are not loaded.
 
     Raises TreeInvalid, and what `load` raises.
     """
-    # Folders may lie deeper than functions may call one another.
+    # Folders may be nested more deeply than Python's recursion limit.
     folders = [_compared(_Both(before, after, prefix), load)]
     while folders:
         for found in folders[-1]:
@@ -212,7 +213,7 @@ class _Both(NamedTuple):
 
 
 def _compared(both: _Both, load: Load) -> Iterator[TreeChange | _Both]:
-    """Yield what differs between two folders, and which folders in them do, by name."""
+    """Yield the differences between two folders, and the subfolders that differ, by name."""
     if both.before == both.after:
         return
     old, new = ({} if tree is None else {e.name: e for e in decode_tree(load(tree))} for tree in both[:2])
@@ -244,7 +245,7 @@ def _entry(value: Value) -> TreeEntry | ExcludedEntry:
 
 
 def _is_mode(mode: int) -> bool:
-    # bool is a kind of int, and must not pass for one
+    # bool is a subclass of int and must not be accepted as one
     return not isinstance(mode, bool) and (mode in {FOLDER, LINK} or stat.S_IFREG <= mode <= stat.S_IFREG | MAX_MODE)
 
 

@@ -1,4 +1,4 @@
-"""Views: what surfaces are shown of a workspace as it is, as plain values."""
+"""Define what surfaces are shown of a workspace, as plain values."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ __all__ = [
 ]
 
 _NAMED: Final = 10
-"""Units that are named in a sentence with what was said of them: an edit may have thousands."""
+"""Units that a sentence lists by name; an edit may have thousands."""
 
 
 @value
 class Content:
-    """A file as it stands on disk."""
+    """A file on disk."""
 
     path: str  # relative to the workspace, after following links inside it
     bytes: bytes
@@ -56,7 +56,7 @@ class State:
 
 @value
 class Expiration:
-    """When and why an edit's content was let go."""
+    """When and why an edit's content expired."""
 
     time: int  # microseconds since 1970-01-01 UTC
     reason: str
@@ -64,7 +64,7 @@ class Expiration:
 
 @value
 class Reason:
-    """Why units of one edit are decided as they are."""
+    """Why some units of one edit are decided as they are."""
 
     units: tuple[Unit, ...]
     text: str  # never ""
@@ -76,15 +76,15 @@ class Reason:
 
 @value
 class EditView:
-    """A recorded edit and what has been said of it since."""
+    """A recorded edit and what was decided on it since."""
 
     id: RecordId
     edit: Edit
     status: Status  # rejected: every unit is; pending: any unit is; else accepted
     units: tuple[Status, ...]  # of units 0, 1, …: the whole-file part, then each hunk
     whole: bool  # whether unit 0 changes anything: existence, path, mode, final newline
-    reasons: tuple[str, ...]  # of the newest decision on each of these; "": it gave none
-    expired: Expiration | None = None  # None: it can be shown and decided
+    reasons: tuple[str, ...]  # of the newest decision on each unit; "": it gave none
+    expired: Expiration | None = None  # None: it can be shown and decided on
 
     @property
     def seq(self) -> Seq:
@@ -93,7 +93,7 @@ class EditView:
 
     @property
     def given(self) -> tuple[Reason, ...]:
-        """Return the reasons that were given, each with the units that it is of, in the order of these."""
+        """Return the given reasons, each with its units, in the order of these."""
         units: dict[str, list[Unit]] = {}
         for hunk in self.telling:
             if self.reasons[hunk]:
@@ -102,12 +102,12 @@ class EditView:
 
     @property
     def reason(self) -> str:
-        """Return the reason that was given of it, or of a part ("": none); of several, each behind its units."""
+        """Return the reason given for the edit or a part of it ("": none); of several, each after its units."""
         given = self.given
         return given[0].text if len(given) == 1 else "; ".join(map(str, given))
 
     def refuse_if_expired(self) -> None:
-        """Raise EditExpired where what the edit changed is kept no more."""
+        """Raise EditExpired if the edit's content is no longer kept."""
         if self.expired is not None:
             raise EditExpired(self.edit.seq, self.expired.time, self.expired.reason)
 
@@ -118,7 +118,7 @@ class EditView:
 
     @property
     def telling(self) -> range:
-        """Return the numbers of its units, without a whole-file part from which nothing follows."""
+        """Return the numbers of its units, without unit 0 if that changes nothing."""
         return range(0 if self.whole or len(self.units) == 1 else 1, len(self.units))
 
 
@@ -128,17 +128,17 @@ class Rejection:
 
     edit: EditView
     units: tuple[Unit, ...]
-    is_whole: bool  # whether these are all of the edit
+    is_whole: bool  # whether these are all units of the edit
     reason: str  # "": none given
 
 
 @value
 class UnreportedRejections:
-    """What is rejected of a conversation's edits, and it was not told of."""
+    """What is rejected of a conversation's edits and was not reported to it yet."""
 
     rejections: tuple[Rejection, ...]  # the first of them, by edit
-    more: int  # how many further edits are rejected, or a part of them
-    units: frozenset[str]  # all that is rejected, as units are spelt
+    more: int  # how many further edits are rejected, as a whole or in part
+    units: frozenset[str]  # every rejected unit, in the form `12:2`
 
 
 @value
@@ -146,19 +146,19 @@ class EditFilter:
     """Which edits to list. Every given condition must hold."""
 
     conversation: str = ""
-    path: str = ""  # now, before or after the edit
+    path: str = ""  # the file's path now, before or after the edit
     status: Status | None = None
     before: int = 0  # only edits with a lower number; 0: all
     newest_first: bool = False
     limit: int = 0  # 0: all
-    skip: int = 0  # of those that fit, how many come before the first
+    skip: int = 0  # how many matching edits to omit before the first
 
 
 @value
 class Seen:
-    """How far somebody has looked at a history."""
+    """How much of a history a reader has seen."""
 
-    next_edit: int = 1  # the number that the next edit got
+    next_edit: int = 1  # the number that the next edit gets
     next_decision: int = 1
 
 
@@ -181,20 +181,20 @@ class DirectoryEntry:
 
 @value
 class PathInfo:
-    """What is known of a name without reading what it holds."""
+    """What is known of a name without reading its content."""
 
     path: str  # canonical, relative to the root
     kind: str  # file, directory, symlink, other
     size: int  # bytes
     mode: int  # permission bits
-    writable: bool  # whether somebody may write it, and this process may: a file, and the folder that it is in
+    writable: bool  # whether this process may write the file and its folder, and the file has a write bit
     modified: int  # nanoseconds since the epoch
     accessed: int  # nanoseconds since the epoch
 
 
 @value
 class ExternalChange:
-    """A file that is not what the journal says."""
+    """A file that differs from its recorded state."""
 
     document: DocumentId
     path: str
@@ -206,7 +206,7 @@ class ExternalChange:
 
 @value
 class PendingGroup:
-    """Edits not yet decided, of one conversation in one file."""
+    """The pending edits of one conversation in one file."""
 
     conversation: str
     path: str
@@ -217,31 +217,31 @@ class PendingGroup:
 
 @value
 class UnresolvedMarkers:
-    """Conflict markers that a decision wrote into a file and that are still there."""
+    """Conflict markers that a decision wrote into a file and that are still in it."""
 
     edit: Seq  # the edit that wrote them
     decision: int  # the decision that it belongs to
     path: str
-    lines: tuple[int, ...]  # where the places begin, from 1, in the file as it stands
-    decided: tuple[Unit, ...]  # what the decision named
-    aside: tuple[Unit, ...]  # what could not stand with it
+    lines: tuple[int, ...]  # where the marked places begin, from 1, in the present file
+    decided: tuple[Unit, ...]  # the units that the decision named
+    aside: tuple[Unit, ...]  # the units that conflict with it
 
 
 @value
 class Reclaimable:
-    """What a collection could free, told without planning one."""
+    """An estimate of what a garbage collection could free, computed without planning one."""
 
-    free_blobs: int  # that nothing holds
-    free_bytes: int  # of their frames, about
+    free_blobs: int  # blobs that nothing holds
+    free_bytes: int  # approximate size of their frames
     older_than: int | None  # seconds, the age limit in force; None: there is none
-    old_edits: int  # that are decided and older: most of them may be let go
+    old_edits: int  # decided edits older than that: most of them may expire
     max_size: int | None  # bytes, the size limit in force; None: there is none
-    unreadable: str  # why the limits could not be told; "": they could
+    unreadable: str  # why the limits could not be read; "": they could
 
 
 @value
 class StatusReport:
-    """A workspace at a glance."""
+    """An overview of a workspace."""
 
     root: str
     edits: int
@@ -252,7 +252,7 @@ class StatusReport:
     groups: tuple[PendingGroup, ...]  # pending edits by conversation and file, in order of their first edit
     external: tuple[ExternalChange, ...]
     markers: tuple[UnresolvedMarkers, ...]  # by edit
-    unreadable: tuple[str, ...]  # recorded files that can't be looked at, each with the reason
+    unreadable: tuple[str, ...]  # recorded files that can't be read, each with the reason
     store_bytes: int  # of all segments
     blobs: int
     reclaimable: Reclaimable

@@ -16,7 +16,7 @@ from objstore.fastclass import value
 from objstore.fs.file_state import file_at
 from objstore.history.document_loader import delete_cached_documents
 from objstore.history.past_states import past_states
-from objstore.history.snapshot_check import naming
+from objstore.history.snapshot_check import naming_snapshot
 from objstore.index.refcounts import held_blobs
 from objstore.index.rows import Tip
 from objstore.log.blob_codec import parse_blob_header
@@ -285,7 +285,7 @@ class _Closure:
         for row in self._index.snapshots():
             record, _ = self._store.record(row.place)
             if not row.expired and isinstance(record, Snapshot):
-                with naming(self._store, (record.number, record.root)):
+                with naming_snapshot(self._store, (record.number, record.root)):
                     is_holding = self._holding.holds(record.root)
                 if is_holding:
                     yield row.number

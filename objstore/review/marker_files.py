@@ -72,7 +72,7 @@ class MarkerWriter:
 
         Where markers can't help, the document is left in conflict.
         """
-        was = loaded.standing()
+        was = loaded.version()
         if was.content is None or is_binary(was.content):
             loaded.set_statuses(verdicts)
             return ()
@@ -87,7 +87,7 @@ class MarkerWriter:
         if done is None:
             return ()
         text, aside = done
-        now = loaded.standing()
+        now = loaded.version()
         if now.content is None or is_binary(text.content) or max(len(now.content), len(text.content)) > MAX_BLOB:
             loaded.restore_statuses(statuses)
             loaded.set_statuses(verdicts)

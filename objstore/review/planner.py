@@ -399,7 +399,7 @@ class Planner:
         chosen = set(documents)
         found = []
         for document in documents:
-            now_is = self._document(document).standing()
+            now_is = self._document(document).version()
             if now_is.content is None:
                 continue
             folders = folders_of(now_is.path)
@@ -428,7 +428,7 @@ class Planner:
             kind=ConflictKind.PATH_TAKEN,
             unit=unit,
             needs=(needs,),
-            path=os.fsdecode(loaded.standing().path),
+            path=os.fsdecode(loaded.version().path),
             line=0,
             removed=b"",
             inserted=b"",
@@ -563,8 +563,8 @@ class Planner:
             ways = loaded.preview_cascade(settled.verdicts)
             if ways.blocked and not ways.accept_first:
                 return None
-            besides |= dict.fromkeys(loaded.named(ways.accept_first), Status.ACCEPTED)
-            besides |= dict.fromkeys(loaded.named(ways.rejected), Status.REJECTED)
+            besides |= dict.fromkeys(loaded.units_at(ways.accept_first), Status.ACCEPTED)
+            besides |= dict.fromkeys(loaded.units_at(ways.rejected), Status.REJECTED)
             # Whoever names these, too, decides anew on the markers that they are about.
             if not is_new or markers_removed_by(self.journal, loaded.id, {**given, **besides})[0] == settled.unmarked:
                 return besides
@@ -593,7 +593,7 @@ class Planner:
     def _written(self, documents: Iterable[DocumentId]) -> Iterable[WrittenFile]:
         for document in documents:
             tip = self._tip(document)
-            stands = self._document(document).standing()
+            stands = self._document(document).version()
             after: FileState | None = None
             if stands.content is not None:
                 if len(stands.content) > MAX_BLOB:  # no weave could take it up again

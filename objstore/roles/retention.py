@@ -130,7 +130,7 @@ class Retention:
         with self._journal.reading():
             wanted = list(blobs)
             if path:
-                wanted += purge.blobs_of_paths(self._journal, revspec.told_paths(self._journal, path))
+                wanted += purge.blobs_of_paths(self._journal, revspec.paths_to_search(self._journal, path))
             return purge.plan_purge(self._journal, wanted)
 
     def purge(

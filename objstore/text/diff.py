@@ -1,11 +1,12 @@
-"""Diff: the hunks between two texts, found by patience.
+"""Find the hunks between two texts by patience diff.
 
-Lines that occur once on either side anchor the comparison (Bram Cohen's patience diff), gap by gap; where such
-lines cross, those that are unique in the whole texts come first, since a function's name says more than its
-`return`. A gap without such lines is matched by its longest common subsequence (Hunt and Szymanski) while that is
-cheap, and replaced as a whole when it is not. Pure insertions and deletions are then brought into one place that
-depends on the texts alone. Time is O(n log n) for every input: the number of rounds and the number of candidate
-pairs are both limited.
+Lines that occur once in both texts anchor the comparison (Bram Cohen's patience diff), gap by gap. Where such lines
+cross, those that are unique in the whole texts take precedence, because a function's name is a better anchor than its
+`return`. A gap without unique lines is matched by its longest common subsequence (Hunt and Szymanski) while that is
+cheap, and is replaced as a whole otherwise.
+
+Pure insertions and deletions are then moved to a position that depends only on the two texts, not on how they were
+matched. Time is O(n log n) for every input: both the number of rounds and the number of candidate pairs are limited.
 """
 
 from bisect import bisect_left
@@ -21,13 +22,13 @@ from objstore.text.lines import Affixes, closed, common_affixes, shared_ends, sp
 __all__ = ["Hunk", "Span", "diff_lines", "hunks_fit", "hunks_from_spans", "split_lines"]
 
 _ROUNDS: Final = 24
-"""How often a gap may be cut again at its unique lines; real texts need fewer than six."""
+"""How often a gap may be divided again at its unique lines; real texts need fewer than six."""
 
 _PAIRS: Final = 100_000
-"""Pairs of equal lines that all gaps without unique lines may cost together, besides ten for each line."""
+"""Budget of candidate pairs of equal lines for all gaps without unique lines together; ten more are added per line."""
 
 _REPEATED: Final = -1
-"""Stands for the place of a line that has several."""
+"""Marks a line that occurs more than once, in place of its position."""
 
 _SLIDE: Final = 64
 """How many lines an insertion or deletion may be moved up to a boundary that reads better."""
@@ -36,7 +37,7 @@ _SLIDE: Final = 64
 def diff_lines(before: bytes, after: bytes, affixes: Affixes | None = None) -> tuple[Hunk, ...]:
     """Return the hunks that lead from the lines of `before` to the lines of `after`.
 
-    `affixes`: what the two share at their ends, where the caller has worked it out.
+    `affixes`: what the two texts share at their ends, if the caller has computed it.
     """
     old, new = closed(before), closed(after)
     if old == new:
@@ -52,7 +53,7 @@ def diff_lines(before: bytes, after: bytes, affixes: Affixes | None = None) -> t
     if any(map(_is_pure, hunks)):
         room = old[_back(old, head, _SLIDE) : head].split(b"\n")[:-1]
         above = line - len(room)
-        # A single pure hunk has sunk as far as it goes: no longer start is shared.
+        # A single pure hunk is already at its lowest position, because the shared start is as long as possible.
         below = old[len(old) - tail :].split(b"\n")[:-1] if len(hunks) > 1 and _is_pure(hunks[-1]) else []
         moved = [Hunk(h.old_start - above, h.old_count, h.new_start - above, h.new_count) for h in hunks]
         slid = _slid(room + replaced + below, room + replacing + below, moved)
@@ -61,7 +62,7 @@ def diff_lines(before: bytes, after: bytes, affixes: Affixes | None = None) -> t
 
 
 def _shared_lines(text: bytes, head: int, tail: int) -> set[bytes]:
-    """Return the lines above and below what two texts differ in."""
+    """Return the lines above and below the part in which two texts differ."""
     return {*text[:head].split(b"\n"), *text[len(text) - tail :].split(b"\n")}
 
 
@@ -74,7 +75,7 @@ def _back(text: bytes, offset: int, lines: int) -> int:
 
 
 class _Gap(NamedTuple):
-    """Stretches of lines yet to be compared: old[a:b] with new[c:d]."""
+    """Stretches of lines still to be compared: old[a:b] with new[c:d]."""
 
     a: int
     b: int
@@ -84,7 +85,7 @@ class _Gap(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """`size` equal lines: old[a:] and new[c:]."""
+    """A match of `size` equal lines: old[a:] and new[c:]."""
 
     a: int
     c: int
@@ -92,20 +93,20 @@ class _Block(NamedTuple):
 
 
 def _matches(old_lines: Sequence[bytes], new_lines: Sequence[bytes], shared: Callable[[], set[bytes]]) -> list[_Block]:
-    """Return the blocks of lines that stay, ascending. `shared` returns the lines above and below these."""
+    """Return the blocks of unchanged lines, ascending. `shared` returns the lines above and below the given ones."""
     length = len(old_lines)
     if length == len(new_lines) > 0 and old_lines[1:-1] == new_lines[1:-1]:
-        # The commonest of all: one line was changed, or two. What is nowhere in the other text can't be matched better.
+        # The most common case: one or two lines changed. A line that is not in the other text can't be matched.
         first, last = old_lines[0], old_lines[-1]
         if first not in new_lines and last not in new_lines:
             return [_Block(1, 1, length - 2)] if length > len((first, last)) else []
-    # Not by its own length: it would name itself, and hold the lines of both texts until the collector comes.
+    # Not `numbers.__len__`: the dict would refer to itself and hold all lines until the garbage collector runs.
     numbers: defaultdict[bytes, int] = defaultdict(count().__next__)
     old = [numbers[line] for line in old_lines]
     new = [numbers[line] for line in new_lines]
     budget = _PAIRS + 10 * (len(old) + len(new))
     blocks: list[_Block] = []
-    unique: set[int] | None = None  # lines that occur once in either whole text; None: not looked for yet
+    unique: set[int] | None = None  # lines that occur once in each whole text; None: not computed yet
     gaps = [_Gap(0, len(old), 0, len(new), _ROUNDS)]
     while gaps:
         gap = _trim(old, new, gaps.pop(), blocks)
@@ -113,7 +114,7 @@ def _matches(old_lines: Sequence[bytes], new_lines: Sequence[bytes], shared: Cal
             continue
         pairs = _unique_pairs(old, new, gap) if gap.rounds else []
         chain = _longest_chain(pairs)
-        if len(chain) < len(pairs):  # lines cross: trust those that are unique in the whole texts
+        if len(chain) < len(pairs):  # some anchors cross: trust those that are unique in the whole texts
             if unique is None:
                 whole = _unique_pairs(old, new, _Gap(0, len(old), 0, len(new), 0))
                 around = shared() if whole else ()
@@ -132,7 +133,7 @@ def _matches(old_lines: Sequence[bytes], new_lines: Sequence[bytes], shared: Cal
 
 
 def _trim(old: list[int], new: list[int], gap: _Gap, blocks: list[_Block]) -> _Gap:
-    """Move equal lines at either end of `gap` into `blocks`; return what is left."""
+    """Move equal lines at both ends of `gap` into `blocks`; return the rest of the gap."""
     a, b, c, d, rounds = gap
     while a < b and c < d and old[a] == new[c]:
         a += 1
@@ -157,7 +158,7 @@ def _cut(gap: _Gap, chain: Iterable[tuple[int, int]]) -> Iterable[_Gap]:
 
 
 def _unique_pairs(old: list[int], new: list[int], gap: _Gap) -> list[tuple[int, int]]:
-    """Return (old, new) places of the lines that occur once on either side, by old place."""
+    """Return the (old, new) positions of the lines that occur once on each side, by old position."""
     in_old, in_new = _places_of_unique(old, gap.a, gap.b), _places_of_unique(new, gap.c, gap.d)
     return [(place, in_new[line]) for line, place in in_old.items() if line in in_new]
 
@@ -175,7 +176,7 @@ def _pair_count(old: list[int], new: list[int], gap: _Gap) -> int:
 
 
 def _all_pairs(old: list[int], new: list[int], gap: _Gap) -> Iterable[tuple[int, int]]:
-    """Return (old, new) places of equal lines by old place; those of one old place descend."""
+    """Return the (old, new) positions of equal lines by old position; those of one old position descend."""
     places: defaultdict[int, list[int]] = defaultdict(list)
     for place in reversed(range(gap.c, gap.d)):
         places[new[place]].append(place)
@@ -183,13 +184,13 @@ def _all_pairs(old: list[int], new: list[int], gap: _Gap) -> Iterable[tuple[int,
 
 
 def _longest_chain(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return a longest run of pairs that ascends strictly on both sides."""
-    ends: list[int] = []  # ends[k]: the smallest new place that a chain of k + 1 pairs can end in
+    """Return a longest sequence of pairs that ascends strictly on both sides."""
+    ends: list[int] = []  # ends[k]: the smallest new position that a chain of k + 1 pairs can end in
     links: list[_Link] = []
     for old_at, new_at in pairs:
         length = bisect_left(ends, new_at)
         if length < len(ends) and ends[length] == new_at:
-            continue  # of equal old lines the first stays, so what goes is in one piece below it
+            continue  # of equal old lines the first is kept, so the deleted ones are contiguous below it
         link = _Link(old_at, new_at, links[length - 1] if length else None)
         if length == len(ends):
             ends.append(new_at)
@@ -207,7 +208,7 @@ def _longest_chain(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 class _Link(NamedTuple):
-    """A pair of a chain, and the chain before it."""
+    """The last pair of a chain, and the chain before it."""
 
     old_at: int
     new_at: int
@@ -215,7 +216,7 @@ class _Link(NamedTuple):
 
 
 def _between(blocks: Iterable[_Block], old_count: int, new_count: int, line: int) -> list[Hunk]:
-    """Return the hunks that `blocks` leave between them, where both texts have `line` more lines above."""
+    """Return the hunks between consecutive `blocks`, in texts that have `line` more lines above."""
     hunks: list[Hunk] = []
     a = c = 0
     for old_at, new_at, size in (*blocks, (old_count, new_count, 0)):
@@ -226,12 +227,12 @@ def _between(blocks: Iterable[_Block], old_count: int, new_count: int, line: int
 
 
 def _slid(old: Sequence[bytes], new: Sequence[bytes], hunks: Sequence[Hunk]) -> list[Hunk]:
-    """Move pure insertions and deletions to where a person would have cut.
+    """Move pure insertions and deletions to the position that a person would have chosen.
 
-    A hunk of whole lines can often stand in several places with the same effect (`}` lines, comment
-    openers). The best place follows a blank line or the start of the text; then the one whose first line
-    is indented least; then one below a line that is indented less; then the lowest. The search begins at
-    the lowest place, wherever matching left the hunk, so an insertion and its removal name the same lines.
+    A hunk of whole lines can often be at several positions with the same effect (`}` lines, comment openers). The best
+    one follows a blank line or the start of the text; then the one whose first line is indented least; then one below a
+    line that is indented less; then the lowest. The search begins at the lowest position, wherever matching put the
+    hunk, so an insertion and its removal name the same lines.
     """
     slid: list[Hunk] = []
     for hunk in _sunk(old, new, hunks):
@@ -244,7 +245,7 @@ def _slid(old: Sequence[bytes], new: Sequence[bytes], hunks: Sequence[Hunk]) -> 
 
 
 def _sunk(old: Sequence[bytes], new: Sequence[bytes], hunks: Sequence[Hunk]) -> Iterator[Hunk]:
-    """Move each pure hunk down as far as it goes, and join it with the next one where both insert or both delete."""
+    """Move each pure hunk down as far as possible, and join it with the next one if both insert or both delete."""
     sunk: list[Hunk] = []  # from the last to the first
     for hunk in reversed(hunks):
         place = hunk
@@ -258,7 +259,7 @@ def _sunk(old: Sequence[bytes], new: Sequence[bytes], hunks: Sequence[Hunk]) -> 
             if down < room or not sunk:
                 break
             if not (_is_pure(sunk[-1]) and bool(place.old_count) is bool(sunk[-1].old_count)):
-                place = _moved(place, -1)  # hunks don't touch
+                place = _moved(place, -1)  # two hunks must not touch
                 break
             below = sunk.pop()
             place = place._replace(
@@ -274,7 +275,7 @@ def _is_pure(hunk: Hunk) -> bool:
 
 
 def _side(hunk: Hunk, old: Sequence[bytes], new: Sequence[bytes]) -> tuple[Sequence[bytes], int, int]:
-    """Return the text that has the lines of a pure hunk, and where and how many they are."""
+    """Return the text that holds the lines of a pure hunk, with their start and count."""
     return (new, *hunk[2:]) if hunk.new_count else (old, *hunk[:2])
 
 
@@ -283,12 +284,12 @@ def _moved(hunk: Hunk, lines: int) -> Hunk:
 
 
 def _best_slide(lines: Sequence[bytes], start: int, count: int, room: int) -> int:
-    """Return by how many lines lines[start:start + count] had best move up, at most `room`."""
+    """Return by how many lines to move lines[start:start + count] up, at most `room`."""
     best, best_cost = 0, (*_cost_of_cut(lines, start), not _opens(lines, start))
     up = 0
     while up < room and lines[start - up - 1] == lines[start + count - up - 1]:
         up += 1
-        # Beyond its own length it only trades places with equal lines, so where they begin tells nothing.
+        # Beyond its own length a hunk only trades places with equal lines, so their indentation carries no information.
         cost = (*_cost_of_cut(lines, start - up), up >= count or not _opens(lines, start - up))
         if cost < best_cost:
             best, best_cost = up, cost

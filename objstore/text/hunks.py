@@ -1,8 +1,8 @@
-"""Hunks: which lines of a text were replaced by which lines of its successor.
+"""Represent a change of a text as hunks: which lines were replaced by which.
 
-Coordinates are zero-based lines of the closed texts (see `lines`): a missing final newline is not a
-difference of lines. Hunks of one change ascend, change something, and never touch: at least one line
-that both texts share stands between two of them.
+Coordinates are zero-based lines of the closed texts (see `lines`), so a missing final newline is not a difference of
+lines. The hunks of one change ascend, each changes something, and they never touch: at least one line that both texts
+share is between two of them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class Hunk(NamedTuple):
-    """`old_count` lines from `old_start` gave way to `new_count` lines from `new_start`."""
+    """One replacement: `old_count` lines from `old_start` gave way to `new_count` lines from `new_start`."""
 
     old_start: int
     old_count: int
@@ -53,9 +53,9 @@ class Hunk(NamedTuple):
 
 
 class VerifiedHunks(tuple[Hunk, ...]):  # noqa: SLOT001 - a tuple of its own can have no slots
-    """The hunks between two texts from which they were made, so that nobody need see whether they lead there.
+    """Hunks together with the two texts that they were computed from, so that they need no check again.
 
-    `shared`: how much the texts share at their ends, as far as it is known.
+    `shared`: how many bytes the texts share at their ends, as far as that is known.
     """
 
     before: bytes
@@ -70,14 +70,14 @@ class VerifiedHunks(tuple[Hunk, ...]):  # noqa: SLOT001 - a tuple of its own can
 
     @classmethod
     def known(cls, hunks: Sequence[Hunk] | None, before: bytes, after: bytes) -> Self | None:
-        """Return hunks that were made from these very texts; None: others, which may not lead from one to the other."""
+        """Return `hunks` if they were computed from these very text objects; None if they have to be checked."""
         if isinstance(hunks, cls) and hunks.before is before and hunks.after is after:
             return hunks
         return None
 
 
 class Span(NamedTuple):
-    """Bytes `old_start` to `old_end` of one text gave way to bytes `new_start` to `new_end` of the next."""
+    """A replacement in bytes: `old_start` to `old_end` of one text gave way to `new_start` to `new_end` of the next."""
 
     old_start: int
     old_end: int
@@ -92,13 +92,14 @@ def inserted_texts(
     line_offset: Callable[[int], int] | None = None,
     shared: Affixes = NOTHING_SHARED,
 ) -> list[bytes]:
-    """Return the closed text that each hunk puts in.
+    """Return the closed text that each hunk inserts.
 
-    `line_offset`, where the caller has something quicker than counting, tells at which byte a line of
-    closed `before` begins; it raises ValueError beyond the end. `shared`: how much the texts are known to share at
-    their ends, and that need not be compared again.
-    Raises ValueError unless the hunks ascend without touching, lie inside both texts, and turn the lines of
-    `before` into the lines of `after`: stored hunks are believed only after this.
+    `line_offset`: a function that returns the byte at which a line of closed `before` begins and raises ValueError
+    beyond the end; give it if it is faster than counting lines. `shared`: how many bytes the texts are known to share
+    at their ends; these are not compared again.
+
+    Raises ValueError unless the hunks ascend without touching, are inside both texts, and turn the lines of `before`
+    into the lines of `after`. Stored hunks are trusted only after this check.
     """
     old, new = closed(before), closed(after)
     line_offset = line_offset or _ascending_offsets(old)
@@ -129,7 +130,7 @@ def inserted_texts(
 def borders(hunks: Sequence[Hunk]) -> Iterator[int]:
     """Yield each old line at which a hunk begins or ends, the middle one first.
 
-    So that whoever cuts a text at each of them copies it a logarithmic number of times.
+    A caller that cuts a text at these lines in this order copies each byte a logarithmic number of times.
     """
     lines = sorted({line for hunk in hunks for line in (hunk.old_start, hunk.old_end)})
     spans = [(0, len(lines))]
@@ -141,7 +142,7 @@ def borders(hunks: Sequence[Hunk]) -> Iterator[int]:
 
 
 def _ascending_offsets(text: bytes) -> Callable[[int], int]:
-    """Return a function from lines of `text`, asked for in ascending order, to their offsets."""
+    """Return a function from line numbers of `text` to byte offsets; the lines must be asked for in ascending order."""
     line = offset = 0
 
     def offset_of(wanted: int) -> int:
@@ -164,10 +165,11 @@ def hunks_fit(before: bytes, after: bytes, hunks: Sequence[Hunk]) -> bool:
 def hunks_from_spans(before: bytes, after: bytes, spans: Iterable[tuple[int, int, int, int]]) -> VerifiedHunks:
     """Return the hunks of a change whose replaced bytes are known.
 
-    Spans say which of several equal lines was meant, where a diff can only guess. They ascend without
-    overlapping, and what stands between them is equal in both texts. Each is widened to whole lines, then
-    freed of equal lines at its start and at its end; those that touch become one hunk.
-    Raises ValueError when the spans do not lead from `before` to `after`.
+    Spans say which of several equal lines was meant, where a diff can only guess. They ascend without overlapping, and
+    the bytes between them are equal in both texts. Each span is widened to whole lines, then trimmed of equal lines at
+    both ends; spans that touch become one hunk.
+
+    Raises ValueError if the spans do not lead from `before` to `after`.
     """
     named = [Span(*span) for span in spans]
     _check(before, after, named)
@@ -176,7 +178,7 @@ def hunks_from_spans(before: bytes, after: bytes, spans: Iterable[tuple[int, int
     old_at = old_line = new_line = 0
     for span in _joined(_trimmed(old, new, _widened(old, new, named))):
         if old[span.old_start : span.old_end] == new[span.new_start : span.new_end]:
-            continue  # two spans that together put back what was there
+            continue  # two spans that together restore the old bytes
         kept = old.count(b"\n", old_at, span.old_start)
         old_count = old.count(b"\n", span.old_start, span.old_end)
         new_count = new.count(b"\n", span.new_start, span.new_end)
@@ -187,15 +189,15 @@ def hunks_from_spans(before: bytes, after: bytes, spans: Iterable[tuple[int, int
 
 
 def hunks_through(before: bytes, after: bytes, first: Sequence[Hunk], second: Sequence[Hunk]) -> tuple[Hunk, ...]:
-    """Return the hunks of two changes as those of one: `first` leads from `before` on, `second` from there to `after`.
+    """Combine the hunks of two consecutive changes; `first` starts at `before`, and `second` continues to `after`.
 
-    So the lines that each of them named are known still. What both are about, or what they did side by side, is one
-    hunk, freed of equal lines at its start and at its end.
+    This keeps the lines that each change named, where a diff could only guess. Where both changes overlap or touch, the
+    result has one hunk, trimmed of equal lines at both ends.
     """
     old, new = closed(before), closed(after)
     old_at, new_at = _ascending_offsets(old), _ascending_offsets(new)
     firsts, seconds = list(reversed(first)), list(reversed(second))
-    old_shift = new_shift = 0  # from lines between the changes, where both have come to
+    old_shift = new_shift = 0  # from lines of the middle text to lines of `before` and `after`, at the current position
     hunks: list[Hunk] = []
     while firsts or seconds:
         start = end = min([hunk.new_start for hunk in firsts[-1:]] + [hunk.old_start for hunk in seconds[-1:]])
@@ -222,7 +224,7 @@ def hunks_through(before: bytes, after: bytes, first: Sequence[Hunk], second: Se
 
 
 def _shared(before: bytes, after: bytes, spans: Sequence[Span]) -> Affixes:
-    """Return what two texts share at their ends beyond the spans between them, and in those."""
+    """Return how many bytes two texts share at their ends, outside the spans and at the outer edges of the spans."""
     if not spans:
         return Affixes(len(before), 0)
     first, last = spans[0], spans[-1]
@@ -246,7 +248,7 @@ def _check(before: bytes, after: bytes, spans: Sequence[Span]) -> None:
 
 
 def _widened(old: bytes, new: bytes, spans: Sequence[Span]) -> Iterator[Span]:
-    """Grow each span to the start and the end of its lines; spans that share a line become one."""
+    """Extend each span to whole lines; spans that share a line become one."""
     index = 0
     while index < len(spans):
         old_start, old_end, new_start, new_end = spans[index]
@@ -272,7 +274,7 @@ def _line_end(text: bytes, at: int) -> int:
 
 
 def _trimmed(old: bytes, new: bytes, spans: Iterable[Span]) -> Iterator[Span]:
-    """Drop equal lines at the ends of each span, and spans that hold nothing else."""
+    """Remove equal lines at both ends of each span, and drop spans with nothing else."""
     for old_start, old_end, new_start, new_end in spans:
         removed, added = old[old_start:old_end], new[new_start:new_end]
         head, tail = shared_ends(removed, added, common_affixes(removed, added))
@@ -282,7 +284,7 @@ def _trimmed(old: bytes, new: bytes, spans: Iterable[Span]) -> Iterator[Span]:
 
 
 def _joined(spans: Iterable[Span]) -> Iterator[Span]:
-    """Make one of spans with nothing between them."""
+    """Join adjacent spans."""
     last: Span | None = None
     for span in spans:
         if last is not None and last.old_end == span.old_start:

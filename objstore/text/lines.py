@@ -1,7 +1,7 @@
-r"""Lines of a file's bytes: cut on b"\n" alone; CR, NUL and every other byte are content.
+r"""Split bytes into lines at b"\n" alone; CR, NUL and every other byte are content.
 
-Two texts that differ only in whether their last line ends are the same lines here: the final newline
-is kept apart from the text. A text is *closed* when its last line ends (or it has none).
+Two texts that differ only in their final newline have the same lines here: the final newline is recorded apart from the
+text. A text is *closed* when its last line ends in b"\n" or it has no line.
 """
 
 from typing import Final, NamedTuple
@@ -25,16 +25,16 @@ _STRIDE: Final = 1 << 16
 """Bytes compared or counted in one step: large enough for C to do the work, small enough to stay in cache."""
 
 _PIECE: Final = 1 << 13
-"""Bytes of two texts that are compared in one step while no difference has shown."""
+"""Bytes of two texts that are compared in one step until a difference shows."""
 
 _NUMBER: Final = 1 << 6
-"""Bytes in which the first difference is found at once, as numbers: making long ones costs more than comparing."""
+"""Below this many bytes, XOR of two integers finds the first difference; longer integers cost more than comparing."""
 
 _LINE: Final = 32
-"""Bytes of a line, for a first guess of how far many of them reach; lines of code are of about as many."""
+"""Bytes of a typical line of code: the first guess of how many bytes the wanted lines take."""
 
 _FEW: Final = 16
-"""Up to so many lines, finding each newline is cheaper than counting ahead."""
+"""Up to this many lines, finding each newline is cheaper than counting newlines stride by stride."""
 
 
 def split_lines(content: bytes) -> list[bytes]:
@@ -50,14 +50,14 @@ def is_closed(content: bytes) -> bool:
 
 
 def closed(content: bytes) -> bytes:
-    """Return `content` with its last line ended."""
+    """Return `content` with a newline after its last line if that has none."""
     return content if is_closed(content) else content + b"\n"
 
 
 def lines_end(text: bytes, start: int, count: int) -> int:
-    """Return the offset just after `count` lines of closed `text`, the first of which begins at `start`.
+    """Return the offset just after `count` lines of closed `text`, the first of which begins at offset `start`.
 
-    Raises ValueError when there are fewer.
+    Raises ValueError if the text has fewer lines.
     """
     length = _LINE
     while count > _FEW:
@@ -69,7 +69,7 @@ def lines_end(text: bytes, start: int, count: int) -> int:
             start = text.rfind(b"\n", start, start + stride) + 1
             count -= found
         else:
-            break  # longer lines than a stride, or no more
+            break  # a line longer than the stride, or no more lines
     for _ in range(count):
         start = text.find(b"\n", start) + 1
         if not start:
@@ -78,7 +78,7 @@ def lines_end(text: bytes, start: int, count: int) -> int:
 
 
 def same_bytes(old: bytes, old_at: int, new: bytes, new_at: int, size: int) -> bool:
-    """Return whether two stretches of `size` bytes are equal, without a copy of either."""
+    """Return whether two stretches of `size` bytes are equal, without copying either as a whole."""
     for done in range(0, size, _STRIDE):
         piece = new[new_at + done : new_at + min(done + _STRIDE, size)]
         if len(piece) != min(_STRIDE, size - done) or not old.startswith(piece, old_at + done):
@@ -87,7 +87,7 @@ def same_bytes(old: bytes, old_at: int, new: bytes, new_at: int, size: int) -> b
 
 
 class Affixes(NamedTuple):
-    """How many bytes two texts share at the start and, beyond those, at the end."""
+    """How many bytes two texts share at the start (`prefix`) and, beyond those, at the end (`suffix`)."""
 
     prefix: int
     suffix: int
@@ -97,18 +97,21 @@ NOTHING_SHARED: Final = Affixes(0, 0)
 
 
 def common_affixes(old: bytes, new: bytes) -> Affixes:
-    """Return what two texts share at their ends. The two stretches never overlap in either text."""
+    """Return how many bytes two texts share at both ends. The two stretches never overlap in either text."""
     prefix = shared_head(old, new)
     return Affixes(prefix, shared_tail(old, new, min(len(old), len(new)) - prefix))
 
 
 def shared_ends(old: bytes, new: bytes, affixes: Affixes) -> tuple[int, int]:
-    """Return how many bytes of whole lines two closed texts share at the start, and then at the end."""
+    """Return how many bytes of whole lines two closed texts share at the start, and then at the end.
+
+    `affixes`: what the two texts share in bytes, as from `common_affixes`.
+    """
     head = old.rfind(b"\n", 0, affixes.prefix) + 1
     tail = affixes.suffix
     limit = min(len(old), len(new)) - head
     if tail == limit - (affixes.prefix - head) < limit:
-        tail = shared_tail(old, new, limit)  # what the prefix had of a line that goes to the end after all
+        tail = shared_tail(old, new, limit)  # the prefix took a part of a line that is shared as a whole at the end
     cut = len(old) - tail
     if not (starts_line(old, cut) and starts_line(new, len(new) - tail)):
         tail = len(old) - (old.find(b"\n", cut) + 1)
@@ -116,7 +119,7 @@ def shared_ends(old: bytes, new: bytes, affixes: Affixes) -> tuple[int, int]:
 
 
 def starts_line(text: bytes, offset: int) -> bool:
-    """Return whether a line of `text` begins, or could begin, at byte `offset`."""
+    """Return whether a line of `text` begins, or would begin, at byte `offset`."""
     return offset == 0 or text.startswith(b"\n", offset - 1)
 
 
@@ -136,13 +139,13 @@ def shared_head(old: bytes, new: bytes) -> int:
         else:
             size = half
     end = shared + size
-    # The highest bit in which two equally long numbers differ lies in the first byte that differs.
+    # The highest bit in which two equally long numbers differ is in the first byte that differs.
     differing = int.from_bytes(old[shared:end], "big") ^ int.from_bytes(new[shared:end], "big")
     return end - (differing.bit_length() + 7) // 8
 
 
 def shared_tail(old: bytes, new: bytes, limit: int) -> int:
-    """Return how many bytes, `limit` at most, two texts share at the end."""
+    """Return how many bytes, at most `limit`, two texts share at the end."""
     old_end, new_end = len(old), len(new)
     stop = new_end - limit
     while old.endswith(new[max(stop, new_end - _PIECE) : new_end], 0, old_end):

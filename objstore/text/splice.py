@@ -1,7 +1,7 @@
-"""Splices: a change of a text told in bytes, as a delta tells it, and what its hunks put in.
+"""Apply a change given as one byte range, as a delta gives it, and check the hunks against it.
 
-Whoever replays a history learns each state as a delta against the one before. To have the hunks' lines of that, only
-the bytes around them are needed, and no state as a whole.
+A reader that replays a history learns each state as a delta against the one before. To get the lines that the hunks
+insert, it needs only the bytes around the hunks, never a whole state.
 """
 
 from collections.abc import Sequence
@@ -14,39 +14,39 @@ __all__ = ["Splice", "Spliced", "inserted_by"]
 
 
 class Splice(NamedTuple):
-    """Bytes `start` to `end` of a text gave way to `middle`."""
+    """One replacement: bytes `start` to `end` of a text gave way to `middle`."""
 
     start: int
     end: int
     middle: bytes
 
     def over(self, text: bytes) -> bytes:
-        """Return what becomes of `text`."""
+        """Return `text` with the replacement made."""
         return b"".join((text[: self.start], self.middle, text[self.end :]))
 
     def shared(self, size: int) -> Affixes:
-        """Return what a text of so many bytes and the one after it are known to share at their ends."""
+        """Return how many bytes a text of `size` bytes and its successor are known to share at their ends."""
         return Affixes(self.start, size - self.end)
 
 
 class Spliced(Protocol):
-    """A closed text of which any part can be had."""
+    """A closed text that can be read in parts."""
 
     def byte_count(self) -> int:
-        """Return how many bytes it has."""
+        """Return the length in bytes."""
 
     def passage(self, line: int, count: int) -> tuple[int, bytes]:
-        """Return where line `line` begins, and the text of `count` lines from there on. Raises ValueError."""
+        """Return the byte offset of line `line`, and the text of `count` lines from it. Raises ValueError."""
 
     def between(self, start: int, end: int) -> bytes:
         """Return the bytes from `start` to `end`."""
 
 
 def inserted_by(splice: Splice, hunks: Sequence[Hunk], text: Spliced) -> list[bytes] | None:
-    """Return the closed text that each of the hunks, of which there is at least one, puts in where `splice` is made.
+    """Return the closed text that each hunk (at least one) inserts, where `splice` made the change to `text`.
 
-    None where only the whole texts tell: the splice begins before the hunks, or the last line may lose its newline.
-    Raises ValueError, as `inserted_texts` does, unless the hunks say the same as the splice.
+    None if only the whole texts can answer: the splice begins before the hunks, or the last line may lose its newline.
+    Raises ValueError, as `inserted_texts` does, unless the hunks agree with the splice.
     """
     first, last = hunks[0], hunks[-1]
     low, old = text.passage(first.old_start, last.old_start + last.old_count - first.old_start)
@@ -57,7 +57,7 @@ def inserted_by(splice: Splice, hunks: Sequence[Hunk], text: Spliced) -> list[by
     if not start <= end <= size:
         raise ValueError(f"{start} to {end} is no part of {size} bytes")
     if end > high:
-        # A delta that takes in as much as it can may tell equal bytes as those behind the hunks.
+        # A delta may include bytes after the hunks that are equal in both texts.
         behind = text.between(high, end)
         new = b"".join(((old + behind)[: start - low], middle))
         if not new.endswith(behind):

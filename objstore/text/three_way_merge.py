@@ -1,8 +1,8 @@
-"""Three-way merge: the change from one text to the next, applied to another text.
+"""Merge the change from one text to another into a third, by the rules of diff3 and git.
 
-The rules are diff3's and git's: changes of both sides that are apart are both taken, those that touch or overlap are
-taken only where both sides made the same. What is clean here is an answer that does not know who wrote a line, so it
-serves as a second opinion on what the weave says (see `review`).
+Changes on both sides that are apart are both applied; those that touch or overlap are applied only if both sides made
+the same change. A clean merge does not depend on who wrote which line, so the review planner uses it as a second
+opinion on the weave's answer.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ __all__ = ["merged"]
 
 
 def merged(base: bytes, ours: bytes, theirs: bytes, hunks: Sequence[Hunk]) -> bytes | None:
-    """Return `ours` with the change from `base` to `theirs`, whose hunks are given; None: both changed the same lines.
+    """Return `ours` with the change from `base` to `theirs` applied; None if both sides changed the same lines.
 
-    Raises ValueError, or gives another text, where the hunks do not lead from `base` to `theirs`.
+    `hunks`: those from `base` to `theirs`. If they do not lead from the one to the other, this raises ValueError or
+    returns a wrong text.
     """
     old, mine, new = split_lines(closed(base)), split_lines(closed(ours)), split_lines(closed(theirs))
     changes = [(hunk, mine[hunk.new_start : hunk.new_end]) for hunk in diff_lines(base, ours)]
@@ -34,12 +35,12 @@ def merged(base: bytes, ours: bytes, theirs: bytes, hunks: Sequence[Hunk]) -> by
     for hunk, lines in sorted(changes, key=lambda change: (change[0].old_start, change[0].old_end)):
         this = hunk.old_start, hunk.old_end, lines
         if this == last:
-            continue  # both sides made it
+            continue  # both sides made the same change
         if hunk.old_start <= at:
             return None
         made += old[max(at, 0) : hunk.old_start]
         made += lines
         at, last = hunk.old_end, this
     content = b"".join([*made, *old[max(at, 0) :]])
-    says = theirs if is_closed(base) is not is_closed(theirs) else ours
-    return content if is_closed(says) else content.removesuffix(b"\n")
+    closing = theirs if is_closed(base) is not is_closed(theirs) else ours
+    return content if is_closed(closing) else content.removesuffix(b"\n")

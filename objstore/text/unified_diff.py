@@ -1,4 +1,4 @@
-r"""Unified diffs for people and for patch tools: text made from two states and the hunks between them.
+r"""Write unified diffs for people and patch tools, from two states and the hunks between them.
 
 Source: POSIX diff -u, with GNU's `\ No newline at end of file` and git's quoting of unusual names.
 """
@@ -26,11 +26,11 @@ _TEXT: Final = bytes(range(0x20, 0x7F)) + b"\n\r\t\b\f"
 _HIGH: Final = bytes(range(0x80, 0x100))
 _NOT_TEXT_SHARE: Final = 0.3
 _known: Final = deque[tuple[bytes, float]](maxlen=8)
-"""Beginnings that are text whatever follows, and by which share: most are asked of as the new text, then as the old."""
+"""Heads of recent contents found to be text, with the share used: most are checked once as new and once as old."""
 
 _NO_NEWLINE: Final = b"\n\\ No newline at end of file\n"
 _SPARSE: Final = 4096
-"""Bytes of text for each hunk, above which it is quicker to cut the lines near the hunks than all of them."""
+"""With more bytes of text than this per hunk, splitting only the lines near the hunks is faster than splitting all."""
 
 _ESCAPES: Final = {
     0x07: "a",
@@ -46,14 +46,14 @@ _ESCAPES: Final = {
 
 
 def is_either_binary(old: bytes, new: bytes) -> bool:
-    """Return whether one of two texts is no text."""
+    """Return whether at least one of two contents is binary."""
     return is_binary(old) or is_binary(new)
 
 
 def is_binary(content: bytes, *, checked: int = _CHECKED, share: float = _NOT_TEXT_SHARE) -> bool:
-    """Return whether `content` is no text: a NUL in its first bytes, or many of them no text in UTF-8 or ASCII.
+    """Return whether `content` is binary: a NUL in its first bytes, or too many bytes that are not UTF-8 or ASCII text.
 
-    `checked`: how many bytes are looked at; `share`: the part of them above which it is too many.
+    `checked`: how many bytes are examined. `share`: the fraction of non-text bytes above which content is binary.
     """
     head = content[:checked]
     if (head, share) in _known:
@@ -72,7 +72,7 @@ def _is_utf8(head: bytes, *, cut: bool) -> bool:
     try:
         head.decode("utf-8")
     except UnicodeDecodeError as error:
-        # The last character may go on behind what is looked at.
+        # The last character may continue beyond the bytes examined.
         return cut and error.end == len(head) and error.reason == "unexpected end of data"
     return True
 
@@ -86,10 +86,11 @@ def unified_diff(
     hunks: Sequence[Hunk] | None = None,
     context: int = 3,
 ) -> bytes:
-    r"""Return the diff from one state to another (None: no file), b"" where no byte changes.
+    r"""Return the diff from one state to another (None: no file); b"" if no byte differs.
 
-    Names stand after `---` and `+++` as given (`/dev/null` for no file), quoted as git does where they hold quotes,
-    backslashes, control characters or bytes that are not UTF-8. `hunks`: where the change really was, if known.
+    Names follow `---` and `+++` as given (`/dev/null` for no file). They are quoted as git does if they hold quotes,
+    backslashes, control characters or bytes that are not UTF-8. `hunks`: the recorded ones if known; else they are
+    computed.
     """
     old, new = before or b"", after or b""
     if old == new:
@@ -122,11 +123,11 @@ def numbered_diff(
     label: Callable[[int], str],
     context: int = 3,
 ) -> bytes:
-    """Return the diff that an edit made of a text, each hunk under a header of its own, with a label behind it.
+    """Return the diff of one edit with each hunk under its own header, followed by a label.
 
-    `newline`: as in `numbered_hunks`. `label`: says of a hunk, by its number, what stands there. Nothing stands twice
-    as context, and hunks that touch stand under one header, with a label for each, so that a program which reads diffs
-    takes this one, too. Names are as in `unified_diff`.
+    `newline`: as in `numbered_hunks`. `label`: returns the text after the header for a hunk's number. No line is shown
+    twice as context, and hunks that touch share one header with a label for each, so that a program that reads diffs
+    accepts this one too. Names are as in `unified_diff`.
     """
     old, new = _Lines(before, at_once=True), _Lines(after, at_once=True)
     lines = old.between(0, old.count)
@@ -146,10 +147,10 @@ def numbered_diff(
 def numbered_hunks(
     old: Sequence[bytes], new: Sequence[bytes], hunks: Sequence[Hunk], *, newline: bool = False
 ) -> list[tuple[int, Hunk]]:
-    """Return the hunks of an edit as they are shown, with their numbers.
+    """Return the hunks of an edit as they are shown, each with its number.
 
-    `newline`: the last line, otherwise unchanged, lost or gained its newline: it is shown as hunk 0. Elsewhere a last
-    line of which only that differs is shown with the hunk beside it.
+    `newline`: the last line, otherwise unchanged, lost or gained its newline; that is shown as hunk 0. Without
+    `newline`, a last line that differs only in its newline is shown with the adjacent hunk.
     """
     if not newline:
         return list(enumerate(_with_last_line(old, new, hunks), 1))
@@ -157,17 +158,17 @@ def numbered_hunks(
     last = hunks[-1] if hunks else Hunk(0, 0, 0, 0)
     if last.old_end < len(old):
         return [*numbered, (0, Hunk(len(old) - 1, 1, len(new) - 1, 1))]
-    # What followed the last line went with its newline. Where nothing is left, there is no line to show it on.
+    # Hunk 0 goes above the hunk that changed the lines after it. If no line is left above, hunk 0 can't be shown.
     above = [(0, Hunk(last.old_start - 1, 1, last.new_start - 1, 1))] if last.old_start and last.new_start else []
     return [*numbered[:-1], *above, *numbered[-1:]]
 
 
 def touching_hunks(numbered: Sequence[tuple[int, Hunk]], count: int) -> list[list[tuple[int, Hunk]]]:
-    """Return the hunks of a text of `count` lines as they stand under headers: together where no line is between them.
+    """Group the hunks of a text of `count` lines that share a header, because no line is between them.
 
-    Only the last line's newline is shown right beside other hunks. git takes a hunk with no line below it for the end
-    of the file, and refuses it anywhere else; and one without any line of the file for its beginning, if it names the
-    first. So what is added around the only line is together, too.
+    Only the change of the last line's newline is ever shown directly next to other hunks. git takes a hunk with no line
+    below it as the end of the file and refuses it anywhere else; it takes a hunk without any line of the file as the
+    beginning if it names the first line. So insertions around the only line of a text are grouped too.
     """
     runs: list[list[tuple[int, Hunk]]] = []
     for number, hunk in numbered:
@@ -180,7 +181,7 @@ def touching_hunks(numbered: Sequence[tuple[int, Hunk]], count: int) -> list[lis
 
 
 def _with_last_line(old: Sequence[bytes], new: Sequence[bytes], hunks: Sequence[Hunk]) -> list[Hunk]:
-    """Return the hunks, with the last line of a text in one where only its newline differs."""
+    """Return the hunks with the last line added to one of them if only its newline differs."""
     found = list(hunks)
     last = found[-1] if found else Hunk(0, 0, 0, 0)
     if last.old_end < len(old):
@@ -191,7 +192,7 @@ def _with_last_line(old: Sequence[bytes], new: Sequence[bytes], hunks: Sequence[
 
 
 def quoted_name(name: str) -> bytes:
-    """Return a file's name as it stands in a diff: as it is, or in quotes with escapes."""
+    """Return a file's name as a diff shows it: unchanged, or in quotes with escapes."""
     raw = name.encode("utf-8", "surrogateescape")
     try:
         plain = raw.decode("utf-8").isprintable()
@@ -209,17 +210,17 @@ def _quoted_byte(byte: int) -> bytes:
 
 
 class _Lines:
-    """The lines of a text, cut at once or only where they are asked for, and that is in ascending order."""
+    """The lines of a text, split at once, or on demand if they are asked for in ascending order."""
 
     def __init__(self, text: bytes, *, at_once: bool) -> None:
         self._text = text
-        self._lines = split_lines(text) if at_once else None  # None: not cut
-        self._line = self._offset = 0  # how far they were asked for
+        self._lines = split_lines(text) if at_once else None  # None: not split
+        self._line = self._offset = 0  # the last line asked for, and its offset
         self.is_closed = is_closed(text)
 
     @cached_property
     def count(self) -> int:
-        """How many there are, for which all of the text is looked through."""
+        """The number of lines; the first access scans the whole text."""
         return self._text.count(b"\n") + (not self.is_closed)
 
     def between(self, start: int, end: int) -> list[bytes]:
@@ -230,7 +231,7 @@ class _Lines:
         return split_lines(self._text[first : self._reach(end)])
 
     def after(self, start: int, most: int) -> list[bytes]:
-        """Return the lines from `start` on, as far as there are any. Raises ValueError beyond the last line."""
+        """Return up to `most` lines from `start` on. Raises ValueError beyond the last line."""
         if self._lines is not None:
             return self._lines[start : start + most]
         first = end = self._reach(start)
@@ -239,7 +240,7 @@ class _Lines:
         return split_lines(self._text[first:end])
 
     def _reach(self, line: int) -> int:
-        """Return the offset at which a line begins that is no earlier than the last one asked for."""
+        """Return the offset of `line`, which is no earlier than the last line asked for."""
         ends = not self.is_closed and line == self.count
         self._offset = len(self._text) if ends else lines_end(self._text, self._offset, line - self._line)
         self._line = line
@@ -247,13 +248,13 @@ class _Lines:
 
 
 def _with_newlines(old: _Lines, new: _Lines, hunks: Sequence[Hunk]) -> list[Hunk]:
-    """Return the hunks, with the last line of a text in one where only its newline differs."""
+    """Return the hunks with the last line added to one of them if only its newline differs."""
     if old.is_closed and new.is_closed:
         return list(hunks)
     found: list[Hunk] = []
     old_at = new_at = 0
     for hunk in [*hunks, Hunk(old.count, 0, new.count, 0)]:
-        # Of the lines that stand still here, only the last can lack its newline in one text and not in the other.
+        # Of the unchanged lines, only the last can lack its newline in one text and have it in the other.
         lacks_in_old = not old.is_closed and hunk.old_start == old.count
         lacks_in_new = not new.is_closed and hunk.new_start == new.count
         if hunk.old_start > old_at and lacks_in_old is not lacks_in_new:
@@ -286,7 +287,7 @@ def _grouped(hunks: Sequence[Hunk], context: int) -> Iterator[list[Hunk]]:
 def _rendered(
     old: _Lines, new: _Lines, group: list[Hunk], lead: int, trail: int, label: bytes = b""
 ) -> Iterator[bytes]:
-    """Yield hunks under one header, with `lead` lines before them and at most `trail` after."""
+    """Yield hunks under one header, with `lead` lines of context before them and at most `trail` after."""
     first, last = group[0], group[-1]
     at = first.old_start - lead
     lines: list[bytes] = []
@@ -314,7 +315,7 @@ def _line(sign: bytes, line: bytes) -> bytes:
 
 
 def _range(start: int, count: int) -> bytes:
-    # An empty range is named by the line before it.
+    # The start of an empty range is the number of the line before it.
     if count == 1:
         return b"%d" % (start + 1)
     return b"%d,%d" % (start + 1 if count else start, count)

@@ -11,7 +11,7 @@ from objstore.errors import (
 )
 from objstore.fastclass import value
 from objstore.history.completions import paths_near
-from objstore.history.snapshot_check import naming
+from objstore.history.snapshot_check import naming_snapshot
 from objstore.model.ids import BlobId
 from objstore.model.tree import ExcludedEntry, TreeChange, TreeEntry, entry_at, tree_changes, tree_files
 from objstore.tracking.snapshot_create import are_held, refuse_part
@@ -65,13 +65,13 @@ def changes(
         after = find(journal, other)
         inner = view if contains(after.path, view.path) else after  # covers no more than the other
         load: Callable[[BlobId], bytes] = journal.store.blob
-        with naming(journal.store, (number, view.root), (other, after.root)):
+        with naming_snapshot(journal.store, (number, view.root), (other, after.root)):
             roots = (_subtree(journal, view, after, inner.path), _subtree(journal, after, view, inner.path))
             return shown(tree_changes(*roots, load, prefix(inner.path)), inner, *roots), ()
     trees, passed, _ = now_in(journal, view.path, limits)
     load = loader(journal, trees)
     root = None if trees is None else trees.root
-    with naming(journal.store, (number, view.root)):
+    with naming_snapshot(journal.store, (number, view.root)):
         return shown(tree_changes(view.root, root, load, prefix(view.path)), view, view.root, root), passed
 
 

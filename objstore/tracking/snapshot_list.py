@@ -11,7 +11,7 @@ from objstore.errors import (
     NoSuchName,
 )
 from objstore.fastclass import value
-from objstore.history.snapshot_check import naming
+from objstore.history.snapshot_check import naming_snapshot
 from objstore.index.rows import HolderRow
 from objstore.model.ids import BlobId, RecordId
 from objstore.model.records import Snapshot
@@ -73,7 +73,7 @@ def listing(journal: Journal, number: int) -> Iterator[tuple[str, PathState]]:
     Raises NoSuchName, SnapshotUnreadable.
     """
     view = find(journal, number)
-    with naming(journal.store, (number, view.root)):
+    with naming_snapshot(journal.store, (number, view.root)):
         for path, entry in tree_files(view.root, journal.store.blob, prefix(view.path)):
             yield os.fsdecode(path), state_of(entry)
 

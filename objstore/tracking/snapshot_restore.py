@@ -16,8 +16,8 @@ from objstore.file_changes.open_dirs import first_symlink_on
 from objstore.fs.confined_path import Tree
 from objstore.fs.file_state import contents_below
 from objstore.fs.reserved_names import is_reserved
-from objstore.history.revspec import linked_spelling
-from objstore.history.snapshot_check import naming
+from objstore.history.revspec import literal_path_if_symlink
+from objstore.history.snapshot_check import naming_snapshot
 from objstore.model.basic_types import FileState, Progress, ignore_progress
 from objstore.model.ids import BlobId
 from objstore.model.relpath import folders_of
@@ -60,7 +60,7 @@ def plan_restore(
     lost: list[SnapshotChange] = []
     differing: list[str] = []
     above = _in_the_place_of(journal, view.path)
-    with naming(journal.store, (number, view.root)):
+    with naming_snapshot(journal.store, (number, view.root)):
         left = _not_held(view, now_root, load, paths)
         for change in tree_changes(now_root, view.root, load, prefix(view.path)):
             shown = change_of(change)
@@ -108,7 +108,7 @@ def as_spelt(journal: Journal, spelling: str, numbers: Sequence[int]) -> str | N
     So a folder that has become a link hides nothing of what snapshots hold in it. None: the link is all that is meant.
     Raises NoSuchName, SnapshotUnreadable and what paths raise.
     """
-    spelt = linked_spelling(journal, spelling)
+    spelt = literal_path_if_symlink(journal, spelling)
     is_held = spelt is not None and any(_held(journal, find(journal, number), spelt) for number in numbers)
     return spelt if is_held else None
 
@@ -119,7 +119,7 @@ def _held(journal: Journal, view: SnapshotView, path: str) -> bool:
         return True
     if not contains(view.path, path):
         return False
-    with naming(journal.store, (view.number, view.root)):
+    with naming_snapshot(journal.store, (view.number, view.root)):
         found = entry_in(journal, view, path)
     return found is not None and (found.is_folder or found.is_file)
 

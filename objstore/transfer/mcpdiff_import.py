@@ -374,7 +374,7 @@ class _McpdiffImporter:
         if line.replayed is None:
             self._all.append(line)
             line.replayed = (
-                Document.begun(edit, _content(change.before))
+                Document.before_edit(edit, _content(change.before))
                 if line.document is None
                 else load_document(self._journal, line.document)
             )
@@ -449,7 +449,7 @@ class _McpdiffImporter:
         """Return whether what is live in the lineage can't stand, or not where another file does."""
         if line.replayed is None:
             return False
-        stands = line.replayed.standing()
+        stands = line.replayed.version()
         other = self._lines.get(stands.path)
         taken = self._journal.store.index.tip_at(stands.path) if other is None else None
         is_taken = other is not None and other is not line and other.now is not None
@@ -460,7 +460,7 @@ class _McpdiffImporter:
         """Have the lineage stand as its live edits say."""
         if line.replayed is None:
             return
-        stands = line.replayed.standing()
+        stands = line.replayed.version()
         if stands.content is None:
             line.now = None
             return

@@ -1,9 +1,9 @@
-"""Markers: what can't stand together, side by side in the text, in the manner of diff3.
+"""Write diff3-style conflict markers around hunks that can't be live together, and find them again.
 
-A decision leaves three texts to be told apart: what it makes of the file once what is in conflict with it is set aside
-(ours), what the file was without what is set aside (the base), and what it was with that (theirs). In a weave all three
-are the same lines in the same order, some of them shown and some not; so nothing has to be matched. Where setting aside
-makes no difference, ours stands as it is; everywhere else the three stand one below the other.
+A decision leaves three texts to compare: what it makes of the file once the conflicting hunks are set aside (ours), the
+file without the set-aside hunks before (the base), and the file with them (theirs). In a weave all three consist of the
+same lines in the same order, some shown and some not, so nothing has to be matched. Where setting hunks aside makes no
+difference, ours is written as it is; everywhere else the three are written one below the other.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 __all__ = ["Labels", "MarkedText", "labels_in", "marked", "regions_in"]
 
 _WIDTH: Final = 7
-"""Of a marker, in signs; more where the text has lines that look like one."""
+"""Signs in a marker; more are used if the text has lines that look like a marker."""
 
 _SIGNS: Final = (b"<", b"|", b"=", b">")
 
 
 @value
 class Labels:
-    """What is written behind the markers of one region."""
+    """What is written after the markers of one region."""
 
     ours: bytes
     base: bytes
@@ -43,13 +43,13 @@ class MarkedText:
     """A text with markers in it."""
 
     content: bytes
-    hunks: tuple[Hunk, ...]  # what leads to it from ours: insertions, nothing else
+    hunks: tuple[Hunk, ...]  # from ours to `content`; all are insertions
     regions: int
 
 
 @variable
 class _Region:
-    """Runs of which not all three texts show the same."""
+    """Consecutive runs that the three texts do not all show or all hide."""
 
     runs: list[Run]
     ours: bytes = b""
@@ -64,11 +64,11 @@ def marked(
     *,
     is_open: bool,
 ) -> MarkedText | None:
-    """Return ours with the three texts side by side wherever base and theirs differ.
+    """Return ours with the three texts written one below the other wherever base and theirs differ.
 
-    `shown`: of each run, whether ours, base and theirs show it. `is_open`: whether the last line of ours lacks its
-    newline. `labels` is given the units that wrote or took out any line of a region, and says what its markers say.
-    None: there is no file in one of the three, or no such place; markers can't show that.
+    `shown`: for each run, whether ours, base and theirs show it. `is_open`: whether the last line of ours lacks its
+    newline. `labels`: called with the units that inserted or deleted any line of a region, returns the texts of its
+    markers. None if one of the three has no file, or no region differs; markers can't show these cases.
     """
     pieces = list(_pieces(runs, shown))
     places = [piece for piece in pieces if isinstance(piece, _Region)]
@@ -99,7 +99,7 @@ def marked(
 
 
 def _pieces(runs: Sequence[Run], shown: Sequence[tuple[int, int, int]]) -> Iterator[bytes | _Region]:
-    """Yield the text in order: what needs no markers as bytes, joined, and the regions that do."""
+    """Yield the text in order: joined bytes where no markers are needed, and the regions that need them."""
     clean: list[bytes] = []
     differing: list[tuple[Run, tuple[int, int, int]]] = []
 
@@ -141,14 +141,14 @@ def _units(runs: Iterable[Run]) -> set[UnitIndex]:
 
 
 def _width(texts: Iterable[bytes]) -> int:
-    """Return how many signs a marker needs so that no line of the texts begins with just as many."""
+    """Return how many signs a marker needs so that no line of the texts begins with exactly as many."""
     lines = [line for text in texts for line in text.split(b"\n") if line[:1] in _SIGNS]
     taken = {len(line) - len(line.lstrip(line[:1])) for line in lines}
     return next(width for width in count(_WIDTH) if width not in taken)
 
 
 def _written(region: _Region, labels: Labels, width: int) -> tuple[bytes, bytes]:
-    """Return what stands above and below ours."""
+    """Return what is written above and below ours."""
     ends_in_cr = any(text.split(b"\n", 1)[0].endswith(b"\r") for text in (region.ours, region.base, region.theirs))
     end = b"\r\n" if ends_in_cr else b"\n"
     above = b"<" * width + b" " + labels.ours + end
@@ -166,7 +166,7 @@ def _written(region: _Region, labels: Labels, width: int) -> tuple[bytes, bytes]
 
 
 def labels_in(after: bytes, hunks: Iterable[Hunk]) -> tuple[list[bytes], list[bytes]]:
-    """Return the lines that open and those that close the regions which `hunks` wrote into `after`, in order."""
+    """Return the lines that open and the lines that close the regions which `hunks` wrote into `after`, in order."""
     lines = split_lines(after)
     openings: list[bytes] = []
     closings: list[bytes] = []
@@ -180,20 +180,20 @@ def labels_in(after: bytes, hunks: Iterable[Hunk]) -> tuple[list[bytes], list[by
 
 
 def regions_in(content: bytes, openings: Iterable[bytes], closings: Iterable[bytes]) -> list[range]:
-    """Return the lines, from 0, of each region of which `content` still has the line that opens or closes it.
+    """Return the lines, from 0, of each region of which `content` still has the opening or the closing line.
 
-    Of a region that has lost one of the two, only the other counts.
+    If a region has lost one of the two, only the other one counts.
     """
     opens, closes = set(openings), set(closings)
     found: list[range] = []
     begun: int | None = None
     for number, line in enumerate(content.split(b"\n")):
-        bare = line.rstrip(b"\r")
-        if bare in opens:
+        stripped = line.rstrip(b"\r")
+        if stripped in opens:
             if begun is not None:
                 found.append(range(begun, begun + 1))
             begun = number
-        elif bare in closes:
+        elif stripped in closes:
             found.append(range(number if begun is None else begun, number + 1))
             begun = None
     if begun is not None:

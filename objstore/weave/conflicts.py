@@ -1,30 +1,30 @@
-"""Conflicts: why a live unit can't stand together with what else is live.
+"""Find out why a live unit can't be live together with the other live units.
 
-A conflict is a value, not an exception. Each names the unit that fails and the units it needs: a dead one
-it needs live, a live one it needs dead. These are the only rules:
+A conflict is a value, not an exception. Each names the unit that fails and the units it needs: a dead one that must be
+live, or a live one that must be dead. These are the only rules:
 
 missing target
-    The unit took out lines that a dead unit put in. A pure deletion has nothing left to do and is excused,
+    The unit deleted lines that a dead unit inserted. A pure deletion has nothing left to do and is excused,
     unless older text returns where the deletion was, because the dead unit had replaced it, itself or through
-    others that are dead as well, or had put it back (see `putback`); or the same edit put the deleted text
-    back elsewhere. Either would keep text that should be gone.
+    other dead units, or had reinserted it (see `reinsertion`); or the same edit reinserted the deleted text
+    elsewhere. Either would keep text that should be gone.
 both changed
-    The unit replaced a line that another live unit, which didn't know this one, takes out too. Or it stands back
-    for a line that it put back (it is hidden), and only units that are older and that it didn't know take that
-    out: the line would be gone, though the last one to say so put it in.
+    The unit replaced a line that another live unit, which didn't know this one, deletes too. Or the unit is
+    hidden for a line that it reinserted, and only older units that it didn't know delete that line: the line
+    would be gone, although the newest unit concerned inserted it.
 surroundings gone
     The unit only inserts, and both its neighbours are gone for a reason that it didn't know.
 text returned inside
-    Text shows inside the unit's region that was not shown when the unit was recorded, or that was put
-    there by a unit which didn't know this one. The region of a file's deletion is all that the file ever was
-    before: the last word on whether there is a file holds.
+    Text shows inside the unit's region that was not shown when the unit was recorded, or that was inserted
+    there by a unit which didn't know this one. The region of a file's deletion is everything that the file ever
+    contained: the newest decision on whether there is a file holds.
 
-What moves a file, or gives it a mode or a final newline, takes out no line. Where there is no file for it, it is held
-to the first two rules as if it had replaced the file's first bound: whoever put that in is needed, and whoever takes
-it out without having known of this is a rival.
+A whole-file part that moves a file, or gives it a mode or a final newline, deletes no line. If there is no file, it is
+held to the first two rules as if it had replaced the file's first bound: the unit that inserted the bound is needed,
+and a unit that deletes it without having known this one is a rival.
 
-What is no text has no lines that are independent. So whoever keeps binary states asks for one thing more, which a weave
-of lines does not: that the newest unit with lines in the text has seen all that stand beside them (`unseen`).
+Binary content has no independent lines. So a caller that keeps binary states requires one thing more, which a weave of
+lines does not: that the newest unit with lines in the text has seen all lines around them (`unseen`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Final
 
 from objstore.fastclass import value
 from objstore.model.basic_types import ConflictKind
-from objstore.weave.reinsertion import other_forms, taken_out
+from objstore.weave.reinsertion import other_forms, overruled_deleters
 from objstore.weave.runs import Needs, text_of
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["ConflictFinding", "UnitChanges", "WeaveConflict", "described", "findings", "unseen"]
 
 _FEW_RUNS: Final = 8
-"""Runs that a unit takes out and that are quicker looked at again than remembered."""
+"""Up to this many deleted runs, checking a unit again is faster than caching the result."""
 
 
 @value
@@ -55,9 +55,9 @@ class WeaveConflict:
     kind: ConflictKind
     unit: UnitIndex
     needs: tuple[UnitIndex, ...]  # ascending; a dead unit is needed live, a live one dead
-    line: int  # of the current text, from 1: where the unit stands or would stand; 0: it is about the file as a whole
-    removed: bytes  # the lines that the unit took out, each ended
-    inserted: bytes  # the lines that the unit put in, each ended
+    line: int  # in the current text, from 1: where the unit is or would be; 0: it concerns the file as a whole
+    removed: bytes  # the lines that the unit deleted, each with its newline
+    inserted: bytes  # the lines that the unit inserted, each with its newline
 
 
 ConflictFinding = tuple[ConflictKind, frozenset["WeaveUnit"]]
@@ -65,38 +65,38 @@ ConflictFinding = tuple[ConflictKind, frozenset["WeaveUnit"]]
 
 
 class UnitChanges:
-    """What has changed for a unit since it was last checked."""
+    """What has changed around a unit since it was last checked."""
 
     __slots__ = ("authors", "deleters", "is_all", "runs")
 
     def __init__(self) -> None:
-        self.authors: set[WeaveUnit] = set()  # of text that the unit takes out
-        self.deleters: set[WeaveUnit] = set()  # of text that the unit takes out, too
-        self.runs: set[Run] = set()  # shown or hidden, perhaps in the unit's region
-        self.is_all = False  # whether anything may have changed
+        self.authors: set[WeaveUnit] = set()  # authors of text that the unit deletes
+        self.deleters: set[WeaveUnit] = set()  # units that delete the same text as the unit
+        self.runs: set[Run] = set()  # runs that were shown or hidden, possibly in the unit's region
+        self.is_all = False  # whether anything else may have changed
 
 
-def findings(unit: WeaveUnit, order: RunList, about: UnitChanges | None = None) -> list[ConflictFinding]:
-    """Return the rules that `unit` breaks in the present state; none when it is dead.
+def findings(unit: WeaveUnit, order: RunList, changes: UnitChanges | None = None) -> list[ConflictFinding]:
+    """Return the rules that `unit` breaks in the present state; none if it is dead.
 
-    `about`: what has changed since it was last asked for; None: anything.
+    `changes`: what has changed since the last call; None: anything.
     """
     if not unit.live or unit.hidden:
         if unit.checked is not None:
             unit.checked = None
-        takers = taken_out(unit) if unit.live else None
-        return [(ConflictKind.BOTH_CHANGED, frozenset(takers))] if takers else []
+        live_deleters = overruled_deleters(unit) if unit.live else None
+        return [(ConflictKind.BOTH_CHANGED, frozenset(live_deleters))] if live_deleters else []
     checked = unit.checked
-    if checked is None or about is None or about.is_all or unit.echoes:
+    if checked is None or changes is None or changes.is_all or unit.deleted_copies:
         checked = _needs(unit, order)
         if unit.watches or len(unit.deleted) > _FEW_RUNS:
             unit.checked = checked
     else:
-        _follow(unit, checked, about, order)
+        _update(unit, checked, changes, order)
     missing, rivals = set(checked.missing.values()), set(checked.rivals)
     back = set().union(*checked.returned.values())
-    if unit.hides_behind is not None and not order.has_file():
-        _require_file_bound(unit, unit.hides_behind, missing, rivals)
+    if unit.file_bound is not None and not order.has_file():
+        _require_file_bound(unit, unit.file_bound, missing, rivals)
     found = [
         (ConflictKind.MISSING_TARGET, missing),
         (ConflictKind.BOTH_CHANGED, rivals),
@@ -121,10 +121,10 @@ def described(unit: WeaveUnit, finding: ConflictFinding, order: RunList) -> Weav
 
 
 def unseen(runs: Iterable[Run]) -> tuple[WeaveUnit, set[WeaveUnit]] | None:
-    """Return the newest unit with lines in `runs`, which are all that is shown, and whom it needs, as in a finding.
+    """Return the newest unit with lines in `runs` and the units that it needs, as in a finding.
 
-    It needs somebody where lines are shown that were not when it was recorded. None where all were: then the text, or
-    one with more in it, was once the file.
+    `runs`: all shown runs. The unit needs others if lines are shown that were not shown when it was recorded. None if
+    all were: then the text, or one with more lines, was once the file.
     """
     written = [run for run in runs if run.lines]
     if not written:
@@ -142,43 +142,43 @@ def _needs(unit: WeaveUnit, order: RunList) -> Needs:
         rivals=_competing_deleters(unit),
         returned={run: whom for run in _region(unit, order) if (whom := _returned(unit, run))},
     )
-    if unit.echoes:
+    if unit.deleted_copies:
         _count_forms(unit, needs)
     return needs
 
 
 def _count_forms(unit: WeaveUnit, needs: Needs) -> None:
-    """Take account of the other forms of what `unit` took out: each line has to be there once, in any of them.
+    """Account for the copies of what `unit` deleted: each line must exist once, in any form.
 
-    Where another form of a line is there, what `unit` put in has its place only if it took out all that came
-    with the form that it saw.
+    If another form of a line exists, what `unit` inserted has its place only if it deleted everything that came with
+    the form that it saw.
     """
     taken = set(unit.deleted)
-    is_all_there = True
+    are_all_present = True
     for run in unit.deleted:
-        there = _older_copies_below(unit, run)
-        has_place = run in there or not unit.inserted or taken.issuperset(run.inserter.inserted)
-        is_all_there = is_all_there and bool(there) and has_place
-        if len(there) > 1:
-            others = {form: whom for form in there if form is not run and (whom := _returned(unit, form))}
+        present = _older_copies_below(unit, run)
+        has_place = run in present or not unit.inserted or taken.issuperset(run.inserter.inserted)
+        are_all_present = are_all_present and bool(present) and has_place
+        if len(present) > 1:
+            others = {form: whom for form in present if form is not run and (whom := _returned(unit, form))}
             needs.returned.update(others)
-    if is_all_there:
+    if are_all_present:
         needs.missing.clear()
 
 
-def _follow(unit: WeaveUnit, needs: Needs, about: UnitChanges, order: RunList) -> None:
-    """Bring what `unit` needs up to date with what has changed."""
-    for author in about.authors:
+def _update(unit: WeaveUnit, needs: Needs, changes: UnitChanges, order: RunList) -> None:
+    """Update what `unit` needs according to what has changed."""
+    for author in changes.authors:
         needed = _missing_target(unit, author)
         if needed is None:
             needs.missing.pop(author, None)
         else:
             needs.missing[author] = needed
-    for other in about.deleters:
+    for other in changes.deleters:
         needs.rivals.discard(other)
-        if unit.inserted and other.live and not other.knew(unit) and _share(unit, other):
+        if unit.inserted and other.live and not other.knew(unit) and _competes(unit, other):
             needs.rivals.add(other)
-    for run in about.runs:
+    for run in changes.runs:
         whom = _returned(unit, run) if run.shown and order.is_within(run, *unit.region) else None
         if whom:
             needs.returned[run] = whom
@@ -187,21 +187,21 @@ def _follow(unit: WeaveUnit, needs: Needs, about: UnitChanges, order: RunList) -
 
 
 def _older_copies_below(unit: WeaveUnit, run: Run) -> list[Run]:
-    """Return the forms of a line that `unit` took out which older units alone would show."""
+    """Return the forms of a line deleted by `unit` that older units alone would show."""
     return [
         form
         for form in (run, *other_forms(run, unit.since))
         if form.inserter.live
         and not form.inserter.hidden
-        and not any(taker.since < unit.since for taker in form.takers)
+        and not any(taker.since < unit.since for taker in form.live_deleters)
     ]
 
 
 def _missing_target(unit: WeaveUnit, author: WeaveUnit) -> WeaveUnit | None:
-    """Return whom `unit` needs, which took out text of `author`."""
+    """Return the unit that `unit` needs because it deleted text of `author`."""
     if not unit.inserted:
         is_moved = not author.live and any(target.live for target in unit.moved.get(author, ()))
-        return author if is_moved else author.returns
+        return author if is_moved else author.return_blocker
     if not author.live:
         return author
     return author.undoes if author.hidden else None
@@ -210,18 +210,24 @@ def _missing_target(unit: WeaveUnit, author: WeaveUnit) -> WeaveUnit | None:
 def _competing_deleters(unit: WeaveUnit) -> set[WeaveUnit]:
     if not unit.inserted:
         return set()
-    return {other for run in unit.deleted if len(run.takers) > 1 for other in run.takers if not other.knew(unit)}
+    return {
+        other
+        for run in unit.deleted
+        if len(run.live_deleters) > 1
+        for other in run.live_deleters
+        if not other.knew(unit)
+    }
 
 
-def _share(unit: WeaveUnit, other: WeaveUnit) -> bool:
-    """Return whether `other`, which is live and takes out a run that `unit` does, does so of those that `unit` saw."""
-    return not unit.echoes or any(other in run.takers for run in unit.deleted)
+def _competes(unit: WeaveUnit, other: WeaveUnit) -> bool:
+    """Return whether live `other`, which deletes a run that `unit` deletes, deletes one that `unit` saw."""
+    return not unit.deleted_copies or any(other in run.live_deleters for run in unit.deleted)
 
 
 def _require_file_bound(unit: WeaveUnit, bound: Run, missing: set[WeaveUnit], rivals: set[WeaveUnit]) -> None:
-    """Add who is to blame that there is no file for what `unit` says of one."""
+    """Add the units because of which there is no file for what `unit` changes on it."""
     if bound.inserter.live:
-        rivals.update(other for other in bound.takers if not other.knew(unit))
+        rivals.update(other for other in bound.live_deleters if not other.knew(unit))
     else:
         missing.add(bound.inserter)
 
@@ -234,15 +240,15 @@ def _lost_surroundings(unit: WeaveUnit) -> set[WeaveUnit]:
 
 
 def _units_hiding(unit: WeaveUnit, neighbour: Run) -> Iterator[WeaveUnit]:
-    """Yield the units to blame when `neighbour` is gone for a reason that `unit` didn't know."""
+    """Yield the units responsible if `neighbour` is gone for a reason that `unit` didn't know."""
     author = neighbour.inserter
     if not author.live:
         yield author
     elif author.hidden and author.undoes is not None:
         yield author.undoes
     else:
-        for other in neighbour.takers:
-            if not other.knew(unit) and (neighbour in other.echoes or other.saw(neighbour)):
+        for other in neighbour.live_deleters:
+            if not other.knew(unit) and (neighbour in other.deleted_copies or other.saw(neighbour)):
                 yield other
 
 
@@ -251,7 +257,7 @@ def _region(unit: WeaveUnit, order: RunList) -> Iterable[Run]:
 
 
 def _returned(unit: WeaveUnit, run: Run) -> set[WeaveUnit]:
-    """Return whom `unit` needs, in whose region `run` is shown."""
+    """Return the units that `unit` needs because `run` shows in its region."""
     author = run.inserter
     if author is unit or author.knew(unit):
         return set()

@@ -1,4 +1,4 @@
-"""Cascade: what else has to go so that a decision stands without conflict."""
+"""Find what else must be rejected, or accepted, so that a decision leaves no conflict."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ __all__ = ["Cascade", "cascade"]
 
 @value
 class Cascade:
-    """What a decision led to. Either it was taken, or `blocked` says why it can't be."""
+    """The result of a cascade. Either it was applied, or `blocked` says why it can't be."""
 
-    rejected: tuple[UnitIndex, ...]  # units that had to go besides (or would have to), in the order in which they went
-    accept_first: tuple[UnitIndex, ...]  # dead units that would have to be accepted with it, ascending
-    blocked: tuple[WeaveConflict, ...]  # conflicts that rejecting others doesn't solve; () when taken
+    rejected: tuple[UnitIndex, ...]  # units rejected in addition (or that would be), in the order of rejection
+    accept_first: tuple[UnitIndex, ...]  # dead units that would have to be accepted too, ascending
+    blocked: tuple[WeaveConflict, ...]  # conflicts that rejecting others doesn't solve; () if applied
 
 
 def cascade(weave: Weave, changes: Mapping[UnitIndex, bool]) -> Cascade:
     """Make `changes`, then reject the latest unit in conflict until there is none.
 
-    Units that `changes` wants live are not rejected: others that they exclude go instead. When they need units that
-    are dead, nothing is changed, and the result names these, what they need in turn, and what would have to go then.
-    When they exclude each other, or the base, or need what `changes` rejects, it names none.
+    Units that `changes` makes live are never rejected: the units that they exclude are rejected instead. If they need
+    dead units, nothing is changed, and the result names these, what these need in turn, and what would then have to be
+    rejected. If they exclude each other or the base, or need what `changes` rejects, it names none.
     """
     kept = {unit for unit, live in changes.items() if live}
     changed = {unit: weave.is_live(unit) for unit in changes}

@@ -1,8 +1,11 @@
-"""A document: one file's lineage, replayed from its records, and what it is under any set of verdicts.
+"""Replay one file's records into a document, and compute it under any set of verdicts.
 
-Text is a weave. Beside it stand registers for path and permission bits: each holds what the last live writer wrote.
-Existence is part of the weave, where creation puts in the first and the last line and deletion takes them out.
-A pure value: bytes and records in, states and conflicts out.
+A document consists of a weave for the text, and registers for path and permission bits, each of which holds what its
+last live writer wrote. Existence is part of the weave: creation inserts the file's bounds, and deletion deletes them. A
+document is pure: bytes and records go in, states and conflicts come out.
+
+The module exceeds 500 lines because `Document` is one class whose methods translate between the units of edits and
+those of the weave; the logic behind them is in the other modules of this package.
 """
 
 from bisect import bisect_left, bisect_right
@@ -32,39 +35,39 @@ Value = TypeVar("Value")
 _LETTERS: Final = {Status.PENDING: b"p", Status.ACCEPTED: b"a", Status.REJECTED: b"r"}
 _STATUSES: Final = {letter[0]: status for status, letter in _LETTERS.items()}
 NO_EDIT: Final = Unit(Seq(0), 0)
-"""Stands for what is the work of no edit: what an older version wrote by a decision, beside what it meant."""
+"""The unit of text that no edit wrote: an older version wrote it by a decision, in addition to what it meant."""
 
 _OPPOSITE: Final = {ord("a"): ord("r"), ord("r"): ord("a")}
-"""What is the other way; a pending unit was decided neither way."""
+"""The opposite status; a pending unit has none."""
 
 
 @value
 class DocumentVersion:
     """What a document is under its present verdicts."""
 
-    path: bytes  # where it stands, or would stand if it existed
+    path: bytes  # where the file is, or would be if it existed
     mode: int
     content: bytes | None  # None: it does not exist
 
 
 class DocumentState(NamedTuple):
-    """What a document knows beside its weave, to be kept and taken up again."""
+    """The state of a document apart from its weave, to be cached and loaded again."""
 
     document: int
-    seqs: list[int]  # of its edits
-    firsts: list[int]  # where each edit's units begin in the weave
+    seqs: list[int]  # numbers of its edits
+    firsts: list[int]  # the first weave unit of each edit
     statuses: bytes  # one letter for each unit of the weave
     path: bytes  # before the first edit
     paths: list[tuple[int, bytes]]  # edit, path that it wrote
     mode: int  # before the first edit
     modes: list[tuple[int, int]]  # edit, permission bits that it wrote
     amendments: list[tuple[int, int]]  # edit, the one that it amends
-    corrections: list[tuple[int, int]]  # place among the edits, number of the decision that wrote something else
-    is_large: bool  # whether any state of it is too large for the weave, and stood in for
+    corrections: list[tuple[int, int]]  # position among the edits, number of the decision that wrote another text
+    is_large: bool  # whether any state of it is represented by a large-file placeholder
 
 
 class _Register(Generic[Value]):
-    """A value that edits overwrite: the last live writer's counts."""
+    """A value that edits overwrite: the last live writer's value counts."""
 
     def __init__(self, base: Value, written: Iterable[tuple[int, Value]] = ()) -> None:
         self._base = base
@@ -74,22 +77,22 @@ class _Register(Generic[Value]):
         self._written.append((unit, value))
 
     def read(self, live: Callable[[Unit], bool]) -> tuple[Value, Unit | None]:
-        """Return the value and who wrote it (None: it was so from the beginning)."""
+        """Return the value and the unit that wrote it (None: it is the initial value)."""
         for unit, written in reversed(self._written):
             if live(unit):
                 return written, unit
         return self._base, None
 
     def state(self) -> tuple[Value, list[tuple[int, Value]]]:
-        """Return the value before the first edit, and who wrote which value since."""
+        """Return the initial value, and the values written since with their edits."""
         return self._base, [(unit.seq, value) for unit, value in self._written]
 
 
 class Document:
-    """One file's lineage. Edits are added in the order of the journal, with the verdicts that came between."""
+    """One file's lineage. Edits are added in the order of the journal, with the verdicts between them."""
 
     def __init__(self, state: DocumentState, weave: Weave) -> None:
-        """Take up what was kept; use `begun` for a new one."""
+        """Load a cached state; use `before_edit` for a new document."""
         self.id: DocumentId = DocumentId(state.document)
         self._weave = weave
         self._seqs = [Seq(seq) for seq in state.seqs]
@@ -102,37 +105,37 @@ class Document:
         self._is_large = state.is_large
 
     @classmethod
-    def begun(cls, first: Edit | ReplayEdit, before: bytes | None) -> Self:
-        """Return a document with what stood before the `first` edit, which is not yet added."""
+    def before_edit(cls, first: Edit | ReplayEdit, before: bytes | None) -> Self:
+        """Return a document with the state before the `first` edit, which is not yet added."""
         path = first.path if first.source is None else first.source
         mode = 0 if first.before is None else first.before.mode
-        return cls.found(first.document, DocumentVersion(path=path, mode=mode, content=before))
+        return cls.without_edits(first.document, DocumentVersion(path=path, mode=mode, content=before))
 
     @classmethod
-    def found(cls, document: DocumentId, stands: DocumentVersion) -> Self:
-        """Return a document of which no more is known than what it is: no edit of it, or none any more."""
+    def without_edits(cls, document: DocumentId, version: DocumentVersion) -> Self:
+        """Return a document of which only the present state is known: it has no edits, or none any more."""
         state = DocumentState(
             document=document,
             seqs=[],
             firsts=[],
             statuses=_LETTERS[Status.ACCEPTED],
-            path=stands.path,
+            path=version.path,
             paths=[],
-            mode=stands.mode,
+            mode=version.mode,
             modes=[],
             amendments=[],
             corrections=[],
-            is_large=stands.content is not None and is_placeholder(stands.content),
+            is_large=version.content is not None and is_placeholder(version.content),
         )
-        return cls(state, Weave(stands.content))
+        return cls(state, Weave(version.content))
 
     @property
     def is_clean(self) -> bool:
-        """Return whether its weave has no conflicts, so that it may be kept."""
+        """Return whether its weave has no conflicts, so that it may be cached."""
         return self._weave.is_clean
 
     def state(self) -> tuple[DocumentState, WeaveState]:
-        """Return everything that the document knows. Raises ValueError while there are conflicts."""
+        """Return the complete state of the document. Raises ValueError while there are conflicts."""
         path, paths = self._paths.state()
         mode, modes = self._modes.state()
         state = DocumentState(
@@ -155,7 +158,7 @@ class Document:
     def add(self, edit: Edit | ReplayEdit, after: bytes | Splice | None) -> None:
         """Add the next edit, which led from the present state to `after`. Raises HistoryBroken.
 
-        A splice tells what became of the present text; neither it nor that is a stand-in.
+        A splice gives the change to the present text; neither that text nor the result is a placeholder.
         """
         exists, status = self._weave.has_file(), edit.status
         expected = edit.path if edit.source is None else edit.source
@@ -163,7 +166,7 @@ class Document:
             raise HistoryBroken(self._name(), edit.seq, "it starts from another state than the edits before it lead to")
         try:
             if isinstance(after, Splice):
-                indexes = self._weave.follow(after, edit.hunks, needs_file=edit.changes_whole)
+                indexes = self._weave.record_splice(after, edit.hunks, needs_file=edit.changes_whole)
             else:
                 indexes = self._weave.record(after, edit.hunks, needs_file=edit.changes_whole)
                 self._is_large = self._is_large or (after is not None and is_placeholder(after))
@@ -182,16 +185,16 @@ class Document:
             self._weave.flip(dict.fromkeys(indexes, False))
 
     def replay(self, decision: ReplayDecision) -> None:
-        """Give the verdicts of a decision, as far as they concern this document."""
+        """Apply the verdicts of a decision, as far as they concern this document."""
         shared = self._seqs if len(self._seqs) < len(decision.verdicts) else decision.verdicts
         shares = (decision.verdicts.get(seq, {}) for seq in shared)
         self.set_statuses({unit: status for share in shares for unit, status in share.items() if self.knows(unit)})
 
     def override_text(self, decision: ReplayDecision, blob: Callable[[BlobId], bytes]) -> None:
-        """Go on from what a decision wrote, where that is not the text under its verdicts.
+        """Continue from the text that a decision wrote, if it is not the text under its verdicts.
 
-        Older versions made other texts of some verdicts. What they wrote is what later edits began from, so the
-        difference stays, and no decision takes it out. `blob`: the text of a state. Raises HistoryBroken.
+        Older versions computed other texts for some verdicts. Later edits began from what those versions wrote, so the
+        difference is kept, and no decision removes it. `blob`: returns the text of a state. Raises HistoryBroken.
         """
         if self.id not in decision.written:
             return
@@ -212,7 +215,7 @@ class Document:
 
     @property
     def corrected(self) -> tuple[int, ...]:
-        """Return the numbers of the decisions that wrote something else than the text under their verdicts."""
+        """Return the numbers of the decisions that wrote another text than that under their verdicts."""
         return tuple(self._corrections.values())
 
     # ---- verdicts
@@ -239,26 +242,26 @@ class Document:
         return self._has(seq)
 
     def first_ever_rejected(self) -> Seq | None:
-        """Return the first edit of which anything is rejected, or ever was (None: there is none)."""
+        """Return the first edit of which anything is rejected, or ever was; None if there is none."""
         index = self._weave.first_ever_rejected()
         return None if index is None else self._unit(index).seq
 
     def count_since(self, seq: Seq) -> int:
-        """Return how many edits there are from `seq` on."""
+        """Return the number of edits from `seq` on."""
         return len(self._seqs) - bisect_left(self._seqs, seq)
 
     def is_rejected(self, unit: Unit) -> bool:
-        """Return whether the unit is one of this document's, and not live."""
+        """Return whether the unit is one of this document's and not live."""
         return self.knows(unit) and not self._is_live(unit)
 
     def statuses(self) -> bytes:
-        """Return what was last said of every unit, to be compared with `changed_since`, or to be given back."""
+        """Return the status of every unit, for `changed_since` and `restore_statuses`."""
         return bytes(self._statuses)
 
     def changed_since(self, statuses: bytes) -> dict[Unit, Status]:
-        """Return the units of which something else was said at the time of `statuses`.
+        """Return the units that had another status at the time of `statuses`, with their present status.
 
-        Units recorded since were accepted when they were recorded: they are changes that were found on disk.
+        Units recorded since then were accepted when they were recorded: they are external edits.
         """
         before = statuses.ljust(len(self._statuses), _LETTERS[Status.ACCEPTED])
         if before == self._statuses:
@@ -267,12 +270,12 @@ class Document:
         return {self._unit(index): _STATUSES[self._statuses[index]] for index in changed}
 
     def set_statuses(self, verdicts: Mapping[Unit, Status]) -> None:
-        """Give units new statuses. What results may be in conflict: ask `conflicts`."""
+        """Give units new statuses. The result may be in conflict: see `conflicts`."""
         self._weave.flip(self._flips(verdicts))
-        self._note(verdicts)
+        self._set_status(verdicts)
 
     def restore_statuses(self, statuses: bytes) -> None:
-        """Say again of every unit what was said at the time of `statuses`; units recorded since stay as they are."""
+        """Restore every unit's status at the time of `statuses`; units recorded since keep theirs."""
         rejected = _LETTERS[Status.REJECTED][0]
         pairs = enumerate(zip(statuses, self._statuses, strict=False))
         self._weave.flip(
@@ -283,28 +286,28 @@ class Document:
     def set_with_dependents(self, verdicts: Mapping[Unit, Status]) -> tuple[Unit, ...]:
         """Reject the units of `verdicts`, and return what had to be rejected with them, in that order."""
         gone = tuple(map(self._unit, self._cascaded(verdicts).rejected))
-        self._note({**verdicts, **dict.fromkeys(gone, Status.REJECTED)})
+        self._set_status({**verdicts, **dict.fromkeys(gone, Status.REJECTED)})
         return gone
 
     def set_with_markers(
         self, verdicts: Mapping[Unit, Status], labels: Callable[[Mapping[Unit, Status], list[Unit]], Labels]
     ) -> tuple[MarkedText, dict[Unit, Status]] | None:
-        """Give units new statuses and reject what can't stand with them; return the text with both in it, and what.
+        """Give units new statuses, set conflicting ones aside, and return the text with markers and those set aside.
 
-        What was rejected comes with the status that it had. `labels` is given, of each place, what was decided that has
-        a part in it, and what went besides. None where nothing had to go besides, or where markers can't show it: then
-        `conflicts` says what is so.
+        Units set aside are rejected; they are returned with the status that they had. `labels`: called for each region
+        with the decided units that have a part in it, and the units set aside there. None if nothing had to be set
+        aside, or markers can't show the conflict: then `conflicts` describes it.
         """
         flips = self._flips(verdicts)
         conflicting_units = self._weave.conflicting_units().values()
-        # What a conflict from before lacks is shown with the side that lacks it.
+        # Units that an earlier conflict lacks are shown on the side that lacks them.
         lacking = {unit: True for needs in conflicting_units for unit in needs if not self._weave.is_live(unit)}
         theirs = self._visibility_with(lacking)
         done = self._cascaded(verdicts)
         if done.blocked:
             self.set_statuses(verdicts)
             return None
-        self._note(verdicts)
+        self._set_status(verdicts)
         if not done.rejected:
             return None
         base = self._visibility_with(lacking | {index: not live for index, live in flips.items()})
@@ -322,11 +325,11 @@ class Document:
         if found is None:
             self._weave.flip(dict.fromkeys(done.rejected, True))
             return None
-        self._note(dict.fromkeys(gone, Status.REJECTED))
+        self._set_status(dict.fromkeys(gone, Status.REJECTED))
         return found, gone
 
     def _visibility_with(self, changes: Mapping[UnitIndex, bool]) -> bytes:
-        """Return what of the text would be shown after `changes`; nothing is changed."""
+        """Return which runs would be shown after `changes`; nothing is changed."""
         before = {index: self._weave.is_live(index) for index in changes}
         self._weave.flip(changes)
         found = self._weave.visibility()
@@ -334,9 +337,9 @@ class Document:
         return found
 
     def amendments(self, verdicts: Mapping[Unit, Status], after: int = 0) -> list[Unit]:
-        """Return the live units that go with `verdicts` because they amend an edit of which nothing stays live.
+        """Return the live units that `verdicts` reject as well, because they amend an edit with no live unit left.
 
-        Those of which `verdicts` says something itself are not among them, nor those of edits up to `after`.
+        Units that `verdicts` name themselves are not among them, nor those of edits up to `after`.
         """
         given = dict(verdicts)
         for seq, amended in self._amendments:  # ascending, so that amendments of amendments go too
@@ -351,18 +354,18 @@ class Document:
         return [unit for unit in given if unit not in verdicts]
 
     def preview_cascade(self, verdicts: Mapping[Unit, Status]) -> Cascade:
-        """Return what a cascade of `verdicts` would come to; nothing is changed."""
+        """Return the result that a cascade of `verdicts` would have; nothing is changed."""
         done = self._cascaded(verdicts)
         if not done.blocked:
             self._take_back({*self._wanted(verdicts), *done.rejected})
         return done
 
     def _cascaded(self, verdicts: Mapping[Unit, Status]) -> Cascade:
-        """Do what `cascade` does, and go on until no amendment is left of what went, nor a mixture that is no text."""
+        """Apply `cascade`, and repeat until no amendment of a rejected edit and no mixed binary state is left."""
         wanted = self._wanted(verdicts)
         done = cascade(self._weave, wanted)
         kept = {index: live for index, live in wanted.items() if live}
-        stay = set(self.amendments(verdicts))  # whoever left them out knows why
+        stay = set(self.amendments(verdicts))  # the caller left these out on purpose
         while not done.blocked:
             went = dict.fromkeys(map(self._unit, done.rejected), Status.REJECTED)
             goes = [self._index(unit) for unit in self.amendments({**verdicts, **went}) if unit not in stay]
@@ -382,16 +385,16 @@ class Document:
         return done
 
     def _take_back(self, indexes: Iterable[UnitIndex]) -> None:
-        """Let units be live or dead again as their statuses say."""
+        """Make units live or dead according to their statuses."""
         self._weave.flip({index: self._live(index) for index in indexes})
 
-    def named(self, indexes: Iterable[UnitIndex]) -> list[Unit]:
-        """Return units of the weave by edit and hunk."""
+    def units_at(self, indexes: Iterable[UnitIndex]) -> list[Unit]:
+        """Return units of the weave as edit and hunk."""
         return [self._unit(index) for index in indexes]
 
     # ---- what it is now
 
-    def standing(self) -> DocumentVersion:
+    def version(self) -> DocumentVersion:
         """Return path, permission bits and bytes under the present verdicts."""
         return DocumentVersion(
             path=self._paths.read(self._is_live)[0],
@@ -405,43 +408,43 @@ class Document:
 
     @property
     def weave(self) -> Weave:
-        """Return the weave, to be asked for parts of the text."""
+        """Return the weave, to read parts of the text."""
         return self._weave
 
     @property
     def is_large(self) -> bool:
-        """Return whether any state of it is too large for the weave, and stood in for."""
+        """Return whether any state of it is represented by a large-file placeholder."""
         return self._is_large
 
     def blame(self) -> list[tuple[Unit | None, int]]:
-        """Return which hunk put in the lines of the text: (hunk, number of consecutive lines), from the top.
+        """Return which hunk inserted the lines of the text: (hunk, number of consecutive lines), from the top.
 
-        None stands for lines that were there before the first edit.
+        None represents lines that existed before the first edit.
         """
         return [(None if self._weave.is_fixed(index) else self._unit(index), n) for index, n in self._weave.blame()]
 
     def path_writer(self) -> Unit | None:
-        """Return the unit that put the file where it stands (None: it stood there from the beginning)."""
+        """Return the unit that put the file at its path (None: it was there from the beginning)."""
         return self._paths.read(self._is_live)[1]
 
     def conflicts(self) -> tuple[Conflict, ...]:
-        """Return every hunk that can't be live together with what else is, in order."""
+        """Return, in order, a conflict for every hunk that can't be live together with the other live ones."""
         found = self._weave.conflicts()
         mixed = None if found else self._mixed_placeholder_conflict()
         return tuple(self._conflict(conflict) for conflict in found or ([] if mixed is None else [mixed]))
 
     def doubt(self, unit: Unit, needs: tuple[Unit, ...]) -> Conflict:
-        """Return the conflict that a hunk's lines can't be told from others that read alike, and what it is about."""
+        """Return the conflict that a hunk's lines can't be told apart from equal ones, and the units concerned."""
         found = self._weave.described(self._index(unit), ConflictKind.IN_DOUBT)
         return replace(self._conflict(found), needs=needs)
 
     def was_live(self, unit: Unit, statuses: bytes) -> bool:
-        """Return whether a unit was live at the time of `statuses`; one that has come since is live when it comes."""
+        """Return whether a unit was live at the time of `statuses`; one recorded since then was live when recorded."""
         index = self._index(unit)
         return index >= len(statuses) or statuses[index] != _LETTERS[Status.REJECTED][0]
 
     def _mixed_placeholder_conflict(self) -> WeaveConflict | None:
-        """Return a conflict where states are told as one that are no text, and that nobody ever had together."""
+        """Return a conflict if the text mixes binary or large states into one that was never a file."""
         text = self._weave.text()
         if text is None or not (is_binary(text) or (self._is_large and mixes_placeholders(text))):
             return None
@@ -476,7 +479,7 @@ class Document:
         return at < len(self._seqs) and self._seqs[at] == seq
 
     def _units_with_effect(self, seq: Seq) -> list[Unit]:
-        """Return the units of an edit from which anything follows, live or dead."""
+        """Return the units of an edit that change anything, live or dead."""
         units = self.units(seq) if self._has(seq) else []
         return [unit for unit in units if unit.hunk or not self._weave.has_no_effect(self._index(unit))]
 
@@ -493,7 +496,7 @@ class Document:
         return Unit(self._seqs[at], index - self._firsts[at])
 
     def _end(self, at: int) -> int:
-        """Return the unit after the last one of the edit at place `at`."""
+        """Return the unit after the last one of the edit at position `at`."""
         return self._firsts[at + 1] if at + 1 < len(self._firsts) else len(self._statuses)
 
     def _live(self, index: UnitIndex) -> bool:
@@ -508,12 +511,12 @@ class Document:
     def _wanted(self, verdicts: Mapping[Unit, Status]) -> dict[UnitIndex, bool]:
         return {self._index(unit): status is not Status.REJECTED for unit, status in verdicts.items()}
 
-    def _note(self, verdicts: Mapping[Unit, Status]) -> None:
+    def _set_status(self, verdicts: Mapping[Unit, Status]) -> None:
         for unit, status in verdicts.items():
             self._statuses[self._index(unit)] = _LETTERS[status][0]
 
     def _conflict(self, found: WeaveConflict) -> Conflict:
-        if is_placeholder(found.removed) or is_placeholder(found.inserted):  # no lines that a file ever had
+        if is_placeholder(found.removed) or is_placeholder(found.inserted):  # placeholders are not lines of the file
             found = replace(found, line=0, removed=b"", inserted=b"")
         return Conflict(
             kind=found.kind,
@@ -538,22 +541,22 @@ def replayed(
     *,
     is_checked: bool = False,
 ) -> Document:
-    """Return the document that `records`, in the order of the journal, make of what it was `since` (None: nothing).
+    """Return the document that results from `records`, in the order of the journal, applied to `since` (None: nothing).
 
-    `blob`: the text of a state. `after`: the text after an edit (None: no file), or what that did to the one before,
-    which the document has. `is_checked`: whether the text is compared with what each decision wrote, and corrected.
-    Raises HistoryBroken.
+    `blob`: returns the text of a state. `after`: returns the text after an edit (None: no file), or its change to the
+    text before, which the document has. `is_checked`: whether the text is compared with what each decision wrote, and
+    corrected. Raises HistoryBroken.
     """
     built = since
     for record in records:
         if isinstance(record, ReplayDecision):
             if built is not None:
                 built.replay(record)
-                if is_checked and built.last:  # of edits that have expired, what came of a decision is known no more
+                if is_checked and built.last:  # without the expired edits, the effect of a decision is unknown
                     built.override_text(record, blob)
             continue
         if built is None:
-            built = Document.begun(record, None if record.before is None else blob(record.before.blob))
+            built = Document.before_edit(record, None if record.before is None else blob(record.before.blob))
         built.add(record, after(record, built))
     if built is None:
         raise HistoryBroken(str(document), 0, "no edit belongs to it")

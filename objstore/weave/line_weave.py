@@ -1,14 +1,16 @@
-"""The weave: every line that a file ever had, in one order, and which of them the live units show.
+"""Keep every line that a file ever had in one order, and show those of the live units.
 
-A line is put in by one unit and taken out by any number; it never moves. It shows if and only if the unit
-that put it in is live and none that takes it out is. So the text is a function of the set of live units,
-whatever the order in which they were decided, and any unit can be dropped and taken back at the cost of
-its own lines. (Weaves: SCCS; showing a text as an image of everything that ever was: the xi editor.)
+A line is inserted by one unit and deleted by any number of units; it never moves. It shows if and only if the unit that
+inserted it is live and none that deletes it is. So the text is a function of the set of live units, whatever the order
+of the decisions, and any unit can be dropped and restored at the cost of its own lines. (Weaves: SCCS; showing a text
+as an image of everything that ever was: the xi editor.)
 
-The start and the end of the file are bounds, runs of no lines that creation puts in and deletion takes
-out: an empty file still has them. Whether the last line lacks its newline is no part of the lines: of the
-live units that said so or otherwise the newest decides, whichever line is the last one now, except where lines
-that it didn't know of follow those that it saw.
+The start and the end of the file are bounds, runs of no lines that creation inserts and deletion deletes: an empty file
+still has them. Whether the last line lacks its newline is not part of the lines: the newest live unit that set the
+final newline decides, whichever line is last now, unless lines that it didn't know record_splice those that it saw.
+
+The module exceeds 500 lines because `Weave` is one class: recording and flipping maintain the same runs, and splitting
+them would spread one invariant over two modules.
 """
 
 from __future__ import annotations
@@ -23,15 +25,15 @@ from objstore.weave.conflict_markers import marked
 from objstore.weave.conflicts import UnitChanges, WeaveConflict, described, findings, unseen
 from objstore.weave.placement import adjoining, insert, slot, watch_enclosing_regions
 from objstore.weave.reinsertion import (
-    ask,
-    derive,
     link_moves,
     link_reinsertion,
     other_forms,
     recheck_copies,
-    recount_shown_text,
-    returned,
+    recount_exposed,
+    restore_derived,
+    track_returns,
     update_hidden_copies,
+    update_returns,
 )
 from objstore.weave.run_list import RunList
 from objstore.weave.runs import BASE, Run, UnitIndex, WeaveUnit
@@ -50,31 +52,29 @@ if TYPE_CHECKING:
 __all__ = ["BASE", "UnitIndex", "Weave", "WeaveConflict"]
 
 _FEW_HUNKS: Final = 4
-"""Up to so many hunks, the order's own index finds their lines faster than one count of the text."""
+"""Up to this many hunks, the order's own index finds their lines faster than one pass over the text."""
 
 
 class Weave:
     """One file's text under every set of live units."""
 
     def __init__(self, base: bytes | None) -> None:
-        """Begin with the text before the first edit; None: the file did not exist."""
+        """Start with the text before the first edit; None: the file did not exist."""
         self._order = RunList()
-        self._findings: dict[WeaveUnit, list[ConflictFinding]] = {}  # of the units in conflict
-        self._holders: list[WeaveUnit] = []  # those that stand on a bound
+        self._findings: dict[WeaveUnit, list[ConflictFinding]] = {}  # by unit in conflict
+        self._holders: list[WeaveUnit] = []  # units with a `file_bound`
         self._fixed = {BASE}  # units that are always live
-        self._enders: list[WeaveUnit] = []  # who left the last line without a newline, or gave it one
+        self._enders: list[WeaveUnit] = []  # units that set the final newline, in order
         self._text: bytes | None = None
-        self._rendered = True  # whether `_text` is the text of the present state
+        self._rendered = True  # whether `_text` is up to date
         first = WeaveUnit(BASE, BASE)
-        self._units: list[WeaveUnit | None] = [
-            first
-        ]  # None: a whole-file part that nothing came of, made when it is asked for
+        self._units: list[WeaveUnit | None] = [first]  # None: an idle whole-file part, created on demand
         if base is not None:
             self._create(first, base)
             self._set_ending(BASE, missing=not is_closed(base))
             self._text = base
 
-    # -- keeping
+    # -- saving and loading
 
     @property
     def is_clean(self) -> bool:
@@ -82,18 +82,18 @@ class Weave:
         return not self._findings
 
     def state(self) -> WeaveState:
-        """Return everything that the weave knows. Raises ValueError while there are conflicts."""
+        """Return the complete state of the weave. Raises ValueError while there are conflicts."""
         if self._findings:
             raise ValueError("a weave is kept only when it is clean")
         return state_of(self._order, self._units, self._enders, self._fixed)
 
     @classmethod
     def from_state(cls, state: WeaveState) -> Self:
-        """Return the weave that `state` was taken of."""
+        """Return the weave that `state` was taken from."""
         weave = cls(None)
         weave._order, weave._units = order_and_units(state)
         derived = sorted({row[0] for row in (*state.flips, *state.undoes)})
-        derive(unit for index in derived if (unit := weave._units[index]) is not None)
+        restore_derived(unit for index in derived if (unit := weave._units[index]) is not None)
         weave._holders = [unit for index, _ in state.holders if (unit := weave._units[index]) is not None]
         weave._fixed = {UnitIndex(index) for index in state.fixed}
         weave._enders = [unit for index, *_ in state.endings if (unit := weave._units[index]) is not None]
@@ -114,16 +114,16 @@ class Weave:
         return self._unit(unit).live
 
     def first_ever_rejected(self) -> UnitIndex | None:
-        """Return the first unit that is dead, or ever was (None: there is none)."""
+        """Return the first unit that is dead, or ever was; None if there is none."""
         return next((unit.index for unit in self._units if unit is not None and unit.flips), None)
 
     def has_no_effect(self, unit: UnitIndex) -> bool:
-        """Return whether nothing comes of `unit`, live or dead, as of the whole-file part of most edits."""
+        """Return whether `unit` changes nothing, live or dead, as the whole-file part of most edits."""
         of = self._units[unit]
-        return of is None or not (of.inserted or of.deleted or of.hides_behind)
+        return of is None or not (of.inserted or of.deleted or of.file_bound)
 
     def blame(self) -> list[tuple[UnitIndex, int]]:
-        """Return who inserted the lines of the text: (unit, number of consecutive lines) from the top."""
+        """Return the units that inserted the lines of the text: (unit, number of consecutive lines) from the top."""
         blamed: list[tuple[UnitIndex, int]] = []
         for run in self._order.shown():
             unit, lines = run.inserter.index, run.lines
@@ -134,10 +134,10 @@ class Weave:
         return blamed
 
     def unit_lines(self, unit: UnitIndex) -> tuple[int, int] | None:
-        """Return where the text shows `unit`: its first line, from 1, and the lines up to its last.
+        """Return where the text shows `unit`: its first line, from 1, and the number of lines up to its last.
 
-        For a pure deletion the count is 0, and the line is the one before which text is missing.
-        None when the unit is dead, or none of what it inserted is shown.
+        For a pure deletion the count is 0, and the line is the one before which text is missing. None if the unit is
+        dead, or none of what it inserted is shown.
         """
         of = self._unit(unit)
         if not of.live or of.hidden:
@@ -160,7 +160,7 @@ class Weave:
         return 1 if place is None else self._order.lines_above(place) + 1
 
     def neighbours(self, unit: UnitIndex) -> tuple[UnitIndex, ...]:
-        """Return the hunks that stand directly beside `unit`, ascending."""
+        """Return the hunks directly next to `unit`, ascending."""
         return tuple(sorted(other.index for other in adjoining(self._unit(unit), self._order)))
 
     def conflicts(self) -> tuple[WeaveConflict, ...]:
@@ -172,13 +172,13 @@ class Weave:
         )
 
     def described(self, unit: UnitIndex, kind: ConflictKind) -> WeaveConflict:
-        """Return a conflict of `unit` that was found elsewhere, with its lines and its place."""
+        """Return a conflict of `unit` that the caller found, with its lines and its place."""
         return described(self._unit(unit), (kind, frozenset()), self._order)
 
     def unseen(self) -> WeaveConflict | None:
-        """Return what the newest unit with lines in the text would need if no line might stand beside any it never saw.
+        """Return the conflict of the newest unit with lines in the text if lines that it never saw are shown.
 
-        Of lines that is no conflict. It is one where the text can't be told in lines, and each state is a whole.
+        For lines that is not a conflict. It is one for content that has no independent lines, such as binary states.
         """
         found = unseen(self._order.shown())
         if found is None:
@@ -191,7 +191,7 @@ class Weave:
         return self._order.byte_count() - self._is_open()
 
     def passage(self, line: int, count: int) -> tuple[int, bytes]:
-        """Return where line `line` of the text begins, from 0, and `count` lines from there on. Raises ValueError."""
+        """Return the byte at which line `line` of the text begins, and `count` lines from there. Raises ValueError."""
         return self._order.passage(line, count)
 
     def between(self, start: int, end: int) -> bytes:
@@ -199,15 +199,15 @@ class Weave:
         return self._order.between(start, end)
 
     def has_file(self) -> bool:
-        """Return whether the live units show a file, be it an empty one."""
+        """Return whether the live units show a file, even an empty one."""
         return self._order.has_file()
 
     def visibility(self) -> bytes:
-        """Return of each run, in text order, whether it is shown: 0 or 1. Deciding changes it, and nothing else."""
+        """Return for each run, in text order, whether it is shown: 0 or 1. Decisions change nothing else."""
         return bytes([run.shown for block, _ in self._order.divided() for run in block])
 
     def marked(self, base: bytes, theirs: bytes, labels: Callable[[set[UnitIndex]], Labels]) -> MarkedText | None:
-        """Return the text with what differs between two other visibilities of it between markers; see `markers`."""
+        """Return the text with markers around differences of two other visibilities; see `conflict_markers`."""
         text = self.text()
         if text is None:
             return None
@@ -222,10 +222,10 @@ class Weave:
         return bool(self._enders)
 
     def _is_open(self) -> bool:
-        """Return whether there is a last line, and it lacks its newline."""
+        """Return whether there is a last line and it lacks its newline."""
         last = self._order.last_with_lines() if self._enders else None
         if last is None or last.text == b"\n" or last.text.endswith(b"\n\n"):
-            return False  # a line with nothing in it is there by its newline alone
+            return False  # an empty line consists of its newline alone
         first = slot(self._order, last, None) or last
         for unit in reversed(self._enders):
             run, missing = unit.ending
@@ -251,10 +251,10 @@ class Weave:
     # -- deciding
 
     def flip(self, changes: Mapping[UnitIndex, bool]) -> list[UnitIndex]:
-        """Make units live or dead; return those that this has left or brought in conflict.
+        """Make units live or dead; return those that are in conflict after this, among the units it affects.
 
-        Units that were in conflict before and that this could not help are not among them. The state is changed in
-        either case: to refuse, flip them back. Raises ValueError for a unit that is fixed, such as the base.
+        Units that were in conflict before and are not affected are not among them. The state changes in either case: to
+        refuse, flip the units back. Raises ValueError for a unit that is fixed, such as the base.
         """
         if not all(live for unit, live in changes.items() if unit in self._fixed):
             raise ValueError("what is live for good, as the text before the first edit, can't be rejected")
@@ -264,21 +264,21 @@ class Weave:
         for unit in flipped:
             unit.flip(len(self._units))
         concerned = dict[WeaveUnit, UnitChanges]()
-        standing_back = update_hidden_copies(flipped)
-        changed = [*flipped, *standing_back]
-        moved = [run for unit in flipped for run in unit.taken]
-        moved += [run for unit in standing_back for run in unit.inserted]
+        hidden_or_shown = update_hidden_copies(flipped)
+        changed = [*flipped, *hidden_or_shown]
+        moved = [run for unit in flipped for run in unit.all_deleted]
+        moved += [run for unit in hidden_or_shown for run in unit.inserted]
         for unit in (*changed, *recheck_copies(moved)):
             _about(concerned, unit).is_all = True
         suspects = {*changed, *(other for unit in flipped for other in unit.shadowed)}
         for unit in changed:
             self._refresh(unit, concerned, suspects)
         for unit in flipped:
-            recount_shown_text(unit)
-        for author in returned(suspects):
+            recount_exposed(unit)
+        for author in update_returns(suspects):
             for run in author.inserted:
                 _recheck_deleters_of(concerned, run, author)
-        # The file goes with the last of its lines, which need not be lines of the unit that put in its bounds.
+        # The file vanishes with its last shown run, which need not belong to the unit that inserted its bounds.
         if self._holders and (had_file is not self._order.has_file() or any(_has_bounds(unit) for unit in flipped)):
             for unit in self._holders:
                 _about(concerned, unit).is_all = True
@@ -288,11 +288,11 @@ class Weave:
         return [unit.index for unit in concerned if unit in self._findings]
 
     def fix(self, units: Iterable[UnitIndex]) -> None:
-        """Keep live units live for good: they are the work of none that could be rejected."""
+        """Make live units permanent: no recorded edit that could be rejected made them."""
         self._fixed.update(units)
 
     def is_fixed(self, unit: UnitIndex) -> bool:
-        """Return whether `unit` is live for good."""
+        """Return whether `unit` is permanently live."""
         return unit in self._fixed
 
     def has_conflict(self, unit: UnitIndex) -> bool:
@@ -300,24 +300,24 @@ class Weave:
         return self._unit(unit) in self._findings
 
     def conflicting_units(self) -> dict[UnitIndex, set[UnitIndex]]:
-        """Return the units in conflict, each with those it needs live (where dead) or dead (where live)."""
+        """Return the units in conflict, each with those that it needs live (if dead) or dead (if live)."""
         return {
             unit.index: {needed.index for _, needs in found for needed in needs}
             for unit, found in self._findings.items()
         }
 
     def _refresh(self, unit: WeaveUnit, concerned: dict[WeaveUnit, UnitChanges], suspects: set[WeaveUnit]) -> None:
-        """Show and hide runs after `unit` was flipped, or stands back now or no longer.
+        """Show and hide runs after `unit` was flipped, or became hidden or shown.
 
-        Add to `concerned` whose conflicts it can change, and why; and to `suspects` in whose place it can change what
-        is shown.
+        Add the units whose conflicts this can change to `concerned`, with the reason, and the units in whose place it
+        can change what is shown to `suspects`.
         """
         for other in unit.readers:
             _about(concerned, other).is_all = True
         for run in unit.deleted:
             self._reshow(run, concerned, suspects)
             _recheck_rivals_of(concerned, run, unit)
-        for run in unit.echoes:
+        for run in unit.deleted_copies:
             self._reshow(run, concerned, suspects)
             _recheck_rivals_of(concerned, run, unit)
         for run in unit.inserted:
@@ -334,11 +334,11 @@ class Weave:
                 _about(concerned, unit).runs.add(run)
 
     def _show(self, run: Run, suspects: set[WeaveUnit], *, shown: bool) -> None:
-        """Show or hide `run`, which was hidden or shown; add to `suspects` the dead that took it out and are asked."""
+        """Show or hide `run`; add the dead units that deleted it and track returning text to `suspects`."""
         self._order.show(run, shown=shown)
-        for unit in run.asked:
+        for unit in run.return_trackers:
             if not unit.live:
-                unit.bare += 1 if shown else -1
+                unit.exposed += 1 if shown else -1
                 suspects.add(unit)
 
     def _recheck(self, units: Mapping[WeaveUnit, UnitChanges | None]) -> None:
@@ -361,11 +361,12 @@ class Weave:
     ) -> tuple[UnitIndex, ...]:
         """Record the edit that led from the present text to `after`, and return its units, all live.
 
-        The first is the edit's whole-file part: creation or deletion with all lines (`hunks` is empty
-        then), and the final newline where no hunk wrote the last line. One unit for each hunk follows.
-        `needs_file`: whether the whole-file part says something of the file that stands, such as its place. `shared`:
-        how much the two texts are known to share at their ends.
-        Raises ValueError, and changes nothing, when `hunks` don't lead from the present text to `after`.
+        The first is the edit's whole-file part: creation, or deletion with all lines (`hunks` is empty then), and the
+        final newline if no hunk wrote the last line. One unit for each hunk follows. `needs_file`: whether the
+        whole-file part changes something about an existing file, such as its path. `shared`: how many bytes the two
+        texts are known to share at their ends.
+
+        Raises ValueError, and changes nothing, if `hunks` don't lead from the present text to `after`.
         """
         before = self.text()
         inserted = self._inserted(before, after, hunks, shared)
@@ -383,10 +384,12 @@ class Weave:
         self._recheck_with(units)
         return units
 
-    def follow(self, splice: Splice, hunks: Sequence[Hunk], *, needs_file: bool = False) -> tuple[UnitIndex, ...]:
-        """Do what `record` does for the edit that made `splice` of the present text; neither text is had as a whole.
+    def record_splice(
+        self, splice: Splice, hunks: Sequence[Hunk], *, needs_file: bool = False
+    ) -> tuple[UnitIndex, ...]:
+        """Record the edit that made `splice` of the present text, as `record` does but without building either text.
 
-        Raises ValueError, and changes nothing, when there is no text, or the hunks say something else.
+        Raises ValueError, and changes nothing, if there is no text or the hunks disagree with the splice.
         """
         inserted = inserted_by(splice, hunks, self._order) if hunks and not self.has_endings else None
         if inserted is None:
@@ -412,9 +415,9 @@ class Weave:
         return inserted_texts(before, after, hunks, offset, shared)
 
     def _ender(self, before: bytes | None, after: bytes | None, hunks: Sequence[Hunk]) -> int | None:
-        """Return which unit of an edit answers for the final newline; None: the edit says nothing of it.
+        """Return which unit of an edit sets the final newline, as an index into its units; None if none does.
 
-        That is the hunk that wrote the last line; else the whole-file part, where the newline came or went.
+        That is the hunk that wrote the last line; else the whole-file part, if the newline was added or removed.
         """
         if before is None or after is None:
             return None if after is None else 0
@@ -423,7 +426,7 @@ class Weave:
         return None if is_closed(before) is is_closed(after) else 0
 
     def _new_units(self, hunks: Sequence[Hunk]) -> tuple[UnitIndex, ...]:
-        """Return a unit for an edit's whole-file part, which is made when it is asked for, and one for each hunk."""
+        """Return the units of an edit: one for its whole-file part, created on demand, and one for each hunk."""
         since = UnitIndex(len(self._units))
         indexes = cast("tuple[UnitIndex, ...]", tuple(range(since, since + len(hunks) + 1)))
         self._units.append(None)
@@ -435,7 +438,7 @@ class Weave:
     ) -> None:
         if needs_file and (bound := next(self._order.shown(), None)) is not None:
             whole = self._unit(units[0])
-            whole.hides_behind = bound
+            whole.file_bound = bound
             self._holders.append(whole)
         if len(hunks) > 1:
             for line in borders(hunks):
@@ -451,7 +454,7 @@ class Weave:
             link_moves(parts)
 
     def _recheck_with(self, units: Sequence[UnitIndex]) -> None:
-        """Look again at whatever was in conflict, and at `units`, once the text has changed by an edit."""
+        """Check again whatever was in conflict, and `units`, after an edit changed the text."""
         if self._findings:
             self._recheck(dict.fromkeys([*self._findings, *map(self._unit, units)]))
 
@@ -467,56 +470,56 @@ class Weave:
         link_reinsertion(unit, self._order)
 
     def _delete(self, unit: WeaveUnit) -> None:
-        """Take out the file with everything between its bounds: what is hidden shall not come back either."""
+        """Delete the file with everything between its bounds, so that hidden text can't return either."""
         shown = list(self._order.shown())
         for holder in self._holders:
-            # What was said of a file that is gone is said, by now, of the one that stands in its stead.
-            if holder.live and holder.hides_behind is not None and not holder.hides_behind.shown:
-                holder.hides_behind = shown[0]
+            # What a unit changed about a file that is gone now applies to the file in its place.
+            if holder.live and holder.file_bound is not None and not holder.file_bound.shown:
+                holder.file_bound = shown[0]
         first, last = self._order.first(), self._order.last()
         if first is not None and last is not None and (first is not shown[0] or last is not shown[-1]):
             unit.gap = first, last
-        self._take_out(unit, list(self._order.runs(shown[0], shown[-1])))
+        self._delete_runs(unit, list(self._order.runs(shown[0], shown[-1])))
         if unit.gap is not None:
             self._order.watch(unit)
 
     def _replace(self, unit: WeaveUnit, hunk: Hunk, text: bytes) -> None:
-        """Take out lines and put `text` right after the last of them."""
+        """Delete lines and insert `text` directly after the last of them."""
         removed = self._order.runs_at(hunk.old_start, hunk.old_count)
         first, last = removed[0], removed[-1]
         if text:
             self._order.insert_after(last, unit.new_run(text))
-        self._take_out(unit, removed)
+        self._delete_runs(unit, removed)
         if first is not last and self._order.distance(first, last) >= len(removed):
             self._order.watch(unit)
         link_reinsertion(unit, self._order)
         watch_enclosing_regions(self._order, unit)
 
-    def _take_out(self, unit: WeaveUnit, runs: list[Run]) -> None:
-        """Let `unit` take out `runs`, and what is hidden of the very same lines: its word is on these, too."""
+    def _delete_runs(self, unit: WeaveUnit, runs: list[Run]) -> None:
+        """Make `unit` delete `runs`, and the hidden copies of the same lines: its decision applies to these too."""
         unit.deleted = runs
         suspects: set[WeaveUnit] = set()
         for run in runs:
-            if not run.inserter.is_asked:
-                ask(run.inserter)
+            if not run.inserter.tracks_returns:
+                track_returns(run.inserter)
             if run.shown:
                 self._show(run, suspects, shown=False)
             run.deleters += (unit,)
-            run.takers += (unit,)
+            run.live_deleters += (unit,)
         forms = dict.fromkeys(form for run in runs for form in other_forms(run, unit.since))
-        echoes = [form for form in forms if not form.shown and unit not in form.deleters]
-        for run in echoes:
-            if not run.inserter.is_asked:
-                ask(run.inserter)
+        deleted_copies = [form for form in forms if not form.shown and unit not in form.deleters]
+        for run in deleted_copies:
+            if not run.inserter.tracks_returns:
+                track_returns(run.inserter)
             run.deleters += (unit,)
-            run.takers += (unit,)
-        if echoes:
-            unit.echoes = tuple(echoes)
-        recheck_copies(unit.taken)
-        returned(suspects)
+            run.live_deleters += (unit,)
+        if deleted_copies:
+            unit.deleted_copies = tuple(deleted_copies)
+        recheck_copies(unit.all_deleted)
+        update_returns(suspects)
 
     def _set_ending(self, index: UnitIndex, *, missing: bool) -> None:
-        """Let a unit say whether the last line lacks its newline; a text where none ever did keeps no account."""
+        """Record whether the last line lacks its newline; texts that always ended in a newline keep no such record."""
         last = self._order.last_with_lines() if missing or self._enders else None
         if last is not None:
             unit = self._unit(index)
@@ -533,15 +536,15 @@ def _about(concerned: dict[WeaveUnit, UnitChanges], unit: WeaveUnit) -> UnitChan
 
 
 def _recheck_deleters_of(concerned: dict[WeaveUnit, UnitChanges], run: Run, author: WeaveUnit) -> None:
-    """Note that text of `author` is another matter now for those that take `run` of it out."""
-    for unit in run.takers:
+    """Note that the text of `author` has changed for the units that delete its `run`."""
+    for unit in run.live_deleters:
         _about(concerned, unit).authors.add(author)
 
 
 def _recheck_rivals_of(concerned: dict[WeaveUnit, UnitChanges], run: Run, taker: WeaveUnit) -> None:
-    """Note that those that replace `run` may have a rival in `taker` now, or no longer."""
-    for unit in run.takers:
-        if unit.inserted or unit.echoes:
+    """Note that the units that replace `run` may have gained or lost a rival in `taker`."""
+    for unit in run.live_deleters:
+        if unit.inserted or unit.deleted_copies:
             _about(concerned, unit).deleters.add(taker)
 
 

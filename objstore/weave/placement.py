@@ -1,7 +1,7 @@
 """Place new text among runs of which many are hidden, and find the hunks next to a hunk.
 
-Two hunks adjoin when no shown line lies between what they inserted or deleted, except lines of their own. Hunks of
-which one is built on the other are layers, not neighbours, and an edit's whole-file part adjoins nothing.
+Two hunks adjoin if no shown line is between what they inserted or deleted, except lines of their own. Hunks of which
+one is built on the other are layers, not neighbours, and an edit's whole-file part adjoins nothing.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["adjoining", "insert", "slot", "watch_enclosing_regions"]
 
 _LAYERS: Final = 64
-"""Hidden runs looked at on either side. What lies deeper was rewritten many times since, and is nobody's neighbour."""
+"""Hidden runs examined on each side; deeper ones were rewritten many times since and count as no one's neighbours."""
 
 
 def insert(order: RunList, unit: WeaveUnit, line: int, text: bytes) -> None:
-    """Put `text` between two shown lines: beyond what stood in for the one, before the slot of the other."""
+    """Insert `text` between two shown lines: after what replaced the upper one, before the slot of the lower one."""
     above, below = order.gap_at(line)
     left, right = _beyond(order, above, below), slot(order, below, above)
     first = order.first() if left is None else order.next(left)
@@ -46,7 +46,7 @@ def insert(order: RunList, unit: WeaveUnit, line: int, text: bytes) -> None:
 
 
 def watch_enclosing_regions(order: RunList, unit: WeaveUnit) -> None:
-    """Let units watch their regions from now on if `unit` put text between lines that they take out."""
+    """Make units watch their regions from now on if `unit` inserted text between lines that they delete."""
     if not unit.inserted:
         return
     above = unit.deleted[-1] if unit.deleted else order.previous(unit.inserted[0])
@@ -64,7 +64,7 @@ def watch_enclosing_regions(order: RunList, unit: WeaveUnit) -> None:
 
 
 def slot(order: RunList, below: Run | None, above: Run | None) -> Run | None:
-    """Return the first of the runs that `below` replaced or put back, and so on down, but none from `above` up."""
+    """Return the first of the runs that `below` replaced or reinserted, and so on down, but none from `above` up."""
     run = below
     while run is not None:
         author, first = run.inserter, run.original
@@ -99,7 +99,7 @@ def _is_whole(unit: WeaveUnit) -> bool:
 
 
 def _builds_on(upper: WeaveUnit, lower: WeaveUnit) -> bool:
-    """Return whether `upper` changed text of `lower`, or stands inside it, directly or through others."""
+    """Return whether `upper` changed text of `lower` or is inside it, directly or through others."""
     if upper.since <= lower.since:
         return False
     pending, seen = [upper], {upper}
@@ -120,14 +120,14 @@ def _builds_on(upper: WeaveUnit, lower: WeaveUnit) -> bool:
 
 
 def _beyond(order: RunList, above: Run | None, below: Run | None) -> Run | None:
-    """Return the last of the runs that stood in for `above`, each for the one before: copies, or of dead units."""
+    """Return the last of the runs that replaced `above`, each the one before: copies, or text of dead units."""
     run = above
     while run is not None:
-        stand_ins = [
+        replacements = [
             unit.inserted[-1] for unit in run.deleters if unit.inserted and not unit.live and unit.deleted[-1] is run
         ]
         further = run
-        for other in (*stand_ins, *run.copies):
+        for other in (*replacements, *run.copies):
             if (below is None or order.precedes(other, below)) and order.precedes(further, other):
                 further = other
         if further is run:

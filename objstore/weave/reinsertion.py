@@ -1,20 +1,22 @@
-"""Put back: which units bring text back that others took out, and what that links them with.
+"""Detect edits that reinsert text deleted by an earlier edit.
 
-An edit that restores exactly what another one removed stands back (is *hidden*) while that other is dead, as long as
-the same text is there without it: those who had inserted it are live, or stand back themselves. Where one edit both
-takes lines out and puts them in again elsewhere, that is a move.
+An edit that restores exactly what another one deleted is *hidden* while that other one is dead, as long as the same
+text shows without it: the units that had inserted the text are live, or hidden in the same way. If one edit deletes
+lines and inserts them again elsewhere, that is a move.
 
-What is put back is the *same line* in another form: a *copy*, run by run, of what had been taken out. Whoever sees the
-one has the other in mind. So who takes a line out takes out its copies as well that are hidden at the time (*echoes*),
-a final newline is said of all of them, and what is put beside one stands beside those too that are next to it.
+Reinserted text is the *same lines* in another form: run by run, a *copy* of what was deleted. A reader of one form
+means the other too. So a unit that deletes a run also deletes its copies that are hidden at the time
+(`deleted_copies`), a final newline applies to all of them, and text inserted next to one form is also next to those
+adjacent to it.
 
-And text *returns* in the place of a unit that is gone: what it had taken out is shown again, or, if that is of units
-that are gone as well, what these had taken out, and so on down; or it undid a deletion that is gone too. A unit that
-took out its text has then not what it was for.
+Text *returns* in the place of a dead unit when what it had deleted shows again; or, if that is text of dead units, what
+these had deleted, and so on down; or when the unit undid a deletion that is dead too. A unit that deletes the dead
+unit's text then has lost its purpose.
 
-All this is kept up from flip to flip, and looked at further up only where it changes: so in a line that was rewritten
-ten thousand times a flip costs what it touches, not what stands on it. Where text returns is kept up of those alone of
-whom somebody *asks*: who took out their text, or undid them. So what was tried and rejected there costs nothing either.
+All this is maintained from flip to flip, and propagated upward only where it changes: in a line that was rewritten ten
+thousand times, a flip costs what it touches, not what was built on it. Where text returns is tracked only for units of
+which it matters (`tracks_returns`): those whose text was deleted, or that were undone. So attempts that were rejected
+and abandoned cost nothing.
 """
 
 from __future__ import annotations
@@ -33,16 +35,16 @@ if TYPE_CHECKING:
     from objstore.weave.runs import Run, UnitIndex, WeaveUnit
 
 __all__ = [
-    "ask",
-    "derive",
     "link_moves",
     "link_reinsertion",
     "other_forms",
+    "overruled_deleters",
     "recheck_copies",
-    "recount_shown_text",
-    "returned",
-    "taken_out",
+    "recount_exposed",
+    "restore_derived",
+    "track_returns",
     "update_hidden_copies",
+    "update_returns",
 ]
 
 
@@ -50,7 +52,7 @@ _INDEX: Final = attrgetter("index")
 
 
 def link_reinsertion(unit: WeaveUnit, order: RunList) -> None:
-    """Note whether `unit` puts back, byte for byte, what one live unit took out."""
+    """Link `unit` to the live unit whose deleted text it reinserts byte for byte, if there is one."""
     if not unit.inserted:
         return
     other: WeaveUnit | None = None
@@ -59,29 +61,29 @@ def link_reinsertion(unit: WeaveUnit, order: RunList) -> None:
         other = author if author.inserted == unit.deleted else None
     elif unit.gap is not None:
         first, last = unit.gap
-        deletions = (taker for taker in last.takers if not taker.inserted)
+        deletions = (taker for taker in last.live_deleters if not taker.inserted)
         other = next((d for d in deletions if order.distance(first, d.deleted[0]) >= 0), None)
     if other is None or not _undo(unit, other, order):
         _pair_with_earlier(unit, order)
 
 
 def _undo(unit: WeaveUnit, other: WeaveUnit, order: RunList) -> bool:
-    """Let `unit` undo `other` if it puts back, byte for byte, what that took out; return whether it does."""
+    """Make `unit` undo `other` if it reinserts, byte for byte, what that deleted; return whether it does."""
     if any(restoring.live and restoring.undoes is other for restoring in other.shadowed):
         return False
     taken: Iterable[Run] = other.deleted
-    if other.echoes and unit.gap is not None:
+    if other.deleted_copies and unit.gap is not None:
         taken = [run for run in order.runs(*unit.gap) if other in run.deleters]
     restored = [run for run in taken if run.is_hidden_only_by(other)]
     if not _same_lines(restored, unit.inserted) or any(len(run.copies) >= MOST_HIDDEN for run in restored):
         return False
     _copy(restored, unit, order)
-    if not other.is_asked:
-        ask(other)
+    if not other.tracks_returns:
+        track_returns(other)
     unit.undoes = other
     unit.restores = tuple(dict.fromkeys(run.inserter for run in restored))
     for decisive in (other, *unit.restores):
-        if decisive.index != BASE:  # which is always live
+        if decisive.index != BASE:  # the base is always live
             decisive.shadowed += (unit,)
     return True
 
@@ -95,7 +97,7 @@ def _pair_with_earlier(unit: WeaveUnit, order: RunList) -> None:
 
 
 def _earlier_texts(unit: WeaveUnit, order: RunList) -> Iterator[Sequence[Run]]:
-    """Yield what was taken out, with all that replaced it, where `unit` put its text; the newest first."""
+    """Yield what was deleted, with everything that replaced it, where `unit` inserted its text; the newest first."""
     replacing = unit
     for _ in range(MOST_HIDDEN):
         if not replacing.deleted:
@@ -108,14 +110,14 @@ def _earlier_texts(unit: WeaveUnit, order: RunList) -> Iterator[Sequence[Run]]:
     if replacing.deleted or replacing.gap is None:
         return
     hidden = dict.fromkeys(islice(order.runs(*replacing.gap), MOST_HIDDEN))
-    takers = {taker for run in hidden for taker in run.deleters if taker.since < replacing.since}
-    for taker in sorted(takers, key=_INDEX, reverse=True):
+    deleters = {taker for run in hidden for taker in run.deleters if taker.since < replacing.since}
+    for taker in sorted(deleters, key=_INDEX, reverse=True):
         if hidden.keys() >= {*taker.deleted, *taker.inserted}:
             yield taker.deleted
 
 
 def _copy(restored: Sequence[Run], unit: WeaveUnit, order: RunList) -> None:
-    """Pair what `unit` inserted, run by run, with the same lines that it put back."""
+    """Pair what `unit` inserted, run by run, with the same lines that it restored."""
     bounds = [run for run in unit.inserted if not run.lines]
     lines = next((run for run in unit.inserted if run.lines), None)
     for run in restored:
@@ -126,12 +128,12 @@ def _copy(restored: Sequence[Run], unit: WeaveUnit, order: RunList) -> None:
             lines = order.cut(lines, run.lines)
         if copy is not None:
             copy.original = run
-            copy.lost = _takers(run)
+            copy.original_deleters = _effective_deleters(run)
             run.copies += (copy,)
 
 
 def other_forms(run: Run, since: UnitIndex) -> list[Run]:
-    """Return the runs of edits before `since` with the very lines of `run`: what it put back, and copies of that."""
+    """Return the runs of edits before `since` with the same lines as `run`: its original, and copies of that."""
     first = run
     for _ in range(MOST_HIDDEN):
         if first.original is None:
@@ -144,7 +146,7 @@ def other_forms(run: Run, since: UnitIndex) -> list[Run]:
 
 
 def link_moves(units: Sequence[WeaveUnit]) -> None:
-    """Let each pure deletion among the hunks of one edit know which of the others put its text back."""
+    """Record, for each pure deletion among the hunks of one edit, which other hunks reinsert its text."""
     deletions = [unit for unit in units if not unit.inserted]
     if not deletions or len(deletions) == len(units):
         return
@@ -170,11 +172,11 @@ def link_moves(units: Sequence[WeaveUnit]) -> None:
 
 
 def update_hidden_copies(flipped: Iterable[WeaveUnit]) -> list[WeaveUnit]:
-    """Have units stand back, or no longer, now that others were `flipped`, and return them, ascending."""
+    """Hide or show copies after units were `flipped`; return the units for which that changed, ascending."""
     changed: list[WeaveUnit] = []
     waiting = _Ascending(other for unit in flipped for other in unit.shadowed)
     for unit in waiting:
-        hidden = _depth(unit)
+        hidden = _hidden_depth(unit)
         if unit.hidden != hidden:
             if not (unit.hidden and hidden):
                 changed.append(unit)
@@ -184,9 +186,9 @@ def update_hidden_copies(flipped: Iterable[WeaveUnit]) -> list[WeaveUnit]:
 
 
 def recheck_copies(runs: Iterable[Run]) -> set[WeaveUnit]:
-    """Find anew who takes out what copies of `runs` stand for; return the units that put in those of which it changed.
+    """Recompute the deleters of the originals of copies of `runs`; return the units that inserted the changed copies.
 
-    `runs`: those that somebody takes out now, or no longer, and those of units that stand back now, or no longer.
+    `runs`: those whose live deleters changed, and those of units that became hidden or shown.
     """
     changed: set[WeaveUnit] = set()
     waiting: list[tuple[UnitIndex, int, Run]] = []  # a heap: originals come before their copies
@@ -200,27 +202,27 @@ def recheck_copies(runs: Iterable[Run]) -> set[WeaveUnit]:
         if not waiting:
             return changed
         copy, starts = heappop(waiting)[2], ()
-        lost = () if copy.original is None else _takers(copy.original)
-        if copy.lost != lost:
-            copy.lost = lost
+        deleters = () if copy.original is None else _effective_deleters(copy.original)
+        if copy.original_deleters != deleters:
+            copy.original_deleters = deleters
             changed.add(copy.inserter)
             starts = (copy,)
 
 
-def _takers(run: Run) -> tuple[WeaveUnit, ...]:
-    """Return the live units that take out `run`, or, where it stands back, what it stands for."""
-    return run.lost if not run.takers and run.inserter.hidden else run.takers
+def _effective_deleters(run: Run) -> tuple[WeaveUnit, ...]:
+    """Return the live units that delete `run` or, if it is a hidden copy, its original."""
+    return run.original_deleters if not run.live_deleters and run.inserter.hidden else run.live_deleters
 
 
-def taken_out(unit: WeaveUnit) -> set[WeaveUnit]:
-    """Return the live ones that take out what `unit` stands back for and are older, but were dead when it was recorded.
+def overruled_deleters(unit: WeaveUnit) -> set[WeaveUnit]:
+    """Return the older live units that delete the original of hidden `unit`, and were dead when it was recorded.
 
-    Where somebody else takes it out as well, that is as it should be.
+    Empty if a newer unit, or one that `unit` knew, deletes it as well: then the deletion is as it should be.
     """
     found: set[WeaveUnit] = set()
     for run in unit.inserted:
-        if run.lost and all(_overrides(other, unit) for other in run.lost):
-            found.update(run.lost)
+        if run.original_deleters and all(_overrides(other, unit) for other in run.original_deleters):
+            found.update(run.original_deleters)
     return found
 
 
@@ -229,72 +231,73 @@ def _overrides(other: WeaveUnit, unit: WeaveUnit) -> bool:
     return other.since < unit.since and not unit.knew(other)
 
 
-def ask(unit: WeaveUnit) -> None:
-    """Keep up from now on where text returns in the place of `unit`, which nobody needed to know up to now."""
-    unit.is_asked = True
-    for run in unit.taken:
-        run.asked += (unit,)
-    recount_shown_text(unit)
-    returns = _in_place_of(unit)
-    if returns is not None:
-        unit.returns = returns
+def track_returns(unit: WeaveUnit) -> None:
+    """Maintain from now on where text returns in the place of `unit`, which no unit depended on before."""
+    unit.tracks_returns = True
+    for run in unit.all_deleted:
+        run.return_trackers += (unit,)
+    recount_exposed(unit)
+    blocker = _return_blocker(unit)
+    if blocker is not None:
+        unit.return_blocker = blocker
 
 
-def recount_shown_text(unit: WeaveUnit) -> None:
-    """Count anew in how many places text is shown that `unit`, which was flipped or is asked now, had taken out.
+def recount_exposed(unit: WeaveUnit) -> None:
+    """Recount the deleted runs of `unit` in whose place text shows, after it was flipped or became tracked.
 
-    A run that is shown now, in the place of whose author text returned up to now, counts twice until that is found.
+    A run that shows now, and in the place of whose author text returned until now, counts twice until `update_returns`
+    corrects it.
     """
-    is_needed = unit.is_asked and not unit.live
-    bare = sum(run.shown + (run.inserter.returns is not None) for run in unit.taken) if is_needed else 0
-    if unit.bare != bare:
-        unit.bare = bare
+    is_needed = unit.tracks_returns and not unit.live
+    exposed = sum(run.shown + (run.inserter.return_blocker is not None) for run in unit.all_deleted) if is_needed else 0
+    if unit.exposed != exposed:
+        unit.exposed = exposed
 
 
-def returned(suspects: Iterable[WeaveUnit]) -> list[WeaveUnit]:
-    """Find where text returns now, or no longer, and return the units in whose place, ascending.
+def update_returns(suspects: Iterable[WeaveUnit]) -> list[WeaveUnit]:
+    """Recompute in the place of which units text returns; return the units for which that changed, ascending.
 
-    `suspects`: those that were flipped, that stand back now or no longer, of which a run that they took out was shown
-    or hidden, and whoever undoes one of these.
+    `suspects`: the units that were flipped, those that became hidden or shown, those with a deleted run that was shown
+    or hidden, and those that undo one of these.
     """
     changed: list[WeaveUnit] = []
     waiting = _Ascending(suspects)
     for unit in waiting:
-        returns = _in_place_of(unit)
-        if unit.returns is returns:
+        blocker = _return_blocker(unit)
+        if unit.return_blocker is blocker:
             continue
-        step = (returns is not None) - (unit.returns is not None)
-        unit.returns = returns
+        step = (blocker is not None) - (unit.return_blocker is not None)
+        unit.return_blocker = blocker
         changed.append(unit)
         waiting.add(other for other in unit.shadowed if other.undoes is unit)
         if step:
-            above = [other for run in unit.inserted for other in run.asked if not other.live]
+            above = [other for run in unit.inserted for other in run.return_trackers if not other.live]
             for other in above:
-                other.bare += step
+                other.exposed += step
             waiting.add(above)
     return changed
 
 
-def derive(units: Iterable[WeaveUnit]) -> None:
-    """Find who stands back and where text returns in a weave that was kept: of `units`, ascending, all others do not.
+def restore_derived(units: Iterable[WeaveUnit]) -> None:
+    """Recompute hidden units and returning text in a weave that was loaded: of `units`, ascending.
 
-    These are the dead ones, and those that put text back.
+    `units`: the dead ones and those that reinsert text; all others are neither hidden nor returned to.
     """
     for unit in units:
-        hidden = _depth(unit)
+        hidden = _hidden_depth(unit)
         if hidden:
             unit.hidden = hidden
         for run in unit.inserted:
             if run.original is not None:
-                run.lost = _takers(run.original)
-        recount_shown_text(unit)
-        returns = _in_place_of(unit)
-        if returns is not None:
-            unit.returns = returns
+                run.original_deleters = _effective_deleters(run.original)
+        recount_exposed(unit)
+        blocker = _return_blocker(unit)
+        if blocker is not None:
+            unit.return_blocker = blocker
 
 
-def _depth(unit: WeaveUnit) -> int:
-    """Return how many units down the text is that `unit` stands back for; 0 where it does not."""
+def _hidden_depth(unit: WeaveUnit) -> int:
+    """Return the depth of the chain of units that `unit` is hidden for; 0 if it is shown."""
     if unit.undoes is None or unit.undoes.live:
         return 0
     below = [author.hidden for author in unit.restores if not author.live]
@@ -302,21 +305,21 @@ def _depth(unit: WeaveUnit) -> int:
     return deepest + 1 if all(below) and deepest < MOST_HIDDEN else 0
 
 
-def _in_place_of(unit: WeaveUnit) -> WeaveUnit | None:
-    """Return whom it takes to have no older text in the place of `unit`.
+def _return_blocker(unit: WeaveUnit) -> WeaveUnit | None:
+    """Return the unit that must be live so that no older text shows in the place of `unit`.
 
-    None: there is none, or `unit` stands, or it is not asked.
+    None if no older text shows, or `unit` is live and shown, or it is not tracked.
     """
-    if not unit.is_asked or (unit.live and not unit.hidden):
+    if not unit.tracks_returns or (unit.live and not unit.hidden):
         return None
-    if unit.bare:
+    if unit.exposed:
         return unit
     undone = unit.undoes
-    return None if undone is None or undone.live or undone.returns is None else undone
+    return None if undone is None or undone.live or undone.return_blocker is None else undone
 
 
 class _Ascending:
-    """Units to be looked at, each after all older ones, that others are added to meanwhile; these are newer."""
+    """A queue of units to process from old to new; only newer units are added meanwhile."""
 
     def __init__(self, units: Iterable[WeaveUnit]) -> None:
         self._units = {unit.index: unit for unit in units}
@@ -335,7 +338,7 @@ class _Ascending:
 
 
 def _same_lines(runs: Sequence[Run], others: Sequence[Run]) -> bool:
-    if len(runs) == len(others) == 1:  # as of nearly all, of which there may be very many
+    if len(runs) == len(others) == 1:  # the case of nearly all units, so it is worth a shortcut
         return runs[0].text == others[0].text
     bounds = sum(not run.lines for run in runs)
     return bounds == sum(not run.lines for run in others) and text_of(runs) == text_of(others)

@@ -1,7 +1,8 @@
-"""The order of runs: every run that ever was, from the top of the file to its end, in blocks.
+"""Keep every run that ever was in text order, and find lines by number.
 
-A block remembers how many lines and bytes it shows, and its shown text, so that one change renders one block; a stride
-sums that up for some blocks in a row. So a line is found by its number without a look at the runs of other blocks.
+Runs are grouped in blocks. A block caches how many lines and bytes it shows, and its shown text, so that one change
+renders one block; a stride sums that up for a number of consecutive blocks. So finding a line by its number does not
+look at the runs of other blocks.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ if TYPE_CHECKING:
 __all__ = ["RunList"]
 
 _BLOCK_RUNS: Final = 32
-"""Runs in a fresh block; one that doubles is divided."""
+"""Runs in a new block; a block that exceeds twice that is divided."""
 
 _STRIDE_BLOCKS: Final = 32
 """Blocks in a stride."""
 
 
 class _Stride:
-    """What some blocks in a row show together."""
+    """What consecutive blocks show together."""
 
     __slots__ = ("lines", "size")
 
@@ -39,10 +40,10 @@ class _Stride:
 
 
 class _Found(NamedTuple):
-    """A line of the shown text."""
+    """A line of the shown text and its position."""
 
     line: int  # its number, from 0
-    run: Run  # that shows it
+    run: Run  # the run that shows it
     above: int  # lines above it in the run
     start: int  # bytes above it in the run
     offset: int  # bytes of the shown text before the run
@@ -52,17 +53,17 @@ class RunList:
     """All runs in text order."""
 
     def __init__(self, blocks: Iterable[tuple[list[Run], set[WeaveUnit]]] = ()) -> None:
-        """Begin with these runs, divided into blocks, each with its watchers; see `divided`."""
+        """Start with these runs, divided into blocks, each with its watchers; see `divided`."""
         self._blocks = [Block(index, runs, watchers) for index, (runs, watchers) in enumerate(blocks)] or [Block(0, [])]
-        self._texts = [b""] * len(self._blocks)  # what each block shows, but for
-        self._stale = set(self._blocks)  # those that are to be rendered
+        self._texts = [b""] * len(self._blocks)  # what each block shows, except
+        self._stale = set(self._blocks)  # those that are still to be rendered
         self._strides = self._summed(0)
         self._lines = sum([block.lines for block in self._blocks])
         self._size = sum([block.size for block in self._blocks])
-        self._found: _Found | None = None  # of the last line looked for; None: what was found is so no longer
+        self._found: _Found | None = None  # the last line looked up; None: it is no longer valid
 
     def _summed(self, first: int) -> list[_Stride]:
-        """Return the strides from the one at place `first` on, as their blocks are now."""
+        """Recompute the strides from number `first` on."""
         starts = range(first * _STRIDE_BLOCKS, len(self._blocks), _STRIDE_BLOCKS)
         return [_Stride(self._blocks[at : at + _STRIDE_BLOCKS]) for at in starts]
 
@@ -70,25 +71,25 @@ class RunList:
         """Return the runs of each block, with its watchers."""
         return [(block.runs, block.watchers) for block in self._blocks]
 
-    # -- putting runs in
+    # -- inserting and cutting
 
     def append(self, run: Run) -> None:
-        """Put `run` after all others."""
+        """Insert `run` after all others."""
         block = self._blocks[-1]
         self._insert(run, block, len(block.runs))
 
     def insert_after(self, place: Run, run: Run) -> None:
-        """Put `run` directly after `place`."""
+        """Insert `run` directly after `place`."""
         self._insert(run, place.block, place.block.runs.index(place) + 1)
 
     def insert_before(self, place: Run, run: Run) -> None:
-        """Put `run` directly before `place`."""
+        """Insert `run` directly before `place`."""
         self._insert(run, place.block, place.block.runs.index(place))
 
     def cut(self, run: Run, lines: int, size: int | None = None) -> Run:
         """Cut `run` after its first `lines` lines, which have `size` bytes; return the rest, which follows it.
 
-        Its copies, and what it is a copy of, are cut with it.
+        All copies of the run, and what it is a copy of, are cut in the same place.
         """
         if size is None:
             size = lines_end(run.text, 0, lines)
@@ -143,7 +144,7 @@ class RunList:
         self._count(run, 1 if shown else -1)
 
     def _count(self, run: Run, sign: int) -> None:
-        """Take account of a run that is shown from now on (`sign` 1) or no longer (-1)."""
+        """Update the counts for a run that is shown from now on (`sign` 1) or no longer (-1)."""
         block, lines, size = run.block, sign * run.lines, sign * len(run.text)
         block.lines += lines
         block.size += size
@@ -157,17 +158,17 @@ class RunList:
         self._found = None
 
     def watch(self, unit: WeaveUnit) -> None:
-        """Let `unit` be a watcher of every block that its region touches."""
+        """Make `unit` a watcher of every block that its region touches."""
         unit.watches = True
         unit.checked = None
         first, last = unit.region
         for block in self._blocks[first.block.index : last.block.index + 1]:
             block.watchers.add(unit)
 
-    # -- where runs stand
+    # -- positions of runs
 
     def precedes(self, run: Run, other: Run) -> bool:
-        """Return whether `run` stands before `other`."""
+        """Return whether `run` is before `other`."""
         if run.block is not other.block:
             return run.block.index < other.block.index
         for either in run.block.runs:
@@ -178,11 +179,11 @@ class RunList:
         raise AssertionError("a run is not in its block")
 
     def is_within(self, run: Run, first: Run, last: Run) -> bool:
-        """Return whether `run` stands between `first` and `last`, or is one of them."""
+        """Return whether `run` is between `first` and `last`, both included."""
         return not self.precedes(run, first) and not self.precedes(last, run)
 
     def distance(self, run: Run, other: Run) -> int:
-        """Return by how many places `other` stands after `run`; negative when before."""
+        """Return by how many places `other` is after `run`; negative if it is before."""
         if run is other:
             return 0
         steps = other.block.runs.index(other) - run.block.runs.index(run)
@@ -256,9 +257,9 @@ class RunList:
     # -- lines by number
 
     def gap_at(self, line: int) -> tuple[Run | None, Run | None]:
-        """Return the shown runs on either side of the start of line `line`, cutting a run in two if need be.
+        """Return the shown runs on both sides of the start of line `line`, cutting a run in two if necessary.
 
-        None stands for the end of all shown runs. Raises ValueError when the text has fewer lines.
+        None represents the end of all shown runs. Raises ValueError if the text has fewer lines.
         """
         if not line:
             first = next(self.shown(), None)
@@ -269,9 +270,9 @@ class RunList:
         return run, self._shown_after(run)
 
     def runs_at(self, line: int, count: int) -> list[Run]:
-        """Return the shown runs that hold `count` lines from line `line` on, cutting runs at both ends if need be.
+        """Return the shown runs that hold `count` lines from line `line` on, cutting runs at both ends if necessary.
 
-        `count` is at least 1. Raises ValueError when the text has fewer lines.
+        `count` is at least 1. Raises ValueError if the text has fewer lines.
         """
         _, run, above, start, _ = self._find(line)
         if above:
@@ -294,7 +295,7 @@ class RunList:
         return found
 
     def _find(self, line: int) -> _Found:
-        """Return the run that shows line `line`. Raises ValueError when the text has fewer lines."""
+        """Return the run that shows line `line`. Raises ValueError if the text has fewer lines."""
         found = self._found
         if found is not None and found.line == line:
             return found
@@ -311,16 +312,16 @@ class RunList:
         raise ValueError("the text has fewer lines")
 
     def offset(self, line: int) -> int:
-        """Return at which byte of the shown text line `line` begins; the end for the line after the last.
+        """Return the byte of the shown text at which line `line` begins; the end for the line after the last.
 
         Raises ValueError for lines beyond that.
         """
         return self.passage(line, 0)[0]
 
     def passage(self, line: int, count: int) -> tuple[int, bytes]:
-        """Return at which byte of the shown text line `line` begins, and the text of `count` lines from there on.
+        """Return the byte of the shown text at which line `line` begins, and the text of `count` lines from there on.
 
-        `line` may be the one after the last. Raises ValueError when the text has fewer lines.
+        `line` may be the one after the last. Raises ValueError if the text has fewer lines.
         """
         if line == self._lines and not count:
             return self._size, b""
@@ -340,9 +341,9 @@ class RunList:
         return offset + start, text
 
     def _block_of(self, line: int) -> tuple[Block, int, int]:
-        """Return the block that shows line `line`, which of its lines that is, and the bytes shown before the block.
+        """Return the block that shows line `line`, the line's number in it, and the bytes shown before the block.
 
-        The last block, for lines beyond the end.
+        Returns the last block for lines beyond the end.
         """
         at = offset = 0
         for stride in self._strides:
@@ -385,8 +386,8 @@ class RunList:
         return self._size
 
     def has_file(self) -> bool:
-        """Return whether anything is shown, be it only the bounds of an empty file."""
-        # The first nearly always has it, and a replay asks at each edit.
+        """Return whether anything is shown, even if only the bounds of an empty file."""
+        # The first block nearly always shows something, and a replay calls this for each edit.
         return self._blocks[0].shown > 0 or any(block.shown for block in self._blocks)
 
     def last_with_lines(self) -> Run | None:
@@ -399,7 +400,7 @@ class RunList:
     # -- text
 
     def between(self, start: int, end: int) -> bytes:
-        """Return the bytes of the shown text from `start` to `end`, or what there is of them."""
+        """Return the bytes of the shown text from `start` to `end`; fewer if the text ends earlier."""
         at = offset = 0
         for stride in self._strides:
             if start < offset + stride.size:
@@ -410,10 +411,10 @@ class RunList:
         for index in range(at, len(self._blocks)):
             if offset >= end:
                 break
-            behind = offset + self._blocks[index].size
-            if start < behind:
+            block_end = offset + self._blocks[index].size
+            if start < block_end:
                 pieces.append(self._text(self._blocks[index])[max(0, start - offset) : end - offset])
-            offset = behind
+            offset = block_end
         return b"".join(pieces)
 
     def texts(self) -> list[bytes]:

@@ -1,8 +1,8 @@
-"""Units, runs and blocks: who wrote a text, and the stretches of lines that they wrote.
+"""Define units, runs and blocks: who wrote a text, and the stretches of lines that they wrote.
 
-A *unit* is the smallest thing that can be decided: one hunk of an edit, or the edit's whole-file part.
-A *run* is a stretch of lines that one unit inserted together and that the same units delete. A run is cut
-in two when a later hunk lands inside it; runs are never moved, joined or forgotten. A *block* is some runs in a row.
+A *unit* is the smallest thing that can be decided: one hunk of an edit, or the edit's whole-file part. A *run* is a
+stretch of lines that one unit inserted together and that the same units delete. A run is cut in two when a later hunk
+falls inside it; runs are never moved, joined or removed. A *block* is a number of consecutive runs.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ BASE: Final = UnitIndex(0)
 """The unit that holds the text before the first edit. It is always live."""
 
 MOST_HIDDEN: Final = 16
-"""Units that stand back one for the other, or that put back one text. Beyond that none does.
+"""Limit on the length of a chain of hidden units, and on the copies of one run; beyond it, text is not linked.
 
-So a flip concerns no more than so many.
+It bounds the number of units that one flip can affect.
 """
 
 _START: Final = attrgetter("start")
@@ -36,50 +36,50 @@ _NOTHING: Final[Mapping[WeaveUnit, set[WeaveUnit]]] = MappingProxyType({})
 
 
 class WeaveUnit:
-    """What one unit put in and took out, where it stood, and when it was live."""
+    """What one unit inserted and deleted, where, and when it was live."""
 
-    # Most of ten thousand units never have more than these: the rest takes memory and time only where it is set.
-    __slots__ = ("__dict__", "deleted", "index", "inserted", "is_asked", "live", "since")
+    # Most of ten thousand units never need more than these slots; the other attributes take memory only where set.
+    __slots__ = ("__dict__", "deleted", "index", "inserted", "live", "since", "tracks_returns")
 
-    flips: tuple[int, ...] = ()  # how many units there were each time `live` changed
-    above: Run | None = None  # for a pure insertion: the run whose last line stood above it, and
-    below: Run | None = None  # the run whose first line stood below it; None: the end of all text
-    ending: tuple[Run, bool]  # of those that said whether the last line lacks its newline: the last run, what they said
-    gap: tuple[Run, Run] | None = None  # first and last of the hidden runs among which it inserted, or took out a file
-    checked: Needs | None = None  # what was found of a live unit with many lines; None: look again
-    hides_behind: Run | None = None  # first bound of the file that this one moves, or gives a mode
-    watches = False  # whether any text could show in `region` that this unit never saw
-    undoes: WeaveUnit | None = None  # the unit whose deleted text this one puts back, byte for byte
-    restores: tuple[WeaveUnit, ...] = ()  # who had inserted that text
-    shadowed: tuple[WeaveUnit, ...] = ()  # units that are hidden or not with the liveness of this one
-    hidden = 0  # how many units down the text is that this one stands back for (see `putback`); 0: it doesn't
-    bare = 0  # while dead, and asked: the runs it took out in whose place text is shown
-    returns: WeaveUnit | None = (
-        None  # whom it takes, now that this one is gone, to have no older text there; where asked
+    flips: tuple[int, ...] = ()  # the number of units each time `live` changed
+    above: Run | None = None  # of a pure insertion: the run whose last line was above it, and
+    below: Run | None = None  # the run whose first line was below it; None: the end of the text
+    ending: tuple[Run, bool]  # of a unit that set the final newline: the last run, and whether its newline is missing
+    gap: tuple[Run, Run] | None = None  # first and last of the hidden runs among which it inserted, or deleted a file
+    checked: Needs | None = (
+        None  # cached result of the conflict check, for a live unit with many lines; None: check again
     )
-    moved: Mapping[WeaveUnit, set[WeaveUnit]] = _NOTHING  # author of deleted text -> units that put it back
-    readers: tuple[WeaveUnit, ...] = ()  # units that took out text of which this one put some back elsewhere
-    echoes: tuple[Run, ...] = ()  # copies of what it took out, hidden at the time: it takes these out as well
+    file_bound: Run | None = None  # first bound of the file that this whole-file part moves or gives a mode
+    watches = False  # whether text that this unit never saw could be shown in `region`
+    undoes: WeaveUnit | None = None  # the unit whose deleted text this one reinserts, byte for byte
+    restores: tuple[WeaveUnit, ...] = ()  # the units that had inserted that text
+    shadowed: tuple[WeaveUnit, ...] = ()  # units that may become hidden or shown when this one is flipped
+    hidden = 0  # depth of the chain of units that this one is hidden for (see `reinsertion`); 0: not hidden
+    exposed = 0  # while dead and tracked: how many of its deleted runs have text shown in their place
+    # The unit that must be live so that no older text shows in place of this one; None: none, or not tracked.
+    return_blocker: WeaveUnit | None = None
+    moved: Mapping[WeaveUnit, set[WeaveUnit]] = _NOTHING  # author of deleted text -> units that reinserted it
+    readers: tuple[WeaveUnit, ...] = ()  # units that deleted text of which this one reinserted some elsewhere
+    deleted_copies: tuple[Run, ...] = ()  # copies of `deleted` that were hidden at the time: deleted as well
 
     def __init__(self, index: UnitIndex, since: UnitIndex) -> None:
         self.index = index
         self.since = since  # the first unit of the same edit: the moment of recording
         self.live = True
-        self.is_asked = False  # whether anybody needs to know where text returns: who took its text out, or undid it
+        self.tracks_returns = False  # whether `return_blocker` is maintained: a unit deleted its text or undid it
         self.inserted: list[Run] = []  # in text order, as is `deleted`
         self.deleted: list[Run] = []
 
     @property
-    def taken(self) -> Iterable[Run]:
-        """All runs that the unit takes out: those that it saw, or a file's, and copies of them."""
-        return (*self.deleted, *self.echoes) if self.echoes else self.deleted
+    def all_deleted(self) -> Iterable[Run]:
+        """All runs that the unit deletes: those that it saw, or those of a file, and hidden copies of them."""
+        return (*self.deleted, *self.deleted_copies) if self.deleted_copies else self.deleted
 
     @property
     def region(self) -> tuple[Run, Run]:
         """First and last run of the stretch in which no text may show that the unit never saw.
 
-        Raises ValueError when the unit has no region: it touched no line, or only inserted where nothing
-        was hidden.
+        Raises ValueError if the unit has no region: it concerned no line, or only inserted where nothing was hidden.
         """
         if self.gap is not None:
             return self.gap
@@ -93,13 +93,13 @@ class WeaveUnit:
         return "ending" in self.__dict__
 
     def flip(self, units: int) -> None:
-        """Turn live into dead or dead into live, at the moment when there are so many `units`."""
+        """Toggle between live and dead, at the moment when there are `units` units in the weave."""
         self.live = not self.live
-        for run in self.taken:
-            others = [unit for unit in run.takers if unit is not self]
+        for run in self.all_deleted:
+            others = [unit for unit in run.live_deleters if unit is not self]
             if self.live:
                 insort(others, self, key=_INDEX)
-            run.takers = tuple(others)
+            run.live_deleters = tuple(others)
         if self.flips and self.flips[-1] == units:
             self.flips = self.flips[:-1]
         else:
@@ -117,7 +117,7 @@ class WeaveUnit:
         return not any(other.since < self.since and self.knew(other) for other in run.deleters)
 
     def _knew_hidden(self, author: WeaveUnit) -> bool:
-        """Return whether the text of `author` stood back when this unit was recorded."""
+        """Return whether the text of `author` was hidden when this unit was recorded."""
         layer = {author}
         for _ in range(MOST_HIDDEN):
             if not layer:
@@ -128,9 +128,9 @@ class WeaveUnit:
         return not layer
 
     def new_run(self, content: bytes) -> Run:
-        """Add closed text to the end of what the unit inserts and return its run, not yet in order.
+        """Append closed text to what the unit inserts and return its run, not yet in order.
 
-        Empty content makes a *bound*: a run of no lines that stands for the start or the end of a file.
+        Empty content makes a *bound*: a run of no lines that represents the start or the end of a file.
         """
         last = self.inserted[-1] if self.inserted else None
         run = Run(self, last.end if last else 0, content, content.count(b"\n"))
@@ -139,57 +139,55 @@ class WeaveUnit:
 
 
 class Run:
-    """Consecutive lines that one unit inserted, all of them deleted by the same units."""
+    """Consecutive lines that one unit inserted, all deleted by the same units."""
 
     __slots__ = (
         "anchored",
-        "asked",
         "block",
         "copies",
         "deleters",
         "enders",
         "inserter",
         "lines",
-        "lost",
+        "live_deleters",
         "original",
+        "original_deleters",
+        "return_trackers",
         "shown",
         "start",
-        "takers",
         "text",
     )
 
-    block: Block  # set when the run is put in order
+    block: Block  # set when the run is inserted into a `RunList`
 
     def __init__(self, inserter: WeaveUnit, start: int, text: bytes, lines: int) -> None:
         self.inserter = inserter
-        self.start = start  # lines that the inserter put in before this run
+        self.start = start  # lines that the inserter inserted before this run
         self.text = text
         self.lines = lines  # 0: a bound of the file
-        self.deleters: tuple[WeaveUnit, ...] = ()  # in the order of recording, and of these
-        self.takers: tuple[WeaveUnit, ...] = ()  # the live ones, and
-        self.asked: tuple[WeaveUnit, ...] = ()  # those that are asked, in any order
+        self.deleters: tuple[WeaveUnit, ...] = ()  # in the order of recording
+        self.live_deleters: tuple[WeaveUnit, ...] = ()  # those of them that are live
+        self.return_trackers: tuple[WeaveUnit, ...] = ()  # those of them with `tracks_returns`, in any order
         self.shown = True
-        self.anchored: tuple[WeaveUnit, ...] = ()  # pure insertions made directly above or below
-        self.enders: tuple[WeaveUnit, ...] = ()  # units whose `ending` is about this run
-        self.original: Run | None = None  # the same lines, which this run put back
-        self.copies: tuple[Run, ...] = ()  # runs that put these lines back, in the order of recording
-        self.lost: tuple[
-            WeaveUnit, ...
-        ] = ()  # of a copy: the live units that take out what it stands for (see `putback`)
+        self.anchored: tuple[WeaveUnit, ...] = ()  # pure insertions directly above or below
+        self.enders: tuple[WeaveUnit, ...] = ()  # units whose `ending` names this run
+        self.original: Run | None = None  # the run with the same lines that this run reinserted
+        self.copies: tuple[Run, ...] = ()  # runs that reinserted these lines, in the order of recording
+        self.original_deleters: tuple[WeaveUnit, ...] = ()  # of a copy: the live units that delete its original
 
     @property
     def end(self) -> int:
-        """Lines that the inserter put in up to the end of this run."""
+        """Lines that the inserter inserted up to the end of this run."""
         return self.start + self.lines
 
     @property
     def wanted(self) -> bool:
-        """Whether the live units show this run: its inserter is live, and none of its deleters."""
+        """Whether this run should be shown: its inserter is live and not hidden, and none of its deleters is live."""
         author = self.inserter
-        return author.live and not author.hidden and not self.takers
+        return author.live and not author.hidden and not self.live_deleters
 
     def descendants(self) -> Iterator[Run]:
-        """Yield the copies of this run, and theirs: each is newer than the one that it copies."""
+        """Yield the copies of this run, and copies of these: each is newer than the one that it copies."""
         pending = list(self.copies)
         while pending:
             run = pending.pop()
@@ -201,27 +199,31 @@ class Run:
         author = self.inserter
         if not author.live or author.hidden:
             return False
-        return all(other is unit for other in self.takers)
+        return all(other is unit for other in self.live_deleters)
 
     def cut(self, lines: int, at: int) -> Run:
-        """Keep the first `lines` lines, of `at` bytes; return the rest as a run of its own, not yet in order."""
+        """Keep the first `lines` lines, of `at` bytes; return the rest as a new run, not yet in order."""
         rest = Run(self.inserter, self.start + lines, self.text[at:], self.lines - lines)
         self.text, self.lines = self.text[:at], lines
-        rest.deleters, rest.takers, rest.asked = self.deleters, self.takers, self.asked
-        rest.lost, rest.shown = self.lost, self.shown
+        rest.deleters, rest.live_deleters, rest.return_trackers = (
+            self.deleters,
+            self.live_deleters,
+            self.return_trackers,
+        )
+        rest.original_deleters, rest.shown = self.original_deleters, self.shown
         rest.enders, self.enders = self.enders, ()
         for unit in rest.enders:
             unit.ending = rest, unit.ending[1]
         pieces = self.inserter.inserted
         pieces.insert(bisect_left(pieces, rest.start, key=_START), rest)
         for unit in self.deleters:
-            if self in unit.echoes:
-                unit.echoes += (rest,)
+            if self in unit.deleted_copies:
+                unit.deleted_copies += (rest,)
             else:
                 unit.deleted.insert(unit.deleted.index(self) + 1, rest)
-        for unit in self.asked:
-            if not unit.live and (self.shown or self.inserter.returns is not None):
-                unit.bare += 1
+        for unit in self.return_trackers:
+            if not unit.live and (self.shown or self.inserter.return_blocker is not None):
+                unit.exposed += 1
         if self.anchored:
             rest.anchored = tuple(unit for unit in self.anchored if unit.above is self)
             self.anchored = tuple(unit for unit in self.anchored if unit.above is not self)
@@ -235,9 +237,9 @@ class Run:
 
 
 class Needs:
-    """What a live unit with many lines needs of others, part by part, as `conflicts` found it last.
+    """The units that a live unit with many lines needs, part by part, as `conflicts` last computed them.
 
-    It is kept so that one change among those lines costs one look.
+    They are cached so that a change among those lines costs only its own check.
     """
 
     __slots__ = ("missing", "returned", "rivals")
@@ -245,13 +247,13 @@ class Needs:
     def __init__(
         self, missing: dict[WeaveUnit, WeaveUnit], rivals: set[WeaveUnit], returned: dict[Run, set[WeaveUnit]]
     ) -> None:
-        self.missing = missing  # by author of text that the unit took out: whom that makes it need live
-        self.rivals = rivals  # who take out, too, what it replaced, and did not know it
-        self.returned = returned  # by run that is shown in the unit's region: whom that makes it need
+        self.missing = missing  # by author of text that the unit deleted: the unit needed live because of it
+        self.rivals = rivals  # units that also delete what it replaced and did not know it
+        self.returned = returned  # by run shown in the unit's region: the units needed because of it
 
 
 class Block:
-    """Consecutive runs, with what is shown of them."""
+    """Consecutive runs, with counts of what they show."""
 
     __slots__ = ("index", "lines", "runs", "shown", "size", "watchers")
 
@@ -263,7 +265,7 @@ class Block:
             run.block = self
         shown = [run for run in runs if run.shown]
         self.lines = sum([run.lines for run in shown])  # of the shown runs
-        self.size = sum([len(run.text) for run in shown])  # their bytes
+        self.size = sum([len(run.text) for run in shown])  # bytes of the shown runs
         self.shown = len(shown)
 
     def text(self) -> bytes:

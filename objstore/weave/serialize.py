@@ -1,7 +1,7 @@
-"""A weave at rest: everything that it knows, as columns of numbers and one text, to be kept and taken up again.
+"""Convert a weave to and from columns of numbers and one text, so that it can be cached.
 
-Runs are numbered in text order and units as they are in the weave. What can be derived is not kept: which runs a unit
-put in and took out follows from the runs, and which insertions stand at a run from their units.
+Runs are numbered in text order and units as they are in the weave. What can be derived is not stored: which runs a unit
+inserted and deleted follows from the runs, and which insertions are at a run follows from their units.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 __all__ = ["WeaveState", "order_and_units", "state_of"]
 
 Lists = list[list[int]]
-"""Rows of numbers for the few that have any; the first number says whose they are."""
+"""Rows of numbers for the few items that have any; the first number identifies the item."""
 
 
 class WeaveState(NamedTuple):
-    """The columns. `bytes` are numbers of 32 bits each, unless said otherwise."""
+    """The columns. `bytes` are unsigned 32-bit little-endian numbers, unless a comment says otherwise."""
 
     since: bytes  # of each unit
-    idle: bytes  # of each unit, one byte: whether it is live and nothing else about it is to be known
-    flips: Lists  # unit, how many units there were each time
+    idle: bytes  # of each unit, one byte: 1 if it is live and has no other attributes
+    flips: Lists  # unit, the number of units at each flip
     anchors: Lists  # unit, run above + 1, run below + 1; 0: none
     gaps: Lists  # unit, first run, last run
-    holders: Lists  # unit, the bound that it stands on
-    undoes: Lists  # unit, the one whose text it puts back, those who had inserted it
+    holders: Lists  # unit, the file bound that it refers to
+    undoes: Lists  # unit, the one that it undoes, those that had inserted the text
     shadowed: Lists  # unit, units
     readers: Lists  # unit, units
-    moved: Lists  # unit, author, units that put its text back
+    moved: Lists  # unit, author, units that reinserted the author's text
     blocks: bytes  # runs in each block
     watchers: Lists  # block, units
     inserters: bytes  # of each run
@@ -42,13 +42,13 @@ class WeaveState(NamedTuple):
     lines: bytes  # of each run
     sizes: bytes  # bytes of each run
     shown: bytes  # of each run, one byte: 0 or 1
-    deleters: bytes  # of each run: the first unit that takes it out, + 1; 0: none does
-    more_deleters: Lists  # run, the other units that take it out
-    echoes: Lists  # unit, the runs that it takes out because they are copies of those that it took out
-    copies: Lists  # run, the runs that put its lines back
-    endings: Lists  # unit, the last run when it was recorded, 1 where that lacks its newline or 0; in that order
+    deleters: bytes  # of each run: the first unit that deletes it, + 1; 0: none
+    more_deleters: Lists  # run, the other units that delete it
+    deleted_copies: Lists  # unit, the hidden copies of its deleted runs
+    copies: Lists  # run, the runs that reinserted its lines
+    endings: Lists  # unit, the last run when it was recorded, 1 if its newline is missing, else 0; in that order
     fixed: list[int]  # units that are always live
-    text: bytes  # of all runs, one after the other
+    text: bytes  # of all runs, concatenated
 
 
 def state_of(
@@ -57,16 +57,15 @@ def state_of(
     enders: Sequence[WeaveUnit],
     fixed: Iterable[UnitIndex],
 ) -> WeaveState:
-    """Return the state of the weave with this order and these units (None: one that is idle).
+    """Return the state of the weave with this order and these units (None: an idle unit).
 
-    `enders`: those that said whether the last line lacks its newline, as they were recorded. `fixed`: those that are
-    always live.
+    `enders`: the units that set the final newline, in the order of recording. `fixed`: those that are always live.
     """
     blocks = order.divided()
     runs = [run for block, _ in blocks for run in block]
-    # Few units have more to be known of than their runs.
-    told = [unit for unit in units if unit is not None and unit.__dict__]
-    numbers = {run: number for number, run in enumerate(runs)} if told else {}
+    # Few units have attributes other than their runs.
+    detailed = [unit for unit in units if unit is not None and unit.__dict__]
+    numbers = {run: number for number, run in enumerate(runs)} if detailed else {}
 
     def number_of(run: Run | None) -> int:
         return 0 if run is None else numbers[run] + 1
@@ -74,20 +73,22 @@ def state_of(
     return WeaveState(
         since=_packed([index if unit is None else unit.since for index, unit in enumerate(units)]),
         idle=bytes([unit is None or _is_idle(unit) for unit in units]),
-        flips=[[unit.index, *unit.flips] for unit in told if unit.flips],
+        flips=[[unit.index, *unit.flips] for unit in detailed if unit.flips],
         anchors=[
             [unit.index, number_of(unit.above), number_of(unit.below)]
-            for unit in told
+            for unit in detailed
             if unit.above is not None or unit.below is not None
         ],
-        gaps=[[unit.index, numbers[unit.gap[0]], numbers[unit.gap[1]]] for unit in told if unit.gap is not None],
-        holders=[[unit.index, numbers[unit.hides_behind]] for unit in told if unit.hides_behind is not None],
-        undoes=[[unit.index, unit.undoes.index, *_indexes(unit.restores)] for unit in told if unit.undoes is not None],
-        shadowed=[[unit.index, *_indexes(unit.shadowed)] for unit in told if unit.shadowed],
-        readers=[[unit.index, *_indexes(unit.readers)] for unit in told if unit.readers],
+        gaps=[[unit.index, numbers[unit.gap[0]], numbers[unit.gap[1]]] for unit in detailed if unit.gap is not None],
+        holders=[[unit.index, numbers[unit.file_bound]] for unit in detailed if unit.file_bound is not None],
+        undoes=[
+            [unit.index, unit.undoes.index, *_indexes(unit.restores)] for unit in detailed if unit.undoes is not None
+        ],
+        shadowed=[[unit.index, *_indexes(unit.shadowed)] for unit in detailed if unit.shadowed],
+        readers=[[unit.index, *_indexes(unit.readers)] for unit in detailed if unit.readers],
         moved=[
             [unit.index, author.index, *sorted(_indexes(targets))]
-            for unit in told
+            for unit in detailed
             for author, targets in unit.moved.items()
         ],
         blocks=_packed([len(block) for block, _ in blocks]),
@@ -99,7 +100,9 @@ def state_of(
         shown=bytes([run.shown for run in runs]),
         deleters=_packed([run.deleters[0].index + 1 if run.deleters else 0 for run in runs]),
         more_deleters=[[n, *_indexes(run.deleters[1:])] for n, run in enumerate(runs) if len(run.deleters) > 1],
-        echoes=[[unit.index, *(numbers[run] for run in unit.echoes)] for unit in told if unit.echoes],
+        deleted_copies=[
+            [unit.index, *(numbers[run] for run in unit.deleted_copies)] for unit in detailed if unit.deleted_copies
+        ],
         copies=[[n, *(numbers[copy] for copy in run.copies)] for n, run in enumerate(runs) if run.copies],
         endings=[[unit.index, numbers[unit.ending[0]], int(unit.ending[1])] for unit in enders],
         fixed=sorted(fixed),
@@ -108,9 +111,9 @@ def state_of(
 
 
 def order_and_units(state: WeaveState) -> tuple[RunList, list[WeaveUnit | None]]:
-    """Return the order and the units of the weave whose state this is; `state` must be one that `state_of` made.
+    """Return the order and the units of the weave with this state, which must come from `state_of`.
 
-    None stands for a unit that is idle.
+    None represents an idle unit.
     """
     since = cast("tuple[UnitIndex, ...]", _unpacked(state.since))
     known = zip(state.idle, zip(cast("Sequence[UnitIndex]", range(len(since))), since, strict=True), strict=True)
@@ -121,16 +124,16 @@ def order_and_units(state: WeaveState) -> tuple[RunList, list[WeaveUnit | None]]
         active[index].flips = tuple(flips)
         active[index].live = len(flips) % 2 == 0
     runs = _runs(state, active)
-    _stand_among(state, runs, active)
-    _relate(state, active)
+    _restore_positions(state, runs, active)
+    _restore_relations(state, active)
     for unit in units:
-        if unit is not None and unit.is_asked:
-            for run in unit.taken:
-                run.asked += (unit,)
+        if unit is not None and unit.tracks_returns:
+            for run in unit.all_deleted:
+                run.return_trackers += (unit,)
     return _order(state, runs, active), units
 
 
-def _stand_among(state: WeaveState, runs: Sequence[Run], units: Sequence[WeaveUnit]) -> None:
+def _restore_positions(state: WeaveState, runs: Sequence[Run], units: Sequence[WeaveUnit]) -> None:
     for index, above, below in state.anchors:
         unit = units[index]
         unit.above = runs[above - 1] if above else None
@@ -141,16 +144,16 @@ def _stand_among(state: WeaveState, runs: Sequence[Run], units: Sequence[WeaveUn
     for index, first, last in state.gaps:
         units[index].gap = runs[first], runs[last]
     for index, bound in state.holders:
-        units[index].hides_behind = runs[bound]
+        units[index].file_bound = runs[bound]
     for index, last, missing in state.endings:
         units[index].ending = runs[last], bool(missing)
         runs[last].enders += (units[index],)
 
 
-def _relate(state: WeaveState, units: Sequence[WeaveUnit]) -> None:
+def _restore_relations(state: WeaveState, units: Sequence[WeaveUnit]) -> None:
     for index, undone, *restored in state.undoes:
         units[index].undoes = units[undone]
-        units[undone].is_asked = True
+        units[undone].tracks_returns = True
         units[index].restores = tuple(units[other] for other in restored)
     for index, *others in state.shadowed:
         units[index].shadowed = tuple(units[other] for other in others)
@@ -173,15 +176,15 @@ def _runs(state: WeaveState, units: Sequence[WeaveUnit]) -> list[Run]:
         if deleter:
             unit = units[deleter - 1]
             run.deleters = (unit,)
-            run.takers = run.deleters if unit.live else ()
-            author.is_asked = True
+            run.live_deleters = run.deleters if unit.live else ()
+            author.tracks_returns = True
             unit.deleted.append(run)
         if not shown:
             run.shown = False
     _delete_more(state, runs, units)
-    for index, *echoes in state.echoes:
-        units[index].echoes = tuple(runs[echo] for echo in echoes)
-        units[index].deleted = [run for run in units[index].deleted if run not in units[index].echoes]
+    for index, *deleted_copies in state.deleted_copies:
+        units[index].deleted_copies = tuple(runs[echo] for echo in deleted_copies)
+        units[index].deleted = [run for run in units[index].deleted if run not in units[index].deleted_copies]
     for number, *copies in state.copies:
         runs[number].copies = tuple(runs[copy] for copy in copies)
         for copy in runs[number].copies:
@@ -190,7 +193,7 @@ def _runs(state: WeaveState, units: Sequence[WeaveUnit]) -> list[Run]:
 
 
 def _delete_more(state: WeaveState, runs: Sequence[Run], units: Sequence[WeaveUnit]) -> None:
-    """Add the deleters beyond the first, and put what they take out into text order again."""
+    """Add the deleters beyond the first, and restore the text order of what they delete."""
     if not state.more_deleters:
         return
     numbers = {run: number for number, run in enumerate(runs)}
@@ -198,7 +201,7 @@ def _delete_more(state: WeaveState, runs: Sequence[Run], units: Sequence[WeaveUn
     for number, *others in state.more_deleters:
         deleters = tuple(units[other] for other in others)
         runs[number].deleters += deleters
-        runs[number].takers += tuple(unit for unit in deleters if unit.live)
+        runs[number].live_deleters += tuple(unit for unit in deleters if unit.live)
         for unit in deleters:
             unit.deleted.append(runs[number])
         concerned.update(deleters)
@@ -223,7 +226,7 @@ def _order(state: WeaveState, runs: Sequence[Run], units: Sequence[WeaveUnit]) -
 def _is_idle(unit: WeaveUnit) -> bool:
     if unit.since != unit.index or unit.flips or unit.inserted or unit.deleted:
         return False
-    return unit.hides_behind is None and not unit.sets_final_newline
+    return unit.file_bound is None and not unit.sets_final_newline
 
 
 def _indexes(units: Iterable[WeaveUnit]) -> list[int]:

@@ -105,13 +105,13 @@ def _review(report: Report, journal: Journal, states: list[bytes]) -> dict[int, 
     document = DocumentId(1)
 
     def opened() -> Document:
-        return load_document(journal, document, anew=True)
+        return load_document(journal, document, ignore_cache=True)
 
     report.times("reopen, replaying everything", timed(lambda _: opened(), OPENINGS))
     loaded = opened()
     edits = len(states) - 1
     hunks = [unit for seq in range(1, edits + 1) for unit in loaded.units(Seq(seq)) if unit.hunk]
-    whole = loaded.standing()
+    whole = loaded.version()
     free = [unit for unit in hunks if not _conflicting(loaded, unit)]
     report.figures |= {"releases": len(states), "hunks": len(hunks), "hunks free of conflict": len(free)}
     print(f"  {len(states)} releases, {len(hunks)} hunks, {len(free)} of them can go alone")
@@ -121,11 +121,11 @@ def _review(report: Report, journal: Journal, states: list[bytes]) -> dict[int, 
         unit = free[i // 2 * 7919 % len(free)]
         said[unit] = Status.PENDING if said[unit] is Status.REJECTED else Status.REJECTED
         loaded.set_statuses({unit: said[unit]})
-        if loaded.conflicts() or loaded.standing().content is None:
+        if loaded.conflicts() or loaded.version().content is None:
             raise AssertionError("a free hunk is in conflict")
 
     report.times("toggle one hunk, with all bytes", timed(toggle, TOGGLES))
-    if loaded.standing() != whole:
+    if loaded.version() != whole:
         raise AssertionError("toggling twice has changed the text")
     before = loaded.statuses()
     times = []
@@ -134,12 +134,12 @@ def _review(report: Report, journal: Journal, states: list[bytes]) -> dict[int, 
 
         def reject_half(_: int, chosen: list[Unit] = chosen) -> None:
             loaded.set_with_dependents(dict.fromkeys(chosen, Status.REJECTED))
-            if loaded.standing() == whole:
+            if loaded.version() == whole:
                 raise AssertionError("nothing was rejected")
 
         times += timed(reject_half, 1)
         loaded.restore_statuses(before)
-    if loaded.standing() != whole:
+    if loaded.version() != whole:
         raise AssertionError("giving back what was said has changed the text")
     report.times("reject a random half of all hunks", times)
     figures = report.figures
@@ -150,7 +150,7 @@ def _review(report: Report, journal: Journal, states: list[bytes]) -> dict[int, 
     without = {}
     for seq in range(1, edits + 1):
         loaded.set_statuses(dict.fromkeys(loaded.units(Seq(seq)), Status.REJECTED))
-        content = loaded.standing().content
+        content = loaded.version().content
         if content is not None and not loaded.conflicts():
             without[seq] = content
         loaded.restore_statuses(before)

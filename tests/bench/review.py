@@ -92,7 +92,7 @@ def _open_and_toggle(report: Report, journal: Journal, cache: Path) -> None:
     report.times("open with a kept weave", turns["open"])
     report.times("let it go again", turns["close"])
     loaded = opened()
-    whole = loaded.standing()
+    whole = loaded.version()
     free = [seq for seq in range(1, EDITS + 1) if not _conflicting(loaded, seq)]
     flips = {Status.REJECTED: Status.PENDING, Status.PENDING: Status.REJECTED}
     said = dict.fromkeys(free, Status.PENDING)
@@ -101,17 +101,17 @@ def _open_and_toggle(report: Report, journal: Journal, cache: Path) -> None:
         seq = free[i // 2 * 7919 % len(free)]
         said[seq] = flips[said[seq]]
         loaded.set_statuses({Unit(Seq(seq), 1): said[seq]})
-        if loaded.conflicts() or loaded.standing().content is None:
+        if loaded.conflicts() or loaded.version().content is None:
             raise AssertionError("a free edit is in conflict")
 
     report.times("toggle one edit, with all bytes", timed(toggle, TOGGLES))
-    if loaded.standing() != whole:
+    if loaded.version() != whole:
         raise AssertionError("toggling twice has changed the text")
     half = {Unit(Seq(seq), 1): Status.REJECTED for seq in random.Random(2).sample(range(1, EDITS + 1), EDITS // 2)}
 
     def reject_half(_: int) -> None:
         loaded.set_with_dependents(half)
-        if loaded.standing() == whole:
+        if loaded.version() == whole:
             raise AssertionError("nothing was rejected")
 
     before = loaded.statuses()

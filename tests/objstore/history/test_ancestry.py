@@ -1,4 +1,4 @@
-"""By which steps a file became what it is: recorded ones tell equal lines apart, and a comparison can't."""
+"""The steps by which a file became what it is: recorded steps distinguish equal lines, and a comparison can't."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def step(scene: Scene, text: str, hunk: Hunk, operation: Operation = Operation.E
 
 
 def carried(scene: Scene, base: str, made: str) -> str:
-    """Return what a change from `base` to `made` makes of `f`."""
+    """Return `f` after a change from `base` to `made` is rebased onto it."""
     with scene.workspace.call(CallInfo(tool="test")) as call:
         found = call.rebased("f", lines(base), lines(made), diff_lines(lines(base), lines(made)))
     match found:
@@ -27,7 +27,7 @@ def carried(scene: Scene, base: str, made: str) -> str:
 
 @pytest.fixture
 def shorter(scene: Scene) -> Scene:
-    """Return a scene in which it is known that the last of four equal lines is gone."""
+    """Return a scene in which the last of four equal lines was deleted by a recorded step."""
     scene.write("f", lines("s s s s"))
     step(scene, "s s s", Hunk(3, 1, 3, 0))
     return scene
@@ -38,19 +38,19 @@ def test_each_of_several_steps_is_known(shorter: Scene) -> None:
     assert carried(shorter, "s s s s", "s s n s") == "t s s n"
 
 
-def test_what_was_done_since_is_compared(shorter: Scene) -> None:
+def test_changes_since_the_last_record_are_compared(shorter: Scene) -> None:
     (shorter.root / "f").write_bytes(lines("t s s s"))
     assert carried(shorter, "s s s s", "s s n s") == "t s s n"
     (shorter.root / "f").write_bytes(lines("s s"))
     assert carried(shorter, "s s s s", "s s n s") == "clash"
 
 
-def test_what_was_decided_and_left_the_file_as_it_was_is_no_step(shorter: Scene) -> None:
+def test_a_decision_that_leaves_the_file_unchanged_is_not_a_step(shorter: Scene) -> None:
     shorter.accept(2)
     assert carried(shorter, "s s s s", "s s n s") == "s s n"
 
 
-def test_of_a_decision_on_several_files_what_it_did_to_this_one_is_a_step(shorter: Scene) -> None:
+def test_a_decision_on_several_files_is_a_step_of_each(shorter: Scene) -> None:
     shorter.write("e", lines("e"))
     outcome = shorter.call(
         lambda call: call.write("e", lines("t e"), operation=Operation.EDIT),
@@ -61,14 +61,14 @@ def test_of_a_decision_on_several_files_what_it_did_to_this_one_is_a_step(shorte
     assert carried(shorter, "s s s s", "s s n s") == "s s n"
 
 
-def test_which_of_equal_lines_a_decision_took_out_is_not_known(scene: Scene) -> None:
+def test_a_decision_does_not_say_which_equal_line_it_deleted(scene: Scene) -> None:
     scene.write("f", lines("s s s"))
     more = step(scene, "s s s s", Hunk(1, 0, 1, 1))
     scene.reject(more)
     assert carried(scene, "s s s s", "s s n s") == "clash"
 
 
-def test_which_of_equal_lines_went_where_a_file_was_replaced_is_not_known(scene: Scene) -> None:
+def test_replacing_a_file_does_not_say_which_equal_line_it_deleted(scene: Scene) -> None:
     scene.write("f", lines("s s s s"))
     step(scene, "s s s", Hunk(3, 1, 3, 0), Operation.REPLACE)
     assert carried(scene, "s s s s", "s s n s") == "clash"
@@ -86,7 +86,7 @@ def test_a_file_that_is_back_after_its_deletion_is_compared(shorter: Scene) -> N
     assert carried(shorter, "s s s s", "s s n s") == "clash"
 
 
-def test_a_gap_in_what_is_recorded_is_compared(scene: Scene) -> None:
+def test_a_gap_between_recorded_states_is_compared(scene: Scene) -> None:
     (scene.root / "f").write_bytes(lines("s s s s u"))
     first = step(scene, "s s s s U", Hunk(4, 1, 4, 1))
     step(scene, "s s s U", Hunk(3, 1, 3, 0))

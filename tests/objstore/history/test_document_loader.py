@@ -1,4 +1,4 @@
-"""Kept states: opening a file with a long history is quick, and nothing is ever believed of them that isn't so."""
+"""Cached documents: a file with a long history opens fast, and a cached state is never trusted unless it is right."""
 
 import contextlib
 import random
@@ -69,7 +69,7 @@ def long_history(scene: Scene, edits: int = 80, path: str = "f") -> None:
 
 
 def toggled(scene: Scene, seqs: range) -> list[tuple[str, bytes | None]]:
-    """Return how each edit's rejection ends, and what the file then holds; each is taken back."""
+    """Return the result of rejecting each edit, and the file's content then; each rejection is undone."""
     found = []
     for seq in seqs:
         outcome = scene.decide(Action.REJECT, seq)
@@ -88,7 +88,7 @@ def test_a_long_history_is_kept_and_a_short_one_is_not(scene: Scene) -> None:
     assert [path.name for path in kept(scene)] == ["weave-2"]
 
 
-def test_what_only_says_something_of_live_edits_replays_nothing(scene: Scene) -> None:
+def test_a_decision_that_keeps_edits_live_replays_nothing(scene: Scene) -> None:
     long_history(scene)
     assert scene.accept(*range(1, 80)).files == ()
     assert set(scene.reset(7, 8).verdicts) == {(unit, Status.PENDING) for unit in scene.units(7, 8)}
@@ -123,7 +123,7 @@ def test_a_kept_state_answers_as_a_replay_does(scene: Scene, tmp_path: Path) -> 
         copy.close()
 
 
-def test_moves_modes_and_deletions_outlast_being_kept(scene: Scene) -> None:
+def test_moves_modes_and_deletions_survive_caching(scene: Scene) -> None:
     long_history(scene)
     move = scene.move("f", "g")
     mode = scene.write("g", scene.text("g") or b"", mode=0o755)
@@ -163,7 +163,7 @@ def of_another_version(path: Path) -> None:
 
 
 def hashed(content: bytes) -> bytes:
-    """Return what anybody can write: the hash of what is kept has no key."""
+    """Return what any program could write: the hash of the cached state has no key."""
     return b"casweav7" + blob_id(content) + content
 
 
@@ -180,21 +180,21 @@ def no_weave(path: Path) -> None:
 
 
 def no_sense(path: Path) -> None:
-    """Leave all as it is but a number of the weave: no such unit."""
+    """Change only one number of the weave, to a unit that does not exist."""
     position, state, columns = unpackb(ZstdDecompressor().decompress(path.read_bytes()[8 + 32 :]))
     columns[12] = b"\xff" * len(columns[12])
     path.write_bytes(hashed(ZstdCompressor().compress(packb((position, state, columns)))))
 
 
 def no_lengths(path: Path) -> None:
-    """Leave all as it is but a column, which is of no whole number of values."""
+    """Change only one column, to a fractional number of values."""
     position, state, columns = unpackb(ZstdDecompressor().decompress(path.read_bytes()[8 + 32 :]))
     columns[13] += b"\0"
     path.write_bytes(hashed(ZstdCompressor().compress(packb((position, state, columns)))))
 
 
 def no_end(path: Path) -> None:
-    """Say of a few bytes that they are 2^60."""
+    """Claim that a few bytes decompress to 2^60."""
     path.write_bytes(hashed(b"\x28\xb5\x2f\xfd\xe0" + (1 << 60).to_bytes(8, "little") + b"\x01\x00\x00"))
 
 
@@ -213,7 +213,7 @@ def test_a_harmed_kept_state_is_not_believed(scene: Scene, harm: Callable[[Path]
     assert toggled(scene, range(60, 64)) == before
 
 
-def test_a_kept_state_of_another_document_or_store_is_not_believed(scene: Scene, tmp_path: Path) -> None:
+def test_a_cached_state_of_another_document_or_store_is_not_trusted(scene: Scene, tmp_path: Path) -> None:
     long_history(scene)
     scene.write("g", b"g\n")
     before = toggled(scene, range(70, 72))
@@ -232,8 +232,8 @@ def test_a_kept_state_of_another_document_or_store_is_not_believed(scene: Scene,
     assert toggled(scene, range(70, 72)) == before
 
 
-def test_a_kept_state_of_another_past_is_not_believed(scene: Scene) -> None:
-    """What is kept names the records behind it: a history that lost its end, and got another, is replayed."""
+def test_a_cached_state_of_another_past_is_not_trusted(scene: Scene) -> None:
+    """A cached state names the records it is based on: a history that lost its end and got another is replayed."""
     long_history(scene)
     short = scene.copy_to(scene.root.with_name("earlier"))
     scene.write("f", b"one text\n")
@@ -257,7 +257,7 @@ def test_a_folder_that_can_not_be_written_costs_nothing_but_time(scene: Scene) -
     assert (scene.root / ".cas" / "cache").read_bytes() == b"in the way"
 
 
-def test_looking_at_a_decision_from_a_kept_state_changes_nothing(scene: Scene) -> None:
+def test_previewing_a_decision_on_a_cached_state_changes_nothing(scene: Scene) -> None:
     long_history(scene)
     scene.decide(Action.REJECT, 30)
     before = scene.everything()
@@ -268,8 +268,8 @@ def test_looking_at_a_decision_from_a_kept_state_changes_nothing(scene: Scene) -
 # ---- states read in bulk
 
 
-def test_states_told_one_from_the_other_are_those_that_their_hashes_vouch_for(scene: Scene) -> None:
-    """Through more deltas than one chain has, decisions, moves, a deletion, and states that were there before."""
+def test_states_read_as_differences_match_their_hashes(scene: Scene) -> None:
+    """Over more deltas than one chain has, decisions, moves, a deletion, and states that existed before."""
     long_history(scene)
     scene.decide(Action.REJECT, 30)
     scene.move("f", "g")
@@ -282,12 +282,12 @@ def test_states_told_one_from_the_other_are_those_that_their_hashes_vouch_for(sc
     scene.write("g", b"once more\n", mode=0o755)
     with contextlib.closing(Journal(str(scene.root), Disk())) as journal, journal.reading():
         quick = load_document(journal, DocumentId(1))
-        thorough = load_document(journal, DocumentId(1), anew=True)
+        thorough = load_document(journal, DocumentId(1), ignore_cache=True)
         assert quick.state() == thorough.state()
-        assert quick.standing() == thorough.standing()
+        assert quick.version() == thorough.version()
 
 
-def test_a_newline_that_goes_with_a_change_further_up_stays_gone_whoever_wrote_the_last_line(scene: Scene) -> None:
+def test_a_final_newline_removed_by_a_change_above_stays_removed(scene: Scene) -> None:
     """The state is stored as a keyframe, of which a replay reads no more than the hunks need."""
     scene.write("f", b"p\nq\nr\ns\n")
     one = scene.write("f", b"p\nq\nr\nS\n")
@@ -299,8 +299,8 @@ def test_a_newline_that_goes_with_a_change_further_up_stays_gone_whoever_wrote_t
 
 
 @pytest.mark.parametrize("seed", range(9, 21))
-def test_what_is_told_of_states_is_what_their_bytes_say(scene: Scene, seed: int) -> None:
-    """To each run of the weave, also of what the last state does not show; most short texts are keyframes."""
+def test_states_read_from_frames_equal_their_bytes(scene: Scene, seed: int) -> None:
+    """For each run of the weave, including those that the last state hides; most short texts are keyframes."""
     draw = random.Random(seed)
     lines = [b"%d\n" % number for number in range(6)]
     for number in range(8):
@@ -310,7 +310,7 @@ def test_what_is_told_of_states_is_what_their_bytes_say(scene: Scene, seed: int)
     scene.write("f", b"0\n")
     with contextlib.closing(Journal(str(scene.root), Disk())) as journal, journal.reading():
         quick = load_document(journal, DocumentId(1))
-        assert quick.state() == load_document(journal, DocumentId(1), anew=True).state()
+        assert quick.state() == load_document(journal, DocumentId(1), ignore_cache=True).state()
 
 
 STATE: Final = FileState(blob=blob_id(TEN), mode=0o644)
@@ -319,18 +319,22 @@ CREATED: Final = ReplayEdit(
 )
 
 
-def test_an_edit_of_a_file_that_stands_elsewhere_breaks_the_history() -> None:
-    document = Document.begun(CREATED, None)
-    document.add(CREATED, TEN)
+def test_an_edit_at_another_path_breaks_the_history() -> None:
+    state = FileState(blob=blob_id(TEN), mode=0o644)
+    created = ReplayEdit(
+        Seq(1), DocumentId(1), b"a", None, None, state, (), Status.PENDING, None, changes_whole=True, is_meant=True
+    )
+    document = Document.before_edit(created, None)
+    document.add(created, TEN)
     for path, source in ((b"b", None), (b"c", b"b")):
         with pytest.raises(HistoryBroken, match="another state"):
-            document.add(CREATED._replace(seq=Seq(2), path=path, source=source, before=STATE), TEN)
-    document.add(CREATED._replace(seq=Seq(2), path=b"b", source=b"a", before=STATE), TEN)
-    assert document.standing().path == b"b"
+            document.add(created._replace(seq=Seq(2), path=path, source=source, before=state), TEN)
+    document.add(created._replace(seq=Seq(2), path=b"b", source=b"a", before=state), TEN)
+    assert document.version().path == b"b"
 
 
-def test_what_an_older_version_wrote_or_removed_holds_whatever_its_verdicts_come_to() -> None:
-    document = Document.begun(CREATED, None)
+def test_a_text_that_an_older_version_wrote_or_removed_holds() -> None:
+    document = Document.before_edit(CREATED, None)
     document.add(CREATED, TEN)
     for number, written in enumerate((None, TEN), 1):
         name = None if written is None else blob_id(written)
@@ -340,8 +344,8 @@ def test_what_an_older_version_wrote_or_removed_holds_whatever_its_verdicts_come
     assert document.corrected == (1, 2)
 
 
-def test_a_state_that_is_not_what_its_name_says_is_found_out(scene: Scene) -> None:
-    """A frame whose checksum holds, and whose delta leads to other bytes than those that it is named for."""
+def test_a_state_with_other_bytes_than_its_name_is_detected(scene: Scene) -> None:
+    """A frame with a correct checksum whose delta leads to other bytes than those of its name."""
     scene.write("f", TEN)
     after = TEN.replace(b"5", b"five")
     (scene.root / "f").write_bytes(after)
@@ -370,15 +374,15 @@ def test_a_state_that_is_not_what_its_name_says_is_found_out(scene: Scene) -> No
             load_document(journal, DocumentId(1))
 
 
-def test_a_process_that_goes_on_deciding_does_not_keep_what_it_has_replayed(scene: Scene) -> None:
-    """The units and runs of a weave refer to each other, so the collector has to get round to them."""
+def test_a_long_running_process_frees_replayed_documents(scene: Scene) -> None:
+    """The units and runs of a weave refer to each other, so only the garbage collector frees them."""
     long_history(scene, edits=450)
     ran = subprocess.run([sys.executable, "-c", DECIDING, scene.root], capture_output=True, check=True)
     objects = [int(line) for line in ran.stdout.split()]
     assert max(objects) < objects[0] + 2 * 50_000, objects
 
 
-def test_what_others_record_while_a_file_is_replayed_is_no_fault_of_its_history(scene: Scene) -> None:
+def test_edits_recorded_by_another_process_during_a_replay_do_not_break_it(scene: Scene) -> None:
     scene.write("f", TEN)
     for number in range(3):
         scene.write("f", TEN + b"%d\n" % number)

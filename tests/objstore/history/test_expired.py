@@ -1,4 +1,4 @@
-"""What is left when the first edits of a file have expired: the rest decides as before, on the state that it found."""
+"""Files whose first edits have expired: the remaining edits are decided as before, on the state that they found."""
 
 import os
 import sqlite3
@@ -20,7 +20,7 @@ REASON = "older than 30 days"
 
 
 def expire(scene: Scene, *edits: int, decisions: Iterable[int] = ()) -> None:
-    """Let edits and decisions expire, and forget every blob that nothing holds or stands on any more."""
+    """Expire edits and decisions, and remove every blob that nothing holds or is based on any more."""
     with closing(Journal(str(scene.root), Disk())) as journal:
         with journal.writing() as batch:
             expiry = Expiry(
@@ -45,7 +45,7 @@ def four(scene: Scene) -> Scene:
     return scene
 
 
-def test_what_is_left_is_decided_as_before(four: Scene) -> None:
+def test_the_remaining_edits_are_decided_as_before(four: Scene) -> None:
     expire(four, 1, 2)
     four.reject(3)
     assert words(four.text("f")) == "1 two 3 4 5 6 7 8 nine 10"
@@ -62,7 +62,7 @@ def test_with_nothing_live_a_file_is_what_the_first_edit_left_found(four: Scene)
     assert four.text("f") == TEN.replace(b"\n2\n", b"\ntwo\n")
 
 
-def test_the_order_of_decisions_on_what_is_left_does_not_count(four: Scene) -> None:
+def test_the_order_of_decisions_on_the_remaining_edits_does_not_matter(four: Scene) -> None:
     expire(four, 1)
     other = four.copy_to(four.root.parent / "other")
     for seq in (2, 3, 4):
@@ -73,7 +73,7 @@ def test_the_order_of_decisions_on_what_is_left_does_not_count(four: Scene) -> N
 
 
 @pytest.mark.parametrize("action", [Action.ACCEPT, Action.REJECT, Action.RESET])
-def test_what_has_expired_can_be_decided_no_more(four: Scene, action: Action) -> None:
+def test_expired_edits_can_not_be_decided(four: Scene, action: Action) -> None:
     expire(four, 1, 2)
     before = four.everything()
     for names in (["2"], ["2:1"], ["3", "2"]):
@@ -85,7 +85,7 @@ def test_what_has_expired_can_be_decided_no_more(four: Scene, action: Action) ->
     assert four.everything() == before
 
 
-def test_a_file_whose_first_edits_have_expired_is_told_of_where_another_has_its_name(scene: Scene) -> None:
+def test_a_conflict_over_a_path_names_a_file_whose_first_edits_have_expired(scene: Scene) -> None:
     scene.write("f", TEN)
     scene.accept(1)
     expire(scene, 1)
@@ -96,7 +96,7 @@ def test_a_file_whose_first_edits_have_expired_is_told_of_where_another_has_its_
     assert (conflict.unit.seq, [unit.seq for unit in conflict.needs]) == (move, [created])
 
 
-def test_a_decision_on_what_has_expired_can_be_neither_undone_nor_made_again(four: Scene) -> None:
+def test_a_decision_on_expired_edits_can_be_neither_undone_nor_redone(four: Scene) -> None:
     four.reject(4)
     expire(four, 1, 2, decisions=[1])
     four.undo()
@@ -106,7 +106,7 @@ def test_a_decision_on_what_has_expired_can_be_neither_undone_nor_made_again(fou
     assert words(four.text("f")) == "1 two 3 4 five 6 7 8 9 10"
 
 
-def test_an_undo_that_has_expired_is_not_made_again(four: Scene) -> None:
+def test_an_expired_undo_is_not_redone(four: Scene) -> None:
     four.undo()
     four.accept(1, 2)
     four.undo()
@@ -115,7 +115,7 @@ def test_an_undo_that_has_expired_is_not_made_again(four: Scene) -> None:
         four.workspace.review.redo()
 
 
-def test_the_history_still_tells_who_did_what(four: Scene) -> None:
+def test_the_history_still_shows_who_did_what(four: Scene) -> None:
     told = [(view.edit, view.status) for view in four.workspace.history.edits()]
     expire(four, 1, 2)
     views = four.workspace.history.edits()
@@ -141,7 +141,7 @@ def test_states_are_named_as_long_as_something_holds_them(scene: Scene) -> None:
     assert scene.workspace.history.find_state("f").blob == blob_id(states[2])
 
 
-def test_lines_of_what_has_expired_are_nobodys(four: Scene) -> None:
+def test_blame_names_no_edit_for_lines_of_expired_edits(four: Scene) -> None:
     expire(four, 1, 2)
     _, blamed = four.workspace.history.blame("f")
     assert [(part.count, str(part.unit)) for part in blamed] == [
@@ -153,7 +153,7 @@ def test_lines_of_what_has_expired_are_nobodys(four: Scene) -> None:
     ]
 
 
-def test_what_has_expired_is_not_amended(four: Scene) -> None:
+def test_an_expired_edit_can_not_be_amended(four: Scene) -> None:
     expire(four, 1, 2)
     seen = four.workspace.read("f").blob
     with pytest.raises(EditExpired):
@@ -164,7 +164,7 @@ def test_what_has_expired_is_not_amended(four: Scene) -> None:
     assert amended.edits[0].edit.amends == 3
 
 
-def test_a_file_whose_edits_have_all_expired_goes_on(scene: Scene) -> None:
+def test_a_file_whose_edits_have_all_expired_can_be_edited_again(scene: Scene) -> None:
     scene.write("f", lines("a b c"))
     scene.edit("f", b"b\n", b"B\n")
     scene.accept(1, 2)
@@ -179,7 +179,7 @@ def test_a_file_whose_edits_have_all_expired_goes_on(scene: Scene) -> None:
     assert scene.view(three).edit.document == 1
 
 
-def test_a_file_that_was_moved_and_deleted_goes_on(scene: Scene) -> None:
+def test_a_file_that_was_moved_and_deleted_can_be_edited_again(scene: Scene) -> None:
     scene.write("f", b"one\n")
     scene.move("f", "d/g")
     scene.edit("d/g", b"one", b"two")
@@ -200,8 +200,8 @@ def test_a_file_that_was_moved_and_deleted_goes_on(scene: Scene) -> None:
     assert scene.text("d/g") == b"three\n"
 
 
-def test_a_kept_weave_that_knows_too_much_is_not_taken_up(scene: Scene) -> None:
-    """It could give back what was let go, and tell of it."""
+def test_a_cached_weave_with_expired_content_is_not_used(scene: Scene) -> None:
+    """It could show and restore expired content."""
     scene.write("f", b"line\n" * 3)
     for number in range(80):
         scene.write("f", b"line\n" * 3 + b"%d\n" % number)
@@ -216,7 +216,7 @@ def test_a_kept_weave_that_knows_too_much_is_not_taken_up(scene: Scene) -> None:
     assert scene.text("f") == b"line\n" * 3 + b"1\n"
 
 
-def test_a_decision_that_names_nothing_expired_is_undone(four: Scene) -> None:
+def test_a_decision_without_expired_edits_is_undone(four: Scene) -> None:
     four.reject(3)
     expire(four, 1, 2, decisions=[1])
     assert isinstance(four.workspace.decide(Action.REJECT, four.units(3)), NothingToDo)

@@ -1,4 +1,4 @@
-"""Names: how edits and states are spelt, and what is meant."""
+"""Names of edits and states, and what they refer to."""
 
 from typing import TYPE_CHECKING
 
@@ -45,7 +45,7 @@ def test_states_are_named_by_path_and_edit(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("number", [2**63 - 1, 2**63, 2**70, 10**30, -(2**70)])
-def test_a_number_that_nothing_has_names_nothing(scene: Scene, number: int) -> None:
+def test_an_unused_number_names_nothing(scene: Scene, number: int) -> None:
     scene.write("f", lines("one"))
     seq = Seq(number)
     asked: list[Callable[[], object]] = [
@@ -70,7 +70,7 @@ def test_a_number_that_nothing_has_names_nothing(scene: Scene, number: int) -> N
     assert scene.workspace.find_units("0" * 5000 + "1")[0].seq == 1
 
 
-def test_history_is_told_of_files_whose_folder_is_gone(scene: Scene) -> None:
+def test_a_path_in_a_deleted_folder_shows_its_history(scene: Scene) -> None:
     scene.write("d/e/f", lines("one"))
     scene.delete("d/e/f")
     (scene.root / "d" / "e").rmdir()
@@ -101,7 +101,7 @@ def test_a_name_with_an_at_sign_names_its_file(scene: Scene) -> None:
         scene.workspace.history.last_state("me@home.txt@2")
 
 
-def test_a_path_shows_the_edits_of_every_file_that_stood_there(scene: Scene) -> None:
+def test_a_path_shows_the_edits_of_every_file_that_was_there(scene: Scene) -> None:
     scene.write("a", lines("one"))
     scene.move("a", "b")
     scene.write("a", lines("two"))
@@ -109,7 +109,7 @@ def test_a_path_shows_the_edits_of_every_file_that_stood_there(scene: Scene) -> 
     assert [view.seq for view in edits_at(scene.workspace, "b")] == [1, 2]
 
 
-def test_a_move_over_the_path_of_a_rejected_file_stands_in_its_way(scene: Scene) -> None:
+def test_a_move_to_the_path_of_a_rejected_file_conflicts_with_it(scene: Scene) -> None:
     created = scene.write("a", lines("one"))
     scene.reject(created)
     scene.write("b", lines("two"))

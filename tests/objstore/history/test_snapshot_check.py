@@ -1,4 +1,4 @@
-"""Legibility: which snapshots hold what can't be read, found without reading anything twice."""
+"""Snapshots that hold unreadable blobs are found without reading anything twice."""
 
 from contextlib import closing
 from itertools import pairwise
@@ -9,7 +9,7 @@ import pytest
 from objstore import Workspace
 from objstore.errors import BlobMissing
 from objstore.fs.disk import Disk
-from objstore.history.snapshot_check import UnreadablePart, naming, unreadable_parts
+from objstore.history.snapshot_check import UnreadablePart, naming_snapshot, unreadable_parts
 from objstore.model.ids import BlobId, blob_id
 from objstore.model.records import Snapshot
 from objstore.model.tree import FOLDER, TreeEntry, encode_tree
@@ -27,7 +27,7 @@ def folder(**named: BlobId) -> bytes:
     return encode_tree(TreeEntry(name.encode(), FOLDER, tree) for name, tree in named.items())
 
 
-def test_however_many_ways_lead_to_what_is_lost_each_folder_is_read_once() -> None:
+def test_each_folder_is_read_once_however_many_trees_name_a_lost_blob() -> None:
     # Two folders on each level, each of which holds both of the next: as many ways as 2 to the power of the depth.
     levels = [(folder(lost=LOST), folder(lost=LOST, beside=LOST))]
     for _ in range(DEPTH):
@@ -47,18 +47,18 @@ def test_however_many_ways_lead_to_what_is_lost_each_folder_is_read_once() -> No
     assert parts == {LOST: UnreadablePart((1, 2), is_tree=True), blob_id(b"none"): UnreadablePart((3,), is_tree=True)}
 
 
-def test_the_snapshots_that_hold_what_is_lost_are_named_in_ascending_order() -> None:
+def test_the_snapshots_that_hold_a_lost_blob_are_in_ascending_order() -> None:
     numbers = [64, 1, 32, 2, 8, 16, 4]
     (part,) = unreadable_parts([snapshot(number, LOST) for number in numbers], (), lambda _: None).values()
     assert all(before < after for before, after in pairwise(part.snapshots))
     assert set(part.snapshots) == set(numbers)
 
 
-def test_what_fails_though_every_snapshot_can_be_read_fails_as_it_did(tmp_path: Path) -> None:
+def test_an_error_outside_the_snapshots_is_raised_unchanged(tmp_path: Path) -> None:
     with Workspace.init(tmp_path) as workspace:
         (tmp_path / "file").write_bytes(b"file\n")
         taken = workspace.snapshots.take(who="me").view
     with closing(Journal(str(tmp_path), Disk())) as journal, journal.reading() as store:
-        with pytest.raises(BlobMissing) as caught, naming(store, (taken.number, taken.root)):
+        with pytest.raises(BlobMissing) as caught, naming_snapshot(store, (taken.number, taken.root)):
             store.blob(LOST)
         assert caught.value.blob == LOST

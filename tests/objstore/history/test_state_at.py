@@ -1,4 +1,4 @@
-"""Moments and timelines: what stood at a path when, as edits, decisions and snapshots tell."""
+"""What was at a path at a moment, according to edits, decisions and snapshots."""
 
 import os
 import time
@@ -37,7 +37,7 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
 def now() -> str:
-    """Return this moment as a state's name spells it, a little later than whatever was recorded before."""
+    """Return the present moment in the form used in a state's name, slightly after everything recorded before."""
     time.sleep(0.002)
     spelt = datetime.now(UTC).isoformat()
     time.sleep(0.002)
@@ -45,7 +45,7 @@ def now() -> str:
 
 
 def at(scene: Scene, path: str, moment: str) -> bytes | None:
-    """Return what stood at a path at a moment."""
+    """Return what was at a path at a moment."""
     state = scene.workspace.history.find_state(f"{path}@{moment}")
     assert state.path == path
     return None if state.blob is None else scene.workspace.history.blob(state.blob)
@@ -86,7 +86,7 @@ def at(scene: Scene, path: str, moment: str) -> bytes | None:
         ("9999-12", None),
     ],
 )
-def test_a_moment_is_what_its_spelling_says(spelling: str, wanted: datetime | None) -> None:
+def test_a_date_string_gives_its_moment(spelling: str, wanted: datetime | None) -> None:
     assert moment_of(spelling, NOW) == (None if wanted is None else round(wanted.timestamp() * 1e6))
 
 
@@ -121,7 +121,7 @@ def test_before_its_first_record_a_file_is_what_that_record_found(scene: Scene) 
     assert at(scene, "a", "2h") == b"mine\n"
 
 
-def test_a_moved_file_is_told_where_it_stood(scene: Scene) -> None:
+def test_a_moved_file_is_found_where_it_was(scene: Scene) -> None:
     scene.write("a", b"1\n")
     first = now()
     scene.move("a", "b")
@@ -139,7 +139,7 @@ def test_a_moved_file_is_told_where_it_stood(scene: Scene) -> None:
     ],
     ids=["recorded", "not recorded"],
 )
-def test_a_snapshot_tells_of_files_that_no_edit_tells_of(
+def test_a_snapshot_shows_files_that_no_edit_records(
     scene: Scene, change: Callable[[Scene], object], told: bytes
 ) -> None:
     (scene.root / "d").mkdir()
@@ -160,7 +160,7 @@ def test_a_snapshot_tells_of_files_that_no_edit_tells_of(
         at(scene, "other", "2h")
 
 
-def test_all_files_at_a_moment_are_those_that_each_path_tells_of(scene: Scene) -> None:
+def test_all_files_at_a_moment_are_those_found_path_by_path(scene: Scene) -> None:
     (scene.root / "d/deep").mkdir(parents=True)
     (scene.root / "d/a").write_bytes(b"1\n")
     (scene.root / "d/deep/b").write_bytes(b"1\n")
@@ -192,14 +192,14 @@ def test_all_files_at_a_moment_are_those_that_each_path_tells_of(scene: Scene) -
             path: scene.workspace.history.blob(state.blob)
             for path, state in scene.workspace.history.files_at_moment(told).items()
         }
-        assert files == {path: held for path in paths if (held := standing(scene, path, moment)) is not None}
+        assert files == {path: held for path in paths if (held := content_at(scene, path, moment)) is not None}
         below = scene.workspace.history.files_at_moment(told, "d")
         assert below.keys() == {path for path in files if path.startswith("d/")}
         seen.add(tuple(files))
     assert len(seen) > 4
 
 
-def test_a_file_that_has_left_a_path_says_nothing_of_what_came_there_since(scene: Scene) -> None:
+def test_a_file_that_left_a_path_does_not_count_for_its_successor(scene: Scene) -> None:
     scene.write("b", b"1\n")
     scene.move("b", "c")
     between = now()
@@ -212,18 +212,18 @@ def test_a_file_that_has_left_a_path_says_nothing_of_what_came_there_since(scene
 
 
 @given(st.data())
-def test_what_is_told_of_a_moment_is_what_stood_then(data: st.DataObject) -> None:
+def test_the_files_at_a_moment_are_those_that_existed_then(data: st.DataObject) -> None:
     with TemporaryDirectory() as folder, closing(Scene(Path(folder))) as scene:
         stood: list[tuple[int, dict[str, bytes]]] = []
         for step in range(data.draw(st.integers(8, 20), label="steps")):
             go_on(scene, data, step)
             stood.append((later(), contents(scene)))
         for moment, files in stood:
-            assert_told(scene, moment, files)
+            assert_files_at(scene, moment, files)
 
 
 @given(st.data())
-def test_whatever_the_clock_says_a_moment_is_behind_the_last_record_that_is_not_later(data: st.DataObject) -> None:
+def test_a_moment_follows_the_last_record_not_later_whatever_the_clock_says(data: st.DataObject) -> None:
     with (
         TemporaryDirectory() as folder,
         pytest.MonkeyPatch.context() as monkeypatch,
@@ -238,7 +238,7 @@ def test_whatever_the_clock_says_a_moment_is_behind_the_last_record_that_is_not_
             if recorded(scene) > before:
                 stood.append((clock.now, contents(scene)))
         for moment in range(10):
-            assert_told(scene, moment, next(files for time, files in reversed(stood) if time <= moment))
+            assert_files_at(scene, moment, next(files for time, files in reversed(stood) if time <= moment))
 
 
 def go_on(scene: Scene, data: st.DataObject, step: int) -> None:
@@ -258,7 +258,7 @@ def go_on(scene: Scene, data: st.DataObject, step: int) -> None:
         case "snapshot":
             scene.workspace.snapshots.take(who="me")
         case "expire":
-            let_go(scene)
+            expire_all(scene)
         case Action.UNDO:
             with suppress(EditExpired):
                 scene.workspace.review.undo()
@@ -278,8 +278,8 @@ def recorded(scene: Scene) -> int:
     return sum(isinstance(view.record, Edit | Decision | Snapshot) for view in scene.workspace.history.records())
 
 
-def assert_told(scene: Scene, moment: int, files: dict[str, bytes]) -> None:
-    """Hold against what stood then what is told of all files and of each, but for those whose bytes are gone."""
+def assert_files_at(scene: Scene, moment: int, files: dict[str, bytes]) -> None:
+    """Compare the files at a moment, together and one by one, with `files`, except those whose bytes are gone."""
     told = scene.workspace.history.files_at_moment(moment)
     assert {path: state.blob for path, state in told.items()} == {
         path: blob_id(content) for path, content in files.items()
@@ -289,8 +289,8 @@ def assert_told(scene: Scene, moment: int, files: dict[str, bytes]) -> None:
             assert at(scene, path, date_of(moment).isoformat()) == content
 
 
-def let_go(scene: Scene) -> None:
-    """Decide what is pending, and let go of all that may go, bytes and all."""
+def expire_all(scene: Scene) -> None:
+    """Decide all pending edits and expire everything that may expire, with its bytes."""
     pending = [view.seq for view in scene.workspace.history.edits() if view.status is Status.PENDING]
     if pending:
         scene.accept(*pending)
@@ -298,11 +298,12 @@ def let_go(scene: Scene) -> None:
 
 
 class Clock:
-    """A clock that can be set, in microseconds since 1970-01-01 UTC: edits, decisions and snapshots go by it."""
+    """A clock that can be set, in microseconds since 1970-01-01 UTC, for edits, decisions and snapshots."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0
-        for module in ("changes", "review", "snapshot_create", "snapshot_delete"):
+        recorders = "review.edit_recorder", "review.planner", "tracking.snapshot_create", "tracking.snapshot_delete"
+        for module in recorders:
             monkeypatch.setattr(f"objstore.{module}.now", lambda: self.now)
 
 
@@ -311,25 +312,25 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return Clock(monkeypatch)
 
 
-def told_at(scene: Scene, moment: int) -> dict[str, bytes]:
-    """Return what is told of every file at a moment; of each path by itself, it is the same."""
+def files_at(scene: Scene, moment: int) -> dict[str, bytes]:
+    """Return every file at a moment, after checking that each path by itself gives the same."""
     files = {
         path: scene.workspace.history.blob(state.blob)
         for path, state in scene.workspace.history.files_at_moment(moment).items()
     }
     spelt = date_of(moment).isoformat()
-    assert files == {path: held for path in ("f", "g") if (held := standing(scene, path, spelt)) is not None}
+    assert files == {path: held for path in ("f", "g") if (held := content_at(scene, path, spelt)) is not None}
     return files
 
 
-def test_what_was_recorded_after_a_snapshot_is_later_whatever_the_clock_says(scene: Scene, clock: Clock) -> None:
+def test_records_after_a_snapshot_are_later_whatever_the_clock_says(scene: Scene, clock: Clock) -> None:
     clock.now = 100
     scene.write("f", b"1\n")
     clock.now = 500  # an hour fast
     scene.workspace.snapshots.take(who="me")
     clock.now = 200  # set right
     scene.write("f", b"2\n")
-    assert [told_at(scene, moment) for moment in (99, 100, 199, 200, 499, 500, 900)] == [
+    assert [files_at(scene, moment) for moment in (99, 100, 199, 200, 499, 500, 900)] == [
         {},
         *[{"f": b"1\n"}] * 2,
         *[{"f": b"2\n"}] * 4,
@@ -338,11 +339,11 @@ def test_what_was_recorded_after_a_snapshot_is_later_whatever_the_clock_says(sce
     scene.workspace.snapshots.take(who="me")
     (scene.root / "f").write_bytes(b"nobody's\n")
     scene.workspace.snapshots.take(who="me")
-    assert told_at(scene, 250) == {"f": b"2\n"}
-    assert told_at(scene, 300) == told_at(scene, 900) == {"f": b"nobody's\n"}
+    assert files_at(scene, 250) == {"f": b"2\n"}
+    assert files_at(scene, 300) == files_at(scene, 900) == {"f": b"nobody's\n"}
 
 
-def test_what_came_after_a_file_had_left_is_later_whatever_the_clock_says(scene: Scene, clock: Clock) -> None:
+def test_a_successor_at_a_path_is_later_whatever_the_clock_says(scene: Scene, clock: Clock) -> None:
     clock.now = 100
     scene.write("f", b"1\n")
     clock.now = 500
@@ -352,29 +353,27 @@ def test_what_came_after_a_file_had_left_is_later_whatever_the_clock_says(scene:
     clock.now = 300
     scene.reject(3)
     clock.now = 600
-    assert [told_at(scene, moment) for moment in (150, 250, 300, 900)] == [
+    assert [files_at(scene, moment) for moment in (150, 250, 300, 900)] == [
         {"f": b"1\n"},
         {"f": b"2\n", "g": b"1\n"},
         *[{"g": b"1\n"}] * 2,
     ]
 
 
-def test_what_another_record_follows_is_told_at_the_time_of_that_one(scene: Scene, clock: Clock) -> None:
+def test_a_record_counts_from_the_time_of_its_successor(scene: Scene, clock: Clock) -> None:
     clock.now = 500
     scene.write("f", b"1\n")
     clock.now = 100
-    assert told_at(scene, 150) == {}
+    assert files_at(scene, 150) == {}
     scene.write("g", b"1\n")
-    assert told_at(scene, 99) == {}
-    assert told_at(scene, 150) == {"f": b"1\n", "g": b"1\n"}
+    assert files_at(scene, 99) == {}
+    assert files_at(scene, 150) == {"f": b"1\n", "g": b"1\n"}
     clock.now = 50
     scene.reject(1)
-    assert [told_at(scene, moment) for moment in (49, 50, 150)] == [{}, {"g": b"1\n"}, {"g": b"1\n"}]
+    assert [files_at(scene, moment) for moment in (49, 50, 150)] == [{}, {"g": b"1\n"}, {"g": b"1\n"}]
 
 
-def test_what_a_first_look_found_is_told_from_its_place_on_also_where_another_took_that(
-    scene: Scene, clock: Clock
-) -> None:
+def test_a_baseline_counts_from_its_place_even_if_replaced(scene: Scene, clock: Clock) -> None:
     (scene.root / "f").write_bytes(b"1\n")
     (scene.root / "g").write_bytes(b"1\n")
     (scene.root / ".casignore").write_bytes(b"x\n")
@@ -387,12 +386,12 @@ def test_what_a_first_look_found_is_told_from_its_place_on_also_where_another_to
     clock.now = 600
     record(scene.workspace, "x")
     moments = (199, 200, 550)
-    assert [standing(scene, "g", date_of(moment).isoformat()) for moment in moments] == [None, b"2\n", b"2\n"]
-    assert [standing(scene, "f", date_of(moment).isoformat()) for moment in moments] == [None, b"1\n", b"1\n"]
+    assert [content_at(scene, "g", date_of(moment).isoformat()) for moment in moments] == [None, b"2\n", b"2\n"]
+    assert [content_at(scene, "f", date_of(moment).isoformat()) for moment in moments] == [None, b"1\n", b"1\n"]
     assert [len(scene.workspace.history.files_at_moment(moment)) for moment in moments] == [0, 4, 4]
 
 
-def test_what_a_later_file_was_found_to_be_is_not_said_of_the_time_before_the_first(scene: Scene) -> None:
+def test_a_later_file_does_not_count_before_the_first(scene: Scene) -> None:
     before = now()
     scene.write("f", b"1\n")
     scene.move("f", "g")
@@ -401,7 +400,7 @@ def test_what_a_later_file_was_found_to_be_is_not_said_of_the_time_before_the_fi
     assert [at(scene, "f", before), at(scene, "f", "2h")] == [None, None]
 
 
-def test_what_stands_since_what_has_expired_is_told_and_no_snapshot_of_before(scene: Scene) -> None:
+def test_a_state_since_expired_edits_takes_precedence_over_older_snapshots(scene: Scene) -> None:
     scene.write("f", b"1\n")
     scene.write("g", b"1\n")
     scene.workspace.snapshots.take(who="me")
@@ -409,7 +408,7 @@ def test_what_stands_since_what_has_expired_is_told_and_no_snapshot_of_before(sc
     scene.write("f", b"2\n")
     scene.delete("g")
     since = now()
-    let_go(scene)
+    expire_all(scene)
     assert [at(scene, path, taken) for path in ("f", "g")] == [b"1\n", b"1\n"]
     for moment in (since, now()):
         assert [at(scene, path, moment) for path in ("f", "g")] == [b"2\n", None]
@@ -419,7 +418,7 @@ def test_what_stands_since_what_has_expired_is_told_and_no_snapshot_of_before(sc
         }
 
 
-def test_what_came_where_another_file_had_left_is_told_also_when_its_own_records_have_expired(scene: Scene) -> None:
+def test_a_successor_at_a_path_is_found_after_its_records_expired(scene: Scene) -> None:
     scene.write("g", b"one\n")
     scene.move("g", "h")
     scene.call(lambda call: call.write("g", b"two\n"), conversation="conv_other")
@@ -429,7 +428,7 @@ def test_what_came_where_another_file_had_left_is_told_also_when_its_own_records
     assert [at(scene, path, now()) for path in ("g", "h")] == [b"two\n", b"one\n"]
 
 
-def test_before_the_first_edit_that_is_kept_a_file_is_as_what_has_expired_left_it(scene: Scene) -> None:
+def test_before_the_first_kept_edit_a_file_is_as_expired_edits_left_it(scene: Scene) -> None:
     contents = [os.urandom(500) for _ in range(4)]  # so unlike that none is stored as what it has of another
     (scene.root / "f").write_bytes(contents[0])
     before = now()
@@ -453,7 +452,7 @@ def test_before_the_first_edit_that_is_kept_a_file_is_as_what_has_expired_left_i
         }
 
 
-def test_of_a_decision_that_has_expired_the_edit_is_named_whose_bytes_are_gone(scene: Scene) -> None:
+def test_an_expired_decision_names_the_edit_whose_bytes_are_gone(scene: Scene) -> None:
     contents = [os.urandom(500) for _ in range(3)]
     scene.write("f", contents[0])
     scene.write("f", contents[1])
@@ -461,14 +460,14 @@ def test_of_a_decision_that_has_expired_the_edit_is_named_whose_bytes_are_gone(s
     rejected = now()
     scene.accept(1)
     scene.write("f", contents[2])
-    let_go(scene)
+    expire_all(scene)
     assert at(scene, "f", now()) == contents[2]
     with pytest.raises(EditExpired, match=r"^Edit 2 expired"):
         at(scene, "f", rejected)
 
 
 def later() -> int:
-    """Return a moment that is behind all that was recorded before, and before all that comes."""
+    """Return a moment after everything recorded before, and before everything recorded from now on."""
     moment = before = time_now()
     while moment == before:
         moment = time_now()
@@ -477,8 +476,8 @@ def later() -> int:
     return moment
 
 
-def standing(scene: Scene, path: str, moment: str) -> bytes | None:
-    """Return what stood at a path at a moment, also where nothing tells of it."""
+def content_at(scene: Scene, path: str, moment: str) -> bytes | None:
+    """Return what was at a path at a moment, even if nothing records it."""
     try:
         return at(scene, path, moment)
     except NoSuchName:
@@ -491,7 +490,7 @@ def test_a_name_with_an_at_sign_is_still_a_name(scene: Scene) -> None:
     assert state.path == "a@2h"
 
 
-def test_what_an_edit_found_stood_there_after_every_edit_before_it(scene: Scene) -> None:
+def test_the_state_before_an_edit_existed_after_every_earlier_edit(scene: Scene) -> None:
     for path in ("a", "src/b", "src/old"):
         (scene.root / path).parent.mkdir(exist_ok=True)
         (scene.root / path).write_bytes(b"old\n")
@@ -513,7 +512,7 @@ def test_what_an_edit_found_stood_there_after_every_edit_before_it(scene: Scene)
     assert listed(5) == {"made": "new", "src/b": "new", "src/moved": "old"}
 
 
-def test_what_an_edit_found_at_a_path_that_another_file_had_is_not_said_of_that_ones_time(scene: Scene) -> None:
+def test_the_state_before_an_edit_does_not_count_for_an_earlier_file_at_the_path(scene: Scene) -> None:
     scene.write("a", b"first\n")  # 1
     scene.move("a", "b")  # 2
     (scene.root / "a").write_bytes(b"another\n")
@@ -530,8 +529,8 @@ def test_what_an_edit_found_at_a_path_that_another_file_had_is_not_said_of_that_
     assert (another, more) == tuple(state.blob for state in at_a[2:] if state is not None)
 
 
-def looked(scene: Scene) -> str:
-    """Have a workspace looked at, and then changed and looked at; return the moment before it was changed."""
+def scanned_twice(scene: Scene) -> str:
+    """Scan a workspace, change it and scan it again; return the moment before the change."""
     for path, content in {"v": b"v1\n", "gone": b"g\n", "u": b"u1\n", "x": b"x1\n", "secret": b"the secret\n"}.items():
         (scene.root / path).write_bytes(content)
     (scene.root / ".casignore").write_bytes(b"x\n")
@@ -561,14 +560,14 @@ def record(workspace: Workspace, *paths: str) -> Recorded:
     ],
     ids=["one comes, by its name", "one comes, by its rule", "one goes", "purge", "another look", "old edits go"],
 )
-def test_what_stands_now_is_told_whatever_took_the_place_of_the_first_look(
+def test_the_present_state_is_found_whatever_replaced_the_baseline(
     scene: Scene, renew: Callable[[Scene], object]
 ) -> None:
-    looked(scene)
+    scanned_twice(scene)
     renew(scene)
     told = {path: at(scene, path, now()) for path in ("v", "u", "new", "secret")}
     assert told == {"v": b"v2\n", "u": b"u1\n", "new": b"n\n", "secret": b"clean\n"}
-    assert standing(scene, "gone", now()) is None
+    assert content_at(scene, "gone", now()) is None
     files = scene.workspace.history.files_at_moment(moment_of(now(), NOW) or 0)
     here = {path.name for path in scene.root.iterdir() if path.is_file()}
     assert here - {"x"} == files.keys() - {"x"}
@@ -582,13 +581,13 @@ def test_what_stands_now_is_told_whatever_took_the_place_of_the_first_look(
     ],
     ids=["one comes", "purge"],
 )
-def test_what_took_the_place_of_the_first_look_tells_what_stood_since_that(
+def test_a_replaced_baseline_shows_what_existed_since_the_first_scan(
     scene: Scene, renew: Callable[[Scene], object]
 ) -> None:
     before = now()
     (scene.root / "v").write_bytes(b"v0\n")
     scene.workspace.snapshots.take(who="me")
-    first = looked(scene)
+    first = scanned_twice(scene)
     scene.workspace.snapshots.take(who="me")
     (scene.root / "u").write_bytes(b"u2\n")
     scene.workspace.snapshots.take(who="me")
@@ -603,10 +602,10 @@ def test_what_took_the_place_of_the_first_look_tells_what_stood_since_that(
         at(scene, "u", before)
 
 
-def test_a_baseline_that_says_it_is_of_the_time_when_it_took_anothers_place_tells_of_no_recorded_file(
+def test_a_baseline_dated_at_its_replacement_shows_no_recorded_file(
     scene: Scene,
 ) -> None:
-    looked(scene)
+    scanned_twice(scene)
     with closing(Journal(str(scene.root), Disk())) as journal, journal.writing() as batch:
         old = journal.store.baseline()
         assert old is not None

@@ -448,7 +448,7 @@ def test_a_kept_weave_that_is_not_what_the_journal_makes_is_found_and_made_anew(
         last = journal.store.index.decision_id(1)
         loaded.set_statuses({Unit(Seq(2), 1): Status.ACCEPTED})
         position = document_loader._Position(edits[-1].seq, edits[-1].id, 1, last)  # noqa: SLF001 - a wrong one has to be forged
-        document_loader._keep(journal, loaded, position)  # noqa: SLF001 - as above
+        document_loader._cache(journal, loaded, position)  # noqa: SLF001 - as above
     assert parts(root, quick=True) == set()
     report = check_store(str(root))
     assert {fault.part for fault in report.faults} == {StorePart.WEAVES}

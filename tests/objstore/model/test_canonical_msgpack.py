@@ -1,4 +1,4 @@
-"""Canonical msgpack: one spelling for each value, and no other is read."""
+"""Canonical msgpack: each value has one encoding, and no other is accepted."""
 
 from typing import cast
 
@@ -35,12 +35,12 @@ def test_decoding_what_was_encoded_gives_it_back(value: dict[str, Value]) -> Non
 
 
 @given(maps)
-def test_the_order_in_which_a_map_was_filled_does_not_show(value: dict[str, Value]) -> None:
+def test_the_order_of_insertion_does_not_change_the_encoding(value: dict[str, Value]) -> None:
     assert encode(dict(reversed(value.items()))) == encode(value)
 
 
 @given(st.binary(max_size=80))
-def test_whatever_is_read_is_the_spelling_of_what_was_read(encoded: bytes) -> None:
+def test_whatever_decodes_is_the_encoding_of_its_value(encoded: bytes) -> None:
     try:
         value = decode(encoded)
     except RecordInvalid:
@@ -49,7 +49,7 @@ def test_whatever_is_read_is_the_spelling_of_what_was_read(encoded: bytes) -> No
 
 
 @given(maps, st.data())
-def test_no_neighbour_of_a_spelling_is_read_as_the_same_value(value: dict[str, Value], data: st.DataObject) -> None:
+def test_no_altered_encoding_decodes_to_the_same_value(value: dict[str, Value], data: st.DataObject) -> None:
     encoded = bytearray(encode(value))
     place = data.draw(st.integers(0, len(encoded) - 1))
     encoded[place] ^= data.draw(st.integers(1, 255))
@@ -89,7 +89,7 @@ OTHER_SPELLINGS = {
 
 
 @pytest.mark.parametrize("encoded", OTHER_SPELLINGS.values(), ids=OTHER_SPELLINGS.keys())
-def test_other_spellings_are_refused(encoded: bytes) -> None:
+def test_other_encodings_are_refused(encoded: bytes) -> None:
     with pytest.raises(RecordInvalid):
         decode(encoded)
 
@@ -104,7 +104,7 @@ def test_other_spellings_are_refused(encoded: bytes) -> None:
         pytest.param(b"\x81\xa1a" + b"\x91" * 100_000, id="depth"),
     ],
 )
-def test_a_length_or_depth_that_is_not_there_is_refused_without_taking_memory(encoded: bytes) -> None:
+def test_a_false_length_or_depth_is_refused_without_taking_memory(encoded: bytes) -> None:
     with pytest.raises(RecordInvalid):
         decode(encoded)
 
@@ -116,5 +116,5 @@ def test_values_that_the_format_does_not_have_are_mistakes_of_the_caller(value: 
 
 
 @given(maps)
-def test_the_spelling_is_plain_msgpack(value: dict[str, Value]) -> None:
+def test_the_encoding_is_plain_msgpack(value: dict[str, Value]) -> None:
     assert msgpack.unpackb(encode(value)) == value

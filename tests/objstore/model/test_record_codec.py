@@ -1,4 +1,4 @@
-"""Records: what is written can be read back, is written in one way only, and nothing else is taken for a record."""
+"""Record codec: what is encoded decodes again, in one form only, and nothing else is accepted as a record."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -62,7 +62,7 @@ def test_what_a_decision_wrote_can_be_read_without_its_verdicts(record: Record, 
 
 
 @given(edit=draw.edits(), previous=st.none() | draw.record_ids, follows=st.booleans())
-def test_a_replay_sees_an_edit_as_its_record_tells_it(*, edit: Edit, previous: RecordId | None, follows: bool) -> None:
+def test_a_replay_sees_the_fields_of_the_edit_record(*, edit: Edit, previous: RecordId | None, follows: bool) -> None:
     known = edit.before if follows else STATE
     past = replay_edit(unpack(encode_record(edit, previous)), known)
     assert past == ReplayEdit(*(getattr(edit, name) for name in ReplayEdit._fields))
@@ -91,8 +91,8 @@ def nodes_of(node: Node) -> list[Node]:
     return [node, *(found for item in below if isinstance(item, dict | list) for found in nodes_of(item))]
 
 
-def misspellings(fields: Node, foreign: object) -> Iterator[Node]:
-    """Yield the fields with one thing in one of their maps or arrays otherwise: a key, a value, or how many it has."""
+def altered(fields: Node, foreign: object) -> Iterator[Node]:
+    """Yield the fields with one change in one of their maps or arrays: a key, a value, or the number of items."""
     for at, node in enumerate(nodes_of(fields)):
         keys: list[Any] = list(node) if isinstance(node, dict) else list(range(len(node)))
         for key in keys:
@@ -122,8 +122,10 @@ MAPPED: Final = draw.edits().map(lambda edit: replace(edit, notes={"agent": "a",
 
 
 @given(draw.records | MAPPED, st.none() | draw.record_ids, FOREIGN)
-def test_bytes_are_no_record_or_the_spelling_of_one(record: Record, previous: RecordId | None, foreign: object) -> None:
-    for fields in misspellings(decode(encode_record(record, previous)), foreign):
+def test_altered_bytes_are_refused_or_the_encoding_of_a_record(
+    record: Record, previous: RecordId | None, foreign: object
+) -> None:
+    for fields in altered(decode(encode_record(record, previous)), foreign):
         encoded = msgpack.packb(fields, use_bin_type=True)
         try:
             read, before = decode_record(encoded)
@@ -137,7 +139,7 @@ def test_bytes_are_no_record_or_the_spelling_of_one(record: Record, previous: Re
     [(EDIT, {"notes": {b"k": "v"}}), (DECISION, {"written": [{"document": 1, b"x": 2, "y": 3}]}), (VOID, {b"x": 1})],
     ids=["notes", "what was written", "the record itself"],
 )
-def test_a_map_with_a_key_that_is_no_text_is_refused(record: Record, misspelt: dict[str, Any]) -> None:
+def test_a_map_with_a_non_string_key_is_refused(record: Record, misspelt: dict[str, Any]) -> None:
     fields = decode(encode_record(record, None)) | misspelt
     with pytest.raises(RecordInvalid):
         decode_record(msgpack.packb(fields, use_bin_type=True))
@@ -192,7 +194,7 @@ def test_every_field_that_a_record_always_has_is_needed(record: Record) -> None:
 
 
 @pytest.mark.parametrize("record", [EDIT, DECISION, VOID], ids=lambda record: type(record).__name__)
-def test_a_field_that_nobody_knows_is_refused(record: Record) -> None:
+def test_an_unknown_field_is_refused(record: Record) -> None:
     with pytest.raises(RecordInvalid, match="unknown field"):
         decode_record(spelt(record, zebra=1))
 
@@ -224,7 +226,7 @@ STATED_DEFAULTS: list[tuple[Record, dict[str, Any]]] = [
     STATED_DEFAULTS,
     ids=[f"{name}={value}" for _, d in STATED_DEFAULTS for name, value in d.items()],
 )
-def test_a_default_that_is_stated_is_a_second_spelling(record: Record, stated: dict[str, Any]) -> None:
+def test_an_explicit_default_is_refused(record: Record, stated: dict[str, Any]) -> None:
     absent = [name for name in stated if name in decode(encode_record(record, None))]
     assert decode_record(spelt(record, *absent))
     with pytest.raises(RecordInvalid):

@@ -1,4 +1,4 @@
-"""What is told of a conflict or a neighbour is one sentence that names who, whom and where."""
+"""Conflicts and notices are one sentence that names the units concerned and the place."""
 
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ def conflict(kind: str, who: str, *needs: str, line: int = 3, outside: tuple[int
         ),
         (
             conflict("surroundings-gone", "3:1", "2:1"),
-            "edit 3 hunk 1 stands between lines that edit 2 decides on (f:3)",
+            "edit 3 hunk 1 is between lines that edit 2 decides on (f:3)",
         ),
         (conflict("missing-target", "3:1", "2:1", outside=(3,)), "the change from outside needs edit 2 (f:3)"),
         (conflict("missing-target", "2:1", "3:1", outside=(3,)), "edit 2 hunk 1 needs the change from outside (f:3)"),
@@ -51,11 +51,11 @@ def conflict(kind: str, who: str, *needs: str, line: int = 3, outside: tuple[int
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_conflict_says_who_needs_whom_and_where(found: Conflict, said: str) -> None:
+def test_a_conflict_names_the_units_and_the_place(found: Conflict, said: str) -> None:
     assert str(found) == said
 
 
-def test_a_conflict_over_a_path_says_without_whom_a_file_is_back() -> None:
+def test_a_conflict_over_a_path_names_the_edit_without_which_the_file_is_back() -> None:
     found = replace(conflict("path-taken", "3:0", "2:0", line=0), is_without=True)
     assert str(found) == "without edit 3 the file is at f again, where edit 2 has put another"
 
@@ -63,14 +63,14 @@ def test_a_conflict_over_a_path_says_without_whom_a_file_is_back() -> None:
 @pytest.mark.parametrize(
     ("status", "beside", "said"),
     [
-        (Status.REJECTED, ["1:1"], "hunk 2:1, rejected, stands directly beside 1:1, which is accepted (f:4)"),
+        (Status.REJECTED, ["1:1"], "hunk 2:1, rejected, is directly next to 1:1, which is accepted (f:4)"),
         (
             Status.ACCEPTED,
             ["1:1", "3:2"],
-            "hunk 2:1, accepted, stands directly beside 1:1, 3:2, which are rejected (f:4)",
+            "hunk 2:1, accepted, is directly next to 1:1, 3:2, which are rejected (f:4)",
         ),
     ],
 )
-def test_a_notice_says_beside_whom_and_what_was_said_of_them(status: Status, beside: list[str], said: str) -> None:
+def test_a_notice_names_the_neighbours_and_their_status(status: Status, beside: list[str], said: str) -> None:
     notice = Notice(unit=unit("2:1"), status=status, beside=tuple(map(unit, beside)), path="f", line=4)
     assert str(notice) == said

@@ -1,4 +1,4 @@
-"""Trees: one spelling for each folder, and what two of them don't share."""
+"""Trees: each folder has one encoding, and a comparison yields exactly what differs."""
 
 import stat
 import sys
@@ -43,7 +43,7 @@ def test_decoding_what_was_encoded_gives_it_back_in_order(entries: list[TreeEntr
 
 
 @given(FOLDERS)
-def test_who_asks_only_what_is_named_is_told_the_same(entries: list[TreeEntry | ExcludedEntry]) -> None:
+def test_names_of_returns_the_blobs_of_the_decoded_tree(entries: list[TreeEntry | ExcludedEntry]) -> None:
     encoded = encode_tree(entries)
     assert names_of(encoded) == list(named_blobs(decode_tree(encoded)))
 
@@ -51,13 +51,13 @@ def test_who_asks_only_what_is_named_is_told_the_same(entries: list[TreeEntry | 
 @pytest.mark.parametrize(
     "damaged", [b"", b"\x80", encode_tree(())[:-1], msgpack.packb({"entries": [1], "kind": "tree"})]
 )
-def test_who_asks_only_what_is_named_is_told_that_it_is_no_tree(damaged: bytes) -> None:
+def test_names_of_refuses_what_is_not_a_tree(damaged: bytes) -> None:
     with pytest.raises(TreeInvalid):
         names_of(damaged)
 
 
 @given(FOLDERS)
-def test_the_order_in_which_names_are_given_does_not_show(entries: list[TreeEntry | ExcludedEntry]) -> None:
+def test_the_order_of_the_given_names_does_not_change_the_encoding(entries: list[TreeEntry | ExcludedEntry]) -> None:
     assert encode_tree(entries[::-1]) == encode_tree(entries)
 
 
@@ -112,7 +112,7 @@ def test_a_flipped_byte_is_refused_or_another_tree(
 
 
 class Shelf(dict[BlobId, bytes]):
-    """Trees by their ids; those that were loaded are noted."""
+    """Trees by their ids; it records which were loaded."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -162,7 +162,7 @@ def told(changes: list[TreeChange]) -> dict[bytes, tuple[BlobId | None, BlobId |
 
 
 @given(NESTED, NESTED)
-def test_what_differs_is_told_of_each_path_and_of_nothing_else(before: Nested, after: Nested) -> None:
+def test_a_comparison_yields_each_differing_path_and_no_other(before: Nested, after: Nested) -> None:
     shelf = Shelf()
     old, new = flat(before), flat(after)
     wanted = {
@@ -174,7 +174,7 @@ def test_what_differs_is_told_of_each_path_and_of_nothing_else(before: Nested, a
 
 
 @given(NESTED)
-def test_all_files_of_a_tree_are_told(folder: Nested) -> None:
+def test_tree_files_yields_every_file(folder: Nested) -> None:
     shelf = Shelf()
     root = shelf.put(folder)
     assert [path for path, _ in tree_files(root, shelf.load)] == sorted(flat(folder), key=lambda path: path.split(b"/"))
@@ -193,7 +193,7 @@ def test_every_blob_is_named_with_whether_it_is_a_tree() -> None:
     assert list(named_blobs(tree)) == [(BLOB, True), (BLOB, False)]
 
 
-def test_folders_may_lie_deeper_than_functions_may_call_one_another() -> None:
+def test_folders_may_be_nested_beyond_the_recursion_limit() -> None:
     deep = 3 * sys.getrecursionlimit()
     stored: dict[BlobId, bytes] = {}
     roots = []
@@ -212,6 +212,6 @@ def test_folders_may_lie_deeper_than_functions_may_call_one_another() -> None:
 
 
 @pytest.mark.parametrize("name", [-1, 1 << 50, "text", None, [1]])
-def test_a_tree_that_names_no_blob_is_none_for_who_reads_it_in_haste_too(name: object) -> None:
+def test_names_of_refuses_an_entry_without_a_blob(name: object) -> None:
     with pytest.raises(TreeInvalid):
         names_of(msgpack.packb({"entries": [[b"a", 0o100644, name]], "kind": "tree"}))

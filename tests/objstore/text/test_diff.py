@@ -1,4 +1,4 @@
-"""Laws and pictures of `objstore.text.diff` and of the hunks and lines below it."""
+"""Diffs, hunks and lines: properties over random texts, and examples as pictures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def lines_of(text: bytes) -> list[bytes]:
 
 
 def applied(before: bytes, after: bytes, hunks: tuple[Hunk, ...]) -> list[bytes]:
-    """Replace each hunk in the lines of `before`, by the plainest means."""
+    """Apply each hunk to the lines of `before` in the simplest way."""
     old, new = lines_of(before), lines_of(after)
     for hunk in reversed(hunks):
         old[hunk.old_start : hunk.old_end] = new[hunk.new_start : hunk.new_end]
@@ -34,7 +34,7 @@ def text(picture: str) -> bytes:
 
 
 def picture(before: str, after: str) -> str:
-    """Show a diff in one row: kept words plain, removed -word, added +word."""
+    """Show a diff in one row: unchanged words plain, removed -word, added +word."""
     old, new, at, row = before.split(), after.split(), 0, []
     for hunk in diff_lines(text(before), text(after)):
         row += old[at : hunk.old_start]
@@ -105,7 +105,7 @@ def test_a_diff_reads_as_a_person_would_cut_it(before: str, after: str, expected
     assert picture(before, after) == expected
 
 
-def test_what_a_diff_has_read_goes_with_it_and_does_not_wait_for_the_collector() -> None:
+def test_a_diff_frees_its_lines_without_the_garbage_collector() -> None:
     gc.collect()
     gc.disable()
     try:
@@ -132,8 +132,8 @@ def test_a_hunk_is_not_moved_against_the_one_above() -> None:
     assert diff_lines(before, after) == (Hunk(0, 1, 0, 1), Hunk(2, 0, 2, 1), Hunk(4, 1, 5, 1))
 
 
-def test_awkward_sizes_are_finished() -> None:
-    """Inputs on which a quadratic diff would not come back within a test run."""
+def test_pathological_inputs_finish() -> None:
+    """Inputs for which a quadratic diff would not finish within a test run."""
     rng = random.Random(7)
     few = [b"%d\n" % rng.randrange(3) for _ in range(60_000)]
     many = [b"%d\n" % n for n in range(30_000)]
@@ -152,7 +152,7 @@ def test_awkward_sizes_are_finished() -> None:
 
 @st.composite
 def spans_over(draw: st.DrawFn) -> tuple[bytes, bytes, list[Span]]:
-    """Draw a text, what replacements made of it, and which bytes they replaced."""
+    """Draw a text, the text after some replacements, and the replaced bytes."""
     before = draw(texts)
     after, at, spans = b"", 0, []
     while at <= len(before) and draw(st.booleans()):
@@ -175,7 +175,9 @@ def test_hunks_from_spans_lead_from_before_to_after(change: tuple[bytes, bytes, 
 
 
 @given(spans_over(), st.data())
-def test_two_changes_go_through_to_one(change: tuple[bytes, bytes, list[Span]], data: st.DataObject) -> None:
+def test_the_hunks_of_two_changes_combine_into_one_change(
+    change: tuple[bytes, bytes, list[Span]], data: st.DataObject
+) -> None:
     before, between, spans = change
     after = data.draw(texts)
     first, second = hunks_from_spans(before, between, spans), diff_lines(between, after)
@@ -184,7 +186,7 @@ def test_two_changes_go_through_to_one(change: tuple[bytes, bytes, list[Span]], 
     assert hunks_through(between, after, (), second) == second
 
 
-def test_lines_that_either_of_two_changes_named_are_known_still() -> None:
+def test_combined_hunks_keep_the_lines_that_each_change_named() -> None:
     first, second = [Hunk(1, 1, 1, 0)], [Hunk(2, 0, 2, 1), Hunk(4, 1, 5, 0)]
     hunks = hunks_through(text("} } } } } } e"), text("} } } } } e"), first, second)
     assert hunks == (Hunk(1, 1, 1, 0), Hunk(3, 0, 2, 1), Hunk(5, 1, 5, 0))
@@ -192,7 +194,7 @@ def test_lines_that_either_of_two_changes_named_are_known_still() -> None:
 
 
 @given(spans_over())
-def test_what_texts_share_at_their_ends_is_told_by_their_spans(change: tuple[bytes, bytes, list[Span]]) -> None:
+def test_spans_give_what_texts_share_at_their_ends(change: tuple[bytes, bytes, list[Span]]) -> None:
     before, after, spans = change
     prefix, suffix = hunks_from_spans(before, after, spans).shared
     assert prefix >= (spans[0].old_start if spans else len(before))
@@ -201,7 +203,7 @@ def test_what_texts_share_at_their_ends_is_told_by_their_spans(change: tuple[byt
     assert before[len(before) - suffix :] == after[len(after) - suffix :]
 
 
-def test_hunks_are_known_to_fit_the_very_texts_that_they_were_made_from() -> None:
+def test_verified_hunks_are_trusted_only_for_the_same_text_objects() -> None:
     before, after = b"a\nb\n", b"a\nB\n"
     hunks = hunks_from_spans(before, after, [Span(2, 3, 2, 3)])
     assert VerifiedHunks.known(hunks, before, after) is hunks

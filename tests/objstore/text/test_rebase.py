@@ -1,4 +1,4 @@
-"""A change to an older version of a text, carried over: it lands where its lines are now, or is refused."""
+"""Rebasing a change to a later version: it lands where its lines are now, or conflicts."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from tests.support.weave_statuses import set_live, units_of
 
 
 def text(picture: str) -> bytes:
-    """Return the lines that a picture names, each ended; a final `.` leaves the last one open."""
+    """Return the lines named in a picture, each with a newline; a final `.` removes the last newline."""
     lines = picture.split()
     is_open = lines[-1:] == ["."]
     content = "".join(f"{line}\n" for line in lines if line != ".").encode()
@@ -101,12 +101,12 @@ def test_an_insertion_needs_one_neighbour_however_many_steps_it_took() -> None:
     assert isinstance(carried(base, made, text("A b"), text("A B")), RebaseConflict)
 
 
-def test_a_clash_is_told_where_its_lines_are_at_the_end() -> None:
+def test_a_conflict_gives_its_lines_in_the_latest_version() -> None:
     found = carried(text("a b c"), text("a B c"), text("a x y c"), text("p q a x y c"))
     assert found == RebaseConflict(hunk=1, read_start=2, read_count=1, start=4, count=2)
 
 
-def test_a_clash_with_what_is_gone_stays_empty_whatever_comes_in_its_place() -> None:
+def test_a_conflict_with_deleted_lines_stays_empty() -> None:
     found = carried(text("a b c"), text("a B c"), text("a c"), text("a x y c"))
     assert found == RebaseConflict(hunk=1, read_start=2, read_count=1, start=4, count=0)
 
@@ -116,7 +116,7 @@ def test_pieces_that_touch_are_one_hunk_and_others_are_not() -> None:
     assert found == Rebased(content=text("A b x y"), hunks=(Hunk(0, 1, 0, 1), Hunk(2, 2, 2, 2)))
 
 
-def test_later_steps_move_a_clash_or_take_it_in() -> None:
+def test_later_steps_shift_or_extend_a_conflict() -> None:
     base, made, first = text("a b c d e f"), text("a b C d e f"), text("a b X d e f")
     assert carried(base, made, first, text("a b X d E f g")) == RebaseConflict(
         hunk=1, read_start=3, read_count=1, start=3, count=1
@@ -144,11 +144,11 @@ def test_later_steps_move_a_clash_or_take_it_in() -> None:
         pytest.param("a b x y", "a x y", ("b x y", "x y", "b y"), id="further up, a deletion taken back"),
     ],
 )
-def test_what_was_there_already_and_is_no_more_is_a_clash(base: str, made: str, later: tuple[str, ...]) -> None:
+def test_an_applied_change_that_was_reverted_is_a_conflict(base: str, made: str, later: tuple[str, ...]) -> None:
     assert isinstance(carried(text(base), text(made), *map(text, later)), RebaseConflict)
 
 
-def test_what_a_step_does_once_more_may_be_to_other_lines() -> None:
+def test_a_step_that_repeats_an_applied_change_may_concern_other_lines() -> None:
     base, made, now = text("a _ _ _ b"), text("a _ _ b"), text("a _ b")
     assert isinstance(carried(base, made, made, now, compared=True), RebaseConflict)
 
@@ -162,7 +162,7 @@ def test_what_a_step_does_once_more_may_be_to_other_lines() -> None:
         pytest.param("a b c", "a c", ("a c", "A c", "A C"), id="a deletion, its neighbours changed"),
     ],
 )
-def test_what_is_there_already_stays_so_whatever_its_neighbours_become(
+def test_an_applied_change_stays_applied_when_its_neighbours_change(
     base: str, made: str, later: tuple[str, ...]
 ) -> None:
     assert carried(text(base), text(made), *map(text, later)) == Rebased(content=text(later[-1]), hunks=())
@@ -175,7 +175,7 @@ def test_what_is_there_already_stays_so_whatever_its_neighbours_become(
         pytest.param("a b c", "a B c", ("a B c", "B"), id="a replacement, and the lines beside it gone"),
     ],
 )
-def test_what_is_there_already_as_a_comparison_says_stays_so(base: str, made: str, later: tuple[str, ...]) -> None:
+def test_a_change_found_applied_by_comparison_stays_applied(base: str, made: str, later: tuple[str, ...]) -> None:
     found = carried(text(base), text(made), *map(text, later), compared=True)
     assert found == Rebased(content=text(later[-1]), hunks=())
 
@@ -195,7 +195,7 @@ def test_known_steps_tell_equal_lines_apart() -> None:
     assert found.content == text("s S")
 
 
-def test_known_hunks_that_take_out_different_lines_are_not_the_same_whatever_is_left() -> None:
+def test_known_hunks_that_delete_different_lines_are_not_the_same_change() -> None:
     base, now = text("a b a b"), text("a b")
     step = TextStep(hunks=(Hunk(1, 2, 1, 0),), after=now)
     assert isinstance(rebased(base, now, [Hunk(0, 2, 0, 0)], [step]), RebaseConflict)
@@ -253,7 +253,7 @@ def test_a_change_that_was_found_by_comparison_can_not_tell_equal_lines_apart_ei
     assert (found.content if isinstance(found, Rebased) else None) == (None if result is None else text(result))
 
 
-def test_an_insertion_beside_an_equal_line_has_that_for_a_neighbour() -> None:
+def test_an_insertion_next_to_an_equal_line_has_it_as_neighbour() -> None:
     base, made, now = text("a _ b"), text("a _ _ b"), text("A _ B")
     step = TextStep(hunks=diff_lines(base, now), after=now)
     found = rebased(base, made, diff_lines(base, made), [step], is_compared=True)
@@ -305,7 +305,7 @@ def test_what_a_step_made_alike_and_did_more_to_is_a_clash_as_it_is_in_two_steps
     assert isinstance(rebased(*change, [alone, then], is_compared=True), RebaseConflict)
 
 
-def test_what_a_step_did_directly_below_what_it_made_alike_is_no_clash_as_it_is_none_in_two_steps() -> None:
+def test_a_step_that_also_edits_directly_below_does_not_conflict() -> None:
     change = text("s s t"), text("s t"), [Hunk(0, 1, 0, 0)]
     at_once = TextStep(hunks=(Hunk(0, 1, 0, 0), Hunk(2, 1, 1, 1)), after=text("s u"))
     alone = TextStep(hunks=(Hunk(0, 1, 0, 0),), after=text("s t"))
@@ -316,7 +316,7 @@ def test_what_a_step_did_directly_below_what_it_made_alike_is_no_clash_as_it_is_
     assert rebased(*change, [alone, then], is_compared=True) == found
 
 
-def test_a_part_of_a_change_that_a_step_made_alike_leaves_the_other_to_be_done() -> None:
+def test_only_the_parts_that_no_step_made_are_applied() -> None:
     base, made, now = text("s s"), text("s s s"), text("s")
     step = TextStep(hunks=diff_lines(base, now), after=now, compared=True)
     found = rebased(base, made, [Hunk(0, 1, 0, 0), Hunk(2, 0, 1, 2)], [step])
@@ -326,9 +326,7 @@ def test_a_part_of_a_change_that_a_step_made_alike_leaves_the_other_to_be_done()
 
 @pytest.mark.parametrize("line", [1, 2])
 @pytest.mark.parametrize("fewer", ["a _ b", "x } e"])
-def test_what_was_made_alike_and_taken_back_is_a_clash_whichever_of_equal_lines_that_names(
-    line: int, fewer: str
-) -> None:
+def test_reverting_the_same_change_conflicts_whichever_equal_line_it_names(line: int, fewer: str) -> None:
     base = text(fewer)
     made = base.replace(b"_\n", b"_\n_\n").replace(b"}\n", b"}\n}\n")
     hunk, back = Hunk(1, 0, 1, 1), Hunk(line, 1, line, 0)
@@ -347,7 +345,7 @@ def test_what_was_made_alike_and_taken_back_is_a_clash_whichever_of_equal_lines_
         pytest.param(Hunk(1, 0, 1, 1), "a _ _ b", [("a n b", Hunk(1, 1, 1, 1)), ("a _ n b", None)], id="a replacement"),
     ],
 )
-def test_what_a_step_did_to_what_another_had_done_may_not_be_the_same(
+def test_a_step_on_top_of_another_may_not_be_the_same_change(
     hunk: Hunk, made: str, steps: list[tuple[str, Hunk | None]]
 ) -> None:
     before, text_steps = text("a _ b"), []
@@ -358,14 +356,14 @@ def test_what_a_step_did_to_what_another_had_done_may_not_be_the_same(
     assert isinstance(rebased(text("a _ b"), text(made), [hunk], text_steps), RebaseConflict)
 
 
-def test_what_a_step_took_out_may_be_what_another_had_put_in_anywhere_in_equal_lines() -> None:
+def test_a_step_may_delete_any_of_the_equal_lines_that_another_inserted() -> None:
     # A comparison says "b x" above "b"; it may have been "x b" below.
     steps = text("z b x b b"), text("z b x b")
     assert isinstance(carried(text("z b b"), text("z b"), *steps, compared=True), RebaseConflict)
 
 
 @pytest.mark.parametrize("line", [1, 2])
-def test_the_final_newline_of_equal_lines_goes_with_the_change_wherever_it_took_one_out(line: int) -> None:
+def test_the_final_newline_follows_the_change_whichever_equal_line_it_deleted(line: int) -> None:
     base, made, now = text("c d d"), text("c d ."), text("u c d")
     step = TextStep(hunks=diff_lines(base, now), after=now, compared=True)
     found = rebased(base, made, [Hunk(line, 1, line, 0)], [step])
@@ -390,7 +388,7 @@ def test_hunks_with_lines_that_stay_are_carried_over_too(
     assert found.content == text(result)
 
 
-def test_what_was_put_between_two_lines_that_the_change_takes_out_is_a_clash() -> None:
+def test_an_insertion_between_two_deleted_lines_conflicts() -> None:
     steps = text("a d g b"), text("a d u g b")
     assert carried(text("a d f g b"), text("a f b"), *steps) == RebaseConflict(
         hunk=2, read_start=4, read_count=1, start=3, count=1
@@ -422,7 +420,7 @@ def test_which_of_equal_lines_a_comparison_names_makes_no_difference(data: st.Da
 
 @st.composite
 def versions(draw: st.DrawFn, since: bytes, letters: str) -> bytes:
-    """Return a text with some lines taken out of `since`, and some put in that no other version has."""
+    """Return `since` with some lines deleted, and some inserted that no other version has."""
     made: list[bytes] = []
     for line in split_lines(closed(since)):
         if draw(st.integers(0, 4)) == 0:
@@ -474,7 +472,7 @@ Line: TypeAlias = tuple[str, str]
 
 @st.composite
 def cuts(draw: st.DrawFn, lines: list[Line], letters: str) -> list[NewChunk]:
-    """Return one or two cuts that do not touch, and none whose ends stay as they are."""
+    """Return one or two replacements that do not touch, each of which changes its ends."""
     found: list[NewChunk] = []
     at = 0
     for _ in range(draw(st.integers(1, 2))):
@@ -491,7 +489,7 @@ def cuts(draw: st.DrawFn, lines: list[Line], letters: str) -> list[NewChunk]:
 
 
 def made_of(lines: list[Line], found: list[NewChunk], whose: str) -> tuple[list[Line], list[Hunk]]:
-    """Return the lines that cuts make of others, and the hunks that lead there."""
+    """Return the lines after some replacements, and the hunks that lead there."""
     made: list[Line] = []
     hunks: list[Hunk] = []
     at = 0
@@ -504,7 +502,7 @@ def made_of(lines: list[Line], found: list[NewChunk], whose: str) -> tuple[list[
 
 
 def as_compared(lines: list[Line], after: list[Line], hunks: Iterable[Hunk], whose: str) -> list[Line]:
-    """Return the lines after a change as a comparison says they came about: nobody can know more of it."""
+    """Return the lines after a change with the origins that a comparison implies."""
     found: list[Line] = []
     at = 0
     for hunk in hunks:
@@ -522,7 +520,7 @@ def letters_of(lines: Iterable[Line]) -> Counter[str]:
     return Counter(letter for _, letter in lines)
 
 
-def test_lines_that_go_beside_what_both_put_in_may_be_those() -> None:
+def test_lines_deleted_next_to_a_common_insertion_may_be_the_inserted_ones() -> None:
     # "a" stood below "b a", which a comparison takes for "b" above it and the change's own "a b" below.
     base, first, last = b"a\n", b"b\na\na\nb\n", b"a\nb\n"
     text_steps = (*compared(base, first), TextStep(hunks=(Hunk(0, 2, 0, 0),), after=last))
@@ -532,10 +530,7 @@ def test_lines_that_go_beside_what_both_put_in_may_be_those() -> None:
 @settings(max_examples=settings().max_examples * 4)
 @given(st.data())
 def test_whatever_is_carried_over_both_sides_have_what_they_wanted(data: st.DataObject) -> None:
-    """Each line's identity is followed, although the lines are equal, and although half the hunks are compared.
-
-    A line that both sides took out may be one or two, and so may a line that both put in: no more may be missing.
-    """
+    """Each line's origin is tracked, although the lines are equal, and although half the hunks come from comparison."""
     letters = data.draw(st.text("ab", min_size=1, max_size=6))
     base: list[Line] = [(f"base {number}", letter) for number, letter in enumerate(letters)]
     wanted = data.draw(cuts(base, "abm"))
@@ -568,7 +563,7 @@ def test_whatever_is_carried_over_both_sides_have_what_they_wanted(data: st.Data
 @settings(max_examples=settings().max_examples * 3)
 @given(st.data())
 def test_what_two_did_to_a_run_of_equal_lines_is_done_once_or_refused(data: st.DataObject) -> None:
-    """Of a run of equal lines one side at least does not know which it took out, or where in it it put in others."""
+    """In a run of equal lines, at least one side doesn't know which lines it deleted or where it inserted others."""
     count = data.draw(st.integers(1, 5))
     run: list[Line] = [(f"base {number}", "s") for number in range(count)]
 

@@ -1,4 +1,4 @@
-"""Splices: a weave that is told what became of its text's bytes learns what one learns that is given the text."""
+"""Splices: a weave that records splices equals one that records whole texts."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ texts = st.lists(st.sampled_from([b"", b"a", b"ab", b"ac", b"b", b"\x00\xff"]), 
 
 
 def splice_of(before: bytes, after: bytes, less: int = 0) -> Splice:
-    """Return what a delta says that names up to `less` bytes fewer at each end than the texts share."""
+    """Return the splice of a delta that shares up to `less` bytes fewer at each end than it could."""
     prefix, suffix = common_affixes(before, after)
     prefix, suffix = max(0, prefix - less), max(0, suffix - less)
     return Splice(prefix, len(before) - suffix, after[prefix : len(after) - suffix])
 
 
 @given(st.lists(texts, min_size=2, max_size=6), st.integers(0, 3), st.data())
-def test_following_splices_is_recording_the_texts(history: list[bytes], less: int, data: st.DataObject) -> None:
-    """In every part that a weave keeps, and so under every decision; some taken on the way."""
+def test_recording_splices_equals_recording_texts(history: list[bytes], less: int, data: st.DataObject) -> None:
+    """The complete states are equal, and so are the results of all decisions; some are made on the way."""
     recorded, followed = Weave(history[0]), Weave(history[0])
     for content in history[1:]:
         now = recorded.text()
@@ -36,7 +36,7 @@ def test_following_splices_is_recording_the_texts(history: list[bytes], less: in
             return
         hunks = diff_lines(now, content)
         units = recorded.record(content, hunks)
-        assert followed.follow(splice_of(now, content, less), hunks) == units
+        assert followed.record_splice(splice_of(now, content, less), hunks) == units
         flips = {unit: False for unit in units[1:] if data.draw(st.integers(0, 5)) == 0}
         assert set_live(recorded, flips) == set_live(followed, flips)
         assert recorded.text() == followed.text()
@@ -48,7 +48,7 @@ def test_following_splices_is_recording_the_texts(history: list[bytes], less: in
 @example(b"a\nab\n", b"a\nb\nab\n", b"b\na\nab\n")  # a line goes in, and the hunk says another place
 @example(b"\n", b"a\n", b"a\n\n")  # a part of a line goes in, and the hunk says a line
 @given(texts, texts, texts)
-def test_hunks_that_say_something_else_are_refused_and_nothing_changes(
+def test_hunks_that_disagree_with_the_splice_are_refused_and_nothing_changes(
     before: bytes, after: bytes, other: bytes
 ) -> None:
     hunks = diff_lines(before, other)
@@ -57,10 +57,10 @@ def test_hunks_that_say_something_else_are_refused_and_nothing_changes(
         Weave(before).record(after, hunks)
     except ValueError:
         with pytest.raises(ValueError, match=r"."):
-            weave.follow(splice_of(before, after), hunks)
+            weave.record_splice(splice_of(before, after), hunks)
         assert (weave.text(), weave.blame()) == (before, Weave(before).blame())
     else:
-        weave.follow(splice_of(before, after), hunks)
+        weave.record_splice(splice_of(before, after), hunks)
         assert weave.text() == after
 
 
@@ -68,12 +68,12 @@ def test_a_splice_beyond_the_text_is_refused() -> None:
     weave = Weave(b"a\nb\nc\n")
     for splice in (Splice(2, 7, b"x\n"), Splice(3, 2, b"x\n")):
         with pytest.raises(ValueError, match="no part"):
-            weave.follow(splice, [Hunk(1, 1, 1, 1)])
+            weave.record_splice(splice, [Hunk(1, 1, 1, 1)])
 
 
 def test_there_is_nothing_to_splice_where_there_is_no_file() -> None:
     with pytest.raises(ValueError, match="no text"):
-        Weave(None).follow(Splice(0, 0, b"x\n"), [])
+        Weave(None).record_splice(Splice(0, 0, b"x\n"), [])
 
 
 @given(st.lists(texts, min_size=1, max_size=5), st.data())

@@ -1,6 +1,6 @@
-"""Markers as pictures: ours, the base and theirs, one below the other, and nothing where they agree.
+"""Conflict markers as pictures: ours, the base and theirs where they differ, and nothing where they agree.
 
-A picture is the text's lines in a row; `<ours`, `|base`, `=` and `>theirs` stand for the markers.
+A picture is the text's lines in a row; `<ours`, `|base`, `=` and `>theirs` represent the markers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LABELS = Labels(ours=b"ours", base=b"base", theirs=b"theirs")
 
 
 def marked(h: History, *edits: int, accept: bool = False) -> MarkedText | None:
-    """Return the text after a decision on `edits` with what can't stand with it between markers."""
+    """Return the text after a decision on `edits`, with markers around what conflicts with it."""
     flips = {unit: accept for edit in edits for unit in h.units(edit)}
     theirs = h.weave.visibility()
     assert not cascade(h.weave, flips).blocked
@@ -64,7 +64,7 @@ REJECTED = [
 
 
 @pytest.mark.parametrize(("h", "edits", "wanted"), REJECTED, ids=[wanted for *_, wanted in REJECTED])
-def test_what_needs_a_rejected_edit_stands_beside_the_text_without_it(
+def test_edits_that_need_a_rejected_one_are_shown_next_to_the_text_without_it(
     h: History, edits: tuple[int, ...], wanted: str
 ) -> None:
     found = marked(h, *edits)
@@ -76,7 +76,7 @@ def test_what_needs_a_rejected_edit_stands_beside_the_text_without_it(
         assert not any(hunk.old_count for hunk in found.hunks)
 
 
-def test_what_excludes_an_accepted_edit_stands_beside_it() -> None:
+def test_edits_that_exclude_an_accepted_one_are_shown_next_to_it() -> None:
     h = history("p a q", "p A q")
     h.reject(1)
     h.then("p B q")
@@ -99,7 +99,7 @@ def test_lines_that_look_like_markers_make_markers_longer() -> None:
     ]
 
 
-def test_a_marker_is_as_long_as_no_line_beside_it() -> None:
+def test_a_marker_has_a_length_that_no_line_begins_with() -> None:
     h = history("p x q", "p <<<<<<<a =========b <<<<<<<<c q", "p C q")
     found = marked(h, 1)
     assert found is not None
@@ -116,7 +116,7 @@ def test_a_marker_is_as_long_as_no_line_beside_it() -> None:
     ],
     ids=["inserted", "deleted"],
 )
-def test_labels_are_asked_for_with_everybody_who_wrote_or_took_out_a_line(h: History) -> None:
+def test_labels_get_every_unit_that_inserted_or_deleted_a_line(h: History) -> None:
     asked: list[set[UnitIndex]] = []
 
     def labels(units: set[UnitIndex]) -> Labels:
@@ -135,7 +135,7 @@ def test_labels_are_asked_for_with_everybody_who_wrote_or_took_out_a_line(h: His
     assert [units - {BASE} for units in asked] == [{one, two}]
 
 
-def test_markers_end_as_the_lines_about_them_do() -> None:
+def test_markers_use_the_line_ending_of_the_region() -> None:
     weave = Weave(b"p\r\nx\r\n")
     one = weave.record(b"p\r\nA\r\n", (Hunk(1, 1, 1, 1),))
     two = weave.record(b"p\r\nB\r\n", (Hunk(1, 1, 1, 1),))

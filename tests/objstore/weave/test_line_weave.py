@@ -1,4 +1,4 @@
-"""What a text is when some of its edits are rejected, as pictures (see `pictures`)."""
+"""The text when some of its edits are rejected, as pictures (see `history_diagrams`)."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def test_adjacent_lines_are_independent(states: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize("both", ["p A B q", "p B A q"])
-def test_an_insertion_stands_beside_a_rejected_one(both: str) -> None:
+def test_an_insertion_next_to_a_rejected_one_keeps_its_place(both: str) -> None:
     assert history("p q", "p A q", both).reject(1) == "p B q"
 
 
-def test_an_insertion_beside_a_replaced_line_keeps_its_side() -> None:
+def test_an_insertion_next_to_a_replaced_line_keeps_its_side() -> None:
     assert history("X", "Y", "N Y").reject(1) == "N X"
     assert history("X", "Y", "Y N").reject(1) == "X N"
     # Whoever put in the lines that were replaced.
@@ -102,7 +102,7 @@ def test_a_deleted_file_stays_deleted_whatever_becomes_of_earlier_edits() -> Non
     assert h.accept(2) == "a B c d"
 
 
-def test_a_file_created_anew_needs_the_deletion_of_the_old_one() -> None:
+def test_a_file_created_again_needs_the_deletion_of_the_old_one() -> None:
     h = history("a b", "-", "x y")
     assert h.reject(1) == "C: 2 needs 1"
     assert h.reject(2) == "-"
@@ -121,7 +121,7 @@ def test_a_file_that_a_live_edit_deleted_does_not_come_back_in_an_older_form() -
     assert [again.reject(1, 2), again.reject(1)] == ["-", "-"]
 
 
-def test_a_file_created_anew_needs_no_deletion_that_had_been_rejected() -> None:
+def test_a_file_created_again_needs_no_deletion_that_had_been_rejected() -> None:
     h = history("a b", "-")
     h.reject(1)
     h.then("-", "N")
@@ -138,13 +138,13 @@ def test_a_deleted_file_needs_the_creation_before_it_to_stay_rejected() -> None:
     assert h.accept(1) == "a b"
 
 
-def test_a_file_created_anew_as_it_was_is_there_once() -> None:
+def test_a_file_created_again_as_it_was_exists_once() -> None:
     h = history("a b~", "-", "a b~")
     assert h.reject(1) == "a b~"
     assert h.accept(1) == "a b~"
 
 
-def test_a_file_created_anew_stands_without_the_first_creation_and_the_deletion() -> None:
+def test_a_file_created_again_exists_without_the_first_creation_and_the_deletion() -> None:
     h = history("-", "a b", "-", "a b")
     assert h.reject(2) == "a b"
     assert h.reject(1) == "a b"
@@ -179,11 +179,11 @@ def test_putting_back_a_part_undoes_nothing() -> None:
     assert history("p A q", "p B C q", "p A C q").reject(1) == "C: 2 needs 1"
 
 
-def test_what_stands_inside_text_that_was_put_back_needs_what_had_taken_it_out() -> None:
+def test_an_edit_inside_reinserted_text_needs_the_deletion_of_the_old_text() -> None:
     assert history("p a b q", "p X q", "p a b q", "p a N b q").reject(1) == "C: 3 needs 1"
 
 
-def test_what_was_done_to_text_that_was_put_back_is_excused_where_the_old_text_is_gone_too() -> None:
+def test_a_deletion_of_reinserted_text_is_excused_if_the_old_text_is_gone_too() -> None:
     """A deletion is; what put other text in its place is not."""
     deleted, replaced = (history("p A q", "p B q", "p A q", last) for last in ("p q", "p C q"))
     for h in (deleted, replaced):
@@ -200,15 +200,15 @@ def test_of_two_deletions_of_a_line_the_live_one_is_undone_by_putting_it_back() 
     assert h.reject(2) == "p X q"
 
 
-def test_what_was_gone_anyway_need_not_be_put_back_for_a_deletion_to_be_undone() -> None:
+def test_undoing_a_deletion_need_not_restore_lines_that_are_gone_anyway() -> None:
     h = history("p q", "p a q", "p a b q", "p q")
     assert h.reject(1) == "p q"
     h.then("p b q")
     assert h.reject(3) == "p b q"
 
 
-def test_what_changes_a_line_back_stands_back_only_for_the_same_line() -> None:
-    """Else the line would be gone, though an edit that put it in is live."""
+def test_reinserted_text_is_hidden_only_for_the_same_line() -> None:
+    """Otherwise the line would be gone although an edit that inserted it is live."""
     h = history("p q", "p X q", "p Y q", "p X q")
     assert h.reject(2) == "p X q"
     assert h.accept(2) == "p X q"
@@ -222,7 +222,7 @@ def test_of_a_line_changed_back_twice_the_first_one_shows_without_the_changes() 
     assert h.reject(4) == "p A q"
 
 
-def test_a_line_put_back_stays_whoever_else_deletes_the_one_that_it_was() -> None:
+def test_a_reinserted_line_stays_when_another_edit_deletes_its_original() -> None:
     h = history("p X q", "p q")
     h.reject(1)
     h.then("p q", "p X q")
@@ -231,7 +231,7 @@ def test_a_line_put_back_stays_whoever_else_deletes_the_one_that_it_was() -> Non
 
 
 @pytest.mark.parametrize("between", ["p q", "p Y q"])
-def test_a_line_put_back_is_not_lost_where_another_stands_for_it_unless_a_newer_edit_deletes_it(between: str) -> None:
+def test_a_hidden_reinserted_line_is_kept_unless_a_newer_edit_deletes_it(between: str) -> None:
     h = history("p X q", "p q")
     h.reject(1)
     h.then(between, "p X q")
@@ -242,7 +242,7 @@ def test_a_line_put_back_is_not_lost_where_another_stands_for_it_unless_a_newer_
     assert h.reject(1, 4) == "p X q"
 
 
-def test_an_insertion_above_what_is_left_of_a_replacement_stands_below_what_is_gone_of_it() -> None:
+def test_an_insertion_above_the_rest_of_a_replacement_is_below_its_deleted_part() -> None:
     assert history("p X q", "p Y Z q", "p Z q", "p N Z q").reject(2) == "C: 3 needs 2"
 
 
@@ -250,13 +250,13 @@ def test_undoing_is_seen_through_older_hidden_text() -> None:
     assert history("p X q", "p Y q", "p q", "p Y q").reject(2) == "p Y q"
 
 
-def test_an_insertion_whose_both_neighbours_go_is_lost() -> None:
+def test_an_insertion_whose_neighbours_are_both_gone_conflicts() -> None:
     h = history("a b", "a x b", "a x y b", "a x n y b")
     assert h.reject(1) == "a n y b"
     assert h.reject(2) == "C: 3 needs 1, 3 needs 2"
 
 
-def test_a_deletion_of_inserted_text_has_nothing_to_do_without_it() -> None:
+def test_a_deletion_of_inserted_text_has_no_effect_without_it() -> None:
     h = history("p q", "p X q", "p q")
     assert h.reject(1) == "p q"
     assert h.reject(2) == "p q"
@@ -336,7 +336,7 @@ def test_what_was_deleted_does_not_come_back_with_an_older_edit_that_had_put_it_
     assert h.accept(*rejected) == answer
 
 
-def test_what_was_deleted_is_gone_whoever_had_put_it_back() -> None:
+def test_deleted_text_stays_gone_whichever_edit_had_reinserted_it() -> None:
     h = history("p X q", "p Y q", "p X q")
     assert h.reject(2) == "p Y q"
     h.then("p X q", "p q")
@@ -345,7 +345,7 @@ def test_what_was_deleted_is_gone_whoever_had_put_it_back() -> None:
     assert h.reject(4) == "p X q"
 
 
-def test_a_deletion_goes_again_and_with_it_what_it_kept_away() -> None:
+def test_rejecting_a_deletion_again_brings_back_what_it_deleted() -> None:
     h = history("p X Y q", "p q", "p X Y q")
     h.reject(1)
     h.then("p X q")
@@ -355,7 +355,7 @@ def test_a_deletion_goes_again_and_with_it_what_it_kept_away() -> None:
     assert h.accept(3) == "p X q"
 
 
-def test_who_takes_out_one_form_of_a_line_is_a_rival_for_it_in_every_form_whatever_was_decided_in_between() -> None:
+def test_a_deleter_of_one_form_of_a_line_is_a_rival_in_every_form() -> None:
     for toggled in ((), (4,)):
         h = history("o p A q r", "o p q r", "o p A q r", "o p q r")
         assert (h.reject(3), h.reject(1)) == ("o p A q r", "o p A q r")
@@ -365,8 +365,8 @@ def test_who_takes_out_one_form_of_a_line_is_a_rival_for_it_in_every_form_whatev
         assert (h.accept(3), h.reject(3), h.accept(3)) == ("C: 4 needs 3", "o Z r", "C: 4 needs 3")
 
 
-def test_what_stands_in_a_line_put_back_is_in_the_way_of_whoever_deleted_the_line() -> None:
-    """It knows the line by another form: the one that stood while the put-back stood back."""
+def test_a_replacement_of_a_reinserted_line_conflicts_with_the_deletion_of_the_line() -> None:
+    """The deletion knows the line in another form: the one shown while the reinserted text was hidden."""
     for change in ("p X N Y q", "p W Y q"):
         h = history("p X Y q", "p q", "p X Y q")
         h.reject(1)
@@ -387,13 +387,13 @@ def test_what_stands_in_a_line_put_back_is_in_the_way_of_whoever_deleted_the_lin
         (("p A q", "p B q", "p A q", "p A A q"), (1,), "p A A q"),
     ],
 )
-def test_a_line_beside_one_put_back_is_a_line_of_its_own_though_it_is_equal(
+def test_an_equal_line_next_to_a_reinserted_one_is_a_line_of_its_own(
     states: tuple[str, ...], rejected: tuple[int, ...], answer: str
 ) -> None:
     assert history(*states).reject(*rejected) == answer
 
 
-def test_a_line_put_back_is_not_put_back_again_above_it_whoever_says_so() -> None:
+def test_a_reinserted_line_is_not_reinserted_again_above_itself() -> None:
     h = history("p X q", "p q", "p X q").record("p X X q", Hunk(1, 0, 1, 1))
     assert h.reject(1) == "p X X q"
 
@@ -408,7 +408,7 @@ def test_a_line_put_back_is_not_put_back_again_above_it_whoever_says_so() -> Non
         (("p X Y", "p", "p X Y"), "p X Y~"),
     ],
 )
-def test_what_was_said_of_a_final_newline_holds_for_the_line_in_every_form(states: tuple[str, ...], then: str) -> None:
+def test_a_final_newline_applies_to_the_line_in_every_form(states: tuple[str, ...], then: str) -> None:
     h = history(*states)
     h.reject(1)
     assert h.then(then).accept(1) == then
@@ -420,7 +420,7 @@ def test_what_was_said_of_a_final_newline_holds_for_the_line_in_every_form(state
 
 @pytest.mark.parametrize("edge", ["p N X Y q", "p X Y N q", "N X Y q", "p X Y N"])
 @pytest.mark.parametrize("between", ["p q", "p Z q"])
-def test_what_stands_beside_text_that_was_put_back_stands_so_beside_the_old_text(between: str, edge: str) -> None:
+def test_text_next_to_reinserted_text_is_also_next_to_the_old_text(between: str, edge: str) -> None:
     h = history("p X Y q", between, "p X Y q", edge)
     assert h.reject(1) == edge
     assert h.reject(2) == edge
@@ -444,7 +444,7 @@ def test_text_recorded_inside_a_dead_deletion_conflicts_with_it() -> None:
     assert h.then("p a N b q").accept(1) == "C: 1 needs 2, 2 needs 1"
 
 
-def test_an_insertion_knows_what_stood_hidden_in_its_place() -> None:
+def test_an_insertion_knows_the_hidden_text_in_its_place() -> None:
     h = history("p", "p u v")
     assert h.reject(1) == "p"
     h.then("p n")
@@ -465,15 +465,15 @@ def test_text_that_returns_inside_a_replaced_region_is_a_conflict() -> None:
     assert history("p a X b q", "p a b q", "p Z q").reject(1) == "C: 2 needs 1"
 
 
-def test_a_replacement_that_ends_inside_a_dead_deletion_stands_inside_it() -> None:
-    """What counts is the last of the lines that gave way, beside which the text stands; not the first."""
+def test_a_replacement_that_ends_inside_a_dead_deletion_is_inside_it() -> None:
+    """The last of the deleted lines counts, next to which the text is; not the first."""
     h = history("a b c d", "a d")
     h.reject(1)
     assert h.then("N c d").accept(1) == "C: 1 needs 2, 2 needs 1"
 
 
-def test_what_takes_the_last_place_among_hidden_lines_is_inside_and_what_begins_there_is_not() -> None:
-    """An insertion was made after a hidden line, which came back and was replaced since."""
+def test_text_in_the_last_place_of_a_hidden_region_is_inside() -> None:
+    """Text that replaces the last hidden line is inside; text that begins after it is not."""
     ends, begins = history("p h q r", "p q r", "p N q r"), history("p h q r", "p q r", "p N q r")
     assert [ends.reject(2, 1), begins.reject(2, 1)] == ["p h q r", "p h q r"]
     assert ends.then("Z q r").accept(2) == "C: 2 needs 3"
@@ -481,15 +481,15 @@ def test_what_takes_the_last_place_among_hidden_lines_is_inside_and_what_begins_
     assert begins.accept(1, 2) == "p N q r"
 
 
-def test_an_insertion_beside_a_dead_replacement_keeps_its_side() -> None:
+def test_an_insertion_next_to_a_dead_replacement_keeps_its_side() -> None:
     after, before = history("p X q", "p Y q"), history("p X q", "p Y q")
     assert [after.reject(1), before.reject(1)] == ["p X q", "p X q"]
     assert after.then("p X N q").accept(1) == "p Y N q"
     assert before.then("p N X q").accept(1) == "p N Y q"
 
 
-def test_an_insertion_beside_a_line_stands_beyond_all_that_stood_in_for_it() -> None:
-    """Of those that were rejected the one that is furthest down, whichever was recorded first."""
+def test_an_insertion_below_a_line_is_below_all_its_replacements() -> None:
+    """Of the rejected ones the lowest counts, whichever was recorded first."""
     h = history("p x q", "p A q", "p B q")
     assert h.reject(2) == "p A q"
     h.then("p C q")
@@ -564,7 +564,7 @@ def test_a_conflict_says_where_and_what() -> None:
     assert set_live(h.weave, {first: True}) == ()
 
 
-def test_a_conflict_of_a_deletion_is_where_its_lines_would_stand() -> None:
+def test_a_conflict_of_a_deletion_is_where_its_lines_would_be() -> None:
     h = history("p x q", "p A q", "p q", "N p q")
     (conflict,) = set_live(h.weave, {h.edits[1][1]: False})
     assert (conflict.unit, conflict.line, conflict.removed, conflict.inserted) == (h.edits[2][1], 4, b"A\n", b"")
@@ -591,7 +591,7 @@ def test_a_mode_is_a_rival_of_the_deletion_that_it_did_not_know() -> None:
     assert (conflict.kind, conflict.unit, conflict.needs) == (ConflictKind.BOTH_CHANGED, h.edits[2][0], h.edits[1])
 
 
-def test_a_rejected_mode_goes_on_needing_the_file_that_it_was_given_to_whichever_is_deleted() -> None:
+def test_a_rejected_mode_keeps_needing_its_file() -> None:
     h = with_mode(history("-", "a b"))
     h.reject(1, 2)
     h.then("a", "-")
@@ -639,7 +639,7 @@ def test_unit_lines_follow_the_text() -> None:
     assert h.weave.unit_lines(h.edits[1][0]) is None
 
 
-def test_a_rejected_edit_stands_at_the_line_at_which_it_would_be_shown() -> None:
+def test_a_rejected_edit_has_the_line_at_which_it_would_be_shown() -> None:
     h = history("a b c d", "a X Y b c d", "a X Y b d", "a X Y b D")
     assert [h.weave.line_at(h.edits[edit][1]) for edit in (1, 2, 3)] == [2, 5, 5]
     assert h.reject(3, 2, 1) == "a b c d"
@@ -698,8 +698,8 @@ def test_a_cascade_names_what_must_be_accepted_first() -> None:
     assert h.weave.conflicts() == ()
 
 
-def test_of_rivals_the_later_one_goes_and_the_other_stays() -> None:
-    """Both are in conflict to begin with, as when markers go and what was set aside for them is back."""
+def test_a_cascade_rejects_the_later_of_two_rivals() -> None:
+    """Both are in conflict at first, as when markers are removed and the units set aside for them are restored."""
     h = history("p a q", "p A q")
     h.reject(1)
     h.then("p B q", "P B q")

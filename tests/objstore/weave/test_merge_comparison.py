@@ -1,4 +1,4 @@
-"""The weave against replay by three-way merge, on random histories without repeated lines."""
+"""The weave agrees with replay by three-way merge, on random histories without repeated lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A history drawn at random: the states one after the other, and the weave of all of them."""
+    """A random history: its states in order, and the weave of all of them."""
 
     states: list[bytes]
     weave: Weave
@@ -47,7 +47,7 @@ class Drawn:
         return cls(states, weave, units)
 
     def without(self, edit: int) -> bytes | None:
-        """Return the text without one edit, None where that is a conflict; the weave is as before."""
+        """Return the text without one edit (None: a conflict); the weave is unchanged afterwards."""
         whole = dict.fromkeys(self.units[edit], True)
         conflicts = set_live(self.weave, dict.fromkeys(whole, False))
         text = self.weave.text()
@@ -55,7 +55,7 @@ class Drawn:
         return None if conflicts else text
 
     def replayed_without(self, edit: int, merge: Callable[[bytes, bytes, bytes], bytes | None]) -> bytes | None:
-        """Return what merging every later edit onto the state before this one gives; None: a conflict on the way."""
+        """Return the text after merging every later edit onto the state before this one (None: a conflict)."""
         text: bytes | None = self.states[edit]
         for before, after in zip(self.states[edit + 1 :], self.states[edit + 2 :], strict=False):
             text = None if text is None else merge(before, text, after)
@@ -118,7 +118,7 @@ def test_git_agrees(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seeds", [range(400), range(10_000, 10_200)])
 def test_leaving_out_an_edit_is_its_inverse_or_a_part_of_it(seeds: range) -> None:
-    """What goes are lines that it put in, what comes are lines that it took out, and the others keep their order."""
+    """Only lines that the edit inserted go, only lines that it deleted return, and the others keep their order."""
     for seed in seeds:
         history = Drawn.of(seed)
         whole = split_lines(history.states[-1])

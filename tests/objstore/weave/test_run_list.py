@@ -1,4 +1,4 @@
-"""The order of runs answers as a plain list of them would, however it is divided."""
+"""The run list answers as a plain list of the same runs would, however its blocks are divided."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STEPS = 150
 
 
 class Listed:
-    """A run order beside a plain list of the same runs, and questions that both answer."""
+    """A run list next to a plain list of the same runs, and questions that both answer."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -27,7 +27,7 @@ class Listed:
     # -- changes
 
     def fresh(self) -> Run:
-        """Return a run of some lines, each of them another, or of none."""
+        """Return a run of some lines that differ from all others, or of none."""
         lines = self.random.choice([0, 1, 1, 2, 5])
         self.count += 1
         text = b"".join(b"%d.%d\n" % (self.count, line) for line in range(lines))
@@ -156,13 +156,13 @@ class Listed:
         assert list(order.shown(None, last)) == [run for run in runs[:high] if run.shown]
 
     def resync(self) -> None:
-        """Take runs that were cut off by a question into the list; none of them is empty."""
+        """Add runs that a query cut off to the plain list; none of them is empty."""
         bounds = [run for run in self.runs if not run.lines]
         self.runs = [run for block, _ in self.order.divided() for run in block]
         assert [run for run in self.runs if not run.lines] == bounds
 
     def ask_for_lines(self) -> None:
-        """Ask for a gap and a stretch, which cut runs in two at their ends."""
+        """Query a gap and a stretch, which cut runs in two at their ends."""
         text, starts = self.text, self.starts()
         line = self.random.choice([0, self.random.randrange(len(starts))])
         above, below = self.order.gap_at(line)
@@ -192,7 +192,7 @@ class Listed:
 
 @pytest.mark.parametrize(("runs", "blocks"), [(1, 1), (2, 2), (3, 32), (32, 32)])
 @pytest.mark.parametrize("seed", range(4))
-def test_an_order_answers_as_a_plain_list_would(
+def test_a_run_list_answers_as_a_plain_list_would(
     monkeypatch: pytest.MonkeyPatch, runs: int, blocks: int, seed: int
 ) -> None:
     monkeypatch.setattr("objstore.weave.run_list._BLOCK_RUNS", runs)
@@ -206,7 +206,7 @@ def test_an_order_answers_as_a_plain_list_would(
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_an_order_is_what_it_was_when_it_is_taken_up_again(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+def test_a_run_list_loaded_from_its_blocks_equals_the_original(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     monkeypatch.setattr("objstore.weave.run_list._BLOCK_RUNS", 2)
     monkeypatch.setattr("objstore.weave.run_list._STRIDE_BLOCKS", 2)
     listed = Listed(seed)

@@ -1,4 +1,4 @@
-"""What the weave costs: memory follows runs, not lines, and a change costs what it touches, not what lies around it."""
+"""The weave's costs: memory follows runs, not lines, and a change costs what it touches."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ print(peak() - before)
 
 
 def test_a_thousand_whole_rewrites_of_a_thousand_lines_take_less_than_60_mb() -> None:
-    """The texts alone are 31 MB: what a run costs beside them shows here, and what a line would cost even more."""
+    """The texts alone are 31 MB: the cost of a run shows here, and a cost per line would show even more."""
     ran = subprocess.run([sys.executable, "-c", REWRITES], cwd=ROOT, capture_output=True, check=True)
     assert int(ran.stdout) < 60_000  # kilobytes
 
 
 def operations(act: Callable[[], object]) -> int:
-    """Return how many calls, of Python and of C, `act` makes: the same each time, on any machine."""
+    """Return how many Python and C calls `act` makes: the same number each time, on any machine."""
     count = 0
 
     def called(_frame: FrameType, event: str, _argument: object) -> None:
@@ -116,10 +116,10 @@ def test_insertions_under_a_deletion_cost_by_their_number(
 
 
 class Line:
-    """A line that was rewritten over and over, and deleted in the end."""
+    """A line that was rewritten many times, and deleted in the end."""
 
     def __init__(self, rewrites: int, *, texts: int) -> None:
-        """Write so many texts in turn; 0: another each time."""
+        """Write `texts` different texts in turn; 0: a new one each time."""
         self.weave = Weave(b"p\n0\nq\n")
         lines = [b"%d\n" % (number % texts if texts else number) for number in range(1, rewrites + 1)]
         made = [self.weave.record(b"p\n" + line + b"q\n", [Hunk(1, 1, 1, 1)])[1] for line in lines]
@@ -137,7 +137,7 @@ class Line:
             self.weave.flip({unit: False})
 
     def cascade(self) -> None:
-        """Reject the first, and with it all that stand on it."""
+        """Reject the first edit, and with it all that depend on it."""
         assert len(cascade(self.weave, {self.rewrites[0]: False}).rejected) >= len(self.rewrites) - 1
 
 
@@ -153,7 +153,7 @@ class Line:
         (3, Line.cascade),
     ],
 )
-def test_a_line_rewritten_over_and_over_costs_by_what_is_decided(act: Callable[[Line], None], texts: int) -> None:
+def test_deciding_on_a_line_rewritten_many_times_costs_what_is_decided(act: Callable[[Line], None], texts: int) -> None:
     costs = []
     for rewrites in (250, 500):
         line = Line(rewrites, texts=texts)
@@ -161,7 +161,7 @@ def test_a_line_rewritten_over_and_over_costs_by_what_is_decided(act: Callable[[
     assert costs[1] < 2.5 * costs[0], costs
 
 
-def test_a_line_changed_and_changed_back_costs_by_what_is_decided_where_every_second_edit_goes_at_once() -> None:
+def test_rejecting_every_second_edit_of_a_line_costs_what_is_decided() -> None:
     costs = []
     for rewrites in (250, 500):
         line = Line(rewrites, texts=2)
@@ -177,7 +177,7 @@ def test_a_line_changed_and_changed_back_costs_by_what_is_decided_where_every_se
 
 
 class Returning:
-    """A line that was deleted and put back over and over, with both rejected before the next deletion."""
+    """A line that was deleted and reinserted many times, with both rejected before the next deletion."""
 
     def __init__(self, times: int) -> None:
         self.weave = Weave(b"p\nX\nq\n")
@@ -197,10 +197,8 @@ class Returning:
 
 
 @pytest.mark.parametrize(("act", "times"), [(Returning.toggle_once, 2), (Returning.toggle_all, 4)])
-def test_a_line_deleted_and_put_back_over_and_over_costs_by_how_often_that_was(
-    act: Callable[[Returning], None], times: int
-) -> None:
-    """Whoever deletes a line is looked at again when another one who does is decided on."""
+def test_a_line_deleted_and_reinserted_many_times_costs_linearly(act: Callable[[Returning], None], times: int) -> None:
+    """Each unit that deletes a line is checked again when another deleter is decided on."""
     costs = []
     for number in (100, 200):
         line = Returning(number)
@@ -211,7 +209,7 @@ def test_a_line_deleted_and_put_back_over_and_over_costs_by_how_often_that_was(
 
 
 class Tried:
-    """A line that was changed or deleted over and over, or the file, and each time that was rejected."""
+    """A line that was changed or deleted many times, or the file, where each attempt was rejected."""
 
     def __init__(self, after: Callable[[int], bytes | None], hunks: Sequence[Hunk]) -> None:
         self.weave = Weave(b"p\n0\nq\n")
@@ -240,10 +238,10 @@ class Tried:
     ],
     ids=["changed", "deleted", "rewritten as a whole", "the file deleted"],
 )
-def test_what_was_tried_and_rejected_over_and_over_costs_by_what_is_tried_next(
+def test_rejected_attempts_do_not_add_to_the_cost_of_the_next(
     after: Callable[[int], bytes | None], hunks: Sequence[Hunk]
 ) -> None:
-    """Whatever takes the same lines out and is rejected is not looked at again."""
+    """Rejected units that deleted the same lines are not checked again."""
     tried = Tried(after, hunks)
     tried.try_again(50)
     costs = []
@@ -255,7 +253,7 @@ def test_what_was_tried_and_rejected_over_and_over_costs_by_what_is_tried_next(
 
 
 class Recorded:
-    """A random history, in which edits come while others are rejected, so that not everybody knew everybody."""
+    """A random history in which edits are recorded while others are rejected, so that not all units knew each other."""
 
     def __init__(self, draw: random.Random) -> None:
         self.base = b"".join(b"%d\n" % number for number in range(40))
@@ -290,8 +288,8 @@ class Recorded:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_conflicts_found_bit_by_bit_are_those_found_at_once(seed: int) -> None:
-    """Many lines in one edit, so that what was found of it is remembered from one decision to the next."""
+def test_conflicts_found_incrementally_are_those_found_at_once(seed: int) -> None:
+    """One edit has many lines, so that its findings are cached from one decision to the next."""
     draw = random.Random(seed)
     recorded = Recorded(draw)
     weave = recorded.weave()
@@ -316,8 +314,8 @@ def cut_in_ten(weave: Weave) -> list[UnitIndex]:
     return made
 
 
-def test_what_is_remembered_of_a_move_is_looked_at_again_when_its_other_half_goes() -> None:
-    """A deletion of inserted lines needs them as long as what the same edit put elsewhere shows them."""
+def test_cached_findings_of_a_move_are_updated_when_its_other_half_is_rejected() -> None:
+    """A deletion of inserted lines needs them as long as the same edit shows them elsewhere."""
     weave = Weave(TEN_LINES)
     first = cut_in_ten(weave)[0]
     block = (weave.text() or b"").removeprefix(b"p\n").removesuffix(b"q\n")
@@ -327,8 +325,8 @@ def test_what_is_remembered_of_a_move_is_looked_at_again_when_its_other_half_goe
     assert [(c.unit, c.needs) for c in set_live(weave, {there: True})] == [(here, (first,))]
 
 
-def test_what_is_remembered_of_text_that_returns_is_looked_at_again_when_it_goes() -> None:
-    """A deletion of new lines needs what had put them in the place of old ones, while those are there."""
+def test_cached_findings_of_returning_text_are_updated_when_it_is_hidden() -> None:
+    """A deletion of new lines needs the unit that had replaced old ones by them, while those show."""
     weave = Weave(TEN_LINES.replace(b"x", b"old"))
     _, out = weave.record(TEN_LINES, [Hunk(1, 10, 1, 10)])
     inserted = cut_in_ten(weave)

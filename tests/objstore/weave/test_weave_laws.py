@@ -1,4 +1,4 @@
-"""Laws of the weave, over random histories of edits and decisions."""
+"""Properties of the weave, over random histories of edits and decisions."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def edited(
     content: bytes | None,
     anything: st.SearchStrategy[bytes | None] = files,
 ) -> bytes | None:
-    """Draw what the next edit makes of a file: mostly small changes, so that edits meet; sometimes `anything`."""
+    """Draw the next state of a file: mostly small changes, so that edits overlap; sometimes `anything`."""
     if content is None or draw(st.integers(0, 9)) == 0:
         drawn: bytes | None = draw(anything)
         return drawn
@@ -137,7 +137,7 @@ def test_all_live_is_the_last_written(journal: Journal) -> None:
 
 
 @given(journals())
-def test_what_is_recorded_is_the_text_and_clean(journal: Journal) -> None:
+def test_the_recorded_text_is_shown_without_conflict(journal: Journal) -> None:
     weave = Weave(journal.base)
     for entry in journal.entries:
         if isinstance(entry, dict):
@@ -180,7 +180,7 @@ def test_the_state_is_a_function_of_the_live_units(journal: Journal, data: st.Da
 
 
 @given(journals(), st.data())
-def test_a_replayed_weave_goes_on_as_the_first_would(journal: Journal, data: st.DataObject) -> None:
+def test_a_replayed_weave_behaves_as_the_original(journal: Journal, data: st.DataObject) -> None:
     one, other = journal.weave(), journal.weave()
     chosen = {unit: data.draw(st.booleans()) for unit in journal.units}
     set_live(one, chosen)
@@ -193,7 +193,7 @@ def test_a_replayed_weave_goes_on_as_the_first_would(journal: Journal, data: st.
 
 
 @given(journals(), st.data())
-def test_a_weave_that_was_kept_goes_on_as_the_first_would(journal: Journal, data: st.DataObject) -> None:
+def test_a_weave_loaded_from_its_state_behaves_as_the_original(journal: Journal, data: st.DataObject) -> None:
     one = journal.weave()
     other = Weave.from_state(one.state())
     assert other.state() == one.state()
@@ -230,7 +230,7 @@ def test_hunks_of_one_edit_are_independent(before: bytes, data: st.DataObject) -
 
 @given(contents, st.data())
 def test_rejecting_an_edit_is_a_three_way_merge_where_that_is_clean(base: bytes, data: st.DataObject) -> None:
-    """Changes that a shared line separates merge without question: `middle` to `base`, and `middle` to `last`."""
+    """Changes separated by a shared line always merge: `middle` to `base`, and `middle` to `last`."""
     middle = edited(data.draw, base, anything=contents) or b""
     last = edited(data.draw, middle, anything=contents) or b""
     back = [Hunk(h.new_start, h.new_count, h.old_start, h.old_count) for h in diff_lines(base, middle)]
@@ -258,7 +258,7 @@ WORDS = [b"", b"A\n", b"B\n", b"A\n", b"B\n", b"C\n", b"A\nA\n", b"A\nB\n", b"B\
 
 @st.composite
 def places(draw: st.DrawFn) -> Journal:
-    """Draw a history in which what stands between two lines is changed, deleted and put back; sometimes the file."""
+    """Draw a history in which the text between two lines, or the file, is changed, deleted and reinserted."""
     journal = Journal(b"p\n" + draw(st.sampled_from(WORDS)) + b"q\n")
     weave = Weave(journal.base)
     for _ in range(draw(st.integers(2, 10))):
@@ -281,9 +281,7 @@ def places(draw: st.DrawFn) -> Journal:
 
 
 @given(places(), st.data())
-def test_conflicts_found_from_flip_to_flip_are_those_of_a_weave_built_afresh(
-    journal: Journal, data: st.DataObject
-) -> None:
+def test_conflicts_found_incrementally_are_those_of_a_rebuilt_weave(journal: Journal, data: st.DataObject) -> None:
     weave = journal.weave()
     kept = weave.state()
     live = {unit: weave.is_live(unit) for unit in journal.units}
@@ -294,30 +292,28 @@ def test_conflicts_found_from_flip_to_flip_are_those_of_a_weave_built_afresh(
         afresh, taken_up = journal.weave(), Weave.from_state(kept)
         assert found == set_live(afresh, live) == set_live(taken_up, live)
         assert weave.text() == afresh.text() == taken_up.text()
-        told = [(bool(unit.hidden), unit.bare, unit.returns) for unit in units_of(weave)]
-        for unit, (hides, *where) in zip(units_of(weave), told, strict=True):
-            is_asked = any(run.deleters for run in unit.inserted) or any(u.undoes is unit for u in unit.shadowed)
-            assert hides is stands_back(unit)
-            assert where == ([bare(unit), returns(unit)] if is_asked else [0, None])
+        seen = [(bool(unit.hidden), unit.exposed, unit.return_blocker) for unit in units_of(weave)]
+        for unit, (hides, *where) in zip(units_of(weave), seen, strict=True):
+            tracks_returns = any(run.deleters for run in unit.inserted) or any(u.undoes is unit for u in unit.shadowed)
+            assert hides is is_hidden(unit)
+            assert where == ([exposed_runs(unit), return_blocker_of(unit)] if tracks_returns else [0, None])
         for run in {run for unit in units_of(weave) for run in unit.inserted}:
-            assert run.takers == tuple(unit for unit in run.deleters if unit.live)
-            assert {*run.asked} == {unit for unit in run.deleters if unit.is_asked}
+            assert run.live_deleters == tuple(unit for unit in run.deleters if unit.live)
+            assert {*run.return_trackers} == {unit for unit in run.deleters if unit.tracks_returns}
 
 
 @given(journals(), st.data())
-def test_what_is_remembered_of_conflicts_is_what_is_found_of_each_unit_anew(
-    journal: Journal, data: st.DataObject
-) -> None:
+def test_cached_findings_equal_those_computed_from_nothing(journal: Journal, data: st.DataObject) -> None:
     assume(journal.units)
     weave = journal.weave()
     for _ in range(data.draw(st.integers(1, 8))):
         chosen = data.draw(st.sets(st.sampled_from(journal.units), min_size=1, max_size=3))
         weave.flip({unit: not weave.is_live(unit) for unit in chosen})
-        assert remembered(weave) == found_anew(weave)
+        assert cached_findings(weave) == computed_findings(weave)
 
 
-def test_what_is_remembered_of_a_stretch_rewritten_over_and_over_is_what_is_found_anew() -> None:
-    """Few texts in turn, so that lines are often those that somebody put back, or took out in another form."""
+def test_cached_findings_of_a_region_rewritten_many_times_equal_computed_ones() -> None:
+    """Few texts in turn, so that lines are often reinserted, or deleted in another form."""
     rng = random.Random(5)
     texts = [b"p\nm\nA\nn\nq\n", b"p\nm\nn\nq\n", b"p\nm\nB\nn\nq\n", b"p\nZ\nq\n"]
     for _ in range(150):
@@ -332,15 +328,15 @@ def test_what_is_remembered_of_a_stretch_rewritten_over_and_over_is_what_is_foun
                 set_live(weave, {unit: not live for unit, live in change.items()})
         for _ in range(10):
             weave.flip({unit: not weave.is_live(unit) for unit in rng.sample(units, rng.randint(1, 2))})
-            assert remembered(weave) == found_anew(weave)
+            assert cached_findings(weave) == computed_findings(weave)
 
 
-def remembered(weave: Weave) -> dict[WeaveUnit, list[ConflictFinding]]:
+def cached_findings(weave: Weave) -> dict[WeaveUnit, list[ConflictFinding]]:
     return weave._findings  # noqa: SLF001 - not shown otherwise
 
 
-def found_anew(weave: Weave) -> dict[WeaveUnit, list[ConflictFinding]]:
-    """Return what is found of each unit if nothing is remembered of it; it is remembered on as it was."""
+def computed_findings(weave: Weave) -> dict[WeaveUnit, list[ConflictFinding]]:
+    """Return the findings of each unit without its cached result; the cache is restored afterwards."""
     found: dict[WeaveUnit, list[ConflictFinding]] = {}
     for unit in units_of(weave):
         checked, unit.checked = unit.checked, None
@@ -349,28 +345,26 @@ def found_anew(weave: Weave) -> dict[WeaveUnit, list[ConflictFinding]]:
     return {unit: those for unit, those in found.items() if those}
 
 
-def stands_back(unit: WeaveUnit) -> bool:
+def is_hidden(unit: WeaveUnit) -> bool:
     undone = unit.undoes
-    return undone is not None and not undone.live and all(a.live or stands_back(a) for a in unit.restores)
+    return undone is not None and not undone.live and all(a.live or is_hidden(a) for a in unit.restores)
 
 
-def bare(unit: WeaveUnit) -> int:
-    return 0 if unit.live else sum(run.shown or returns(run.inserter) is not None for run in unit.taken)
+def exposed_runs(unit: WeaveUnit) -> int:
+    return 0 if unit.live else sum(run.shown or return_blocker_of(run.inserter) is not None for run in unit.all_deleted)
 
 
-def returns(unit: WeaveUnit) -> WeaveUnit | None:
-    if unit.live and not stands_back(unit):
+def return_blocker_of(unit: WeaveUnit) -> WeaveUnit | None:
+    if unit.live and not is_hidden(unit):
         return None
-    if bare(unit):
+    if exposed_runs(unit):
         return unit
-    return unit.undoes if unit.undoes and not unit.undoes.live and returns(unit.undoes) else None
+    return unit.undoes if unit.undoes and not unit.undoes.live and return_blocker_of(unit.undoes) else None
 
 
 @given(places(), st.data())
-def test_of_each_line_the_last_live_unit_that_put_it_in_or_took_it_out_says_whether_it_is_there(
-    journal: Journal, data: st.DataObject
-) -> None:
-    """Lines that were put back are the same line, and that is shown once, or the state is in conflict."""
+def test_the_last_live_unit_on_a_line_decides_whether_it_is_shown(journal: Journal, data: st.DataObject) -> None:
+    """Reinserted lines are the same line, which is shown once, or the state is in conflict."""
     weave = journal.weave()
     live = {unit: weave.is_live(unit) for unit in journal.units}
     for _ in range(5):
@@ -395,7 +389,7 @@ def first_of(run: Run) -> Run:
 
 @st.composite
 def rewritings(draw: st.DrawFn) -> list[str]:
-    """Draw the states of one line: changed, changed back, deleted and put back, alone or with its file (`-`)."""
+    """Draw the states of one line: changed, changed back, deleted and reinserted, alone or with its file (`-`)."""
     states, line = ["A"], "A"
     for _ in range(draw(st.integers(2, 8))):
         follow = {"": [line], "-": [line]}.get(states[-1], ["A", "B", "C", "", "", "-"])
@@ -407,7 +401,7 @@ def rewritings(draw: st.DrawFn) -> list[str]:
 
 
 @given(rewritings(), st.data())
-def test_the_last_word_on_a_line_holds_or_the_decision_is_refused(states: list[str], data: st.DataObject) -> None:
+def test_the_last_change_of_a_line_holds_or_the_decision_is_refused(states: list[str], data: st.DataObject) -> None:
     h = history(*(state if state == "-" else f"p {state} q" for state in states))
     edits = range(1, len(states) - 1)
     assume(edits)
@@ -486,7 +480,7 @@ def test_a_cascade_ends_clean_or_changes_nothing(journal: Journal, data: st.Data
 
 
 def test_runs_are_not_lines() -> None:
-    """A thousand lines rewritten a thousand times stay one run for each rewrite."""
+    """A thousand rewrites of a thousand lines make one run per rewrite."""
     weave = Weave(b"line\n" * 1000)
     for number in range(1000):
         after = b"%d\n" % number * 1000
@@ -496,7 +490,7 @@ def test_runs_are_not_lines() -> None:
 
 
 def test_a_long_random_history_keeps_every_law() -> None:
-    """Blocks divide, regions span them, and the text is still what any order of decisions makes it."""
+    """Blocks divide, regions span them, and the text is still independent of the order of decisions."""
     rng = random.Random(11)
     lines = [b"%d\n" % number for number in range(600)]
     weave = Weave(b"".join(lines))

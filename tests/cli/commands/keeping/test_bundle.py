@@ -217,7 +217,7 @@ def test_a_store_that_has_lost_a_state_is_bundled_once_that_is_let_go_of(runner:
     for words in ([str(tmp_path / "b")], ["-"]):
         ran = runner.cas("export", "--bundle", *words)
         assert (ran.status, ran.out) == (1, b"")
-        assert ran.said.startswith(f"cas: No bundle is written: blob {lost.hex()} is lost, ")
+        assert ran.said.startswith(f"cas: No bundle was written: blob {lost.hex()} is lost, ")
         assert "`cas fsck`" in ran.said
         assert "`cas purge PATH@N`" in ran.said
         assert "`cas snapshot delete N`" in ran.said

@@ -38,7 +38,7 @@ from objstore.log.frames import FrameKind
 from objstore.packing.compression_trials import CompressionTrials
 from objstore.packing.delta_candidates import PAIR
 from objstore.packing.repack import RepackPlan, plan_repack, repack
-from objstore.retention.compaction import plan_compaction, sweep
+from objstore.retention.compaction import compact, plan_compaction
 from objstore.transaction.journal import Journal
 from tests.support.crash_scenarios import write
 from tests.support.faulty_disk import CountdownDisk
@@ -342,7 +342,7 @@ def test_only_one_repacks_or_sweeps_at_a_time(root: Path) -> None:
             with pytest.raises(StoreLocked):
                 repacked(root)
             with pytest.raises(StoreLocked):
-                sweep(journal, plan_compaction(journal, all_segments=True))
+                compact(journal, plan_compaction(journal, all_segments=True))
 
         assert segment_bytes(root) == before
         assert repacked(root, Meanwhile(act)).is_done

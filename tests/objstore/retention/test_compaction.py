@@ -56,9 +56,9 @@ from objstore.model.records import Expiry, Snapshot
 from objstore.retention.compaction import (
     CompactionPlan,
     CompactionResult,
+    compact,
     plan_compaction,
     require_compaction_space,
-    sweep,
 )
 from objstore.retention.segment_rewrite import SegmentRewrite
 from objstore.store.write_batch import Batch, now
@@ -118,7 +118,7 @@ def expire(root: Path, *edits: int, decision: int = 0) -> None:
 
 def swept(root: Path, disk: Disk | None = None, *, all_segments: bool = False) -> CompactionResult:
     with closing(Journal(str(root), disk or CountdownDisk(None))) as journal:
-        return sweep(journal, plan_compaction(journal, all_segments=all_segments))
+        return compact(journal, plan_compaction(journal, all_segments=all_segments))
 
 
 def test_damage_in_a_segment_that_was_written_anew_is_told_by_its_place_in_the_file(root: Path) -> None:
@@ -203,7 +203,7 @@ def test_nobody_waits_for_the_lock_while_an_old_file_goes(root: Path) -> None:
 
 def test_who_sweeps_holds_no_room_of_what_it_has_removed(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        assert sweep(journal, plan_compaction(journal)).is_done
+        assert compact(journal, plan_compaction(journal)).is_done
         assert held_open(root) == []
         assert journal.store.blob(blob_id(text(EDITS - 1))) == text(EDITS - 1)
 
@@ -379,7 +379,7 @@ def test_an_index_that_is_wrong_about_what_is_held_ends_a_sweep_before_it_begins
     with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db, db:
         assert db.execute(damage).rowcount == 1
     files = files_of(root)
-    with pytest.raises(IndexDamaged, match="`cas fsck --repair` makes it anew"):
+    with pytest.raises(IndexDamaged, match="Rebuild it with `cas fsck --repair`"):
         swept(root)
     assert files_of(root) == files
     assert repair_store(check_store(str(root))).faults == ()
@@ -444,7 +444,7 @@ def test_what_edits_do_not_hold_is_asked_of_the_log_before_a_sweep(root: Path, k
     with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db, db:
         assert db.execute("UPDATE blobs SET refs = 0 WHERE id = ? AND refs = 1", (name,)).rowcount == 1
     files = files_of(root)
-    with pytest.raises(IndexDamaged, match="`cas fsck --repair` makes it anew"):
+    with pytest.raises(IndexDamaged, match="Rebuild it with `cas fsck --repair`"):
         swept(root, all_segments=True)
     assert files_of(root) == files
     assert repair_store(check_store(str(root))).faults == ()
@@ -584,7 +584,7 @@ def test_a_blob_that_the_index_has_lost_sight_of_ends_a_sweep(root: Path, damage
         with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db, db:
             assert db.execute(f"{damage} WHERE id = ?", (blob_id(text(25)),)).rowcount == 1
         with pytest.raises(IndexDamaged):
-            sweep(journal, plan)
+            compact(journal, plan)
     assert set(files) <= set(files_of(root))
     assert repair_store(check_store(str(root))).faults == ()
     assert swept(root).is_done
@@ -620,7 +620,7 @@ def test_a_blob_that_comes_to_be_held_after_the_plan_stays(root: Path) -> None:
         plan = plan_compaction(journal)
         with Workspace.open(root, CountdownDisk(None)) as workspace:
             write(workspace, "d.txt", text(3))
-        assert not sweep(journal, plan).is_done
+        assert not compact(journal, plan).is_done
     assert_sound(root)
     assert swept(root).is_done
     assert_sound(root)
@@ -633,7 +633,7 @@ def test_a_blob_that_a_snapshot_comes_to_hold_after_the_plan_stays(root: Path) -
         (root / "folder" / "as-once").write_bytes(text(3))
         with Workspace.open(root, CountdownDisk(None)) as workspace:
             workspace.take_snapshot(who="somebody")  # the record names a tree, which names another, which names it
-        assert not sweep(journal, plan).is_done
+        assert not compact(journal, plan).is_done
         assert journal.store.blob(blob_id(text(3))) == text(3)
     assert_sound(root)
     assert swept(root).is_done
@@ -663,7 +663,7 @@ def test_what_comes_to_be_held_while_its_segment_is_about_to_be_written_anew_sta
     root: Path, hold: Callable[[Path], None]
 ) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        outcome = sweep(journal, plan_compaction(journal), lambda *_: hold(root))
+        outcome = compact(journal, plan_compaction(journal), lambda *_: hold(root))
         assert outcome == CompactionResult(segments=0, freed=0, is_done=False)
         assert files_of(root) == ["00000001.seg", "00000002.seg"]  # what was made of it in vain has gone
         assert journal.store.blob(blob_id(text(3))) == text(3)
@@ -678,7 +678,7 @@ def test_what_a_snapshot_without_what_goes_names_ends_no_sweep(root: Path) -> No
         (root / "other").write_bytes(b"nothing of what goes\n")
         with Workspace.open(root, CountdownDisk(None)) as workspace:
             workspace.take_snapshot(who="somebody")
-        assert sweep(journal, plan).is_done
+        assert compact(journal, plan).is_done
     assert_sound(root)
 
 
@@ -700,7 +700,7 @@ def test_a_tree_that_can_not_be_read_ends_a_sweep_before_it_begins(root: Path) -
 def test_a_tree_that_can_not_be_read_ends_a_sweep_that_has_begun(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         plan = plan_compaction(journal)
-        assert not sweep(journal, plan, lambda *_: hold_what_is_lost(root)).is_done
+        assert not compact(journal, plan, lambda *_: hold_what_is_lost(root)).is_done
     assert files_of(root) == ["00000001.seg", "00000002.seg"]
 
 
@@ -713,7 +713,7 @@ def test_a_base_that_is_used_after_the_plan_stays(root: Path) -> None:
             seq = other.store.next_seq()
             assert seq == EDITS + 2
             batch.commit()
-        assert not sweep(journal, plan).is_done
+        assert not compact(journal, plan).is_done
         assert journal.store.blob(blob_id(content)) == content
     assert_sound(root)
 
@@ -750,7 +750,7 @@ def test_a_flipped_bit_ends_a_sweep_and_the_damaged_file_is_left_for_salvage(roo
         flipped = content[:at] + bytes([content[at] ^ (1 << chance.randrange(8))]) + content[at + 1 :]
         path.write_bytes(flipped)
         with closing(Journal(str(root), CountdownDisk(None))) as journal, pytest.raises((StoreDamaged, BlobDamaged)):
-            sweep(journal, plan)
+            compact(journal, plan)
         assert path.read_bytes() == flipped, at
         assert not list(path.parent.glob("*.1.*")), at
 
@@ -935,7 +935,7 @@ def test_what_nothing_holds_takes_no_room_where_it_goes_and_its_own_where_it_is_
         for is_swept in (True, False):
             with (
                 pytest.raises(CompactionSpaceNeeded) as refused,
-                require_compaction_space(journal, 1, is_swept=is_swept),
+                require_compaction_space(journal, 1, drops_unused=is_swept),
             ):
                 raise full_disk("a segment")
             needed.append(refused.value.needed)
@@ -953,7 +953,7 @@ class InterruptedJournal(Journal):
 def test_who_is_interrupted_when_the_index_was_told_leaves_where_everything_went(root: Path) -> None:
     with Workspace.open(root, CountdownDisk(None)) as idle:
         with closing(InterruptedJournal(str(root), CountdownDisk(None))) as journal, pytest.raises(KeyboardInterrupt):
-            sweep(journal, plan_compaction(journal))
+            compact(journal, plan_compaction(journal))
         assert "00000001.1.seg" in files_of(root)
         for name in held(root):
             assert blob_id(idle.blob(name)) == name
@@ -1024,7 +1024,7 @@ def test_who_sweeps_reads_much_that_others_wrote_before_it_takes_the_lock_again(
             assert what == "segments"
             journal.overtakes = 3
 
-        assert sweep(journal, plan, arm).is_done
+        assert compact(journal, plan, arm).is_done
         assert journal.overtakes == 0
     assert locks == [0]
     assert_sound(root)
@@ -1045,7 +1045,7 @@ def test_what_a_snapshot_comes_to_hold_just_before_a_segment_takes_its_name_stay
         def arm(*_: object) -> None:
             journal.overtakes = 1
 
-        assert not sweep(journal, plan_compaction(journal), arm).is_done
+        assert not compact(journal, plan_compaction(journal), arm).is_done
         assert journal.overtakes == 0
         assert journal.store.blob(blob_id(text(3))) == text(3)
     assert_sound(root)
@@ -1077,7 +1077,7 @@ def test_a_sweep_ends_where_the_end_of_the_log_is_replaced_before_a_segment_take
                 batch.commit()
             journal.overtakes = 1
 
-        assert not sweep(journal, plan_compaction(journal), arm).is_done
+        assert not compact(journal, plan_compaction(journal), arm).is_done
         assert journal.overtakes == 0
         assert journal.store.blob(blob_id(text(3))) == text(3)
 

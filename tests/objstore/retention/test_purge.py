@@ -268,7 +268,7 @@ class HeldUp(CountdownDisk):
 
 def test_while_a_collection_is_going_on_nothing_is_let_go_of(start: Path) -> None:
     with Workspace.open(start) as workspace, closing(Journal(str(start), Disk())) as other:
-        with other.compacting(), pytest.raises(StoreLocked, match="collecting"):
+        with other.compacting(), pytest.raises(StoreLocked, match="compacting"):
             workspace.purge([blob_id(SECRET)])
         assert workspace.edit(2).expired is None
         workspace.purge([blob_id(SECRET)])

@@ -22,7 +22,7 @@ from objstore import (
     blob_id,
     check_store,
 )
-from objstore.retention.compaction import CompactionPlan, plan_compaction, sweep
+from objstore.retention.compaction import CompactionPlan, compact, plan_compaction
 from objstore.retention.expiry import ExpiryPlan, expire, plan_expiry
 from objstore.transaction.journal import Journal
 from tests.support.crash_scenarios import change, files, rejected, write
@@ -269,8 +269,8 @@ def test_a_sweep_takes_nothing_that_was_let_go_by_what_was_cut_off(root: Path, m
         with Workspace.open(root, CountdownDisk(None)) as workspace:
             for name in meanwhile:
                 write(workspace, name, b"written in its place\n" * 30)
-        assert not sweep(journal, plans[0]).is_done
-        assert sweep(journal, plan_compaction(journal, all_segments=True)).is_done
+        assert not compact(journal, plans[0]).is_done
+        assert compact(journal, plan_compaction(journal, all_segments=True)).is_done
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         assert workspace.blob(blob_id(only)) == only
     assert_sound(root)

@@ -148,7 +148,7 @@ def test_a_chain_that_is_longer_than_it_says_is_told_of_and_spelt_anew(root: Pat
     for quick in (False, True):
         found = blob_faults(root, quick=quick)
         assert blob_id(states[1]).hex() not in found
-        assert f"blob {blob_id(states[2]).hex()}: its depth is 1, and that of its base 1" in found
+        assert f"blob {blob_id(states[2]).hex()}: its depth is 1, but its base has depth 1" in found
     assert_refused(root, tmp_path)
     assert_saved(root, tmp_path, *states)
 

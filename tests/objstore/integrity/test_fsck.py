@@ -142,18 +142,15 @@ def snapped(root: Path) -> dict[str, BlobId]:
     [
         (
             "tree of both",
-            "Snapshots 1 2 can't be compared or brought back, and nothing is collected.",
-            (
-                "`cas snapshot delete 2` gives it up; snapshot 1 is what the first look found, and the next one "
-                "(`cas record`) takes another in its place."
-            ),
+            "Snapshots 1 2 can't be compared or restored, and `cas gc` deletes nothing.",
+            ("`cas snapshot delete 2` deletes it; snapshot 1 is the baseline, which the next `cas record` replaces."),
         ),
         (
             "tree of 2",
-            "Snapshot 2 can't be compared or brought back, and nothing is collected.",
-            "`cas snapshot delete 2` gives it up.",
+            "Snapshot 2 can't be compared or restored, and `cas gc` deletes nothing.",
+            "`cas snapshot delete 2` deletes it.",
         ),
-        ("file of 2", "A file of snapshot 2 can't be shown or brought back.", "`cas snapshot delete 2` gives it up."),
+        ("file of 2", "A file of snapshot 2 can't be shown or restored.", "`cas snapshot delete 2` deletes it."),
     ],
 )
 def test_what_snapshots_have_lost_is_told_with_what_to_do_which_helps(
@@ -162,7 +159,7 @@ def test_what_snapshots_have_lost_is_told_with_what_to_do_which_helps(
     lost = snapped(root)[what]
     damage(root, lost)
     told = [fault.meaning for fault in check_store(str(root)).faults if lost.hex() in fault.what]
-    assert told == [f"{meaning} Once `cas salvage` has made a store of the rest, {way}"]
+    assert told == [f"{meaning} Once `cas salvage` has made a new store from the rest, {way}"]
     lose(root)
     (fault,) = check_store(str(root)).faults
     assert (fault.part, fault.what) == (StorePart.BLOBS, f"blob {lost.hex()}: no frame of it can be read")

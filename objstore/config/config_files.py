@@ -145,7 +145,7 @@ class Configuration:
         try:
             return tomllib.loads(text)
         except ValueError as error:
-            raise SettingsUnreadable(path, f"it is no TOML: {error}") from error
+            raise SettingsUnreadable(path, f"it is not valid TOML: {error}") from error
 
     def _text(self, path: str) -> str:
         """Return what the file holds ("": there is none). Raises SettingsUnreadable."""
@@ -160,7 +160,7 @@ class Configuration:
         try:
             found = os.fstat(fd)
             if not stat.S_ISREG(found.st_mode) or found.st_size > _MOST_BYTES:
-                raise SettingsUnreadable(path, "it is no file of a sane size")
+                raise SettingsUnreadable(path, "it is not a regular file, or it is too large")
             return read_all(fd, found.st_size).decode()
         except UnicodeDecodeError as error:
             raise SettingsUnreadable(path, "it is not UTF-8") from error

@@ -626,7 +626,7 @@ def _noted(step: FileStep, failed: list[str]) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # noqa: BLE001 - the other paths are taken back all the same
-        failed.append(f"{os.fsdecode(step.path)} could not be taken back ({error})")
+        failed.append(f"{os.fsdecode(step.path)} could not be rolled back ({error})")
 
 
 def _movable(tree: Tree, steps: Sequence[FileStep]) -> list[FileStep]:

@@ -228,7 +228,7 @@ class Tree:
         if self._listed[0] < (time.monotonic() - _LISTED_SECONDS if since is None else since):
             self._listed = time.monotonic(), linked_in_store(self.root)
         if (found.st_dev, found.st_ino) in self._listed[1]:
-            raise PathReserved(path, "the store (which has this very file)")
+            raise PathReserved(path, "the store (it is a hard link to a file of the store)")
 
     def within(self, path: str) -> str:
         """Return the part of `path` below the root, unresolved. Raises PathInvalid, PathOutside, FileChanged."""
@@ -237,7 +237,7 @@ class Tree:
         try:
             length = _size(path)
         except UnicodeEncodeError as error:
-            raise PathInvalid(path, "can't be spelt in the file system's encoding") from error
+            raise PathInvalid(path, "can't be encoded for the file system") from error
         if length > MAX_PATH:
             raise PathInvalid(path, f"longer than {MAX_PATH} bytes")
         if not path.startswith("/"):

@@ -55,7 +55,7 @@ def records_of(
             continue
         encoded = ahead.payload(place, FrameKind.RECORD)
         if record_id(encoded) != name:
-            raise place.damaged("another record lies where the index says")
+            raise place.damaged("another record is where the index says")
         fields = unpack(encoded)
         match fields.get("kind"):
             case "edit":
@@ -67,7 +67,7 @@ def records_of(
                 store.keep_decision(name, decision)
                 yield DocumentRecord(decision, name, blob)
             case _:
-                raise place.damaged("no edit and no decision lies where the index says")
+                raise place.damaged("no edit and no decision is where the index says")
 
 
 class StateReader:

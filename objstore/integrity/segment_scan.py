@@ -256,7 +256,7 @@ class SegmentScan:
         for chunk in self.chunks(name):
             content = self.blob(chunk.id)
             if len(content) != chunk.size:
-                raise BlobDamaged(name, "a chunk has another size than it says")
+                raise BlobDamaged(name, "a chunk's size differs from its list")
             hasher.update(content)
             yield content
         if hasher.blob_id() != name:

@@ -205,7 +205,7 @@ def parse_blob_header(payload: Buffer) -> BlobHeader:
         raise BlobDamaged(name, "the frame is too short for a delta")
     base, prefix, suffix = _DELTA.unpack_from(payload, _HEADER.size)
     if prefix + suffix > size:
-        raise BlobDamaged(name, "it shares more with its base than it holds")
+        raise BlobDamaged(name, "it shares more bytes with its base than it has")
     return BlobHeader(name, size, encoding, depth, base, prefix, suffix, start)
 
 
@@ -226,7 +226,7 @@ def expand_blob(header: BlobHeader, payload: Buffer, base: bytes | None) -> byte
     Raises BlobDamaged where it can't be right, whatever its hash.
     """
     if header.encoding is Encoding.CHUNKED:
-        raise BlobDamaged(header.id, "it lies in chunks, where one piece is needed")
+        raise BlobDamaged(header.id, "it is stored in chunks, but must be in one piece")
     data = payload[header.data :]
     if header.base is None:
         content = _expanded(header, data, header.size, b"") if header.encoding is Encoding.ZSTD else bytes(data)
@@ -237,7 +237,7 @@ def expand_blob(header: BlobHeader, payload: Buffer, base: bytes | None) -> byte
         middle = expand_middle(header, payload, base[low:high])
         content = b"".join((base[: header.prefix], middle, base[len(base) - header.suffix :]))
     if len(content) != header.size:
-        raise BlobDamaged(header.id, "it is not as long as it says")
+        raise BlobDamaged(header.id, "its size differs from the size in its header")
     return content
 
 
@@ -254,7 +254,7 @@ def expand_middle(header: BlobHeader, payload: Buffer, dictionary: bytes) -> byt
     data, size = payload[header.data :], header.size - header.prefix - header.suffix
     middle = _expanded(header, data, size, dictionary) if header.encoding is Encoding.DELTA_ZSTD else bytes(data)
     if len(middle) != size:
-        raise BlobDamaged(header.id, "it is not as long as it says")
+        raise BlobDamaged(header.id, "its size differs from the size in its header")
     return middle
 
 
@@ -275,7 +275,7 @@ def expand_part(header: BlobHeader, payload: Buffer, start: int, end: int) -> by
         except zstandard.ZstdError as error:
             raise BlobDamaged(header.id, f"it can't be decompressed: {error}") from error
     if len(part) != end - start:
-        raise BlobDamaged(header.id, "it is not as long as it says")
+        raise BlobDamaged(header.id, "its size differs from the size in its header")
     return part
 
 
@@ -298,12 +298,12 @@ def parse_chunks(header: BlobHeader, payload: Buffer) -> tuple[Chunk, ...]:
     """
     data = payload[header.data :]
     if header.encoding is not Encoding.CHUNKED or len(data) % _CHUNK.size:
-        raise BlobDamaged(header.id, "it is no list of chunks")
+        raise BlobDamaged(header.id, "it is not a list of chunks")
     chunks = tuple(Chunk(BlobId(name), size) for name, size in _CHUNK.iter_unpack(data))
     if not all(0 < chunk.size <= MAX_CHUNK for chunk in chunks):
         raise BlobDamaged(header.id, "the size of a chunk is out of range")
     if sum(chunk.size for chunk in chunks) != header.size:
-        raise BlobDamaged(header.id, "its chunks are not as long as it is")
+        raise BlobDamaged(header.id, "its chunks' sizes do not add up to its size")
     return chunks
 
 

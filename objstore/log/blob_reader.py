@@ -37,7 +37,7 @@ def read_chain(
         payload = log.read(place).payload
         header = parse_blob_header(payload)
         if header.id != wanted:
-            raise place.damaged("another blob lies where the index says")
+            raise place.damaged("another blob is where the index says")
         chain.append((header, payload))
         wanted = header.base
         content = None if wanted is None else cached(wanted)
@@ -73,5 +73,5 @@ def read_chunks(name: BlobId, log: Log, place_of: Callable[[BlobId], Place | Non
     payload = log.read(place).payload
     header = parse_blob_header(payload)
     if header.id != name:
-        raise place.damaged("another blob lies where the index says")
+        raise place.damaged("another blob is where the index says")
     return parse_chunks(header, payload)

@@ -118,11 +118,11 @@ class SegmentHeader:
             raise StoreDamaged(segment or 0, 0, "the segment's header is damaged")
         magic, version, store, number, created = _SEGMENT_HEADER.unpack(fields)
         if magic != _MAGIC:
-            raise StoreDamaged(segment or 0, 0, "this is no segment")
+            raise StoreDamaged(segment or 0, 0, "this is not a segment")
         if version > FORMAT_VERSION:
             raise FormatTooNew(version, FORMAT_VERSION)
         if segment is not None and number != segment:
-            raise StoreDamaged(segment, 0, f"the segment says that its number is {number}")
+            raise StoreDamaged(segment, 0, f"the segment's header has the number {number}")
         return cls(store=StoreId(store), number=number, created=created)
 
 

@@ -63,7 +63,7 @@ _HEXADECIMAL: Final = frozenset("0123456789abcdef")
 _NEVER: Final = (0, 0)
 """In place of when a folder had changed: whatever it says, it is looked at."""
 
-NO_FILE: Final = "it is no regular file"
+NO_FILE: Final = "it is not a regular file"
 """What is wrong with something else that has a segment's name."""
 
 
@@ -369,7 +369,7 @@ class SegmentFiles:
                     self._superseded_at = time.monotonic()
                 return found
             if names == before:
-                raise StoreDamaged(missing[0][0], 0, "the segment is listed, and not to be found")
+                raise StoreDamaged(missing[0][0], 0, "the segment is in the folder, but is not found")
             before = names
 
     def _see_last(self, found: dict[int, int]) -> None:

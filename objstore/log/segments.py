@@ -134,7 +134,7 @@ class Log(SegmentFiles):
         place: Place | None = start
         while place is not None:
             if place.generation != self._generations.get(place.segment, 0):
-                raise StoreDamaged(place.segment, place.position, "the segment has been written anew since")
+                raise StoreDamaged(place.segment, place.position, "the segment has been rewritten since")
             with self._kept_open(place.segment, place.generation) as fd:
                 place = yield from self._groups_in(fd, place)
 
@@ -458,7 +458,7 @@ class ReadAhead:
             # It is longer than the piece, or this says what is wrong with it.
             frame = log.read(place)
             if frame.kind is not kind:
-                raise place.damaged(f"a {frame.kind.name.lower()} lies where the index says another kind does")
+                raise place.damaged(f"a {frame.kind.name.lower()} is where the index says that there is another kind")
             found = bytes(frame.payload)
         return found
 

@@ -77,7 +77,7 @@ def decode(encoded: bytes) -> dict[str, Value]:
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise RecordInvalid(f"not canonical msgpack: {error}") from error
     if respelt != encoded:
-        raise RecordInvalid("not the canonical spelling")
+        raise RecordInvalid("not the canonical encoding")
     return value
 
 
@@ -135,7 +135,7 @@ class Fields:
     def __init__(self, fields: Mapping[str, Value]) -> None:
         """Begin with all fields. Raises RecordInvalid where a name is no text: msgpack has maps of byte strings too."""
         if not _STRINGS.issuperset(map(type, fields)):
-            raise RecordInvalid("a field's name is no text")
+            raise RecordInvalid("a field's name is not a string")
         self._left = dict(fields)
 
     def finish(self) -> None:

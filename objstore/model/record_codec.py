@@ -43,7 +43,7 @@ def encode_record(record: Record, previous: RecordId | None) -> bytes:
     try:
         encoded = spell(fields) if is_plain else encode(fields)
     except (UnicodeEncodeError, OverflowError) as error:
-        raise RecordInvalid(f"a value can't be spelt: {error}") from error
+        raise RecordInvalid(f"a value can't be encoded: {error}") from error
     if not is_plain:
         _read(Fields(fields))
     return encoded
@@ -85,7 +85,7 @@ def decode_record(encoded: bytes) -> tuple[Record, RecordId | None]:
     record, previous = _read(Fields(unpack(encoded)))
     # This one comparison refuses every other spelling: longer integers, keys in disorder, defaults that are stated.
     if encode(_spelt(record, previous)) != encoded:
-        raise RecordInvalid("not the canonical spelling")
+        raise RecordInvalid("not the canonical encoding")
     return record, previous
 
 
@@ -232,7 +232,7 @@ def _marks(value: list[Value]) -> Marks:
         case [int(decision), list(against), list(aside)] if is_number(decision) and decision:
             return Marks(decision=decision, against=tuple(map(_unit, against)), aside=tuple(map(_verdict, aside)))
         case _:
-            raise RecordInvalid("markers are not told as a decision and hunks")
+            raise RecordInvalid("markers are not a decision and hunks")
 
 
 def _unit(value: Value) -> Unit:

@@ -128,7 +128,7 @@ class Conflict:
             case ConflictKind.TEXT_RETURNED:
                 return f"{who} was made without text that {needs} decides on ({where})"
             case ConflictKind.SURROUNDINGS_GONE:
-                return f"{who} stands between lines that {needs} decides on ({where})"
+                return f"{who} is between lines that {needs} decides on ({where})"
             case ConflictKind.IN_DOUBT:
                 return (
                     f"{who} was recorded by comparing texts, and lines read alike: "
@@ -152,7 +152,7 @@ class Notice:
         others = ", ".join(map(str, self.beside))
         said = Status.REJECTED if self.status is Status.ACCEPTED else Status.ACCEPTED
         return (
-            f"hunk {self.unit}, {self.status.value}, stands directly beside {others}, "
+            f"hunk {self.unit}, {self.status.value}, is directly next to {others}, "
             f"which {'is' if len(self.beside) == 1 else 'are'} {said.value} ({self.path}:{self.line})"
         )
 

@@ -479,7 +479,7 @@ class Journal:
         marked, boot = self._mark.read()
         if marked is not None and self.store.end < marked:
             # That is no unfinished write to cut off.
-            raise self.store.end.damaged("what was acknowledged is not there (or .cas/applied is another store's)")
+            raise self.store.end.damaged("acknowledged records are missing (or .cas/applied is another store's)")
         if not is_whole:
             self.store.log.repair_tail(self.store.end)
         self._settle(marked, boot, may_defer_indexing=may_use_reserve)

@@ -403,7 +403,7 @@ def onto_a_taken_name(runner: CommandRunner) -> list[str]:
     [
         (
             inside_a_block,
-            "edit 3 hunk 1 stands between lines that edit 2 decides on (a:3)\n    + N\n",
+            "edit 3 hunk 1 is between lines that edit 2 decides on (a:3)\n    + N\n",
             *("surroundings-gone", "3:1", ["2:1"], 3, ("", "N\n")),
         ),
         (

@@ -699,7 +699,7 @@ def test_what_cannot_be_moved_back_is_not_made_anew_at_its_old_path(desk: Desk, 
             desk.put("z", b"mine\n")
 
     inode = desk.put("a", *ONE).stat().st_ino
-    with pytest.raises(Unacknowledged, match="b could not be taken back"):
+    with pytest.raises(Unacknowledged, match="b could not be rolled back"):
         desk.run(
             desk.step("a", ONE, None),
             desk.step("b", None, ONE, moved_from="a"),
@@ -723,7 +723,7 @@ def test_what_was_not_taken_back_is_not_said_to_be(desk: Desk) -> None:
             super().rewrite(directory, name, content[: -self.written])
 
     linked(desk, "a", "b")
-    with pytest.raises(Unacknowledged, match="a could not be taken back"):
+    with pytest.raises(Unacknowledged, match="a could not be rolled back"):
         desk.run(desk.step("a", ONE, TWO), disk=Forgetful())
 
 
@@ -745,7 +745,7 @@ def test_what_can_not_be_taken_back_leaves_nothing_of_ours_beside_the_file(desk:
 
     desk.put("src/a", *ONE)
     desk.put("src/b", *ONE)
-    with pytest.raises(Unacknowledged, match="src/a could not be taken back"):
+    with pytest.raises(Unacknowledged, match="src/a could not be rolled back"):
         desk.run(desk.step("src/a", ONE, TWO), desk.step("src/b", ONE, TWO), disk=Failing())
     assert desk.files == {"src/a": TWO, "src/b": ONE}
 

@@ -554,5 +554,5 @@ def test_who_changes_a_file_whose_state_is_nowhere_by_the_index_has_that_rebuilt
 
 def test_a_total_that_is_no_number_is_said(reviewed: Path) -> None:
     assert rewrite(reviewed, "totals", "blobs", "'many'")
-    with Workspace.open(reviewed, CountdownDisk(None)) as workspace, pytest.raises(DiskFailed, match="is no number"):
+    with Workspace.open(reviewed, CountdownDisk(None)) as workspace, pytest.raises(DiskFailed, match="is not a number"):
         workspace.status()

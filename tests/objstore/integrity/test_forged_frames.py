@@ -159,9 +159,9 @@ def test_chunks_of_other_sizes_than_are_listed_are_told_of(root: Path, tmp_path:
     name = blob_id(b"".join(contents))
     chunks = [Chunk(blob_id(content), size) for content, size in zip(contents, sizes, strict=True)]
     forge(root, encode_blob(contents[0])[1], encode_blob(contents[1])[1], encode_chunks(name, chunks)[1])
-    with Workspace.open(root, CountdownDisk(None)) as workspace, pytest.raises(BlobDamaged, match="another size"):
+    with Workspace.open(root, CountdownDisk(None)) as workspace, pytest.raises(BlobDamaged, match="from its list"):
         b"".join(workspace.pieces(name))
-    assert f"blob {name.hex()}: a chunk has another size than it says" in blob_faults(root)
+    assert f"blob {name.hex()}: a chunk's size differs from its list" in blob_faults(root)
     assert_refused(root, tmp_path)
     assert [lost.id for lost in salvage_store(str(root), None).lost_blobs] == [name]
 
@@ -211,11 +211,11 @@ def test_a_record_with_a_name_that_is_no_text_is_damage_and_the_rest_is_salvaged
         forged = unpack(encode_record(replace(newest(journal), seq=Seq(2), document=DocumentId(2)), last))
         payload = packb(forged | {"notes": {b"model": "m"}})
         journal.store.log.append(journal.store.end, [(FrameKind.RECORD, payload)])
-    with pytest.raises(StoreDamaged, match="a field's name is no text"):
+    with pytest.raises(StoreDamaged, match="a field's name is not a string"):
         Workspace.open(root, CountdownDisk(None))
     (fault,) = check_store(str(root)).faults
     assert fault.part is StorePart.SEGMENTS
-    assert "a field's name is no text" in fault.what
+    assert "a field's name is not a string" in fault.what
     salvage = salvage_store(str(root), None)
     assert (len(salvage.blobs), len(salvage.journal), salvage.lost_blobs) == (1, 1, ())
 
@@ -268,7 +268,7 @@ def test_a_file_that_is_no_segment_is_none_though_its_checksum_holds(root: Path)
     content = path.read_bytes()
     fields = b"\x89CASLOH\n" + content[8 : SEGMENT_HEADER_SIZE - 16]
     path.write_bytes(fields + blake3(fields).digest(16) + content[SEGMENT_HEADER_SIZE:])
-    with pytest.raises(StoreDamaged, match="this is no segment"):
+    with pytest.raises(StoreDamaged, match="this is not a segment"):
         Workspace.open(root, CountdownDisk(None))
 
 
@@ -305,9 +305,10 @@ def test_other_names_beside_the_segments_are_ignored(root: Path, name: str, make
 @pytest.mark.parametrize("name", ["00000002.seg", "00000001.7.seg"])
 def test_something_else_of_a_segments_name_is_damage(root: Path, name: str, make: Callable[[Path], None]) -> None:
     make(root / ".cas" / "segments" / name)
-    with pytest.raises(StoreDamaged, match="it is no regular file"):
+    with pytest.raises(StoreDamaged, match="it is not a regular file"):
         Workspace.open(root, CountdownDisk(None))
-    assert [fault.what for fault in check_store(str(root)).faults] == [f"{name}, bytes 0 to 0: it is no regular file"]
+    found = [fault.what for fault in check_store(str(root)).faults]
+    assert found == [f"{name}, bytes 0 to 0: it is not a regular file"]
     salvage = salvage_store(str(root), None)
     assert [damage.segment for damage in salvage.damage] == [name]
     assert (len(salvage.blobs), len(salvage.journal), salvage.lost_blobs) == (1, 1, ())

@@ -40,7 +40,7 @@ def conflict(kind: str, who: str, *needs: str, line: int = 3, outside: tuple[int
         ),
         (
             conflict("surroundings-gone", "3:1", "2:1"),
-            "edit 3 hunk 1 stands between lines that edit 2 decides on (f:3)",
+            "edit 3 hunk 1 is between lines that edit 2 decides on (f:3)",
         ),
         (conflict("missing-target", "3:1", "2:1", outside=(3,)), "the change from outside needs edit 2 (f:3)"),
         (conflict("missing-target", "2:1", "3:1", outside=(3,)), "edit 2 hunk 1 needs the change from outside (f:3)"),
@@ -63,11 +63,11 @@ def test_a_conflict_over_a_path_says_without_whom_a_file_is_back() -> None:
 @pytest.mark.parametrize(
     ("status", "beside", "said"),
     [
-        (Status.REJECTED, ["1:1"], "hunk 2:1, rejected, stands directly beside 1:1, which is accepted (f:4)"),
+        (Status.REJECTED, ["1:1"], "hunk 2:1, rejected, is directly next to 1:1, which is accepted (f:4)"),
         (
             Status.ACCEPTED,
             ["1:1", "3:2"],
-            "hunk 2:1, accepted, stands directly beside 1:1, 3:2, which are rejected (f:4)",
+            "hunk 2:1, accepted, is directly next to 1:1, 3:2, which are rejected (f:4)",
         ),
     ],
 )

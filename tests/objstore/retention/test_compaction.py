@@ -818,7 +818,7 @@ def test_groups_are_read_from_a_place_of_the_current_generation_alone(root: Path
         assert next(log.groups(log.first)).segment == log.first.segment
         newer = log.first._replace(offset=log.first.offset + GENERATION)
         for place in (old, newer):
-            with pytest.raises(StoreDamaged, match="the segment has been written anew since"):
+            with pytest.raises(StoreDamaged, match="the segment has been rewritten since"):
                 next(log.groups(place))
 
 

@@ -314,7 +314,7 @@ def test_a_file_that_cannot_be_taken_back_keeps_no_other_from_it_and_is_told_of(
     disk = LosingStates(segment, [states["b"] + b"new"])
     with (
         Workspace.open(scene.root, disk) as workspace,
-        pytest.raises(Unacknowledged, match="b could not be taken back"),
+        pytest.raises(Unacknowledged, match="b could not be rolled back"),
     ):
         workspace.decide(Action.REJECT, units)
     assert [scene.text(name) for name in "abc"] == [

@@ -357,7 +357,7 @@ def test_a_neighbour_that_was_decided_the_other_way_is_named(runner: CommandRunn
     runner.edit("a", b"three", b"3")
     runner.edit("a", b"one", b"1")
     assert "Note" not in runner.done("accept", "2").text
-    note = "hunk 3:1, rejected, stands directly beside 2:1, which is accepted (a:3)"
+    note = "hunk 3:1, rejected, is directly next to 2:1, which is accepted (a:3)"
     assert runner.done("reject", "3").text == f"Rejected edit 3.\nRewrote a\nNote: {note}.\n"
     assert "Note" not in runner.done("accept", "4").text
     assert runner.bytes("a") == b"1\n2\nthree\nfour\n"
@@ -438,7 +438,7 @@ def test_json_of_a_neighbour(runner: CommandRunner) -> None:
             "beside": ["2:1"],
             "file_path": os.fspath(runner.folder / "a"),
             "line": 3,
-            "message": "hunk 3:1, rejected, stands directly beside 2:1, which is accepted (a:3)",
+            "message": "hunk 3:1, rejected, is directly next to 2:1, which is accepted (a:3)",
         }
     ]
 

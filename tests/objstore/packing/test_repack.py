@@ -1,4 +1,4 @@
-"""Repack: fewer bytes, and otherwise nothing is different; whoever writes or reads meanwhile goes on."""
+"""Test that a repack saves bytes, changes nothing else, and lets other processes read and write meanwhile."""
 
 import random
 import re
@@ -45,7 +45,7 @@ from tests.support.faulty_disk import CountdownDisk
 from tests.support.index_tables import rebuilt_tables, records_of, tables
 
 VERSIONS: Final = 45
-"""More than a chain has: at its end it goes on from where it began."""
+"""More versions than a chain can have; then it continues from its beginning."""
 
 LETTERS: Final = random.Random(7).choices(b"abcdefghijklmnopqrstuvwxyz", k=8 * 400)
 WORDS: Final = [bytes(LETTERS[at : at + 8]) for at in range(0, len(LETTERS), 8)]
@@ -107,7 +107,7 @@ def states(root: Path) -> dict[BlobId, bytes]:
 
 
 def depths(root: Path) -> dict[BlobId, tuple[int, int]]:
-    """Return of each blob how deep its frame says that it lies, and how deep it does."""
+    """Return for each blob the depth that its frame states, and its real depth."""
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.reading() as store:
         headers = {}
         for name, _ in store.index.all_refs():
@@ -153,7 +153,7 @@ def test_a_second_repack_writes_nothing(root: Path) -> None:
     assert segment_bytes(root) == before
 
 
-def test_a_dry_run_tells_what_a_repack_then_does_and_changes_nothing(root: Path) -> None:
+def test_a_dry_run_reports_what_a_repack_then_does_and_changes_nothing(root: Path) -> None:
     before = segment_bytes(root)
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         plan = plan_repack(journal)
@@ -164,7 +164,7 @@ def test_a_dry_run_tells_what_a_repack_then_does_and_changes_nothing(root: Path)
     assert plan.bytes_after == pytest.approx(done.bytes_after, rel=0.05)
 
 
-def test_a_dry_run_reads_as_far_as_the_last_whole_group(root: Path) -> None:
+def test_a_dry_run_reads_up_to_the_last_complete_group(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         plan = plan_repack(journal)
     last = max((root / ".cas" / "segments").glob("*.seg"))
@@ -175,14 +175,14 @@ def test_a_dry_run_reads_as_far_as_the_last_whole_group(root: Path) -> None:
     assert again == RepackPlan(blobs=plan.blobs, bytes_before=plan.bytes_before + 236, bytes_after=plan.bytes_after)
 
 
-def test_a_new_file_is_told_against_one_that_it_resembles(root: Path) -> None:
+def test_a_new_file_is_a_delta_against_a_similar_one(root: Path) -> None:
     assert depths(root)[blob_id(module(5))] == (0, 0)
     repacked(root)
     told, steps = depths(root)[blob_id(module(5))]
     assert told == steps >= 1
 
 
-def test_the_short_middle_that_an_edit_had_no_time_for_is_compressed(tmp_path: Path) -> None:
+def test_a_raw_delta_of_an_edit_is_compressed_by_a_repack(tmp_path: Path) -> None:
     lines = [b"line %d of a text that goes on\n" % number for number in range(90)]
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
         write(workspace, "a", b"".join(lines))
@@ -205,7 +205,7 @@ def test_the_short_middle_that_an_edit_had_no_time_for_is_compressed(tmp_path: P
     assert size_after < size - 150
 
 
-def test_a_chain_that_has_come_to_its_end_goes_on_from_where_it_began(root: Path) -> None:
+def test_a_chain_at_the_maximal_depth_continues_from_its_beginning(root: Path) -> None:
     def keyframes() -> int:
         found = depths(root)
         return sum(found[blob_id(module(1, version))] == (0, 0) for version in range(VERSIONS))
@@ -215,7 +215,7 @@ def test_a_chain_that_has_come_to_its_end_goes_on_from_where_it_began(root: Path
     assert keyframes() <= 1
 
 
-def test_what_deltas_outside_are_told_against_does_not_come_to_lie_deeper(root: Path) -> None:
+def test_the_depth_of_bases_of_outside_deltas_does_not_grow(root: Path) -> None:
     name = blob_id(module(2))  # a keyframe, and the next segment goes on with it
     assert depths(root)[name] == (0, 0)
     repacked(root)
@@ -238,14 +238,14 @@ def test_gc_and_repack_follow_one_another_in_any_order(root: Path) -> None:
             assert workspace.blob(blob_id(module(1, VERSIONS))) == module(1, VERSIONS)
 
 
-def test_a_store_that_was_repacked_can_be_salvaged_whole(root: Path, tmp_path: Path) -> None:
+def test_a_repacked_store_can_be_salvaged_completely(root: Path, tmp_path: Path) -> None:
     before = states(root)
     repacked(root)
     assert salvage_store(str(root), str(tmp_path / "new")).is_whole
     assert states(tmp_path / "new") == before
 
 
-def test_edits_go_on_on_what_was_repacked_and_no_chain_becomes_too_long(root: Path) -> None:
+def test_edits_continue_after_a_repack_and_no_chain_becomes_too_long(root: Path) -> None:
     for turn in range(3):
         repacked(root)
         with Workspace.open(root, CountdownDisk(None)) as workspace:
@@ -263,7 +263,7 @@ def test_pairs_are_found_where_the_plain_pattern_finds_them(text: str) -> None:
     assert PAIR.findall(content) == re.findall(rb"\w{5,}\W+\w{3,}", content)
 
 
-def test_a_trial_prefers_what_a_blob_was_made_from_however_far_back_it_stands() -> None:
+def test_a_trial_prefers_the_origin_of_a_blob_however_far_back_it_is() -> None:
     texts = [b"".join(b"%d %d\n" % (n, n * seed % 9973) for n in range(30_000)) for seed in (7919, 7907, 7901)]
     bases = [Base(id=blob_id(text), content=text, depth=0) for text in texts]
     made = texts[1][:60_000] + b"and more\n"
@@ -272,7 +272,7 @@ def test_a_trial_prefers_what_a_blob_was_made_from_however_far_back_it_stands() 
     assert 10 * sizes[1] < min(sizes[0], sizes[2], trials.alone(made))
 
 
-def test_a_trial_says_the_same_whatever_was_tried_before() -> None:
+def test_a_trial_does_not_depend_on_earlier_trials() -> None:
     bases = [Base(id=blob_id(module(n) * n), content=module(n) * n, depth=0) for n in range(1, 60)]
     trials = CompressionTrials()
     chance = random.Random(3)
@@ -285,7 +285,7 @@ def test_a_trial_says_the_same_whatever_was_tried_before() -> None:
 
 
 class Meanwhile(Disk):
-    """A disk on which something happens whenever a segment has been written anew, before it takes its name."""
+    """A disk that calls a function whenever a segment has been rewritten, before the rename."""
 
     def __init__(self, act: Callable[[], object]) -> None:
         self._act: Final = act
@@ -296,7 +296,7 @@ class Meanwhile(Disk):
             self._act()
 
 
-def test_what_is_written_meanwhile_never_makes_a_chain_longer_than_it_says(root: Path) -> None:
+def test_concurrent_writes_never_make_a_chain_longer_than_its_depth(root: Path) -> None:
     versions = iter(range(1, 1000))
     before = states(root)
 
@@ -314,7 +314,7 @@ def test_what_is_written_meanwhile_never_makes_a_chain_longer_than_it_says(root:
     assert_sound(root)
 
 
-def test_where_others_forbid_it_again_a_segment_stays_as_it_is_and_that_is_said(root: Path) -> None:
+def test_a_segment_that_other_writers_keep_from_repacking_is_reported(root: Path) -> None:
     older = iter(range(VERSIONS - 2, MAX_DEPTH + 1, -1))
 
     def act() -> None:
@@ -332,7 +332,7 @@ def test_where_others_forbid_it_again_a_segment_stays_as_it_is_and_that_is_said(
     assert_sound(root)
 
 
-def test_only_one_repacks_or_sweeps_at_a_time(root: Path) -> None:
+def test_only_one_repack_or_compaction_runs_at_a_time(root: Path) -> None:
     before = segment_bytes(root)
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         with journal.compacting(), pytest.raises(StoreLocked):
@@ -380,14 +380,14 @@ def test_writers_and_readers_go_on_meanwhile(root: Path) -> None:
 
 @pytest.fixture
 def forged(root: Path) -> Path:
-    """Return a workspace with a blob whose frame is in order and whose bytes are not what its name says."""
+    """Return a workspace with a blob in an intact frame whose bytes don't hash to its id."""
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
         header, payload = encode_blob(b"false\n" * 30, name=blob_id(b"true"))
         journal.store.append([(FrameKind.BLOB, payload)], [header], ())
     return root
 
 
-def test_a_blob_whose_bytes_are_not_what_its_name_says_stops_it_and_nothing_is_lost(forged: Path) -> None:
+def test_a_blob_with_wrong_bytes_stops_a_repack_and_nothing_is_lost(forged: Path) -> None:
     before, records = states(forged), records_of(forged / ".cas")
     last = segment_bytes(forged)["00000002.seg"]
     with closing(Journal(str(forged), CountdownDisk(None))) as journal, pytest.raises(BlobDamaged) as raised:
@@ -424,7 +424,7 @@ def test_a_flipped_bit_stops_it_and_the_damaged_file_is_left_for_salvage(root: P
 
 
 @pytest.mark.parametrize("damage", ["DELETE FROM blobs", "UPDATE blobs SET offset = offset + 1"])
-def test_a_blob_that_the_index_has_lost_sight_of_stops_it_and_nothing_is_lost(root: Path, damage: str) -> None:
+def test_a_blob_that_is_missing_from_the_index_stops_a_repack_and_nothing_is_lost(root: Path, damage: str) -> None:
     before, files = states(root), segment_bytes(root)
     with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db, db:
         tip = "(SELECT after FROM edits WHERE seq = 3)"

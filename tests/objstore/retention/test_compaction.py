@@ -1,4 +1,4 @@
-"""Sweeping: what nothing holds goes, all the rest stays as it was, wherever the machine stops on the way."""
+"""Test that compaction removes unheld blobs and nothing else, wherever the process or machine stops."""
 
 import hashlib
 import os
@@ -121,7 +121,7 @@ def swept(root: Path, disk: Disk | None = None, *, all_segments: bool = False) -
         return compact(journal, plan_compaction(journal, all_segments=all_segments))
 
 
-def test_damage_in_a_segment_that_was_written_anew_is_told_by_its_place_in_the_file(root: Path) -> None:
+def test_damage_in_a_rewritten_segment_is_reported_with_its_offset_in_the_file(root: Path) -> None:
     swept(root)
     with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db:
         prepare(db)
@@ -135,7 +135,7 @@ def test_damage_in_a_segment_that_was_written_anew_is_told_by_its_place_in_the_f
 
 
 def seal(root: Path) -> None:
-    """Let the log go on in another segment."""
+    """Continue the log in another segment."""
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
         journal.seal()
 
@@ -146,12 +146,12 @@ def planned(root: Path) -> CompactionPlan:
 
 
 def held(root: Path) -> set[BlobId]:
-    """Return what must be readable, by the records alone."""
+    """Return the blobs that must be readable according to the records."""
     return set(recount(records_of(root / ".cas"), lambda _: None, lambda _: ()))
 
 
 def assert_sound(root: Path) -> None:
-    """Hold that everything that is held can be read, that the index is right, and that edits go on."""
+    """Assert that all held blobs can be read, that the index is right, and that new edits work."""
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         for name in held(root):
             assert blob_id(workspace.blob(name)) == name
@@ -168,7 +168,7 @@ def files_of(root: Path) -> list[str]:
 
 
 class _LockedOrNot(CountdownDisk):
-    """A disk that notes, whenever a segment's file goes, whether anybody has the writer lock."""
+    """A disk that notes, whenever a segment's file is removed, whether a process holds the writer lock."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(None)
@@ -184,7 +184,7 @@ class _LockedOrNot(CountdownDisk):
 
 
 def held_open(root: Path) -> list[str]:
-    """Return the files below `root` that have gone and that this process has open."""
+    """Return the removed files below `root` that this process still has open."""
     links = []
     for descriptor in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):
@@ -195,20 +195,20 @@ def held_open(root: Path) -> list[str]:
 # ---- what goes, and what stays
 
 
-def test_nobody_waits_for_the_lock_while_an_old_file_goes(root: Path) -> None:
+def test_the_writer_lock_is_free_while_an_old_file_is_removed(root: Path) -> None:
     disk = _LockedOrNot(root)
     assert swept(root, disk).is_done
     assert disk.was_free == [True]
 
 
-def test_who_sweeps_holds_no_room_of_what_it_has_removed(root: Path) -> None:
+def test_compaction_keeps_no_removed_file_open(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         assert compact(journal, plan_compaction(journal)).is_done
         assert held_open(root) == []
         assert journal.store.blob(blob_id(text(EDITS - 1))) == text(EDITS - 1)
 
 
-def test_what_an_earlier_sweep_left_goes_without_the_lock_too(root: Path) -> None:
+def test_leftovers_of_an_earlier_compaction_are_removed_without_the_lock_too(root: Path) -> None:
     shutil.copy(root / ".cas" / "segments" / "00000001.seg", root.parent / "old.seg")
     swept(root)
     shutil.copy(root.parent / "old.seg", root / ".cas" / "segments" / "00000001.seg")
@@ -218,7 +218,7 @@ def test_what_an_earlier_sweep_left_goes_without_the_lock_too(root: Path) -> Non
     assert files_of(root) == ["00000001.1.seg", "00000002.seg"]
 
 
-def test_who_goes_on_for_long_gives_the_room_of_old_files_back(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_running_process_closes_superseded_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("objstore.log.segment_files._HELD_SECONDS", 0)
     with Workspace.open(root, CountdownDisk(None)) as idle:
         swept(root)
@@ -241,7 +241,7 @@ def frames_of(log: Log) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("read", [groups_of, frames_of])
-def test_who_reads_a_file_of_the_log_comes_to_its_end_though_it_was_superseded_long_ago(
+def test_a_reader_reads_a_superseded_file_to_its_end(
     root: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Log], Iterator[int]]
 ) -> None:
     monkeypatch.setattr("objstore.log.segment_files._HELD_SECONDS", 0)
@@ -263,7 +263,7 @@ def test_who_reads_a_file_of_the_log_comes_to_its_end_though_it_was_superseded_l
     assert held_open(root) == []
 
 
-def test_what_nothing_holds_goes_and_the_rest_can_be_read(root: Path) -> None:
+def test_unheld_blobs_are_removed_and_the_rest_can_be_read(root: Path) -> None:
     plan = planned(root)
     kept = held(root)
     before = (root / ".cas" / "segments" / "00000001.seg").stat().st_size
@@ -280,7 +280,7 @@ def test_what_nothing_holds_goes_and_the_rest_can_be_read(root: Path) -> None:
     assert_sound(root)
 
 
-def test_of_a_blob_that_was_stored_twice_one_frame_stays(root: Path) -> None:
+def test_one_frame_of_a_blob_that_was_stored_twice_is_kept(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
         header, payload = encode_blob(b"held\n")
         journal.store.append([(FrameKind.BLOB, payload)], [header], ())
@@ -293,7 +293,7 @@ def test_of_a_blob_that_was_stored_twice_one_frame_stays(root: Path) -> None:
 
 
 @pytest.mark.parametrize("is_late", [True, False])
-def test_of_a_blob_that_was_stored_again_and_nothing_holds_all_frames_go_or_none(root: Path, *, is_late: bool) -> None:
+def test_all_frames_of_an_unheld_blob_are_removed_or_none(root: Path, *, is_late: bool) -> None:
     seal(root)
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         header, payload = encode_blob(text(3))
@@ -316,7 +316,7 @@ def test_of_a_blob_that_was_stored_again_and_nothing_holds_all_frames_go_or_none
 
 
 @pytest.mark.parametrize("kept", ["010", "101", "110"])
-def test_what_stays_of_a_group_is_a_group(root: Path, kept: str) -> None:
+def test_the_kept_frames_of_a_group_are_a_group(root: Path, kept: str) -> None:
     contents = [b"part %d of a group\n" % number for number in range(3)]
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
         headers, payloads = zip(*map(encode_blob, contents), strict=True)
@@ -342,13 +342,13 @@ def blobs_in_log(root: Path) -> list[BlobId]:
 
 
 def frames_size(root: Path, names: Iterable[BlobId]) -> int:
-    """Return how many bytes the frames of blobs have."""
+    """Return the total size of the blobs' frames, in bytes."""
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         places = journal.store.index.blob_places(list(names)).values()
         return sum(FRAME_HEADER_SIZE + len(journal.store.log.read(place).payload) for place in places)
 
 
-def test_a_plan_says_how_many_bytes_go(root: Path) -> None:
+def test_a_plan_says_how_many_bytes_are_freed(root: Path) -> None:
     seal(root)
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         write(workspace, "c.txt", b"held, and all of a segment\n")
@@ -358,7 +358,7 @@ def test_a_plan_says_how_many_bytes_go(root: Path) -> None:
     assert plan.freed == frames_size(root, plan.dropped)
 
 
-def test_the_records_stay_as_they_were(root: Path) -> None:
+def test_compaction_does_not_change_records(root: Path) -> None:
     before = records_of(root / ".cas")
     swept(root)
     assert records_of(root / ".cas") == before
@@ -373,7 +373,7 @@ def test_the_records_stay_as_they_were(root: Path) -> None:
         "DELETE FROM blobs WHERE id = (SELECT after FROM edits WHERE seq = 25)",
     ],
 )
-def test_an_index_that_is_wrong_about_what_is_held_ends_a_sweep_before_it_begins(root: Path, damage: str) -> None:
+def test_wrong_reference_counts_stop_a_compaction_before_it_begins(root: Path, damage: str) -> None:
     with Workspace.open(root, CountdownDisk(None)):
         pass  # all that is in the log is in the index
     with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db, db:
@@ -395,7 +395,7 @@ def test_an_index_that_is_wrong_about_what_is_held_ends_a_sweep_before_it_begins
         "UPDATE blobs SET offset = offset + 1 WHERE id = (SELECT after FROM edits WHERE seq = 25)",
     ],
 )
-def test_a_collection_makes_an_index_anew_that_is_wrong_about_what_is_held(root: Path, damage: str) -> None:
+def test_gc_rebuilds_an_index_with_wrong_reference_counts(root: Path, damage: str) -> None:
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db, db:
             assert db.execute(damage).rowcount == 1
@@ -408,7 +408,7 @@ def test_a_collection_makes_an_index_anew_that_is_wrong_about_what_is_held(root:
 
 
 def decided(root: Path) -> BlobId:
-    """Return a state that only the decision holds which made it."""
+    """Return a state that only a decision holds."""
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         for content in (b"one\nof\nthree\n", b"ONE\nof\nthree\n", b"ONE\nof\nTHREE\n"):
             write(workspace, "d.txt", content)
@@ -437,7 +437,9 @@ def in_a_snapshot(root: Path) -> BlobId:
 
 
 @pytest.mark.parametrize("kept", [decided, pinned, in_a_snapshot])
-def test_what_edits_do_not_hold_is_asked_of_the_log_before_a_sweep(root: Path, kept: Callable[[Path], BlobId]) -> None:
+def test_references_outside_edits_are_read_from_the_log_before_compaction(
+    root: Path, kept: Callable[[Path], BlobId]
+) -> None:
     name = kept(root)
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         content = workspace.blob(name)
@@ -479,7 +481,7 @@ ALONE: Final = b"what no other blob is told against\n"
 
 
 def left_alone(root: Path) -> BlobId:
-    """Return a blob that nothing holds and no other is told against."""
+    """Return a blob that nothing holds and that is no delta's base."""
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing() as batch:
         batch.blob(ALONE)
         journal.commit(batch, ())
@@ -487,14 +489,14 @@ def left_alone(root: Path) -> BlobId:
 
 
 @pytest.mark.parametrize("at", [None, ID_AT.start], ids=["content", "name"])
-def test_a_damaged_blob_that_nothing_holds_keeps_no_sweep_from_taking_it_away(root: Path, at: int | None) -> None:
+def test_a_damaged_unheld_blob_is_removed(root: Path, at: int | None) -> None:
     flip_in_frame(root, left_alone(root), at)
     assert StorePart.SEGMENTS in {fault.part for fault in check_store(str(root)).faults}
     assert swept(root).is_done
     assert_sound(root)
 
 
-def test_a_damaged_blob_that_stays_ends_a_sweep(root: Path) -> None:
+def test_a_damaged_kept_blob_stops_a_compaction(root: Path) -> None:
     flip_in_frame(root, blob_id(text(25)))
     content = (root / ".cas" / "segments" / "00000001.seg").read_bytes()
     with pytest.raises(StoreDamaged, match="checksum does not match"):
@@ -504,7 +506,7 @@ def test_a_damaged_blob_that_stays_ends_a_sweep(root: Path) -> None:
 
 @pytest.fixture
 def together(tmp_path: Path) -> Path:
-    """Return a workspace in which one call has recorded two files, whose states go, in one group of frames."""
+    """Return a workspace in which one call recorded two files in one group of frames, with states that expire."""
     root = tmp_path / "together"
     root.mkdir()
     with Workspace.init(root, CountdownDisk(None)) as workspace:
@@ -518,7 +520,7 @@ def together(tmp_path: Path) -> Path:
 
 
 def damaged_lengths(root: Path) -> Iterator[bytes]:
-    """Yield the segment with the length of a frame that goes changed, such that it ends where another one does."""
+    """Yield the segment with the length of a removed frame changed so that it ends where another frame ends."""
     path = root / ".cas" / "segments" / "00000001.seg"
     content = path.read_bytes()
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
@@ -532,7 +534,7 @@ def damaged_lengths(root: Path) -> Iterator[bytes]:
                 yield content[:length] + reaching.to_bytes(8, "little") + content[length + 8 :]
 
 
-def test_no_damaged_length_of_what_goes_takes_anything_along(together: Path) -> None:
+def test_a_removed_frame_with_a_damaged_length_removes_nothing_else(together: Path) -> None:
     path = together / ".cas" / "segments" / "00000001.seg"
     refused = 0
     for damaged in list(damaged_lengths(together)):
@@ -545,7 +547,7 @@ def test_no_damaged_length_of_what_goes_takes_anything_along(together: Path) -> 
     assert refused > 10
 
 
-def test_a_sound_frame_stays_where_the_one_that_counts_is_damaged(root: Path) -> None:
+def test_an_intact_frame_is_kept_if_the_frame_that_counts_is_damaged(root: Path) -> None:
     name = blob_id(text(25))
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
         journal.seal()
@@ -560,13 +562,13 @@ def test_a_sound_frame_stays_where_the_one_that_counts_is_damaged(root: Path) ->
         assert saved.blob(name) == text(25)
 
 
-def test_a_sweep_ends_where_no_frame_begins_though_nothing_that_stays_lies_behind(root: Path) -> None:
+def test_a_compaction_stops_at_damage_even_if_no_kept_frame_follows(root: Path) -> None:
     flip_in_frame(root, left_alone(root), -FRAME_HEADER_SIZE)
     with pytest.raises(StoreDamaged, match="not what belongs here"):
         swept(root)
 
 
-def test_what_neither_stays_nor_goes_by_what_was_looked_up_ends_the_writing_anew(root: Path) -> None:
+def test_a_frame_that_is_neither_kept_nor_removed_stops_the_rewrite(root: Path) -> None:
     seal(root)
     plan, left_out = planned(root), place_of(root, blob_id(text(25)))
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.reading() as store:
@@ -577,7 +579,7 @@ def test_what_neither_stays_nor_goes_by_what_was_looked_up_ends_the_writing_anew
 
 
 @pytest.mark.parametrize("damage", ["UPDATE blobs SET offset = offset + 1", "DELETE FROM blobs"])
-def test_a_blob_that_the_index_has_lost_sight_of_ends_a_sweep(root: Path, damage: str) -> None:
+def test_a_blob_that_is_missing_from_the_index_stops_a_compaction(root: Path, damage: str) -> None:
     files = files_of(root)
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         plan = plan_compaction(journal)
@@ -591,7 +593,7 @@ def test_a_blob_that_the_index_has_lost_sight_of_ends_a_sweep(root: Path, damage
     assert_sound(root)
 
 
-def test_a_second_sweep_finds_nothing(root: Path) -> None:
+def test_a_second_compaction_finds_nothing_to_remove(root: Path) -> None:
     swept(root)
     assert planned(root).segments == ()
     assert not swept(root).freed
@@ -599,7 +601,7 @@ def test_a_second_sweep_finds_nothing(root: Path) -> None:
     assert swept(root, all_segments=True) == CompactionResult(segments=0, freed=0, is_done=True)
 
 
-def test_segments_can_be_written_anew_again_and_again(root: Path) -> None:
+def test_segments_can_be_rewritten_again_and_again(root: Path) -> None:
     swept(root)
     expire(root, *range(21, 26))
     swept(root, all_segments=True)
@@ -607,7 +609,7 @@ def test_segments_can_be_written_anew_again_and_again(root: Path) -> None:
     assert_sound(root)
 
 
-def test_a_blob_that_comes_back_is_stored_anew(root: Path) -> None:
+def test_a_removed_blob_can_be_stored_again(root: Path) -> None:
     swept(root)
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         write(workspace, "d.txt", text(3))
@@ -615,7 +617,7 @@ def test_a_blob_that_comes_back_is_stored_anew(root: Path) -> None:
     assert_sound(root)
 
 
-def test_a_blob_that_comes_to_be_held_after_the_plan_stays(root: Path) -> None:
+def test_a_blob_that_becomes_held_after_the_plan_is_kept(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         plan = plan_compaction(journal)
         with Workspace.open(root, CountdownDisk(None)) as workspace:
@@ -626,7 +628,7 @@ def test_a_blob_that_comes_to_be_held_after_the_plan_stays(root: Path) -> None:
     assert_sound(root)
 
 
-def test_a_blob_that_a_snapshot_comes_to_hold_after_the_plan_stays(root: Path) -> None:
+def test_a_blob_that_a_snapshot_holds_after_the_plan_is_kept(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         plan = plan_compaction(journal)
         (root / "folder").mkdir()
@@ -659,7 +661,7 @@ def as_a_base(root: Path) -> None:
 
 
 @pytest.mark.parametrize("hold", [in_an_edit, below_a_snapshot, as_a_base])
-def test_what_comes_to_be_held_while_its_segment_is_about_to_be_written_anew_stays(
+def test_a_blob_that_becomes_held_just_before_its_segment_is_rewritten_is_kept(
     root: Path, hold: Callable[[Path], None]
 ) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
@@ -672,7 +674,7 @@ def test_what_comes_to_be_held_while_its_segment_is_about_to_be_written_anew_sta
     assert_sound(root)
 
 
-def test_what_a_snapshot_without_what_goes_names_ends_no_sweep(root: Path) -> None:
+def test_a_snapshot_that_needs_no_removed_blob_does_not_stop_a_compaction(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         plan = plan_compaction(journal)
         (root / "other").write_bytes(b"nothing of what goes\n")
@@ -688,7 +690,7 @@ def hold_what_is_lost(root: Path) -> None:
         journal.commit(batch, ())
 
 
-def test_a_tree_that_can_not_be_read_ends_a_sweep_before_it_begins(root: Path) -> None:
+def test_an_unreadable_tree_stops_a_compaction_before_it_begins(root: Path) -> None:
     hold_what_is_lost(root)
     with (
         closing(Journal(str(root), CountdownDisk(None))) as journal,
@@ -697,14 +699,14 @@ def test_a_tree_that_can_not_be_read_ends_a_sweep_before_it_begins(root: Path) -
         plan_compaction(journal, all_segments=True)
 
 
-def test_a_tree_that_can_not_be_read_ends_a_sweep_that_has_begun(root: Path) -> None:
+def test_an_unreadable_tree_stops_a_compaction_that_has_begun(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         plan = plan_compaction(journal)
         assert not compact(journal, plan, lambda *_: hold_what_is_lost(root)).is_done
     assert files_of(root) == ["00000001.seg", "00000002.seg"]
 
 
-def test_a_base_that_is_used_after_the_plan_stays(root: Path) -> None:
+def test_a_base_that_is_used_after_the_plan_is_kept(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         plan = plan_compaction(journal)
         with closing(Journal(str(root), CountdownDisk(None))) as other, other.writing() as batch:
@@ -718,7 +720,7 @@ def test_a_base_that_is_used_after_the_plan_stays(root: Path) -> None:
     assert_sound(root)
 
 
-def test_only_one_sweeps_at_a_time(root: Path) -> None:
+def test_only_one_compaction_runs_at_a_time(root: Path) -> None:
     with (
         closing(Journal(str(root), CountdownDisk(None))) as journal,
         journal.compacting(),
@@ -727,7 +729,7 @@ def test_only_one_sweeps_at_a_time(root: Path) -> None:
         swept(root)
 
 
-def test_a_process_that_was_there_before_reads_on(root: Path) -> None:
+def test_a_process_that_was_running_before_keeps_reading(root: Path) -> None:
     with Workspace.open(root, CountdownDisk(None)) as workspace, Workspace.open(root, CountdownDisk(None)) as idle:
         write(workspace, "e.txt", b"not yet in the index\n")
         swept(root)
@@ -740,7 +742,7 @@ def test_a_process_that_was_there_before_reads_on(root: Path) -> None:
     assert_sound(root)
 
 
-def test_a_flipped_bit_ends_a_sweep_and_the_damaged_file_is_left_for_salvage(root: Path) -> None:
+def test_a_flipped_bit_stops_a_compaction_and_keeps_the_damaged_file_for_salvage(root: Path) -> None:
     path = root / ".cas" / "segments" / "00000001.seg"
     content = path.read_bytes()
     chance = random.Random(5)
@@ -768,7 +770,7 @@ class WatchedDisk(CountdownDisk):
         super().remove_store_file(path)
 
 
-def test_who_knows_a_place_finds_it_from_one_generation_to_the_next_and_no_further(root: Path) -> None:
+def test_a_place_is_followed_to_the_next_generation_and_no_further(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as watching:
         log = watching.store.log
         disk = WatchedDisk(lambda: log.refresh(anew=True))
@@ -808,7 +810,7 @@ def test_who_knows_a_place_finds_it_from_one_generation_to_the_next_and_no_furth
         assert log.start_after_rewrite(first[0]) == first[0]
 
 
-def test_groups_are_read_from_a_place_of_the_current_generation_alone(root: Path) -> None:
+def test_groups_are_read_only_from_a_place_of_the_current_generation(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as before:
         old = before.store.log.first
     swept(root)
@@ -831,7 +833,7 @@ def identity(frame: Frame) -> bytes:
 
 
 def identity_of(payload: bytes | memoryview, kind: FrameKind) -> bytes:
-    """Return what of a payload stays however it is spelt."""
+    """Return the part of a payload that does not depend on its encoding."""
     return parse_blob_header(payload).id if kind is FrameKind.BLOB else bytes(payload)
 
 
@@ -840,7 +842,7 @@ def identity_of(payload: bytes | memoryview, kind: FrameKind) -> bytes:
 
 @pytest.fixture
 def steps(root: Path, tmp_path: Path) -> int:
-    """Return how many operations of the disk a sweep makes, when a part of another one is there to be cleared away."""
+    """Return the number of disk operations of a compaction that finds the leftovers of another one."""
     copy = copied(root, tmp_path / "counted")
     disk = CountdownDisk(None)
     swept(copy, disk)
@@ -854,7 +856,7 @@ def copied(root: Path, to: Path) -> Path:
 
 
 @pytest.mark.parametrize("torn", [None, 0.5])
-def test_wherever_a_sweep_is_killed_nothing_that_is_held_is_lost(
+def test_a_compaction_killed_at_any_step_loses_no_held_blob(
     root: Path, tmp_path: Path, steps: int, torn: float | None
 ) -> None:
     for step in sampled_steps(steps, 0 if torn is None else 1):
@@ -869,7 +871,7 @@ def test_wherever_a_sweep_is_killed_nothing_that_is_held_is_lost(
         assert_sound(copy)
 
 
-def test_wherever_the_power_goes_nothing_that_is_held_is_lost(root: Path, tmp_path: Path, steps: int) -> None:
+def test_a_power_cut_at_any_step_loses_no_held_blob(root: Path, tmp_path: Path, steps: int) -> None:
     for step in sampled_steps(steps, 2):
         copy = copied(root, tmp_path / f"dark-{step}")
         disk = CountdownDisk(step, power_cut)
@@ -887,7 +889,7 @@ def test_wherever_the_power_goes_nothing_that_is_held_is_lost(root: Path, tmp_pa
 
 
 @pytest.mark.parametrize(("failure", "lasting"), [(full_disk, True), (broken_disk, False)])
-def test_wherever_the_disk_fails_a_sweep_says_so_and_leaves_a_sound_store(
+def test_a_disk_failure_at_any_step_is_raised_and_leaves_a_sound_store(
     root: Path, tmp_path: Path, steps: int, failure: Callable[[str], BaseException], *, lasting: bool
 ) -> None:
     for step in sampled_steps(steps, int(lasting)):
@@ -903,7 +905,7 @@ def test_wherever_the_disk_fails_a_sweep_says_so_and_leaves_a_sound_store(
         assert_sound(copy)
 
 
-def test_a_sweep_that_fails_again_and_again_begins_no_more_than_one_segment(root: Path) -> None:
+def test_repeatedly_failing_compactions_begin_at_most_one_segment(root: Path) -> None:
     for _ in range(3):
         with pytest.raises(DiskFull):
             swept(root, TooFullDisk(), all_segments=True)
@@ -912,8 +914,8 @@ def test_a_sweep_that_fails_again_and_again_begins_no_more_than_one_segment(root
     assert_sound(root)
 
 
-def test_segments_that_are_begun_and_empty_are_gone_over(root: Path, tmp_path: Path) -> None:
-    """As sweeps leave them that were killed, one after the other, where nothing was written in between."""
+def test_empty_segments_are_skipped(root: Path, tmp_path: Path) -> None:
+    """Compactions that are killed one after the other, with no write in between, leave such segments."""
     for _ in range(12):
         seal(root)
     assert check_store(str(root)).faults == ()
@@ -929,7 +931,7 @@ def test_segments_that_are_begun_and_empty_are_gone_over(root: Path, tmp_path: P
     assert_sound(root)
 
 
-def test_what_nothing_holds_takes_no_room_where_it_goes_and_its_own_where_it_is_written_anew(root: Path) -> None:
+def test_the_space_needed_leaves_out_unheld_blobs_only_if_they_are_dropped(root: Path) -> None:
     needed = []
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         for is_swept in (True, False):
@@ -950,7 +952,7 @@ class InterruptedJournal(Journal):
         raise KeyboardInterrupt(segment)
 
 
-def test_who_is_interrupted_when_the_index_was_told_leaves_where_everything_went(root: Path) -> None:
+def test_an_interrupt_after_the_index_was_updated_leaves_the_frame_moves(root: Path) -> None:
     with Workspace.open(root, CountdownDisk(None)) as idle:
         with closing(InterruptedJournal(str(root), CountdownDisk(None))) as journal, pytest.raises(KeyboardInterrupt):
             compact(journal, plan_compaction(journal))
@@ -979,7 +981,7 @@ with Workspace.open(sys.argv[1]) as workspace:
 """
 
 
-def test_writers_and_readers_go_on_while_segments_are_written_anew(root: Path) -> None:
+def test_writers_and_readers_go_on_while_segments_are_rewritten(root: Path) -> None:
     words = [sys.executable, "-c", WRITER, str(root)]
     writers = [subprocess.Popen([*words, name], cwd=Path(__file__).parents[3]) for name in ("x", "y")]
     sweeps = 0
@@ -1013,7 +1015,7 @@ class OvertakenJournal(Journal):
             yield batch
 
 
-def test_who_sweeps_reads_much_that_others_wrote_before_it_takes_the_lock_again(root: Path) -> None:
+def test_compaction_reads_most_new_records_before_it_takes_the_lock_again(root: Path) -> None:
     locks: list[int] = []
     with closing(OvertakenJournal(str(root), CountdownDisk(None))) as journal:
         plan = plan_compaction(journal)
@@ -1031,7 +1033,7 @@ def test_who_sweeps_reads_much_that_others_wrote_before_it_takes_the_lock_again(
 
 
 class SnapshotJournal(OvertakenJournal):
-    """The same, and what is done is a snapshot of what nothing else holds."""
+    """As above, but a snapshot begins to hold the blob, which nothing else holds."""
 
     overtakes = 0
 
@@ -1039,7 +1041,7 @@ class SnapshotJournal(OvertakenJournal):
         below_a_snapshot(Path(self.tree.root))
 
 
-def test_what_a_snapshot_comes_to_hold_just_before_a_segment_takes_its_name_stays(root: Path) -> None:
+def test_a_blob_that_a_snapshot_holds_just_before_the_rename_is_kept(root: Path) -> None:
     with closing(SnapshotJournal(str(root), CountdownDisk(None))) as journal:
 
         def arm(*_: object) -> None:
@@ -1052,7 +1054,7 @@ def test_what_a_snapshot_comes_to_hold_just_before_a_segment_takes_its_name_stay
 
 
 class CutOffJournal(OvertakenJournal):
-    """The same, and what was written last is cut off, as where a sync fails; an edit in its place holds what goes."""
+    """As above, but the newest group is cut off, as after a failed sync, and an edit in its place holds the blob."""
 
     overtakes = 0
     size = 0  # where the last segment is cut off
@@ -1067,7 +1069,7 @@ def last_segment(root: Path) -> Path:
     return max((root / ".cas" / "segments").glob("*.seg"))
 
 
-def test_a_sweep_ends_where_the_end_of_the_log_is_replaced_before_a_segment_takes_its_name(root: Path) -> None:
+def test_a_compaction_stops_if_the_end_of_the_log_is_replaced_before_the_rename(root: Path) -> None:
     with closing(CutOffJournal(str(root), CountdownDisk(None))) as journal:
 
         def arm(*_: object) -> None:
@@ -1082,11 +1084,11 @@ def test_a_sweep_ends_where_the_end_of_the_log_is_replaced_before_a_segment_take
         assert journal.store.blob(blob_id(text(3))) == text(3)
 
 
-def test_a_check_that_a_whole_sweep_overtakes_finds_nothing_wrong(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fsck_finds_no_fault_if_a_compaction_runs_meanwhile(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sweeps: list[bool] = []
 
     class Overtaken(Index):
-        """An index to compare with, of a log that is written anew as soon as it has been read."""
+        """An index for comparison, whose log is rewritten as soon as it has been read."""
 
         def __init__(self, path: str, log: Log) -> None:
             super().__init__(path, log)
@@ -1101,7 +1103,7 @@ def test_a_check_that_a_whole_sweep_overtakes_finds_nothing_wrong(root: Path, mo
 # ---- after anything
 
 
-def test_after_many_operations_the_counts_are_what_the_journal_says(tmp_path: Path) -> None:
+def test_after_many_operations_the_counts_match_the_journal(tmp_path: Path) -> None:
     chance = random.Random(7)
     root = tmp_path / "workspace"
     root.mkdir()
@@ -1136,7 +1138,7 @@ def test_after_many_operations_the_counts_are_what_the_journal_says(tmp_path: Pa
     assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
 
 
-def test_a_store_that_was_swept_can_be_salvaged_whole(root: Path, tmp_path: Path) -> None:
+def test_a_compacted_store_can_be_salvaged_completely(root: Path, tmp_path: Path) -> None:
     swept(root)
     salvage = salvage_store(str(root), str(tmp_path / "new"))
     assert salvage.is_whole
@@ -1146,7 +1148,7 @@ def test_a_store_that_was_swept_can_be_salvaged_whole(root: Path, tmp_path: Path
             assert blob_id(workspace.blob(name)) == name
 
 
-def test_what_a_delta_needs_stays_where_its_segment_is_not_written_anew(tmp_path: Path) -> None:
+def test_the_base_of_a_delta_is_kept_if_the_deltas_segment_is_not_rewritten(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
     with Workspace.init(root, CountdownDisk(None)) as workspace:
@@ -1166,7 +1168,7 @@ def test_what_a_delta_needs_stays_where_its_segment_is_not_written_anew(tmp_path
     assert_sound(root)
 
 
-def test_a_segment_stays_of_which_too_little_goes_because_deltas_need_the_rest(tmp_path: Path) -> None:
+def test_a_segment_is_not_rewritten_if_deltas_need_most_of_it(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
     junk = random.Random(1).randbytes(20_000)
@@ -1186,7 +1188,7 @@ def test_a_segment_stays_of_which_too_little_goes_because_deltas_need_the_rest(t
         assert plan_compaction(journal, all_segments=True, skips_unprofitable=True).dropped == {blob_id(junk), needless}
 
 
-def test_who_spares_segments_leaves_those_in_which_nothing_goes_and_a_short_last_one(root: Path) -> None:
+def test_unprofitable_segments_and_a_short_last_one_can_be_skipped(root: Path) -> None:
     def spared() -> tuple[int, ...]:
         with closing(Journal(str(root), CountdownDisk(None))) as journal:
             return plan_compaction(journal, all_segments=True, skips_unprofitable=True).segments
@@ -1200,7 +1202,7 @@ def test_who_spares_segments_leaves_those_in_which_nothing_goes_and_a_short_last
     assert spared() == (1,)
 
 
-def test_a_delta_whose_base_goes_is_told_against_the_next_one_that_stays(root: Path) -> None:
+def test_a_delta_whose_base_is_removed_gets_the_next_kept_base(root: Path) -> None:
     first, between, last = (text(EDITS + version) for version in range(3))
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing() as batch:
         batch.blob(first)
@@ -1218,7 +1220,7 @@ def test_a_delta_whose_base_goes_is_told_against_the_next_one_that_stays(root: P
     assert_sound(root)
 
 
-def test_the_index_is_told_and_not_made_anew(root: Path) -> None:
+def test_the_index_is_updated_and_not_rebuilt(root: Path) -> None:
     name = blob_id(text(EDITS - 1))
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         journal.store.sha256(name)
@@ -1227,7 +1229,7 @@ def test_the_index_is_told_and_not_made_anew(root: Path) -> None:
         assert journal.store.index.sha256(name) == hashlib.sha256(text(EDITS - 1)).digest()
 
 
-def test_an_index_is_made_anew_of_the_log_as_it_is_by_then(root: Path) -> None:
+def test_an_index_is_rebuilt_from_the_present_log(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         swept(root)
         journal.store.index.rebuild()
@@ -1238,7 +1240,7 @@ def test_an_index_is_made_anew_of_the_log_as_it_is_by_then(root: Path) -> None:
 
 
 def swept_twice(root: Path) -> None:
-    """Write what there is anew twice."""
+    """Rewrite all segments twice."""
     swept(root, all_segments=True)
     expire(root, 21)
     swept(root, all_segments=True)
@@ -1272,7 +1274,7 @@ def checked(root: Path) -> None:
 
 
 @pytest.mark.parametrize(("look", "stride"), [(read_remains, 4), (checked, 9)], ids=["remains", "check"])
-def test_who_looks_at_a_store_while_it_is_written_anew_finds_nothing_wrong(
+def test_readers_find_no_fault_while_segments_are_rewritten(
     several: Path, tmp_path: Path, look: Callable[[Path], None], stride: int
 ) -> None:
     for moment in interruption_points(stride):
@@ -1283,7 +1285,7 @@ def test_who_looks_at_a_store_while_it_is_written_anew_finds_nothing_wrong(
         shutil.rmtree(root)
 
 
-def test_a_bundle_that_is_written_while_the_store_is_written_anew_is_whole(several: Path, tmp_path: Path) -> None:
+def test_a_bundle_that_is_exported_during_a_rewrite_is_complete(several: Path, tmp_path: Path) -> None:
     for moment in interruption_points(7):
         root, bundle, made = (tmp_path / f"{moment.step}{what}" for what in ("", ".bundle", "-made"))
         shutil.copytree(several, root)
@@ -1301,7 +1303,7 @@ def test_a_bundle_that_is_written_while_the_store_is_written_anew_is_whole(sever
     [(True, b""), (False, b""), (False, b"x"), (False, bytes(100))],
     ids=["marked", "unmarked", "a byte behind", "zeros behind"],
 )
-def test_a_log_that_ends_in_a_segment_that_was_written_anew_goes_on_behind_it(
+def test_a_log_that_ends_in_a_rewritten_segment_continues_after_it(
     root: Path, behind: bytes, *, is_marked: bool
 ) -> None:
     swept(root, all_segments=True)

@@ -158,8 +158,8 @@ def test_lost_parts_of_snapshots_are_reported_with_advice_that_helps(
 ) -> None:
     lost = snapped(root)[what]
     damage(root, lost)
-    told = [fault.meaning for fault in check_store(str(root)).faults if lost.hex() in fault.what]
-    assert told == [f"{meaning} Once `cas salvage` has made a new store from the rest, {way}"]
+    meanings = [fault.meaning for fault in check_store(str(root)).faults if lost.hex() in fault.what]
+    assert meanings == [f"{meaning} Once `cas salvage` has made a new store from the rest, {way}"]
     lose(root)
     (fault,) = check_store(str(root)).faults
     assert (fault.part, fault.what) == (StorePart.BLOBS, f"blob {lost.hex()}: no frame of it can be read")
@@ -425,10 +425,10 @@ def test_a_store_that_is_written_to_meanwhile_is_sound(root: Path) -> None:
 
 
 def test_progress_counts_what_is_checked(root: Path) -> None:
-    told: list[tuple[str, int, int]] = []
-    check_store(str(root), progress=lambda what, done, total: told.append((what, done, total)))
-    assert [step for step in told if step[0] == "blobs"] == [("blobs", i, 10) for i in range(10)]
-    assert {what for what, _, _ in told} == {"blobs", "documents"}
+    reported: list[tuple[str, int, int]] = []
+    check_store(str(root), progress=lambda what, done, total: reported.append((what, done, total)))
+    assert [step for step in reported if step[0] == "blobs"] == [("blobs", i, 10) for i in range(10)]
+    assert {what for what, _, _ in reported} == {"blobs", "documents"}
 
 
 def test_statuses_survive_a_repair(root: Path) -> None:

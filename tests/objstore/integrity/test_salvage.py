@@ -102,10 +102,10 @@ class Shelf:
                 header = parse_blob_header(frame.payload)
                 bases[header.id] = header.base
 
-        def stands(name: BlobId | None) -> bool:
-            return name is None or (name in bases and stands(bases[name]))
+        def is_decodable(name: BlobId | None) -> bool:
+            return name is None or (name in bases and is_decodable(bases[name]))
 
-        return {name for name in bases if stands(name)}
+        return {name for name in bases if is_decodable(name)}
 
     def records(self, gone: set[tuple[Path, int]]) -> list[RecordId]:
         """Return the records that can be read when some frames are gone, in order."""
@@ -381,7 +381,7 @@ def test_a_chain_of_large_deltas_is_decoded_once(tmp_path: Path, monkeypatch: py
         return decode_blob(header, payload, base)
 
     monkeypatch.setattr("objstore.integrity.segment_scan.decode_blob", counted)
-    monkeypatch.setattr("objstore.integrity.segment_scan._CACHE_BYTES", 4 * 4096)  # none of them is kept beside others
+    monkeypatch.setattr("objstore.integrity.segment_scan._CACHE_BYTES", 4 * 4096)  # none of them fits in the cache
     with SegmentScan(str(tmp_path / "w" / ".cas" / "segments")) as remains:
         blobs = [remains.blob(name) for name in remains.blobs]
     assert len(made) == len(blobs)
@@ -461,7 +461,7 @@ def test_wherever_a_salvage_is_killed_it_can_be_done_again(victim: Path, tmp_pat
             with suppress(PowerCut):
                 rebuild(salvage, remains, str(target), disk)
             if disk.failed == "move_store_folder" and (target / "recovered").exists():
-                continue  # it stands there whole, and no store yet: whose it is can't be told, so a person has to say
+                continue  # it is complete, but the store is missing: a person has to decide whose it is
             if not (target / ".cas").exists():
                 rebuild(salvage, remains, str(target), CountdownDisk(None))
         names = sorted(path.name for path in target.iterdir() if not is_creation_folder(path.name))
@@ -481,7 +481,7 @@ def test_where_a_salvage_fails_nothing_of_it_is_left(victim: Path, tmp_path: Pat
             try:
                 rebuild(plan_salvage(remains, None), remains, str(target), disk)
             except DiskFull:
-                # What can't be removed either is in the way of nobody.
+                # What can't be removed either is in no one's way.
                 left = sorted(path.name for path in target.iterdir() if not is_creation_folder(path.name))
                 assert left in ([], [".cas", "recovered"]), disk.failed
         if disk.failed is None:

@@ -115,19 +115,19 @@ def depths(root: Path) -> dict[BlobId, tuple[int, int]]:
             assert found is not None
             headers[name] = parse_blob_header(store.log.read(found.place).payload)
             assert headers[name].depth == found.depth
-        told = {}
+        stated = {}
         for name, header in headers.items():
             steps, base = 0, header.base
             while base is not None:
                 steps, base = steps + 1, headers[base].base
-            told[BlobId(name)] = header.depth, steps
-        return told
+            stated[BlobId(name)] = header.depth, steps
+        return stated
 
 
 def assert_sound(root: Path) -> None:
     assert check_store(str(root)).faults == ()
     assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
-    assert all(steps <= told <= MAX_DEPTH for told, steps in depths(root).values())
+    assert all(steps <= stated <= MAX_DEPTH for stated, steps in depths(root).values())
 
 
 # ---- what changes, and what does not
@@ -160,7 +160,7 @@ def test_a_dry_run_reports_what_a_repack_then_does_and_changes_nothing(root: Pat
     assert segment_bytes(root) == before
     done = repacked(root)
     assert (plan.blobs, plan.bytes_before) == (done.blobs, sum(map(len, before.values())))
-    # It does not know how deep the blobs of one segment will lie when it spells those of the next.
+    # When it encodes the blobs of a segment, it does not know the final depth of those in the segment before.
     assert plan.bytes_after == pytest.approx(done.bytes_after, rel=0.05)
 
 
@@ -178,8 +178,8 @@ def test_a_dry_run_reads_up_to_the_last_complete_group(root: Path) -> None:
 def test_a_new_file_is_a_delta_against_a_similar_one(root: Path) -> None:
     assert depths(root)[blob_id(module(5))] == (0, 0)
     repacked(root)
-    told, steps = depths(root)[blob_id(module(5))]
-    assert told == steps >= 1
+    stated, steps = depths(root)[blob_id(module(5))]
+    assert stated == steps >= 1
 
 
 def test_a_raw_delta_of_an_edit_is_compressed_by_a_repack(tmp_path: Path) -> None:
@@ -306,7 +306,8 @@ def test_concurrent_writes_never_make_a_chain_longer_than_its_depth(root: Path) 
                 write(workspace, name, module(3, next(versions)))
 
     done = repacked(root, Meanwhile(act))
-    # The first attempt met a file whose state was to lie deeper; the next one left those of all files where they were.
+    # The first attempt met a file whose state would get deeper; the next one left the depth of all files' states
+    # unchanged.
     assert done.is_done
     assert done.segments
     assert next(versions) > 3 * 2
@@ -404,7 +405,7 @@ def test_a_blob_with_wrong_bytes_stops_a_repack_and_nothing_is_lost(forged: Path
 
 
 def flips(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the content with one bit or another turned over, anywhere behind a segment's header."""
+    """Yield copies of the content with one flipped bit, anywhere after a segment's header."""
     chance = random.Random(5)
     for at in sorted(chance.sample(range(64, len(content)), 25)):
         yield at, content[:at] + bytes([content[at] ^ (1 << chance.randrange(8))]) + content[at + 1 :]
@@ -436,7 +437,7 @@ def test_a_blob_that_is_missing_from_the_index_stops_a_repack_and_nothing_is_los
             repack(journal)
     assert segment_bytes(root).items() >= files.items()
     with Workspace.open(root, CountdownDisk(None)) as workspace:
-        assert workspace.repack().is_done  # having made the index anew
+        assert workspace.repack().is_done  # after the index was rebuilt
     assert states(root) == before
     assert_sound(root)
 

@@ -116,13 +116,13 @@ def expire(root: Path, *edits: int, decision: int = 0) -> None:
         journal.commit(batch, ())
 
 
-def swept(root: Path, disk: Disk | None = None, *, all_segments: bool = False) -> CompactionResult:
+def run_compaction(root: Path, disk: Disk | None = None, *, all_segments: bool = False) -> CompactionResult:
     with closing(Journal(str(root), disk or CountdownDisk(None))) as journal:
         return compact(journal, plan_compaction(journal, all_segments=all_segments))
 
 
 def test_damage_in_a_rewritten_segment_is_reported_with_its_offset_in_the_file(root: Path) -> None:
-    swept(root)
+    run_compaction(root)
     with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db:
         prepare(db)
         db.execute("UPDATE edits SET offset = (SELECT offset FROM edits WHERE seq = 22) WHERE seq = 21")
@@ -197,7 +197,7 @@ def held_open(root: Path) -> list[str]:
 
 def test_the_writer_lock_is_free_while_an_old_file_is_removed(root: Path) -> None:
     disk = _LockedOrNot(root)
-    assert swept(root, disk).is_done
+    assert run_compaction(root, disk).is_done
     assert disk.was_free == [True]
 
 
@@ -210,10 +210,10 @@ def test_compaction_keeps_no_removed_file_open(root: Path) -> None:
 
 def test_leftovers_of_an_earlier_compaction_are_removed_without_the_lock_too(root: Path) -> None:
     shutil.copy(root / ".cas" / "segments" / "00000001.seg", root.parent / "old.seg")
-    swept(root)
+    run_compaction(root)
     shutil.copy(root.parent / "old.seg", root / ".cas" / "segments" / "00000001.seg")
     disk = _LockedOrNot(root)
-    swept(root, disk)
+    run_compaction(root, disk)
     assert disk.was_free == [True]
     assert files_of(root) == ["00000001.1.seg", "00000002.seg"]
 
@@ -221,7 +221,7 @@ def test_leftovers_of_an_earlier_compaction_are_removed_without_the_lock_too(roo
 def test_a_long_running_process_closes_superseded_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("objstore.log.segment_files._HELD_SECONDS", 0)
     with Workspace.open(root, CountdownDisk(None)) as idle:
-        swept(root)
+        run_compaction(root)
         assert len(held_open(root)) == 1  # what is being read in it can still be read
         idle.close_superseded_files()
         idle.close_superseded_files()
@@ -253,7 +253,7 @@ def test_a_reader_reads_a_superseded_file_to_its_end(
         whole = list(read(log))
         reading = read(log)
         begun = next(reading)
-        swept(root, all_segments=True)
+        run_compaction(root, all_segments=True)
         log.refresh()
         log.refresh()
         for thread in threading.enumerate():
@@ -269,7 +269,7 @@ def test_unheld_blobs_are_removed_and_the_rest_can_be_read(root: Path) -> None:
     before = (root / ".cas" / "segments" / "00000001.seg").stat().st_size
     assert blob_id(text(3)) in plan.dropped
     assert not plan.dropped & kept
-    outcome = swept(root)
+    outcome = run_compaction(root)
     assert outcome.is_done
     gone = before - (root / ".cas" / "segments" / "00000001.1.seg").stat().st_size
     assert gone >= plan.freed * 0.7
@@ -285,7 +285,7 @@ def test_one_frame_of_a_blob_that_was_stored_twice_is_kept(root: Path) -> None:
         header, payload = encode_blob(b"held\n")
         journal.store.append([(FrameKind.BLOB, payload)], [header], ())
     assert blobs_in_log(root).count(blob_id(b"held\n")) == 2
-    assert swept(root, all_segments=True).is_done
+    assert run_compaction(root, all_segments=True).is_done
     found = blobs_in_log(root)
     assert found.count(blob_id(b"held\n")) == 1
     assert set(found) == held(root)
@@ -303,14 +303,14 @@ def test_all_frames_of_an_unheld_blob_are_removed_or_none(root: Path, *, is_late
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         write(workspace, "c.txt", random.Random(1).randbytes(10_000))  # so that little of the segment would go
     if is_late:
-        # An index that reads both frames at once is told of the second one, too.
+        # An index that ingests both frames at once notes the second one too.
         remove_index(str(root / ".cas" / "index.sqlite"))
-    outcome = swept(root)
+    outcome = run_compaction(root)
     assert (outcome.segments, outcome.is_done) == (1, True)
     assert blobs_in_log(root).count(blob_id(text(3))) == 3
     assert check_store(str(root)).faults == ()
     assert_sound(root)
-    assert swept(root, all_segments=True).is_done
+    assert run_compaction(root, all_segments=True).is_done
     assert set(blobs_in_log(root)) == held(root)
     assert_sound(root)
 
@@ -324,7 +324,7 @@ def test_the_kept_frames_of_a_group_are_a_group(root: Path, kept: str) -> None:
     staying = [content for content, is_kept in zip(contents, kept, strict=True) if int(is_kept)]
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         workspace.pin([], list(map(blob_id, staying)), who="somebody")
-    assert swept(root, all_segments=True).is_done
+    assert run_compaction(root, all_segments=True).is_done
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         groups = [
             [parse_blob_header(frame.payload).id for frame in group.frames if frame.kind is FrameKind.BLOB]
@@ -360,7 +360,7 @@ def test_a_plan_says_how_many_bytes_are_freed(root: Path) -> None:
 
 def test_compaction_does_not_change_records(root: Path) -> None:
     before = records_of(root / ".cas")
-    swept(root)
+    run_compaction(root)
     assert records_of(root / ".cas") == before
 
 
@@ -380,10 +380,10 @@ def test_wrong_reference_counts_stop_a_compaction_before_it_begins(root: Path, d
         assert db.execute(damage).rowcount == 1
     files = files_of(root)
     with pytest.raises(IndexDamaged, match="Rebuild it with `cas fsck --repair`"):
-        swept(root)
+        run_compaction(root)
     assert files_of(root) == files
     assert repair_store(check_store(str(root))).faults == ()
-    assert swept(root).is_done
+    assert run_compaction(root).is_done
     assert_sound(root)
 
 
@@ -447,10 +447,10 @@ def test_references_outside_edits_are_read_from_the_log_before_compaction(
         assert db.execute("UPDATE blobs SET refs = 0 WHERE id = ? AND refs = 1", (name,)).rowcount == 1
     files = files_of(root)
     with pytest.raises(IndexDamaged, match="Rebuild it with `cas fsck --repair`"):
-        swept(root, all_segments=True)
+        run_compaction(root, all_segments=True)
     assert files_of(root) == files
     assert repair_store(check_store(str(root))).faults == ()
-    assert swept(root, all_segments=True).is_done
+    assert run_compaction(root, all_segments=True).is_done
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         assert workspace.blob(name) == content
     assert_sound(root)
@@ -477,7 +477,7 @@ def flip_in_frame(root: Path, name: BlobId, at: int | None = None) -> None:
     path.write_bytes(content)
 
 
-ALONE: Final = b"what no other blob is told against\n"
+ALONE: Final = b"the base of no delta\n"
 
 
 def left_alone(root: Path) -> BlobId:
@@ -492,7 +492,7 @@ def left_alone(root: Path) -> BlobId:
 def test_a_damaged_unheld_blob_is_removed(root: Path, at: int | None) -> None:
     flip_in_frame(root, left_alone(root), at)
     assert StorePart.SEGMENTS in {fault.part for fault in check_store(str(root)).faults}
-    assert swept(root).is_done
+    assert run_compaction(root).is_done
     assert_sound(root)
 
 
@@ -500,7 +500,7 @@ def test_a_damaged_kept_blob_stops_a_compaction(root: Path) -> None:
     flip_in_frame(root, blob_id(text(25)))
     content = (root / ".cas" / "segments" / "00000001.seg").read_bytes()
     with pytest.raises(StoreDamaged, match="checksum does not match"):
-        swept(root)
+        run_compaction(root)
     assert (root / ".cas" / "segments" / "00000001.seg").read_bytes() == content
 
 
@@ -540,7 +540,7 @@ def test_a_removed_frame_with_a_damaged_length_removes_nothing_else(together: Pa
     for damaged in list(damaged_lengths(together)):
         path.write_bytes(damaged)
         with pytest.raises(StoreDamaged):
-            swept(together, all_segments=True)
+            run_compaction(together, all_segments=True)
         newest = max(path.parent.glob("00000001*.seg"), key=lambda found: found.stat().st_mtime_ns)
         assert newest.read_bytes() == damaged
         refused += 1
@@ -556,7 +556,7 @@ def test_an_intact_frame_is_kept_if_the_frame_that_counts_is_damaged(root: Path)
         journal.seal()
     flip_in_frame(root, name)
     with pytest.raises(IndexDamaged):
-        swept(root, all_segments=True)
+        run_compaction(root, all_segments=True)
     salvage_store(str(root / ".cas"), str(root.parent / "saved"))
     with Workspace.open(root.parent / "saved") as saved:
         assert saved.blob(name) == text(25)
@@ -565,7 +565,7 @@ def test_an_intact_frame_is_kept_if_the_frame_that_counts_is_damaged(root: Path)
 def test_a_compaction_stops_at_damage_even_if_no_kept_frame_follows(root: Path) -> None:
     flip_in_frame(root, left_alone(root), -FRAME_HEADER_SIZE)
     with pytest.raises(StoreDamaged, match="not what belongs here"):
-        swept(root)
+        run_compaction(root)
 
 
 def test_a_frame_that_is_neither_kept_nor_removed_stops_the_rewrite(root: Path) -> None:
@@ -589,28 +589,28 @@ def test_a_blob_that_is_missing_from_the_index_stops_a_compaction(root: Path, da
             compact(journal, plan)
     assert set(files) <= set(files_of(root))
     assert repair_store(check_store(str(root))).faults == ()
-    assert swept(root).is_done
+    assert run_compaction(root).is_done
     assert_sound(root)
 
 
 def test_a_second_compaction_finds_nothing_to_remove(root: Path) -> None:
-    swept(root)
+    run_compaction(root)
     assert planned(root).segments == ()
-    assert not swept(root).freed
-    swept(root, all_segments=True)
-    assert swept(root, all_segments=True) == CompactionResult(segments=0, freed=0, is_done=True)
+    assert not run_compaction(root).freed
+    run_compaction(root, all_segments=True)
+    assert run_compaction(root, all_segments=True) == CompactionResult(segments=0, freed=0, is_done=True)
 
 
 def test_segments_can_be_rewritten_again_and_again(root: Path) -> None:
-    swept(root)
+    run_compaction(root)
     expire(root, *range(21, 26))
-    swept(root, all_segments=True)
+    run_compaction(root, all_segments=True)
     assert files_of(root) == ["00000001.2.seg", "00000002.1.seg", "00000003.seg"]
     assert_sound(root)
 
 
 def test_a_removed_blob_can_be_stored_again(root: Path) -> None:
-    swept(root)
+    run_compaction(root)
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         write(workspace, "d.txt", text(3))
         assert workspace.blob(blob_id(text(3))) == text(3)
@@ -624,7 +624,7 @@ def test_a_blob_that_becomes_held_after_the_plan_is_kept(root: Path) -> None:
             write(workspace, "d.txt", text(3))
         assert not compact(journal, plan).is_done
     assert_sound(root)
-    assert swept(root).is_done
+    assert run_compaction(root).is_done
     assert_sound(root)
 
 
@@ -638,7 +638,7 @@ def test_a_blob_that_a_snapshot_holds_after_the_plan_is_kept(root: Path) -> None
         assert not compact(journal, plan).is_done
         assert journal.store.blob(blob_id(text(3))) == text(3)
     assert_sound(root)
-    assert swept(root).is_done
+    assert run_compaction(root).is_done
     assert_sound(root)
 
 
@@ -670,7 +670,7 @@ def test_a_blob_that_becomes_held_just_before_its_segment_is_rewritten_is_kept(
         assert files_of(root) == ["00000001.seg", "00000002.seg"]  # what was made of it in vain has gone
         assert journal.store.blob(blob_id(text(3))) == text(3)
     assert_sound(root)
-    assert swept(root).is_done
+    assert run_compaction(root).is_done
     assert_sound(root)
 
 
@@ -726,14 +726,14 @@ def test_only_one_compaction_runs_at_a_time(root: Path) -> None:
         journal.compacting(),
         pytest.raises(StoreLocked),
     ):
-        swept(root)
+        run_compaction(root)
 
 
 def test_a_process_that_was_running_before_keeps_reading(root: Path) -> None:
     with Workspace.open(root, CountdownDisk(None)) as workspace, Workspace.open(root, CountdownDisk(None)) as idle:
         write(workspace, "e.txt", b"not yet in the index\n")
-        swept(root)
-        swept(root, all_segments=True)
+        run_compaction(root)
+        run_compaction(root, all_segments=True)
         write(workspace, "e.txt", b"and on\n")
         for name in held(root):
             assert blob_id(workspace.blob(name)) == name
@@ -758,7 +758,7 @@ def test_a_flipped_bit_stops_a_compaction_and_keeps_the_damaged_file_for_salvage
 
 
 class WatchedDisk(CountdownDisk):
-    """A disk on which somebody looks whenever a segment's file goes: by then it is known where its frames are."""
+    """A disk that calls a function when it removes a segment's file: the frames' new places are known by then."""
 
     def __init__(self, look: Callable[[], object]) -> None:
         super().__init__(None)
@@ -780,7 +780,7 @@ def test_a_place_is_followed_to_the_next_generation_and_no_further(root: Path) -
 
         first = [place for place in places_of(log) if place.segment == 1]
         contents = {place: log.read(place).payload for place in first}
-        swept(root, disk)
+        run_compaction(root, disk)
         second = now(first)
         assert None in second
         for old, new in zip(first, second, strict=True):
@@ -790,7 +790,7 @@ def test_a_place_is_followed_to_the_next_generation_and_no_further(root: Path) -
         kept = [place for place in second if place is not None]
         known = {place: identity(log.read(place)) for place in kept}
         expire(root, *range(21, 26))
-        swept(root, disk, all_segments=True)
+        run_compaction(root, disk, all_segments=True)
         third = now(kept)
         assert None in third
         assert all(
@@ -801,7 +801,7 @@ def test_a_place_is_followed_to_the_next_generation_and_no_further(root: Path) -
             for old, new in zip(kept, third, strict=True)
             if new is not None
         )
-        assert now(first) == first  # where these went, nobody knows any more
+        assert now(first) == first  # the moves of this generation are no longer known
         starts = [log.start_after_rewrite(place) for place in kept]
         assert starts == sorted(starts)
         assert [start for start, new in zip(starts, third, strict=True) if new is not None] == [
@@ -813,7 +813,7 @@ def test_a_place_is_followed_to_the_next_generation_and_no_further(root: Path) -
 def test_groups_are_read_only_from_a_place_of_the_current_generation(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as before:
         old = before.store.log.first
-    swept(root)
+    run_compaction(root)
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         log = journal.store.log
         assert (old.generation, log.first.generation) == (0, 1)
@@ -845,7 +845,7 @@ def steps(root: Path, tmp_path: Path) -> int:
     """Return the number of disk operations of a compaction that finds the leftovers of another one."""
     copy = copied(root, tmp_path / "counted")
     disk = CountdownDisk(None)
-    swept(copy, disk)
+    run_compaction(copy, disk)
     assert {"create", "replace", "sync_directory", "remove_store_file"} <= set(disk.done)
     return len(disk.done)
 
@@ -863,9 +863,9 @@ def test_a_compaction_killed_at_any_step_loses_no_held_blob(
         copy = copied(root, tmp_path / f"killed-{step}")
         disk = CountdownDisk(step, power_cut, torn=torn)
         with pytest.raises(PowerCut):
-            swept(copy, disk)
+            run_compaction(copy, disk)
         assert_sound(copy)
-        assert swept(copy).is_done
+        assert run_compaction(copy).is_done
         assert all(not name.endswith(".new") for name in files_of(copy))
         assert len(files_of(copy)) == len({name[:8] for name in files_of(copy)})
         assert_sound(copy)
@@ -877,14 +877,14 @@ def test_a_power_cut_at_any_step_loses_no_held_blob(root: Path, tmp_path: Path, 
         disk = CountdownDisk(step, power_cut)
         index = (copy / ".cas" / "index.sqlite").read_bytes()
         with pytest.raises(PowerCut):
-            swept(copy, disk)
+            run_compaction(copy, disk)
         disk.lose_unsynced()
         # Of the index, a power cut may take whatever was put in lately.
         for name in ("index.sqlite-wal", "index.sqlite-shm"):
             (copy / ".cas" / name).unlink(missing_ok=True)
         (copy / ".cas" / "index.sqlite").write_bytes(index)
         assert_sound(copy)
-        assert swept(copy).is_done
+        assert run_compaction(copy).is_done
         assert_sound(copy)
 
 
@@ -898,18 +898,18 @@ def test_a_disk_failure_at_any_step_is_raised_and_leaves_a_sound_store(
         done: list[str] = []
         with suppress(CasError):
             # What fails at last may be the mark, which is only written again.
-            done.append(str(swept(copy, disk).is_done))
+            done.append(str(run_compaction(copy, disk).is_done))
         assert done in ([], ["True"])
         assert_sound(copy)
-        assert swept(copy).is_done
+        assert run_compaction(copy).is_done
         assert_sound(copy)
 
 
 def test_repeatedly_failing_compactions_begin_at_most_one_segment(root: Path) -> None:
     for _ in range(3):
         with pytest.raises(DiskFull):
-            swept(root, TooFullDisk(), all_segments=True)
-    assert swept(root, all_segments=True).is_done
+            run_compaction(root, TooFullDisk(), all_segments=True)
+    assert run_compaction(root, all_segments=True).is_done
     assert files_of(root) == ["00000001.1.seg", "00000002.seg"]
     assert_sound(root)
 
@@ -934,10 +934,10 @@ def test_empty_segments_are_skipped(root: Path, tmp_path: Path) -> None:
 def test_the_space_needed_leaves_out_unheld_blobs_only_if_they_are_dropped(root: Path) -> None:
     needed = []
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        for is_swept in (True, False):
+        for drops_unused in (True, False):
             with (
                 pytest.raises(CompactionSpaceNeeded) as refused,
-                require_compaction_space(journal, 1, drops_unused=is_swept),
+                require_compaction_space(journal, 1, drops_unused=drops_unused),
             ):
                 raise full_disk("a segment")
             needed.append(refused.value.needed)
@@ -946,7 +946,7 @@ def test_the_space_needed_leaves_out_unheld_blobs_only_if_they_are_dropped(root:
 
 
 class InterruptedJournal(Journal):
-    """A journal for which Ctrl-C comes just after the index was told of a segment's next generation."""
+    """A journal that gets Ctrl-C just after the index learned of a segment's next generation."""
 
     def relocate_applied_marker(self, segment: int) -> None:
         raise KeyboardInterrupt(segment)
@@ -960,7 +960,7 @@ def test_an_interrupt_after_the_index_was_updated_leaves_the_frame_moves(root: P
         for name in held(root):
             assert blob_id(idle.blob(name)) == name
     assert_sound(root)
-    swept(root)
+    run_compaction(root)
     assert files_of(root) == ["00000001.1.seg", "00000002.seg"]
 
 
@@ -984,19 +984,19 @@ with Workspace.open(sys.argv[1]) as workspace:
 def test_writers_and_readers_go_on_while_segments_are_rewritten(root: Path) -> None:
     words = [sys.executable, "-c", WRITER, str(root)]
     writers = [subprocess.Popen([*words, name], cwd=Path(__file__).parents[3]) for name in ("x", "y")]
-    sweeps = 0
+    compactions = 0
     while any(writer.poll() is None for writer in writers):
-        swept(root, Disk(), all_segments=True)
-        sweeps += 1
+        run_compaction(root, Disk(), all_segments=True)
+        compactions += 1
     assert [writer.wait() for writer in writers] == [0, 0]
-    assert sweeps
+    assert compactions
     assert_sound(root)
     with Workspace.open(root) as workspace:
         assert [len(workspace.edits(EditFilter(conversation=name))) for name in ("x", "y")] == [60, 60]
 
 
 class OvertakenJournal(Journal):
-    """A journal behind which something is done whenever it is about to take the lock, some times: much is written."""
+    """A journal that calls a function, which writes much, the first few times before it takes the lock."""
 
     overtakes = 3
 
@@ -1085,19 +1085,19 @@ def test_a_compaction_stops_if_the_end_of_the_log_is_replaced_before_the_rename(
 
 
 def test_fsck_finds_no_fault_if_a_compaction_runs_meanwhile(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sweeps: list[bool] = []
+    compactions: list[bool] = []
 
     class Overtaken(Index):
         """An index for comparison, whose log is rewritten as soon as it has been read."""
 
         def __init__(self, path: str, log: Log) -> None:
             super().__init__(path, log)
-            sweeps.append(swept(root, all_segments=True).is_done)
+            compactions.append(run_compaction(root, all_segments=True).is_done)
 
     monkeypatch.setattr("objstore.integrity.fsck.Index", Overtaken)
     report = check_store(str(root))
     assert (report.faults, report.notes) == ((), ())
-    assert sweeps == [True]
+    assert compactions == [True]
 
 
 # ---- after anything
@@ -1107,7 +1107,7 @@ def test_after_many_operations_the_counts_match_the_journal(tmp_path: Path) -> N
     chance = random.Random(7)
     root = tmp_path / "workspace"
     root.mkdir()
-    swept_away = 0
+    shrunk = 0
     with Workspace.init(root, CountdownDisk(None)) as workspace:
         for _ in range(MANY):
             match chance.choices(("write", "decide", "snapshot", "forget", "pin", "unpin", "collect"), OFTEN)[0]:
@@ -1130,16 +1130,16 @@ def test_after_many_operations_the_counts_match_the_journal(tmp_path: Path) -> N
                     done = workspace.collect(
                         RetentionLimits(older_than=0, max_size=None), thorough=chance.random() < 0.5
                     )
-                    swept_away += done.bytes_after < done.bytes_before
+                    shrunk += done.bytes_after < done.bytes_before
                 case _:
                     pass
-    assert swept_away
+    assert shrunk
     assert check_store(str(root)).faults == ()
     assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
 
 
 def test_a_compacted_store_can_be_salvaged_completely(root: Path, tmp_path: Path) -> None:
-    swept(root)
+    run_compaction(root)
     salvage = salvage_store(str(root), str(tmp_path / "new"))
     assert salvage.is_whole
     assert records_of(tmp_path / "new" / ".cas") == records_of(root / ".cas")
@@ -1161,10 +1161,10 @@ def test_the_base_of_a_delta_is_kept_if_the_deltas_segment_is_not_rewritten(tmp_
     expire(root, *range(1, 8))
     plan = planned(root)
     assert plan.segments == (1,)
-    assert blob_id(text(4)) not in plan.dropped  # the next segment's first delta is told against it
+    assert blob_id(text(4)) not in plan.dropped  # it is the base of the next segment's first delta
     assert blob_id(text(2)) in plan.dropped
     assert plan.freed == frames_size(root, plan.dropped)
-    assert swept(root).is_done
+    assert run_compaction(root).is_done
     assert_sound(root)
 
 
@@ -1184,7 +1184,7 @@ def test_a_segment_is_not_rewritten_if_deltas_need_most_of_it(tmp_path: Path) ->
     plan = planned(root)
     assert (plan.segments, plan.freed) == ((), 0)
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        # Where the deltas are spelt anew, it can go, though of what is in their segment nothing does.
+        # If the deltas are encoded again, it can be removed, although nothing else of their segment is.
         assert plan_compaction(journal, all_segments=True, skips_unprofitable=True).dropped == {blob_id(junk), needless}
 
 
@@ -1211,7 +1211,7 @@ def test_a_delta_whose_base_is_removed_gets_the_next_kept_base(root: Path) -> No
         journal.commit(batch, ())
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         workspace.pin([], [blob_id(first), blob_id(last)], who="somebody")
-    assert swept(root, all_segments=True).is_done
+    assert run_compaction(root, all_segments=True).is_done
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         assert not journal.store.has(blob_id(between))
         found = journal.store.blob_place(blob_id(last))
@@ -1224,14 +1224,14 @@ def test_the_index_is_updated_and_not_rebuilt(root: Path) -> None:
     name = blob_id(text(EDITS - 1))
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         journal.store.sha256(name)
-    swept(root)
+    run_compaction(root)
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         assert journal.store.index.sha256(name) == hashlib.sha256(text(EDITS - 1)).digest()
 
 
 def test_an_index_is_rebuilt_from_the_present_log(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        swept(root)
+        run_compaction(root)
         journal.store.index.rebuild()
     assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
 
@@ -1239,11 +1239,11 @@ def test_an_index_is_rebuilt_from_the_present_log(root: Path) -> None:
 # ---- who looks on
 
 
-def swept_twice(root: Path) -> None:
+def compact_twice(root: Path) -> None:
     """Rewrite all segments twice."""
-    swept(root, all_segments=True)
+    run_compaction(root, all_segments=True)
     expire(root, 21)
-    swept(root, all_segments=True)
+    run_compaction(root, all_segments=True)
 
 
 @pytest.fixture
@@ -1280,7 +1280,7 @@ def test_readers_find_no_fault_while_segments_are_rewritten(
     for moment in interruption_points(stride):
         root = tmp_path / str(moment.step)
         shutil.copytree(several, root)
-        with interrupted_at(moment, partial(swept_twice, root)):
+        with interrupted_at(moment, partial(compact_twice, root)):
             look(root)
         shutil.rmtree(root)
 
@@ -1290,7 +1290,7 @@ def test_a_bundle_that_is_exported_during_a_rewrite_is_complete(several: Path, t
         root, bundle, made = (tmp_path / f"{moment.step}{what}" for what in ("", ".bundle", "-made"))
         shutil.copytree(several, root)
         opened = Workspace.open(root, CountdownDisk(None))
-        with opened as workspace, interrupted_at(moment, partial(swept_twice, root)):
+        with opened as workspace, interrupted_at(moment, partial(compact_twice, root)):
             workspace.export_bundle(str(bundle))
         import_bundle(str(bundle), str(made), disk=CountdownDisk(None))
         assert check_store(str(made), quick=True).faults == ()
@@ -1306,7 +1306,7 @@ def test_a_bundle_that_is_exported_during_a_rewrite_is_complete(several: Path, t
 def test_a_log_that_ends_in_a_rewritten_segment_continues_after_it(
     root: Path, behind: bytes, *, is_marked: bool
 ) -> None:
-    swept(root, all_segments=True)
+    run_compaction(root, all_segments=True)
     store = root / ".cas"
     begun = store / "segments" / "00000002.seg"
     assert begun.stat().st_size == SEGMENT_HEADER_SIZE

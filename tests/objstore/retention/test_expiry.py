@@ -143,7 +143,7 @@ def test_edits_of_a_continued_conversation_do_not_expire(scene: Scene, name: str
 
 
 class OvertakenJournal(Journal):
-    """A journal before which somebody writes into a conversation, just as it is about to take the lock."""
+    """A journal for which another process writes into a conversation just before it takes the lock."""
 
     @contextmanager
     def writing(

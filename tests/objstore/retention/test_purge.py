@@ -248,7 +248,7 @@ def test_a_purge_of_a_path_removes_expired_states_that_are_not_compacted_yet(roo
     assert not is_stored(root, SECRET)
 
 
-# ---- beside others
+# ---- while other processes write
 
 
 class HeldUp(CountdownDisk):
@@ -256,12 +256,12 @@ class HeldUp(CountdownDisk):
 
     def __init__(self, compacting: ExitStack, other: Journal) -> None:
         super().__init__(None)
-        self._sweeping = compacting
+        self._compacting = compacting
         self._other = other
 
     def append(self, fd: int, content: bytes, name: str) -> None:
         super().append(fd, content, name)
-        self._sweeping.enter_context(self._other.compacting())
+        self._compacting.enter_context(self._other.compacting())
 
 
 def test_nothing_is_purged_while_a_compaction_is_running(start: Path) -> None:

@@ -64,7 +64,7 @@ class McpdiffImport:
 
 
 @variable
-class _Line:
+class _Lineage:
     """One file's lineage during the import."""
 
     path: bytes
@@ -106,8 +106,8 @@ class _McpdiffImporter:
         self._roots: Final = (journal.tree.root,) if origin is None else (os.path.abspath(origin),)
         self._recorder: Final = Recorder(journal, batch)
         self._calls: dict[str, int] = {}
-        self._lines: dict[bytes, _Line] = {}  # by the path of each file, or its last path
-        self._all: list[_Line] = []
+        self._lineages: dict[bytes, _Lineage] = {}  # by the path of each file, or its last path
+        self._all: list[_Lineage] = []
         self._kept: dict[str, str] = {}  # paths of checkpoints, by the SHA-256 of their contents
         self._found: Sequence[McpdiffEntry] = ()
         self._diff_chains: DiffChains | None = None  # None: not needed yet
@@ -137,13 +137,15 @@ class _McpdiffImporter:
                 self.problems.append(ImportProblem(f"edit {entry.id}", str(error), isinstance(error, _Elsewhere)))
         self._decide()
         # Of the lineages of a path, the one that exists there; a rejection may have restored or removed any of them.
-        for line in {line.path: line for line in sorted(self._all, key=lambda line: line.now is not None)}.values():
-            self._bridge_to_disk(line)
+        for lineage in {
+            lineage.path: lineage for lineage in sorted(self._all, key=lambda lineage: lineage.now is not None)
+        }.values():
+            self._bridge_to_disk(lineage)
 
     def outcome(self, *, is_recorded: bool) -> McpdiffImport:
         """Return the result."""
         return McpdiffImport(
-            edits=sum(len(line.entries) for line in self._all),
+            edits=sum(len(lineage.entries) for lineage in self._all),
             accepted=len(self._decided[Status.ACCEPTED]),
             rejected=len(self._decided[Status.REJECTED]),
             external=self._external,
@@ -202,23 +204,23 @@ class _McpdiffImporter:
             raise ValueError("its conversation has the name that is reserved for external edits")
         path = self._inside(entry.path)
         source = None if entry.source is None else self._inside(entry.source)
-        line = self._line(source or path)
-        before = self._bytes_of(entry.before, line)
+        lineage = self._lineage_at(source or path)
+        before = self._bytes_of(entry.before, lineage)
         after = self._after(entry, before)
         if before == after and source is None:
             self._unchanged += 1
             return
         if any(text is not None and is_placeholder(text) for text in (before, after)):
             raise ValueError("its text begins like the placeholder of a large file")
-        self._mode(line.path)  # may raise, so before anything is added
-        target = None if source is None else self._line(path)
-        self._refuse_recorded(line, before)
+        self._mode(lineage.path)  # may raise, so before anything is added
+        target = None if source is None else self._lineage_at(path)
+        self._refuse_recorded(lineage, before)
         if target is not None:
             self._refuse_recorded(target, None)
             self._bridge(target, None)
-            del self._lines[path]
-        self._bridge(line, before)
-        self._record(entry, line, path, source, after)
+            del self._lineages[path]
+        self._bridge(lineage, before)
+        self._record(entry, lineage, path, source, after)
 
     def _inside(self, path: str) -> bytes:
         """Return a path relative to the workspace, as in records. Raises PathInvalid, PathReserved."""
@@ -233,40 +235,40 @@ class _McpdiffImporter:
                 return os.fsencode("/".join(parts))
         raise _Elsewhere(path, f"not in {self._roots[0]}")
 
-    def _line(self, path: bytes) -> _Line:
+    def _lineage_at(self, path: bytes) -> _Lineage:
         """Return the lineage at a path: one that the journal has, or a new one."""
-        line = self._lines.get(path)
-        if line is None:
+        lineage = self._lineages.get(path)
+        if lineage is None:
             tip = self._journal.store.index.tip_at(path)
             now_is = None
             if tip is not None and tip.state is not None:
                 now_is = Version(content=self._journal.store.text(tip.state.blob), state=tip.state)
-            line = _Line(path=path, document=None if tip is None else tip.document, now=now_is, entries=[])
-            self._lines[path] = line
-        return line
+            lineage = _Lineage(path=path, document=None if tip is None else tip.document, now=now_is, entries=[])
+            self._lineages[path] = lineage
+        return lineage
 
-    def _refuse_recorded(self, line: _Line, before: bytes | None) -> None:
+    def _refuse_recorded(self, lineage: _Lineage, before: bytes | None) -> None:
         """Raise ValueError if the entry does not continue the history that the journal has of a file."""
-        if line.document is not None and line.replayed is None and _content(line.now) != before:
+        if lineage.document is not None and lineage.replayed is None and _content(lineage.now) != before:
             raise ValueError(
-                f"{os.fsdecode(line.path)!r} has a history here already, which this edit does not continue"
+                f"{os.fsdecode(lineage.path)!r} has a history here already, which this edit does not continue"
             )
 
-    def _bytes_of(self, digest: str | None, line: _Line) -> bytes | None:
+    def _bytes_of(self, digest: str | None, lineage: _Lineage) -> bytes | None:
         """Return the bytes with a SHA-256 (None: no file). Raises ValueError if they can't be found."""
         if digest is None:
             return None
-        for known in self._candidates(digest, line):
+        for known in self._candidates(digest, lineage):
             if sha256(known).hexdigest() == digest:
                 return known
         raise ValueError(f"the file's contents were not found anywhere (SHA-256 {digest})")
 
-    def _candidates(self, digest: str, line: _Line) -> Iterator[bytes]:
-        if line.now is not None:
-            yield line.now.content
+    def _candidates(self, digest: str, lineage: _Lineage) -> Iterator[bytes]:
+        if lineage.now is not None:
+            yield lineage.now.content
         if digest in self._kept:
             yield self._read(self._kept[digest])
-        found = file_at(self._journal.tree, line.path)
+        found = file_at(self._journal.tree, lineage.path)
         if found is not None:
             yield found[1].content
         if self._diff_chains is None:
@@ -311,47 +313,49 @@ class _McpdiffImporter:
         for made in candidate_results(before or b"", diff):
             if sha256(made).hexdigest() == entry.after:
                 return made
-        return self._bytes_of(entry.after, self._line(self._inside(entry.path)))
+        return self._bytes_of(entry.after, self._lineage_at(self._inside(entry.path)))
 
-    def _bridge(self, line: _Line, before: bytes | None) -> None:
+    def _bridge(self, lineage: _Lineage, before: bytes | None) -> None:
         """Add an external edit that leads to the state from which the next entry starts, if the lineage has another."""
-        if line.replayed is None and line.document is None:
+        if lineage.replayed is None and lineage.document is None:
             # The state before the first entry needs no edit.
-            line.now = None if before is None else self._version(line, before)
-        elif _content(line.now) != before:
-            self._add_external(line, None if before is None else self._version(line, before))
+            lineage.now = None if before is None else self._version(lineage, before)
+        elif _content(lineage.now) != before:
+            self._add_external(lineage, None if before is None else self._version(lineage, before))
 
-    def _record(self, entry: McpdiffEntry, line: _Line, path: bytes, source: bytes | None, after: bytes | None) -> None:
-        made = None if after is None else line.now if source is not None else self._version(line, after)
+    def _record(
+        self, entry: McpdiffEntry, lineage: _Lineage, path: bytes, source: bytes | None, after: bytes | None
+    ) -> None:
+        made = None if after is None else lineage.now if source is not None else self._version(lineage, after)
         call = self._calls.get(entry.conversation)
         call = self._journal.store.next_call(entry.conversation) if call is None else call
         change = Change(
-            document=line.document,
+            document=lineage.document,
             operation=entry.operation,
             path=path,
             source=source,
-            before=line.now,
+            before=lineage.now,
             after=made,
             hunks=() if source is not None else None,
             origin=Origin.AGENT,
         )
         time = min(entry.time, now())
-        seq = self._add(line, change, entry.conversation, call, entry.tool, {MCPDIFF_SOURCE: entry.id}, time)
+        seq = self._add(lineage, change, entry.conversation, call, entry.tool, {MCPDIFF_SOURCE: entry.id}, time)
         self._times[seq] = time
         self._calls[entry.conversation] = call + 1
-        line.entries.append((entry, seq))
+        lineage.entries.append((entry, seq))
         if source is not None:
-            del self._lines[source]
-            self._lines[path] = line
+            del self._lineages[source]
+            self._lineages[path] = lineage
 
-    def _add_external(self, line: _Line, version: Version | None) -> None:
-        operation = Operation.CREATE if line.now is None else Operation.DELETE if version is None else Operation.EDIT
+    def _add_external(self, lineage: _Lineage, version: Version | None) -> None:
+        operation = Operation.CREATE if lineage.now is None else Operation.DELETE if version is None else Operation.EDIT
         change = Change(
-            document=line.document,
+            document=lineage.document,
             operation=operation,
-            path=line.path,
+            path=lineage.path,
             source=None,
-            before=line.now,
+            before=lineage.now,
             after=version,
             hunks=None,
             origin=Origin.EXTERNAL,
@@ -359,15 +363,22 @@ class _McpdiffImporter:
         call = self._calls.get(EXTERNAL_CONVERSATION)
         call = self._journal.store.next_call(EXTERNAL_CONVERSATION) if call is None else call
         self._calls[EXTERNAL_CONVERSATION] = call + 1
-        self._add(line, change, EXTERNAL_CONVERSATION, call, "", {}, 0)
+        self._add(lineage, change, EXTERNAL_CONVERSATION, call, "", {}, 0)
         self._external += 1
 
     def _add(
-        self, line: _Line, change: Change, conversation: str, call: int, tool: str, notes: dict[str, str], time: int
+        self,
+        lineage: _Lineage,
+        change: Change,
+        conversation: str,
+        call: int,
+        tool: str,
+        notes: dict[str, str],
+        time: int,
     ) -> Seq:
         edit = self._recorder.record(
             change,
-            document=line.document,
+            document=lineage.document,
             conversation=conversation,
             call=call,
             ordinal=0,
@@ -375,19 +386,19 @@ class _McpdiffImporter:
             notes=notes,
             time=time,
         ).edit
-        if line.replayed is None:
-            self._all.append(line)
-            line.replayed = (
+        if lineage.replayed is None:
+            self._all.append(lineage)
+            lineage.replayed = (
                 Document.begun(edit, _content(change.before))
-                if line.document is None
-                else load_document(self._journal, line.document)
+                if lineage.document is None
+                else load_document(self._journal, lineage.document)
             )
-        line.replayed.add(edit, _content(change.after))
-        line.document, line.now, line.path = edit.document, change.after, change.path
+        lineage.replayed.add(edit, _content(change.after))
+        lineage.document, lineage.now, lineage.path = edit.document, change.after, change.path
         return edit.seq
 
-    def _version(self, line: _Line, content: bytes) -> Version:
-        mode = self._mode(line.path) if line.now is None else line.now.state.mode
+    def _version(self, lineage: _Lineage, content: bytes) -> Version:
+        mode = self._mode(lineage.path) if lineage.now is None else lineage.now.state.mode
         return Version(content=content, state=FileState(blob=blob_id(content), mode=mode))
 
     def _mode(self, path: bytes) -> int:
@@ -399,49 +410,49 @@ class _McpdiffImporter:
     def _decide(self) -> None:
         """Add the decisions: first what was accepted, then what was rejected, as far as that causes no conflict."""
         accepted: dict[Unit, Status] = {}
-        for line in self._all:
-            accepted |= self._accepted(line)
+        for lineage in self._all:
+            accepted |= self._accepted(lineage)
         self._add_decision(Action.ACCEPT, accepted, ())
         rejected: dict[Unit, Status] = {}
         written: list[WrittenFile] = []
-        for line in self._all:
-            before = line.now
-            path = line.path
-            units = self._rejected(line)
+        for lineage in self._all:
+            before = lineage.now
+            path = lineage.path
+            units = self._rejected(lineage)
             if not units:
                 continue
             rejected |= units
-            self._update(line)
-            if before is not line.now:
-                written.append(_written(line, path, before))
+            self._update(lineage)
+            if before is not lineage.now:
+                written.append(_written(lineage, path, before))
         self._add_decision(Action.REJECT, rejected, tuple(written))
 
-    def _accepted(self, line: _Line) -> dict[Unit, Status]:
+    def _accepted(self, lineage: _Lineage) -> dict[Unit, Status]:
         """Accept the accepted edits' units, and return them."""
-        if line.replayed is None:
+        if lineage.replayed is None:
             return {}
-        accepted = [seq for entry, seq in line.entries if entry.status is Status.ACCEPTED]
-        units = [unit for seq in accepted for unit in line.replayed.units(seq)]
-        line.replayed.set_statuses(dict.fromkeys(units, Status.ACCEPTED))
+        accepted = [seq for entry, seq in lineage.entries if entry.status is Status.ACCEPTED]
+        units = [unit for seq in accepted for unit in lineage.replayed.units(seq)]
+        lineage.replayed.set_statuses(dict.fromkeys(units, Status.ACCEPTED))
         return dict.fromkeys(units, Status.ACCEPTED)
 
-    def _rejected(self, line: _Line) -> dict[Unit, Status]:
+    def _rejected(self, lineage: _Lineage) -> dict[Unit, Status]:
         """Reject the rejected edits' units together, or edit by edit from the newest; return the rejected units."""
-        replayed = line.replayed
+        replayed = lineage.replayed
         if replayed is None:
             return {}
-        wanted = [(entry, replayed.units(seq)) for entry, seq in line.entries if entry.status is Status.REJECTED]
+        wanted = [(entry, replayed.units(seq)) for entry, seq in lineage.entries if entry.status is Status.REJECTED]
         every = {unit: Status.REJECTED for _, units in wanted for unit in units}
         before = replayed.statuses()
         replayed.set_statuses(every)
-        if not self._has_conflict(line):
+        if not self._has_conflict(lineage):
             return every
         replayed.restore_statuses(before)
         given: dict[Unit, Status] = {}
         for entry, units in reversed(wanted):
             before = replayed.statuses()
             replayed.set_statuses(dict.fromkeys(units, Status.REJECTED))
-            if self._has_conflict(line):
+            if self._has_conflict(lineage):
                 replayed.restore_statuses(before)
                 reason = "it was rejected, but live changes depend on it, so it is pending again"
                 self.problems.append(ImportProblem(f"edit {entry.id}", reason))
@@ -449,33 +460,33 @@ class _McpdiffImporter:
                 given |= dict.fromkeys(units, Status.REJECTED)
         return given
 
-    def _has_conflict(self, line: _Line) -> bool:
+    def _has_conflict(self, lineage: _Lineage) -> bool:
         """Return whether the lineage's live units conflict, or its file would be where another one is."""
-        if line.replayed is None:
+        if lineage.replayed is None:
             return False
-        result = line.replayed.standing()
-        other = self._lines.get(result.path)
+        result = lineage.replayed.standing()
+        other = self._lineages.get(result.path)
         taken = self._journal.store.index.tip_at(result.path) if other is None else None
-        is_taken = other is not None and other is not line and other.now is not None
-        is_taken = is_taken or (taken is not None and taken.state is not None and taken.document != line.document)
-        return bool(line.replayed.conflicts()) or (result.content is not None and is_taken)
+        is_taken = other is not None and other is not lineage and other.now is not None
+        is_taken = is_taken or (taken is not None and taken.state is not None and taken.document != lineage.document)
+        return bool(lineage.replayed.conflicts()) or (result.content is not None and is_taken)
 
-    def _update(self, line: _Line) -> None:
+    def _update(self, lineage: _Lineage) -> None:
         """Set the lineage's state and path to the result of its live edits."""
-        if line.replayed is None:
+        if lineage.replayed is None:
             return
-        result = line.replayed.standing()
+        result = lineage.replayed.standing()
         if result.content is None:
-            line.now = None
+            lineage.now = None
             return
-        blob = self._batch.state(result.content, None if line.now is None else line.now.state.blob)
+        blob = self._batch.state(result.content, None if lineage.now is None else lineage.now.state.blob)
         state = FileState(blob=blob, mode=result.mode)
-        if line.now is None or (line.now.state, line.path) != (state, result.path):
-            line.now = Version(content=result.content, state=state)
-        if result.path != line.path and self._lines.get(line.path) is line:
-            del self._lines[line.path]
-        line.path = result.path
-        self._lines[line.path] = line  # the lineage that had the path before has no file there any more
+        if lineage.now is None or (lineage.now.state, lineage.path) != (state, result.path):
+            lineage.now = Version(content=result.content, state=state)
+        if result.path != lineage.path and self._lineages.get(lineage.path) is lineage:
+            del self._lineages[lineage.path]
+        lineage.path = result.path
+        self._lineages[lineage.path] = lineage  # the lineage that had the path before has no file there any more
 
     def _add_decision(self, action: Action, verdicts: dict[Unit, Status], written: Sequence[WrittenFile]) -> None:
         if not verdicts:
@@ -501,31 +512,31 @@ class _McpdiffImporter:
 
     # ---- the files on disk
 
-    def _bridge_to_disk(self, line: _Line) -> None:
+    def _bridge_to_disk(self, lineage: _Lineage) -> None:
         """Add an external edit that leads the lineage to the file on disk, if that differs."""
-        other = self._lines.get(line.path)
+        other = self._lineages.get(lineage.path)
         if other is not None and other.replayed is None and other.now is not None:
             return  # the file there belongs to another lineage, of which nothing was imported
         try:
-            found = file_at(self._journal.tree, line.path)
+            found = file_at(self._journal.tree, lineage.path)
         except PathError as error:
-            self.problems.append(ImportProblem(os.fsdecode(line.path), str(error)))
+            self.problems.append(ImportProblem(os.fsdecode(lineage.path), str(error)))
             return
-        if (None if found is None else found[0]) != (None if line.now is None else line.now.state):
-            self._add_external(line, version_of(found, self._journal.tree, line.path))
+        if (None if found is None else found[0]) != (None if lineage.now is None else lineage.now.state):
+            self._add_external(lineage, version_of(found, self._journal.tree, lineage.path))
 
 
 def _content(version: Version | None) -> bytes | None:
     return None if version is None else version.content
 
 
-def _written(line: _Line, path: bytes, before: Version | None) -> WrittenFile:
-    if line.document is None:
+def _written(lineage: _Lineage, path: bytes, before: Version | None) -> WrittenFile:
+    if lineage.document is None:
         raise RuntimeError("a lineage without an edit was decided")
     return WrittenFile(
-        document=line.document,
+        document=lineage.document,
         path_before=None if before is None else path,
         before=None if before is None else before.state,
-        path_after=None if line.now is None else line.path,
-        after=None if line.now is None else line.now.state,
+        path_after=None if lineage.now is None else lineage.path,
+        after=None if lineage.now is None else lineage.now.state,
     )

@@ -389,7 +389,7 @@ def test_a_segment_header_that_is_cut_off_is_damaged(content: bytes) -> None:
 
 
 def test_a_segment_under_another_number_is_damaged() -> None:
-    with pytest.raises(StoreDamaged, match="its number is 1"):
+    with pytest.raises(StoreDamaged, match="has the number 1"):
         SegmentHeader.decode(SegmentHeader(store=STORE, number=1, created=5).encode(), segment=2)
 
 
@@ -397,5 +397,5 @@ def test_a_segment_of_a_newer_format_says_so(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("objstore.log.frames.FORMAT_VERSION", FORMAT_VERSION + 1)
     newer = SegmentHeader(store=STORE, number=1, created=5).encode()
     monkeypatch.undo()
-    with pytest.raises(FormatTooNew, match=f"format {FORMAT_VERSION + 1}"):
+    with pytest.raises(FormatTooNew, match=f"Format version {FORMAT_VERSION + 1}"):
         SegmentHeader.decode(newer, segment=1)

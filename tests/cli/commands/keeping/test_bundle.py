@@ -604,8 +604,8 @@ def test_a_tree_with_what_is_never_in_one_is_refused(runner: CommandRunner, tmp_
             batch.record(Snapshot(number=1, time=1, root=root, path=None, who="x", title=""))
             batch.commit()
         export_bundle(journal, str(tmp_path / "forged"))
-    assert f"tree {root.hex()}: a name is a store's" in refused(tmp_path / "forged", tmp_path)
-    assert f"tree {root.hex()}: a name is a store's" in runner.cas("fsck").text
+    assert f"tree {root.hex()}: a name is reserved for a store" in refused(tmp_path / "forged", tmp_path)
+    assert f"tree {root.hex()}: a name is reserved for a store" in runner.cas("fsck").text
 
 
 @pytest.mark.parametrize("other", [b"a", b"a/b"])

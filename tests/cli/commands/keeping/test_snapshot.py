@@ -63,20 +63,20 @@ def test_what_tells_nothing_for_a_while_says_for_how_long(full: CommandRunner) -
 THREADS: Final = """
 import os, pty, sys, threading
 from contextlib import redirect_stderr
-from cli.screen.progress import DECIDING, LOOKING, followed
+from cli.screen.progress import DECIDING, LOOKING, showing_progress
 from objstore import CallInfo, Workspace
 
 counts = []
 _, terminal = pty.openpty()
 with os.fdopen(terminal, "w") as screen, redirect_stderr(screen), Workspace.open(sys.argv[1]) as workspace:
-    with followed(workspace, LOOKING):
+    with showing_progress(workspace, LOOKING):
         counts.append(threading.active_count())
         workspace.record_changes(CallInfo(tool="record"))
         counts.append(threading.active_count())
-    with followed(workspace, LOOKING):
+    with showing_progress(workspace, LOOKING):
         workspace.record_changes(CallInfo(tool="record"))  # nothing has changed: there is nothing to say
         counts.append(threading.active_count())
-    with followed(workspace, DECIDING):
+    with showing_progress(workspace, DECIDING):
         counts.append(threading.active_count())
     counts.append(threading.active_count())
 print(*counts)

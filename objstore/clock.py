@@ -1,4 +1,4 @@
-"""The clock: the time that records and segments have."""
+"""Read the clock for the times in records and segments."""
 
 import time
 
@@ -6,8 +6,8 @@ __all__ = ["now"]
 
 
 def now() -> int:
-    """Return the time in microseconds since 1970-01-01 UTC; 0 where the machine's clock is set before that.
+    """Return the time in microseconds since 1970-01-01 UTC, and 0 if the machine's clock is set before that.
 
-    Records hold no earlier time. A machine without a battery may have such a clock, and what it writes must be kept.
+    Records can't hold an earlier time. A machine without a battery may have such a clock, and must be able to write.
     """
     return max(0, time.time_ns() // 1000)

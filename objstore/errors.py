@@ -1,4 +1,8 @@
-"""Everything that can go wrong, as one tree: each error carries its facts and one sentence that a person can act on."""
+"""One tree of errors: each carries its facts, and one message that says what happened and what to do.
+
+The tree is one module although it has more than 500 lines: it holds nothing but classes with a message each, in
+sections by subject (names, settings, the user's files, the store), and a reader finds every message in one place.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -65,26 +69,26 @@ __all__ = [
 
 
 class CasError(Exception):
-    """Base of every error this package raises on purpose."""
+    """Base of every error that this package raises on purpose."""
 
 
 # ---- names
 
 
 class NotAWorkspace(CasError):
-    """No store was found at or above a folder, or there is no such folder."""
+    """No store exists at or above a folder, or the folder does not exist."""
 
     def __init__(self, start: str, *, is_folder: bool = True) -> None:
         self.start = start
         super().__init__(
-            f"No workspace at {start} or above it. Run `cas init` in the folder to record."
+            f"No workspace at {start} or above it. Run `cas init` in the folder that you want recorded."
             if is_folder
-            else f"No workspace at {start}: no folder is to be found there."
+            else f"No workspace at {start}: this folder does not exist."
         )
 
 
 class NoSuchName(CasError):
-    """A spelling names no edit, hunk, conversation, state or blob of this workspace."""
+    """No edit, hunk, conversation, state or blob of this workspace has a name."""
 
     def __init__(self, spelling: str, kind: str) -> None:
         self.spelling = spelling
@@ -93,37 +97,37 @@ class NoSuchName(CasError):
 
 
 class NotInSnapshot(NoSuchName):
-    """A path names nothing that a snapshot holds, and nothing that came since where it was taken."""
+    """A path names nothing in a snapshot, and nothing created since in the folder that the snapshot covers."""
 
     def __init__(self, spelling: str, number: int, near: Sequence[str]) -> None:
         self.number = number
-        self.near = tuple(near)  # paths in the snapshot that may be meant
+        self.near = tuple(near)  # similar paths in the snapshot
         super().__init__(spelling, f"file or folder of snapshot {number}")
 
 
 class AmbiguousName(CasError):
-    """A prefix names more than one thing."""
+    """A prefix matches more than one name."""
 
     def __init__(self, spelling: str, kind: str, candidates: Sequence[str]) -> None:
         self.spelling = spelling
         self.kind = kind
         self.candidates = tuple(candidates)
         shown = ", ".join(self.candidates[:5])
-        super().__init__(f"{spelling!r} is the beginning of more than one {kind}: {shown}.")
+        super().__init__(f"{spelling!r} matches more than one {kind}: {shown}. Type more of the name.")
 
 
 class EditExpired(CasError):
-    """Retention let go of what an edit changed: it can be neither shown nor decided any more."""
+    """An edit has expired: retention deleted its text, so it can be neither shown nor decided."""
 
     def __init__(self, seq: int, time: int, reason: str) -> None:
         self.seq = seq
         self.time = time  # of the expiry, in microseconds since 1970-01-01 UTC
         self.reason = reason
-        super().__init__(f"Edit {seq} expired on {_day(time)}: {reason}. Its record is kept, what it changed is not.")
+        super().__init__(f"Edit {seq} expired on {_day(time)}: {reason}. Its record is kept, but not its text.")
 
 
 class PurgeRefused(CasError):
-    """Bytes can't be purged: something holds them that only a person may let go."""
+    """Bytes can't be purged: a file, edit, snapshot or pin holds them, and only a person may give that up."""
 
     def __init__(
         self,
@@ -140,12 +144,18 @@ class PurgeRefused(CasError):
         self.pins = tuple(pins)
         reasons = []
         if self.files:
-            reasons.append(f"{', '.join(self.files)} holds these bytes now. Change it first")
+            one = len(self.files) == 1
+            reasons.append(
+                f"{', '.join(self.files)} still {'contains' if one else 'contain'} these bytes; "
+                f"change {'it' if one else 'them'} first"
+            )
         if self.changed_outside:
-            changed = ", ".join(self.changed_outside)
-            reasons.append(f"{changed} was changed outside since: `cas record` that first")
+            was = "was" if len(self.changed_outside) == 1 else "were"
+            reasons.append(f"{', '.join(self.changed_outside)} {was} changed outside; run `cas record` first")
         if reasons:
-            super().__init__(f"Nothing was purged: {'; '.join(reasons)}; then they are history, and can be purged.")
+            super().__init__(
+                f"Nothing was purged: {'. '.join(reasons)}. Then only the history has them, and they can be purged."
+            )
             return
         kinds = {"pending edit": self.pending, "snapshot": self.snapshots, "pin": self.pins}
         held = "; ".join(
@@ -153,11 +163,11 @@ class PurgeRefused(CasError):
             for kind, numbers in kinds.items()
             if numbers
         )
-        super().__init__(f"Nothing was purged, because this would go too: {held}. --force lets it go.")
+        super().__init__(f"Nothing was purged, because this would be removed too: {held}. Use --force to remove it.")
 
 
 class NotAmendable(CasError):
-    """An edit has no result that could be amended."""
+    """An edit has no result that can be amended."""
 
     def __init__(self, seq: int, reason: str) -> None:
         self.seq = seq
@@ -166,42 +176,42 @@ class NotAmendable(CasError):
 
 
 class ConversationReserved(CasError):
-    """A conversation's name means something else."""
+    """A conversation's name is reserved."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        super().__init__(f"The conversation {name!r} is kept for changes that nobody recorded; choose another name.")
+        super().__init__(f"The conversation name {name!r} is reserved for changes that no tool made; choose another.")
 
 
 # ---- settings
 
 
 class NoSuchSetting(CasError):
-    """A name means no setting."""
+    """No setting has this name."""
 
     def __init__(self, name: str, origin: str, near: str) -> None:
         self.name = name
-        self.origin = origin  # path of the file that has it; "": somebody asked for it
-        self.near = near  # a setting of a similar name; "": none
+        self.origin = origin  # path of the file that has the name; "": it was given in a command
+        self.near = near  # a setting with a similar name; "": none
         where = f" (in {origin})" if origin else ""
-        hint = f" Is {near} meant?" if near else " `cas config` lists them."
+        hint = f" Did you mean {near}?" if near else " `cas config` lists all settings."
         super().__init__(f"There is no setting {name!r}{where}.{hint}")
 
 
 class SettingInvalid(CasError):
-    """A setting has a value that it can't have."""
+    """The value of a setting is not allowed."""
 
     def __init__(self, name: str, spelling: str, origin: str, reason: str) -> None:
         self.name = name
         self.spelling = spelling
-        self.origin = origin  # path of a file or name of a variable; "": somebody asked for it
+        self.origin = origin  # path of a file or name of a variable; "": it was given in a command
         self.reason = reason
         where = f" in {origin}" if origin else ""
         super().__init__(f"{name} can't be {spelling!r}{where}: it takes {reason}.")
 
 
 class SettingsUnreadable(CasError):
-    """A file with settings can't be read, or can't be changed."""
+    """A settings file can't be read or can't be changed."""
 
     def __init__(self, path: str, reason: str) -> None:
         self.path = path
@@ -213,7 +223,7 @@ class SettingsUnreadable(CasError):
 
 
 class PathError(CasError):
-    """Base of refusals that concern one path."""
+    """Base of errors about one path."""
 
     def __init__(self, path: str, sentence: str) -> None:
         self.path = path
@@ -221,7 +231,7 @@ class PathError(CasError):
 
 
 class PathInvalid(PathError):
-    """The spelling can't be a path: empty, with a NUL byte, or too long."""
+    """A string can't be used as a path: it is empty, too long, or has a NUL byte, for example."""
 
     def __init__(self, path: str, reason: str) -> None:
         self.reason = reason
@@ -229,7 +239,7 @@ class PathInvalid(PathError):
 
 
 class PathOutside(PathError):
-    """The path, or what it links to, lies outside the workspace."""
+    """The path, or the target of a link in it, is outside the workspace."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, f"Path is outside the workspace: {path}")
@@ -244,21 +254,21 @@ class PathReserved(PathError):
 
 
 class PathIsSymlink(PathError):
-    """A file that is to be changed is a symbolic link."""
+    """A file that was to be changed is a symbolic link."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, f"Symlinks are not allowed (security policy): {path}")
 
 
 class PathIsDirectory(PathError):
-    """A directory stands where a file is meant."""
+    """The path of a file is a directory."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, f"Is a directory, not a file: {path}")
 
 
 class PathNotRegular(PathError):
-    """A device, socket or FIFO stands where a file is meant."""
+    """The path of a file is a device, socket or FIFO."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, f"Not a regular file: {path}")
@@ -268,20 +278,20 @@ class FileMissing(PathError):
     """The file does not exist."""
 
     def __init__(self, path: str, other: str = "") -> None:
-        self.other = other  # what is there by one of the path's names, in another Unicode form; "": nothing
+        self.other = other  # the existing path that differs only in its Unicode form; "": none
         super().__init__(path, f"File not found: {path}")
 
 
 class FileExists(PathError):
-    """Something exists where nothing may."""
+    """Something exists at a path that must be free."""
 
     def __init__(self, path: str, held: Sequence[str] = ()) -> None:
-        self.held = tuple(held)  # of a folder that would have to go: what keeps it
+        self.held = tuple(held)  # of a folder that would have to be removed: the paths in it that must stay
         shown = 3
         named = ", ".join(self.held[:shown]) + (f" and {len(held) - shown} more" if len(held) > shown else "")
         super().__init__(
             path,
-            f"A folder stands at {path}, and what is in it is to stay ({named}): move it away and do the same again, "
+            f"{path} is a folder, and these paths in it must stay: {named}. Move the folder away and try again, "
             f"or leave out the edits of {path}."
             if held
             else f"Already exists: {path}",
@@ -289,7 +299,7 @@ class FileExists(PathError):
 
 
 class FileTooLarge(PathError):
-    """The file is over the limit on what is held in memory."""
+    """The file is larger than the limit for files that are read into memory."""
 
     def __init__(self, path: str, size: int, limit: int) -> None:
         self.size = size
@@ -298,38 +308,38 @@ class FileTooLarge(PathError):
 
 
 class PermissionRefused(PathError):
-    """The operating system does not let us read or write the path."""
+    """The operating system denies reading or writing the path."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, f"Permission denied: {path}")
 
 
 class PathUnreachable(PathError):
-    """What stands at the path can't be told because its file system is away, as a mount whose server has gone."""
+    """The path can't be inspected because its file system is unavailable, such as a mount whose server is down."""
 
 
 class FileChanged(PathError):
-    """The file is no longer what it was a moment ago; nothing was written over it."""
+    """The file has changed since it was read; it was not overwritten."""
 
     def __init__(self, path: str, link: str = "") -> None:
-        self.link = link  # a folder of its path that is a symbolic link now; empty: none is
+        self.link = link  # a folder of its path that is now a symbolic link; "": none
         super().__init__(
             path,
-            f"The folder {link} is a symlink now, which is not followed: {path}"
+            f"The folder {link} is now a symlink, and symlinks are not followed: {path}"
             if link
-            else f"File changed on disk meanwhile; look at it again: {path}",
+            else f"File changed on disk since it was read; read it again: {path}",
         )
 
 
 class NamesShared(PathError):
-    """Two paths are names of one file, and would have to become different; nothing was changed."""
+    """Two paths are hard links to one file, and would have to get different contents; nothing was changed."""
 
     def __init__(self, path: str, other: str) -> None:
         self.other = other
         super().__init__(
             path,
-            f"{path} and {other} are one file under two names (hard links) and can't become different; nothing was "
-            f"changed. Make {path} a file of its own first, with a copy that takes its place.",
+            f"{path} and {other} are two names of one file (hard links), so they can't get different contents. Nothing "
+            f"was changed. Replace {path} with a copy first: `cp -p FILE FILE.copy && mv FILE.copy FILE`.",
         )
 
 
@@ -337,47 +347,52 @@ class NamesShared(PathError):
 
 
 class StoreError(CasError):
-    """Base of faults of the store itself."""
+    """Base of errors about the store itself."""
 
 
 class StoreLocked(StoreError):
-    """Another process held the writer lock for too long, or is sweeping (`seconds`: 0), for which nobody waits."""
+    """Another process held the writer lock for `seconds`, or is compacting or repacking (`seconds`: 0).
+
+    A writer doesn't wait for the end of a compaction or repack: that may take minutes.
+    """
 
     def __init__(self, path: str, seconds: float) -> None:
         self.path = path
         self.seconds = seconds
-        at_it = f"has been writing for {seconds:g} s" if seconds else "is collecting or compressing at this moment"
+        at_it = f"has been writing for {seconds:g} s" if seconds else "is compacting or repacking the store"
         super().__init__(f"Another process {at_it}: {path}. Try again.")
 
 
 class StoreRefuses(StoreError):
-    """A write failed earlier, so the store takes no more until it is opened again."""
+    """A write failed earlier, so the store accepts no more writes until it is opened again."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
-        super().__init__(f"The store refuses to write until it is opened again: {reason}")
+        super().__init__(
+            f"An earlier write failed, so the store must be opened again before it is written to: {reason}"
+        )
 
 
 class StoreReplaced(StoreError):
-    """What was opened lies at its path no more: it was moved, or something else was put in its place."""
+    """The folder or file that was opened is no longer at its path: it was moved or replaced."""
 
     def __init__(self, path: str) -> None:
         self.path = path
-        super().__init__(f"{path} is not what was opened: it was moved or replaced. Nothing was changed; try again.")
+        super().__init__(f"{path} was moved or replaced while it was open. Nothing was changed; try again.")
 
 
 class PurgeUnfinished(StoreError):
-    """What was purged is let go of, but its bytes are still in the store's files."""
+    """Nothing refers to the purged bytes any more, but they are still in the store's files."""
 
     def __init__(self) -> None:
         super().__init__(
-            "Nothing refers to it any more, but its bytes are still in the store: others kept writing. "
-            "Run the same command again."
+            "The purge is not finished: nothing refers to the bytes any more, but other processes kept writing, so the "
+            "bytes are still in the store's files. Run the same command again."
         )
 
 
 class StoreDamaged(StoreError):
-    """Bytes of the store are not what was written."""
+    """Bytes of the store differ from what was written."""
 
     def __init__(self, segment: int, offset: int, reason: str) -> None:
         self.segment = segment
@@ -387,96 +402,97 @@ class StoreDamaged(StoreError):
 
 
 class IndexDamaged(StoreError):
-    """The index is not what the log makes it, so what nothing holds can't be told from it."""
+    """The index differs from the log, so it can't say which blobs nothing holds."""
 
     def __init__(self, what: str) -> None:
         self.what = what
-        super().__init__(f"The index is damaged: {what}. `cas fsck --repair` makes it anew.")
+        super().__init__(f"The index is damaged: {what}. Rebuild it with `cas fsck --repair`.")
 
 
 class StoreUnknown(StoreError):
-    """No segment tells which store it belongs to, and without that no frame can be told from chance."""
+    """No segment header gives the store's id, without which the frames' checksums can't be verified."""
 
     def __init__(self, segments: Sequence[str]) -> None:
         self.segments = tuple(segments)
+        count = len(self.segments)
         super().__init__(
-            "No header of a segment can be read, so frames can't be checked. Give the store's id with --store-id "
-            f"({len(self.segments)} files looked at)."
+            f"No segment header can be read ({count} {'file was' if count == 1 else 'files were'} tried), so the "
+            "store's id is unknown and frames can't be verified. Give the id with --store-id."
         )
 
 
 class StoreLinked(StoreError):
-    """A symbolic link lies in the store; what it leads to may be anything."""
+    """The store contains a symbolic link, whose target may be anything."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         super().__init__(
-            f"The store is not used, because a symbolic link is in it: {path}. Remove the link, or put in its place "
-            "what belongs there; what it leads to was not touched."
+            f"The store is not used, because it contains a symbolic link: {path}. Remove the link, or replace it with "
+            "what belongs there. The link's target was not touched."
         )
 
 
 class StoreNotOwned(StoreError):
-    """A store belongs to another user, and nobody who may has allowed to open it."""
+    """The store belongs to another user, and the user who runs the command has not allowed it."""
 
     def __init__(self, root: str, owner: int, allowed: str) -> None:
         self.root = root
         self.owner = owner
         super().__init__(
-            f"The store in {root} belongs to another user (uid {owner}), so it is not opened: its settings would hold "
-            f"for you. If you trust it, run the command with CAS_SAFE_DIRECTORY={root}, or add the folder as a line to "
+            f"The store in {root} belongs to another user (uid {owner}), so it is not opened: its settings would apply "
+            f"to you. If you trust it, run the command with CAS_SAFE_DIRECTORY={root}, or add the folder as a line to "
             f"{allowed}."
         )
 
 
 class StoreHardLinked(StoreLinked):
-    """A file of the store has a second name outside its folder; a write would change that file, too."""
+    """A file of the store has a second name outside its folder; a write would change that file too."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         StoreError.__init__(
             self,
-            f"The store is not used, because one of its files has another name (a hard link), and a write would change "
-            f"that file, too: {path}. Give the store a file of its own: "
-            "`cp -p FILE FILE.copy && mv FILE.copy FILE`; what the other name holds was not touched.",
+            "The store is not used, because one of its files has a second name (a hard link), and a write would "
+            f"change that file too: {path}. Replace it with a copy: `cp -p FILE FILE.copy && mv FILE.copy FILE`. The "
+            "file with the other name was not touched.",
         )
 
 
 class StorePlaceTaken(StoreError):
-    """Where a store is to be made something else has its name, or what is left of a store without its segments."""
+    """The path of a new store is taken, by something else or by a store whose segments are missing."""
 
     def __init__(self, path: str, *, is_folder: bool = True) -> None:
         self.path = path
-        taken = f"No store can be made: {path} is there, and"
+        taken = f"No store was created: {path} exists and"
         super().__init__(
-            f"{taken} holds no store. Put its segments back if they were moved away, or put it aside (mv)."
+            f"{taken} holds no store. Put its segments back if they were moved away, or move {path} away (mv)."
             if is_folder
-            else f"{taken} is no folder. Put it aside (mv)."
+            else f"{taken} is not a folder. Move it away (mv)."
         )
 
 
 class StoreNotRegular(StoreError):
-    """What has the name of a file of the store is a pipe or a device, a socket or a folder."""
+    """A file of the store is a pipe, device, socket or folder."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         super().__init__(
-            f"The store is not used, because this is no regular file: {path}. "
-            "Remove it, or put in its place what belongs there."
+            f"The store is not used, because this is not a regular file: {path}. "
+            "Remove it, or replace it with what belongs there."
         )
 
 
 class FormatTooNew(StoreError):
-    """The store was written by a newer version."""
+    """A newer version of editledger wrote the store or bundle."""
 
     def __init__(self, version: int, known: int) -> None:
         self.version = version
         self.known = known
-        super().__init__(f"The store has format {version}; this version reads up to {known}. Upgrade editledger.")
+        super().__init__(f"Format version {version} is too new: this program reads up to {known}. Upgrade editledger.")
 
 
 class RecordInvalid(StoreError):
-    """Bytes are not the one canonical spelling of a record."""
+    """Bytes are not the one canonical encoding of a record."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -484,7 +500,7 @@ class RecordInvalid(StoreError):
 
 
 class TreeInvalid(StoreError):
-    """Bytes are not the one canonical spelling of a tree."""
+    """Bytes are not the one canonical encoding of a tree."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -492,26 +508,27 @@ class TreeInvalid(StoreError):
 
 
 class SnapshotIncomplete(StoreError):
-    """A snapshot could not take in all that it covers, and none was recorded."""
+    """A snapshot could not include everything in its folder, and was not recorded."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, *, is_over_limit: bool = True) -> None:
         self.reason = reason
-        super().__init__(f"No snapshot was taken: {reason}. Name a folder, or ignore what need not be covered")
+        over = "Snapshot a smaller folder, or list in .casignore what it may leave out."
+        super().__init__(f"No snapshot was taken: {reason}. {over if is_over_limit else 'Try again.'}")
 
 
 class SnapshotUnreadable(StoreError):
-    """A tree of a snapshot is lost or damaged, so nobody can tell all that it holds."""
+    """A tree of a snapshot is lost or damaged, so its contents are not completely known."""
 
     def __init__(self, number: int, reason: str) -> None:
         self.number = number
         self.reason = reason
         super().__init__(
-            f"Snapshot {number} can't be read: {reason.rstrip('.')}. `cas snapshot delete {number}` gives it up."
+            f"Snapshot {number} can't be read: {reason.rstrip('.')}. Delete it with `cas snapshot delete {number}`."
         )
 
 
 class NotBundled(StoreError):
-    """What is held in a store is lost, so that no import would take a bundle of it."""
+    """Blobs that the store needs are lost, so an import would refuse its bundle."""
 
     def __init__(self, lost: Sequence[bytes]) -> None:
         self.lost = tuple(lost)  # ids of blobs
@@ -519,28 +536,28 @@ class NotBundled(StoreError):
         others = f" and {more} more are" if more else " is"
         them = "them" if more else "it"
         super().__init__(
-            f"No bundle is written: blob {lost[0].hex()}{others} lost, and no import would take it. `cas fsck` names "
-            f"what holds {them}; `cas purge PATH@N` lets go of what edit N led to, `cas snapshot delete N` of a "
-            "snapshot."
+            f"No bundle was written: blob {lost[0].hex()}{others} lost, and an import would refuse the bundle. `cas "
+            f"fsck` names what refers to {them}. Then remove that: `cas purge PATH@N` for the state after edit N, `cas "
+            "snapshot delete N` for a snapshot."
         )
 
 
 class SnapshotsNotComparable(StoreError):
-    """Two snapshots are of folders of which neither lies in the other, or one left out what the other is of."""
+    """Two snapshots have no folder in common: neither is inside the other, or one omitted the other's folder."""
 
     def __init__(self, number: int, path: str, other: int, other_path: str) -> None:
         self.number = number
-        self.path = path  # the folder of that one, relative to the workspace; "": all of it
+        self.path = path  # the folder that it covers, relative to the workspace; "": all of it
         self.other = other
         self.other_path = other_path
         super().__init__(
-            f"Snapshots {number} and {other} cover nothing in common: one is of {path or 'the workspace'}, "
-            f"the other of {other_path or 'the workspace'}."
+            f"Snapshots {number} and {other} cover nothing in common: one covers {path or 'the workspace'}, "
+            f"the other {other_path or 'the workspace'}."
         )
 
 
 class BundleRefused(StoreError):
-    """A bundle is not what one has to be."""
+    """A bundle is malformed, damaged or unsafe."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -548,10 +565,10 @@ class BundleRefused(StoreError):
 
 
 class DecidedMeanwhile(CasError):
-    """What a reviewer wanted to decide has been decided since they were shown it; nothing was changed."""
+    """Hunks were decided elsewhere after the reviewer saw them; nothing was changed."""
 
     def __init__(self, decided: Mapping[str, str]) -> None:
-        self.decided = decided  # the hunks, as they are named, each with the status that it has now
+        self.decided = decided  # the names of the hunks, each with its present status
         shown = 5
         named = ", ".join([*decided][:shown]) + (f" and {len(decided) - shown} more" if len(decided) > shown else "")
         was, statuses = "was" if len(decided) == 1 else "were", ", ".join(sorted(set(decided.values())))
@@ -559,27 +576,27 @@ class DecidedMeanwhile(CasError):
 
 
 class SeriesBroken(CasError):
-    """Edits were chosen without others that need them."""
+    """Edits were chosen without a later edit that depends on them."""
 
     def __init__(self, seq: int, needs: tuple[int, ...]) -> None:
         self.seq = seq
         self.needs = needs
-        named = " ".join(map(str, needs))
-        super().__init__(f"Edit {seq} needs what is chosen (edits {named}): choose it too, or leave them out.")
+        named = f"{'edit' if len(needs) == 1 else 'edits'} {' '.join(map(str, needs))}"
+        super().__init__(f"Edit {seq} depends on {named}, but was not chosen: choose {seq} too, or leave out {named}.")
 
 
 class HistoryBroken(StoreError):
-    """Replaying records does not give the state that they say."""
+    """Replaying the records of a file does not give the recorded state."""
 
     def __init__(self, path: str, seq: int, reason: str) -> None:
         self.path = path
         self.seq = seq
         self.reason = reason
-        super().__init__(f"History of {path} does not add up at edit {seq}: {reason}")
+        super().__init__(f"The history of {path} is inconsistent at edit {seq}: {reason}")
 
 
 class BlobMissing(StoreError):
-    """No blob has this id here."""
+    """No blob in this store has this id."""
 
     def __init__(self, blob: bytes) -> None:
         self.blob = blob
@@ -596,17 +613,17 @@ class BlobDamaged(StoreError):
 
 
 UNREADABLE: Final = (BlobMissing, BlobDamaged, StoreDamaged)
-"""What is raised where the bytes of a blob can't be had, though something names it."""
+"""The errors that mean: the bytes of a blob can't be read, although something refers to it."""
 
 
 class BlobTooLarge(StoreError):
-    """A blob is over the limit on what is held in memory: it can only be read piece by piece."""
+    """A blob is larger than the limit for blobs in memory; it can only be read piece by piece."""
 
     def __init__(self, blob: bytes, size: int, limit: int) -> None:
         self.blob = blob
         self.size = size
         self.limit = limit
-        super().__init__(f"Blob {blob.hex()} is too large to be shown: {size} bytes (max: {limit}). See `cas cat`.")
+        super().__init__(f"Blob {blob.hex()} is too large to show: {size} bytes (max: {limit}). Use `cas cat`.")
 
 
 class DiskFailed(StoreError):
@@ -619,54 +636,54 @@ class DiskFailed(StoreError):
 
 
 class IndexUnusable(DiskFailed):
-    """The index is damaged; it is derived, and made anew by whoever asks it next."""
+    """The index is damaged. It is derived data, and is rebuilt when the store is next opened."""
 
 
 class Unacknowledged(StoreError):
-    """A write failed so late that only opening the store again tells whether it holds."""
+    """A write failed so late that only opening the store again shows whether it was saved."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
-        super().__init__(f"Whether the change holds shows when the store is opened again: {reason}")
+        super().__init__(f"The change may or may not be saved, which shows when the store is opened again: {reason}")
 
 
 class FileUninspectable(DiskFailed):
-    """A file can't be looked at that a call which was cut off may still have to change, so nothing is written."""
+    """A file can't be read that an interrupted call may still have to change, so nothing is written."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(
             path,
-            f"{reason}; a call that was cut off may not have come to its end there, and nothing is written until that "
-            "can be seen, or the file is out of the way",
+            f"{reason}. An interrupted call may still have to change this file, so nothing is written until it can be "
+            "read or is moved away",
         )
 
 
 class DiskFull(DiskFailed):
-    """There is no room (or quota) for a write. What was recorded before it holds: no claim is made about that."""
+    """The disk (or quota) has no space for a write. The error says nothing about earlier writes: they are kept."""
 
     def __init__(self, path: str, reason: str = "No space left on the disk") -> None:
         super().__init__(path, reason)
 
 
 class NoSpaceToRecord(DiskFull):
-    """There is no room to record what changes no file; the space reserve of the store is for that."""
+    """The disk has no space even to record what changes no file, for which the store keeps a space reserve."""
 
 
 class CompactionSpaceNeeded(DiskFull):
-    """There is no room to write a segment anew; what was done before that holds."""
+    """The disk has no space to rewrite a segment; what was done before that is kept."""
 
     def __init__(self, path: str, needed: int) -> None:
         self.needed = needed  # bytes, about
         super().__init__(
             path,
-            "No space left on the disk. What stays of a segment is written anew before the old one goes: free about "
-            f"{max(needed, 100_000) / 1e6:,.1f} MB, or let more history go (`--older-than`, `--max-size`) so that less "
-            "stays, and run it again. What was done so far holds, and nothing that is held was lost",
+            "No space left on the disk. A segment is rewritten before the old one is deleted: free about "
+            f"{max(needed, 100_000) / 1e6:,.1f} MB, or expire more history (`--older-than`, `--max-size`) so that less "
+            "has to be rewritten, and run the command again. What was done so far is kept, and no data was lost",
         )
 
 
 class CallAborted(CasError):
-    """A call was recorded, could not be carried out on the user's files, and was taken back whole."""
+    """A call was recorded, could not be applied to the user's files, and was rolled back completely."""
 
     def __init__(self, path: str, reason: str) -> None:
         self.path = path
@@ -675,7 +692,7 @@ class CallAborted(CasError):
 
 
 def _day(microseconds: int) -> str:
-    """Return the day of a moment, in UTC."""
+    """Return the date of a moment, in UTC, as YYYY-MM-DD."""
     from objstore.dates import date_of
 
     return date_of(microseconds).strftime("%Y-%m-%d")

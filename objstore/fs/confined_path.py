@@ -235,7 +235,7 @@ class Tree:
         if self._listed[0] < (time.monotonic() - _LISTED_SECONDS if since is None else since):
             self._listed = time.monotonic(), linked_in_store(self.root)
         if (found.st_dev, found.st_ino) in self._listed[1]:
-            raise PathReserved(path, "the store (which has this very file)")
+            raise PathReserved(path, "the store (it is a hard link to a file of the store)")
 
     def within(self, path: str) -> str:
         """Return the part of `path` below the root, unresolved. Raises PathInvalid, PathOutside, FileChanged."""

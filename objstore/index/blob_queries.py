@@ -300,5 +300,5 @@ class BlobQueries:
         if row is None or row[0] is None:
             return 0
         if not isinstance(row[0], int):
-            raise unusable(f"{row[0]!r} is no number")
+            raise unusable(f"{row[0]!r} is not a number")
         return row[0]

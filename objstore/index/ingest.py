@@ -90,7 +90,7 @@ class LogIngest:
                 try:
                     self._take_record(next(decoded), place)
                 except sqlite3.IntegrityError as error:
-                    raise place.damaged("the record has a number that another one has") from error
+                    raise place.damaged("the record has a number that another one has too") from error
         if self._counts.are_many:
             self.settle()
 
@@ -251,7 +251,7 @@ class LogIngest:
         wrong = f"SELECT {number} FROM {table} WHERE {number} BETWEEN ? AND ? AND checksum IS NOT {SUMS[table]}"  # noqa: S608 - this module's own names
         row = self._db.execute(wrong, (first, last)).fetchone()
         if row is not None:
-            raise unusable(f"row {row[0]} of {table} is not what was put in")
+            raise unusable(f"row {row[0]} of {table} differs from what was written")
 
     def _update_checksums(self, table: str, number: str, first: int, last: int) -> None:
         """Give rows that were changed the checksums that fit."""
@@ -264,7 +264,7 @@ class LogIngest:
             query = "SELECT segment, offset, void OR expired FROM edits WHERE seq = ?"
             row = self._db.execute(query, (seq,)).fetchone()
             if row is None:
-                raise self.last_place.damaged(f"a void names edit {seq}, which there is not")
+                raise self.last_place.damaged(f"a void names edit {seq}, which does not exist")
             edit, _ = decode_record(bytes(self._log.read(Place(row[0], row[1])).payload))
             assert isinstance(edit, Edit)  # noqa: S101 - the row came from this very record
             self._require_row_checksum("edits", "seq", seq, seq)
@@ -295,7 +295,7 @@ class LogIngest:
         query = "SELECT segment, offset, void OR expired FROM decisions WHERE number = ?"
         row = self._db.execute(query, (number,)).fetchone()
         if row is None:
-            raise self.last_place.damaged(f"a void names decision {number}, which there is not")
+            raise self.last_place.damaged(f"a void names decision {number}, which does not exist")
         decision, _ = decode_record(bytes(self._log.read(Place(row[0], row[1])).payload))
         assert isinstance(decision, Decision)  # noqa: S101 - the row came from this very record
         self._require_row_checksum("decisions", "number", number, number)

@@ -203,7 +203,7 @@ class IndexQueries(BlobQueries, StatQueries):
             ),
         ]
         if not all(row[-1] for row in found) or not self._has_all_of(document):
-            raise unusable(f"the edits of document {document}, or the decisions on it, are not those that were put in")
+            raise unusable(f"the edits of document {document}, or the decisions on it, differ from what was written")
         rows = [row[:5] for row in found if not row[5]]
         places = self._now(_place(row[0], row[1]) for row in rows)
         return sorted(
@@ -263,7 +263,7 @@ class IndexQueries(BlobQueries, StatQueries):
         """See that there is no edit of a number, or that its row says that it was taken back. Raises IndexUnusable."""
         query = f"SELECT checksum IS {SUMS['edits']} FROM edits WHERE seq = ?"  # noqa: S608 - as SUMS has it
         if 0 < seq <= self.newest().edits and self._db.execute(query, (seq,)).fetchone() != (1,):
-            raise unusable(f"edit {seq} is not what was put in")
+            raise unusable(f"edit {seq} differs from what was written")
 
     def edits(
         self,
@@ -593,7 +593,7 @@ class IndexQueries(BlobQueries, StatQueries):
         query = f"SELECT {columns}, checksum IS {SUMS[table]} FROM {table} ORDER BY number"  # noqa: S608 - names of the schema
         rows = self._db.execute(query).fetchall()
         if len(rows) != newest or not all(row[-1] for row in rows):
-            raise unusable(f"not all {newest} rows of {table} are what was put in")
+            raise unusable(f"not all {newest} rows of {table} are as they were written")
         return [row[:-1] for row in rows]
 
     # ---- what was deleted

@@ -1,8 +1,8 @@
-"""Rescue: blobs that a store can't read as they lie, and whose bytes are there all the same.
+"""Recover blobs that a store can't read although their bytes still exist.
 
-A store reads a blob from its first frame, and believes what that says of its depth. Where the first is damaged a later
-one may be sound, and a chain that is longer than it says can be read to its end, and spelt anew. Each frame is tried
-once, when all that it needs can be read; so nothing goes in a circle, and the work grows with the frames.
+A store reads a blob from its first frame, and trusts the depth that the frame states. If the first frame is damaged, a
+later one may be intact; and a chain that is longer than it states can be read to its end and encoded again. Each frame
+is tried once, when everything that it needs can be read, so there are no cycles and the work grows with the frames.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,24 +16,24 @@ __all__ = ["BlobRescue"]
 
 
 class BlobRescue:
-    """What could be read after all, and from where."""
+    """The recovered blobs, and the frames that they are read from."""
 
-    def __init__(self, remains: SegmentScan, lost: Iterable[BlobId]) -> None:
-        """Try the frames of what is `lost`: `remains` reads what is rescued from the frame that was sound."""
-        self._remains = remains
+    def __init__(self, scan: SegmentScan, lost: Iterable[BlobId]) -> None:
+        """Try the frames of the `lost` blobs; afterwards `scan` reads each recovered blob from its intact frame."""
+        self._scan = scan
         self._lost = dict.fromkeys(lost)
-        self._depths: dict[BlobId, int] = {}  # at which the rescued are spelt anew
-        self._waiting: dict[BlobId, list[_FrameAttempt]] = {}  # by what they need
-        self.blobs: list[BlobId] = list(self._rescued())  # in an order in which each comes behind all that it needs
+        self._depths: dict[BlobId, int] = {}  # the depths of the recovered blobs when they are encoded again
+        self._waiting: dict[BlobId, list[_FrameAttempt]] = {}  # by the blob that they need
+        self.blobs: list[BlobId] = list(self._rescued())  # each comes after all blobs that it needs
 
     def payload(self, name: BlobId) -> bytes:
-        """Return the payload of a frame that a store can read, to be written behind those of what it needs."""
-        payload = self._remains.payload(self._remains.span(name))
+        """Return the payload of a frame that a store can read, to be written after those of the blobs that it needs."""
+        payload = self._scan.payload(self._scan.span(name))
         header = parse_blob_header(payload)
         if name not in self._depths or header.base is None:
             return payload
         depth = self._depths[name]
-        return at_depth(header, payload, depth) if depth else encode_blob(self._remains.blob(name), name=name)[1]
+        return at_depth(header, payload, depth) if depth else encode_blob(self._scan.blob(name), name=name)[1]
 
     # ---- inside
 
@@ -53,37 +53,37 @@ class BlobRescue:
                     ready.append(waiting)
 
     def _tries(self, name: BlobId) -> Iterator["_FrameAttempt"]:
-        for span in self._remains.blobs[name]:
+        for span in self._scan.blobs[name]:
             attempt = _FrameAttempt(name, span, self._lost.keys() & self._needed(span))
             for needed in attempt.needs:
                 self._waiting.setdefault(needed, []).append(attempt)
             yield attempt
 
     def _needed(self, span: FrameSpan) -> set[BlobId]:
-        payload = self._remains.payload(span)
+        payload = self._scan.payload(span)
         header = parse_blob_header(payload)
         if header.base is not None:
             return {header.base}
         try:
             return {chunk.id for chunk in parse_chunks(header, payload)}
-        except BlobDamaged:  # it is no list of chunks
+        except BlobDamaged:  # it is not a chunk list
             return set()
 
     def _is_sound(self, attempt: "_FrameAttempt") -> bool:
-        self._remains.use_frame(attempt.name, attempt.span)
+        self._scan.use_frame(attempt.name, attempt.span)
         try:
-            self._remains.verify(attempt.name)
+            self._scan.verify(attempt.name)
         except BlobDamaged:
-            self._remains.use_frame(attempt.name, None)
+            self._scan.use_frame(attempt.name, None)
             return False
         return True
 
     def _depth(self, name: BlobId) -> int:
-        """Return the depth at which a rescued blob is spelt anew; 0: as a keyframe."""
-        base = self._remains.header(name).base
+        """Return the depth with which a recovered blob is encoded; 0: as a keyframe."""
+        base = self._scan.header(name).base
         if base is None:
             return 0
-        below = self._depths[base] if base in self._depths else self._remains.header(base).depth
+        below = self._depths[base] if base in self._depths else self._scan.header(base).depth
         return below + 1 if below < MAX_DEPTH else 0
 
 
@@ -95,4 +95,4 @@ class _FrameAttempt:
     def __init__(self, name: BlobId, span: FrameSpan, needs: set[BlobId]) -> None:
         self.name = name
         self.span = span
-        self.needs = needs  # of what it is told by, that which is lost so far
+        self.needs = needs  # the bases or chunks that are still lost

@@ -1,7 +1,9 @@
-"""Check: whether a store is what was written, and what it means for which files where it isn't.
+"""Check a store for damage, say what each fault means for which files, and rebuild what is derived.
 
-Read from the ground up: frames, blobs through their chains, the hash chain of records, and only where those stand the
-index, the reference counts, each document's replay and the files. Nothing is changed but what `repair` is told to.
+The check goes from the bottom up: frames, blobs through their chains, the hash chain of records; only if these are
+intact, also the index, the reference counts, each document's replay, and the files. Only `repair_store` changes
+anything. This module has more than 500 lines because every message of `cas fsck` is in it, next to the check that finds
+the fault.
 """
 
 import os
@@ -58,10 +60,11 @@ _NUMBERS_SHOWN: Final = 20
 _NAMES_SHOWN: Final = 3
 _HASH_SHOWN: Final = 12
 _TRIES: Final = 5
+_INDEX_UNREADABLE: Final = "Nothing can be looked up until `cas fsck --repair` has rebuilt the index."
 
 
 class StorePart(StrEnum):
-    """What of a store a fault is in."""
+    """The part of a store that has a fault."""
 
     SEGMENTS = "segments"
     BLOBS = "blobs"
@@ -81,16 +84,16 @@ class Fault:
     """One thing that is wrong."""
 
     part: StorePart
-    what: str
-    meaning: str  # for the person whose files these are
-    paths: tuple[str, ...] = ()  # of files whose history it concerns
-    edits: tuple[int, ...] = ()  # that it concerns
-    repairable: bool = False  # it is derived, so it can be made anew
+    what: str  # the fault itself
+    meaning: str  # what it means for the user, and what to do
+    paths: tuple[str, ...] = ()  # of files whose history it affects
+    edits: tuple[int, ...] = ()  # that it affects
+    repairable: bool = False  # the part is derived, so it can be rebuilt
 
 
 @value
 class CheckReport:
-    """What was looked at, and what was found."""
+    """What was checked, and what was found."""
 
     root: str
     segments: int
@@ -98,20 +101,20 @@ class CheckReport:
     records: int
     documents: int  # that were replayed
     faults: tuple[Fault, ...]
-    leftovers: int  # files in .cas/tmp, or on other disks, of writes that were cut off or are going on
-    notes: tuple[str, ...]  # worth knowing, and nothing wrong
+    leftovers: int  # files in .cas/tmp, or on other disks, of interrupted or running writes
+    notes: tuple[str, ...]  # what is worth knowing and not a fault
 
     @property
     def is_log_sound(self) -> bool:
-        """Return whether all that is derived can be rebuilt from the log."""
+        """Return whether everything derived can be rebuilt from the log."""
         return not any(fault.part in _OF_THE_LOG for fault in self.faults)
 
 
 def check_store(start: str, *, quick: bool = False, progress: Progress | None = None) -> CheckReport:
     """Check the store of the workspace at or above `start`.
 
-    `quick`: neither decode the blobs nor replay the documents; a frame's checksum vouches for its bytes all the same.
-    Raises NotAWorkspace, StoreLinked and FormatTooNew, and DiskFull where there is no room to look.
+    `quick`: don't decode blobs or replay documents; the checksums of frames are verified all the same.
+    Raises NotAWorkspace, StoreLinked and FormatTooNew, and DiskFull if the check needs space that the disk has not.
     """
     checking = _Checking(find_root(start), quick=quick, progress=progress or ignore_progress)
     checking.run()
@@ -119,10 +122,10 @@ def check_store(start: str, *, quick: bool = False, progress: Progress | None = 
 
 
 def repair_store(report: CheckReport) -> CheckReport:
-    """Rebuild what is derived, clear leftovers away, and return what a new check finds.
+    """Rebuild what is derived, remove leftovers, and return the report of a new check.
 
-    The index always, where the log is sound: a check can't prove that nothing of it is wrong. All else where it was
-    found wrong. Raises StoreLocked, PermissionRefused and what else a write raises.
+    If the log is sound, the index is always rebuilt, because a check can't prove that nothing in it is wrong.
+    Everything else is rebuilt if it has a fault. Raises StoreLocked, PermissionRefused and what else a write raises.
     """
     parts = {fault.part for fault in report.faults if fault.repairable}
     if parts or report.leftovers or report.is_log_sound:
@@ -135,7 +138,7 @@ def repair_store(report: CheckReport) -> CheckReport:
 
 
 def _openable(root: str, *, is_index_faulty: bool) -> Journal:
-    """Return the journal, without the index that there is where that alone keeps it from being opened."""
+    """Open the journal, after deleting the index if that alone prevents it."""
     try:
         return Journal(root, Disk())
     except (StoreDamaged, DiskFailed):
@@ -146,16 +149,16 @@ def _openable(root: str, *, is_index_faulty: bool) -> Journal:
 
 
 def _read_or_none(read: Callable[[BlobId], bytes], blob: BlobId) -> bytes | None:
-    """Return a blob's bytes (None: they can't be read, and that is told elsewhere)."""
+    """Return a blob's bytes (None: they can't be read, which is reported elsewhere)."""
     try:
         return read(blob)
     except UNREADABLE:
         return None
 
 
-def _tree_or_none(remains: SegmentScan, invalid: dict[BlobId, str], name: BlobId) -> bytes | None:
-    """Return the bytes of a tree that a snapshot holds (None: it can't be read, or is none, and is put with those)."""
-    content = _read_or_none(remains.blob, name)
+def _tree_or_none(scan: SegmentScan, invalid: dict[BlobId, str], name: BlobId) -> bytes | None:
+    """Return the bytes of a snapshot's tree (None: it can't be read, or it is no tree and is added to `invalid`)."""
+    content = _read_or_none(scan.blob, name)
     try:
         if content is not None:
             decode_tree(content)
@@ -165,20 +168,19 @@ def _tree_or_none(remains: SegmentScan, invalid: dict[BlobId, str], name: BlobId
     return content
 
 
-def _of_snapshots(part: UnreadablePart, baseline: int, *, log_stands: bool) -> str:
-    """Return what it means that a part of snapshots is lost, and what to do. `baseline`: its number (0: none)."""
-    given_up = tuple(number for number in part.snapshots if number != baseline or not part.is_tree)
+def _meaning_for_snapshots(part: UnreadablePart, baseline: int, *, is_log_sound: bool) -> str:
+    """Return what the loss of a part of snapshots means, and what to do. `baseline`: its number (0: none)."""
+    deletable = tuple(number for number in part.snapshots if number != baseline or not part.is_tree)
     ways = []
-    if given_up:
-        ways.append(f"`cas snapshot delete {_cut(given_up)}` gives {'it' if len(given_up) == 1 else 'them'} up")
-    if len(given_up) < len(part.snapshots):
-        found = f"snapshot {baseline} is what the first look found"
-        ways.append(f"{found}, and the next one (`cas record`) takes another in its place")
-    way = ("" if log_stands else "once `cas salvage` has made a store of the rest, ") + "; ".join(ways)
+    if deletable:
+        ways.append(f"`cas snapshot delete {_cut(deletable)}` deletes {'it' if len(deletable) == 1 else 'them'}")
+    if len(deletable) < len(part.snapshots):
+        ways.append(f"snapshot {baseline} is the baseline, which the next `cas record` replaces")
+    way = ("" if is_log_sound else "once `cas salvage` has made a new store from the rest, ") + "; ".join(ways)
     named = f"snapshot{'' if len(part.snapshots) == 1 else 's'} {_cut(part.snapshots)}"
     if not part.is_tree:
-        return f"A file of {named} can't be shown or brought back. {_sentence(way)}"
-    return f"{_sentence(named)[:-1]} can't be compared or brought back, and nothing is collected. {_sentence(way)}"
+        return f"A file of {named} can't be shown or restored. {_sentence(way)}"
+    return f"{_sentence(named)[:-1]} can't be compared or restored, and `cas gc` deletes nothing. {_sentence(way)}"
 
 
 def _sentence(words: str) -> str:
@@ -194,7 +196,7 @@ class _Checking:
         self._progress = progress
         self._faults: list[Fault] = []
         self._notes: list[str] = []
-        self._edits_of: dict[BlobId, list[Edit]] = {}  # that name a blob
+        self._edits_of: dict[BlobId, list[Edit]] = {}  # by the blobs that they refer to
         self._counted: Mapping[BlobId, int] = {}  # how often records hold each blob
         self.report = CheckReport(
             root=root, segments=0, blobs=0, records=0, documents=0, faults=(), leftovers=0, notes=()
@@ -202,40 +204,44 @@ class _Checking:
 
     def run(self) -> None:
         refuse_links(self._folder)
-        # Before the log: a writer moves the mark after it.
+        # Read before the log, because a writer moves the marker after appending.
         marked = read_applied_marker(self._folder)
         try:
-            with SegmentScan(os.path.join(self._folder, "segments")) as remains:
-                records = self._check_segments(remains, marked)
+            with SegmentScan(os.path.join(self._folder, "segments")) as scan:
+                records = self._check_segments(scan, marked)
                 for found in records:
                     if isinstance(found.record, Edit):
                         for blob in held_blobs(found.record):
                             self._edits_of.setdefault(blob, []).append(found.record)
-                self._check_chain(records, remains)
-                log_stands = not any(fault.part in _OF_THE_LOG for fault in self._faults)
-                self._check_blobs(remains, records, log_stands=log_stands)
+                self._check_chain(records, scan)
+                is_log_sound = not any(fault.part in _OF_THE_LOG for fault in self._faults)
+                self._check_blobs(scan, records, is_log_sound=is_log_sound)
                 self.report = replace(
-                    self.report, segments=len(remains.segments), blobs=len(remains.blobs), records=len(records)
+                    self.report, segments=len(scan.segments), blobs=len(scan.blobs), records=len(records)
                 )
-            if log_stands:
+            if is_log_sound:
                 self._check_derived(records)
             else:
                 self._notes.append(
-                    "The log is damaged, so index, reference counts, documents and files were not looked at."
+                    "The log is damaged, so the index, reference counts, documents and files were not checked."
                 )
         except FileMissing:
-            instead = "Put them back; or put .cas aside (mv), and `cas init` makes a new store."
-            lost = f"All that was recorded is lost, unless the segments were moved away. {instead}"
+            instead = "Put them back, or move .cas away (mv) and run `cas init` to make a new store."
+            lost = f"Everything recorded is lost, unless the segments were moved away. {instead}"
             self._fault(StorePart.SEGMENTS, "there is no segment", lost)
         except StoreUnknown as error:
-            self._fault(StorePart.SEGMENTS, str(error), "Nothing can be read. `cas salvage` takes the store's id.")
+            self._fault(
+                StorePart.SEGMENTS,
+                str(error),
+                "Nothing can be read without the id. `cas salvage --store-id` accepts it.",
+            )
         leftovers = self._leftovers()
         if leftovers:
-            self._notes.append(f"{leftovers} files in .cas/tmp, of writes that were cut off or are going on.")
-        beside = leftover_staging_paths(self.report.root) if leftovers else []
-        for path in beside:
-            self._notes.append(f"{path} is of a write on another disk that was cut off or is going on.")
-        leftovers += len(beside)
+            self._notes.append(f"Files in .cas/tmp of interrupted or running writes: {leftovers}.")
+        elsewhere = leftover_staging_paths(self.report.root) if leftovers else []
+        for path in elsewhere:
+            self._notes.append(f"{path} belongs to an interrupted or running write on another disk.")
+        leftovers += len(elsewhere)
         self.report = replace(self.report, faults=tuple(self._faults), leftovers=leftovers, notes=tuple(self._notes))
 
     def _leftovers(self) -> int:
@@ -246,121 +252,133 @@ class _Checking:
 
     # ---- the log
 
-    def _check_segments(self, remains: SegmentScan, marked: Place | None) -> list[ScannedRecord]:
-        """Find damage; return the records that are in the journal."""
-        for number in remains.missing_segments():
+    def _check_segments(self, scan: SegmentScan, marked: Place | None) -> list[ScannedRecord]:
+        """Report damage; return the records of the journal."""
+        for number in scan.missing_segments():
             self._fault(
                 StorePart.SEGMENTS, f"segment {number} is missing", "What was recorded in it is lost; see below."
             )
-        last = remains.segments[-1]
-        tail, _, size = remains.ends[-1]
-        end = remains.end(len(remains.segments) - 1)
+        last = scan.segments[-1]
+        tail, _, size = scan.ends[-1]
+        end = scan.end(len(scan.segments) - 1)
         is_acknowledged = marked is not None and end < marked
         if tail < size and not is_acknowledged:
             unfinished = "1 byte" if size - tail == 1 else f"{size - tail} bytes"
-            self._notes.append(f"{unfinished} of an unfinished write at the end; the next one cuts it off.")
-        for damage in remains.damage:
-            # Not the header, which no write leaves unfinished: who begins a segment gives it its name with that.
+            self._notes.append(
+                f"{unfinished} of an unfinished write at the end of the log; the next write removes them."
+            )
+        for damage in scan.damage:
+            # The header is never left unfinished: a segment is given its name only when it has one.
             is_in_last = damage.segment == os.path.basename(last.path)
             in_tail = is_in_last and damage.offset >= max(tail, SEGMENT_HEADER_SIZE)
             if not in_tail or is_acknowledged:
                 is_header = damage.offset < SEGMENT_HEADER_SIZE
-                advice = " The store can't be opened; `cas salvage` makes one of the rest." if is_header else ""
+                advice = (
+                    " The store can't be opened; run `cas salvage` to make a new one from the rest."
+                    if is_header
+                    else ""
+                )
                 self._fault(
                     StorePart.SEGMENTS,
                     f"{damage.segment}, bytes {damage.offset} to {damage.end}: {damage.reason}",
-                    f"Blobs or records that lay there are lost; see below.{advice}",
+                    f"The blobs or records there are lost; see below.{advice}",
                 )
         if is_acknowledged:
             ends = "ends at"
-            meaning = "The newest edits are lost, or .cas/applied is another store's; no write is taken until repaired."
+            meaning = (
+                "The newest edits are lost, or .cas/applied is another store's; no writes until `cas fsck --repair`."
+            )
             if tail < size:
-                # Where the index knows the newest edits, and their last record is whole, writes go on behind them.
+                # If the index knows the newest edits, and their last record is intact, writes go on after them.
                 ends = "is whole up to"
                 meaning = (
-                    "What was acknowledged behind that is damaged. Writes may be refused, or go on behind the damage; "
-                    "`cas salvage` makes a store of what is left."
+                    "Acknowledged edits after that are damaged. Writes may be refused, or go on after the damage. Run "
+                    "`cas salvage` to make a new store from what is left."
                 )
             self._fault(
                 StorePart.MARK,
-                f"the log {ends} byte {end.position} of segment {end.segment}, and files had followed it further",
+                f"the log {ends} byte {end.position} of segment {end.segment}, but files have later edits already",
                 meaning,
                 repairable=tail == size,
             )
-        return [found for found in remains.records if not self._is_in(remains, found.span, tail)]
+        return [found for found in scan.records if not self._is_in(scan, found.span, tail)]
 
     @staticmethod
-    def _is_in(remains: SegmentScan, span: FrameSpan, tail: int) -> bool:
-        return span.file == len(remains.segments) - 1 and span.offset >= tail
+    def _is_in(scan: SegmentScan, span: FrameSpan, tail: int) -> bool:
+        return span.file == len(scan.segments) - 1 and span.offset >= tail
 
-    def _check_chain(self, records: list[ScannedRecord], remains: SegmentScan) -> None:
+    def _check_chain(self, records: list[ScannedRecord], scan: SegmentScan) -> None:
         last = None
         last_seq = 0
-        numbering: Numbering | None = Numbering()  # None: it is known no more
+        numbering: Numbering | None = Numbering()  # None: unknown after a gap
         for at, found in enumerate(records):
             if found.previous != last:
-                name = os.path.basename(remains.segments[found.span.file].path)
+                name = os.path.basename(scan.segments[found.span.file].path)
                 lost = tuple(range(last_seq + 1, _edits_before(records[at:]) + 1)[:MAX_LISTED_LOSSES])
                 numbering = None
                 self._fault(
                     StorePart.RECORDS,
                     f"{name}, byte {found.span.offset}: the record does not follow the one before it",
                     "Records between them are lost"
-                    + (f", {_listed(lost)} among them" if lost else "")
-                    + ". `cas salvage` makes a store of the rest.",
+                    + (f", including {_listed(lost)}" if lost else "")
+                    + ". Run `cas salvage` to make a new store from the rest.",
                     edits=lost,
                 )
             wrong = numbering.take(found.record) if numbering is not None else ""
             if wrong:
                 self._fault(
                     StorePart.RECORDS,
-                    f"{os.path.basename(remains.segments[found.span.file].path)}, byte {found.span.offset}: {wrong}",
-                    "Nothing can be looked up. `cas salvage` makes a store of what was recorded before it.",
+                    f"{os.path.basename(scan.segments[found.span.file].path)}, byte {found.span.offset}: {wrong}",
+                    "Nothing can be looked up. Run `cas salvage` to make a new store from the records before it.",
                 )
                 numbering = None
             last = found.id
             last_seq = int(found.record.seq) if isinstance(found.record, Edit) else last_seq
 
-    def _check_blobs(self, remains: SegmentScan, records: list[ScannedRecord], *, log_stands: bool) -> None:
+    def _check_blobs(self, scan: SegmentScan, records: list[ScannedRecord], *, is_log_sound: bool) -> None:
         lost: dict[BlobId, str] = {}
-        total = len(remains.blobs)
-        for done, name in enumerate(remains.blobs):
+        total = len(scan.blobs)
+        for done, name in enumerate(scan.blobs):
             self._progress("blobs", done, total)
             try:
                 if self._quick:
-                    remains.verify_needs(name)
+                    scan.verify_needs(name)
                 else:
-                    remains.verify(name)
+                    scan.verify(name)
             except BlobDamaged as error:
                 lost[name] = error.reason
-        # What has expired holds nothing: that its blobs are gone is in order.
+        # Expired records hold nothing: their blobs may be gone.
         invalid: dict[BlobId, str] = {}
-        read = partial(_tree_or_none, remains, invalid)
+        read = partial(_tree_or_none, scan, invalid)
         journal = [found.record for found in records]
-        self._counted = recount(journal, read, remains.chunks)
-        lost |= {name: "no frame of it can be read" for name in self._counted if name not in remains.blobs}
+        self._counted = recount(journal, read, scan.chunks)
+        lost |= {name: "no frame of it can be read" for name in self._counted if name not in scan.blobs}
         if not lost and not invalid:
             return
-        parts = unreadable_parts(journal, remains.blobs.keys() - lost.keys() - invalid.keys(), read)
+        parts = unreadable_parts(journal, scan.blobs.keys() - lost.keys() - invalid.keys(), read)
         kept = [record for record in unexpired(journal) if isinstance(record, Snapshot)]
         baseline = next((record.number for record in kept if not record.who and record.path is None), 0)
-        told = {name: _of_snapshots(part, baseline, log_stands=log_stands) for name, part in parts.items()}
+        meanings = {
+            name: _meaning_for_snapshots(part, baseline, is_log_sound=is_log_sound) for name, part in parts.items()
+        }
         for name, reason in invalid.items():
-            self._fault(StorePart.BLOBS, f"tree {name.hex()}: {reason}", told[name])
+            self._fault(StorePart.BLOBS, f"tree {name.hex()}: {reason}", meanings[name])
         for name, reason in lost.items():
-            self._lost_blob(name, reason, told.get(name, ""))
+            self._lost_blob(name, reason, meanings.get(name, ""))
 
-    def _lost_blob(self, name: BlobId, reason: str, of_snapshots: str) -> None:
+    def _lost_blob(self, name: BlobId, reason: str, for_snapshots: str) -> None:
         edits = self._edits_of.get(name, [])
         paths = tuple(dict.fromkeys(os.fsdecode(edit.path) for edit in edits))
         numbers = tuple(dict.fromkeys(int(edit.seq) for edit in edits))
         meaning = []
         if edits:
-            meaning.append(f"No diff of {_listed(numbers)} can be shown, and no edit of {', '.join(paths)} decided on.")
-        if of_snapshots:
-            meaning.append(of_snapshots)
-        said = " ".join(meaning) or "No edit names it, and no snapshot."
-        self._fault(StorePart.BLOBS, f"blob {name.hex()}: {reason}", said, paths=paths, edits=numbers)
+            meaning.append(
+                f"No diff of {_listed(numbers)} can be shown, and no edit of {', '.join(paths)} can be decided."
+            )
+        if for_snapshots:
+            meaning.append(for_snapshots)
+        explained = " ".join(meaning) or "No edit and no snapshot refers to it."
+        self._fault(StorePart.BLOBS, f"blob {name.hex()}: {reason}", explained, paths=paths, edits=numbers)
 
     # ---- what is derived
 
@@ -368,9 +386,9 @@ class _Checking:
         try:
             journal = Journal(self.report.root, Disk())
         except DiskFull:
-            raise  # it says nothing of the index
+            raise  # it says nothing about the index
         except CasError as error:
-            self._fault(StorePart.INDEX, str(error), "Nothing can be looked up until it is made anew.", repairable=True)
+            self._fault(StorePart.INDEX, str(error), _INDEX_UNREADABLE, repairable=True)
             return
         with closing(journal):
             try:
@@ -378,7 +396,7 @@ class _Checking:
                     self._check_index(store)
                     self._check_refs(store, records)
                     if any(fault.part is StorePart.INDEX for fault in self._faults):
-                        self._notes.append("The index is damaged, so documents and files were not looked at.")
+                        self._notes.append("The index is damaged, so documents and files were not checked.")
                         return
                     if not self._quick:
                         self._check_documents(journal)
@@ -386,11 +404,10 @@ class _Checking:
             except DiskFull:
                 raise
             except DiskFailed as error:
-                # SQLite finds some damage only where it reads.
-                meaning = "Nothing can be looked up until it is made anew."
-                self._fault(StorePart.INDEX, str(error), meaning, repairable=True)
+                # SQLite finds some damage only when it reads there.
+                self._fault(StorePart.INDEX, str(error), _INDEX_UNREADABLE, repairable=True)
             except StoreDamaged as error:
-                meaning = "The store can't be opened. `cas salvage` makes one of the rest."
+                meaning = "The store can't be opened; run `cas salvage` to make a new one from the rest."
                 self._fault(StorePart.SEGMENTS, str(error), meaning)
 
     def _check_index(self, store: Store) -> None:
@@ -399,21 +416,24 @@ class _Checking:
         damage: StoreDamaged | None = None
         fresh: Index | None = None
         with ExitStack() as opened:
-            for _ in range(_TRIES):  # a collection may have begun or ended meanwhile; then it is no wonder
+            for _ in range(_TRIES):  # a compaction that begins or ends meanwhile also makes a difference
                 try:
                     fresh = fresh or opened.enter_context(closing(Index(":memory:", store.log)))
                     fresh.follow_generations()
                     fresh.catch_up()
-                    # Not the index alone: where it stands may have been written anew since.
+                    # The store, and not only its index: the segment at whose place the index ends may have been
+                    # rewritten since.
                     store.catch_up()
                     kept = store.index
-                    # Before its rows are read: it may lead to others from each place.
-                    said = kept.sqlite_integrity_error()
-                    if said:
-                        self._wrong_index(f"SQLite finds the index damaged: {said}")
+                    # Before its rows are read: in a damaged file, any page may lead to a wrong one.
+                    error_text = kept.sqlite_integrity_error()
+                    if error_text:
+                        self._wrong_index(f"SQLite finds the index damaged: {error_text}")
                         return
                     if kept.moving():
-                        self._notes.append("The index was not compared: a collection is going on, or was cut off.")
+                        self._notes.append(
+                            "The index was not compared with the log: gc or repack is running, or was interrupted."
+                        )
                         return
                     with kept.still():
                         fresh.catch_up(kept.end)
@@ -428,12 +448,14 @@ class _Checking:
             if damage is not None:
                 raise damage
         for table in differing:
-            self._wrong_index(f"the index's table {table} is not what the log says")
+            self._wrong_index(f"the index's table {table} differs from the log")
         for table in damaged_tables:
-            self._wrong_index(f"the index's table {table} does not hold what was put into it")
+            self._wrong_index(f"the index's table {table} differs from what was written to it")
 
     def _wrong_index(self, what: str) -> None:
-        meaning = "What commands show may be wrong; no file and no history is. `cas fsck --repair` rebuilds it."
+        meaning = (
+            "Commands may show wrong results; files and history are intact. `cas fsck --repair` rebuilds the index."
+        )
         self._fault(StorePart.INDEX, what, meaning, repairable=True)
 
     def _check_refs(self, store: Store, records: list[ScannedRecord]) -> None:
@@ -443,27 +465,27 @@ class _Checking:
         with index.still():
             if index.last_record != last:
                 return  # or has since then
-            # Closed before the index is, as where tables are compared.
+            # The cursor is closed before the index is, as where tables are compared.
             with closing(index.all_refs()) as counted:
                 wrong = sum(refs != self._counted.get(name, 0) for name, refs in counted)
         if wrong:
             self._fault(
                 StorePart.REFCOUNTS,
-                f"{wrong} blobs have another reference count than records give them",
-                "Space may be kept too long, or taken too early. `cas fsck --repair` counts anew.",
+                f"blobs whose reference count differs from the records: {wrong}",
+                "Blobs may be kept too long or deleted too early. Run `cas fsck --repair` to count them again.",
                 repairable=True,
             )
 
     def _check_documents(self, journal: Journal) -> None:
-        # One moment for all: between two looks, another process may record an edit.
+        # All documents in one state of the index: another process may record an edit between two reads.
         with journal.store.index.still():
             tips = journal.store.index.tips()
             for done, tip in enumerate(tips):
                 self._progress("documents", done, len(tips))
                 try:
                     if cached_document_differs(journal, tip.document):
-                        self._wrongly_kept(os.fsdecode(tip.path))
-                    self._note_decided_otherwise(journal, tip)
+                        self._wrong_cache(os.fsdecode(tip.path))
+                    self._note_differing_decisions(journal, tip)
                 except StoreError as error:
                     path = os.fsdecode(tip.path)
                     self._fault(
@@ -474,8 +496,8 @@ class _Checking:
                     )
         self.report = replace(self.report, documents=len(tips))
 
-    def _note_decided_otherwise(self, journal: Journal, tip: Tip) -> None:
-        """Name the decisions that an older version carried out otherwise than this one would."""
+    def _note_differing_decisions(self, journal: Journal, tip: Tip) -> None:
+        """Note the decisions that an older version carried out differently than this one would."""
         for number in decisions_differing_on_replay(journal, tip.document):
             place = journal.store.index.decision_place(number)
             record = None if place is None else journal.store.record(place)[0]
@@ -485,16 +507,16 @@ class _Checking:
             written = next(written for written in record.written if written.document == tip.document)
             states = [state.blob.hex()[:_HASH_SHOWN] for state in (written.before, written.after) if state is not None]
             self._notes.append(
-                f"{os.fsdecode(tip.path)}: decision {number} ({record.action.value} of {edits}) wrote another text "
-                "than this version would. Older versions could take alike lines along, or lose a change of the final "
-                f"newline. See what it did: cas {'diff' if len(states) > 1 else 'cat'} {' '.join(states)}"
+                f"{os.fsdecode(tip.path)}: decision {number} ({record.action.value} of {edits}) wrote a different "
+                "text than this version would. Older versions could change equal lines too, or lose a change of the "
+                f"final newline. See what it did: cas {'diff' if len(states) > 1 else 'cat'} {' '.join(states)}"
             )
 
-    def _wrongly_kept(self, path: str) -> None:
+    def _wrong_cache(self, path: str) -> None:
         self._fault(
             StorePart.WEAVES,
-            f"{path}: what .cas/cache keeps of it is not what its records make",
-            "Decisions on it may be refused or wrong. `cas fsck --repair` makes it anew.",
+            f"{path}: its copy in .cas/cache differs from its records",
+            "Decisions on it may be refused or wrong. Run `cas fsck --repair` to rebuild the copy.",
             paths=(path,),
             repairable=True,
         )
@@ -504,7 +526,7 @@ class _Checking:
         if changed:
             more = len(changed) - _NAMES_SHOWN
             names = ", ".join(changed[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
-            self._notes.append(f"Files that are not as last recorded (see `cas diff`): {names}.")
+            self._notes.append(f"Files that differ from their last recorded state (see `cas diff`): {names}.")
 
     def _fault(
         self,
@@ -522,7 +544,7 @@ class _Checking:
 
 
 def _edits_before(records: list[ScannedRecord]) -> int:
-    """Return the number of the newest edit that must have been there before the records, as far as they tell."""
+    """Return the number of the newest edit that must have existed before the records, as far as they show."""
     for found in records:
         match found.record:
             case Edit():
@@ -539,18 +561,18 @@ def _differing(kept: Index, fresh: Index) -> Iterator[str]:
         yield "sqlite_master"
         return
     for table in COMPARED:
-        # Closed before the index is, also where a row can't be read: an open cursor would complain of that later.
+        # Cursors are closed before the index is, even if a row can't be read: an open one would raise later.
         with closing(kept.rows(table)) as kept_rows, closing(fresh.rows(table)) as fresh_rows:
             is_differing = any(a != b for a, b in zip_longest(kept_rows, fresh_rows))
         if is_differing:
             yield table
-    # A second frame may have gone since it was noted, but nothing is noted that is not in the log.
+    # A second frame may have gone since it was noted, but everything that is noted must be in the log.
     if not fresh.duplicated_blobs() <= kept.duplicated_blobs() or kept.strays():
         yield "doubled"
 
 
 def _listed(numbers: tuple[int, ...]) -> str:
-    """Return some edits as a person names them, cut short where there are many."""
+    """Return some edits as text, shortened if there are many."""
     return f"{'edit' if len(numbers) == 1 else 'edits'} {_cut(numbers)}"
 
 

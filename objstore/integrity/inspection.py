@@ -1,4 +1,4 @@
-"""Inspection: what a store holds, told frame by frame and record by record, and how much of it there is."""
+"""List a store's records and segments, compute its statistics, and find the edit behind each line of a file."""
 
 import os
 from collections import Counter
@@ -42,7 +42,7 @@ _MINUTE: Final = 60_000_000
 
 @value
 class RecordView:
-    """A record, and where it lies."""
+    """A record and its place."""
 
     id: RecordId
     previous: RecordId | None  # None: it is the first
@@ -53,7 +53,7 @@ class RecordView:
 
 @value
 class SegmentView:
-    """A segment, and how much is in it."""
+    """A segment and the number of its contents."""
 
     number: int
     size: int  # bytes, of the file
@@ -64,7 +64,7 @@ class SegmentView:
 
 @value
 class ChangeCount:
-    """How much some edits changed."""
+    """How many lines some edits added and removed."""
 
     edits: int
     added: int  # lines
@@ -72,7 +72,7 @@ class ChangeCount:
 
 
 class Activity(NamedTuple):
-    """What a stretch of time brought."""
+    """What was recorded in one minute."""
 
     edits: int
     stored_bytes: int  # of frames
@@ -80,39 +80,39 @@ class Activity(NamedTuple):
 
 @value
 class StoreStats:
-    """A store in numbers."""
+    """The statistics of a store."""
 
     edits: Mapping[Status, int]
-    edit_count: int  # those included that expired before anybody decided them, which count as none of these
+    edit_count: int  # including those that expired while pending, which have none of these statuses
     decisions: int
     voids: int
     conversations: int
     blobs: int
-    blob_bytes: int  # of all blobs as they are read
+    blob_bytes: int  # of all blobs when decoded
     stored_blob_bytes: int  # of their frames
     record_bytes: int  # of the records' frames
     segments: int
     segment_bytes: int
-    depths: Mapping[int, int]  # how many blobs stand on how many others; 0: keyframes
+    depths: Mapping[int, int]  # number of blobs by depth; 0: keyframes
     tools: Mapping[str, ChangeCount]
     files: Mapping[str, ChangeCount]  # by the path that each has now
-    minutes: Mapping[int, Activity]  # by minutes since 1970-01-01 UTC, ascending; those without any are left out
-    damage: StoreDamaged | None  # because of which blobs, and bytes by minutes, are not all counted; None: they are
+    minutes: Mapping[int, Activity]  # by minutes since 1970-01-01 UTC, ascending, without empty ones
+    damage: StoreDamaged | None  # why not all blobs and bytes are counted; None: they are
 
 
 @value
 class BlamedLines:
-    """Lines of a file, one behind the other, that the same hunk put there."""
+    """Consecutive lines of a file that the same hunk inserted."""
 
     start: int  # of the first line, zero-based
     count: int
-    unit: Unit | None  # None: they were there before the first edit that is kept
+    unit: Unit | None  # None: they existed before the first edit that has not expired
     view: EditView | None
-    is_expired: bool  # there is no unit, and edits have expired, of which one may have put them there
+    is_expired: bool  # there is no unit, and an expired edit may have inserted them
 
 
 def records(journal: Journal) -> Iterator[RecordView]:
-    """Yield every record in the order of the journal, those taken back included."""
+    """Yield every record in the order of the journal, including voided ones."""
     log = journal.store.log
     for group in log.groups(log.first):
         offsets = (frame.offset % GENERATION for frame in group.frames if frame.kind is FrameKind.RECORD)
@@ -148,7 +148,7 @@ def segments(journal: Journal) -> list[SegmentView]:
 
 @variable
 class _Tally:
-    """What is counted on the way through the log."""
+    """The counts of one pass through the log."""
 
     blobs: int = 0
     blob_bytes: int = 0
@@ -160,10 +160,10 @@ class _Tally:
     minute_edits: Counter[int] = field(default_factory=Counter)
     minute_bytes: Counter[int] = field(default_factory=Counter)
 
-    group_bytes: int = 0  # of its frames, as far as they have been counted
-    group_time: int = 0  # of its last record; 0: it has none so far
+    group_bytes: int = 0  # of the frames of the present group so far
+    group_time: int = 0  # of the last record of the present group; 0: it has none so far
     last: RecordId | None = None
-    damage: StoreDamaged | None = None  # the first that was met
+    damage: StoreDamaged | None = None  # the first one found
 
     def take_frame(self, frame: Frame, segment: int) -> None:
         """Count a frame, in the order of the log. Raises StoreDamaged."""
@@ -173,7 +173,7 @@ class _Tally:
         if frame.kind is FrameKind.BLOB:
             header = parse_blob_header(frame.payload)
             self.blobs += 1
-            # The bytes of a large blob are those of its chunks, which are counted as blobs of their own.
+            # A large blob's bytes are in its chunks, which are counted as blobs of their own.
             self.blob_bytes += 0 if header.encoding is Encoding.CHUNKED else header.size
             self.depths[header.depth] += 1
         else:
@@ -200,11 +200,11 @@ class _Tally:
 
 
 def stats(journal: Journal) -> StoreStats:
-    """Return the store in numbers. What was taken back counts as never made, except for the bytes it takes.
+    """Return the statistics of the store. Voided records count as never made, except for their bytes.
 
-    Raises StoreDamaged where a record can't be read; where it is only blobs, the rest is told.
+    Raises StoreDamaged if a record can't be read; if only blobs can't be read, the rest is counted.
     """
-    # What others record meanwhile is in the log before the index knows of it.
+    # In one state of the index: what other processes record meanwhile is in the log before it is in the index.
     with journal.store.index.still():
         return _stats(journal)
 
@@ -247,7 +247,7 @@ def _stats(journal: Journal) -> StoreStats:
 
 
 def _file_counts(journal: Journal, files: Mapping[DocumentId, list[Edit]]) -> dict[str, ChangeCount]:
-    # Two documents may have had the same path, one after the other.
+    # Two documents may have had the same path at different times.
     by_path: dict[str, list[Edit]] = {}
     for document, made in files.items():
         by_path.setdefault(os.fsdecode(journal.store.index.tip(document).path), []).extend(made)
@@ -261,7 +261,7 @@ def _count(made: list[Edit]) -> ChangeCount:
 
 
 def files_at(journal: Journal, seq: int | None = None, *, before: bool = False) -> dict[str, FileState]:
-    """Return every file that existed after edit `seq` (`before`: just before it; None: now), by path, as edits tell.
+    """Return every recorded file that existed after edit `seq` (`before`: just before it; None: now), by path.
 
     Raises NoSuchName.
     """
@@ -270,57 +270,57 @@ def files_at(journal: Journal, seq: int | None = None, *, before: bool = False) 
     if journal.store.index.edit(seq) is None:
         raise NoSuchName(str(seq), "edit")
     journalled = [view.record for view in records(journal)]
-    taken_back = VoidedRecords(journalled)
-    journalled = [record for record in journalled if record not in taken_back]
-    # What a file's first edit found stood there before, unless another recorded file did meanwhile.
-    found = _found_first(journalled)
-    standing: dict[DocumentId, tuple[bytes, FileState]] = {}
-    had: set[bytes] = set()  # paths at which recorded files stood by then
+    voided = VoidedRecords(journalled)
+    journalled = [record for record in journalled if record not in voided]
+    # The state that a file's first edit found existed before, unless another recorded file had the path meanwhile.
+    found = _states_before_first_edits(journalled)
+    existing: dict[DocumentId, tuple[bytes, FileState]] = {}
+    used: set[bytes] = set()  # paths of recorded files until then
     for record in journalled:
         if isinstance(record, Edit) and record.document in found:
-            standing[record.document] = found.pop(record.document)
+            existing[record.document] = found.pop(record.document)
         if isinstance(record, Decision):
             for written in record.written:
-                _stand(standing, written.document, written.path_after, written.after)
-                had.add(written.path_after or b"")
+                _set_state(existing, written.document, written.path_after, written.after)
+                used.add(written.path_after or b"")
         if not isinstance(record, Edit):
             continue
         if before and record.seq == seq:
             break
-        _stand(standing, record.document, record.path, record.after)
-        had |= {record.path, record.source or record.path}
+        _set_state(existing, record.document, record.path, record.after)
+        used |= {record.path, record.source or record.path}
         if record.seq == seq:
             break
-    stood = {path: state for path, state in reversed(found.values()) if path not in had}
-    return {os.fsdecode(path): state for path, state in sorted((stood | dict(standing.values())).items())}
+    unedited = {path: state for path, state in reversed(found.values()) if path not in used}
+    return {os.fsdecode(path): state for path, state in sorted((unedited | dict(existing.values())).items())}
 
 
-def _found_first(journalled: Iterable[Record]) -> dict[DocumentId, tuple[bytes, FileState]]:
-    """Return what the first edit of each file found, and where, as far as it found anything; the earliest first."""
+def _states_before_first_edits(journalled: Iterable[Record]) -> dict[DocumentId, tuple[bytes, FileState]]:
+    """Return the path and state that the first edit of each file found, if it found one; the earliest edit first."""
     found: dict[DocumentId, tuple[bytes, FileState]] = {}
     for record in journalled:
         if isinstance(record, Edit) and int(record.seq) == int(record.document):
-            _stand(found, record.document, record.source or record.path, record.before)
+            _set_state(found, record.document, record.source or record.path, record.before)
     return found
 
 
-def _stand(
-    standing: dict[DocumentId, tuple[bytes, FileState]],
+def _set_state(
+    states: dict[DocumentId, tuple[bytes, FileState]],
     document: DocumentId,
     path: bytes | None,
     state: FileState | None,
 ) -> None:
     if path is None or state is None:
-        standing.pop(document, None)
+        states.pop(document, None)
     else:
-        standing[document] = (path, state)
+        states[document] = (path, state)
 
 
 def blame(journal: Journal, path: str, at: tuple[Seq, bool] | None = None) -> tuple[bytes, list[BlamedLines]]:
-    """Return the last recorded bytes of the file at `path`, and which hunk put each of its lines there.
+    """Return the last recorded bytes of the file at `path`, and which hunk inserted each of its lines.
 
-    `at`: the bytes are those after this edit of the file, or (True) before it. Raises NoSuchName where no file is
-    recorded to have stood there, FileTooLarge, EditExpired, and HistoryBroken.
+    `at`: an edit of the file, and whether the bytes are those before it (True) or after it. Raises NoSuchName if no
+    file is recorded at the path, FileTooLarge, EditExpired, and HistoryBroken.
     """
     with journal.store.index.still():
         return _blamed(journal, path, at)

@@ -1,9 +1,9 @@
-"""Salvage: a working store from what is left of a damaged one.
+"""Make a working store from what is left of a damaged one: plan first, then act.
 
-The journal is a hash chain, so what follows a lost record can't follow anything in a new store: each record names the
-one before it. The new journal is therefore the longest unbroken beginning of the old one, with every record under its
-old id; every blob that verifies is in the new store; and of each record behind the break the file states that it led to
-are written out beside it. docs/decisions/0007-salvage.md says why it is not recorded anew. Plan first, then act.
+The journal is a hash chain: each record names the one before it, so a record after a lost one can't be in a new
+journal. The new journal is therefore the longest unbroken beginning of the old one, with every record under its old id.
+Every blob that verifies is in the new store. For each record after the break, the file states that it led to are
+written as files next to the store. docs/decisions/0007-salvage.md says why they are not recorded again.
 """
 
 import errno
@@ -43,37 +43,39 @@ from objstore.store.create import (
 __all__ = ["LostBlob", "PathBreak", "RecoveredFile", "Salvage", "plan_salvage", "rebuild", "salvage_store"]
 
 RECOVERED: Final = "recovered"
-"""The folder beside the new store for the states of edits and decisions that are not in its journal."""
+"""The folder next to the new store for the states of edits and decisions that are not in its journal."""
 
 _NO_PLACE: Final = frozenset(
     {errno.ENAMETOOLONG, errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.EINVAL, errno.EILSEQ}
 )
-"""What the system says of a path at which no file can stand."""
+"""The system's errors for a path at which no file can be created."""
 
 _GROUP_BYTES: Final = 8 << 20
 
 
 class LostBlob(NamedTuple):
-    """A blob that something needs and that could not be read."""
+    """A blob that is referred to and could not be read."""
 
     id: BlobId
     reason: str
-    edits: tuple[Seq, ...]  # that name it, ascending
+    edits: tuple[Seq, ...]  # that refer to it, ascending
     decisions: tuple[int, ...]
-    snapshots: tuple[int, ...]  # that hold it, as far as their trees can be read; where it is one, all below it is lost
+    snapshots: tuple[
+        int, ...
+    ]  # that hold it, as far as their trees can be read; if it is a tree, everything below it is lost
 
 
 class PathBreak(NamedTuple):
-    """A file of which edits or decisions are lost: two records that should meet don't."""
+    """A gap in a file's history, where edits or decisions are lost: two records that should meet don't."""
 
     path: bytes
     document: DocumentId
     after: str  # the last record before the gap, as `edit 12` or `decision 3`; "": none
-    before: str  # the first one behind it
+    before: str  # the first record after it
 
 
 class RecoveredFile(NamedTuple):
-    """A file state behind the break, to be written out."""
+    """A file state of a record after the break, to be written as a file."""
 
     name: str  # below RECOVERED
     state: FileState
@@ -85,76 +87,75 @@ class Salvage:
 
     store: StoreId
     segments: tuple[str, ...]  # names of the files that were read
-    strays: tuple[str, ...]  # those of them that a store ignores, because no segment is named so
+    strays: tuple[str, ...]  # those of them that a store ignores, because they are not named like segments
     missing_segments: tuple[int, ...]  # numbers
-    is_cut_off: bool  # files had followed the log beyond where it ends now, as a mark beside it says
+    is_cut_off: bool  # the log ends before the place in the applied marker
     damage: tuple[Damage, ...]
-    blobs: tuple[BlobId, ...]  # every one that can be read: as they lie in the log, then what had to be rescued
+    blobs: tuple[BlobId, ...]  # every readable one: in the order of the log, then the recovered ones
     rescue: BlobRescue
     lost_blobs: tuple[LostBlob, ...]
     journal: tuple[ScannedRecord, ...]  # the unbroken beginning, in order
-    unchained: tuple[ScannedRecord, ...]  # what decodes behind a lost record
-    lost_edits: tuple[Seq, ...]  # numbers that no record has, below the last that one has
+    unchained: tuple[ScannedRecord, ...]  # the readable records after a lost one
+    lost_edits: tuple[Seq, ...]  # numbers without a record, below the last one with a record
     lost_decisions: tuple[int, ...]
     breaks: tuple[PathBreak, ...]
     recovered: tuple[RecoveredFile, ...]
-    unwritten: tuple[RecoveredFile, ...] = ()  # those that could not be written: their paths are too long down there
+    unwritten: tuple[RecoveredFile, ...] = ()  # those that could not be written, because their paths are too long there
 
     @property
     def is_whole(self) -> bool:
-        """Return whether nothing is lost, as far as can be seen."""
+        """Return whether nothing is known to be lost."""
         return not (self.missing_segments or self.is_cut_off or self.damage or self.lost_blobs or self.unchained)
 
 
 def salvage_store(
     place: str, directory: str | None, store: bytes | None = None, progress: Progress | None = None
 ) -> Salvage:
-    """Save what can be saved of the store at `place`, into a new one in `directory` (None: only say what could be).
+    """Save what can be saved of the store at `place` into a new one in `directory` (None: only report what could be).
 
-    `place` is a folder of segment files, a `.cas/` or a copy of one, or a workspace. `store`: the damaged store's id,
-    16 bytes, where no header tells it. What is at `place` is left as it is. `progress` is told of the blobs that were
-    verified.
+    `place` is a folder of segment files, a `.cas/` or a copy of one, or a workspace; it is not changed. `store`: the
+    damaged store's id, 16 bytes, if no header gives it. `progress` is called as blobs are verified.
     Raises FileMissing, StoreUnknown, FileExists, PathReserved, and what the disk raises.
     """
     if directory is not None:
         require_not_reserved(directory)
     folder = segment_folder(place)
     marked = read_applied_marker(os.path.dirname(folder))
-    with SegmentScan(folder, None if store is None else StoreId(store), any_names=True) as remains:
-        salvage = plan_salvage(remains, marked, progress)
+    with SegmentScan(folder, None if store is None else StoreId(store), any_names=True) as scan:
+        salvage = plan_salvage(scan, marked, progress)
         if directory is not None:
-            unwritten = rebuild(salvage, remains, directory, Disk())
+            unwritten = rebuild(salvage, scan, directory, Disk())
             written = tuple(file for file in salvage.recovered if file not in unwritten)
             salvage = replace(salvage, recovered=written, unwritten=unwritten)
         return salvage
 
 
-def plan_salvage(remains: SegmentScan, marked: Place | None, progress: Progress | None = None) -> Salvage:
-    """Return what can be saved. Changes nothing. `marked`: how far the log is known to have gone, if it is."""
-    saved, lost = _verified(remains, progress)
-    rescue = BlobRescue(remains, lost)
+def plan_salvage(scan: SegmentScan, marked: Place | None, progress: Progress | None = None) -> Salvage:
+    """Return what can be saved, and change nothing. `marked`: the place in the applied marker, if there is one."""
+    saved, lost = _verified(scan, progress)
+    rescue = BlobRescue(scan, lost)
     for name in rescue.blobs:
         saved[name] = None
         del lost[name]
-    journal, unchained = _chain(remains.records)
+    journal, unchained = _chain(scan.records)
     known = [found.record for found in (*journal, *unchained)]
     edits = {record.seq for record in known if isinstance(record, Edit)}
     decisions = {record.number for record in known if isinstance(record, Decision)}
-    names = tuple(os.path.basename(segment.path) for segment in remains.segments)
+    names = tuple(os.path.basename(segment.path) for segment in scan.segments)
     strays = tuple(name for name in names if not is_segment(name))
-    # A copy that lies beside its segment may be older, and says nothing of where the log ends.
+    # A copy in the same folder as its segment may be older, and says nothing about where the log ends.
     named = [at for at, name in enumerate(names) if name not in strays] or range(len(names))
-    end = max(map(remains.reach, named))  # what lies behind its last whole group is saved as well
+    end = max(map(scan.reach, named))  # frames after its last complete group are saved as well
     return Salvage(
-        store=remains.store,
+        store=scan.store,
         segments=names,
-        missing_segments=tuple(remains.missing_segments()),
+        missing_segments=tuple(scan.missing_segments()),
         strays=strays,
         is_cut_off=marked is not None and end < marked,
-        damage=tuple(remains.damage),
+        damage=tuple(scan.damage),
         blobs=tuple(saved),
         rescue=rescue,
-        lost_blobs=tuple(_lost_blobs(known, saved, lost, remains)),
+        lost_blobs=tuple(_lost_blobs(known, saved, lost, scan)),
         journal=tuple(journal),
         unchained=tuple(unchained),
         lost_edits=tuple(map(Seq, _gaps(edits))),
@@ -164,11 +165,11 @@ def plan_salvage(remains: SegmentScan, marked: Place | None, progress: Progress 
     )
 
 
-def rebuild(salvage: Salvage, remains: SegmentScan, directory: str, disk: Disk) -> tuple[RecoveredFile, ...]:
-    """Make the new store in `directory`, and write the states behind the break beside it; return those that can't be.
+def rebuild(salvage: Salvage, scan: SegmentScan, directory: str, disk: Disk) -> tuple[RecoveredFile, ...]:
+    """Make the new store in `directory`, and write the recovered states next to it; return those that can't be written.
 
-    All of it appears, the store last, or nothing. Raises FileExists where there is a store, or a folder of recovered
-    files, already, and what the disk raises.
+    Either everything appears, the store last, or nothing. Raises FileExists if there is already a store or a folder of
+    recovered files, and what the disk raises.
     """
     final, recovered = os.path.join(directory, STORE_NAME), os.path.join(directory, RECOVERED)
     for taken in (final, recovered):
@@ -176,34 +177,34 @@ def rebuild(salvage: Salvage, remains: SegmentScan, directory: str, disk: Disk) 
             raise FileExists(taken)
     os.makedirs(directory, exist_ok=True)
     for name in filter(is_creation_folder, os.listdir(directory)):
-        discard_leftover(os.path.join(directory, name), disk)  # of a salvage, or of an `init`, that was killed
+        discard_leftover(os.path.join(directory, name), disk)  # left by a salvage or an `init` that was killed
     making = os.path.join(directory, creation_folder_name())
     disk.make_store_folder(making)
     try:
         create_workspace(making, disk)
-        _fill(salvage, remains, os.path.join(making, STORE_NAME), disk)
-        unwritten = _write_recovered(salvage, remains, os.path.join(making, RECOVERED), disk)
+        _fill(salvage, scan, os.path.join(making, STORE_NAME), disk)
+        unwritten = _write_recovered(salvage, scan, os.path.join(making, RECOVERED), disk)
         _move_in(making, directory, disk)
         finish_creation(directory, disk)
     finally:
         discard_creation_folder(making, disk)
     disk.sync_directory(directory)
-    disk.sync_directory(os.path.dirname(os.path.realpath(directory)))  # it may have been made here
+    disk.sync_directory(os.path.dirname(os.path.realpath(directory)))  # which may have been created above
     return unwritten
 
 
 # ---- planning
 
 
-def _verified(remains: SegmentScan, progress: Progress | None) -> tuple[dict[BlobId, None], dict[BlobId, str]]:
+def _verified(scan: SegmentScan, progress: Progress | None) -> tuple[dict[BlobId, None], dict[BlobId, str]]:
     """Return the blobs that verify, in order, and why each of the others doesn't."""
     saved: dict[BlobId, None] = {}
     lost: dict[BlobId, str] = {}
-    for done, name in enumerate(remains.blobs):
+    for done, name in enumerate(scan.blobs):
         if progress is not None:
-            progress("blobs", done, len(remains.blobs))
+            progress("blobs", done, len(scan.blobs))
         try:
-            remains.verify(name)
+            scan.verify(name)
         except BlobDamaged as error:
             lost[name] = error.reason
         else:
@@ -216,7 +217,7 @@ def _chain(records: Sequence[ScannedRecord]) -> tuple[list[ScannedRecord], list[
     following: dict[RecordId | None, dict[RecordId, ScannedRecord]] = {}
     for found in records:
         following.setdefault(found.previous, {}).setdefault(found.id, found)
-    # Two may follow the same one, where a writer had lost sight of the first. What more was built on counts.
+    # Two records may follow the same one, if a writer did not know of the first. The one with more successors counts.
     reached: list[RecordId | None] = [None]
     for last in reached:
         reached += following.get(last, ())
@@ -230,7 +231,7 @@ def _chain(records: Sequence[ScannedRecord]) -> tuple[list[ScannedRecord], list[
         branches = following[last]
         last = max(branches, key=longest.__getitem__)
         if numbering.take(branches[last].record):
-            break  # no store takes it, nor what comes behind it
+            break  # no store accepts it, nor any record after it
         journal.append(branches[last])
     in_journal = {found.id for found in journal}
     unchained = {found.id: found for found in records if found.id not in in_journal}
@@ -238,12 +239,12 @@ def _chain(records: Sequence[ScannedRecord]) -> tuple[list[ScannedRecord], list[
 
 
 def _gaps(numbers: Collection[int]) -> Iterator[int]:
-    """Yield the numbers that are missing below the highest; of very many, the first."""
+    """Yield the numbers that are missing below the highest, at most MAX_LISTED_LOSSES."""
     return islice((number for number in range(1, max(numbers, default=0)) if number not in numbers), MAX_LISTED_LOSSES)
 
 
 def _lost_blobs(
-    known: Sequence[Record], saved: dict[BlobId, None], lost: dict[BlobId, str], remains: SegmentScan
+    known: Sequence[Record], saved: dict[BlobId, None], lost: dict[BlobId, str], scan: SegmentScan
 ) -> Iterator[LostBlob]:
     edits: dict[BlobId, dict[Seq, None]] = {name: {} for name in lost}
     decisions: dict[BlobId, dict[int, None]] = {name: {} for name in lost}
@@ -256,7 +257,7 @@ def _lost_blobs(
                     decisions.setdefault(name, {})[record.number] = None
                 elif isinstance(record, Pin):
                     decisions.setdefault(name, {})
-    parts = unreadable_parts(known, saved, lambda name: remains.blob(name) if name in saved else None)
+    parts = unreadable_parts(known, saved, lambda name: scan.blob(name) if name in saved else None)
     for name in {**edits, **decisions, **parts}:
         yield LostBlob(
             name,
@@ -268,12 +269,12 @@ def _lost_blobs(
 
 
 def _breaks(known: Iterable[Record]) -> Iterator[PathBreak]:
-    """Yield where a file's next record does not start from what the one before it led to."""
+    """Yield where a record of a file does not start from the state that the file's previous record led to."""
     known = list(known)
-    taken_back = VoidedRecords(known)
+    voided = VoidedRecords(known)
     last: dict[DocumentId, tuple[FileState | None, str]] = {}
     for record in known:
-        if record in taken_back:
+        if record in voided:
             continue
         for document, path, before, after in _transitions(record):
             name = _name(record)
@@ -300,12 +301,12 @@ def _name(record: Record) -> str:
 
 
 def _states(unchained: Iterable[ScannedRecord]) -> Iterator[RecoveredFile]:
-    """Yield the states that records led to, each under a name that nothing else has."""
+    """Yield the states that records led to, each under a unique name."""
     named: set[str] = set()
     for found in unchained:
         folder = _name(found.record).replace(" ", "-")
         if folder in named:
-            # Two records of one number: one of them was never acknowledged, and nothing tells which.
+            # Two records with one number: one of them was never acknowledged, and it is not known which.
             folder = f"{folder}-{found.id.hex()}"
         named.add(folder)
         for _, path, _, after in _transitions(found.record):
@@ -316,27 +317,27 @@ def _states(unchained: Iterable[ScannedRecord]) -> Iterator[RecoveredFile]:
 # ---- acting
 
 
-def _write_recovered(salvage: Salvage, remains: SegmentScan, folder: str, disk: Disk) -> tuple[RecoveredFile, ...]:
-    """Write the states behind the break, and return those whose place can't be made: it may be too long down there."""
+def _write_recovered(salvage: Salvage, scan: SegmentScan, folder: str, disk: Disk) -> tuple[RecoveredFile, ...]:
+    """Write the states after the break; return those whose paths can't be created there, such as too long ones."""
     unwritten = []
     for file in salvage.recovered:
         path = os.path.join(folder, file.name)
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            disk.create(path, remains.pieces(file.state.blob), file.state.mode | 0o400)
+            disk.create(path, scan.pieces(file.state.blob), file.state.mode | 0o400)
         except (DiskFailed, OSError) as error:
-            said = error if isinstance(error, OSError) else error.__cause__
-            if not isinstance(said, OSError) or said.errno not in _NO_PLACE:
+            cause = error if isinstance(error, OSError) else error.__cause__
+            if not isinstance(cause, OSError) or cause.errno not in _NO_PLACE:
                 raise
             unwritten.append(file)
     return tuple(unwritten)
 
 
 def _move_in(making: str, directory: str, disk: Disk) -> None:
-    """Move what was made to its place: the store last, so that whoever finds it finds the rest."""
+    """Move the result to its place: the store last, so that a process that finds it finds the rest."""
     source, recovered = os.path.join(making, RECOVERED), os.path.join(directory, RECOVERED)
     for folder, _, _ in os.walk(source):
-        disk.sync_directory(folder)  # `create` has synced the file's own, but not the names of those above
+        disk.sync_directory(folder)  # `create` has synced the folder of each file, but not the folders above
     has_recovered = os.path.isdir(source)
     if has_recovered:
         disk.move_store_folder(source, recovered)
@@ -349,18 +350,18 @@ def _move_in(making: str, directory: str, disk: Disk) -> None:
 
 
 class _LateDisk(Disk):
-    """A disk on which appends become durable all at once, at the end: nobody sees the store before."""
+    """A disk whose appends are synced together at the end: no one sees the store before that."""
 
     def sync(self, fd: int, name: str) -> None:
         pass
 
 
-def _fill(salvage: Salvage, remains: SegmentScan, folder: str, disk: Disk) -> None:
+def _fill(salvage: Salvage, scan: SegmentScan, folder: str, disk: Disk) -> None:
     segments = os.path.join(folder, "segments")
     log = Log(segments, _LateDisk())
     try:
         end = log.first
-        for payloads in _groups(salvage, remains):
+        for payloads in _groups(salvage, scan):
             end = log.append(end, payloads).end
     finally:
         log.close()
@@ -373,8 +374,8 @@ def _fill(salvage: Salvage, remains: SegmentScan, folder: str, disk: Disk) -> No
     reset_applied_marker(folder, end, disk)
 
 
-def _groups(salvage: Salvage, remains: SegmentScan) -> Iterator[list[tuple[FrameKind, bytes]]]:
-    """Yield what is to be appended: blobs first, as they were spelt, then records, call by call."""
+def _groups(salvage: Salvage, scan: SegmentScan) -> Iterator[list[tuple[FrameKind, bytes]]]:
+    """Yield the groups to append: blobs first, if possible with unchanged encodings, then records, call by call."""
     blobs: list[tuple[FrameKind, bytes]] = []
     size = 0
     for name in salvage.blobs:
@@ -387,16 +388,16 @@ def _groups(salvage: Salvage, remains: SegmentScan) -> Iterator[list[tuple[Frame
     if blobs:
         yield blobs
     for _, call in groupby(salvage.journal, key=lambda found: found.group):
-        yield [(FrameKind.RECORD, remains.payload(found.span)) for found in call]
+        yield [(FrameKind.RECORD, scan.payload(found.span)) for found in call]
     expiry = _expired_by_unchained(salvage)
     if expiry is not None:
         yield [(FrameKind.RECORD, encode_record(expiry, salvage.journal[-1].id))]
 
 
 def _expired_by_unchained(salvage: Salvage) -> Expiry | None:
-    """Return what of the saved journal had expired by records behind a lost one (None: nothing had).
+    """Return an expiry of those saved records that had expired by a record after a lost one (None: there are none).
 
-    Its blobs were let go of by rule, so the new store has to say that again, or they would count as lost.
+    Their blobs were removed by rule; without this record in the new store, they would count as lost.
     """
     expiries = [found.record for found in salvage.unchained if isinstance(found.record, Expiry)]
     saved = [found.record for found in salvage.journal]
@@ -404,7 +405,7 @@ def _expired_by_unchained(salvage: Salvage) -> Expiry | None:
     decisions = Ranges(one for expiry in expiries for one in expiry.decisions)
     snapshots = {number for expiry in expiries for number in expiry.snapshots}
     pins = {number for expiry in expiries for number in expiry.pins}
-    again = Expiry(
+    expiry = Expiry(
         time=now(),
         edits=ranges_of(record.seq for record in saved if isinstance(record, Edit) and record.seq in edits),
         decisions=ranges_of(
@@ -415,4 +416,4 @@ def _expired_by_unchained(salvage: Salvage) -> Expiry | None:
         reason="expired before the salvage",
         who="salvage",
     )
-    return again if again.edits or again.decisions or again.snapshots or again.pins else None
+    return expiry if expiry.edits or expiry.decisions or expiry.snapshots or expiry.pins else None

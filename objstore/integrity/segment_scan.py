@@ -1,7 +1,9 @@
-"""Remains: what can still be read of segment files, frame by frame, whatever has happened to them.
+"""Read every frame of segment files that can still be read, whatever has happened to the files.
 
-Nothing is needed but the files: no index, no lock, no unbroken order. Every frame proves itself by its keyed checksum,
-every blob by its hash, and every record by its one spelling; so what is found is what was written, or it isn't found.
+Nothing but the files is needed: no index, no lock, no complete sequence. Keyed checksums verify frames, hashes verify
+blobs, and the canonical encoding verifies records, so everything that is found is what was written.
+This module has more than 500 lines because opening the files, finding frames and reading blobs share one cache and one
+set of file descriptors.
 """
 
 import os
@@ -66,22 +68,22 @@ __all__ = [
 _SUFFIX: Final = ".seg"
 _CACHE_BYTES: Final = 32 << 20
 MAX_LISTED_LOSSES: Final = 1 << 20
-"""Lost edits and decisions that are named, as many of each: as with segments."""
+"""The most lost edits, and the most lost decisions, that are listed: a forged number could mean too many."""
 
 _MOST_MISSING: Final = 1000
-"""Missing segments that are named: a forged number leaves more than memory holds."""
+"""The most missing segments that are listed: a forged number could mean too many."""
 
 _SECTOR: Final = 4096
-"""Bytes that are read alone where they can't be read with others: as many as a disk loses together."""
+"""Bytes that are read on their own after a larger read failed: as many as a disk loses together."""
 
 _PROBES: Final = 4
-"""How many frames are tried with an id that is only guessed."""
+"""The number of frames with which a guessed store id is tried."""
 
 
 class FrameSpan(NamedTuple):
-    """Where a valid frame lies."""
+    """The place of a valid frame."""
 
-    file: int  # position of its segment in `Remains.segments`
+    file: int  # index of its segment in `SegmentScan.segments`
     offset: int
     size: int  # bytes of its payload
 
@@ -109,14 +111,14 @@ class Segment(NamedTuple):
     """One segment file."""
 
     path: str
-    number: int | None  # None: neither its name nor its header tells
+    number: int | None  # None: neither its name nor its header gives it
 
 
 class SegmentEnd(NamedTuple):
-    """Where a segment ended when it was read."""
+    """The ends of a segment when it was read."""
 
-    whole: int  # behind its last whole group
-    last: int  # behind its last frame that can be read
+    whole: int  # after its last complete group
+    last: int  # after its last readable frame
     size: int
 
 
@@ -124,10 +126,10 @@ class SegmentScan:
     """The readable frames of some segment files."""
 
     def __init__(self, folder: str, store: StoreId | None = None, *, any_names: bool = False) -> None:
-        """Read every segment in `folder`. `store`: the store's id, where no header tells it.
+        """Read every segment in `folder`. `store`: the store's id, if no header gives it.
 
-        `any_names`: read every file that ends in `.seg`, also what a store ignores.
-        Raises FileMissing where there are no segments, StoreUnknown where no frame can be told from chance.
+        `any_names`: read every file that ends in `.seg`, even those that a store ignores.
+        Raises FileMissing if there are no segments, and StoreUnknown if the store's id can't be found out.
         """
         self._fds: list[int] = []
         self._unreadable: dict[tuple[int, int], str] = {}  # by file and sector: why it can't be read
@@ -137,10 +139,11 @@ class SegmentScan:
         self.records: Final[list[ScannedRecord]] = []
         self.ends: Final[list[SegmentEnd]] = []
         self._chosen: dict[BlobId, FrameSpan] = {}
-        self._failed: dict[BlobId, tuple[BlobId, str | None]] = {}  # what is damaged, and why (None: it is missing)
+        # The blob at fault for each blob that can't be read, and why (None: it is missing).
+        self._failed: dict[BlobId, tuple[BlobId, str | None]] = {}
         self._cache: OrderedDict[BlobId, tuple[BlobHeader, bytes]] = OrderedDict()
         self._cached = 0
-        self._newest: tuple[BlobHeader, bytes] | None = None  # of those that are too large to be kept beside others
+        self._newest: tuple[BlobHeader, bytes] | None = None  # the last one that was too large for the cache
         try:
             self.segments: Final = self._opened(folder, any_names=any_names)
             self.store: Final = self._store() if store is None else store
@@ -162,21 +165,21 @@ class SegmentScan:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
+        """Close every file."""
         self.close()
 
     def missing_segments(self) -> list[int]:
-        """Return the numbers up to that of the last segment that no file has, ascending; of very many, the first."""
+        """Return the missing numbers below that of the last segment, ascending; at most the first thousand."""
         numbers = sorted({segment.number for segment in self.segments if segment.number is not None})
         gaps = (range(before + 1, number) for before, number in pairwise([0, *numbers]))
         return list(islice(chain.from_iterable(gaps), _MOST_MISSING))
 
     def end(self, file: int) -> Place:
-        """Return where the last whole group of a segment ends."""
+        """Return where the last complete group of a segment ends."""
         return self._place(file, self.ends[file].whole)
 
     def reach(self, file: int) -> Place:
-        """Return where the last frame of a segment ends that can be read, whether or not its group is whole."""
+        """Return where the last readable frame of a segment ends, whether or not its group is complete."""
         return self._place(file, self.ends[file].last)
 
     def payload(self, span: FrameSpan) -> bytes:
@@ -188,11 +191,11 @@ class SegmentScan:
         return bytes(found.payload)
 
     def span(self, name: BlobId) -> FrameSpan:
-        """Return where the frame lies that a blob is read from: the first of it, or the one that was chosen."""
+        """Return the place of the frame that a blob is read from: its first, or the one chosen with `use_frame`."""
         return self._chosen.get(name) or self.blobs[name][0]
 
     def use_frame(self, name: BlobId, span: FrameSpan | None) -> None:
-        """Read a blob from another one of its frames, whatever depth that tells (None: from the first again)."""
+        """Read a blob from another one of its frames, whatever depth that states (None: from the first again)."""
         self._failed.pop(name, None)
         if span is None:
             del self._chosen[name]
@@ -204,7 +207,7 @@ class SegmentScan:
             self.large.discard(name)
 
     def header(self, name: BlobId) -> BlobHeader:
-        """Return what the frame says of itself that a blob is read from. Raises BlobMissing."""
+        """Return the header of the frame that a blob is read from. Raises BlobMissing."""
         if name not in self.blobs:
             raise BlobMissing(name)
         return parse_blob_header(self.payload(self.span(name)))
@@ -212,9 +215,9 @@ class SegmentScan:
     def blob(self, name: BlobId) -> bytes:
         """Return a blob's bytes, verified, through its chain of bases.
 
-        Raises BlobMissing, with the blob or base that is not there, or BlobDamaged.
+        Raises BlobMissing, with the missing blob or base, or BlobDamaged.
         """
-        chain: list[tuple[BlobHeader, bytes]] = []  # from the blob down, what is still to be put together
+        chain: list[tuple[BlobHeader, bytes]] = []  # from the blob down, the frames still to be decoded
         try:
             content = self._collect_chain(name, chain)
             while chain:
@@ -223,15 +226,15 @@ class SegmentScan:
                 self._remember(header, content)
                 chain.pop()
         except (BlobMissing, BlobDamaged) as error:
-            # What stands on it can't be read either, and is not tried again for each blob that stands on that.
+            # The blobs in the chain can't be read either; they are not tried again for each blob that needs them.
             reason = error.reason if isinstance(error, BlobDamaged) else None
             self._failed |= {header.id: (BlobId(error.blob), reason) for header, _ in chain}
             raise
-        assert content is not None  # noqa: S101 - a chain ends with a keyframe, or with bytes at hand
+        assert content is not None  # noqa: S101 - a chain ends with a keyframe, or with cached bytes
         return content
 
     def chunks(self, name: BlobId) -> tuple[Chunk, ...]:
-        """Return the chunks of a large blob; none where it is not large, or its list can't be read."""
+        """Return the chunks of a large blob; none if it is not large, or if its list can't be read."""
         if name not in self.large:
             return ()
         payload = self.payload(self.span(name))
@@ -241,10 +244,10 @@ class SegmentScan:
             return ()
 
     def pieces(self, name: BlobId) -> Iterator[bytes]:
-        """Yield a blob's bytes, whatever their number, each piece verified.
+        """Yield the bytes of a blob of any size, each piece verified.
 
-        Raises BlobMissing, with the blob, base or chunk that is not there, and BlobDamaged; after the last piece, if
-        together they are not the blob.
+        Raises BlobMissing, with the missing blob, base or chunk, and BlobDamaged; the latter after the last piece, if
+        the pieces together are not the blob.
         """
         if name not in self.large:
             yield self.blob(name)
@@ -260,27 +263,27 @@ class SegmentScan:
             raise BlobDamaged(name, "its bytes do not hash to its name")
 
     def verify(self, name: BlobId) -> None:
-        """Read a blob. Raises BlobDamaged, also where a base or a chunk of it is not there."""
+        """Read a blob. Raises BlobDamaged, also if a base or a chunk of it is missing."""
         try:
             for _ in self.pieces(name):
                 pass
         except BlobMissing as error:
-            raise self._without(name, error.blob) from error
+            raise self._part_lost(name, error.blob) from error
 
     def verify_needs(self, name: BlobId) -> None:
-        """Raise BlobDamaged where a base or a chunk of a blob is not there, or its base does not fit; don't read it."""
+        """Raise BlobDamaged if a base or chunk of a blob is missing, or its base does not fit; don't read the blob."""
         if name in self.large:
             for chunk in self.chunks(name):
                 if chunk.id not in self.blobs:
-                    raise self._without(name, chunk.id)
+                    raise self._part_lost(name, chunk.id)
             return
         header = self.header(name)
         if header.base is not None:
             if header.base not in self.blobs:
-                raise self._without(name, header.base)
+                raise self._part_lost(name, header.base)
             self._require_depth_of_base(header, self.header(header.base))
 
-    def _without(self, name: BlobId, part: bytes) -> BlobDamaged:
+    def _part_lost(self, name: BlobId, part: bytes) -> BlobDamaged:
         return BlobDamaged(name, f"its {'chunk' if name in self.large else 'base'} {part.hex()} is lost")
 
     # ---- inside
@@ -291,7 +294,7 @@ class SegmentScan:
         return Place(segment.number or 0, generation * GENERATION + position)
 
     def _collect_chain(self, name: BlobId, chain: list[tuple[BlobHeader, bytes]]) -> bytes | None:
-        """Add the blob and its bases to `chain`, down to the first one at hand; return its bytes (None: there is none).
+        """Add the blob and its bases to `chain`, down to the first cached one; return its bytes (None: none is cached).
 
         Raises BlobMissing and BlobDamaged.
         """
@@ -311,13 +314,12 @@ class SegmentScan:
         return None
 
     def _require_depth_of_base(self, header: BlobHeader, base: BlobHeader) -> None:
-        """Raise BlobDamaged where a frame tells of fewer deltas below it than there are.
+        """Raise BlobDamaged if a frame states a smaller depth than its base requires.
 
-        So no chain is longer than the deepest depth, and none leads back to itself. Who chose another frame than the
-        first has seen to that.
+        So no chain is longer than the largest depth, and none is a cycle. A caller of `use_frame` ensures that itself.
         """
         if header.id not in self._chosen and header.depth <= base.depth:
-            raise BlobDamaged(header.id, f"its depth is {header.depth}, and that of its base {base.depth}")
+            raise BlobDamaged(header.id, f"its depth is {header.depth}, but its base has depth {base.depth}")
 
     def _opened(self, folder: str, *, any_names: bool) -> list[Segment]:
         fds: dict[str, int] | None = None
@@ -325,14 +327,14 @@ class SegmentScan:
         while fds is None:
             before, names = names, _listed(folder, any_names=any_names)
             if names != before:
-                continue  # a sweep may be at it: they have to be those of one moment
+                continue  # compaction may be running: the list has to be of one moment
             fds = self._all_opened(folder, names)
         if not fds:
             raise FileMissing(os.path.join(folder, f"*{_SUFFIX}"))
-        # Of a segment that was written anew the newest counts: it was whole before it took its name.
+        # Of a segment's generations the newest counts: it was complete before it was given its name.
         newest = newest_files(fds)
         opened = [(fds[name], Segment(os.path.join(folder, name), _number(name, fds[name]))) for name in newest]
-        # A file that nothing tells the place of comes last: the chain of records puts it right.
+        # A file without a known number comes last: the chain of records gives the order.
         opened.sort(key=lambda item: (item[1].number is None, item[1].number or 0, item[1].path))
         for fd in set(self._fds) - {fd for fd, _ in opened}:
             os.close(fd)
@@ -340,13 +342,13 @@ class SegmentScan:
         return [segment for _, segment in opened]
 
     def _all_opened(self, folder: str, names: list[str]) -> dict[str, int] | None:
-        """Open the files, but for what is none (None: one has gone, as when a sweep wrote it anew)."""
+        """Open the regular files (None: one has gone, as when compaction rewrote it)."""
         fds: dict[str, int] = {}
         damage = []
         for name in names:
             fd: int | None = None
             try:
-                with suppress(StoreLinked):  # which may lead anywhere
+                with suppress(StoreLinked):  # a link is not followed
                     fd = open_segment(os.path.join(folder, name))
             except FileNotFoundError:
                 self.close()
@@ -360,7 +362,7 @@ class SegmentScan:
         return fds
 
     def _store(self) -> StoreId:
-        """Return the id that a header tells, or one that a damaged header nearly tells and a frame proves."""
+        """Return the id in a header, or one that differs from a damaged header's in one byte and fits a frame."""
         heads = [self._bytes(file, 0, SEGMENT_HEADER_SIZE) for file in range(len(self._fds))]
         is_stray = [not is_segment(os.path.basename(segment.path)) for segment in self.segments]
         for _, head in sorted(zip(is_stray, heads, strict=True), key=itemgetter(0)):
@@ -370,14 +372,14 @@ class SegmentScan:
                 continue
         for file, head in enumerate(heads):
             probes = self._probes(file)
-            for candidate in _near(head[STORE_ID]) if probes else ():
+            for candidate in _similar_ids(head[STORE_ID]) if probes else ():
                 key = frame_key(candidate)
                 if any(isinstance(read_frame(probe, key, 0), Frame) for probe in probes):
                     return candidate
         raise StoreUnknown([segment.path for segment in self.segments])
 
     def _probes(self, file: int) -> list[bytes]:
-        """Return the smallest of what may be the first frames of a segment."""
+        """Return the smallest of what may be frames at the beginning of a segment."""
         content = self._bytes(file, 0, 1 << 20)
         found: list[bytes] = []
         at = content.find(MARKER)
@@ -421,7 +423,7 @@ class SegmentScan:
         try:
             header = SegmentHeader.decode(self._bytes(file, 0, SEGMENT_HEADER_SIZE), segment=segment.number)
         except StoreDamaged as error:
-            # What begins the file may have been cut off, and the first frame with it or not.
+            # The beginning of the file may have been cut off, with or without the first frame.
             start, fault = 0, self._reason(file, 0, SEGMENT_HEADER_SIZE, error.reason)
         else:
             if header.store != self.store:
@@ -441,9 +443,9 @@ class SegmentScan:
             self.damage.append(Damage(name, 0, 0, fault))
 
     def _bytes(self, file: int, offset: int, size: int) -> bytes:
-        """Return `size` bytes of a segment, or what there is; zeros in place of what the disk can't read.
+        """Return up to `size` bytes of a segment, with zeros in place of bytes that the disk can't read.
 
-        No frame with such bytes in it is then found.
+        A frame with such bytes then fails its checksum.
         """
         fd = self._fds[file]
         try:
@@ -466,7 +468,7 @@ class SegmentScan:
         return b"".join(pieces)
 
     def _reason(self, file: int, offset: int, end: int, otherwise: str) -> str:
-        """Return why there is nothing in these bytes: that the disk can't read some of them, or else `otherwise`."""
+        """Return why no frame is in these bytes: the disk's error if some can't be read, or else `otherwise`."""
         if not self._unreadable:
             return otherwise
         sectors = range(offset // _SECTOR, (end - 1) // _SECTOR + 1)
@@ -476,7 +478,8 @@ class SegmentScan:
         if header.id in self._cache:
             return
         if len(content) > _CACHE_BYTES // 4:
-            # The next one in the log is told against it, most likely: or each would be put together from the first on.
+            # The next blob in the log is probably a delta against it, and would otherwise be decoded from its keyframe
+            # on.
             self._newest = header, content
             return
         self._cache[header.id] = header, content
@@ -487,12 +490,12 @@ class SegmentScan:
 
 
 def _listed(folder: str, *, any_names: bool) -> list[str]:
-    """Return the names of the segment files in a folder, ascending. `any_names`: and of all that end as they do."""
+    """Return the names of the segment files in a folder, ascending. `any_names`: of all files that end in `.seg`."""
     return sorted(name for name in os.listdir(folder) if is_segment(name) or (any_names and name.endswith(_SUFFIX)))
 
 
 def segment_folder(place: str) -> str:
-    """Return the folder of segment files that is meant: `place` itself, or the one in a `.cas/` or a workspace."""
+    """Return the folder of segment files: `place` itself, or the one inside it if it is a `.cas/` or a workspace."""
     for inside in ("segments", os.path.join(".cas", "segments")):
         folder = os.path.join(place, inside)
         if os.path.isdir(folder):
@@ -501,7 +504,7 @@ def segment_folder(place: str) -> str:
 
 
 def _number(name: str, fd: int) -> int | None:
-    """Return the number of a segment: what its name tells or, where it is no segment's, its header (None: neither)."""
+    """Return the number of a segment: from its name or, if that is not a segment's name, its header (None: neither)."""
     stem = name.removesuffix(_SUFFIX).partition(".")[0]
     if not is_segment(name):
         try:
@@ -511,9 +514,9 @@ def _number(name: str, fd: int) -> int | None:
     return int(stem) if stem.isascii() and stem.isdigit() else None
 
 
-def _near(spelt: bytes) -> Iterator[StoreId]:
-    """Yield an id as it is spelt, and every one that differs from it in one byte."""
-    yield StoreId(spelt)
-    for at in range(len(spelt)):
+def _similar_ids(found: bytes) -> Iterator[StoreId]:
+    """Yield the id that was found, and every one that differs from it in one byte."""
+    yield StoreId(found)
+    for at in range(len(found)):
         for byte in range(256):
-            yield StoreId(spelt[:at] + bytes([byte]) + spelt[at + 1 :])
+            yield StoreId(found[:at] + bytes([byte]) + found[at + 1 :])

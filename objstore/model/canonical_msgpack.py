@@ -136,7 +136,7 @@ class Fields:
     def __init__(self, fields: Mapping[str, Value]) -> None:
         """Start with all fields. Raises RecordInvalid if a name is not a string: msgpack also has byte-string keys."""
         if not _STRINGS.issuperset(map(type, fields)):
-            raise RecordInvalid("a field's name is no text")
+            raise RecordInvalid("a field's name is not a string")
         self._left = dict(fields)
 
     def finish(self) -> None:

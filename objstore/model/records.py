@@ -214,4 +214,4 @@ class Numbering:
             (max(expiry.pins, default=0), self._newest[Pin]),
         )
         beyond = [number for number, newest in named if number > newest]
-        return f"the record lets go of number {beyond[0]}, which there is not" if beyond else ""
+        return f"the record makes number {beyond[0]} expire, which does not exist" if beyond else ""

@@ -253,5 +253,5 @@ def _checked(name: bytes) -> bytes:
     if not name or name in {b".", b".."} or b"/" in name or b"\0" in name or len(name) > MAX_TEXT:
         raise TreeInvalid(f"a name leaves its folder: {name!r}")
     if name.lower() in _NEVER:
-        raise TreeInvalid(f"a name is a store's or version control's: {name!r}")
+        raise TreeInvalid(f"a name is reserved for a store or version control: {name!r}")
     return name

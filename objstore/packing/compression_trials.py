@@ -1,6 +1,7 @@
-"""Trials: how short a blob would become, alone or against one base or another. Told quickly, only to be compared.
+"""Estimate quickly how short a blob would become, alone or as a delta against one base or another.
 
-What prepares zstd for a base is kept while others are tried against it: many new files may resemble the same one.
+The estimates serve only to compare bases. Compressors that are prepared for a base are kept for a while, because many
+new files may resemble the same one.
 """
 
 from collections import OrderedDict
@@ -16,41 +17,41 @@ if TYPE_CHECKING:
 __all__ = ["CompressionTrials"]
 
 _LEVEL: Final = -10
-"""zstd's level. What is alike is found as well as by slower ones; how short the rest becomes is about the same for all
+"""zstd's level. It finds similarities as well as slower levels do; how short the rest becomes is about the same for all
 bases."""
 
 _LEAST_WINDOW: Final = 18
 _MOST_WINDOW: Final = 23
-"""Bits of zstd's window, which is to reach back from the blob's end to where the base begins."""
+"""Bits of zstd's window, which has to reach from the blob's end back to the beginning of the base."""
 
 _LEAST_TABLE: Final = 14
 _FEWER: Final = 3
-"""Bits of the table by which zstd finds places, at least, and by how many it may be smaller than the base: with more,
-it leaves out how the base begins. A larger one than need be takes long to copy."""
+"""The fewest bits of zstd's hash table, and by how many bits it may be smaller than the base: if it were smaller still,
+it would leave out the beginning of the base. A table that is larger than necessary takes long to copy."""
 
 _HEADER: Final = 48
 _DELTA: Final = 96
-"""Bytes that a blob's frame says before the data, alone and against a base."""
+"""Bytes of a blob's frame before the data, without and with a base."""
 
 _KEPT: Final = 16
 _KEPT_BYTES: Final = 4 << 20
-"""Bases, and bytes of these, that are kept prepared."""
+"""The number of bases, and their bytes, for which prepared compressors are kept."""
 
 
 class CompressionTrials:
-    """Tries blobs against bases."""
+    """Estimate the encoded sizes of blobs."""
 
     def __init__(self) -> None:
         self._alone: Final = zstandard.ZstdCompressor(compression_params=_parameters(_LEAST_WINDOW, _LEAST_TABLE))
         self._prepared: Final[OrderedDict[tuple[BlobId, int], tuple[zstandard.ZstdCompressor, int]]] = OrderedDict()
-        self._bytes = 0  # of the bases of all these
+        self._bytes = 0  # of the bases of all prepared compressors
 
     def alone(self, content: bytes) -> int:
-        """Return about how many bytes a blob takes that is told alone."""
+        """Return about how many bytes a blob takes as a keyframe."""
         return _HEADER + len(self._alone.compress(content))
 
     def against(self, content: bytes, base: Base) -> int:
-        """Return about how many bytes a blob takes that is told against `base`."""
+        """Return about how many bytes a blob takes as a delta against `base`."""
         needed = (len(base.content) + len(content)).bit_length()
         compressor = self._compressor(base, max(_LEAST_WINDOW, min(needed, _MOST_WINDOW)))
         return _DELTA + len(compressor.compress(content))

@@ -1,10 +1,10 @@
-"""Repack: the log written anew in fewer bytes. What it says stays as it is, and is checked by its hash on the way.
+"""Rewrite the log's segments with blobs encoded in fewer bytes, verifying every blob by its hash.
 
-From the first segment to the last, because a base lies before what is told against it: a segment is spelt anew beside
-the old one while readers and writers go on, takes its name in one short moment, as in a sweep, and the index follows
-before the next segment begins. A blob may come to lie deeper only if no delta outside its segment is told against it,
-for that says how deep it lies itself. What was written against such a blob meanwhile ends the attempt; the next one
-leaves all blobs as deep as they are that files hold now.
+Segments are rewritten from the first to the last, because a base comes before its deltas in the log. A new generation
+is written next to the old file while readers and writers go on, gets its name in one short moment, as in compaction,
+and the index follows before the next segment begins. A blob's depth may grow only if no delta outside its segment has
+it as its base, because such a delta states its own depth. If another process meanwhile writes a delta against a blob
+whose depth grew, the attempt ends; the next one leaves the depth of all blobs that files have now.
 """
 
 from collections import deque
@@ -33,37 +33,37 @@ if TYPE_CHECKING:
 __all__ = ["RepackPlan", "Repacked", "plan_repack", "repack"]
 
 WORTHWHILE: Final = 0.01
-"""Share of a segment's bytes that must be saved for the new one to count."""
+"""Share of a segment's bytes that must be saved for the new generation to be used."""
 
 _GROUPS: Final = 128
 _WAITING: Final = 4 << 20
-"""Groups, and bytes of them, that wait for their blobs to be spelt: a long one is not to hold up those behind it."""
+"""The number of groups, and their bytes, that wait for their blobs: a long one should not hold up those after it."""
 
 _PIECE: Final = 1 << 18
-"""Bytes that are written at once."""
+"""Bytes per write."""
 
 _ASKED_AT_ONCE: Final = 64
-"""Groups whose blobs are looked up together."""
+"""Groups whose blobs are looked up in one query."""
 
 _BLOB: Final = int(FrameKind.BLOB)
 
 Progress = Callable[[str, int, int], None]
-"""Is told what is done, how many of it are, and how many there are."""
+"""Called with what is counted, how many are done, and how many there are."""
 
 _Named: TypeAlias = "tuple[RawFrame, BlobHeader | None]"
-"""A frame, and the header of the blob in it (None: it holds a record)."""
+"""A frame, and the header of its blob (None: it holds a record)."""
 
 _Payload: TypeAlias = "bytes | Future[bytes] | bool"
-"""What is to stand in a frame (True: what does; False: nothing, another frame of the blob counts)."""
+"""The new payload of a frame (True: the old one; False: the frame is dropped, since another one of the blob counts)."""
 
 _Due: TypeAlias = "tuple[RawFrame, _Payload]"
 
 
 @value
 class RepackPlan:
-    """What a repack would come to."""
+    """What a repack would achieve."""
 
-    blobs: int  # that were spelt, to see how short they become
+    blobs: int  # that were encoded to measure them
     bytes_before: int  # of all segments
     bytes_after: int
 
@@ -72,15 +72,15 @@ class RepackPlan:
 class Repacked:
     """What a repack did."""
 
-    segments: int  # written anew
-    blobs: int  # that were spelt
+    segments: int  # rewritten
+    blobs: int  # that were encoded
     bytes_before: int  # of all segments
     bytes_after: int
-    is_done: bool  # whether no segment was left because of what was written meanwhile
+    is_done: bool  # False: a segment was skipped because of what other processes wrote meanwhile
 
 
 def plan_repack(journal: Journal, progress: Progress | None = None) -> RepackPlan:
-    """Return what `repack` would come to now, if nobody else wrote. Nothing is changed; it takes as long.
+    """Return what `repack` would achieve now if no one else wrote. It takes as long as a repack, and changes nothing.
 
     Raises BlobDamaged, BlobMissing, StoreDamaged, IndexDamaged.
     """
@@ -89,18 +89,19 @@ def plan_repack(journal: Journal, progress: Progress | None = None) -> RepackPla
         before = after = store.log.total_bytes()
         for segment in store.log.numbers():
             reencoder.begin(store, segment, store.index.bases_used_elsewhere(segment))
-            respelt = _ReencodedSegment(store, segment, reencoder, count)
-            for _ in respelt.pieces():
+            reencoded = _ReencodedSegment(store, segment, reencoder, count)
+            for _ in reencoded.pieces():
                 pass
-            after -= respelt.saved if respelt.is_worthwhile else 0
+            after -= reencoded.saved if reencoded.is_worthwhile else 0
         return RepackPlan(blobs=count.blobs, bytes_before=before, bytes_after=after)
 
 
 def repack(journal: Journal, progress: Progress | None = None) -> Repacked:
-    """Write every segment anew that becomes smaller by it.
+    """Rewrite every segment that becomes smaller.
 
-    Raises StoreLocked at once if a sweep or another repack is going on, and RoomNeeded, DiskFull, DiskFailed,
-    BlobDamaged, BlobMissing, StoreDamaged, IndexDamaged: the segments that were not yet done are then as they were.
+    Raises StoreLocked at once if a compaction or another repack is running, and CompactionSpaceNeeded, DiskFull,
+    DiskFailed, BlobDamaged, BlobMissing, StoreDamaged, IndexDamaged; the segments that were not yet rewritten are then
+    unchanged.
     """
     with journal.compacting():
         finish_compaction(journal)
@@ -124,7 +125,7 @@ def repack(journal: Journal, progress: Progress | None = None) -> Repacked:
 
 
 class _Count:
-    """How far it is."""
+    """Progress, counted in blobs."""
 
     def __init__(self, store: "Store", progress: Progress | None) -> None:
         self.blobs = 0
@@ -139,7 +140,7 @@ class _Count:
 
 
 class _ReencodedSegment:
-    """One segment's next generation, with its blobs spelt anew."""
+    """One segment's next generation, with its blobs encoded again."""
 
     def __init__(self, store: "Store", segment: int, reencoder: BlobReencoder, count: _Count) -> None:
         self._store: Final = store
@@ -152,51 +153,50 @@ class _ReencodedSegment:
 
     @property
     def saved(self) -> int:
-        """Return by how many bytes the new file is smaller, once all pieces are there."""
+        """Return by how many bytes the new file is smaller, after all pieces were yielded."""
         return self._store.log.size(self._segment) - self._position
 
     @property
     def is_worthwhile(self) -> bool:
-        """Return whether so much is saved that the new file is to count."""
+        """Return whether enough is saved for the new file to be used."""
         return self.saved > WORTHWHILE * self._store.log.size(self._segment)
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the frames, many at a time; every blob is verified.
+        """Yield the frames, many at a time, after verifying every blob.
 
-        Raises BlobDamaged, BlobMissing, StoreDamaged, and IndexDamaged where a blob's frame would go by the index, and
-        there is no other.
+        Raises BlobDamaged, BlobMissing, StoreDamaged, and IndexDamaged where the index would drop a blob's only frame.
         """
         waiting: deque[tuple[int, list[_Due]]] = deque()
         piece: list[bytes] = []
         begun = self._position
         size = 0
         for groups in self._groups():
-            places = self._store.index.blob_places([told.id for group in groups for _, told in group if told])
+            places = self._store.index.blob_places([header.id for group in groups for _, header in group if header])
             for group in groups:
                 own = sum(len(frame.whole) for frame, _ in group)
-                waiting.append((own, [(frame, self._payload(frame, told, places)) for frame, told in group]))
+                waiting.append((own, [(frame, self._payload(frame, header, places)) for frame, header in group]))
                 size += own
                 while len(waiting) > _GROUPS or size > _WAITING:
                     own, due = waiting.popleft()
                     size -= own
-                    piece += self._spelt(due)
+                    piece += self._encoded(due)
             if self._position - begun >= _PIECE:
                 yield b"".join(piece)
                 piece, begun = [], self._position
         for _, due in waiting:
-            piece += self._spelt(due)
+            piece += self._encoded(due)
         yield b"".join(piece)
 
     def _groups(self) -> Iterator[list[list[_Named]]]:
-        """Yield the segment's groups, some at a time: each frame with its blob's header."""
+        """Yield the segment's groups, some at a time, as frames with their blobs' headers."""
         log, end = self._store.log, self._store.end
         start = Place(self._segment, self._base)
         found: list[list[_Named]] = []
         group: list[_Named] = []
         size = 0
-        # Others write behind the end.
+        # Other processes may append after the end.
         for frame in log.raw_frames(start, end.position if end.segment == self._segment else None):
-            # Nothing is copied yet: the payload of one frame may be 64 MiB.
+            # Not copied: the payload of one frame may have 64 MiB.
             payload = memoryview(frame.whole)[FRAME_HEADER_SIZE:]
             group.append((frame, parse_blob_header(payload) if frame.kind == _BLOB else None))
             size += len(payload)
@@ -208,31 +208,31 @@ class _ReencodedSegment:
                     found, size = [], 0
         yield found
 
-    def _spelt(self, due: list[_Due]) -> list[bytes]:
+    def _encoded(self, due: list[_Due]) -> list[bytes]:
         staying = [(frame, payload) for frame, payload in due if payload is not False]
         last = len(staying) - 1
-        spelt = []
+        encoded = []
         for at, (frame, found) in enumerate(staying):
             self.moves.add(frame.position, self._position)
             content = frame.whole
-            anew = _reencoded_payload(found, content)
-            if anew is not None:
+            changed = _reencoded_payload(found, content)
+            if changed is not None:
                 self.moves.mark_reencoded(self._position)
-            if anew is not None or bool(frame.begins) is not (at == 0) or bool(frame.commits) is not (at == last):
-                payload = content[FRAME_HEADER_SIZE:] if anew is None else anew
+            if changed is not None or bool(frame.begins) is not (at == 0) or bool(frame.commits) is not (at == last):
+                payload = content[FRAME_HEADER_SIZE:] if changed is None else changed
                 key = self._store.log.key
                 content = encode_frame(key, FrameKind(frame.kind), payload, begins=at == 0, commits=at == last)
             self._position += len(content)
-            spelt.append(content)
-        return spelt
+            encoded.append(content)
+        return encoded
 
     def _payload(self, frame: RawFrame, header: BlobHeader | None, places: "dict[BlobId, Place]") -> _Payload:
-        """Return what is to stand in the frame of a blob with that header (None: the frame holds a record)."""
+        """Return the new payload of the frame of a blob with this header (None: the frame holds a record)."""
         if header is None:
             return True
         found = places.get(header.id)
         if found is None:
-            raise IndexDamaged(f"blob {header.id.hex()} is in the log and not in it")
+            raise IndexDamaged(f"blob {header.id.hex()} is in the log but not in the index")
         if found != (self._segment, self._base + frame.position):
             require_readable_frame(self._store, header.id, found)
             return False
@@ -241,12 +241,12 @@ class _ReencodedSegment:
         if header.encoding is Encoding.CHUNKED:
             parse_chunks(header, payload)
             return True
-        spelt = self._reencoder.spell(header, payload)
-        return True if spelt is payload else spelt
+        reencoded = self._reencoder.encode(header, payload)
+        return True if reencoded is payload else reencoded
 
 
 def _reencoded_payload(found: "bytes | Future[bytes] | bool", whole: bytes) -> bytes | None:
-    """Return the payload that takes the place of the one in a whole frame (None: that stays)."""
+    """Return the payload that replaces the one in a whole frame (None: it is unchanged)."""
     if isinstance(found, bool):
         return None
     payload = found if isinstance(found, bytes) else found.result()
@@ -263,7 +263,7 @@ class _Repacking:
         self._count: Final = count
 
     def rewrite(self, segment: int) -> bool | None:
-        """Write a segment anew; return whether that was worth it (None: what others did meanwhile forbids it)."""
+        """Rewrite a segment; return whether that saved enough (None: other writers prevented it)."""
         with require_compaction_space(self._journal, segment):
             done = self._attempt(segment, careful=False)
             return self._attempt(segment, careful=True) if done is None else done
@@ -274,16 +274,16 @@ class _Repacking:
             with self._journal.second_store() as store:
                 since = log_position_of(store)
                 if segment >= since.end.segment:
-                    return None  # a backup was put back, in which this is the last one, or to come
+                    return None  # a backup was put back, in which this segment is the last one or does not exist yet
                 fixed = store.index.bases_used_elsewhere(segment)
                 if careful:
                     fixed |= {tip.state.blob for tip in store.index.tips() if tip.state is not None}
                 self._reencoder.begin(store, segment, fixed)
-                respelt = _ReencodedSegment(store, segment, self._reencoder, self._count)
-                prepared = store.log.prepare(segment, respelt.pieces())
-                is_worthwhile = respelt.is_worthwhile
+                reencoded = _ReencodedSegment(store, segment, self._reencoder, self._count)
+                prepared = store.log.prepare(segment, reencoded.pieces())
+                is_worthwhile = reencoded.is_worthwhile
                 if is_worthwhile:
-                    store.log.write_frame_moves(segment, respelt.moves)
+                    store.log.write_frame_moves(segment, reencoded.moves)
             if is_worthwhile:
                 superseded = self._adopted(prepared, segment, since)
         finally:
@@ -296,8 +296,8 @@ class _Repacking:
         return True
 
     def _adopted(self, prepared: str, segment: int, since: LogPosition) -> str | None:
-        """Return the path of what is superseded (None: what others did since a log was this forbids it)."""
-        # Most of what was written meanwhile is looked through before anybody has to wait.
+        """Return the path of the superseded file (None: what other writers did since `since` prevents the change)."""
+        # Most of what was written meanwhile is read before writers have to wait.
         with self._journal.reading() as store:
             if not log_still_holds(store, since):
                 return None
@@ -311,7 +311,7 @@ class _Repacking:
 
 
 def _bases_since(store: "Store", place: Place) -> "set[BlobId]":
-    """Return the bases of what was written behind a place."""
+    """Return the bases of the deltas that were written after a place."""
     frames = (frame for group in store.log.groups(place) for frame in group.frames)
     bases = {parse_blob_header(frame.payload).base for frame in frames if frame.kind is FrameKind.BLOB}
     return {base for base in bases if base is not None}

@@ -1,9 +1,9 @@
-"""Respelling: how each blob of the log may be told in fewer bytes, chosen in the order of the log.
+"""Choose a shorter encoding for each blob of the log, in the order of the log.
 
-A state is told against the one before it, as its writer did, or where that is at the end of its chain, against the
-state with which the chain began; a new file against one that it resembles. Of several bases a quick spelling decides,
-the final one takes its time. docs/decisions/0021-repack.md has the figures. What comes out is never longer than what
-was there, and never told against a blob that lies behind it.
+A file state is encoded as a delta against the state before it, as its writer did; if that is at the maximal depth,
+against the state with which the chain began; a new file against one that it resembles. A quick trial chooses between
+several bases, and the final encoding takes its time. docs/decisions/0021-repack.md has the figures. The result is never
+longer than the old encoding, and its base is never later in the log.
 """
 
 import os
@@ -27,105 +27,105 @@ if TYPE_CHECKING:
 __all__ = ["BlobReencoder"]
 
 _SHORT: Final = 10
-"""zstd's level where little is left to tell: of a state that is told against the one before it, and of short files."""
+"""zstd's level where little data is left: a state encoded against the one before it, or a short file."""
 
 _LONG: Final = 16
-"""zstd's level for a long new file, told alone or against one that it resembles."""
+"""zstd's level for a long new file, encoded alone or against one that it resembles."""
 
 _LONG_FROM: Final = 16 << 10
-"""Bytes from which a new file is long: below, the higher level takes six times as long for three hundredths."""
+"""Bytes from which a new file is long: below, the higher level takes six times as long to save 3 %."""
 
 _MUCH: Final = 1 / 6
-"""What a quick spelling leaves to tell of a long file, as a share of what is searched, the base with it, from which the
-higher level is worth its time: the time goes by what is searched, what it saves by what is left to tell."""
+"""The size after a quick trial, as a share of the bytes that are searched (those of the base included), from which the
+higher level is worth its time: its time depends on the bytes searched, and its savings on the size that is left."""
 
 _LITTLE: Final = 64
-"""Bytes of data that a delta may keep as they are: with more effort they would be two fewer."""
+"""Bytes of data up to which a delta is kept unchanged: more effort would save about two of them."""
 
 _BULKY: Final = 512 << 10
-"""Bytes from which a blob is told at the lower level, chunks of large ones with it: the higher takes a second a MiB."""
+"""Bytes from which a blob, such as a chunk of a large one, gets the lower level: the higher takes a second per MiB."""
 
 _DEEPER: Final = 0.015
 _DEEPER_LONG: Final = 0.14
-"""By what share a spelling has to be shorter for each step that it lies deeper: each has to be read. More for a long
-file: its chain then comes to its end sooner, and to begin the next part costs some kB."""
+"""By what share an encoding must be shorter for each level of depth, since each base has to be read. The share is
+larger for a long file: its chain then reaches the maximal depth sooner, and beginning the next part costs some kB."""
 
 _THREADS: Final = 4
-"""At most so many at once: each takes memory of its own."""
+"""The most threads that encode at once: each needs memory of its own."""
 
 _AHEAD_BYTES: Final = 16 << 20
-"""Bytes of blobs, and of what they are told against, that wait to be spelt."""
+"""Bytes of blobs and their bases that may wait for encoding."""
 
 _LARGE: Final = 8 << 20
-"""Bytes from which a blob stays as it is: so much more would lie in memory, several times over."""
+"""Bytes from which a blob is kept unchanged: encoding it would need several times as much memory."""
 
 _LIKE_DEPTH: Final = 8
-"""How deep a new file's base may lie: all states of the file stand on it."""
+"""The largest depth of a new file's base: all later states of the file build on it."""
 
 _RUN_DEPTH: Final = MAX_DEPTH // 2
-"""How deep the beginning of a chain's next part may lie, so that the part is worth it."""
+"""The largest depth at which the next part of a chain may begin, so that the part is long enough."""
 
 _DOCUMENTS: Final = 65_536
-"""Documents of which the beginning of the chain is remembered."""
+"""Number of documents for which the beginning of the chain is remembered."""
 
 
 class _Known(NamedTuple):
-    """What may be told against."""
+    """A blob that may serve as a base."""
 
     depth: int  # at most
     size: int  # bytes
 
 
 class _Choice(NamedTuple):
-    """How a blob is to be told."""
+    """How a blob should be encoded."""
 
-    base: Base | None  # None: alone
+    base: Base | None  # None: as a keyframe
     level: int  # of zstd
-    is_tried: bool  # whether telling it alone was found to be no shorter, or is what is chosen
+    is_tried: bool  # whether a trial compared it with a keyframe
 
 
 class BlobReencoder:
-    """Spells the blobs of a log, segment by segment and in their order."""
+    """Encode the blobs of a log again, segment by segment and in order."""
 
-    _store: "Store"  # that holds the segment which was begun
+    _store: "Store"  # of the present segment
 
     def __init__(self) -> None:
-        # zstd works without Python's lock, and takes most of the time.
+        # zstd takes most of the time, and releases Python's global lock.
         self._pool: Final = ThreadPoolExecutor(max_workers=min(os.cpu_count() or 1, _THREADS))
-        self._pending: Final[deque[tuple[Future[bytes], int]]] = deque()  # each with the bytes that wait with it
-        self._waiting = 0  # bytes of all of these
+        self._pending: Final[deque[tuple[Future[bytes], int]]] = deque()  # each with the bytes that it keeps in memory
+        self._waiting = 0  # bytes of all pending ones
         self._delta_candidates: Final = DeltaCandidates()
         self._trials: Final = CompressionTrials()
-        self._begun: Final[dict[DocumentId, BlobId]] = {}  # the blob with which the document's chain began, or went on
+        self._begun: Final[dict[DocumentId, BlobId]] = {}  # the blob with which the present part of each chain began
         self._segment = 0
         self._fixed: frozenset[BlobId] = frozenset()
         self._known: dict[BlobId, _Known] = {}  # of this segment
-        self._told: dict[BlobId, StateOrigin] = {}
-        self.raised: dict[BlobId, int] = {}  # blobs of this segment that lie deeper than before, each with its depth
+        self._origins: dict[BlobId, StateOrigin] = {}
+        self.raised: dict[BlobId, int] = {}  # blobs of this segment whose depth grew, each with its new depth
 
     def __enter__(self) -> Self:
         """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop what is still being spelt."""
+        """Stop the encodings that have not begun."""
         self._pool.shutdown(cancel_futures=True)
 
     def begin(self, store: "Store", segment: int, fixed: "Iterable[BlobId]") -> None:
-        """Go on with a segment, after all before it. `fixed`: the blobs that must not lie deeper than they do.
+        """Begin a segment, after all segments before it. `fixed`: the blobs whose depth must not grow.
 
-        Those are what deltas outside the segment are told against, which know how deep they lie themselves.
+        These are the bases of deltas outside the segment, because such a delta states its own depth.
         """
         self._store, self._segment = store, segment
         self._fixed = frozenset(fixed)
         self._known, self.raised = {}, {}
-        self._told = self._store.index.state_origins(segment)
+        self._origins = self._store.index.state_origins(segment)
 
-    def spell(self, header: BlobHeader, payload: bytes) -> bytes | Future[bytes]:
-        """Return the shorter payload of a blob, as it is or spelt anew, once the blob is what its name says.
+    def encode(self, header: BlobHeader, payload: bytes) -> bytes | Future[bytes]:
+        """Return the shorter payload of a verified blob, unchanged or encoded again.
 
-        How deep it then lies at most is known at once, so the next one need not wait. Raises BlobDamaged, and what
-        Store.blob raises of a base.
+        An upper bound of its depth is known at once, so the next blob need not wait. Raises BlobDamaged, and what
+        Store.blob raises for a base.
         """
         content = decode_blob(header, payload, None if header.base is None else self._store.blob(header.base))
         self._store.remember(header.id, content)
@@ -158,29 +158,29 @@ class BlobReencoder:
             first.result()
 
     def _kept(self, header: BlobHeader, payload: bytes, limit: int) -> tuple[int, bytes] | None:
-        """Return the payload as it is, with its depth (None: its base has come to lie too deep for it)."""
+        """Return the unchanged payload with its depth (None: its base is too deep by now)."""
         if header.base is None:
             return 0, payload
         base = self._before(header.base)
         if base is None:
-            raise StoreDamaged(self._segment, 0, f"the base of blob {header.id.hex()} lies behind it")
+            raise StoreDamaged(self._segment, 0, f"the base of blob {header.id.hex()} is after it in the log")
         depth = base.depth + 1
         return (depth, at_depth(header, payload, depth)) if depth <= limit else None
 
     def _chosen(self, header: BlobHeader, content: bytes, limit: int) -> _Choice:
-        """Return what a blob is to be told against, and how hard it is to be compressed."""
-        told = self._told.get(header.id)
-        earlier = [header.base, None if told is None else told.before]
+        """Return the base and the compression level for a blob."""
+        origin = self._origins.get(header.id)
+        earlier = [header.base, None if origin is None else origin.before]
         bases = self._bases(earlier, limit)
         is_next = bool(bases)
-        path = b"" if told is None else told.path
-        if not bases and told is not None:
-            bases = self._bases([self._begun.get(told.document)], min(limit, _RUN_DEPTH))
+        path = b"" if origin is None else origin.path
+        if not bases and origin is not None:
+            bases = self._bases([self._begun.get(origin.document)], min(limit, _RUN_DEPTH))
         if not bases and earlier == [None, None]:
-            like = self._delta_candidates.match_and_add(header.id, path, content)
-            bases = self._bases(like, min(limit, _LIKE_DEPTH))
-        if told is not None and not is_next:
-            self._begun[told.document] = header.id
+            similar = self._delta_candidates.match_and_add(header.id, path, content)
+            bases = self._bases(similar, min(limit, _LIKE_DEPTH))
+        if origin is not None and not is_next:
+            self._begun[origin.document] = header.id
             if len(self._begun) > _DOCUMENTS:
                 del self._begun[next(iter(self._begun))]
         base, left = (bases[0] if bases else None), len(content)
@@ -191,7 +191,7 @@ class BlobReencoder:
         return _Choice(base, _LONG if is_long and is_much else _SHORT, is_tried=len(bases) > 1)
 
     def _bases(self, names: "Iterable[BlobId | None]", limit: int) -> list[Base]:
-        """Return those blobs that lie before this one, and less deep than `limit`."""
+        """Return those of the blobs that are earlier in the log than this one and have a depth below `limit`."""
         found = []
         for name in dict.fromkeys(names):
             known = None if name is None else self._before(name)
@@ -200,10 +200,7 @@ class BlobReencoder:
         return found
 
     def _best(self, content: bytes, bases: list[Base]) -> tuple[Base | None, int]:
-        """Return the base against which the blob is likely to be the shortest (None: it is so alone).
-
-        And how many bytes a quick spelling of it then takes.
-        """
+        """Return the base that probably gives the shortest encoding (None: a keyframe), and the size in a trial."""
         left = self._trials.alone(content)
         best, least = None, float(left)
         deeper = _DEEPER if len(content) < _LONG_FROM else _DEEPER_LONG
@@ -215,7 +212,7 @@ class BlobReencoder:
         return best, left
 
     def _before(self, name: BlobId) -> _Known | None:
-        """Return what is known of a blob (None: it does not lie before the one that is spelt)."""
+        """Return the depth and size of a blob (None: it is not earlier in the log than the one being encoded)."""
         known = self._known.get(name)
         if known is None:
             found = self._store.blob_place(name)
@@ -225,5 +222,5 @@ class BlobReencoder:
 
 
 def _shortest(name: BlobId, content: bytes, choice: _Choice, kept: bytes | None) -> bytes:
-    _, anew = encode_blob(content, choice.base, name=name, level=choice.level, is_like=choice.is_tried)
-    return anew if kept is None or len(anew) < len(kept) else kept
+    _, payload = encode_blob(content, choice.base, name=name, level=choice.level, is_like=choice.is_tried)
+    return payload if kept is None or len(payload) < len(kept) else kept

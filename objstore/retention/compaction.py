@@ -1,11 +1,12 @@
-"""Sweep: segments written anew without the blobs that nothing holds. Plan first, then act.
+"""Rewrite segments without the blobs that nothing holds: plan first, then act.
 
-A segment's next generation is written beside it while readers and writers go on, and so is a list of where each frame
-goes. Then, in one short moment under the writer lock, the file takes its name and the index is told, or neither; the
-rows of the index follow a few at a time. From the last segment to the first: a delta's base lies before it, so a delta
-is spelt anew before its base goes. A blob that came to be held meanwhile ends the sweep, and the next one sees it. If
-the process dies between the name and the index, the index finds that the log has other generations than it knows, and
-is made anew; if it dies after that, the next one has the rows follow.
+A segment's next generation is written next to the old file while readers and writers go on, and so is a list of where
+each frame moves. Then, briefly under the writer lock, the file gets its name and the index learns of it, or neither;
+the rows of the index follow a few at a time. Segments are rewritten from the last to the first: a delta's base is
+earlier in the log, so the delta is encoded again before its base is removed. If another process starts to hold a blob
+that should go, the compaction ends, and the next plan accounts for it. If the process dies between the rename and the
+update of the index, the index finds generations in the log that it doesn't know, and is rebuilt; if it dies later, the
+next compaction moves the remaining rows.
 """
 
 from collections import Counter
@@ -39,68 +40,69 @@ __all__ = [
     "CompactionPlan",
     "CompactionResult",
     "adopt",
+    "compact",
     "discard",
     "plan_compaction",
     "require_compaction_space",
-    "sweep",
 ]
 
 WORTHWHILE: Final = 0.2
-"""Share of a segment's bytes that must go for it to be written anew."""
+"""Share of a segment's bytes that must be unused for it to be rewritten."""
 
 _SHORT: Final = 1 / 16
 """Share of the log's bytes below which a last segment counts as short."""
 
 _TRIES: Final = 10
-"""Times that what others have written meanwhile is looked through, because there is more or a snapshot among it."""
+"""How often the records of other writers are read again before a segment is given up: there are more, or a snapshot."""
 
 _FEW_BYTES: Final = 1 << 15
-"""Bytes of the log that may be looked through under the writer lock: a few milliseconds."""
+"""Bytes of the log that may be read under the writer lock: a few milliseconds."""
 
 Progress = Callable[[str, int, int], None]
-"""Is told what is done, how many of it are, and how many there are."""
+"""Called with what is counted, how many are done, and how many there are."""
 
 
 @value
 class CompactionPlan:
-    """What a sweep would do."""
+    """What a compaction would do."""
 
-    segments: tuple[int, ...]  # to be written anew, in that order
-    dropped: frozenset[BlobId]  # that go
-    freed: int  # bytes of their frames; a delta that loses its base takes some of them again
-    log_position: LogPosition  # the log that this was planned for
-    generations: dict[int, int]  # and its segments' that had been written anew
+    segments: tuple[int, ...]  # to be rewritten, in this order
+    dropped: frozenset[BlobId]  # the blobs to be removed
+    freed: int  # bytes of their frames; a delta that loses its base needs some of them again
+    log_position: LogPosition  # of the log for which this was planned
+    generations: dict[int, int]  # of its segments that had been rewritten before
 
 
 @value
 class CompactionResult:
-    """What a sweep did."""
+    """What a compaction did."""
 
-    segments: int  # written anew
+    segments: int  # rewritten
     freed: int  # bytes by which the log became smaller
-    is_done: bool  # whether all of the plan was done: it was still the log's, and nothing that it drops is needed
+    is_done: bool  # whether the whole plan was carried out: it still fitted the log, and nobody needed what it drops
 
 
 def plan_compaction(
     journal: Journal, *, all_segments: bool = False, skips_unprofitable: bool = False
 ) -> CompactionPlan:
-    """Return what `sweep` would do now: write anew the segments of which enough would go.
+    """Return what `compact` would do now: rewrite the segments of which enough is unused.
 
-    Nothing is changed, but that the index follows what a sweep has moved that was cut off.
+    Nothing is changed, except that the index catches up with an interrupted compaction.
 
-    `all_segments`: whatever they hold, so that no blob is left that nothing holds. `is_sparing`: but for those that
-    would not become smaller, and for a short last one. That would have to be ended; each segment is a file that every
-    process holds open, and where all that is decided goes at once, every sweep would end one.
-    Raises BlobDamaged where a tree or a list of chunks can't be read, because then nobody knows what is held, and
-    IndexDamaged where what is in use does not count as held; StoreLocked at once while another sweep is going on.
+    `all_segments`: rewrite segments whatever they hold, so that no unused blob is left. `skips_unprofitable`: except
+    those that would not become smaller, and a short last one. To rewrite that, a new segment would have to be begun;
+    every process holds each segment's file open, and with limits that expire everything at once, each compaction would
+    begin one.
+    Raises BlobDamaged where a tree or chunk list can't be read, because then the held blobs are not known; IndexDamaged
+    where a blob in use is not counted as held; StoreLocked at once while another compaction is running.
     """
     with _all_followed(journal), journal.reading() as store, store.index.still():
         uncounted = store.index.uncounted()
         if uncounted is not None:
-            raise BlobDamaged(uncounted, "what it names is not known, so nothing can be swept out; see `cas fsck`")
+            raise BlobDamaged(uncounted, "what it refers to is not known, so nothing can be compacted; see `cas fsck`")
         sizes = {segment: store.log.size(segment) for segment in store.log.numbers()}
         if store.end.position == SEGMENT_HEADER_SIZE:
-            del sizes[store.end.segment]  # begun and empty: nothing in it could go, and another one would be begun
+            del sizes[store.end.segment]  # begun and empty: rewriting it would free nothing and begin another one
         dead = store.index.dead_bytes()
         bases, doubles = store.index.dead_bases(), store.index.dead_duplicates()
         chosen = set(sizes)
@@ -110,7 +112,7 @@ def plan_compaction(
                 chosen.discard(store.end.segment)
 
         def kept() -> dict[BlobId, tuple[int, int]]:
-            # Where a blob's second frame lies, nobody knows: left behind, it would be the one that counts from then on.
+            # Where the second frame of a blob is, the index doesn't know; if it were left, it would count from then on.
             staying = {} if chosen >= sizes.keys() else doubles
             return _needed(bases, chosen) | {name: at for name, at in staying.items() if at[0] in chosen}
 
@@ -122,23 +124,23 @@ def plan_compaction(
             worthwhile = {segment for segment in chosen if waste[segment] > WORTHWHILE * sizes[segment]}
             if worthwhile == chosen:
                 break
-            # What is not written anew may need what would have gone: look again.
+            # A segment that is not rewritten may need blobs that would have gone: compute again.
             chosen = worthwhile
             needed = kept()
         dropped = _dropped(store, chosen, needed)
-        while bereft := _bereft(store, dropped) - chosen:
-            chosen |= bereft
+        while incomplete := _segments_with_incomplete_lists(store, dropped) - chosen:
+            chosen |= incomplete
             needed = kept()
             dropped = _dropped(store, chosen, needed)
-        # What goes is gone: so the counts are held against what they count, as other parts of the database say it, and
-        # the log.
+        # Removal is final, so the reference counts are checked against the other tables of the index and against the
+        # log.
         unheld = (
             store.index.uncounted_mention() or _first(dropped, blobs_referenced_outside_edits(store))
             if dropped
             else None
         )
         if unheld is not None:
-            raise IndexDamaged(f"blob {unheld.hex()} is in use and does not count as held")
+            raise IndexDamaged(f"blob {unheld.hex()} is in use but not counted as held")
         return CompactionPlan(
             segments=tuple(sorted(chosen, reverse=True)) if dropped else (),
             dropped=dropped,
@@ -148,11 +150,11 @@ def plan_compaction(
         )
 
 
-def sweep(journal: Journal, plan: CompactionPlan, progress: Progress | None = None) -> CompactionResult:
-    """Carry out a plan, and remove what a sweep left that was cut off.
+def compact(journal: Journal, plan: CompactionPlan, progress: Progress | None = None) -> CompactionResult:
+    """Carry out a plan, and remove what an interrupted compaction left.
 
-    Raises StoreLocked at once if another sweep is going on, and RoomNeeded, DiskFull, DiskFailed, BlobDamaged,
-    StoreDamaged: the segments that were not yet done are then as they were.
+    Raises StoreLocked at once if another compaction is running, and CompactionSpaceNeeded, DiskFull, DiskFailed,
+    BlobDamaged, StoreDamaged; the segments that were not yet rewritten are then unchanged.
     """
     with journal.compacting():
         compacting = _Compaction(journal, plan)
@@ -164,7 +166,7 @@ def sweep(journal: Journal, plan: CompactionPlan, progress: Progress | None = No
         for segment in plan.segments:
             if progress is not None:
                 progress("segments", done, len(plan.segments))
-            with require_compaction_space(journal, segment, is_swept=True):
+            with require_compaction_space(journal, segment, drops_unused=True):
                 is_rewritten = compacting.rewrite(segment)
             if not is_rewritten:
                 break
@@ -179,10 +181,10 @@ def sweep(journal: Journal, plan: CompactionPlan, progress: Progress | None = No
 
 
 def adopt(journal: Journal, prepared: str, segment: int) -> str | None:
-    """Let a prepared file be the segment's next generation. Call it while `writing`.
+    """Make a prepared file the segment's next generation. Call it inside `journal.writing`.
 
-    Return the path of the generation before, which is to be removed when nobody waits for that: the file may be big.
-    None: the prepared file is not the next generation, because somebody is making the index anew at this moment.
+    Return the path of the previous generation, to be removed when no one waits for that: the file may be large.
+    None: the prepared file did not become the next generation, because another process is rebuilding the index.
     """
     store = journal.store
     index, end = store.index, store.end
@@ -200,34 +202,35 @@ def adopt(journal: Journal, prepared: str, segment: int) -> str | None:
 
 
 def discard(journal: Journal, prepared: str, segment: int) -> None:
-    """Remove a prepared file that is not to be the segment's next generation."""
+    """Remove a prepared file that should not become the segment's next generation."""
     try:
         journal.disk.remove_store_file(prepared)
     except FileNotFoundError:
-        return  # it has its name already: who was told so needs the moves, and where nobody was the index is made anew
+        # It was renamed already: the index needs the moves if it knows that, and is rebuilt if it does not.
+        return
     journal.store.log.delete_frame_moves(segment)
 
 
 @contextmanager
-def require_compaction_space(journal: Journal, segment: int, *, is_swept: bool = False) -> Iterator[None]:
-    """Say how much room it takes to write a segment anew, where there is not enough.
+def require_compaction_space(journal: Journal, segment: int, *, drops_unused: bool = False) -> Iterator[None]:
+    """Turn DiskFull into CompactionSpaceNeeded, which says how much space rewriting the segment takes.
 
-    `is_swept`: what nothing holds of it goes, and takes none.
+    `drops_unused`: the blobs that nothing holds are left out, and need no space.
     """
     try:
         yield
     except DiskFull as error:
         with journal.reading() as store:
-            going = store.index.dead_bytes().get(segment, 0) if is_swept else 0
+            going = store.index.dead_bytes().get(segment, 0) if drops_unused else 0
             needed = store.log.size(segment) - going + store.index.file_bytes()
         raise CompactionSpaceNeeded(error.path, needed) from error
 
 
 @contextmanager
 def _all_followed(journal: Journal) -> Iterator[None]:
-    """Keep other sweeps out, with an index that has followed all of them.
+    """Keep other compactions out, with an index whose rows have all followed the earlier ones.
 
-    The rows of a delta that was spelt anew name its old base until then: what it needs now would be planned to go.
+    Until then, the row of a delta that was encoded again names its old base: a plan could drop its new one.
     """
     with journal.compacting():
         journal.finish_moves()
@@ -239,9 +242,9 @@ def _first(blobs: frozenset[BlobId], named: Iterable[BlobId]) -> BlobId | None:
 
 
 def _needed(bases: Iterable[tuple[BlobId, int, int, int]], chosen: set[int]) -> dict[BlobId, tuple[int, int]]:
-    """Return the dead blobs of chosen segments that deltas need which stay as they are, each with segment and bytes.
+    """Return the unheld blobs of chosen segments that unchanged deltas need, each with segment and bytes.
 
-    Those lie in segments that are not chosen, or in one that is written anew only after the base's own.
+    Such deltas are in segments that are not chosen, or in one that is rewritten only after the base's own.
     """
     return {
         name: (own, length)
@@ -254,10 +257,10 @@ def _dropped(store: "Store", chosen: set[int], needed: Iterable[BlobId]) -> froz
     return frozenset(chain.from_iterable(map(store.index.dead_blobs, chosen))).difference(needed)
 
 
-def _bereft(store: "Store", dropped: frozenset[BlobId]) -> set[int]:
-    """Return where lists of chunks lie that nothing holds and of which a chunk goes, or has gone.
+def _segments_with_incomplete_lists(store: "Store", dropped: frozenset[BlobId]) -> set[int]:
+    """Return the segments of unheld chunk lists of which a chunk is dropped, or is gone already.
 
-    A list that stayed behind would look like damage.
+    A list that was left behind would look like damage.
     """
     found = set()
     for name in store.index.dead_lists():
@@ -271,25 +274,25 @@ def _bereft(store: "Store", dropped: frozenset[BlobId]) -> set[int]:
 
 
 class _Compaction:
-    """One sweep in progress."""
+    """One compaction in progress."""
 
     def __init__(self, journal: Journal, plan: CompactionPlan) -> None:
         self._journal: Final = journal
         self._plan: Final = plan
         self._since = plan.log_position
-        self._needed: set[BlobId] = set()  # of what goes: held, a base or a chunk since the plan
-        self._staying: dict[int, array[int]] = {}  # where the blobs lie that stay, by segment
-        self._going: dict[int, int] = {}  # how many go, by segment
-        self._unsure = 0  # times since the plan that more may have come to be held than the records say by themselves
+        self._needed: set[BlobId] = set()  # dropped blobs that became held, a base or a chunk since the plan
+        self._staying: dict[int, array[int]] = {}  # the offsets of kept blobs, by segment
+        self._going: dict[int, int] = {}  # the number of dropped blobs, by segment
+        self._unsure = 0  # records since the plan that may hold more blobs than they name
 
     def begin(self) -> bool:
-        """Clear away what others left, and end the last segment if it is to be written anew.
+        """Remove what interrupted compactions left, and end the last segment if it is to be rewritten.
 
-        Return whether the plan is of the log that there is.
+        Return whether the plan still fits the log.
         """
         finish_compaction(self._journal)
         with self._journal.reading() as store:
-            # Where another sweep was at it since, deltas may be told against other bases.
+            # Another compaction since then may have encoded deltas against other bases.
             if store.log.generations() != self._plan.generations or not self._follow():
                 return False
         with self._journal.writing(may_use_reserve=True):
@@ -299,12 +302,12 @@ class _Compaction:
                 self._journal.seal()
                 self._since = log_position_of(self._journal.store)
         with self._journal.reading() as store, store.index.still():
-            # At one moment: what then were neither among what stays nor among what goes would be lost.
-            self._look(store.index)
+            # In one state of the index: a blob that was in neither set would be lost.
+            self._find_frames(store.index)
         return sum(self._going.values()) == len(self._plan.dropped)
 
-    def _look(self, index: "Index") -> None:
-        """Look up where what stays lies, and how much of what is to go is still held by nothing."""
+    def _find_frames(self, index: "Index") -> None:
+        """Look up the offsets of kept blobs, and how many of the dropped ones are still held by nothing."""
         self._staying = index.held_offsets(self._plan.segments)
         for segment, staying in self._staying.items():
             unheld = list(index.dead_blobs(segment))
@@ -313,11 +316,11 @@ class _Compaction:
             self._going[segment] = len(unheld) - len(others)
 
     def end(self) -> None:
-        """Have the index follow what was moved."""
+        """Update the index rows of the moved frames."""
         self._journal.finish_moves()
 
     def rewrite(self, segment: int) -> bool:
-        """Write a segment anew; return whether that was done, as in SweepOutcome."""
+        """Rewrite a segment; return whether that was done, as in CompactionResult."""
         prepared = superseded = None
         try:
             with self._journal.second_store() as store:
@@ -328,7 +331,7 @@ class _Compaction:
                 store.log.write_frame_moves(segment, rewriting.moves)
             asked = -1
             for tried in range(_TRIES):
-                # What was written meanwhile is looked through before anybody has to wait.
+                # Most of what was written meanwhile is read before writers have to wait.
                 with self._journal.reading():
                     if not self._follow() or (asked != self._unsure and self._is_held(segment)):
                         break
@@ -349,14 +352,14 @@ class _Compaction:
         return superseded is not None
 
     def _is_held(self, segment: int) -> bool:
-        """Return whether something of the segment that goes has come to be held, or may have."""
+        """Return whether a dropped blob of the segment became held, or may have."""
         index = self._journal.store.index
         going = sum(map(self._plan.dropped.__contains__, index.dead_blobs(segment)))
         return going != self._going[segment] or index.uncounted() is not None
 
     def _is_needed(self, segment: int) -> bool:
-        """Return whether what others have written needs something of the segment that goes."""
-        # Mostly there is nothing to ask.
+        """Return whether records of other writers need a dropped blob of the segment."""
+        # Usually the set is empty.
         places = self._journal.store.index.blob_places(list(self._needed))
         return any(place.segment == segment for place in places.values())
 
@@ -366,9 +369,9 @@ class _Compaction:
         return end.segment != since.segment or end.offset - since.offset > _FEW_BYTES
 
     def _follow(self) -> bool:
-        """Note which of the blobs that go are needed by what others have written meanwhile.
+        """Note which dropped blobs are needed by what other writers wrote meanwhile.
 
-        Return whether the log has all that the plan is of and that was seen since.
+        Return whether the log still has everything that the plan is based on and that was seen since.
         """
         store = self._journal.store
         if not log_still_holds(store, self._since):
@@ -383,7 +386,7 @@ class _Compaction:
                             self._need(chunk.id)
                 else:
                     record, _ = decode_record(bytes(frame.payload))
-                    # A snapshot holds what its trees name, and a large blob its chunks.
+                    # A snapshot also holds what its trees refer to, and a large blob its chunks.
                     self._unsure += isinstance(record, Snapshot)
                     for blob in held_blobs(record):
                         self._need(blob)

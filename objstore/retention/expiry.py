@@ -1,7 +1,7 @@
-"""Retention: which history goes by age, and which by the size of the store; planned first, then recorded.
+"""Plan which history expires by age and by store size, then record it.
 
-What goes, goes as ripeness allows (see `ripeness`): by an age limit, and beyond that the oldest first, until as much is
-let go as a size limit asks for. Letting go is a record; the bytes go when segments are rewritten.
+`expiry_rules` says what may expire. An age limit comes first; then the oldest edits expire until a size limit is met.
+Expiry is a record; compaction frees the bytes later.
 """
 
 import time
@@ -50,45 +50,45 @@ __all__ = [
 _MICROSECONDS: Final = 1_000_000
 
 _ROOM: Final = 10
-"""A store over its limit is brought this part of it below, so that not every edit has to make room again."""
+"""A store over its size limit is brought a tenth below it, so that not every edit has to free space again."""
 
 _BATCH: Final = 50
-"""Edits that one record lets go, so that nobody waits longer for the lock than for a write."""
+"""Edits per expiry record, so that no writer waits longer for the lock than for another write."""
 
 _FEW: Final = 5
-"""Decisions that one record lets go: each is read, and may have named thousands of hunks."""
+"""Decisions per expiry record: each is read, and may name thousands of hunks."""
 
 _ASKED_AT_ONCE: Final = 1_000
-"""Edits that the index is asked about together: of a long history, more would fill the memory."""
+"""Edits per query of the index: for a long history, more would fill the memory."""
 
 _EVER: Final = MAX_INT
-"""A moment later than any."""
+"""A moment later than any recorded one."""
 
 
 @value
 class ExpiryBatch:
-    """What is let go for one reason."""
+    """What expires for one reason."""
 
-    reason: str  # as records say it
+    reason: str  # as it is recorded
     edits: tuple[Range, ...]  # ascending
     decisions: tuple[Range, ...]
-    newest: int  # microseconds since 1970-01-01 UTC: of what goes, nothing is later
-    parts: tuple[tuple[int, ...], ...]  # the edits again, in parts that may go one after the other
+    newest: int  # time of the newest edit among them, in microseconds since 1970-01-01 UTC
+    parts: tuple[tuple[int, ...], ...]  # the edits again, in parts that may expire one after the other
 
     @property
     def edit_count(self) -> int:
-        """Return how many edits go."""
+        """Return how many edits expire."""
         return sum(map(len, self.parts))
 
 
 @value
 class ExpiryPlan:
-    """What is to be let go, and what the journal was when that was worked out."""
+    """What should expire, and the state of the journal for which that was computed."""
 
     batches: tuple[ExpiryBatch, ...]
-    blobs: int  # that nothing will hold any more; those that nothing holds already are not among them
+    blobs: int  # that nothing will hold any more, besides those that nothing holds already
     blob_bytes: int  # of their frames
-    missing: int  # bytes over the size limit that no ripe history would free
+    missing: int  # bytes over the size limit that expiring all eligible history would not free
     log_position: LogPosition
     next_edit: int
     next_decision: int
@@ -96,17 +96,17 @@ class ExpiryPlan:
 
     @property
     def edit_count(self) -> int:
-        """Return how many edits go."""
+        """Return how many edits expire."""
         return sum(expiry_batch.edit_count for expiry_batch in self.batches)
 
 
 def plan_expiry(journal: Journal, limits: RetentionLimits, *, moment: int | None = None) -> ExpiryPlan:
-    """Return what the limits let go at `moment` (microseconds since 1970-01-01 UTC; None: now). Nothing is changed.
+    """Return what the limits make expire at `moment` (microseconds since 1970-01-01 UTC; None: now); change nothing.
 
     Raises StoreDamaged.
     """
     index = journal.store.index
-    # One moment for all: meanwhile, others may go on.
+    # All of it from one state of the index: other processes may write meanwhile.
     with index.still():
         log_position = log_position_of(journal.store)
         numbers = (index.next_seq(), index.next_decision(), index.next_pin())
@@ -125,28 +125,28 @@ def plan_expiry(journal: Journal, limits: RetentionLimits, *, moment: int | None
 
 
 def expire(journal: Journal, plan: ExpiryPlan, *, who: str, progress: Progress | None = None) -> int:
-    """Record what the plan lets go, part by part; return how many edits went.
+    """Record the expiry that was planned, part by part; return how many edits expired.
 
-    Where somebody decides or pins something meanwhile, or the log has no more what the plan is of, the rest stays: it
-    has to be planned anew. Raises what Journal.writing and Journal.commit raise.
+    If another process decides or pins something meanwhile, or the log no longer has what the plan was computed from,
+    the rest does not expire and has to be planned again. Raises what Journal.writing and Journal.commit raise.
     """
     gone, total = 0, sum(expiry_batch.edit_count for expiry_batch in plan.batches)
     newer = _RecordedSincePlan(journal, plan)
     for expiry_batch in plan.batches:
         for part in expiry_batch.parts:
-            if not _let_go(journal, newer, expiry_batch.reason, who, edits=part):
+            if not _expire_part(journal, newer, expiry_batch.reason, who, edits=part):
                 return gone
             gone += len(part)
             if progress is not None:
                 progress("edits", gone, total)
         numbers = [number for first, last in expiry_batch.decisions for number in range(first, last + 1)]
         for start in range(0, len(numbers), _FEW):
-            if not _let_go(journal, newer, expiry_batch.reason, who, decisions=numbers[start : start + _FEW]):
+            if not _expire_part(journal, newer, expiry_batch.reason, who, decisions=numbers[start : start + _FEW]):
                 return gone
     return gone
 
 
-def _let_go(
+def _expire_part(
     journal: Journal,
     newer: "_RecordedSincePlan",
     reason: str,
@@ -164,19 +164,18 @@ def _let_go(
         for document in set(map(journal.store.index.document_of, edits)):
             with suppress(CasError, OSError):
                 if document is not None:
-                    delete_cached_document(
-                        journal, document
-                    )  # it begins with what goes, so nobody would take it up any more
+                    # Its cache begins with the expired edits, so it could not be used any more.
+                    delete_cached_document(journal, document)
         expiry = Expiry(time=now(), edits=ranges_of(edits), decisions=ranges_of(decisions), reason=reason, who=who)
         batch.record(expiry)
         journal.commit(batch, ())
-    # Whoever waits for the lock looks for it again and again; it must be free for as long as it was taken.
+    # Waiting writers poll for the lock, so it has to be free for as long as it was held.
     time.sleep(time.monotonic() - began)
     return True
 
 
 class _RecordedSincePlan:
-    """What was recorded since a plan."""
+    """The edits that were recorded since a plan was computed."""
 
     def __init__(self, journal: Journal, plan: ExpiryPlan) -> None:
         self._journal: Final = journal
@@ -186,13 +185,13 @@ class _RecordedSincePlan:
         self._conversations: set[str] = set()
 
     def follow(self) -> bool:
-        """Look at the edits that were recorded since this was last done.
+        """Read the edits that were recorded since the last call.
 
-        Return whether the log has all that was seen until then.
+        Return whether the log still has everything that was seen until then.
         """
         store = self._journal.store
         if not log_still_holds(store, self._seen):
-            return False  # numbers may have been given again
+            return False  # edits may have been renumbered
         following = store.index.next_seq()
         if following > self._next:
             self._conversations |= store.index.conversations_between(self._next, following - 1)
@@ -201,13 +200,13 @@ class _RecordedSincePlan:
         return True
 
     def keeps_any_of(self, edits: Sequence[int]) -> bool:
-        """Return whether something was recorded that keeps any of the edits. Call it while `writing`."""
+        """Return whether something was recorded since that keeps any of the edits. Call it inside `journal.writing`."""
         index = self._journal.store.index
         if (index.next_decision(), index.next_pin()) != (self._plan.next_decision, self._plan.next_pin):
             return True
         if not self.follow():
             return True
-        # A new edit is pending, and with it its conversation.
+        # A new edit is pending, so its conversation is pending again.
         return bool(self._conversations) and any(
             not self._conversations.isdisjoint(index.conversations_between(first, last))
             for first, last in ranges_of(edits)
@@ -215,38 +214,38 @@ class _RecordedSincePlan:
 
 
 class _Planner:
-    """One plan in the making."""
+    """The computation of one plan."""
 
     def __init__(self, journal: Journal, limits: RetentionLimits, moment: int) -> None:
         self._store = journal.store
         self._limits = limits
         self._moment = moment
         self._documents = array("q", [0]) * journal.store.index.next_seq()  # of each edit that has not expired
-        self._ripe = ExpiryTimes(ExpiryTimeTable.none(0), ExpiryTimeTable.none(0))
+        self._times = ExpiryTimes(ExpiryTimeTable.none(0), ExpiryTimeTable.none(0))
         self.freed = _Freed(journal.store)
         self.batches: list[ExpiryBatch] = []
         self.missing = 0
 
     def plan(self) -> None:
         limit, older_than = self._limits.max_size, self._limits.older_than
-        # Bytes that nothing holds go by themselves: a store is over its limit only by what would stay.
+        # Compaction frees the bytes that nothing holds, so only the rest counts against the limit.
         size = self._store.log.total_bytes() - self._store.index.unheld()[1]
         is_over = limit is not None and size > limit
         if older_than is None and not is_over:
             return
-        self._ripe = self._eligible()
+        self._times = self._expiry_times()
         aged = _Chosen([], [])
         if older_than is not None:
             cut = self._moment - older_than * _MICROSECONDS
-            aged = _Chosen(*(between(moments.since, GONE, cut) for moments in self._ripe))
+            aged = _Chosen(*(between(moments.since, GONE, cut) for moments in self._times))
             self._take(f"older than {format_age(older_than)}", aged)
-            self.freed.let_go(aged)
+            self.freed.expire(aged)
         if limit is not None and is_over:
             wanted = size - (limit - limit // _ROOM)
             self._take(f"the store was over {format_size(limit)}", self._oldest(wanted, aged))
             self.missing = max(0, wanted - self.freed.bytes)
 
-    def _eligible(self) -> ExpiryTimes:
+    def _expiry_times(self) -> ExpiryTimes:
         index = self._store.index
         pinned = {int(seq) for record in self._pins() for seq in record.edits}
         return expiry_times(
@@ -263,21 +262,21 @@ class _Planner:
         return [record for record in records if isinstance(record, Pin)]
 
     def _take(self, reason: str, chosen: "_Chosen") -> None:
-        """Plan to let go what was chosen."""
+        """Add what was chosen to the plan."""
         edits, decisions = chosen
         if edits or decisions:
             expiry_batch = ExpiryBatch(
                 reason=reason,
                 edits=ranges_of(edits),
                 decisions=ranges_of(decisions),
-                newest=max((self._ripe.edits.made[seq] for seq in edits), default=GONE),
+                newest=max((self._times.edits.made[seq] for seq in edits), default=GONE),
                 parts=tuple(self._parts(edits)),
             )
             self.batches.append(expiry_batch)
 
     def _parts(self, edits: list[int]) -> Iterator[tuple[int, ...]]:
-        """Yield the edits in parts. What has to go together does, and a document's edits go in their order."""
-        since, made = self._ripe.edits
+        """Yield the edits in parts: what expires together stays together, and a document's edits stay in order."""
+        since, made = self._times.edits
         part: list[int] = []
         ordered = sorted(edits, key=self._documents.__getitem__)
         for _, together in groupby(ordered, lambda seq: (self._documents[seq], since[seq], made[seq])):
@@ -288,42 +287,42 @@ class _Planner:
         if part:
             yield tuple(part)
 
-    def _oldest(self, wanted: int, beside: "_Chosen") -> "_Chosen":
-        """Return the oldest of what is ripe, as much of it as frees `wanted` bytes. `beside`: what goes anyway."""
+    def _oldest(self, wanted: int, also: "_Chosen") -> "_Chosen":
+        """Return the oldest eligible history, as much as frees `wanted` bytes. `also`: what expires anyway."""
         chosen = _Chosen([], [])
-        of_edits, of_decisions = self._ripe.edits.made, self._ripe.decisions.made
-        ripe = [(of_edits[seq], 0, seq) for seq in between(of_edits, GONE, _EVER)]
-        ripe += [(of_decisions[number], 1, number) for number in between(of_decisions, GONE, _EVER)]
-        going = (set(beside.edits), set(beside.decisions))
-        for _, together in groupby(sorted(ripe), itemgetter(0)):
+        of_edits, of_decisions = self._times.edits.made, self._times.decisions.made
+        eligible = [(of_edits[seq], 0, seq) for seq in between(of_edits, GONE, _EVER)]
+        eligible += [(of_decisions[number], 1, number) for number in between(of_decisions, GONE, _EVER)]
+        going = (set(also.edits), set(also.decisions))
+        for _, together in groupby(sorted(eligible), itemgetter(0)):
             if self.freed.bytes >= wanted:
                 break
             fresh = [(kind, number) for _, kind, number in together if number not in going[kind]]
             step = _Chosen(*([number for kind, number in fresh if kind == which] for which in (0, 1)))
-            self.freed.let_go(step)
+            self.freed.expire(step)
             chosen.edits.extend(step.edits)
             chosen.decisions.extend(step.decisions)
         return chosen
 
 
 class _Chosen(NamedTuple):
-    """Edits and decisions that are to go, by their numbers."""
+    """The numbers of edits and decisions that expire."""
 
     edits: list[int]
     decisions: list[int]
 
 
 class _Freed:
-    """Counts what letting go frees, by the references that the index has counted."""
+    """Count what expiry frees, by the reference counts of the index."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._left: dict[BlobId, int] = {}  # references of blobs that have lost some and not all
+        self._left: dict[BlobId, int] = {}  # references left to blobs that have lost some but not all
         self.blobs = 0
         self.bytes = 0  # of their frames
 
-    def let_go(self, chosen: _Chosen) -> None:
-        """Count that edits and decisions mention nothing any more."""
+    def expire(self, chosen: _Chosen) -> None:
+        """Subtract the references of edits and decisions."""
         for blob in self._mentions(chosen):
             left = self._left.pop(blob, None)
             if left is None:
@@ -345,8 +344,8 @@ class _Freed:
 
 
 def dated_decisions(store: Store) -> Iterator[DatedDecision]:
-    """Yield every decision that has not expired, oldest first, with what it flipped."""
-    dead: set[Unit] = set()  # units that are out of the text, after the decisions so far
+    """Yield every decision that has not expired, oldest first, with the edits whose text it removed or brought back."""
+    dead: set[Unit] = set()  # units that are rejected after the decisions so far
     for number, moment, place in store.index.aged_decisions():
         record, _ = store.record(place)
         if not isinstance(record, Decision):
@@ -365,13 +364,13 @@ def dated_decisions(store: Store) -> Iterator[DatedDecision]:
 
 
 def ordinal_of(place: Place) -> int:
-    """Return a number that ascends in the order of the journal."""
-    # A segment has one generation at a time, so its frames are in order by their positions.
+    """Return a number that ascends with places in the order of the journal."""
+    # A segment has one generation at a time, so positions give the order of its frames.
     return place.segment * GENERATION + place.position
 
 
 def format_age(seconds: int) -> str:
-    """Return an age as a person says it: `30 days`."""
+    """Return an age for people: `30 days`."""
     for name, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         if seconds and seconds % length == 0:
             return f"{seconds // length} {name}{'' if seconds == length else 's'}"
@@ -379,7 +378,7 @@ def format_age(seconds: int) -> str:
 
 
 def format_size(size: int) -> str:
-    """Return a size as a person says it: `2 GB`."""
+    """Return a size for people: `2 GB`."""
     for name, length in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if size and size % (length // 10) == 0 and size >= length:
             return f"{size / length:g} {name}"

@@ -1,15 +1,15 @@
-"""Ripeness: from which moment on an edit may expire, worked out from the journal's order alone.
+"""Compute when each edit becomes eligible for expiry, from the journal's order alone.
 
-An edit is *ripe* when it is decided, its whole conversation is, nothing pins it, all edits of its document before it
-are ripe, and no decision took any of these out of the text, or back into it, after the document's next edit was
-recorded. For then the next edit stands on exactly what they left, and replaying can begin with it. Where a decision did
-so later, the edits up to the last one that it found go together or not at all. (That a pending edit was accepted
-changes no text, whenever that was.)
+An edit is *eligible* when it and its whole conversation are decided, nothing pins it, all earlier edits of its document
+are eligible, and no decision changed the text of any of these after the document's next edit was recorded. Then the
+next edit starts from exactly what they left, and replay can begin with it. Where a decision changed their text later,
+the edits up to the last one that existed then expire together or not at all. (Accepting a pending edit changes no text,
+whenever it happens.)
 
-What is ripe is ripe *since* a moment: that of the newest edit, or the newest decision on one, among all that have to go
-with it. So what may go by an age limit is what is ripe since a moment before it, and that is whole whatever the limit
-is. And it was *made* by a moment: that of the newest edit alone. The oldest goes first by that, because one decision
-may have been about a year's edits.
+An edit is eligible *since* a moment: the time of the newest edit, or newest decision on one, among all that have to
+expire with it. So the edits eligible since before an age limit are always a complete set, whatever the limit is. And it
+was *made* by a moment: the time of the newest of these edits alone. To free space, the oldest expire first by that
+time, because one decision may cover a year's edits.
 """
 
 from array import array
@@ -30,18 +30,18 @@ __all__ = [
 ]
 
 NOT_ELIGIBLE: Final = -1
-"""Stands for the moment of what may not expire, whatever its age."""
+"""The value for edits and decisions that may not expire, whatever their age."""
 
 GONE: Final = 0
-"""Stands for the moment of what has expired before."""
+"""The value for edits and decisions that have already expired."""
 
 
 _FIRST: Final = 1
-"""The earliest moment of anything that is ripe."""
+"""The earliest moment of anything that is eligible."""
 
 
 class AgedEdit(NamedTuple):
-    """An edit that has not expired, as far as its age counts."""
+    """An edit that has not expired, with what decides when it may."""
 
     seq: int
     document: int
@@ -51,25 +51,25 @@ class AgedEdit(NamedTuple):
 
 
 class DatedDecision(NamedTuple):
-    """A decision that has not expired, as far as its age counts."""
+    """A decision that has not expired, with what decides when it may."""
 
     number: int
     time: int  # microseconds since 1970-01-01 UTC
-    place: int  # as an edit's
-    edits: Sequence[int]  # that it said something of
-    flipped: Sequence[int]  # those of which it took something out of the text or back into it
+    place: int  # as of an edit
+    edits: Sequence[int]  # that it decided
+    flipped: Sequence[int]  # those whose text it removed or brought back
 
 
 class ExpiryTimeTable(NamedTuple):
-    """Moments in microseconds since 1970-01-01 UTC, by number; UNRIPE and GONE stand where there is none."""
+    """Moments in microseconds since 1970-01-01 UTC, by number; NOT_ELIGIBLE or GONE where there is none."""
 
     since: "array[int]"
     made: "array[int]"
 
     @classmethod
     def none(cls, newest: int) -> Self:
-        """Return room for the numbers up to `newest`."""
-        # Numbers in arrays: of a million edits nothing else fits in the memory that a store may take.
+        """Return a table for the numbers up to `newest`, all GONE."""
+        # Arrays of numbers: for a million edits, nothing else fits in the memory that a store may use.
         return cls(array("q", [GONE]) * (newest + 1), array("q", [GONE]) * (newest + 1))
 
     def set(self, numbers: Iterable[int], since: int, made: int) -> None:
@@ -79,7 +79,7 @@ class ExpiryTimeTable(NamedTuple):
 
 
 class ExpiryTimes(NamedTuple):
-    """From which moment on each edit and each decision may expire, and by which it was made."""
+    """Since when each edit and each decision is eligible for expiry, and by when it was made."""
 
     edits: ExpiryTimeTable
     decisions: ExpiryTimeTable
@@ -88,43 +88,42 @@ class ExpiryTimes(NamedTuple):
 def expiry_times(
     edits: Iterable[AgedEdit], dated_decisions: Iterable[DatedDecision], newest_edit: int, newest_decision: int
 ) -> ExpiryTimes:
-    """Return what is ripe since when. `edits`: by document, and there in the order of the journal.
+    """Return since when each edit and decision is eligible. `edits`: grouped by document, each group in journal order.
 
-    A decision is ripe when all edits are that it said something of; those not among `edits` have expired before.
+    A decision is eligible when all edits that it decided are; those that are not among `edits` have already expired.
     """
-    ripe = ExpiryTimes(ExpiryTimeTable.none(newest_edit), ExpiryTimeTable.none(newest_decision))
-    last = ExpiryTimeTable.none(
-        newest_edit
-    )  # the time of the last decision on each edit; the place of the last that flipped it
+    times = ExpiryTimes(ExpiryTimeTable.none(newest_edit), ExpiryTimeTable.none(newest_decision))
+    # `since`: the time of the last decision on each edit; `made`: the place of the last one that changed its text.
+    last = ExpiryTimeTable.none(newest_edit)
     kept: list[tuple[int, int, array[int]]] = []
-    for touch in dated_decisions:
-        kept.append((touch.number, touch.time, array("q", touch.edits)))
-        for seq in touch.edits:
-            last.since[seq] = max(last.since[seq], touch.time)
-        for seq in touch.flipped:
-            last.made[seq] = max(last.made[seq], touch.place)
+    for decision in dated_decisions:
+        kept.append((decision.number, decision.time, array("q", decision.edits)))
+        for seq in decision.edits:
+            last.since[seq] = max(last.since[seq], decision.time)
+        for seq in decision.flipped:
+            last.made[seq] = max(last.made[seq], decision.place)
     for _, document in groupby(edits, attrgetter("document")):
-        _set_expiry_times(document, ripe.edits, last.since, last.made)
+        _set_expiry_times(document, times.edits, last.since, last.made)
     for number, moment, named in kept:
-        since = [ripe.edits.since[seq] for seq in named]
+        since = [times.edits.since[seq] for seq in named]
         if NOT_ELIGIBLE in since:
-            ripe.decisions.set([number], NOT_ELIGIBLE, NOT_ELIGIBLE)
+            times.decisions.set([number], NOT_ELIGIBLE, NOT_ELIGIBLE)
         else:
-            made = [ripe.edits.made[seq] for seq in named]
-            ripe.decisions.set([number], max(*since, moment, _FIRST), max(*made, _FIRST, _FIRST))
-    return ripe
+            made = [times.edits.made[seq] for seq in named]
+            times.decisions.set([number], max(*since, moment, _FIRST), max(*made, _FIRST, _FIRST))
+    return times
 
 
 def _set_expiry_times(
     document: Iterable[AgedEdit], moments: ExpiryTimeTable, last_time: "array[int]", last_place: "array[int]"
 ) -> None:
-    """Set the moments of one document's edits."""
-    waiting: list[int] = []  # edits that go together with a later one, or not at all
+    """Set the times of one document's edits."""
+    waiting: list[int] = []  # edits that expire together with a later one, or not at all
     since, made, touched = _FIRST, _FIRST, 0
     is_free = True
     for edit in document:
         if waiting and is_free and touched < edit.place:
-            # What is decided up to here was decided before this edit was made.
+            # No decision has changed the text of the edits up to here since this edit was recorded.
             moments.set(waiting, since, made)
             waiting.clear()
         is_free = is_free and edit.is_free

@@ -1,7 +1,7 @@
-"""Collection: a store brought within its limits, from the plan that a person can read to the bytes that are free.
+"""Plan and run garbage collection: expire history over the limits, then compact the log.
 
-Two things happen, one after the other. History is let go (`retention`), which is recorded; then the blobs that nothing
-holds any more are swept out of the segments, which changes nothing that can be asked.
+Expiring history (`expiry`) is recorded in the journal. Compaction (`compaction`) then rewrites segments without the
+blobs that nothing holds any more; no query gives another answer after it.
 """
 
 from typing import Final
@@ -9,7 +9,7 @@ from typing import Final
 from objstore.config.settings import RetentionLimits
 from objstore.fastclass import value
 from objstore.model.basic_types import Progress
-from objstore.retention.compaction import CompactionResult, plan_compaction, sweep
+from objstore.retention.compaction import CompactionResult, compact, plan_compaction
 from objstore.retention.expiry import ExpiryPlan, expire, plan_expiry
 from objstore.transaction.index_repair import retry_with_rebuilt_index
 from objstore.transaction.journal import Journal
@@ -18,34 +18,34 @@ from objstore.transaction.space_reserve import reserve_space, with_compaction_sp
 __all__ = ["GcPlan", "GcResult", "collect", "plan_gc"]
 
 _TRIES: Final = 5
-"""Times that a plan is made anew because somebody decided or pinned something meanwhile."""
+"""How often a plan is made again because another process decided or pinned something meanwhile."""
 
 
 @value
 class GcPlan:
-    """What a collection would do."""
+    """What a garbage collection would do."""
 
     limits: RetentionLimits
     expiry: ExpiryPlan
     store_bytes: int  # of all segments, now
-    free_blobs: int  # that nothing will hold
+    free_blobs: int  # that nothing will hold then
     free_bytes: int  # of their frames
 
 
 @value
 class GcResult:
-    """What a collection did."""
+    """What a garbage collection did."""
 
-    edits: int  # that were let go
+    edits: int  # that expired
     bytes_before: int  # of all segments
     bytes_after: int
-    missing: int  # bytes over the size limit that nothing ripe could free
-    is_done: bool  # whether nobody decided or pinned anything again and again meanwhile
-    index_damage: str  # what was wrong with the index, which was made anew from the log; "": nothing was found
+    missing: int  # bytes over the size limit that expiring all eligible history could not free
+    is_done: bool  # False: other processes decided or pinned something during every attempt
+    index_damage: str  # what was wrong with the index, which was rebuilt from the log; "": nothing
 
 
 def plan_gc(journal: Journal, limits: RetentionLimits) -> GcPlan:
-    """Return what `collect` would do now. Nothing is changed. Raises StoreDamaged."""
+    """Return what `collect` would do now, and change nothing. Raises StoreDamaged."""
     expiry = plan_expiry(journal, limits)
     store = journal.store
     blobs, free_bytes = store.index.unheld()
@@ -66,20 +66,20 @@ def collect(
     thorough: bool = False,
     progress: Progress | None = None,
 ) -> GcResult:
-    """Let go what the limits let go, and sweep out what nothing holds.
+    """Expire the history that is over the limits, and remove the blobs that nothing holds.
 
-    `thorough`: all of it; else a segment is written anew only when enough of it is of no use. On a full disk the store
-    gives back first what it can do without. Raises StoreLocked, also where another collection is going on,
-    StoreDamaged, BlobDamaged, RoomNeeded, DiskFailed, PermissionRefused.
+    `thorough`: remove every such blob; otherwise rewrite a segment only if enough of it is unused. On a full disk, the
+    store first releases its space reserve and caches. Raises StoreLocked (also while another process compacts),
+    StoreDamaged, BlobDamaged, CompactionSpaceNeeded, DiskFailed, PermissionRefused.
     """
     before = _store_bytes(journal)
     edits = missing = 0
     is_done, damage = False, ""
 
-    def let_go() -> tuple[int, ExpiryPlan]:
+    def expire_once() -> tuple[int, ExpiryPlan]:
         begun = edits
 
-        def noted(what: str, gone: int, total: int) -> None:
+        def report(what: str, gone: int, total: int) -> None:
             nonlocal edits
             edits = begun + gone
             if progress is not None:
@@ -87,24 +87,24 @@ def collect(
 
         with journal.reading():
             plan = plan_expiry(journal, limits)
-        return expire(journal, plan, who=who, progress=noted), plan
+        return expire(journal, plan, who=who, progress=report), plan
 
-    def swept() -> CompactionResult:
-        # Over the size limit, every byte counts, but a last segment of some is left until there are more.
+    def compact_once() -> CompactionResult:
+        # Over the size limit every unused byte is removed, but a short last segment is left until it has grown.
         is_over = limits.max_size is not None and _store_bytes(journal) > limits.max_size
-        return sweep(
+        return compact(
             journal,
             plan_compaction(journal, all_segments=thorough or is_over, skips_unprofitable=not thorough),
             progress,
         )
 
     for _ in range(_TRIES):
-        gone, plan = with_compaction_space(journal, let_go)
+        gone, plan = with_compaction_space(journal, expire_once)
         is_done, missing = gone == plan.edit_count, plan.missing
         if is_done:
             break
     for _ in range(_TRIES):
-        outcome, found = with_compaction_space(journal, lambda: retry_with_rebuilt_index(journal, swept))
+        outcome, found = with_compaction_space(journal, lambda: retry_with_rebuilt_index(journal, compact_once))
         damage = damage or found
         if outcome.is_done:
             break

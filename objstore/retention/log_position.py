@@ -1,8 +1,8 @@
-"""Footing: what a plan stands on, a log up to a place, and whether the log at its path still has that.
+"""Check that the log has not been rewritten since a plan was computed.
 
-A plan is read without the writer lock. By the time it is carried out, a group of what it was read from may have been
-cut off because it could not be synced, with another in its place, or a backup may have been put back: numbers are then
-given again, and places are other records'. Records are chained, so the last one vouches for all before it.
+A plan is computed without the writer lock. Before it is carried out, a writer may have cut off a group that could not
+be synced and written another in its place, or a person may have put a backup back: then edits have been renumbered, and
+places belong to other records. Records form a hash chain, so the last one vouches for all before it.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 __all__ = ["LogPosition", "log_position_of", "log_still_holds"]
 
 _TAIL: Final = 4_096
-"""Bytes before the end that are held against each other, as far as they are behind the last record."""
+"""How many bytes before the end are compared, as far as they are after the last record."""
 
 
 class LogPosition(NamedTuple):
-    """A log up to a place."""
+    """The state of a log up to a place."""
 
     end: Place
-    tail: bytes  # what lies before it, behind the last record: blobs that no record names yet are in no chain
-    last_record: RecordId | None  # None: there is none
-    last_place: Place  # where it lies
+    tail: bytes  # the bytes before it, after the last record: blobs that no record refers to yet are in no chain
+    last_record: RecordId | None  # None: the log has no record
+    last_place: Place  # of the last record
 
 
 def log_position_of(store: Store) -> LogPosition:
-    """Return what is known of the log now. Call it while holding the store still."""
+    """Return the present state of the log. Call it while the store is held still."""
     log, end = store.log, store.end
     place = store.index.last_place
     place = log.newest(place) or place
     size = min(end.position, _TAIL)
     tail = b""
-    with suppress(StoreDamaged):  # cut off since it was read, or `bears` would not find it either
+    with suppress(StoreDamaged):  # it was cut off since it was read, and `log_still_holds` will say so
         if place.segment == end.segment:
             size = min(end.offset - log.read(place).end, _TAIL)
         tail = log.piece(_before(end, size), size)
@@ -48,7 +48,10 @@ def log_position_of(store: Store) -> LogPosition:
 
 
 def log_still_holds(store: Store, log_position: LogPosition) -> bool:
-    """Return whether the log has all that it had then. What came since is only certain under the writer lock."""
+    """Return whether the log still has everything that it had then.
+
+    What was written since is certain only under the writer lock.
+    """
     end, log = log_position.end, store.log
     try:
         if log.generations().get(end.segment, 0) != end.generation or not log.reaches(end):

@@ -1,4 +1,4 @@
-"""Pins: edits and blobs that a person wants kept, whatever their age and however full the store is."""
+"""Pin edits and blobs so that they are kept whatever their age and however full the store is."""
 
 from collections.abc import Iterable
 
@@ -18,19 +18,19 @@ __all__ = ["PinView", "pin", "pins", "unpin"]
 
 @value
 class PinView:
-    """A pin that holds."""
+    """A pin that has not been removed."""
 
     id: RecordId
     pin: Pin
 
 
 def pins(journal: Journal) -> list[PinView]:
-    """Return every pin that holds, oldest first."""
+    """Return every pin that has not been removed, oldest first."""
     return [_view(journal, row) for row in journal.store.index.pins() if not row.expired]
 
 
 def pin(journal: Journal, edits: Iterable[Seq], blobs: Iterable[BlobId], *, title: str, who: str) -> PinView:
-    """Keep edits, and with each what came after it in its file, and blobs, until the pin is taken out.
+    """Keep blobs, and edits with all later edits of their files, until the pin is removed.
 
     Raises NoSuchName, EditExpired, BlobMissing, and what Journal.commit raises.
     """
@@ -58,7 +58,7 @@ def pin(journal: Journal, edits: Iterable[Seq], blobs: Iterable[BlobId], *, titl
 
 
 def unpin(journal: Journal, numbers: Iterable[int], *, who: str) -> list[PinView]:
-    """Take pins out and return them. Raises NoSuchName, with none taken out, and what Journal.commit raises."""
+    """Remove pins and return them. Raises NoSuchName, with no pin removed, and what Journal.commit raises."""
     return with_reserve(journal, lambda: _unpinned(journal, numbers, who=who))
 
 

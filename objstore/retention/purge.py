@@ -1,8 +1,8 @@
-"""Purge: bytes taken out of history for good, and said before what that breaks.
+"""Remove chosen blobs from history for good, after planning what else has to go.
 
-What mentions the bytes has to go, whatever its age. Of a file, the edits before it go too, because the rest of its
-history must begin where replaying can; and where a decision that mentions them named other edits, these go with it.
-A file that holds the bytes now is not touched: then nothing is purged.
+Everything that mentions the blobs has to go, whatever its age. The edits before it in the same file go too, because the
+rest of the file's history must begin where replay can; if a decision that mentions them named other edits, these go
+with it. A file that contains the bytes now is not changed: nothing is purged until a person has changed it.
 """
 
 import os
@@ -26,7 +26,7 @@ from objstore.model.ids import BlobId, blob_id
 from objstore.model.ranges import Range, ranges_of
 from objstore.model.records import Expiry, Pin, Snapshot
 from objstore.model.tree import ExcludedEntry, TreeEntry, decode_tree, encode_tree, names_of
-from objstore.retention.compaction import CompactionResult, plan_compaction, sweep
+from objstore.retention.compaction import CompactionResult, compact, plan_compaction
 from objstore.retention.expiry import dated_decisions, ordinal_of
 from objstore.review.edit_recorder import version_of
 from objstore.store.object_store import Store
@@ -46,29 +46,28 @@ _EMPTY: Final = blob_id(b"")
 
 @value
 class PurgePlan:
-    """What goes when some blobs do."""
+    """What has to go with some blobs."""
 
     blobs: tuple[BlobId, ...]
-    edits: tuple[Range, ...]  # that can no longer be shown or decided
+    edits: tuple[Range, ...]  # that can no longer be shown or decided afterwards
     decisions: tuple[Range, ...]
-    pending: tuple[Seq, ...]  # those of the edits that nobody has decided yet
+    pending: tuple[Seq, ...]  # those of the edits that are pending
     snapshots: tuple[int, ...]  # that hold one of the blobs
-    baseline: int | None  # the one of them whose place one without the blobs takes; None: the baseline holds none
+    baseline: int | None  # the one that is replaced by one without the blobs; None: the baseline holds none of them
     pins: tuple[int, ...]
-    files: tuple[str, ...]  # that hold one of the blobs now: while there are any, nothing is purged
-    changed_outside: tuple[str, ...]  # that hold one as last recorded, and nobody recorded what they are now: as above
+    files: tuple[str, ...]  # that contain one of the blobs now: while there are any, nothing is purged
+    changed_outside: tuple[str, ...]  # that had one when last recorded and have changed since: as above
 
     @property
     def needs_force(self) -> bool:
-        """Return whether something goes that a person has kept, or has not looked at yet."""
+        """Return whether something goes that a person has kept, or has not reviewed yet."""
         return bool(self.pending or self.snapshots or self.pins)
 
 
 def blobs_of_paths(journal: Journal, paths: Iterable[bytes]) -> list[BlobId]:
-    """Return every state that the files had which ever stood at one of the paths, but for those that they hold now.
+    """Return every past state of the files that were ever at one of the paths, except their present states.
 
-    And but for that of an empty file, of which there is nothing to be kept. Raises what `past_states` and `file_at`
-    raise.
+    The empty file's state is left out too: it has no content to remove. Raises what `past_states` and `file_at` raise.
     """
     index = journal.store.index
     own = {document for path in paths for document in index.documents_of_path(path)}
@@ -79,10 +78,10 @@ def blobs_of_paths(journal: Journal, paths: Iterable[bytes]) -> list[BlobId]:
 
 
 def plan_purge(journal: Journal, blobs: Iterable[BlobId]) -> PurgePlan:
-    """Return what goes when the blobs do. Nothing is changed.
+    """Return what has to go with the blobs, and change nothing.
 
-    Raises SnapshotUnreadable, because nobody knows what such a snapshot holds, StoreDamaged, BlobDamaged, and as
-    `file_at`.
+    Raises SnapshotUnreadable, because the contents of such a snapshot are unknown, StoreDamaged, BlobDamaged, and what
+    `file_at` raises.
     """
     return _plan(journal, _TreesHolding(journal.store, frozenset(blobs)))
 
@@ -90,35 +89,35 @@ def plan_purge(journal: Journal, blobs: Iterable[BlobId]) -> PurgePlan:
 def purge(
     journal: Journal, blobs: Iterable[BlobId], *, force: bool, who: str, progress: Progress | None = None
 ) -> PurgePlan:
-    """Take the blobs out of the store, with all that mentions them, and return what that was.
+    """Remove the blobs from the store, with everything that mentions them, and return what that was.
 
-    Where the baseline holds one of them, what else it holds is the next one.
-    Raises PurgeRefused, with nothing changed, while a file holds one of them, and unless `force` where something is
-    pending, or a snapshot or a pin holds them; StoreLocked, with nothing changed, while a sweep is going on;
-    PurgeUnfinished; and what Journal.commit and sweep raise.
+    If the baseline holds one of them, a new baseline with the rest replaces it.
+    Raises PurgeRefused, with nothing changed, while a file contains one of them, and without `force` also if a pending
+    edit, a snapshot or a pin holds them; StoreLocked, with nothing changed, while a compaction is running;
+    PurgeUnfinished; and what Journal.commit and `compact` raise.
     """
 
-    def swept() -> CompactionResult:
-        outcome = sweep(journal, plan_compaction(journal, all_segments=True), progress)
+    def compact_once() -> CompactionResult:
+        outcome = compact(journal, plan_compaction(journal, all_segments=True), progress)
         if outcome.is_done:
-            _see_gone(journal, wanted)
+            _require_gone(journal, wanted)
         return outcome
 
     with journal.reading() as store:
         holding = _TreesHolding(store, frozenset(blobs))
     wanted = holding.blobs
-    # Before anybody has to wait: the trees of many snapshots take long, and are what they are. What can't be read shows
-    # again under the lock, unless the snapshot has gone by then.
+    # Planned once before writers have to wait: the trees of many snapshots take long to read, and never change. What
+    # can't be read is reported under the lock, unless the snapshot is deleted by then.
     with suppress(StoreError), journal.reading():
         _plan(journal, holding)
     with journal.compacting():
-        pass  # nothing is let go of while another one keeps the bytes from going
+        pass  # nothing expires while another compaction would keep the bytes from being removed
     with journal.writing(may_use_reserve=True) as batch:
         plan = _plan(journal, holding)
         if plan.files or plan.changed_outside or (plan.needs_force and not force):
             raise PurgeRefused(plan.files, plan.changed_outside, plan.pending, plan.snapshots, plan.pins)
-        # Before anything is let go, or a crash would leave the text in a weave that nothing names any more. And all of
-        # them, as those may be there still of which every edit had expired before.
+        # Before the expiry, or a crash would leave the text in a cached weave that nothing refers to any more. All of
+        # them, because documents whose edits had all expired before may still be cached.
         delete_cached_documents(journal)
         if plan.edits or plan.decisions or plan.snapshots or plan.pins:
             if plan.baseline is not None:
@@ -136,11 +135,11 @@ def purge(
             journal.commit(batch, ())
     for _ in range(_TRIES):
         try:
-            if with_compaction_space(journal, lambda: retry_with_rebuilt_index(journal, swept))[0].is_done:
+            if with_compaction_space(journal, lambda: retry_with_rebuilt_index(journal, compact_once))[0].is_done:
                 break
         except StoreLocked as error:
             raise PurgeUnfinished from error
-    journal.store.log.sync_names()  # or a power cut could bring the old files back
+    journal.store.log.sync_names()  # otherwise a power cut could bring the old files back
     with journal.reading() as store:
         store.forget()
         if any(store.blob_place(name) is not None for name in wanted):
@@ -149,7 +148,7 @@ def purge(
 
 
 def _is_changed_outside(journal: Journal, tip: Tip) -> bool:
-    """Return whether a file is not what was last recorded of it, and nobody has recorded what it is."""
+    """Return whether a file differs from its last recorded state, and its present state is not recorded."""
     found = found_changes(journal, [tip])
     return bool(found) and found[0].found != found[0].recorded
 
@@ -160,18 +159,18 @@ def _plan(journal: Journal, holding: "_TreesHolding") -> PurgePlan:
 
 
 def _renew_baseline(journal: Journal, batch: Batch, holding: "_TreesHolding") -> None:
-    """Record a baseline that holds what the one before does, and where that held one of the blobs, what stands there.
+    """Record a baseline with the states of the old one, and with the present files where that held one of the blobs.
 
-    Else nobody could tell any more what became of files that were never recorded.
+    Without a baseline, changes of files that were never recorded could no longer be detected.
     """
     baseline = journal.store.index.baseline()
     if baseline is None or baseline.root in holding.blobs:
         return
 
-    def stands(path: bytes) -> TreeEntry | ExcludedEntry | None:
+    def present_entry(path: bytes) -> TreeEntry | ExcludedEntry | None:
         name = path.rpartition(b"/")[2]
         if journal.store.ever_at(path):
-            return ExcludedEntry(name)  # its edits tell
+            return ExcludedEntry(name)  # the file has edits, which say what it was
         try:
             found = version_of(file_at(journal.tree, path), journal.tree, path)
         except CasError:
@@ -183,28 +182,28 @@ def _renew_baseline(journal: Journal, batch: Batch, holding: "_TreesHolding") ->
         batch.state(found.content, name=found.state.blob, source=found.source)
         return TreeEntry(name, stat.S_IFREG | found.state.mode, found.state.blob)
 
-    trees = holding.rewrite_trees_without(baseline.root, stands)
+    trees = holding.rewrite_trees_without(baseline.root, present_entry)
     for encoded in trees.values():
         batch.blob(encoded)
     root = blob_id(trees[b""])
     number = journal.store.index.next_snapshot()
-    since = find(journal, baseline.number).time  # what it holds stood there then
+    since = find(journal, baseline.number).time  # the states are of that time
     batch.record(Snapshot(number=number, time=since, root=root, path=None, who="", title="baseline"))
 
 
-def _see_gone(journal: Journal, blobs: frozenset[BlobId]) -> None:
-    """See that the log has none of the blobs that the index has not. Raises IndexDamaged."""
+def _require_gone(journal: Journal, blobs: frozenset[BlobId]) -> None:
+    """Raise IndexDamaged if the log has one of the blobs although the index does not."""
     with journal.reading() as store:
         for group in store.log.groups(store.log.first):
             for frame in group.frames:
                 if frame.kind is FrameKind.BLOB:
                     name = parse_blob_header(frame.payload).id
                     if name in blobs and store.blob_place(name) is None:
-                        raise IndexDamaged(f"blob {name.hex()} is in the log and not in it")
+                        raise IndexDamaged(f"blob {name.hex()} is in the log but not in the index")
 
 
 class _Closure:
-    """What has to go with some blobs."""
+    """Computation of what has to go with some blobs."""
 
     def __init__(self, journal: Journal, holding: "_TreesHolding") -> None:
         self._journal = journal
@@ -212,16 +211,16 @@ class _Closure:
         self._index = journal.store.index
         self._holding = holding
         self._blobs = holding.blobs
-        self._flipped: dict[int, int] = {}  # where the last decision lies that flipped an edit
+        self._flipped: dict[int, int] = {}  # the place of the last decision that changed the text of each edit
         self._edits: set[int] = set()
         self._pending: set[Seq] = set()
 
     def plan(self) -> PurgePlan:
         named: dict[int, list[int]] = {}
-        for touch in dated_decisions(self._store):
-            named[touch.number] = list(touch.edits)
-            for seq in touch.flipped:
-                self._flipped[seq] = max(self._flipped.get(seq, 0), touch.place)
+        for decision in dated_decisions(self._store):
+            named[decision.number] = list(decision.edits)
+            for seq in decision.flipped:
+                self._flipped[seq] = max(self._flipped.get(seq, 0), decision.place)
         for blob in self._blobs:
             for seq in self._index.mentioning_edits(blob):
                 self._take(seq)
@@ -254,12 +253,12 @@ class _Closure:
         )
 
     def _take(self, seq: int) -> None:
-        """Let an edit go, with those before it in its file, and as many after it as a late decision binds to it."""
+        """Add an edit, with those before it in its file, and as many after it as a late decision binds to it."""
         if seq in self._edits:
             return
         document = self._index.document_of(seq)
         if document is None:
-            return  # it was taken back, or has expired
+            return  # it was voided, or has expired
         touched = 0
         for own, place, status in self._index.lineage(document):
             if own > seq and touched < ordinal_of(place):
@@ -270,13 +269,13 @@ class _Closure:
                 self._pending.add(own)
 
     def _unrecorded(self, baseline: BlobId) -> list[bytes]:
-        """Return the files without an edit that hold one of the blobs now, as they did when the baseline was taken."""
+        """Return the files without an edit that contained one of the blobs at the baseline, and still do."""
         paths: list[bytes] = []
         self._holding.rewrite_trees_without(baseline, paths.append)
         return [path for path in paths if not self._store.ever_at(path) and self._still_holds(path)]
 
     def _still_holds(self, path: bytes) -> bool:
-        with suppress(CasError):  # what can't be read tells nothing
+        with suppress(CasError):  # an unreadable file says nothing
             found = file_at(self._journal.tree, path)
             return found is not None and found[0].blob in self._blobs
         return False
@@ -307,9 +306,9 @@ def _large_blobs_containing(store: Store, blobs: frozenset[BlobId]) -> Iterator[
 
 
 class _TreesHolding:
-    """Which trees hold one of some blobs, or have one below that does. Each is read once, whoever has it.
+    """The trees that hold one of some blobs, directly or below. Each tree is read once, however many snapshots have it.
 
-    With a chunk goes every large blob that it is a part of.
+    Every large blob that has one of the blobs as a chunk counts as one of them.
     """
 
     def __init__(self, store: Store, blobs: frozenset[BlobId]) -> None:
@@ -319,7 +318,7 @@ class _TreesHolding:
 
     def holds(self, root: BlobId) -> bool:
         """Return whether a tree is one of the blobs, or holds one. Raises TreeInvalid, and what Store.blob raises."""
-        # By steps, however deep a folder lies: the names in those that wait for folders in them.
+        # Without recursion, however deep a folder is: `names` has the entries of trees that wait for trees below them.
         waiting = [root]
         names: dict[BlobId, list[tuple[BlobId, bool]]] = {}
         while waiting:
@@ -338,11 +337,11 @@ class _TreesHolding:
     def rewrite_trees_without(
         self, root: BlobId, instead: Callable[[bytes], TreeEntry | ExcludedEntry | None]
     ) -> dict[bytes, bytes]:
-        """Return a tree that holds one of the blobs, and those below it that do, spelt without them; by their paths.
+        """Return the encoded trees without the blobs, by path: of `root`, and of those below that hold one of them.
 
-        `instead`: what a tree says where one was, by its path (None: nothing). Raises as `holds` does.
+        `instead`: gives the entry in place of one of the blobs, by its path (None: no entry). Raises as `holds` does.
         """
-        anew: dict[bytes, bytes] = {}
+        rewritten: dict[bytes, bytes] = {}
         waiting = [(b"", root)]
         while waiting:
             folder, tree = waiting[-1]
@@ -354,7 +353,7 @@ class _TreesHolding:
                 if isinstance(entry, TreeEntry)
                 and entry.is_folder
                 and entry.blob not in self.blobs
-                and prefix + entry.name not in anew
+                and prefix + entry.name not in rewritten
                 and self.holds(entry.blob)
             ]
             if inner:
@@ -366,9 +365,9 @@ class _TreesHolding:
                 if isinstance(entry, TreeEntry) and entry.blob in self.blobs:
                     found = ExcludedEntry(entry.name) if entry.is_folder else instead(prefix + entry.name)
                     kept += [] if found is None else [found]
-                elif isinstance(entry, TreeEntry) and prefix + entry.name in anew:
-                    kept.append(entry._replace(blob=blob_id(anew[prefix + entry.name])))
+                elif isinstance(entry, TreeEntry) and prefix + entry.name in rewritten:
+                    kept.append(entry._replace(blob=blob_id(rewritten[prefix + entry.name])))
                 else:
                     kept.append(entry)
-            anew[folder] = encode_tree(kept)
-        return anew
+            rewritten[folder] = encode_tree(kept)
+        return rewritten

@@ -1,7 +1,7 @@
-"""Holders: what names a blob besides edits, read from the log, to be held against what a sweep would take.
+"""List the blobs that decisions, pins, snapshots and large blobs refer to, read from the log.
 
-Edits, the tips of documents and snapshots stand in the index beside the counts, which are compared there. What a
-decision made of files, what a pin keeps, and what trees and lists of chunks name stands in the log alone.
+Compaction compares them with the blobs that it would remove. What edits, document tips and snapshot records refer to is
+in the index next to the reference counts, and is compared there; the rest is in the log alone.
 """
 
 from collections.abc import Iterator
@@ -22,9 +22,9 @@ __all__ = ["blobs_referenced_outside_edits"]
 
 
 def blobs_referenced_outside_edits(store: "Store") -> Iterator[BlobId]:
-    """Yield each blob that decisions, pins, snapshots' trees and large blobs name, as far as they have not expired.
+    """Yield each blob that unexpired decisions, pins, snapshots' trees and large blobs refer to.
 
-    Some come more than once. Raises BlobMissing, BlobDamaged, StoreDamaged and TreeInvalid.
+    Some are yielded more than once. Raises BlobMissing, BlobDamaged, StoreDamaged and TreeInvalid.
     """
     index, ahead = store.index, ReadAhead(store.log)
     for _, place in index.all_decision_places():
@@ -44,7 +44,7 @@ def blobs_referenced_outside_edits(store: "Store") -> Iterator[BlobId]:
 
 
 def _below(store: "Store", root: BlobId, seen: set[BlobId]) -> Iterator[BlobId]:
-    """Yield what a tree and the trees below it name, but for trees that were `seen`."""
+    """Yield what a tree and the trees below it refer to, except for trees that are in `seen`."""
     waiting = [root]
     while waiting:
         tree = waiting.pop()

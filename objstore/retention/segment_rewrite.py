@@ -1,7 +1,7 @@
-"""Rewriting: one segment's next generation in the making, from what the index holds of the segment.
+"""Write a segment's next generation without the blobs that nothing holds.
 
-What stays is copied frame by frame as it lies there, once its checksum was found right. Only two kinds of frames are
-made anew: the first and the last of a group that has lost some, and a delta whose base goes.
+Kept frames are copied byte for byte after their checksum was verified. Only two kinds of frames are encoded again: the
+first and last of a group that has lost frames, and a delta whose base is removed.
 """
 
 from collections.abc import Iterator
@@ -33,24 +33,24 @@ if TYPE_CHECKING:
 __all__ = ["SegmentRewrite", "require_readable_frame"]
 
 _PIECE: Final = 1 << 20
-"""Bytes that are written together."""
+"""Bytes per write."""
 
-# Where they stand in a blob's frame, with its header.
+# Offsets in a blob's frame, counted from the start of the frame header.
 _ID: Final = slice(FRAME_HEADER_SIZE + ID_AT.start, FRAME_HEADER_SIZE + ID_AT.stop)
 _ENCODING: Final = FRAME_HEADER_SIZE + ENCODING_AT
 _BASE: Final = slice(FRAME_HEADER_SIZE + BASE_AT.start, FRAME_HEADER_SIZE + BASE_AT.stop)
-# Plain numbers: members of an enum cost more to look up than all else that most frames need.
+# Plain numbers: looking up an enum member costs more than everything else that most frames need.
 _DELTAS: Final = frozenset({int(Encoding.DELTA_RAW), int(Encoding.DELTA_ZSTD)})
 _BLOB: Final = int(FrameKind.BLOB)
 
 
 class SegmentRewrite:
-    """What stays of one segment, and where it goes."""
+    """The kept frames of one segment, and their new places."""
 
     def __init__(
         self, store: "Store", segment: int, staying: "AbstractSet[int]", dropped: "AbstractSet[BlobId]"
     ) -> None:
-        """Name the segment, the offsets of the blobs in it that stay, and all blobs that go."""
+        """Take the segment's number, the offsets of its kept blobs, and all blobs that are removed from the log."""
         self._store: Final = store
         self._segment: Final = segment
         self._staying: Final = staying
@@ -58,16 +58,16 @@ class SegmentRewrite:
         self._going: Final = {offset: size for name, offset, size in going if name in dropped}
         self._dropped: Final = dropped
         self._generation: Final = store.log.generations().get(segment, 0)
-        self._position = SEGMENT_HEADER_SIZE  # where the next frame begins that stays
+        self._position = SEGMENT_HEADER_SIZE  # where the next kept frame will begin
         self.moves: Final = FrameMoves()
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the frames that stay, some groups at a time.
+        """Yield the kept frames, some groups at a time.
 
-        What goes has to lie where the index says, with as many bytes, or it might take along what lies behind it; then
-        nothing else of it need be right. Raises StoreDamaged where a checksum of what stays or a blob that is spelt
-        anew is wrong, and IndexDamaged where what stays by the index is not what stands in the log: what neither stays
-        nor goes would be lost.
+        A removed frame must have the offset and length that the index gives, or it could take the frames after it
+        along; nothing else of it is checked. Raises StoreDamaged where the checksum of a kept frame, or a blob that is
+        encoded again, is wrong. Raises IndexDamaged where the index and the log disagree on which frames exist: a frame
+        that is neither kept nor removed would be lost.
         """
         staying, going, dropped = self._staying, self._going, self._dropped
         require_intact = self._store.log.require_intact
@@ -75,20 +75,20 @@ class SegmentRewrite:
         piece: list[bytes] = []
         begun = self._position
         group: list[RawFrame] = []
-        bereft: list[int] = []  # which of the group are deltas whose base goes
+        orphaned: list[int] = []  # positions in the group of deltas whose base is removed
         found = 0
         others: list[tuple[BlobId, int]] = []
         for frames in self._store.log.unverified_frames(Place(segment, base)):
             for frame in frames:
                 position, kind, _, commits, whole = frame
-                # Of several frames of a blob, one counts; of one that goes, none.
+                # Of several frames of a kept blob, one counts; of a removed blob, none.
                 if kind != _BLOB:
                     require_intact(segment, frame)
                     group.append(frame)
                 elif base + position in staying:
                     require_intact(segment, frame)
                     if whole[_ENCODING] in _DELTAS and whole[_BASE] in dropped:
-                        bereft.append(len(group))
+                        orphaned.append(len(group))
                     group.append(frame)
                     found += 1
                 elif going.get(base + position) != len(whole):
@@ -96,8 +96,8 @@ class SegmentRewrite:
                     if whole[_ID] not in dropped:
                         others.append((BlobId(whole[_ID]), base + position))
                 if commits:
-                    piece += self._group(group, bereft)
-                    group, bereft = [], []
+                    piece += self._group(group, orphaned)
+                    group, orphaned = [], []
                     if self._position - begun >= _PIECE:
                         yield b"".join(piece)
                         piece, begun = [], self._position
@@ -105,48 +105,48 @@ class SegmentRewrite:
         yield b"".join(piece)
 
     def _check(self, found: int, others: list[tuple[BlobId, int]]) -> None:
-        """See that all that stays was found, and that of what was found besides there is another frame that counts."""
+        """Raise IndexDamaged unless every kept blob was found, and each other one has another frame that counts."""
         if found != len(self._staying):
             raise IndexDamaged(
-                f"it has {len(self._staying) - found} blobs in segment {self._segment} that are not there"
+                f"it lists {len(self._staying) - found} blobs in segment {self._segment} that are not there"
             )
         known = self._store.index.blob_places([blob for blob, _ in others])
         for blob, offset in others:
             place = known.get(blob)
             if place is None or place == (self._segment, offset):
-                raise IndexDamaged(f"blob {blob.hex()} is in the log and not in it")
+                raise IndexDamaged(f"blob {blob.hex()} is in the log but not in the index")
             require_readable_frame(self._store, blob, place)
 
-    def _group(self, group: list[RawFrame], bereft: list[int]) -> list[bytes]:
-        """Return what stays of a group as it is to be, and note where it goes.
+    def _group(self, group: list[RawFrame], orphaned: list[int]) -> list[bytes]:
+        """Return the kept frames of a group as they will be written, and note their new places.
 
-        `bereft`: which of the frames are deltas whose base goes, ascending.
+        `orphaned`: the positions of the deltas whose base is removed, ascending.
         """
         if not group:
             return []
-        spelt = [frame.whole for frame in group]
+        encoded = [frame.whole for frame in group]
         last = len(group) - 1
-        anew = {at: self._respelt(parse_blob_header(_payload(group[at]))) for at in bereft}
+        changed = {at: self._reencode(parse_blob_header(_payload(group[at]))) for at in orphaned}
         if not group[0].begins:
-            anew.setdefault(0, _payload(group[0]))
+            changed.setdefault(0, _payload(group[0]))
         if not group[last].commits:
-            anew.setdefault(last, _payload(group[last]))
-        for at, payload in anew.items():
+            changed.setdefault(last, _payload(group[last]))
+        for at, payload in changed.items():
             kind = FrameKind(group[at].kind)
-            spelt[at] = encode_frame(self._store.log.key, kind, payload, begins=at == 0, commits=at == last)
-        *positions, self._position = accumulate(map(len, spelt), initial=self._position)
+            encoded[at] = encode_frame(self._store.log.key, kind, payload, begins=at == 0, commits=at == last)
+        *positions, self._position = accumulate(map(len, encoded), initial=self._position)
         self.moves.extend([frame.position for frame in group], positions)
-        for at in bereft:
+        for at in orphaned:
             self.moves.mark_reencoded(positions[at])
-        return spelt
+        return encoded
 
-    def _respelt(self, header: BlobHeader) -> bytes:
+    def _reencode(self, header: BlobHeader) -> bytes:
         content = self._store.read_once(header.id)
         self._store.remember(header.id, content)
         return encode_blob(content, self._live_base(header.base), name=header.id)[1]
 
     def _live_base(self, name: BlobId | None) -> Base | None:
-        """Return the nearest blob of a chain that stays (None: none does)."""
+        """Return the nearest blob of a delta chain that is kept (None: none is)."""
         while name is not None:
             found = self._store.blob_place(name)
             if found is None:
@@ -162,13 +162,13 @@ def _payload(frame: RawFrame) -> bytes:
 
 
 def require_readable_frame(store: "Store", name: BlobId, place: Place) -> None:
-    """See that the frame that counts of a blob is where the index says, and sound, before another one goes.
+    """Raise IndexDamaged unless the frame that counts for a blob is intact and where the index says.
 
-    Raises IndexDamaged.
+    Call it before another frame of the blob is removed.
     """
     header = None
     with suppress(StoreDamaged):
         frame = store.log.read(place)
         header = parse_blob_header(frame.payload) if frame.kind is FrameKind.BLOB else None
     if header is None or header.id != name:
-        raise IndexDamaged(f"blob {name.hex()} is not where it says")
+        raise IndexDamaged(f"blob {name.hex()} is not where the index says")

@@ -256,7 +256,7 @@ def _readable(journal: Journal, batch: Batch, found: Iterable[_Difference], know
         try:
             readable.append(_with_bytes(journal, batch, _with_known(batch, difference)))
         except UNREADABLE as error:
-            reason = f"what the store has of it can't be read; see `cas fsck` ({error})"
+            reason = f"its stored state can't be read; see `cas fsck` ({error})"
             known.passed.append(SkippedPath(path=os.fsdecode(difference.path), reason=reason))
     return readable
 

@@ -97,7 +97,7 @@ def create(
             is_same=before is not None and before.root == snapshot.root,
         )
         return taken, look
-    raise SnapshotIncomplete("what was stored of it was cleaned away in the meantime; try again")
+    raise SnapshotIncomplete("gc removed blobs of it before it was recorded", is_over_limit=False)
 
 
 def refuse_part(survey: TreeWalk) -> None:

@@ -1,10 +1,10 @@
-"""The bundle: a whole log in one file, to be carried to another machine. FORMAT.md gives the offsets.
+"""Write and unpack a bundle: a whole log in one file, to be taken to another machine. FORMAT.md gives the offsets.
 
-A bundle is the segments as they lie in the store, up to the end of the last whole group, with a table of their sizes
-before them and a BLAKE3 of everything behind them. So the journal that comes out of it is the one that went in, with
-the same ids in the same chain. What goes in is held against its checksums and its chain on the way: the store may be
-gone when somebody finds that it was damaged. Nothing in a bundle is believed all the same: sizes are held against the
-file before anything is read, and what the segments say is checked by whoever imports it as any store is checked.
+A bundle has a table of the segments' sizes, then the segments byte for byte up to the end of the last complete group,
+then a BLAKE3 hash of everything. So the imported journal is the exported one, with the same ids in the same chain.
+Frames are verified by checksum and chain on export, because the store may be gone when the damage is found. On import
+nothing in a bundle is trusted all the same: sizes are compared with the file before anything is read, and the segments
+are checked like those of any store.
 """
 
 import os
@@ -32,12 +32,12 @@ _MAGIC: Final = b"\x89CASBUN\n"
 _HEADER: Final = Struct("<8sH6xQ")
 _SIZE: Final = Struct("<Q")
 _PIECE: Final = 1 << 20
-_RECORD: Final = int(FrameKind.RECORD)  # a plain number, as a raw frame has it
+_RECORD: Final = int(FrameKind.RECORD)  # a plain number, as in a raw frame
 
 
 @value
 class Bundle:
-    """What the first bytes of a bundle say, held against the size of the file."""
+    """The table at the beginning of a bundle."""
 
     sizes: tuple[int, ...]  # of the segments, in bytes, in the order of their numbers
 
@@ -54,10 +54,10 @@ class Bundle:
 def bundle_pieces(log: Log, end: Place, progress: Progress | None = None) -> Iterator[bytes]:
     """Yield a bundle of the log up to `end`, the end of a group.
 
-    `progress` is told of the bytes that were asked for.
-    Raises StoreDamaged where bytes are wrong, which may be after some pieces, and before the last in any case.
+    `progress` is called with the bytes yielded so far.
+    Raises StoreDamaged where bytes are wrong: possibly after some pieces, but always before the last one.
     """
-    # Without another look at the folder: `end`, the sizes and the bytes have to be of the same generations.
+    # The folder is not listed again: `end`, the sizes and the bytes have to be of the same generations.
     numbers = range(log.first.segment, end.segment + 1)
     sizes = tuple(end.position if number == end.segment else log.size(number) for number in numbers)
     bundle, done = Bundle(sizes=sizes), 0
@@ -72,7 +72,7 @@ def bundle_pieces(log: Log, end: Place, progress: Progress | None = None) -> Ite
 
 
 def unpack_bundle(path: str, folder: str, disk: Disk) -> None:
-    """Write the segments of the bundle at `path` into the empty `folder`, under the names that a log gives them.
+    """Write the segments of the bundle at `path` into the empty `folder`, with the names that a log uses.
 
     Raises BundleRefused, FormatTooNew, and what the disk raises.
     """
@@ -82,11 +82,11 @@ def unpack_bundle(path: str, folder: str, disk: Disk) -> None:
         hasher = blake3(bundle.encode())
         offset = bundle.begins
         for number, size in enumerate(bundle.sizes, 1):
-            _see_number(os.pread(fd, SEGMENT_HEADER_SIZE, offset), number)
+            _require_number(os.pread(fd, SEGMENT_HEADER_SIZE, offset), number)
             disk.create(os.path.join(folder, segment_name(number, 0)), _hashed(fd, offset, size, hasher))
             offset += size
         if os.pread(fd, HASH_SIZE, offset) != hasher.digest(HASH_SIZE):
-            raise BundleRefused("its bytes are not those that were written, as its hash says")
+            raise BundleRefused("its hash does not match its contents")
     finally:
         os.close(fd)
 
@@ -117,7 +117,7 @@ def _contents(log: Log, numbers: Iterable[int], bundle: Bundle) -> Iterator[byte
 
 
 def _following(last: RecordId | None, frame: RawFrame, segment: int) -> RecordId:
-    """Return the id of a record that follows the one of the id `last` (None: it is the first). Raises StoreDamaged."""
+    """Return the id of a record that must follow the one with the id `last` (None: no record). Raises StoreDamaged."""
     encoded = frame.whole[FRAME_HEADER_SIZE:]
     try:
         previous = unpack(encoded).get("previous")
@@ -129,33 +129,36 @@ def _following(last: RecordId | None, frame: RawFrame, segment: int) -> RecordId
 
 
 def _opened(fd: int) -> Bundle:
-    """Return what the first bytes say, if the file has the very size that they imply."""
+    """Return the table of a bundle whose file has exactly the size that it implies.
+
+    Raises BundleRefused and FormatTooNew.
+    """
     whole = os.fstat(fd).st_size
     first = os.pread(fd, _HEADER.size, 0)
     if len(first) < _HEADER.size or not first.startswith(_MAGIC):
-        raise BundleRefused("it is no bundle")
+        raise BundleRefused("it is not a bundle")
     _, version, count = _HEADER.unpack(first)
     if version > BUNDLE_VERSION:
         raise FormatTooNew(version, BUNDLE_VERSION)
     if not 0 < count <= whole // (SEGMENT_HEADER_SIZE + _SIZE.size):
-        raise BundleRefused("it is cut short, or names segments that it has not")
+        raise BundleRefused("it is cut short, or lists segments that it does not contain")
     table = os.pread(fd, _SIZE.size * count, _HEADER.size)
     bundle = Bundle(sizes=tuple(size for (size,) in _SIZE.iter_unpack(table)))
     if bundle.begins + sum(bundle.sizes) + HASH_SIZE != whole:
-        raise BundleRefused("it is cut short, or something follows it")
+        raise BundleRefused("it is cut short, or more bytes follow it")
     if first + table != bundle.encode() or min(bundle.sizes) < SEGMENT_HEADER_SIZE:
-        raise BundleRefused("its table is not as one is written")
+        raise BundleRefused("its table of segment sizes is malformed")
     return bundle
 
 
-def _see_number(header: bytes, expected: int) -> None:
-    """Raise BundleRefused unless a segment begins with a header that tells this number."""
+def _require_number(header: bytes, expected: int) -> None:
+    """Raise BundleRefused unless a segment begins with a header that has this number."""
     try:
         number = SegmentHeader.decode(header, segment=None).number
     except StoreDamaged as error:
         raise BundleRefused(error.reason) from error
     if number != expected:
-        raise BundleRefused(f"segment {number} stands where segment {expected} should")
+        raise BundleRefused(f"it has segment {number} where segment {expected} should be")
 
 
 def _hashed(fd: int, offset: int, size: int, hasher: blake3) -> Iterator[bytes]:

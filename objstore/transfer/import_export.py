@@ -1,8 +1,8 @@
-"""Transfer: a store with its whole history, taken to another folder or machine in one file.
+"""Export a store with its whole history as one file, and import it into another folder or machine.
 
-What arrives is checked as any store is, from its frames to the replay of every document, in a folder of its own. Only
-when nothing is wrong with it are its files written there, and all of it moved to its new place, the store last.
-docs/decisions/0010-import.md says why a store is never imported into another.
+An imported store is checked like any other, from its frames to the replay of every document, in a folder of its own.
+Only if nothing is wrong are its files written there and everything moved to its new place, the store last.
+docs/decisions/0010-import.md says why a store is never imported into another one.
 """
 
 import os
@@ -45,30 +45,32 @@ if TYPE_CHECKING:
 
 __all__ = ["Imported", "export_bundle", "import_bundle", "send_bundle"]
 
+_STORE_ONLY: Final = "import it without files (--store-only)"
+
 _PLAIN_MODE: Final = 0o777
-"""Permission bits that a file from elsewhere may bring along."""
+"""Permission bits that an imported file may have."""
 
 _MOST_NAMES: Final = 2_000_000
-"""Files and folders that a snapshot from elsewhere may have: a look takes in a million files."""
+"""The most files and folders in an imported snapshot: a scan takes up to a million files."""
 
 _MOST_OF_PATHS: Final = 1 << 28
-"""Bytes that the paths of all these may have together: who looks at a snapshot has all of them in memory."""
+"""The most bytes of all their paths together: a snapshot's readers have them all in memory."""
 
 
 @value
 class Imported:
-    """What came out of a bundle."""
+    """The result of an import."""
 
     root: str
     records: int
     blobs: int
-    files: int  # that were written
+    files: int  # written
 
 
 def export_bundle(journal: Journal, path: str, progress: Progress | None = None) -> int:
-    """Write everything that is recorded into a new file at `path`, durably; return how many bytes it has.
+    """Write a bundle of the store to a new file at `path`, durably; return its size in bytes.
 
-    `progress` is told of the bytes that were read.
+    `progress` is called with the bytes that were read.
 
     Raises FileExists, PathReserved, NotBundled, StoreDamaged and what the disk raises, with nothing at `path`.
     """
@@ -79,13 +81,13 @@ def export_bundle(journal: Journal, path: str, progress: Progress | None = None)
         except FileExistsError as error:
             raise FileExists(path) from error
         except FileNotFoundError as error:
-            # The name that was given, not the one that the file has until it is whole.
+            # With the given name, not that of the temporary file.
             raise FileNotFoundError(error.errno, error.strerror, path) from error
     return os.stat(path).st_size
 
 
 def send_bundle(journal: Journal, take: Callable[[bytes], None], progress: Progress | None = None) -> None:
-    """Hand everything that is recorded to `take`, piece by piece, as `export_bundle` writes it.
+    """Pass a bundle of the store to `take`, piece by piece.
 
     Raises NotBundled before the first piece, StoreDamaged before the last, and what `take` raises.
     """
@@ -99,10 +101,10 @@ def import_bundle(
 ) -> Imported:
     """Make the store in the bundle at `path` the store of `directory`, and write its files there.
 
-    They are the tips of its documents, and of files that have none what the baseline holds: all that the next look
-    would miss. The directory may be missing; else it must be empty. `files` False: only the store comes, the directory
-    may hold files, and those that differ show as changes from outside; it must hold no store.
-    Raises FileExists, PathReserved, BundleRefused with nothing changed, and what the disk raises.
+    The files are the tips of its documents, and the baseline's states of files that have no document: all that the next
+    scan would miss. The directory must be empty or missing. `files` False: only the store is imported; the directory
+    may have files, and those that differ are reported as external edits, but it must not have a store. Raises
+    FileExists, PathReserved, BundleRefused with nothing changed, and what the disk raises.
     """
     require_not_reserved(directory)
     disk = disk or Disk()
@@ -110,10 +112,12 @@ def import_bundle(
     try:
         _make_folders(directory, made)
         for folder in made:
-            disk.sync_directory(os.path.dirname(os.path.abspath(folder)))  # or a power cut could take all of it
+            disk.sync_directory(
+                os.path.dirname(os.path.abspath(folder))
+            )  # otherwise a power cut could remove all of it
         return _imported(path, directory, disk, files=files, progress=progress)
     except BaseException:
-        with suppress(OSError):  # somebody has put something there
+        with suppress(OSError):  # another process has put something there
             for folder in reversed(made):
                 os.rmdir(folder)
         raise
@@ -123,7 +127,7 @@ def import_bundle(
 
 
 def _pieces(store: Store, progress: Progress | None) -> Iterator[bytes]:
-    """Return the bundle of a store that is held still. Raises NotBundled."""
+    """Return the pieces of a bundle of a store that is held still. Raises NotBundled."""
     while not store.index.knows_generations:
         store.catch_up()
     lost = store.index.lost_blobs()
@@ -133,7 +137,7 @@ def _pieces(store: Store, progress: Progress | None) -> Iterator[bytes]:
 
 
 def _make_folders(directory: str, made: list[str]) -> None:
-    """Make a folder where there is none, and those above it; note in `made` which did not exist, outermost first."""
+    """Make a folder and those above it, as far as they don't exist; add the new ones to `made`, outermost first."""
     above = os.path.dirname(directory.rstrip("/"))
     if above and not os.path.isdir(above):
         _make_folders(above, made)
@@ -150,7 +154,7 @@ def _imported(path: str, directory: str, disk: Disk, *, files: bool, progress: P
     root = os.path.realpath(directory)
     for name in sorted(os.listdir(root)):
         if is_creation_folder(name) and discard_leftover(os.path.join(root, name), disk):
-            pass  # of an import, or of an `init`, that was killed
+            pass  # left by an import or an `init` that was killed
         elif files or is_store(name):
             raise FileExists(os.path.join(root, name))
     making = os.path.join(root, creation_folder_name())
@@ -168,9 +172,10 @@ def _imported(path: str, directory: str, disk: Disk, *, files: bool, progress: P
 
 
 def _move_in(making: str, root: str, disk: Disk) -> None:
-    """Move what was made in a folder of `root` into that itself: all of it, or nothing.
+    """Move everything in the folder `making` of `root` into `root` itself, or nothing.
 
-    The store comes last: if the process dies before, there is no history by which the other files would be deleted.
+    The store is moved last: if the process dies earlier, there is no history that would say that the files were
+    deleted.
     """
     names = sorted(name for name in os.listdir(making) if name != STORE_NAME)
     moved: list[str] = []
@@ -187,7 +192,7 @@ def _move_in(making: str, root: str, disk: Disk) -> None:
 
 
 def _move(source: str, target: str, name: str, disk: Disk) -> None:
-    """Move a file or a folder from one folder to another. FileExists where that has something of the name."""
+    """Move a file or a folder from one folder to another. Raises FileExists if the name is taken there."""
     path = os.path.join(source, name)
     try:
         if os.path.isdir(path):
@@ -206,7 +211,7 @@ def _move(source: str, target: str, name: str, disk: Disk) -> None:
 def _checked(
     path: str, making: str, disk: Disk, *, files: bool, progress: Progress | None
 ) -> tuple[int, int, list[FileStep]]:
-    """Make the store in `making` and check it; return how much is in it, and what has to be done for its files."""
+    """Make the store in `making` and check it; return the counts of records and blobs, and the steps for its files."""
     folder = os.path.join(making, STORE_NAME)
     disk.make_store_folder(folder)
     write_creation_proof(folder, making, disk)
@@ -219,15 +224,15 @@ def _checked(
     if report.faults:
         raise BundleRefused(report.faults[0].what)
     end, steps = _found(making, folder, disk, files=files)
-    # Otherwise the next writer would take files for unfinished that have never been here.
+    # Otherwise the next writer would take the files for unfinished, although they were never in this folder.
     reset_applied_marker(folder, end, disk)
     return report.records, report.blobs, steps
 
 
 def _found(making: str, folder: str, disk: Disk, *, files: bool) -> tuple[Place, list[FileStep]]:
-    """Return where the log ends, and what has to be done for the files. Raises BundleRefused.
+    """Return where the log ends, and the steps to write the files. Raises BundleRefused.
 
-    If only the store comes, it is noted that none of them was ever here.
+    If only the store is imported, the durable horizon says that none of the files was ever in this folder.
     """
     steps: list[FileStep] = []
     try:
@@ -244,22 +249,22 @@ def _found(making: str, folder: str, disk: Disk, *, files: bool) -> tuple[Place,
     except CasError as error:
         raise BundleRefused(str(error)) from error
     if not is_whole:
-        raise BundleRefused("something follows its last whole group")
+        raise BundleRefused("more bytes follow its last complete group")
     return end, steps
 
 
 def _require_plain_modes(store: Store) -> None:
-    """Raise BundleRefused where a state that may be brought back has a mode beyond `_PLAIN_MODE`."""
+    """Raise BundleRefused if a state that could be restored has a mode with other bits than `_PLAIN_MODE`."""
     for group in store.log.groups(store.log.first):
         for chained in decoded(group):
             match chained.record:
                 case Edit() as edit:
-                    _see_state(edit.source or edit.path, edit.before)
-                    _see_state(edit.path, edit.after)
+                    _require_plain_state(edit.source or edit.path, edit.before)
+                    _require_plain_state(edit.path, edit.after)
                 case Decision() as decision:
                     for written in decision.written:
-                        _see_state(written.path_before, written.before)
-                        _see_state(written.path_after, written.after)
+                        _require_plain_state(written.path_before, written.before)
+                        _require_plain_state(written.path_after, written.after)
                 case _:
                     pass
     seen: set[BlobId] = set()
@@ -270,43 +275,43 @@ def _require_plain_modes(store: Store) -> None:
                     _require_plain_mode(entry.name, stat.S_IMODE(entry.mode))
 
 
-def _see_state(path: bytes | None, state: FileState | None) -> None:
+def _require_plain_state(path: bytes | None, state: FileState | None) -> None:
     if path is not None and state is not None:
         _require_plain_mode(path, state.mode)
 
 
 def _require_plain_mode(path: bytes, mode: int) -> None:
     if mode & ~_PLAIN_MODE:
-        raise BundleRefused(f"{os.fsdecode(path)!r} would get the mode {mode:04o}; without files it can come")
+        raise BundleRefused(f"{os.fsdecode(path)!r} would get the mode {mode:04o}; {_STORE_ONLY}")
 
 
 def _steps(journal: Journal) -> list[FileStep]:
-    """Return what writes the files that are known, if that may be done. Raises BundleRefused."""
+    """Return the steps that write the known files. Raises BundleRefused if they must not be written."""
     tips = [tip for tip in journal.store.index.tips() if tip.state is not None]
     counts = Counter(tip.path for tip in tips)
     for tip in tips:
         _require_allowed_path(tip.path)
         if counts[tip.path] > 1 or any(folder in counts for folder in folders_of(tip.path)):
-            raise BundleRefused(f"two files stand at {os.fsdecode(tip.path)!r}")
-    standing = {tip.path: tip.state for tip in tips if tip.state is not None}
-    standing |= _without_document(journal, set(counts))
-    _require_space_for(journal, Counter(state.blob for state in standing.values()))
-    return [FileStep(path=path, before=None, after=state) for path, state in standing.items()]
+            raise BundleRefused(f"two files have the path {os.fsdecode(tip.path)!r}")
+    states = {tip.path: tip.state for tip in tips if tip.state is not None}
+    states |= _without_document(journal, set(counts))
+    _require_space_for(journal, Counter(state.blob for state in states.values()))
+    return [FileStep(path=path, before=None, after=state) for path, state in states.items()]
 
 
 def _require_space_for(journal: Journal, written: "Counter[BlobId]") -> None:
-    """Raise BundleRefused where the files have more bytes than the disk has free: one blob may be that of very many."""
+    """Raise BundleRefused if the files have more bytes than the disk has free: one blob may be in very many files."""
     needed = sum(journal.store.size(blob) * count for blob, count in written.items())
     root = journal.tree.root
     free = journal.disk.free_bytes(root, root)
     if needed > free:
-        raise BundleRefused(f"it would write {needed} bytes, and {free} are free there; without files it can come")
+        raise BundleRefused(f"it would write {needed} bytes, but only {free} are free there; {_STORE_ONLY}")
 
 
 def _without_document(journal: Journal, taken: set[bytes]) -> dict[bytes, FileState]:
-    """Return the files that only the baseline knows, but for those in whose way a file at one of `taken` stands.
+    """Return the states of files that only the baseline knows, unless a file at one of the `taken` paths is in the way.
 
-    Links are none of them, nor is what the baseline left out: no look misses these. Raises BundleRefused.
+    Links and what the baseline left out are not included: no scan would miss them. Raises BundleRefused.
     """
     known = KnownStates(journal)
     folders = {folder for path in taken for folder in folders_of(path)}
@@ -316,28 +321,28 @@ def _without_document(journal: Journal, taken: set[bytes]) -> dict[bytes, FileSt
         if document is not None or state is None:
             continue
         _require_allowed_path(path)
-        # A tool may have written there before any look could tell that it has gone; the next one tells it.
+        # A tool may have written there before a scan could record that the file is gone; the next scan records it.
         if path not in folders and taken.isdisjoint(folders_of(path)):
             found[path] = state
     return found
 
 
 def _require_bounded_snapshots(store: Store) -> None:
-    """Raise BundleRefused where a snapshot has more than a look finds, or paths of more bytes than should be in memory.
+    """Raise BundleRefused if a snapshot has more files than a scan takes, or paths of more bytes than fit in memory.
 
-    So it does where the baseline lies deeper than files can be written. A snapshot may have the same folder over and
-    over, so no path of one is spelt before this.
+    Also if the baseline has a path that is too long to be written. A snapshot may contain the same folder over and
+    over, so no path of one is built before this check.
     """
     baseline = store.baseline()
     extents: dict[BlobId, _Extent] = {}
     for snapshot in _snapshots(store):
         extent = _extent(store, snapshot, extents)
         if baseline is not None and snapshot.number == baseline.number and extent.longest_path > MAX_PATH:
-            raise BundleRefused(f"it would write a path longer than {MAX_PATH} bytes; without files it can come")
+            raise BundleRefused(f"it would write a path longer than {MAX_PATH} bytes; {_STORE_ONLY}")
 
 
 def _snapshots(store: Store) -> Iterator[Snapshot]:
-    """Yield every snapshot that has not been given up."""
+    """Yield every snapshot that has not been deleted."""
     for row in store.index.snapshots():
         record = store.record(row.place)[0]
         if isinstance(record, Snapshot) and not row.expired:
@@ -346,7 +351,7 @@ def _snapshots(store: Store) -> Iterator[Snapshot]:
 
 @value
 class _Extent:
-    """How much is in a tree and below it."""
+    """The size of a tree with everything below it."""
 
     names: int  # of files, links and folders
     longest_path: int  # in bytes
@@ -354,9 +359,9 @@ class _Extent:
 
 
 def _extent(store: Store, snapshot: Snapshot, known: "dict[BlobId, _Extent]") -> _Extent:
-    """Return the extent of a snapshot's tree, from those that are `known`, to which all below it are added.
+    """Return the extent of a snapshot's tree, and add it and those of all trees below to `known`.
 
-    Raises BundleRefused as soon as it is too much: in numbers, too, a small tree may come to very much.
+    Raises BundleRefused as soon as it is too large: a small tree may multiply to a huge number.
     """
     waiting = [snapshot.root]
     while waiting:
@@ -384,15 +389,15 @@ def _extent(store: Store, snapshot: Snapshot, known: "dict[BlobId, _Extent]") ->
 
 
 def _require_bounded(snapshot: Snapshot, names: int, all_paths: int) -> None:
-    its = f"snapshot {snapshot.number} has"
+    named = f"snapshot {snapshot.number} has"
     if names > _MOST_NAMES:
-        raise BundleRefused(f"{its} more than {_MOST_NAMES} files and folders; without files it can come")
+        raise BundleRefused(f"{named} more than {_MOST_NAMES} files and folders; {_STORE_ONLY}")
     if all_paths > _MOST_OF_PATHS:
-        raise BundleRefused(f"{its} paths of more than {_MOST_OF_PATHS} bytes in all; without files it can come")
+        raise BundleRefused(f"{named} paths of more than {_MOST_OF_PATHS} bytes in all; {_STORE_ONLY}")
 
 
 def _require_allowed_path(path: bytes) -> None:
-    """Raise BundleRefused where no file from elsewhere may stand."""
+    """Raise BundleRefused if no imported file may have the path."""
     name = os.fsdecode(path)
     if any(map(is_reserved, name.split("/"))):
-        raise BundleRefused(f"it would write {name!r}, into a store or version control; without files it can come")
+        raise BundleRefused(f"it would write {name!r}, into a store or version control; {_STORE_ONLY}")

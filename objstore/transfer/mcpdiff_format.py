@@ -1,7 +1,8 @@
-"""The edit history of mcpdiff: what an entry of its logs says, and what its diffs make of a file.
+"""Parse the edit history of mcpdiff: log entries, and the diffs that lead from one file state to the next.
 
-Bytes in, values out; nothing is believed. An entry has exactly the fields of the tool's own description, and a diff is
-taken only where every line that it keeps or takes away stands where it says. The caller compares hashes.
+Pure functions from bytes to values; nothing in the history is trusted. An entry needs the fields of the tool's own
+description, and a diff is applied only if every line that it keeps or removes is where it says. The caller compares
+hashes.
 """
 
 import json
@@ -20,19 +21,19 @@ __all__ = ["BadLine", "DiffChains", "McpdiffEntry", "candidate_origins", "candid
 
 _LONGEST_LINE: Final = 1 << 20
 _LONGEST_NAME: Final = 200
-"""Characters of an id, of a tool or of a conversation."""
+"""Characters of an id, a tool or a conversation."""
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _HUNK: Final = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@[^\n]*(?:\n|\Z)")
 _OTHER_END: Final = re.compile(rb"[\v\f\x1c-\x1e]|\r(?!\n)|\xc2\x85|\xe2\x80[\xa8\xa9]")
-"""At what else than a newline a line is over to the tool, and is not here."""
+"""What ends a line for mcpdiff, which uses Python's `splitlines`, but not in this project: all but the newline."""
 
 _END: Final = re.compile(rb"\n|" + _OTHER_END.pattern)
 _FIRST_HUNK: Final = re.compile(rb"^" + _HUNK.pattern, re.MULTILINE)
 
 
 class _DiffMismatch(ValueError):
-    """A diff that does not fit what it is said to be told against."""
+    """A diff does not fit the text that it should apply to."""
 
 
 @value
@@ -45,24 +46,24 @@ class McpdiffEntry:
     time: int  # microseconds since 1970-01-01 UTC
     operation: Operation
     path: str  # absolute
-    source: str | None  # absolute: a move's
+    source: str | None  # absolute, of a move
     tool: str
     status: Status
-    diff: str | None  # place of the diff in the history, if there is one
-    checkpoint: str | None  # place of what the file held before, if it was kept
+    diff: str | None  # path of the diff in the history, if there is one
+    checkpoint: str | None  # path of the file's earlier contents in the history, if they were kept
     before: str | None  # SHA-256 in hex; None: no file
     after: str | None
 
 
 class BadLine(NamedTuple):
-    """A line that is no entry."""
+    """A line that is not an entry."""
 
     number: int  # from 1
     reason: str
 
 
 def entries(log: bytes) -> Iterator[McpdiffEntry | BadLine]:
-    """Yield what each line of a log says, in order."""
+    """Yield the entry of each line of a log, in order, or why the line is none."""
     for number, line in enumerate(log.split(b"\n"), start=1):
         if not line.strip():
             continue
@@ -73,16 +74,16 @@ def entries(log: bytes) -> Iterator[McpdiffEntry | BadLine]:
 
 
 def candidate_results(before: bytes, diff: bytes) -> Iterator[bytes]:
-    """Yield what a diff may have led to from `before`, the likeliest first; its hash tells which it was, if any.
+    """Yield the texts that a diff may have made from `before`, the likeliest first; the hash shows which is right.
 
-    The tool's diffs lose what a text has at its very end, and what its lines end with. To the tool, a line may be over
-    before its newline, at a form feed say.
+    The tool's diffs don't show whether the text ended with a newline, or which line endings it had. For the tool, a
+    line may also end before its newline, such as at a form feed.
     """
     yield from _candidates_along(before, diff, _FORWARD)
 
 
 def candidate_origins(after: bytes, diff: bytes) -> Iterator[bytes]:
-    """Yield what a diff may have led from to `after`, the likeliest first; its hash tells which it was, if any."""
+    """Yield the texts from which a diff may have made `after`, the likeliest first; the hash shows which is right."""
     yield from _candidates_along(after, diff, _BACK)
     yield from _candidates_along(after, diff, _BACK_RUN_ON)
 
@@ -109,23 +110,23 @@ def _entry(line: bytes) -> McpdiffEntry:
         raise ValueError(f"longer than {_LONGEST_LINE} bytes")
     given = json.loads(line.decode())
     if not isinstance(given, dict):
-        raise ValueError("no JSON object")  # noqa: TRY004 - one kind of error for whatever the line holds
+        raise ValueError("not a JSON object")  # noqa: TRY004 - one kind of error for whatever the line holds
     kind, status = Operation(_text(given, "operation")), Status(_text(given, "status"))
     source, before, after = (_text_or_none(given, name) for name in ("source_path", "hash_before", "hash_after"))
     if (source is not None) is not (kind is Operation.MOVE):
         raise ValueError(f"a {kind} {'without' if source is None else 'with'} a source")
     if (before is None) is not (kind is Operation.CREATE) or (after is None) is not (kind is Operation.DELETE):
-        raise ValueError(f"the hashes are not those of a {kind}")
+        raise ValueError(f"the hashes do not fit the operation {kind}")
     if any(digest is not None and _SHA256.fullmatch(digest) is None for digest in (before, after)):
-        raise ValueError("a hash is no SHA-256")
+        raise ValueError("a hash is not a SHA-256")
     if kind is Operation.MOVE and before != after:
-        raise ValueError("a move that changes the file")
+        raise ValueError("a move that also changes the file")
     path = _text(given, "file_path")
     if source == path:
-        raise ValueError("a move to where the file is")
+        raise ValueError("a move to the same path")
     index = given.get("tool_call_index")
     if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < 1 << 31:
-        raise ValueError("tool_call_index is no number")
+        raise ValueError("tool_call_index is not a number from 0 to 2147483647")
     return McpdiffEntry(
         id=_name(given, "edit_id"),
         conversation=_name(given, "conversation_id"),
@@ -146,8 +147,8 @@ def _entry(line: bytes) -> McpdiffEntry:
 def _text(given: dict[Any, Any], name: str) -> str:
     held = given.get(name)
     if not isinstance(held, str):
-        raise ValueError(f"{name} is no text")  # noqa: TRY004 - as above
-    held.encode()  # half a character outside the BMP is no text: UnicodeEncodeError is a ValueError
+        raise ValueError(f"{name} is not a string")  # noqa: TRY004 - as above
+    held.encode()  # a lone surrogate is refused: UnicodeEncodeError is a ValueError
     return held
 
 
@@ -158,17 +159,17 @@ def _text_or_none(given: dict[Any, Any], name: str) -> str | None:
 def _name(given: dict[Any, Any], name: str) -> str:
     held = _text(given, name)
     if not held.isprintable() or not 1 <= len(held) <= _LONGEST_NAME:
-        raise ValueError(f"{name} is empty, too long, or holds what can't be printed")
+        raise ValueError(f"{name} is empty, too long, or has unprintable characters")
     return held
 
 
-def _time(spelt: str) -> int:
-    moment = datetime.fromisoformat(spelt)
+def _time(text: str) -> int:
+    moment = datetime.fromisoformat(text)
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     since = moment - datetime.fromtimestamp(0, UTC)
     microseconds = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
     if microseconds < 0:
-        raise ValueError(f"a time before 1970: {spelt}")
+        raise ValueError(f"a time before 1970: {text}")
     return microseconds
 
 
@@ -176,23 +177,23 @@ def _time(spelt: str) -> int:
 
 
 class _Direction(NamedTuple):
-    """In which direction a diff is read: along which of its two texts, which is known, to make the other."""
+    """The direction in which a diff is applied: from one of its texts, the known one, to the other."""
 
-    known: bytes  # the sign of lines that are in the known text alone
+    known: bytes  # the sign of lines that only the known text has
     made: bytes
-    # Whether the last line that is made has no newline, so that the next, a known one, stands on the same line.
+    # Whether the last line of the made text has no newline, so that the diff has the next known line on the same line.
     runs_on: bool
-    by_pieces: bool = False  # whether a line is over where it is to Python's `splitlines`, also without a newline
+    by_pieces: bool = False  # whether lines end where Python's `splitlines` ends them, also without a newline
 
     def lines(self, text: bytes) -> list[bytes]:
-        """Return the lines of a text as the diff numbers them."""
+        """Return the lines of a text as the diff counts them."""
         if not self.by_pieces:
             return split_lines(text)
         ends = [0, *(found.end() for found in _END.finditer(text)), len(text)]
         return [text[start:end] for start, end in pairwise(ends) if start < end]
 
     def end(self, diff: bytes, position: int) -> int:
-        """Return where the line of a text is over that the diff has behind the sign at `position`."""
+        """Return where the line of text ends that follows the sign at `position` of the diff."""
         if self.by_pieces:
             found = _END.search(diff, position + 1)
             return len(diff) if found is None else found.end()
@@ -206,13 +207,13 @@ _BACK_RUN_ON: Final = _Direction(b"+", b"-", runs_on=True)
 
 
 def _applied(text: bytes, diff: bytes, way: _Direction) -> bytes:
-    """Return what the diff makes of `text`, the known one of its two. Raises _Unfit.
+    """Return the text that the diff makes from `text`, the known one of its two. Raises _DiffMismatch.
 
-    It is read along the lines of that: where one has no newline, what comes next stands on the same line.
+    The diff is read along the known lines: if one has no newline, the next part of the diff is on the same line.
     """
     lines = way.lines(text)
     made: list[bytes] = []
-    at = 0  # of the known lines
+    at = 0  # index of the next known line
     found = _FIRST_HUNK.search(diff)
     while found is not None:
         start, counts = (
@@ -240,7 +241,7 @@ def _hunk(
     made: list[bytes],
     way: _Direction,
 ) -> tuple[int, int]:
-    """Add what a hunk makes to `made`; return where the known lines and the diff go on. Raises _Unfit."""
+    """Add a hunk's lines to `made`; return where the known lines and the diff continue. Raises _DiffMismatch."""
     sign = b""
     while count or made_count or diff.startswith(b"\\", position):
         before, sign = sign, diff[position : position + 1]
@@ -267,7 +268,7 @@ def _hunk(
 
 
 def _past(line: bytes, diff: bytes, position: int) -> int:
-    """Return where the diff goes on behind a known line that stands at `position`. Raises _Unfit."""
+    """Return where the diff continues after the known line at `position`. Raises _DiffMismatch."""
     text = line.removesuffix(b"\n")
     end = position + len(text)
     if not diff.startswith(text, position):
@@ -280,7 +281,7 @@ def _past(line: bytes, diff: bytes, position: int) -> int:
 
 
 def _before(line: bytes, diff: bytes, start: int, end: int, sign: bytes) -> int:
-    """Return where a known line, with its sign, begins in the diff's line from `start` to `end`. Raises _Unfit."""
+    """Return where a known line with its sign begins in the diff's line from `start` to `end`. Raises _DiffMismatch."""
     written = diff[start:end].removesuffix(b"\n")
     text = sign + line.removesuffix(b"\n")
     if not written[1:].endswith(text):
@@ -288,14 +289,14 @@ def _before(line: bytes, diff: bytes, start: int, end: int, sign: bytes) -> int:
     return start + len(written) - len(text)
 
 
-def _count(spelt: bytes | None) -> int:
-    return 1 if spelt is None else int(spelt)
+def _count(digits: bytes | None) -> int:
+    return 1 if digits is None else int(digits)
 
 
 class DiffChains:
-    """The diffs of a history, by the states from which they lead, to find states that were not kept.
+    """The diffs of a history, to reconstruct states that were not kept from later ones.
 
-    Each diff is taken back in turn. A step back counts only if the SHA-256 of what it gives is the recorded one.
+    Diffs are reversed one after the other. A step counts only if its result has the recorded SHA-256.
     """
 
     def __init__(
@@ -304,23 +305,23 @@ class DiffChains:
         held: Callable[[str | None], bytes | None],
         diff: Callable[[McpdiffEntry], bytes | None],
     ) -> None:
-        """`held`: the bytes that have a SHA-256, where they are kept; `diff`: the diff of an entry, where it is."""
+        """`held`: returns the bytes with a SHA-256 if they were kept; `diff`: returns an entry's diff if it exists."""
         self._held: Final = held
         self._diff: Final = diff
         self._led_on: Final[dict[str | None, list[McpdiffEntry]]] = {}
-        self._nowhere: Final[set[str | None]] = set()  # states since which none is held
+        self._nowhere: Final[set[str | None]] = set()  # states after which none is held
         for entry in entries:
             if None not in {entry.before, entry.after}:
                 self._led_on.setdefault(entry.before, []).append(entry)
 
     def content(self, digest: str) -> bytes | None:
-        """Return the bytes that have a SHA-256, told by what was made of them; None: no diffs lead back to them."""
+        """Return the bytes with a SHA-256, reconstructed from later states; None: no diffs lead back to them."""
         while (way := self._nearest_held_state(digest)) is not None:
             held, steps = way
             for entry in steps:
                 before = self._before(entry, held)
                 if before is None:
-                    self._led_on[entry.before].remove(entry)  # and there may be another way
+                    self._led_on[entry.before].remove(entry)  # another chain of diffs may exist
                     break
                 held = before
             else:
@@ -328,10 +329,10 @@ class DiffChains:
         return None
 
     def _nearest_held_state(self, digest: str) -> tuple[bytes, list[McpdiffEntry]] | None:
-        """Return the nearest state that is held of those since, and the entries that led there, the last one first."""
-        came: dict[str | None, McpdiffEntry] = {}  # by the state that it led to
+        """Return the nearest later state that is held, and the entries that led to it, the last one first."""
+        came: dict[str | None, McpdiffEntry] = {}  # the entry that led to each state
         ahead: list[str | None] = [] if digest in self._nowhere else [digest]
-        for state in ahead:  # which grows
+        for state in ahead:  # the list grows meanwhile
             held = self._held(state)
             if held is not None:
                 return held, _steps(digest, state, came)
@@ -343,7 +344,7 @@ class DiffChains:
         return None
 
     def _before(self, entry: McpdiffEntry, after: bytes) -> bytes | None:
-        """Return what a file held before an entry that made it `after`; None: its diff does not say."""
+        """Return the file's contents before an entry that led to `after`; None: its diff does not give them."""
         diff = self._diff(entry)
         origins = () if diff is None else candidate_origins(after, diff)
         return next((made for made in origins if sha256(made).hexdigest() == entry.before), None)

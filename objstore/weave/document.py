@@ -163,7 +163,7 @@ class Document:
         exists, status = self._weave.has_file(), edit.status
         expected = edit.path if edit.source is None else edit.source
         if exists is (edit.before is None) or (exists and self._paths.read(self._is_live)[0] != expected):
-            raise HistoryBroken(self._name(), edit.seq, "it starts from another state than the edits before it lead to")
+            raise HistoryBroken(self._name(), edit.seq, "it starts from another state than the earlier edits lead to")
         try:
             if isinstance(after, Splice):
                 indexes = self._weave.record_splice(after, edit.hunks, needs_file=edit.changes_whole)

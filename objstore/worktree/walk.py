@@ -277,7 +277,7 @@ class TreeWalk:
         texts = [self._text(fd, path, file) for file in self._rule_files if file in there]
         rules = Rules(above, _name(path), texts)
         for spelling in rules.refused:
-            self._pass(path, f"a line in its ignore files can't be heard: {spelling}")
+            self._pass(path, f"a line in its ignore files is invalid: {spelling}")
         is_incomplete = self._is_cut(fd, path, there, above, old)
         names = _Names() if is_incomplete else self._sorted_out(path, entries, rules)
         known = {} if old is None else old.files()
@@ -496,12 +496,12 @@ class TreeWalk:
 
     def _may_read(self, size: int) -> bool:
         if self.is_whole and self._read + size > self._limits.bytes:
-            self._stop(f"more than {self._limits.bytes} bytes changed since the last look")
+            self._stop(f"more than {self._limits.bytes} bytes changed since the last scan")
         return self.is_whole
 
     def _stop(self, reason: str) -> None:
         self._until = -1.0
-        self.passed.append(SkippedPath(path="", reason=f"not all was looked at: {reason}"))
+        self.passed.append(SkippedPath(path="", reason=f"the scan was stopped: {reason}"))
 
     @contextmanager
     def _opened(self, path: bytes) -> Iterator[int | None]:

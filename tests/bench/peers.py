@@ -141,8 +141,8 @@ found = journal.store.blob(bytes.fromhex(KEY))
     def collect(self, root: Path) -> list[str]:
         code = (
             "import sys\nfrom objstore.fs.disk import Disk\nfrom objstore.transaction.journal import Journal\n"
-            "from objstore.retention.compaction import plan_sweep, sweep\n"
-            "journal = Journal(sys.argv[1], Disk())\nassert sweep(journal, plan_sweep(journal)).is_done"
+            "from objstore.retention.compaction import compact, plan_compaction\n"
+            "journal = Journal(sys.argv[1], Disk())\nassert compact(journal, plan_compaction(journal)).is_done"
         )
         return [sys.executable, "-c", code, str(root)]
 

@@ -1,4 +1,4 @@
-"""The clock: what is written while the machine's clock is set before 1970 is kept."""
+"""Test that edits are recorded and kept while the machine's clock is set before 1970."""
 
 import time
 from pathlib import Path

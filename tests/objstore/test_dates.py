@@ -1,4 +1,4 @@
-"""Dates of moments: every number that a record or a file system may hold has one, in every zone."""
+"""Test that every time in a record or file system has a date, in every time zone."""
 
 from datetime import UTC, datetime, timedelta, timezone
 

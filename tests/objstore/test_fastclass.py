@@ -1,4 +1,4 @@
-"""Values behave as frozen, slotted, keyword-only dataclasses do."""
+"""Test that fastclass values behave like frozen, slotted, keyword-only dataclasses."""
 
 import copy
 import dataclasses

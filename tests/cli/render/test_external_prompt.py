@@ -164,7 +164,7 @@ def test_what_changed_while_the_question_stood_is_not_overwritten(runner: Comman
 
     status, shown = runner.typed_at("[K/d/a] ", meanwhile, "reject", "2")
     assert status == 1
-    assert "changed on disk meanwhile" in shown
+    assert "changed on disk since it was read" in shown
     assert runner.bytes("a") == b"newer\n"
 
 

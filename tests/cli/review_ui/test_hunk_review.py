@@ -309,7 +309,7 @@ def test_what_is_written_between_two_parts_of_a_hunk_stays(runner: CommandRunner
         stage.sees(at("2:1"))
         press(stage, "x", r"Part of .*\] $")
         runner.write("a", later)
-        press(stage, "r", "File changed on disk meanwhile")
+        press(stage, "r", "File changed on disk since it was read")
         assert runner.bytes("a") == later
     assert runner.statuses() == {"1:0": ACCEPTED, "2:1": PENDING, "3:1": PENDING}
 
@@ -443,7 +443,7 @@ def test_what_was_typed_is_kept_where_the_file_has_changed_meanwhile(
     editor.chmod(0o755)
     with review("2", EDITOR=str(editor), VISUAL=str(editor), TMPDIR=str(tmp_path)) as stage:
         stage.sees(at("2:1"))
-        press(stage, "e", r"What you typed is in (?s:.*)changed on disk meanwhile(?s:.*)" + at("2:1"))
+        press(stage, "e", r"What you typed is in (?s:.*)changed on disk since it was read(?s:.*)" + at("2:1"))
     (copy,) = tmp_path.glob("cas-amend-*/a")
     assert copy.read_bytes().startswith(b"one\nII\n")
     assert history.bytes("a").startswith(b"one\nzwei\n")

@@ -363,7 +363,7 @@ def test_a_file_whose_folder_is_a_link_by_now_is_named_as_ever(runner: CommandRu
     assert b"a/z" in runner.done("log", "a/z").out
     refused = runner.cas("restore", "a/z@1")
     assert (refused.status, refused.out) == (1, b"")
-    assert "The folder a is a symlink now, which is not followed: a/z" in refused.said
+    assert "The folder a is now a symlink, and symlinks are not followed: a/z" in refused.said
     assert not (runner.folder / target / "z").exists()
     seq = runner.write("other/z", b"y\n")
     if target == "other":
@@ -398,7 +398,7 @@ def test_a_state_before_a_folder_became_a_link_has_its_name_also_where_both_are_
     assert [file["path"] for file in linked.done("ls", "src@1", "--json").lines()] == ["src/f"]
     assert [file["path"] for file in linked.done("ls", "src", "--json").lines()] == ["real/f"]
     refused = linked.cas("restore", "src/f@1")
-    assert refused.said == "cas: The folder src is a symlink now, which is not followed: src/f\n"
+    assert refused.said == "cas: The folder src is now a symlink, and symlinks are not followed: src/f\n"
     refused = linked.cas("cat", "real/f@1")
     assert refused.said.splitlines()[1] == "Edit 1 is of src/f: did you mean src/f@1?"
 
@@ -419,7 +419,7 @@ def test_a_moment_before_a_folder_became_a_link_is_told_also_where_only_a_snapsh
         assert runner.done("cat", f"{name}@{moment}").out == b"one\n"
         for words in ([], ["--dry-run"]):
             refused = runner.cas("restore", f"{name}@{moment}", *words)
-            assert refused.said == "cas: The folder src is a symlink now, which is not followed: src/f\n"
+            assert refused.said == "cas: The folder src is now a symlink, and symlinks are not followed: src/f\n"
     assert (there / "f").read_bytes() == b"two\n"
     for name in ("src", "src/f"):
         assert [file["path"] for file in runner.done("ls", f"{name}@{moment}", "--json").lines()] == ["src/f"]

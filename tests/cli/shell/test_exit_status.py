@@ -317,7 +317,8 @@ def test_no_workspace_is_status_10(tmp_path: Path) -> None:
     for words in (["status"], ["log"], ["reject", "1"], ["undo"], ["cat", "a"], ["diff"]):
         ran = cas(*words, folder=tmp_path)
         assert (ran.status, ran.out) == (10, b"")
-        assert ran.said == f"cas: No workspace at {tmp_path} or above it. Run `cas init` in the folder to record.\n"
+        said = f"cas: No workspace at {tmp_path} or above it. Run `cas init` in the folder that you want recorded.\n"
+        assert ran.said == said
 
 
 def test_the_workspace_is_found_upward(runner: CommandRunner) -> None:
@@ -352,7 +353,7 @@ def test_a_workspace_is_not_looked_for_above_what_the_variable_names_and_is_no_f
     runner.write("a", b"x\n")
     (runner.folder / "a").write_bytes(b"y\n")
     place = runner.folder / named
-    said = f"cas: No workspace at {place}: no folder is to be found there.\nCAS_WORKSPACE says to look there.\n"
+    said = f"cas: No workspace at {place}: this folder does not exist.\nCAS_WORKSPACE says to look there.\n"
     for folder in (runner.folder, runner.folder.parent):
         ran = cas(*words, folder=folder, settings={"CAS_WORKSPACE": str(place)})
         assert ran == CommandResult(status=10, out=b"", err=said.encode())
@@ -387,13 +388,13 @@ def test_init_goes_on_from_what_is_left_of_a_store_or_says_what_stands_in_the_wa
     runner.write("a", b"x\n")
     (folder / ".cas" / "segments").rename(tmp_path / "segments")
     ran = cas("init", folder=folder)
-    taken = f"cas: No store can be made: {folder}/.cas is there, and"
-    said = f"{taken} holds no store. Put its segments back if they were moved away, or put it aside (mv).\n"
+    taken = f"cas: No store was created: {folder}/.cas exists and"
+    said = f"{taken} holds no store. Put its segments back if they were moved away, or move {folder}/.cas away (mv).\n"
     assert (ran.status, ran.said) == (1, said)
     (folder / ".cas").rename(tmp_path / "aside")
     (folder / ".cas").write_bytes(b"mine\n")
     ran = cas("init", folder=folder)
-    assert (ran.status, ran.said) == (1, f"{taken} is no folder. Put it aside (mv).\n")
+    assert (ran.status, ran.said) == (1, f"{taken} is not a folder. Move it away (mv).\n")
     (folder / ".cas").unlink()
     (folder / ".cas").mkdir()
     assert cas("status", folder=folder).status == 10

@@ -58,7 +58,7 @@ def test_codes_of_the_contract() -> None:
         (
             objstore.FileChanged("a/b"),
             FailureKind.STALE_FILE,
-            "File changed on disk meanwhile; look at it again: /ws/a/b",
+            "File changed on disk since it was read; read it again: /ws/a/b",
         ),
         (PermissionError(errno.EACCES, "x"), FailureKind.PERMISSION_DENIED, "Permission denied: /ws/a/b"),
         (OSError(errno.ENOSPC, "No space left on device"), FailureKind.DISK_SPACE, "No space left on device: /ws/a/b"),

@@ -225,8 +225,8 @@ def test_a_store_whose_segments_were_moved_away_is_named_and_used_again_when_the
     error = moved.call("write_file", path=str(root / "v"), content="2\n").error
     assert error["type"] == "io_error"
     assert error["message"] == (
-        f"No store can be made: {root / '.cas'} is there, and holds no store. "
-        "Put its segments back if they were moved away, or put it aside (mv)."
+        f"No store was created: {root / '.cas'} exists and holds no store. "
+        f"Put its segments back if they were moved away, or move {root / '.cas'} away (mv)."
     )
     root.with_name("segments").rename(root / ".cas" / "segments")
     moved.done("write_file", path=str(root / "v"), content="2\n")

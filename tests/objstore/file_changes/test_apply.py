@@ -241,7 +241,7 @@ def test_a_name_of_a_file_may_move_while_another_goes(desk: Desk) -> None:
 def test_names_of_one_file_that_would_become_different_are_refused(desk: Desk, other: tuple[bytes, int]) -> None:
     linked(desk, "a", "b")
     before = (desk.root / "a").stat().st_ctime_ns
-    with pytest.raises(NamesShared, match=r"b and a are one file under two names \(hard links\)"):
+    with pytest.raises(NamesShared, match=r"b and a are two names of one file \(hard links\)"):
         desk.run(desk.step("a", ONE, TWO), desk.step("b", ONE, other))
     assert (desk.root / "a").stat().st_ctime_ns == before  # when it was read last may be another
     assert desk.files == {"a": ONE, "b": ONE}

@@ -307,8 +307,8 @@ def test_a_folder_in_a_files_place_stays_with_what_nobody_recorded_and_that_is_n
         with pytest.raises(FileExists) as refused:
             scene.workspace.decide(Action.REJECT, units, dry_run=dry_run)
         assert str(refused.value) == (
-            f"A folder stands at f, and what is in it is to stay ({stranger}): move it away and do the same again, or "
-            "leave out the edits of f."
+            f"f is a folder, and these paths in it must stay: {stranger}. Move the folder away and try again, or leave "
+            "out the edits of f."
         )
     assert [*scene.root.rglob("*")] == before
     assert {edit.status for edit in scene.workspace.history.edits(EditFilter(conversation="c"))} == {Status.PENDING}

@@ -345,7 +345,7 @@ def test_another_name_of_a_file_in_the_store_is_refused(sandbox: PathSandbox, in
     (sandbox.ws / STORE_NAME / inner).parent.mkdir(exist_ok=True)
     (sandbox.ws / STORE_NAME / inner).write_bytes(SECRET)
     (sandbox.ws / "folder" / "linked").hardlink_to(sandbox.ws / STORE_NAME / inner)
-    with pytest.raises(PathReserved, match=r"reserved for the store \(which has this very file\): folder/linked"):
+    with pytest.raises(PathReserved, match=r"the store \(it is a hard link to a file of the store\): folder/linked"):
         sandbox.read("folder/linked")
     with Files(sandbox.ws) as files, pytest.raises(PathReserved):
         files.facts("folder/linked")

@@ -22,7 +22,7 @@ from objstore.log.segment_files import Place
 from objstore.log.segments import Log
 from objstore.model.ids import HASH_SIZE, BlobId
 from objstore.model.ranges import Range
-from objstore.retention.compaction import CompactionResult, plan_compaction, sweep
+from objstore.retention.compaction import CompactionResult, compact, plan_compaction
 from objstore.retention.expiry import plan_expiry
 from objstore.retention.purge import plan_purge
 from objstore.transaction.journal import Journal
@@ -59,7 +59,7 @@ def _move(root: Path, tmp_path: Path) -> None:
 
 def _sweep(root: Path, disk: Disk) -> None:
     with closing(Journal(str(root), disk)) as journal:
-        sweep(journal, plan_compaction(journal, all_segments=True))
+        compact(journal, plan_compaction(journal, all_segments=True))
 
 
 def answers(root: Path) -> list[object]:
@@ -284,7 +284,7 @@ def test_a_sweep_is_planned_from_an_index_that_has_followed(moved: Path) -> None
         plan = plan_compaction(journal, all_segments=True)
         assert not journal.store.index.moving()
         assert not plan.dropped
-        assert sweep(journal, plan).is_done
+        assert compact(journal, plan).is_done
 
 
 def test_who_had_the_store_open_has_the_index_follow_what_one_moved_that_died(root: Path, tmp_path: Path) -> None:
@@ -305,8 +305,8 @@ def test_a_sweep_that_another_one_has_overtaken_is_planned_anew(root: Path) -> N
     with closing(Journal(str(root), Disk())) as journal:
         plan = plan_compaction(journal)
         _sweep(root, Disk())
-        assert sweep(journal, plan) == CompactionResult(segments=0, freed=0, is_done=False)
-        assert sweep(journal, plan_compaction(journal)).is_done
+        assert compact(journal, plan) == CompactionResult(segments=0, freed=0, is_done=False)
+        assert compact(journal, plan_compaction(journal)).is_done
     assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
 
 
@@ -316,7 +316,7 @@ def test_a_sweep_has_the_index_follow_another_one_that_was_cut_off_since_the_pla
         assert journal.store.sha256(blob_id(text(EDITS - 1))) == digest
         plan = plan_compaction(journal)
         _move(root, tmp_path)
-        assert not sweep(journal, plan).is_done
+        assert not compact(journal, plan).is_done
         assert not journal.store.index.moving()
         # It was told, and not made anew.
         assert journal.store.index.sha256(blob_id(text(EDITS - 1))) == digest

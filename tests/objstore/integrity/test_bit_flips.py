@@ -1,4 +1,4 @@
-"""One flipped bit anywhere in `.cas`: an error, or no harm; never other data, and never a user's file changed."""
+"""Test that one flipped bit anywhere in `.cas` gives an error or no harm, but no wrong data and no changed file."""
 
 import os
 import random
@@ -18,7 +18,7 @@ from tests.golden.make_stores import told
 from tests.support.crash_scenarios import Files, files, rejected, write
 
 FLIPS: Final = int(os.environ.get("CAS_FLIPS", "12"))
-"""In each file that is too long for every byte to be tried."""
+"""The number of bytes tried in each file that is too long to try all."""
 
 SHORT: Final = 64
 EDITS: Final = 70
@@ -27,7 +27,7 @@ EDITS: Final = 70
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any], Files]:
-    """Return a workspace with every file that `.cas` may have, what it tells, and the user's files."""
+    """Return a workspace with every file that `.cas` may have, its answers, and the user's files."""
     root = tmp_path_factory.mktemp("whole")
     with Workspace.init(root) as workspace:
         for at in range(EDITS):
@@ -52,7 +52,7 @@ WRITES: Final[list[Callable[[Workspace], object]]] = [
 ]
 
 IN_THE_LOG: Final = ("records",)
-"""What is told from the log itself, and not by way of the index."""
+"""The answers that come from the log itself and not from the index."""
 
 KINDS: Final = ("segments/*", "applied", "cache/weave-*", "cache/looks*", "index.sqlite")
 
@@ -104,8 +104,8 @@ TABLES: Final = tuple(COMPARED)
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_what_is_written_behind_a_flipped_bit_of_the_index_can_be_read(small: Path, table: str, tmp_path: Path) -> None:
-    """The index is derived, and may say what isn't so; what comes into the log is there for good."""
+def test_records_written_with_a_flipped_bit_in_the_index_can_be_read(small: Path, table: str, tmp_path: Path) -> None:
+    """The index is derived and may be wrong, but a wrong record in the log would stay."""
     whole = (small / ".cas" / "index.sqlite").read_bytes()
     with closing(sqlite3.connect(small / ".cas" / "index.sqlite")) as db:
         page = db.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()[0]
@@ -128,13 +128,13 @@ def test_what_is_written_behind_a_flipped_bit_of_the_index_can_be_read(small: Pa
         shutil.rmtree(copy)
 
 
-def test_every_kind_of_file_is_there(whole: tuple[Path, dict[str, Any], Files]) -> None:
+def test_the_sample_has_every_kind_of_file(whole: tuple[Path, dict[str, Any], Files]) -> None:
     for kind in KINDS:
         assert list((whole[0] / ".cas").glob(kind)), kind
 
 
 def _told_or_refused(root: Path) -> dict[str, Any] | None:
-    """Return what the store tells, hunks' weaves included (None: it says that something is wrong)."""
+    """Return the store's answers, including those from weaves (None: it raises an error)."""
     try:
         with Workspace.open(root) as workspace:
             workspace.history.blame("a.txt")

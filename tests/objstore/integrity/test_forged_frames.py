@@ -1,4 +1,4 @@
-"""Forged frames: a checksum that holds vouches for nothing, since whoever has a store's id can make one."""
+"""Test that frames with right checksums are not trusted, since anyone with the store's id can forge one."""
 
 import os
 import shutil
@@ -59,13 +59,13 @@ def other_chunks() -> list[bytes]:
 
 
 def lost_chunks() -> list[bytes]:
-    """Return a large blob of chunks that are not there."""
+    """Return a large blob with missing chunks."""
     chunks = [Chunk(OTHER, len(CHUNK))] * (MAX_BLOB // len(CHUNK) + 1)
     return [encode_chunks(CLAIMED, chunks)[1]]
 
 
 def a_circle() -> list[bytes]:
-    """Return two blobs, each of which is told against the other."""
+    """Return two deltas that are each other's base."""
     return [
         encode_blob(b"x" * 99, Base(id=base, content=b"x" * 98, depth=1), name=name)[1]
         for name, base in ((CLAIMED, OTHER), (OTHER, CLAIMED))
@@ -73,12 +73,12 @@ def a_circle() -> list[bytes]:
 
 
 def a_circle_with_itself() -> list[bytes]:
-    """Return a blob that is told against itself."""
+    """Return a delta that is its own base."""
     return [encode_blob(b"x" * 99, Base(id=CLAIMED, content=b"x" * 98, depth=1), name=CLAIMED)[1]]
 
 
 def a_large_base() -> list[bytes]:
-    """Return a blob that is told against a large one, which can't be in memory as a whole."""
+    """Return a delta whose base is a large blob, which does not fit in memory."""
     large = lost_chunks()
     return [*large, encode_blob(b"x" * 99, Base(id=CLAIMED, content=b"x" * 98, depth=1), name=OTHER)[1]]
 
@@ -86,7 +86,7 @@ def a_large_base() -> list[bytes]:
 @pytest.mark.parametrize(
     "forged", [other_bytes, other_chunks, lost_chunks, a_circle, a_circle_with_itself, a_large_base]
 )
-def test_a_forged_blob_is_never_given_is_told_of_and_is_not_salvaged(
+def test_a_forged_blob_is_never_returned_and_is_reported_and_not_salvaged(
     root: Path, tmp_path: Path, forged: Callable[[], list[bytes]]
 ) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
@@ -111,14 +111,14 @@ def forge(root: Path, *payloads: bytes) -> None:
 
 
 def blob_faults(root: Path, *, quick: bool = False) -> str:
-    """Return what fsck finds; that has to be in blobs alone."""
+    """Return the faults that fsck finds, and assert that all are in blobs."""
     report = check_store(str(root), quick=quick)
     assert {fault.part for fault in report.faults} <= {StorePart.BLOBS}
     return "\n".join(fault.what for fault in report.faults)
 
 
 def assert_refused(root: Path, scratch: Path) -> None:
-    """See that a bundle of the store is not taken, and leaves nothing."""
+    """Assert that a bundle of the store is refused and leaves nothing."""
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         workspace.transfer.export_bundle(str(scratch / "bundle"))
     for files in (False, True):
@@ -128,7 +128,7 @@ def assert_refused(root: Path, scratch: Path) -> None:
 
 
 def assert_saved(root: Path, scratch: Path, *contents: bytes) -> None:
-    """See that salvage has the blobs, in a store that is sound."""
+    """Assert that salvage makes a sound store with the blobs."""
     salvage = salvage_store(str(root), str(scratch / "new"))
     assert salvage.lost_blobs == ()
     assert blob_faults(scratch / "new") == ""
@@ -138,7 +138,9 @@ def assert_saved(root: Path, scratch: Path, *contents: bytes) -> None:
 
 
 @pytest.mark.parametrize("length", [MAX_DEPTH + 1, 2 * MAX_DEPTH + 2])
-def test_a_chain_that_is_longer_than_it_says_is_told_of_and_spelt_anew(root: Path, tmp_path: Path, length: int) -> None:
+def test_a_chain_that_is_longer_than_its_depth_is_reported_and_encoded_again(
+    root: Path, tmp_path: Path, length: int
+) -> None:
     states = [b"".join(b"%d: line %d\n" % (line, line < number) for line in range(80)) for number in range(length)]
     payloads = [encode_blob(states[0])[1]]
     for before, state in pairwise(states):
@@ -148,12 +150,12 @@ def test_a_chain_that_is_longer_than_it_says_is_told_of_and_spelt_anew(root: Pat
     for quick in (False, True):
         found = blob_faults(root, quick=quick)
         assert blob_id(states[1]).hex() not in found
-        assert f"blob {blob_id(states[2]).hex()}: its depth is 1, and that of its base 1" in found
+        assert f"blob {blob_id(states[2]).hex()}: its depth is 1, but its base has depth 1" in found
     assert_refused(root, tmp_path)
     assert_saved(root, tmp_path, *states)
 
 
-def test_chunks_of_other_sizes_than_are_listed_are_told_of(root: Path, tmp_path: Path) -> None:
+def test_chunks_of_other_sizes_than_listed_are_reported(root: Path, tmp_path: Path) -> None:
     contents = [bytes(MAX_CHUNK), bytes(MAX_CHUNK - 1)] * (MAX_BLOB // MAX_CHUNK)
     sizes = [len(content) for content in contents[::-1]]
     name = blob_id(b"".join(contents))
@@ -181,8 +183,8 @@ def test_of_a_blob_that_was_stored_twice_the_first_frame_counts_and_salvage_take
     assert_saved(root, tmp_path, base, content)
 
 
-def test_frames_that_fork_at_each_base_are_tried_once_each(root: Path, tmp_path: Path) -> None:
-    """Two frames for each of 60 blobs are 2^60 ways down to the last one, which is not there."""
+def test_each_frame_is_tried_once_even_if_every_base_has_several(root: Path, tmp_path: Path) -> None:
+    """Two frames for each of 60 blobs give 2^60 chains down to the last blob, which is missing."""
     names = [blob_id(b"forged %d" % number) for number in range(61)]
     for deepest in (1, MAX_DEPTH):
         forge(
@@ -205,17 +207,17 @@ def newest(journal: Journal) -> Edit:
     return record
 
 
-def test_a_record_with_a_name_that_is_no_text_is_damage_and_the_rest_is_salvaged(root: Path) -> None:
+def test_a_record_with_a_field_name_of_bytes_is_damage_and_the_rest_is_salvaged(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
         last = journal.store.last_record
         forged = unpack(encode_record(replace(newest(journal), seq=Seq(2), document=DocumentId(2)), last))
         payload = packb(forged | {"notes": {b"model": "m"}})
         journal.store.log.append(journal.store.end, [(FrameKind.RECORD, payload)])
-    with pytest.raises(StoreDamaged, match="a field's name is no text"):
+    with pytest.raises(StoreDamaged, match="a field's name is not a string"):
         Workspace.open(root, CountdownDisk(None))
     (fault,) = check_store(str(root)).faults
     assert fault.part is StorePart.SEGMENTS
-    assert "a field's name is no text" in fault.what
+    assert "a field's name is not a string" in fault.what
     salvage = salvage_store(str(root), None)
     assert (len(salvage.blobs), len(salvage.journal), salvage.lost_blobs) == (1, 1, ())
 
@@ -230,13 +232,11 @@ MISNUMBERED: Final[dict[str, Callable[[Edit], Record]]] = {
     "snapshots that go": lambda _: Expiry(time=1, snapshots=(1,), reason="older", who=""),
     "pins that go": lambda _: Expiry(time=1, pins=(1,), reason="older", who=""),
 }
-"""Records of numbers that a journal of one edit does not come to."""
+"""Records with numbers that are impossible in a journal of one edit."""
 
 
 @pytest.mark.parametrize("kind", MISNUMBERED)
-def test_a_number_that_the_journal_has_not_come_to_is_damage_and_takes_no_memory(
-    root: Path, tmp_path: Path, kind: str
-) -> None:
+def test_a_record_number_beyond_the_next_is_damage_and_takes_no_memory(root: Path, tmp_path: Path, kind: str) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
         forged = encode_record(MISNUMBERED[kind](newest(journal)), journal.store.last_record)
         end = journal.store.log.append(journal.store.end, [(FrameKind.RECORD, forged)]).end
@@ -263,7 +263,7 @@ def test_of_very_many_edits_that_would_be_lost_the_first_are_named(root: Path) -
     assert lost[:3] == fault.edits[:3] == (2, 3, 4)
 
 
-def test_a_file_that_is_no_segment_is_none_though_its_checksum_holds(root: Path) -> None:
+def test_a_file_with_another_header_is_not_a_segment_even_if_its_checksum_is_right(root: Path) -> None:
     path = root / ".cas" / "segments" / "00000001.seg"
     content = path.read_bytes()
     fields = b"\x89CASLOH\n" + content[8 : SEGMENT_HEADER_SIZE - 16]
@@ -288,7 +288,7 @@ STRANGE: Final = [Path.mkdir, os.mkfifo, a_socket]
 
 @pytest.mark.parametrize("make", [a_copy, *STRANGE])
 @pytest.mark.parametrize("name", ["notes.seg", "1.seg", "00000001.01.seg", "00000009.0.seg", "00000001.seg.bak"])
-def test_other_names_beside_the_segments_are_ignored(root: Path, name: str, make: Callable[[Path], None]) -> None:
+def test_other_names_among_the_segments_are_ignored(root: Path, name: str, make: Callable[[Path], None]) -> None:
     path = root / ".cas" / "segments" / name
     make(path)
     with Workspace.open(root, CountdownDisk(None)) as workspace:
@@ -303,7 +303,9 @@ def test_other_names_beside_the_segments_are_ignored(root: Path, name: str, make
 
 @pytest.mark.parametrize("make", STRANGE)
 @pytest.mark.parametrize("name", ["00000002.seg", "00000001.7.seg"])
-def test_something_else_of_a_segments_name_is_damage(root: Path, name: str, make: Callable[[Path], None]) -> None:
+def test_a_segment_name_that_is_not_a_regular_file_is_damage(
+    root: Path, name: str, make: Callable[[Path], None]
+) -> None:
     make(root / ".cas" / "segments" / name)
     with pytest.raises(StoreDamaged, match="it is not a regular file"):
         Workspace.open(root, CountdownDisk(None))
@@ -315,7 +317,7 @@ def test_something_else_of_a_segments_name_is_damage(root: Path, name: str, make
     assert (len(salvage.blobs), len(salvage.journal), salvage.lost_blobs) == (1, 1, ())
 
 
-def test_a_copy_of_an_older_state_beside_the_log_takes_nothing_from_a_salvage(root: Path) -> None:
+def test_a_copy_of_an_older_state_among_the_segments_does_not_reduce_a_salvage(root: Path) -> None:
     a_copy(root / ".cas" / "segments" / "zz.seg")
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         write(workspace, "a.txt", b"two\n")

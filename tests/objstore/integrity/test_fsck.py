@@ -1,4 +1,4 @@
-"""Check: what is damaged is seen and named, what is derived is made anew, and a sound store is said to be sound."""
+"""Test that fsck finds and names damage, rebuilds what is derived, and finds no fault in a sound store."""
 
 import os
 import random
@@ -50,7 +50,7 @@ SAMPLES: Final = 60
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a workspace in which nothing is wrong; to be copied only."""
+    """Return a sound workspace; tests may only copy it."""
     root = tmp_path_factory.mktemp("sound") / "ws"
     root.mkdir()
     with pytest.MonkeyPatch.context() as patch, Workspace.init(root) as workspace:
@@ -77,7 +77,7 @@ def segments(root: Path) -> list[Path]:
 
 
 def in_index(root: Path, statement: str) -> None:
-    """Change the index behind the store's back."""
+    """Change the index without the store."""
     with sqlite3.connect(root / ".cas" / "index.sqlite") as db:
         assert db.execute(statement).rowcount != 0
     db.close()
@@ -124,7 +124,7 @@ def test_a_missing_segment_is_named_with_the_edits_that_went_with_it(root: Path)
 
 
 def snapped(root: Path) -> dict[str, BlobId]:
-    """Have a first look find a folder and a file, and a snapshot after it another file; return what each names."""
+    """Record a baseline with a folder and a file, and then a snapshot with another file; return what each refers to."""
     (root / "never").mkdir()
     (root / "never/one").write_bytes(b"never recorded\n")
     with Workspace.open(root) as workspace:
@@ -142,27 +142,24 @@ def snapped(root: Path) -> dict[str, BlobId]:
     [
         (
             "tree of both",
-            "Snapshots 1 2 can't be compared or brought back, and nothing is collected.",
-            (
-                "`cas snapshot delete 2` gives it up; snapshot 1 is what the first look found, and the next one "
-                "(`cas record`) takes another in its place."
-            ),
+            "Snapshots 1 2 can't be compared or restored, and `cas gc` deletes nothing.",
+            ("`cas snapshot delete 2` deletes it; snapshot 1 is the baseline, which the next `cas record` replaces."),
         ),
         (
             "tree of 2",
-            "Snapshot 2 can't be compared or brought back, and nothing is collected.",
-            "`cas snapshot delete 2` gives it up.",
+            "Snapshot 2 can't be compared or restored, and `cas gc` deletes nothing.",
+            "`cas snapshot delete 2` deletes it.",
         ),
-        ("file of 2", "A file of snapshot 2 can't be shown or brought back.", "`cas snapshot delete 2` gives it up."),
+        ("file of 2", "A file of snapshot 2 can't be shown or restored.", "`cas snapshot delete 2` deletes it."),
     ],
 )
-def test_what_snapshots_have_lost_is_told_with_what_to_do_which_helps(
+def test_lost_parts_of_snapshots_are_reported_with_advice_that_helps(
     root: Path, what: str, meaning: str, way: str
 ) -> None:
     lost = snapped(root)[what]
     damage(root, lost)
-    told = [fault.meaning for fault in check_store(str(root)).faults if lost.hex() in fault.what]
-    assert told == [f"{meaning} Once `cas salvage` has made a store of the rest, {way}"]
+    meanings = [fault.meaning for fault in check_store(str(root)).faults if lost.hex() in fault.what]
+    assert meanings == [f"{meaning} Once `cas salvage` has made a new store from the rest, {way}"]
     lose(root)
     (fault,) = check_store(str(root)).faults
     assert (fault.part, fault.what) == (StorePart.BLOBS, f"blob {lost.hex()}: no frame of it can be read")
@@ -195,7 +192,7 @@ def test_an_unfinished_write_is_no_fault(root: Path) -> None:
 
 @pytest.mark.parametrize("left", [0, 30, 64])
 def test_a_last_segment_whose_header_is_cut_off_is_damage_of_the_log(root: Path, left: int) -> None:
-    """No write leaves that; a copy onto a full disk does."""
+    """No write leaves such a header, but a copy onto a full disk does."""
     last = segments(root)[-1]
     behind = last.with_name(f"{int(last.stem) + 1:08d}.seg")
     behind.write_bytes(bytes(left))
@@ -227,7 +224,7 @@ def test_a_file_changed_outside_is_no_fault(root: Path) -> None:
         "DELETE FROM paths WHERE document = 1",
     ],
 )
-def test_an_index_that_says_something_else_is_found_and_made_anew(root: Path, statement: str) -> None:
+def test_an_index_that_differs_from_the_log_is_found_and_rebuilt(root: Path, statement: str) -> None:
     with Workspace.open(root) as workspace:
         before = history(workspace)
     in_index(root, statement)
@@ -258,7 +255,7 @@ def test_an_index_that_can_not_be_read_to_its_end_is_found(root: Path) -> None:
     assert repair_store(report).faults == ()
 
 
-def test_a_wrong_reference_count_is_found_and_counted_anew(root: Path) -> None:
+def test_a_wrong_reference_count_is_found_and_repaired(root: Path) -> None:
     in_index(root, "UPDATE blobs SET refs = refs + 1 WHERE depth = 0")
     report = check_store(str(root))
     assert StorePart.REFCOUNTS in {fault.part for fault in report.faults}
@@ -266,7 +263,7 @@ def test_a_wrong_reference_count_is_found_and_counted_anew(root: Path) -> None:
 
 
 def stand_behind_a_record(root: Path) -> None:
-    """Let the index stand behind a record that it has not read, as earlier versions could in a race."""
+    """Set the index's place after a record that it has not read, as earlier versions could in a race."""
     with closing(Log(str(root / ".cas" / "segments"), Disk())) as log:
         groups = list(log.groups(log.first))
     ends = [(group.end.segment, group.end.offset) for group in groups]
@@ -277,7 +274,7 @@ def stand_behind_a_record(root: Path) -> None:
     in_index(root, f"UPDATE position SET segment = {end[0]}, offset = {end[1]}, {known}")  # noqa: S608 - its own names
 
 
-def test_an_index_that_can_not_be_opened_is_made_anew(root: Path) -> None:
+def test_an_index_that_can_not_be_opened_is_rebuilt(root: Path) -> None:
     with Workspace.open(root) as workspace:
         before = history(workspace)
     stand_behind_a_record(root)
@@ -288,7 +285,7 @@ def test_an_index_that_can_not_be_opened_is_made_anew(root: Path) -> None:
         assert history(workspace) == before
 
 
-def test_a_mark_beyond_the_log_stops_writes_until_it_is_repaired(root: Path) -> None:
+def test_an_applied_marker_beyond_the_log_stops_writes_until_it_is_repaired(root: Path) -> None:
     last = segments(root)[-1]
     # The file as the last group left it, then without that group: a cut exactly between two.
     with Workspace.open(root) as workspace:
@@ -346,13 +343,13 @@ def test_repair_leaves_what_is_not_derived(root: Path) -> None:
 
 
 def appended(root: Path, fill: Callable[[Batch], None]) -> None:
-    """Append to the log what no writer would."""
+    """Append a record that no writer would append."""
     with closing(Journal(str(root), Disk())) as journal, journal.writing() as batch:
         fill(batch)
         journal.commit(batch, [])
 
 
-def test_a_history_that_does_not_add_up_is_found(root: Path) -> None:
+def test_an_inconsistent_history_is_found(root: Path) -> None:
     with Workspace.open(root) as workspace:
         last = workspace.history.edits()[-1].edit
 
@@ -385,7 +382,7 @@ def test_a_blob_under_a_false_name_is_found_with_the_edits_that_name_it(root: Pa
     assert "do not hash to its name" in blob.what
 
 
-def test_what_cut_off_writes_left_is_told_and_cleared(root: Path) -> None:
+def test_leftovers_of_interrupted_writes_are_reported_and_removed(root: Path) -> None:
     (root / ".cas" / "tmp" / ".cas-left").write_bytes(b"half")
     report = check_store(str(root))
     assert (report.leftovers, report.faults) == (1, ())
@@ -427,11 +424,11 @@ def test_a_store_that_is_written_to_meanwhile_is_sound(root: Path) -> None:
     assert check_store(str(root)).notes == ()
 
 
-def test_progress_counts_what_is_looked_at(root: Path) -> None:
-    told: list[tuple[str, int, int]] = []
-    check_store(str(root), progress=lambda what, done, total: told.append((what, done, total)))
-    assert [step for step in told if step[0] == "blobs"] == [("blobs", i, 10) for i in range(10)]
-    assert {what for what, _, _ in told} == {"blobs", "documents"}
+def test_progress_counts_what_is_checked(root: Path) -> None:
+    reported: list[tuple[str, int, int]] = []
+    check_store(str(root), progress=lambda what, done, total: reported.append((what, done, total)))
+    assert [step for step in reported if step[0] == "blobs"] == [("blobs", i, 10) for i in range(10)]
+    assert {what for what, _, _ in reported} == {"blobs", "documents"}
 
 
 def test_statuses_survive_a_repair(root: Path) -> None:
@@ -441,7 +438,7 @@ def test_statuses_survive_a_repair(root: Path) -> None:
         assert workspace.history.edit(8).status is Status.REJECTED
 
 
-def test_a_kept_weave_that_is_not_what_the_journal_makes_is_found_and_made_anew(root: Path) -> None:
+def test_a_cached_weave_that_differs_from_the_journal_is_found_and_rebuilt(root: Path) -> None:
     with closing(Journal(str(root), Disk())) as journal, journal.reading():
         loaded = document_loader.load_document(journal, DocumentId(1))
         edits = journal.store.index.edits(paths=[b"a.txt"])

@@ -1,4 +1,4 @@
-"""Salvage: whatever happens to segment files is seen, and all that it did not touch comes back, by its hash."""
+"""Test that salvage reports all damage to segment files and saves everything that the damage did not touch."""
 
 import os
 import random
@@ -51,12 +51,12 @@ from tests.support.unreadable_sectors import SECTOR, unreadable
 
 SAMPLES: Final = 160
 REBUILT: Final = 8
-"""Of so many samples, one is rebuilt too."""
+"""One of so many samples is also rebuilt."""
 
 
 @pytest.fixture(scope="module")
 def victim(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a workspace of several segments with edits, delta chains, decisions and a move; to be copied only."""
+    """Return a workspace of several segments with edits, delta chains, decisions and a move; tests may only copy it."""
     root = tmp_path_factory.mktemp("victim") / "ws"
     root.mkdir()
     with pytest.MonkeyPatch.context() as patch, Workspace.init(root) as workspace:
@@ -102,10 +102,10 @@ class Shelf:
                 header = parse_blob_header(frame.payload)
                 bases[header.id] = header.base
 
-        def stands(name: BlobId | None) -> bool:
-            return name is None or (name in bases and stands(bases[name]))
+        def is_decodable(name: BlobId | None) -> bool:
+            return name is None or (name in bases and is_decodable(bases[name]))
 
-        return {name for name in bases if stands(name)}
+        return {name for name in bases if is_decodable(name)}
 
     def records(self, gone: set[tuple[Path, int]]) -> list[RecordId]:
         """Return the records that can be read when some frames are gone, in order."""
@@ -116,7 +116,7 @@ class Shelf:
         ]
 
     def check(self, salvage: Salvage, gone: set[tuple[Path, int]], saved: Path | None) -> None:
-        """Check that all but the frames that are gone came back, and that the new store, if any, gives it out."""
+        """Assert that all but the lost frames are saved, and that the new store, if any, returns them."""
         whole, left = self.records(set()), self.records(gone)
         unbroken = next((i for i, name in enumerate(whole) if name not in left), len(whole))
         assert set(salvage.blobs) == self.blobs(gone)
@@ -158,13 +158,13 @@ def flip(path: Path, offset: int) -> None:
     path.write_bytes(content)
 
 
-def test_the_victim_has_what_can_be_broken(shelf: Shelf) -> None:
+def test_the_sample_has_everything_that_can_be_damaged(shelf: Shelf) -> None:
     assert len(shelf.frames) > 3
     depths = {parse_blob_header(f.payload).depth for _, f in shelf.all() if f.kind is FrameKind.BLOB}
     assert max(depths) > 5
 
 
-def test_an_intact_store_is_saved_whole(victim: Path, shelf: Shelf, tmp_path: Path) -> None:
+def test_an_intact_store_is_saved_completely(victim: Path, shelf: Shelf, tmp_path: Path) -> None:
     salvage = salvage_store(str(victim), str(tmp_path / "new"))
     assert salvage.is_whole
     assert (salvage.lost_edits, salvage.lost_decisions, salvage.breaks) == ((), (), ())
@@ -175,7 +175,7 @@ def test_an_intact_store_is_saved_whole(victim: Path, shelf: Shelf, tmp_path: Pa
 
 
 @pytest.mark.parametrize("kind", [Path.mkdir, os.mkfifo, lambda mark: mark.symlink_to("nowhere")])
-def test_a_mark_that_is_no_file_tells_a_salvage_nothing(
+def test_a_salvage_ignores_an_applied_marker_that_is_not_a_file(
     victim: Path, shelf: Shelf, tmp_path: Path, kind: Callable[[Path], None]
 ) -> None:
     shutil.copytree(victim / ".cas", tmp_path / "damaged")
@@ -252,7 +252,7 @@ def test_a_garbled_header_costs_nothing_but_itself(victim: Path, shelf: Shelf, t
         assert not salvage.unchained
 
 
-def test_the_only_header_with_one_wrong_byte_still_tells_the_store(tmp_path: Path) -> None:
+def test_the_only_header_with_one_wrong_byte_still_gives_the_store_id(tmp_path: Path) -> None:
     root = tmp_path / "ws"
     root.mkdir()
     with Workspace.init(root) as workspace:
@@ -325,7 +325,7 @@ def test_what_is_lost_of_snapshots_is_named_with_those_that_hold_it(tmp_path: Pa
     assert not salvage.is_whole
 
 
-def test_of_a_lost_blob_of_the_last_call_no_edit_is_said_to_be_lost(tmp_path: Path) -> None:
+def test_a_lost_blob_of_the_last_call_makes_no_edit_lost(tmp_path: Path) -> None:
     root = tmp_path / "ws"
     root.mkdir()
     with Workspace.init(root) as workspace:
@@ -337,7 +337,7 @@ def test_of_a_lost_blob_of_the_last_call_no_edit_is_said_to_be_lost(tmp_path: Pa
     assert not salvage.is_cut_off
 
 
-def test_where_the_last_record_is_lost_the_newest_edits_are_said_to_be(tmp_path: Path) -> None:
+def test_a_lost_last_record_is_reported_as_lost_newest_edits(tmp_path: Path) -> None:
     root = tmp_path / "ws"
     root.mkdir()
     with Workspace.init(root) as workspace:
@@ -368,7 +368,7 @@ def test_a_lost_base_takes_its_deltas_with_it_and_says_so(tmp_path: Path) -> Non
     assert len(salvage.journal) == 3
 
 
-def test_a_chain_of_large_deltas_is_put_together_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chain_of_large_deltas_is_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(5)
     content = chance.randbytes(5000)
     (tmp_path / "w").mkdir()
@@ -383,14 +383,14 @@ def test_a_chain_of_large_deltas_is_put_together_once(tmp_path: Path, monkeypatc
         return decode_blob(header, payload, base)
 
     monkeypatch.setattr("objstore.integrity.segment_scan.decode_blob", counted)
-    monkeypatch.setattr("objstore.integrity.segment_scan._CACHE_BYTES", 4 * 4096)  # none of them is kept beside others
+    monkeypatch.setattr("objstore.integrity.segment_scan._CACHE_BYTES", 4 * 4096)  # none of them fits in the cache
     with SegmentScan(str(tmp_path / "w" / ".cas" / "segments")) as remains:
         blobs = [remains.blob(name) for name in remains.blobs]
     assert len(made) == len(blobs)
     assert sum(base is not None for base in made) > 15
 
 
-def test_what_was_taken_back_is_no_break(tmp_path: Path) -> None:
+def test_voided_records_are_no_break(tmp_path: Path) -> None:
     root = tmp_path / "ws"
     root.mkdir()
     with Workspace.init(root) as workspace:
@@ -463,7 +463,7 @@ def test_wherever_a_salvage_is_killed_it_can_be_done_again(victim: Path, tmp_pat
             with suppress(PowerCut):
                 rebuild(salvage, remains, str(target), disk)
             if disk.failed == "move_store_folder" and (target / "recovered").exists():
-                continue  # it stands there whole, and no store yet: whose it is can't be told, so a person has to say
+                continue  # it is complete, but the store is missing: a person has to decide whose it is
             if not (target / ".cas").exists():
                 rebuild(salvage, remains, str(target), CountdownDisk(None))
         names = sorted(path.name for path in target.iterdir() if not is_creation_folder(path.name))
@@ -483,7 +483,7 @@ def test_where_a_salvage_fails_nothing_of_it_is_left(victim: Path, tmp_path: Pat
             try:
                 rebuild(plan_salvage(remains, None), remains, str(target), disk)
             except DiskFull:
-                # What can't be removed either is in the way of nobody.
+                # What can't be removed either is in no one's way.
                 left = sorted(path.name for path in target.iterdir() if not is_creation_folder(path.name))
                 assert left in ([], [".cas", "recovered"]), disk.failed
         if disk.failed is None:
@@ -508,8 +508,8 @@ def test_a_state_whose_path_is_too_long_among_the_recovered_is_named_and_the_res
     assert check_store(str(tmp_path / "new")).faults == ()
 
 
-def test_of_two_branches_of_a_journal_the_longer_is_its_course(tmp_path: Path) -> None:
-    """As of a writer that had lost sight of what came last, and gave its number again."""
+def test_the_longer_of_two_branches_becomes_the_journal(tmp_path: Path) -> None:
+    """A writer that did not know of the last record would use its number again like this."""
     (tmp_path / "forked").mkdir()
     with closing(Forger(tmp_path / "forked")) as forger:
         forger.append_blob(b"")
@@ -542,7 +542,7 @@ def written(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("sectors", [(0,), (2,), (1, 2, 4), range(9)], ids=["the header", "one", "three", "all"])
-def test_of_a_segment_with_sectors_that_can_not_be_read_the_rest_is_saved(
+def test_the_readable_rest_of_a_segment_with_bad_sectors_is_saved(
     written: Path, tmp_path: Path, sectors: tuple[int, ...]
 ) -> None:
     segment = written / ".cas" / "segments" / "00000002.seg"
@@ -565,7 +565,7 @@ def test_of_a_segment_with_sectors_that_can_not_be_read_the_rest_is_saved(
             assert blob_id(saved.history.blob(name)) == name
 
 
-def test_who_reads_what_the_disk_can_not_read_is_told_where_it_lies(written: Path, tmp_path: Path) -> None:
+def test_an_unreadable_sector_is_reported_with_its_place(written: Path, tmp_path: Path) -> None:
     segment = written / ".cas" / "segments" / "00000002.seg"
     with unreadable(segment, range(9)), Workspace.open(written) as workspace:
         edits = workspace.history.edits

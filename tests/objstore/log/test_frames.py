@@ -410,5 +410,5 @@ def test_a_segment_of_a_newer_format_is_reported_as_such(monkeypatch: pytest.Mon
     monkeypatch.setattr("objstore.log.frames.FORMAT_VERSION", FORMAT_VERSION + 1)
     newer = SegmentHeader(store=STORE, number=1, created=5).encode()
     monkeypatch.undo()
-    with pytest.raises(FormatTooNew, match=f"format {FORMAT_VERSION + 1}"):
+    with pytest.raises(FormatTooNew, match=f"Format version {FORMAT_VERSION + 1}"):
         SegmentHeader.decode(newer, segment=1)

@@ -1,4 +1,4 @@
-"""Repack: fewer bytes, and otherwise nothing is different; whoever writes or reads meanwhile goes on."""
+"""Test that a repack saves bytes, changes nothing else, and lets other processes read and write meanwhile."""
 
 import random
 import re
@@ -38,14 +38,14 @@ from objstore.log.frames import FrameKind
 from objstore.packing.compression_trials import CompressionTrials
 from objstore.packing.delta_candidates import PAIR
 from objstore.packing.repack import RepackPlan, plan_repack, repack
-from objstore.retention.compaction import plan_compaction, sweep
+from objstore.retention.compaction import compact, plan_compaction
 from objstore.transaction.journal import Journal
 from tests.support.crash_scenarios import write
 from tests.support.faulty_disk import CountdownDisk
 from tests.support.index_tables import rebuilt_tables, records_of, tables
 
 VERSIONS: Final = 45
-"""More than a chain has: at its end it goes on from where it began."""
+"""More versions than a chain can have; then it continues from its beginning."""
 
 LETTERS: Final = random.Random(7).choices(b"abcdefghijklmnopqrstuvwxyz", k=8 * 400)
 WORDS: Final = [bytes(LETTERS[at : at + 8]) for at in range(0, len(LETTERS), 8)]
@@ -110,7 +110,7 @@ def states(root: Path) -> dict[BlobId, bytes]:
 
 
 def depths(root: Path) -> dict[BlobId, tuple[int, int]]:
-    """Return of each blob how deep its frame says that it lies, and how deep it does."""
+    """Return for each blob the depth that its frame states, and its real depth."""
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.reading() as store:
         headers = {}
         for name, _ in store.index.all_refs():
@@ -118,19 +118,19 @@ def depths(root: Path) -> dict[BlobId, tuple[int, int]]:
             assert found is not None
             headers[name] = parse_blob_header(store.log.read(found.place).payload)
             assert headers[name].depth == found.depth
-        told = {}
+        stated = {}
         for name, header in headers.items():
             steps, base = 0, header.base
             while base is not None:
                 steps, base = steps + 1, headers[base].base
-            told[BlobId(name)] = header.depth, steps
-        return told
+            stated[BlobId(name)] = header.depth, steps
+        return stated
 
 
 def assert_sound(root: Path) -> None:
     assert check_store(str(root)).faults == ()
     assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
-    assert all(steps <= told <= MAX_DEPTH for told, steps in depths(root).values())
+    assert all(steps <= stated <= MAX_DEPTH for stated, steps in depths(root).values())
 
 
 # ---- what changes, and what does not
@@ -156,18 +156,18 @@ def test_a_second_repack_writes_nothing(root: Path) -> None:
     assert segment_bytes(root) == before
 
 
-def test_a_dry_run_tells_what_a_repack_then_does_and_changes_nothing(root: Path) -> None:
+def test_a_dry_run_reports_what_a_repack_then_does_and_changes_nothing(root: Path) -> None:
     before = segment_bytes(root)
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         plan = plan_repack(journal)
     assert segment_bytes(root) == before
     done = repacked(root)
     assert (plan.blobs, plan.bytes_before) == (done.blobs, sum(map(len, before.values())))
-    # It does not know how deep the blobs of one segment will lie when it spells those of the next.
+    # When it encodes the blobs of a segment, it does not know the final depth of those in the segment before.
     assert plan.bytes_after == pytest.approx(done.bytes_after, rel=0.05)
 
 
-def test_a_dry_run_reads_as_far_as_the_last_whole_group(root: Path) -> None:
+def test_a_dry_run_reads_up_to_the_last_complete_group(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         plan = plan_repack(journal)
     last = max((root / ".cas" / "segments").glob("*.seg"))
@@ -178,14 +178,14 @@ def test_a_dry_run_reads_as_far_as_the_last_whole_group(root: Path) -> None:
     assert again == RepackPlan(blobs=plan.blobs, bytes_before=plan.bytes_before + 236, bytes_after=plan.bytes_after)
 
 
-def test_a_new_file_is_told_against_one_that_it_resembles(root: Path) -> None:
+def test_a_new_file_is_a_delta_against_a_similar_one(root: Path) -> None:
     assert depths(root)[blob_id(module(5))] == (0, 0)
     repacked(root)
-    told, steps = depths(root)[blob_id(module(5))]
-    assert told == steps >= 1
+    stated, steps = depths(root)[blob_id(module(5))]
+    assert stated == steps >= 1
 
 
-def test_the_short_middle_that_an_edit_had_no_time_for_is_compressed(tmp_path: Path) -> None:
+def test_a_raw_delta_of_an_edit_is_compressed_by_a_repack(tmp_path: Path) -> None:
     lines = [b"line %d of a text that goes on\n" % number for number in range(90)]
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
         write(workspace, "a", b"".join(lines))
@@ -208,7 +208,7 @@ def test_the_short_middle_that_an_edit_had_no_time_for_is_compressed(tmp_path: P
     assert size_after < size - 150
 
 
-def test_a_chain_that_has_come_to_its_end_goes_on_from_where_it_began(root: Path) -> None:
+def test_a_chain_at_the_maximal_depth_continues_from_its_beginning(root: Path) -> None:
     def keyframes() -> int:
         found = depths(root)
         return sum(found[blob_id(module(1, version))] == (0, 0) for version in range(VERSIONS))
@@ -218,7 +218,7 @@ def test_a_chain_that_has_come_to_its_end_goes_on_from_where_it_began(root: Path
     assert keyframes() <= 1
 
 
-def test_what_deltas_outside_are_told_against_does_not_come_to_lie_deeper(root: Path) -> None:
+def test_the_depth_of_bases_of_outside_deltas_does_not_grow(root: Path) -> None:
     name = blob_id(module(2))  # a keyframe, and the next segment goes on with it
     assert depths(root)[name] == (0, 0)
     repacked(root)
@@ -241,14 +241,14 @@ def test_gc_and_repack_follow_one_another_in_any_order(root: Path) -> None:
             assert workspace.history.blob(blob_id(module(1, VERSIONS))) == module(1, VERSIONS)
 
 
-def test_a_store_that_was_repacked_can_be_salvaged_whole(root: Path, tmp_path: Path) -> None:
+def test_a_repacked_store_can_be_salvaged_completely(root: Path, tmp_path: Path) -> None:
     before = states(root)
     repacked(root)
     assert salvage_store(str(root), str(tmp_path / "new")).is_whole
     assert states(tmp_path / "new") == before
 
 
-def test_edits_go_on_on_what_was_repacked_and_no_chain_becomes_too_long(root: Path) -> None:
+def test_edits_continue_after_a_repack_and_no_chain_becomes_too_long(root: Path) -> None:
     for turn in range(3):
         repacked(root)
         with Workspace.open(root, CountdownDisk(None)) as workspace:
@@ -266,7 +266,7 @@ def test_pairs_are_found_where_the_plain_pattern_finds_them(text: str) -> None:
     assert PAIR.findall(content) == re.findall(rb"\w{5,}\W+\w{3,}", content)
 
 
-def test_a_trial_prefers_what_a_blob_was_made_from_however_far_back_it_stands() -> None:
+def test_a_trial_prefers_the_origin_of_a_blob_however_far_back_it_is() -> None:
     texts = [b"".join(b"%d %d\n" % (n, n * seed % 9973) for n in range(30_000)) for seed in (7919, 7907, 7901)]
     bases = [Base(id=blob_id(text), content=text, depth=0) for text in texts]
     made = texts[1][:60_000] + b"and more\n"
@@ -275,7 +275,7 @@ def test_a_trial_prefers_what_a_blob_was_made_from_however_far_back_it_stands() 
     assert 10 * sizes[1] < min(sizes[0], sizes[2], trials.alone(made))
 
 
-def test_a_trial_says_the_same_whatever_was_tried_before() -> None:
+def test_a_trial_does_not_depend_on_earlier_trials() -> None:
     bases = [Base(id=blob_id(module(n) * n), content=module(n) * n, depth=0) for n in range(1, 60)]
     trials = CompressionTrials()
     chance = random.Random(3)
@@ -288,7 +288,7 @@ def test_a_trial_says_the_same_whatever_was_tried_before() -> None:
 
 
 class Meanwhile(Disk):
-    """A disk on which something happens whenever a segment has been written anew, before it takes its name."""
+    """A disk that calls a function whenever a segment has been rewritten, before the rename."""
 
     def __init__(self, act: Callable[[], object]) -> None:
         self._act: Final = act
@@ -299,7 +299,7 @@ class Meanwhile(Disk):
             self._act()
 
 
-def test_what_is_written_meanwhile_never_makes_a_chain_longer_than_it_says(root: Path) -> None:
+def test_concurrent_writes_never_make_a_chain_longer_than_its_depth(root: Path) -> None:
     versions = iter(range(1, 1000))
     before = states(root)
 
@@ -309,7 +309,8 @@ def test_what_is_written_meanwhile_never_makes_a_chain_longer_than_it_says(root:
                 write(workspace, name, module(3, next(versions)))
 
     done = repacked(root, Meanwhile(act))
-    # The first attempt met a file whose state was to lie deeper; the next one left those of all files where they were.
+    # The first attempt met a file whose state would get deeper; the next one left the depth of all files' states
+    # unchanged.
     assert done.is_done
     assert done.segments
     assert next(versions) > 3 * 2
@@ -317,7 +318,7 @@ def test_what_is_written_meanwhile_never_makes_a_chain_longer_than_it_says(root:
     assert_sound(root)
 
 
-def test_where_others_forbid_it_again_a_segment_stays_as_it_is_and_that_is_said(root: Path) -> None:
+def test_a_segment_that_other_writers_keep_from_repacking_is_reported(root: Path) -> None:
     older = iter(range(VERSIONS - 2, MAX_DEPTH + 1, -1))
 
     def act() -> None:
@@ -335,7 +336,7 @@ def test_where_others_forbid_it_again_a_segment_stays_as_it_is_and_that_is_said(
     assert_sound(root)
 
 
-def test_only_one_repacks_or_sweeps_at_a_time(root: Path) -> None:
+def test_only_one_repack_or_compaction_runs_at_a_time(root: Path) -> None:
     before = segment_bytes(root)
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         with journal.compacting(), pytest.raises(StoreLocked):
@@ -345,7 +346,7 @@ def test_only_one_repacks_or_sweeps_at_a_time(root: Path) -> None:
             with pytest.raises(StoreLocked):
                 repacked(root)
             with pytest.raises(StoreLocked):
-                sweep(journal, plan_compaction(journal, all_segments=True))
+                compact(journal, plan_compaction(journal, all_segments=True))
 
         assert segment_bytes(root) == before
         assert repacked(root, Meanwhile(act)).is_done
@@ -383,14 +384,14 @@ def test_writers_and_readers_go_on_meanwhile(root: Path) -> None:
 
 @pytest.fixture
 def forged(root: Path) -> Path:
-    """Return a workspace with a blob whose frame is in order and whose bytes are not what its name says."""
+    """Return a workspace with a blob in an intact frame whose bytes don't hash to its id."""
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
         header, payload = encode_blob(b"false\n" * 30, name=blob_id(b"true"))
         journal.store.append([(FrameKind.BLOB, payload)], [header], ())
     return root
 
 
-def test_a_blob_whose_bytes_are_not_what_its_name_says_stops_it_and_nothing_is_lost(forged: Path) -> None:
+def test_a_blob_with_wrong_bytes_stops_a_repack_and_nothing_is_lost(forged: Path) -> None:
     before, records = states(forged), records_of(forged / ".cas")
     last = segment_bytes(forged)["00000002.seg"]
     with closing(Journal(str(forged), CountdownDisk(None))) as journal, pytest.raises(BlobDamaged) as raised:
@@ -407,7 +408,7 @@ def test_a_blob_whose_bytes_are_not_what_its_name_says_stops_it_and_nothing_is_l
 
 
 def flips(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the content with one bit or another turned over, anywhere behind a segment's header."""
+    """Yield copies of the content with one flipped bit, anywhere after a segment's header."""
     chance = random.Random(5)
     for at in sorted(chance.sample(range(64, len(content)), 25)):
         yield at, content[:at] + bytes([content[at] ^ (1 << chance.randrange(8))]) + content[at + 1 :]
@@ -427,7 +428,7 @@ def test_a_flipped_bit_stops_it_and_the_damaged_file_is_left_for_salvage(root: P
 
 
 @pytest.mark.parametrize("damage", ["DELETE FROM blobs", "UPDATE blobs SET offset = offset + 1"])
-def test_a_blob_that_the_index_has_lost_sight_of_stops_it_and_nothing_is_lost(root: Path, damage: str) -> None:
+def test_a_blob_that_is_missing_from_the_index_stops_a_repack_and_nothing_is_lost(root: Path, damage: str) -> None:
     before, files = states(root), segment_bytes(root)
     with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db, db:
         tip = "(SELECT after FROM edits WHERE seq = 3)"
@@ -439,7 +440,7 @@ def test_a_blob_that_the_index_has_lost_sight_of_stops_it_and_nothing_is_lost(ro
             repack(journal)
     assert segment_bytes(root).items() >= files.items()
     with Workspace.open(root, CountdownDisk(None)) as workspace:
-        assert workspace.retention.repack().is_done  # having made the index anew
+        assert workspace.retention.repack().is_done  # after the index was rebuilt
     assert states(root) == before
     assert_sound(root)
 

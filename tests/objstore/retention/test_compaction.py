@@ -1,4 +1,4 @@
-"""Sweeping: what nothing holds goes, all the rest stays as it was, wherever the machine stops on the way."""
+"""Test that compaction removes unheld blobs and nothing else, wherever the process or machine stops."""
 
 import hashlib
 import os
@@ -56,9 +56,9 @@ from objstore.model.records import Expiry, Snapshot
 from objstore.retention.compaction import (
     CompactionPlan,
     CompactionResult,
+    compact,
     plan_compaction,
     require_compaction_space,
-    sweep,
 )
 from objstore.retention.segment_rewrite import SegmentRewrite
 from objstore.store.write_batch import Batch, now
@@ -116,13 +116,13 @@ def expire(root: Path, *edits: int, decision: int = 0) -> None:
         journal.commit(batch, ())
 
 
-def swept(root: Path, disk: Disk | None = None, *, all_segments: bool = False) -> CompactionResult:
+def run_compaction(root: Path, disk: Disk | None = None, *, all_segments: bool = False) -> CompactionResult:
     with closing(Journal(str(root), disk or CountdownDisk(None))) as journal:
-        return sweep(journal, plan_compaction(journal, all_segments=all_segments))
+        return compact(journal, plan_compaction(journal, all_segments=all_segments))
 
 
-def test_damage_in_a_segment_that_was_written_anew_is_told_by_its_place_in_the_file(root: Path) -> None:
-    swept(root)
+def test_damage_in_a_rewritten_segment_is_reported_with_its_offset_in_the_file(root: Path) -> None:
+    run_compaction(root)
     with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db:
         prepare(db)
         db.execute("UPDATE edits SET offset = (SELECT offset FROM edits WHERE seq = 22) WHERE seq = 21")
@@ -135,7 +135,7 @@ def test_damage_in_a_segment_that_was_written_anew_is_told_by_its_place_in_the_f
 
 
 def seal(root: Path) -> None:
-    """Let the log go on in another segment."""
+    """Continue the log in another segment."""
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
         journal.seal()
 
@@ -146,12 +146,12 @@ def planned(root: Path) -> CompactionPlan:
 
 
 def held(root: Path) -> set[BlobId]:
-    """Return what must be readable, by the records alone."""
+    """Return the blobs that must be readable according to the records."""
     return set(recount(records_of(root / ".cas"), lambda _: None, lambda _: ()))
 
 
 def assert_sound(root: Path) -> None:
-    """Hold that everything that is held can be read, that the index is right, and that edits go on."""
+    """Assert that all held blobs can be read, that the index is right, and that new edits work."""
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         for name in held(root):
             assert blob_id(workspace.history.blob(name)) == name
@@ -168,7 +168,7 @@ def files_of(root: Path) -> list[str]:
 
 
 class _LockedOrNot(CountdownDisk):
-    """A disk that notes, whenever a segment's file goes, whether anybody has the writer lock."""
+    """A disk that notes, whenever a segment's file is removed, whether a process holds the writer lock."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(None)
@@ -184,7 +184,7 @@ class _LockedOrNot(CountdownDisk):
 
 
 def held_open(root: Path) -> list[str]:
-    """Return the files below `root` that have gone and that this process has open."""
+    """Return the removed files below `root` that this process still has open."""
     links = []
     for descriptor in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):
@@ -195,33 +195,33 @@ def held_open(root: Path) -> list[str]:
 # ---- what goes, and what stays
 
 
-def test_nobody_waits_for_the_lock_while_an_old_file_goes(root: Path) -> None:
+def test_the_writer_lock_is_free_while_an_old_file_is_removed(root: Path) -> None:
     disk = _LockedOrNot(root)
-    assert swept(root, disk).is_done
+    assert run_compaction(root, disk).is_done
     assert disk.was_free == [True]
 
 
-def test_who_sweeps_holds_no_room_of_what_it_has_removed(root: Path) -> None:
+def test_compaction_keeps_no_removed_file_open(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        assert sweep(journal, plan_compaction(journal)).is_done
+        assert compact(journal, plan_compaction(journal)).is_done
         assert held_open(root) == []
         assert journal.store.blob(blob_id(text(EDITS - 1))) == text(EDITS - 1)
 
 
-def test_what_an_earlier_sweep_left_goes_without_the_lock_too(root: Path) -> None:
+def test_leftovers_of_an_earlier_compaction_are_removed_without_the_lock_too(root: Path) -> None:
     shutil.copy(root / ".cas" / "segments" / "00000001.seg", root.parent / "old.seg")
-    swept(root)
+    run_compaction(root)
     shutil.copy(root.parent / "old.seg", root / ".cas" / "segments" / "00000001.seg")
     disk = _LockedOrNot(root)
-    swept(root, disk)
+    run_compaction(root, disk)
     assert disk.was_free == [True]
     assert files_of(root) == ["00000001.1.seg", "00000002.seg"]
 
 
-def test_who_goes_on_for_long_gives_the_room_of_old_files_back(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_running_process_closes_superseded_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("objstore.log.segment_files._HELD_SECONDS", 0)
     with Workspace.open(root, CountdownDisk(None)) as idle:
-        swept(root)
+        run_compaction(root)
         assert len(held_open(root)) == 1  # what is being read in it can still be read
         idle.retention.close_superseded_files()
         idle.retention.close_superseded_files()
@@ -241,7 +241,7 @@ def frames_of(log: Log) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("read", [groups_of, frames_of])
-def test_who_reads_a_file_of_the_log_comes_to_its_end_though_it_was_superseded_long_ago(
+def test_a_reader_reads_a_superseded_file_to_its_end(
     root: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Log], Iterator[int]]
 ) -> None:
     monkeypatch.setattr("objstore.log.segment_files._HELD_SECONDS", 0)
@@ -253,7 +253,7 @@ def test_who_reads_a_file_of_the_log_comes_to_its_end_though_it_was_superseded_l
         whole = list(read(log))
         reading = read(log)
         begun = next(reading)
-        swept(root, all_segments=True)
+        run_compaction(root, all_segments=True)
         log.refresh()
         log.refresh()
         for thread in threading.enumerate():
@@ -263,13 +263,13 @@ def test_who_reads_a_file_of_the_log_comes_to_its_end_though_it_was_superseded_l
     assert held_open(root) == []
 
 
-def test_what_nothing_holds_goes_and_the_rest_can_be_read(root: Path) -> None:
+def test_unheld_blobs_are_removed_and_the_rest_can_be_read(root: Path) -> None:
     plan = planned(root)
     kept = held(root)
     before = (root / ".cas" / "segments" / "00000001.seg").stat().st_size
     assert blob_id(text(3)) in plan.dropped
     assert not plan.dropped & kept
-    outcome = swept(root)
+    outcome = run_compaction(root)
     assert outcome.is_done
     gone = before - (root / ".cas" / "segments" / "00000001.1.seg").stat().st_size
     assert gone >= plan.freed * 0.7
@@ -280,12 +280,12 @@ def test_what_nothing_holds_goes_and_the_rest_can_be_read(root: Path) -> None:
     assert_sound(root)
 
 
-def test_of_a_blob_that_was_stored_twice_one_frame_stays(root: Path) -> None:
+def test_one_frame_of_a_blob_that_was_stored_twice_is_kept(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
         header, payload = encode_blob(b"held\n")
         journal.store.append([(FrameKind.BLOB, payload)], [header], ())
     assert blobs_in_log(root).count(blob_id(b"held\n")) == 2
-    assert swept(root, all_segments=True).is_done
+    assert run_compaction(root, all_segments=True).is_done
     found = blobs_in_log(root)
     assert found.count(blob_id(b"held\n")) == 1
     assert set(found) == held(root)
@@ -293,7 +293,7 @@ def test_of_a_blob_that_was_stored_twice_one_frame_stays(root: Path) -> None:
 
 
 @pytest.mark.parametrize("is_late", [True, False])
-def test_of_a_blob_that_was_stored_again_and_nothing_holds_all_frames_go_or_none(root: Path, *, is_late: bool) -> None:
+def test_all_frames_of_an_unheld_blob_are_removed_or_none(root: Path, *, is_late: bool) -> None:
     seal(root)
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         header, payload = encode_blob(text(3))
@@ -303,20 +303,20 @@ def test_of_a_blob_that_was_stored_again_and_nothing_holds_all_frames_go_or_none
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         write(workspace, "c.txt", random.Random(1).randbytes(10_000))  # so that little of the segment would go
     if is_late:
-        # An index that reads both frames at once is told of the second one, too.
+        # An index that ingests both frames at once notes the second one too.
         remove_index(str(root / ".cas" / "index.sqlite"))
-    outcome = swept(root)
+    outcome = run_compaction(root)
     assert (outcome.segments, outcome.is_done) == (1, True)
     assert blobs_in_log(root).count(blob_id(text(3))) == 3
     assert check_store(str(root)).faults == ()
     assert_sound(root)
-    assert swept(root, all_segments=True).is_done
+    assert run_compaction(root, all_segments=True).is_done
     assert set(blobs_in_log(root)) == held(root)
     assert_sound(root)
 
 
 @pytest.mark.parametrize("kept", ["010", "101", "110"])
-def test_what_stays_of_a_group_is_a_group(root: Path, kept: str) -> None:
+def test_the_kept_frames_of_a_group_are_a_group(root: Path, kept: str) -> None:
     contents = [b"part %d of a group\n" % number for number in range(3)]
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
         headers, payloads = zip(*map(encode_blob, contents), strict=True)
@@ -324,7 +324,7 @@ def test_what_stays_of_a_group_is_a_group(root: Path, kept: str) -> None:
     staying = [content for content, is_kept in zip(contents, kept, strict=True) if int(is_kept)]
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         workspace.retention.pin([], list(map(blob_id, staying)), who="somebody")
-    assert swept(root, all_segments=True).is_done
+    assert run_compaction(root, all_segments=True).is_done
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         groups = [
             [parse_blob_header(frame.payload).id for frame in group.frames if frame.kind is FrameKind.BLOB]
@@ -342,13 +342,13 @@ def blobs_in_log(root: Path) -> list[BlobId]:
 
 
 def frames_size(root: Path, names: Iterable[BlobId]) -> int:
-    """Return how many bytes the frames of blobs have."""
+    """Return the total size of the blobs' frames, in bytes."""
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         places = journal.store.index.blob_places(list(names)).values()
         return sum(FRAME_HEADER_SIZE + len(journal.store.log.read(place).payload) for place in places)
 
 
-def test_a_plan_says_how_many_bytes_go(root: Path) -> None:
+def test_a_plan_says_how_many_bytes_are_freed(root: Path) -> None:
     seal(root)
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         write(workspace, "c.txt", b"held, and all of a segment\n")
@@ -358,9 +358,9 @@ def test_a_plan_says_how_many_bytes_go(root: Path) -> None:
     assert plan.freed == frames_size(root, plan.dropped)
 
 
-def test_the_records_stay_as_they_were(root: Path) -> None:
+def test_compaction_does_not_change_records(root: Path) -> None:
     before = records_of(root / ".cas")
-    swept(root)
+    run_compaction(root)
     assert records_of(root / ".cas") == before
 
 
@@ -373,17 +373,17 @@ def test_the_records_stay_as_they_were(root: Path) -> None:
         "DELETE FROM blobs WHERE id = (SELECT after FROM edits WHERE seq = 25)",
     ],
 )
-def test_an_index_that_is_wrong_about_what_is_held_ends_a_sweep_before_it_begins(root: Path, damage: str) -> None:
+def test_wrong_reference_counts_stop_a_compaction_before_it_begins(root: Path, damage: str) -> None:
     with Workspace.open(root, CountdownDisk(None)):
         pass  # all that is in the log is in the index
     with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db, db:
         assert db.execute(damage).rowcount == 1
     files = files_of(root)
-    with pytest.raises(IndexDamaged, match="`cas fsck --repair` makes it anew"):
-        swept(root)
+    with pytest.raises(IndexDamaged, match="Rebuild it with `cas fsck --repair`"):
+        run_compaction(root)
     assert files_of(root) == files
     assert repair_store(check_store(str(root))).faults == ()
-    assert swept(root).is_done
+    assert run_compaction(root).is_done
     assert_sound(root)
 
 
@@ -395,7 +395,7 @@ def test_an_index_that_is_wrong_about_what_is_held_ends_a_sweep_before_it_begins
         "UPDATE blobs SET offset = offset + 1 WHERE id = (SELECT after FROM edits WHERE seq = 25)",
     ],
 )
-def test_a_collection_makes_an_index_anew_that_is_wrong_about_what_is_held(root: Path, damage: str) -> None:
+def test_gc_rebuilds_an_index_with_wrong_reference_counts(root: Path, damage: str) -> None:
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db, db:
             assert db.execute(damage).rowcount == 1
@@ -410,7 +410,7 @@ def test_a_collection_makes_an_index_anew_that_is_wrong_about_what_is_held(root:
 
 
 def decided(root: Path) -> BlobId:
-    """Return a state that only the decision holds which made it."""
+    """Return a state that only a decision holds."""
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         for content in (b"one\nof\nthree\n", b"ONE\nof\nthree\n", b"ONE\nof\nTHREE\n"):
             write(workspace, "d.txt", content)
@@ -439,18 +439,20 @@ def in_a_snapshot(root: Path) -> BlobId:
 
 
 @pytest.mark.parametrize("kept", [decided, pinned, in_a_snapshot])
-def test_what_edits_do_not_hold_is_asked_of_the_log_before_a_sweep(root: Path, kept: Callable[[Path], BlobId]) -> None:
+def test_references_outside_edits_are_read_from_the_log_before_compaction(
+    root: Path, kept: Callable[[Path], BlobId]
+) -> None:
     name = kept(root)
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         content = workspace.history.blob(name)
     with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db, db:
         assert db.execute("UPDATE blobs SET refs = 0 WHERE id = ? AND refs = 1", (name,)).rowcount == 1
     files = files_of(root)
-    with pytest.raises(IndexDamaged, match="`cas fsck --repair` makes it anew"):
-        swept(root, all_segments=True)
+    with pytest.raises(IndexDamaged, match="Rebuild it with `cas fsck --repair`"):
+        run_compaction(root, all_segments=True)
     assert files_of(root) == files
     assert repair_store(check_store(str(root))).faults == ()
-    assert swept(root, all_segments=True).is_done
+    assert run_compaction(root, all_segments=True).is_done
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         assert workspace.history.blob(name) == content
     assert_sound(root)
@@ -477,11 +479,11 @@ def flip_in_frame(root: Path, name: BlobId, at: int | None = None) -> None:
     path.write_bytes(content)
 
 
-ALONE: Final = b"what no other blob is told against\n"
+ALONE: Final = b"the base of no delta\n"
 
 
 def left_alone(root: Path) -> BlobId:
-    """Return a blob that nothing holds and no other is told against."""
+    """Return a blob that nothing holds and that is no delta's base."""
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing() as batch:
         batch.blob(ALONE)
         journal.commit(batch, ())
@@ -489,24 +491,24 @@ def left_alone(root: Path) -> BlobId:
 
 
 @pytest.mark.parametrize("at", [None, ID_AT.start], ids=["content", "name"])
-def test_a_damaged_blob_that_nothing_holds_keeps_no_sweep_from_taking_it_away(root: Path, at: int | None) -> None:
+def test_a_damaged_unheld_blob_is_removed(root: Path, at: int | None) -> None:
     flip_in_frame(root, left_alone(root), at)
     assert StorePart.SEGMENTS in {fault.part for fault in check_store(str(root)).faults}
-    assert swept(root).is_done
+    assert run_compaction(root).is_done
     assert_sound(root)
 
 
-def test_a_damaged_blob_that_stays_ends_a_sweep(root: Path) -> None:
+def test_a_damaged_kept_blob_stops_a_compaction(root: Path) -> None:
     flip_in_frame(root, blob_id(text(25)))
     content = (root / ".cas" / "segments" / "00000001.seg").read_bytes()
     with pytest.raises(StoreDamaged, match="checksum does not match"):
-        swept(root)
+        run_compaction(root)
     assert (root / ".cas" / "segments" / "00000001.seg").read_bytes() == content
 
 
 @pytest.fixture
 def together(tmp_path: Path) -> Path:
-    """Return a workspace in which one call has recorded two files, whose states go, in one group of frames."""
+    """Return a workspace in which one call recorded two files in one group of frames, with states that expire."""
     root = tmp_path / "together"
     root.mkdir()
     with Workspace.init(root, CountdownDisk(None)) as workspace:
@@ -520,7 +522,7 @@ def together(tmp_path: Path) -> Path:
 
 
 def damaged_lengths(root: Path) -> Iterator[bytes]:
-    """Yield the segment with the length of a frame that goes changed, such that it ends where another one does."""
+    """Yield the segment with the length of a removed frame changed so that it ends where another frame ends."""
     path = root / ".cas" / "segments" / "00000001.seg"
     content = path.read_bytes()
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
@@ -534,20 +536,20 @@ def damaged_lengths(root: Path) -> Iterator[bytes]:
                 yield content[:length] + reaching.to_bytes(8, "little") + content[length + 8 :]
 
 
-def test_no_damaged_length_of_what_goes_takes_anything_along(together: Path) -> None:
+def test_a_removed_frame_with_a_damaged_length_removes_nothing_else(together: Path) -> None:
     path = together / ".cas" / "segments" / "00000001.seg"
     refused = 0
     for damaged in list(damaged_lengths(together)):
         path.write_bytes(damaged)
         with pytest.raises(StoreDamaged):
-            swept(together, all_segments=True)
+            run_compaction(together, all_segments=True)
         newest = max(path.parent.glob("00000001*.seg"), key=lambda found: found.stat().st_mtime_ns)
         assert newest.read_bytes() == damaged
         refused += 1
     assert refused > 10
 
 
-def test_a_sound_frame_stays_where_the_one_that_counts_is_damaged(root: Path) -> None:
+def test_an_intact_frame_is_kept_if_the_frame_that_counts_is_damaged(root: Path) -> None:
     name = blob_id(text(25))
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing():
         journal.seal()
@@ -556,19 +558,19 @@ def test_a_sound_frame_stays_where_the_one_that_counts_is_damaged(root: Path) ->
         journal.seal()
     flip_in_frame(root, name)
     with pytest.raises(IndexDamaged):
-        swept(root, all_segments=True)
+        run_compaction(root, all_segments=True)
     salvage_store(str(root / ".cas"), str(root.parent / "saved"))
     with Workspace.open(root.parent / "saved") as saved:
         assert saved.history.blob(name) == text(25)
 
 
-def test_a_sweep_ends_where_no_frame_begins_though_nothing_that_stays_lies_behind(root: Path) -> None:
+def test_a_compaction_stops_at_damage_even_if_no_kept_frame_follows(root: Path) -> None:
     flip_in_frame(root, left_alone(root), -FRAME_HEADER_SIZE)
     with pytest.raises(StoreDamaged, match="not what belongs here"):
-        swept(root)
+        run_compaction(root)
 
 
-def test_what_neither_stays_nor_goes_by_what_was_looked_up_ends_the_writing_anew(root: Path) -> None:
+def test_a_frame_that_is_neither_kept_nor_removed_stops_the_rewrite(root: Path) -> None:
     seal(root)
     plan, left_out = planned(root), place_of(root, blob_id(text(25)))
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.reading() as store:
@@ -579,66 +581,66 @@ def test_what_neither_stays_nor_goes_by_what_was_looked_up_ends_the_writing_anew
 
 
 @pytest.mark.parametrize("damage", ["UPDATE blobs SET offset = offset + 1", "DELETE FROM blobs"])
-def test_a_blob_that_the_index_has_lost_sight_of_ends_a_sweep(root: Path, damage: str) -> None:
+def test_a_blob_that_is_missing_from_the_index_stops_a_compaction(root: Path, damage: str) -> None:
     files = files_of(root)
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         plan = plan_compaction(journal)
         with closing(sqlite3.connect(root / ".cas" / "index.sqlite")) as db, db:
             assert db.execute(f"{damage} WHERE id = ?", (blob_id(text(25)),)).rowcount == 1
         with pytest.raises(IndexDamaged):
-            sweep(journal, plan)
+            compact(journal, plan)
     assert set(files) <= set(files_of(root))
     assert repair_store(check_store(str(root))).faults == ()
-    assert swept(root).is_done
+    assert run_compaction(root).is_done
     assert_sound(root)
 
 
-def test_a_second_sweep_finds_nothing(root: Path) -> None:
-    swept(root)
+def test_a_second_compaction_finds_nothing_to_remove(root: Path) -> None:
+    run_compaction(root)
     assert planned(root).segments == ()
-    assert not swept(root).freed
-    swept(root, all_segments=True)
-    assert swept(root, all_segments=True) == CompactionResult(segments=0, freed=0, is_done=True)
+    assert not run_compaction(root).freed
+    run_compaction(root, all_segments=True)
+    assert run_compaction(root, all_segments=True) == CompactionResult(segments=0, freed=0, is_done=True)
 
 
-def test_segments_can_be_written_anew_again_and_again(root: Path) -> None:
-    swept(root)
+def test_segments_can_be_rewritten_again_and_again(root: Path) -> None:
+    run_compaction(root)
     expire(root, *range(21, 26))
-    swept(root, all_segments=True)
+    run_compaction(root, all_segments=True)
     assert files_of(root) == ["00000001.2.seg", "00000002.1.seg", "00000003.seg"]
     assert_sound(root)
 
 
-def test_a_blob_that_comes_back_is_stored_anew(root: Path) -> None:
-    swept(root)
+def test_a_removed_blob_can_be_stored_again(root: Path) -> None:
+    run_compaction(root)
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         write(workspace, "d.txt", text(3))
         assert workspace.history.blob(blob_id(text(3))) == text(3)
     assert_sound(root)
 
 
-def test_a_blob_that_comes_to_be_held_after_the_plan_stays(root: Path) -> None:
+def test_a_blob_that_becomes_held_after_the_plan_is_kept(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         plan = plan_compaction(journal)
         with Workspace.open(root, CountdownDisk(None)) as workspace:
             write(workspace, "d.txt", text(3))
-        assert not sweep(journal, plan).is_done
+        assert not compact(journal, plan).is_done
     assert_sound(root)
-    assert swept(root).is_done
+    assert run_compaction(root).is_done
     assert_sound(root)
 
 
-def test_a_blob_that_a_snapshot_comes_to_hold_after_the_plan_stays(root: Path) -> None:
+def test_a_blob_that_a_snapshot_holds_after_the_plan_is_kept(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         plan = plan_compaction(journal)
         (root / "folder").mkdir()
         (root / "folder" / "as-once").write_bytes(text(3))
         with Workspace.open(root, CountdownDisk(None)) as workspace:
             workspace.snapshots.take(who="somebody")  # the record names a tree, which names another, which names it
-        assert not sweep(journal, plan).is_done
+        assert not compact(journal, plan).is_done
         assert journal.store.blob(blob_id(text(3))) == text(3)
     assert_sound(root)
-    assert swept(root).is_done
+    assert run_compaction(root).is_done
     assert_sound(root)
 
 
@@ -661,26 +663,26 @@ def as_a_base(root: Path) -> None:
 
 
 @pytest.mark.parametrize("hold", [in_an_edit, below_a_snapshot, as_a_base])
-def test_what_comes_to_be_held_while_its_segment_is_about_to_be_written_anew_stays(
+def test_a_blob_that_becomes_held_just_before_its_segment_is_rewritten_is_kept(
     root: Path, hold: Callable[[Path], None]
 ) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        outcome = sweep(journal, plan_compaction(journal), lambda *_: hold(root))
+        outcome = compact(journal, plan_compaction(journal), lambda *_: hold(root))
         assert outcome == CompactionResult(segments=0, freed=0, is_done=False)
         assert files_of(root) == ["00000001.seg", "00000002.seg"]  # what was made of it in vain has gone
         assert journal.store.blob(blob_id(text(3))) == text(3)
     assert_sound(root)
-    assert swept(root).is_done
+    assert run_compaction(root).is_done
     assert_sound(root)
 
 
-def test_what_a_snapshot_without_what_goes_names_ends_no_sweep(root: Path) -> None:
+def test_a_snapshot_that_needs_no_removed_blob_does_not_stop_a_compaction(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         plan = plan_compaction(journal)
         (root / "other").write_bytes(b"nothing of what goes\n")
         with Workspace.open(root, CountdownDisk(None)) as workspace:
             workspace.snapshots.take(who="somebody")
-        assert sweep(journal, plan).is_done
+        assert compact(journal, plan).is_done
     assert_sound(root)
 
 
@@ -690,7 +692,7 @@ def hold_what_is_lost(root: Path) -> None:
         journal.commit(batch, ())
 
 
-def test_a_tree_that_can_not_be_read_ends_a_sweep_before_it_begins(root: Path) -> None:
+def test_an_unreadable_tree_stops_a_compaction_before_it_begins(root: Path) -> None:
     hold_what_is_lost(root)
     with (
         closing(Journal(str(root), CountdownDisk(None))) as journal,
@@ -699,14 +701,14 @@ def test_a_tree_that_can_not_be_read_ends_a_sweep_before_it_begins(root: Path) -
         plan_compaction(journal, all_segments=True)
 
 
-def test_a_tree_that_can_not_be_read_ends_a_sweep_that_has_begun(root: Path) -> None:
+def test_an_unreadable_tree_stops_a_compaction_that_has_begun(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         plan = plan_compaction(journal)
-        assert not sweep(journal, plan, lambda *_: hold_what_is_lost(root)).is_done
+        assert not compact(journal, plan, lambda *_: hold_what_is_lost(root)).is_done
     assert files_of(root) == ["00000001.seg", "00000002.seg"]
 
 
-def test_a_base_that_is_used_after_the_plan_stays(root: Path) -> None:
+def test_a_base_that_is_used_after_the_plan_is_kept(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         plan = plan_compaction(journal)
         with closing(Journal(str(root), CountdownDisk(None))) as other, other.writing() as batch:
@@ -715,7 +717,7 @@ def test_a_base_that_is_used_after_the_plan_stays(root: Path) -> None:
             seq = other.store.next_seq()
             assert seq == EDITS + 2
             batch.commit()
-        assert not sweep(journal, plan).is_done
+        assert not compact(journal, plan).is_done
         assert journal.store.blob(blob_id(content)) == content
     assert_sound(root)
 
@@ -723,25 +725,25 @@ def test_a_base_that_is_used_after_the_plan_stays(root: Path) -> None:
 def test_a_plan_for_a_log_that_another_sweep_has_written_anew_since_is_not_carried_out(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         plan = plan_compaction(journal)
-        assert swept(root).is_done
-        assert sweep(journal, plan) == CompactionResult(segments=0, freed=0, is_done=False)
+        assert run_compaction(root).is_done
+        assert compact(journal, plan) == CompactionResult(segments=0, freed=0, is_done=False)
     assert_sound(root)
 
 
-def test_only_one_sweeps_at_a_time(root: Path) -> None:
+def test_only_one_compaction_runs_at_a_time(root: Path) -> None:
     with (
         closing(Journal(str(root), CountdownDisk(None))) as journal,
         journal.compacting(),
         pytest.raises(StoreLocked),
     ):
-        swept(root)
+        run_compaction(root)
 
 
-def test_a_process_that_was_there_before_reads_on(root: Path) -> None:
+def test_a_process_that_was_running_before_keeps_reading(root: Path) -> None:
     with Workspace.open(root, CountdownDisk(None)) as workspace, Workspace.open(root, CountdownDisk(None)) as idle:
         write(workspace, "e.txt", b"not yet in the index\n")
-        swept(root)
-        swept(root, all_segments=True)
+        run_compaction(root)
+        run_compaction(root, all_segments=True)
         write(workspace, "e.txt", b"and on\n")
         for name in held(root):
             assert blob_id(workspace.history.blob(name)) == name
@@ -750,7 +752,7 @@ def test_a_process_that_was_there_before_reads_on(root: Path) -> None:
     assert_sound(root)
 
 
-def test_a_flipped_bit_ends_a_sweep_and_the_damaged_file_is_left_for_salvage(root: Path) -> None:
+def test_a_flipped_bit_stops_a_compaction_and_keeps_the_damaged_file_for_salvage(root: Path) -> None:
     path = root / ".cas" / "segments" / "00000001.seg"
     content = path.read_bytes()
     chance = random.Random(5)
@@ -760,13 +762,13 @@ def test_a_flipped_bit_ends_a_sweep_and_the_damaged_file_is_left_for_salvage(roo
         flipped = content[:at] + bytes([content[at] ^ (1 << chance.randrange(8))]) + content[at + 1 :]
         path.write_bytes(flipped)
         with closing(Journal(str(root), CountdownDisk(None))) as journal, pytest.raises((StoreDamaged, BlobDamaged)):
-            sweep(journal, plan)
+            compact(journal, plan)
         assert path.read_bytes() == flipped, at
         assert not list(path.parent.glob("*.1.*")), at
 
 
 class WatchedDisk(CountdownDisk):
-    """A disk on which somebody looks whenever a segment's file goes: by then it is known where its frames are."""
+    """A disk that calls a function when it removes a segment's file: the frames' new places are known by then."""
 
     def __init__(self, look: Callable[[], object]) -> None:
         super().__init__(None)
@@ -778,7 +780,7 @@ class WatchedDisk(CountdownDisk):
         super().remove_store_file(path)
 
 
-def test_who_knows_a_place_finds_it_from_one_generation_to_the_next_and_no_further(root: Path) -> None:
+def test_a_place_is_followed_to_the_next_generation_and_no_further(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as watching:
         log = watching.store.log
         disk = WatchedDisk(lambda: log.refresh(force=True))
@@ -788,7 +790,7 @@ def test_who_knows_a_place_finds_it_from_one_generation_to_the_next_and_no_furth
 
         first = [place for place in places_of(log) if place.segment == 1]
         contents = {place: log.read(place).payload for place in first}
-        swept(root, disk)
+        run_compaction(root, disk)
         second = now(first)
         assert None in second
         for old, new in zip(first, second, strict=True):
@@ -798,7 +800,7 @@ def test_who_knows_a_place_finds_it_from_one_generation_to_the_next_and_no_furth
         kept = [place for place in second if place is not None]
         known = {place: identity(log.read(place)) for place in kept}
         expire(root, *range(21, 26))
-        swept(root, disk, all_segments=True)
+        run_compaction(root, disk, all_segments=True)
         third = now(kept)
         assert None in third
         assert all(
@@ -809,7 +811,7 @@ def test_who_knows_a_place_finds_it_from_one_generation_to_the_next_and_no_furth
             for old, new in zip(kept, third, strict=True)
             if new is not None
         )
-        assert now(first) == first  # where these went, nobody knows any more
+        assert now(first) == first  # the moves of this generation are no longer known
         starts = [log.start_after_rewrite(place) for place in kept]
         assert starts == sorted(starts)
         assert [start for start, new in zip(starts, third, strict=True) if new is not None] == [
@@ -818,10 +820,10 @@ def test_who_knows_a_place_finds_it_from_one_generation_to_the_next_and_no_furth
         assert log.start_after_rewrite(first[0]) == first[0]
 
 
-def test_groups_are_read_from_a_place_of_the_current_generation_alone(root: Path) -> None:
+def test_groups_are_read_only_from_a_place_of_the_current_generation(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as before:
         old = before.store.log.first
-    swept(root)
+    run_compaction(root)
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         log = journal.store.log
         assert (old.generation, log.first.generation) == (0, 1)
@@ -841,7 +843,7 @@ def identity(frame: Frame) -> bytes:
 
 
 def identity_of(payload: bytes | memoryview, kind: FrameKind) -> bytes:
-    """Return what of a payload stays however it is spelt."""
+    """Return the part of a payload that does not depend on its encoding."""
     return parse_blob_header(payload).id if kind is FrameKind.BLOB else bytes(payload)
 
 
@@ -850,10 +852,10 @@ def identity_of(payload: bytes | memoryview, kind: FrameKind) -> bytes:
 
 @pytest.fixture
 def steps(root: Path, tmp_path: Path) -> int:
-    """Return how many operations of the disk a sweep makes, when a part of another one is there to be cleared away."""
+    """Return the number of disk operations of a compaction that finds the leftovers of another one."""
     copy = copied(root, tmp_path / "counted")
     disk = CountdownDisk(None)
-    swept(copy, disk)
+    run_compaction(copy, disk)
     assert {"create", "replace", "sync_directory", "remove_store_file"} <= set(disk.done)
     return len(disk.done)
 
@@ -864,40 +866,40 @@ def copied(root: Path, to: Path) -> Path:
 
 
 @pytest.mark.parametrize("torn", [None, 0.5])
-def test_wherever_a_sweep_is_killed_nothing_that_is_held_is_lost(
+def test_a_compaction_killed_at_any_step_loses_no_held_blob(
     root: Path, tmp_path: Path, steps: int, torn: float | None
 ) -> None:
     for step in sampled_steps(steps, 0 if torn is None else 1):
         copy = copied(root, tmp_path / f"killed-{step}")
         disk = CountdownDisk(step, power_cut, torn=torn)
         with pytest.raises(PowerCut):
-            swept(copy, disk)
+            run_compaction(copy, disk)
         assert_sound(copy)
-        assert swept(copy).is_done
+        assert run_compaction(copy).is_done
         assert all(not name.endswith(".new") for name in files_of(copy))
         assert len(files_of(copy)) == len({name[:8] for name in files_of(copy)})
         assert_sound(copy)
 
 
-def test_wherever_the_power_goes_nothing_that_is_held_is_lost(root: Path, tmp_path: Path, steps: int) -> None:
+def test_a_power_cut_at_any_step_loses_no_held_blob(root: Path, tmp_path: Path, steps: int) -> None:
     for step in sampled_steps(steps, 2):
         copy = copied(root, tmp_path / f"dark-{step}")
         disk = CountdownDisk(step, power_cut)
         index = (copy / ".cas" / "index.sqlite").read_bytes()
         with pytest.raises(PowerCut):
-            swept(copy, disk)
+            run_compaction(copy, disk)
         disk.lose_unsynced()
         # Of the index, a power cut may take whatever was put in lately.
         for name in ("index.sqlite-wal", "index.sqlite-shm"):
             (copy / ".cas" / name).unlink(missing_ok=True)
         (copy / ".cas" / "index.sqlite").write_bytes(index)
         assert_sound(copy)
-        assert swept(copy).is_done
+        assert run_compaction(copy).is_done
         assert_sound(copy)
 
 
 @pytest.mark.parametrize(("failure", "lasting"), [(full_disk, True), (broken_disk, False)])
-def test_wherever_the_disk_fails_a_sweep_says_so_and_leaves_a_sound_store(
+def test_a_disk_failure_at_any_step_is_raised_and_leaves_a_sound_store(
     root: Path, tmp_path: Path, steps: int, failure: Callable[[str], BaseException], *, lasting: bool
 ) -> None:
     for step in sampled_steps(steps, int(lasting)):
@@ -906,24 +908,24 @@ def test_wherever_the_disk_fails_a_sweep_says_so_and_leaves_a_sound_store(
         done: list[str] = []
         with suppress(CasError):
             # What fails at last may be the mark, which is only written again.
-            done.append(str(swept(copy, disk).is_done))
+            done.append(str(run_compaction(copy, disk).is_done))
         assert done in ([], ["True"])
         assert_sound(copy)
-        assert swept(copy).is_done
+        assert run_compaction(copy).is_done
         assert_sound(copy)
 
 
-def test_a_sweep_that_fails_again_and_again_begins_no_more_than_one_segment(root: Path) -> None:
+def test_repeatedly_failing_compactions_begin_at_most_one_segment(root: Path) -> None:
     for _ in range(3):
         with pytest.raises(DiskFull):
-            swept(root, TooFullDisk(), all_segments=True)
-    assert swept(root, all_segments=True).is_done
+            run_compaction(root, TooFullDisk(), all_segments=True)
+    assert run_compaction(root, all_segments=True).is_done
     assert files_of(root) == ["00000001.1.seg", "00000002.seg"]
     assert_sound(root)
 
 
-def test_segments_that_are_begun_and_empty_are_gone_over(root: Path, tmp_path: Path) -> None:
-    """As sweeps leave them that were killed, one after the other, where nothing was written in between."""
+def test_empty_segments_are_skipped(root: Path, tmp_path: Path) -> None:
+    """Compactions that are killed one after the other, with no write in between, leave such segments."""
     for _ in range(12):
         seal(root)
     assert check_store(str(root)).faults == ()
@@ -939,13 +941,13 @@ def test_segments_that_are_begun_and_empty_are_gone_over(root: Path, tmp_path: P
     assert_sound(root)
 
 
-def test_what_nothing_holds_takes_no_room_where_it_goes_and_its_own_where_it_is_written_anew(root: Path) -> None:
+def test_the_space_needed_leaves_out_unheld_blobs_only_if_they_are_dropped(root: Path) -> None:
     needed = []
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        for is_swept in (True, False):
+        for drops_unused in (True, False):
             with (
                 pytest.raises(CompactionSpaceNeeded) as refused,
-                require_compaction_space(journal, 1, is_swept=is_swept),
+                require_compaction_space(journal, 1, drops_unused=drops_unused),
             ):
                 raise full_disk("a segment")
             needed.append(refused.value.needed)
@@ -954,21 +956,21 @@ def test_what_nothing_holds_takes_no_room_where_it_goes_and_its_own_where_it_is_
 
 
 class InterruptedJournal(Journal):
-    """A journal for which Ctrl-C comes just after the index was told of a segment's next generation."""
+    """A journal that gets Ctrl-C just after the index learned of a segment's next generation."""
 
     def relocate_applied_marker(self, segment: int) -> None:
         raise KeyboardInterrupt(segment)
 
 
-def test_who_is_interrupted_when_the_index_was_told_leaves_where_everything_went(root: Path) -> None:
+def test_an_interrupt_after_the_index_was_updated_leaves_the_frame_moves(root: Path) -> None:
     with Workspace.open(root, CountdownDisk(None)) as idle:
         with closing(InterruptedJournal(str(root), CountdownDisk(None))) as journal, pytest.raises(KeyboardInterrupt):
-            sweep(journal, plan_compaction(journal))
+            compact(journal, plan_compaction(journal))
         assert "00000001.1.seg" in files_of(root)
         for name in held(root):
             assert blob_id(idle.history.blob(name)) == name
     assert_sound(root)
-    swept(root)
+    run_compaction(root)
     assert files_of(root) == ["00000001.1.seg", "00000002.seg"]
 
 
@@ -989,22 +991,22 @@ with Workspace.open(sys.argv[1]) as workspace:
 """
 
 
-def test_writers_and_readers_go_on_while_segments_are_written_anew(root: Path) -> None:
+def test_writers_and_readers_go_on_while_segments_are_rewritten(root: Path) -> None:
     words = [sys.executable, "-c", WRITER, str(root)]
     writers = [subprocess.Popen([*words, name], cwd=Path(__file__).parents[3]) for name in ("x", "y")]
-    sweeps = 0
+    compactions = 0
     while any(writer.poll() is None for writer in writers):
-        swept(root, Disk(), all_segments=True)
-        sweeps += 1
+        run_compaction(root, Disk(), all_segments=True)
+        compactions += 1
     assert [writer.wait() for writer in writers] == [0, 0]
-    assert sweeps
+    assert compactions
     assert_sound(root)
     with Workspace.open(root) as workspace:
         assert [len(workspace.history.edits(EditFilter(conversation=name))) for name in ("x", "y")] == [60, 60]
 
 
 class OvertakenJournal(Journal):
-    """A journal behind which something is done whenever it is about to take the lock, some times: much is written."""
+    """A journal that calls a function, which writes much, the first few times before it takes the lock."""
 
     overtakes = 3
 
@@ -1023,7 +1025,7 @@ class OvertakenJournal(Journal):
             yield batch
 
 
-def test_who_sweeps_reads_much_that_others_wrote_before_it_takes_the_lock_again(root: Path) -> None:
+def test_compaction_reads_most_new_records_before_it_takes_the_lock_again(root: Path) -> None:
     locks: list[int] = []
     with closing(OvertakenJournal(str(root), CountdownDisk(None))) as journal:
         plan = plan_compaction(journal)
@@ -1034,14 +1036,14 @@ def test_who_sweeps_reads_much_that_others_wrote_before_it_takes_the_lock_again(
             assert what == "segments"
             journal.overtakes = 3
 
-        assert sweep(journal, plan, arm).is_done
+        assert compact(journal, plan, arm).is_done
         assert journal.overtakes == 0
     assert locks == [0]
     assert_sound(root)
 
 
 class SnapshotJournal(OvertakenJournal):
-    """The same, and what is done is a snapshot of what nothing else holds."""
+    """As above, but a snapshot begins to hold the blob, which nothing else holds."""
 
     overtakes = 0
 
@@ -1049,20 +1051,20 @@ class SnapshotJournal(OvertakenJournal):
         below_a_snapshot(Path(self.tree.root))
 
 
-def test_what_a_snapshot_comes_to_hold_just_before_a_segment_takes_its_name_stays(root: Path) -> None:
+def test_a_blob_that_a_snapshot_holds_just_before_the_rename_is_kept(root: Path) -> None:
     with closing(SnapshotJournal(str(root), CountdownDisk(None))) as journal:
 
         def arm(*_: object) -> None:
             journal.overtakes = 1
 
-        assert not sweep(journal, plan_compaction(journal), arm).is_done
+        assert not compact(journal, plan_compaction(journal), arm).is_done
         assert journal.overtakes == 0
         assert journal.store.blob(blob_id(text(3))) == text(3)
     assert_sound(root)
 
 
 class CutOffJournal(OvertakenJournal):
-    """The same, and what was written last is cut off, as where a sync fails; an edit in its place holds what goes."""
+    """As above, but the newest group is cut off, as after a failed sync, and an edit in its place holds the blob."""
 
     overtakes = 0
     size = 0  # where the last segment is cut off
@@ -1077,7 +1079,7 @@ def last_segment(root: Path) -> Path:
     return max((root / ".cas" / "segments").glob("*.seg"))
 
 
-def test_a_sweep_ends_where_the_end_of_the_log_is_replaced_before_a_segment_takes_its_name(root: Path) -> None:
+def test_a_compaction_stops_if_the_end_of_the_log_is_replaced_before_the_rename(root: Path) -> None:
     with closing(CutOffJournal(str(root), CountdownDisk(None))) as journal:
 
         def arm(*_: object) -> None:
@@ -1087,35 +1089,35 @@ def test_a_sweep_ends_where_the_end_of_the_log_is_replaced_before_a_segment_take
                 batch.commit()
             journal.overtakes = 1
 
-        assert not sweep(journal, plan_compaction(journal), arm).is_done
+        assert not compact(journal, plan_compaction(journal), arm).is_done
         assert journal.overtakes == 0
         assert journal.store.blob(blob_id(text(3))) == text(3)
 
 
-def test_a_check_that_a_whole_sweep_overtakes_finds_nothing_wrong(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sweeps: list[bool] = []
+def test_fsck_finds_no_fault_if_a_compaction_runs_meanwhile(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compactions: list[bool] = []
 
     class Overtaken(Index):
-        """An index to compare with, of a log that is written anew as soon as it has been read."""
+        """An index for comparison, whose log is rewritten as soon as it has been read."""
 
         def __init__(self, path: str, log: Log) -> None:
             super().__init__(path, log)
-            sweeps.append(swept(root, all_segments=True).is_done)
+            compactions.append(run_compaction(root, all_segments=True).is_done)
 
     monkeypatch.setattr("objstore.integrity.fsck.Index", Overtaken)
     report = check_store(str(root))
     assert (report.faults, report.notes) == ((), ())
-    assert sweeps == [True]
+    assert compactions == [True]
 
 
 # ---- after anything
 
 
-def test_after_many_operations_the_counts_are_what_the_journal_says(tmp_path: Path) -> None:
+def test_after_many_operations_the_counts_match_the_journal(tmp_path: Path) -> None:
     chance = random.Random(7)
     root = tmp_path / "workspace"
     root.mkdir()
-    swept_away = 0
+    shrunk = 0
     with Workspace.init(root, CountdownDisk(None)) as workspace:
         for _ in range(MANY):
             match chance.choices(("write", "decide", "snapshot", "forget", "pin", "unpin", "collect"), OFTEN)[0]:
@@ -1138,16 +1140,16 @@ def test_after_many_operations_the_counts_are_what_the_journal_says(tmp_path: Pa
                     done = workspace.retention.collect(
                         RetentionLimits(older_than=0, max_size=None), thorough=chance.random() < 0.5
                     )
-                    swept_away += done.bytes_after < done.bytes_before
+                    shrunk += done.bytes_after < done.bytes_before
                 case _:
                     pass
-    assert swept_away
+    assert shrunk
     assert check_store(str(root)).faults == ()
     assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
 
 
-def test_a_store_that_was_swept_can_be_salvaged_whole(root: Path, tmp_path: Path) -> None:
-    swept(root)
+def test_a_compacted_store_can_be_salvaged_completely(root: Path, tmp_path: Path) -> None:
+    run_compaction(root)
     salvage = salvage_store(str(root), str(tmp_path / "new"))
     assert salvage.is_whole
     assert records_of(tmp_path / "new" / ".cas") == records_of(root / ".cas")
@@ -1156,7 +1158,7 @@ def test_a_store_that_was_swept_can_be_salvaged_whole(root: Path, tmp_path: Path
             assert blob_id(workspace.history.blob(name)) == name
 
 
-def test_what_a_delta_needs_stays_where_its_segment_is_not_written_anew(tmp_path: Path) -> None:
+def test_the_base_of_a_delta_is_kept_if_the_deltas_segment_is_not_rewritten(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
     with Workspace.init(root, CountdownDisk(None)) as workspace:
@@ -1169,14 +1171,14 @@ def test_what_a_delta_needs_stays_where_its_segment_is_not_written_anew(tmp_path
     expire(root, *range(1, 8))
     plan = planned(root)
     assert plan.segments == (1,)
-    assert blob_id(text(4)) not in plan.dropped  # the next segment's first delta is told against it
+    assert blob_id(text(4)) not in plan.dropped  # it is the base of the next segment's first delta
     assert blob_id(text(2)) in plan.dropped
     assert plan.freed == frames_size(root, plan.dropped)
-    assert swept(root).is_done
+    assert run_compaction(root).is_done
     assert_sound(root)
 
 
-def test_a_segment_stays_of_which_too_little_goes_because_deltas_need_the_rest(tmp_path: Path) -> None:
+def test_a_segment_is_not_rewritten_if_deltas_need_most_of_it(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
     junk = random.Random(1).randbytes(20_000)
@@ -1192,11 +1194,11 @@ def test_a_segment_stays_of_which_too_little_goes_because_deltas_need_the_rest(t
     plan = planned(root)
     assert (plan.segments, plan.freed) == ((), 0)
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        # Where the deltas are spelt anew, it can go, though of what is in their segment nothing does.
+        # If the deltas are encoded again, it can be removed, although nothing else of their segment is.
         assert plan_compaction(journal, all_segments=True, skips_unprofitable=True).dropped == {blob_id(junk), needless}
 
 
-def test_who_spares_segments_leaves_those_in_which_nothing_goes_and_a_short_last_one(root: Path) -> None:
+def test_unprofitable_segments_and_a_short_last_one_can_be_skipped(root: Path) -> None:
     def spared() -> tuple[int, ...]:
         with closing(Journal(str(root), CountdownDisk(None))) as journal:
             return plan_compaction(journal, all_segments=True, skips_unprofitable=True).segments
@@ -1210,7 +1212,7 @@ def test_who_spares_segments_leaves_those_in_which_nothing_goes_and_a_short_last
     assert spared() == (1,)
 
 
-def test_a_delta_whose_base_goes_is_told_against_the_next_one_that_stays(root: Path) -> None:
+def test_a_delta_whose_base_is_removed_gets_the_next_kept_base(root: Path) -> None:
     first, between, last = (text(EDITS + version) for version in range(3))
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.writing() as batch:
         batch.blob(first)
@@ -1219,7 +1221,7 @@ def test_a_delta_whose_base_goes_is_told_against_the_next_one_that_stays(root: P
         journal.commit(batch, ())
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         workspace.retention.pin([], [blob_id(first), blob_id(last)], who="somebody")
-    assert swept(root, all_segments=True).is_done
+    assert run_compaction(root, all_segments=True).is_done
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         assert not journal.store.has(blob_id(between))
         found = journal.store.blob_place(blob_id(last))
@@ -1228,18 +1230,18 @@ def test_a_delta_whose_base_goes_is_told_against_the_next_one_that_stays(root: P
     assert_sound(root)
 
 
-def test_the_index_is_told_and_not_made_anew(root: Path) -> None:
+def test_the_index_is_updated_and_not_rebuilt(root: Path) -> None:
     name = blob_id(text(EDITS - 1))
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         journal.store.sha256(name)
-    swept(root)
+    run_compaction(root)
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         assert journal.store.index.sha256(name) == hashlib.sha256(text(EDITS - 1)).digest()
 
 
-def test_an_index_is_made_anew_of_the_log_as_it_is_by_then(root: Path) -> None:
+def test_an_index_is_rebuilt_from_the_present_log(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        swept(root)
+        run_compaction(root)
         journal.store.index.rebuild()
     assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
 
@@ -1247,11 +1249,11 @@ def test_an_index_is_made_anew_of_the_log_as_it_is_by_then(root: Path) -> None:
 # ---- who looks on
 
 
-def swept_twice(root: Path) -> None:
-    """Write what there is anew twice."""
-    swept(root, all_segments=True)
+def compact_twice(root: Path) -> None:
+    """Rewrite all segments twice."""
+    run_compaction(root, all_segments=True)
     expire(root, 21)
-    swept(root, all_segments=True)
+    run_compaction(root, all_segments=True)
 
 
 @pytest.fixture
@@ -1282,23 +1284,23 @@ def checked(root: Path) -> None:
 
 
 @pytest.mark.parametrize(("look", "stride"), [(read_remains, 4), (checked, 9)], ids=["remains", "check"])
-def test_who_looks_at_a_store_while_it_is_written_anew_finds_nothing_wrong(
+def test_readers_find_no_fault_while_segments_are_rewritten(
     several: Path, tmp_path: Path, look: Callable[[Path], None], stride: int
 ) -> None:
     for moment in interruption_points(stride):
         root = tmp_path / str(moment.step)
         shutil.copytree(several, root)
-        with interrupted_at(moment, partial(swept_twice, root)):
+        with interrupted_at(moment, partial(compact_twice, root)):
             look(root)
         shutil.rmtree(root)
 
 
-def test_a_bundle_that_is_written_while_the_store_is_written_anew_is_whole(several: Path, tmp_path: Path) -> None:
+def test_a_bundle_that_is_exported_during_a_rewrite_is_complete(several: Path, tmp_path: Path) -> None:
     for moment in interruption_points(7):
         root, bundle, made = (tmp_path / f"{moment.step}{what}" for what in ("", ".bundle", "-made"))
         shutil.copytree(several, root)
         opened = Workspace.open(root, CountdownDisk(None))
-        with opened as workspace, interrupted_at(moment, partial(swept_twice, root)):
+        with opened as workspace, interrupted_at(moment, partial(compact_twice, root)):
             workspace.transfer.export_bundle(str(bundle))
         import_bundle(str(bundle), str(made), disk=CountdownDisk(None))
         assert check_store(str(made), quick=True).faults == ()
@@ -1311,10 +1313,10 @@ def test_a_bundle_that_is_written_while_the_store_is_written_anew_is_whole(sever
     [(True, b""), (False, b""), (False, b"x"), (False, bytes(100))],
     ids=["marked", "unmarked", "a byte behind", "zeros behind"],
 )
-def test_a_log_that_ends_in_a_segment_that_was_written_anew_goes_on_behind_it(
+def test_a_log_that_ends_in_a_rewritten_segment_continues_after_it(
     root: Path, behind: bytes, *, is_marked: bool
 ) -> None:
-    swept(root, all_segments=True)
+    run_compaction(root, all_segments=True)
     store = root / ".cas"
     begun = store / "segments" / "00000002.seg"
     assert begun.stat().st_size == SEGMENT_HEADER_SIZE

@@ -1,6 +1,6 @@
-"""Crashes of what makes the store smaller: expiry, purge and repack, at every step and in every way.
+"""Test crashes of expiry, purge and repack at every step and in every way.
 
-Each step leaves a store that opens, with all that is held; a purge that has begun is finished by asking for it again.
+After each step the store opens with all held blobs, and a purge that has begun is finished when it is called again.
 `CAS_CRASH_STEPS=1` walks every step (`make crash` does), 20 every twentieth, beginning with another one in each way.
 """
 
@@ -31,7 +31,7 @@ EVERYTHING: Final = RetentionLimits(older_than=0, max_size=None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """How an operation of the disk fails, and what is lost with it."""
+    """A way for a disk operation to fail, with what is lost then."""
 
     failure: Callable[[str], BaseException]
     torn: float | None = None  # share of a write that lands all the same
@@ -76,7 +76,7 @@ def text(version: int, seed: int = 0) -> bytes:
 
 @pytest.fixture(scope="module")
 def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a workspace in which there is something to let go of, to purge, and to compress; of two segments."""
+    """Return a workspace of two segments with something to expire, to purge and to repack."""
     root = tmp_path_factory.mktemp("start")
     with Workspace.init(root, CountdownDisk(None)) as workspace:
         for version in range(8):
@@ -94,25 +94,25 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def write_pending(workspace: Workspace, path: str, content: bytes) -> None:
-    """Record one call of a conversation that nobody decides on."""
+    """Record one call of a conversation that stays pending."""
     with workspace.call(CallInfo(tool="t", conversation="pending")) as call:
         call.write(path, content)
         call.commit()
 
 
 def held(root: Path) -> set[BlobId]:
-    """Return what must be readable, by the records alone."""
+    """Return the blobs that must be readable according to the records."""
     return set(recount(records_of(root / ".cas"), lambda _: None, lambda _: ()))
 
 
 def stored(root: Path) -> set[BlobId]:
-    """Return what can be read of the segments' files, whatever holds it."""
+    """Return the readable blobs of the segment files, whether or not something holds them."""
     with SegmentScan(str(root / ".cas" / "segments")) as remains:
         return set(remains.blobs)
 
 
 def assert_sound(root: Path, start: Path) -> None:
-    """Hold that files and history are as they were, that what is held can be read, and that work goes on."""
+    """Assert that files and history are unchanged, that all held blobs can be read, and that new edits work."""
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         assert files(root) == files(start)
         with Workspace.open(start, CountdownDisk(None)) as before:
@@ -163,7 +163,7 @@ def cut_off(act: Callable[[Workspace], object], start: Path, folder: Path, way: 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
-def test_wherever_it_is_cut_off_nothing_is_lost_and_it_can_be_done_again(
+def test_an_interruption_at_any_step_loses_nothing_and_can_be_repeated(
     start: Path, tmp_path: Path, act: Callable[[Workspace], object], way: Way
 ) -> None:
     first = 3 + 6 * list(WAYS.values()).index(way)
@@ -184,7 +184,7 @@ def test_wherever_it_is_cut_off_nothing_is_lost_and_it_can_be_done_again(
         assert check_store(str(root)).faults == ()
 
 
-def test_a_purge_that_was_cut_off_has_not_begun_or_is_finished_by_the_next(start: Path, tmp_path: Path) -> None:
+def test_an_interrupted_purge_has_not_begun_or_is_finished_by_the_next(start: Path, tmp_path: Path) -> None:
     begun = set()
     for root in cut_off(purge, start, tmp_path, WAYS["killed"], 0):
         with Workspace.open(root, CountdownDisk(None)) as workspace:

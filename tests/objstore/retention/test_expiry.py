@@ -1,4 +1,4 @@
-"""What the limits let go: by age, by size the oldest first, and never what somebody may need."""
+"""Test which history expires by age and by size, and that nothing expires that may still be needed."""
 
 import random
 import threading
@@ -31,7 +31,7 @@ def later(seconds: int) -> int:
     return (int(time.time()) + seconds) * 1_000_000
 
 
-def test_what_is_decided_and_old_goes(scene: Scene) -> None:
+def test_old_decided_edits_expire(scene: Scene) -> None:
     scene.write("f", TEN)
     scene.edit("f", b"\n5\n", b"\nfive\n")
     scene.accept(1, 2)
@@ -44,7 +44,7 @@ def test_what_is_decided_and_old_goes(scene: Scene) -> None:
     assert gone == "older than 30 days"
 
 
-def test_what_is_pending_stays_and_with_it_its_conversation_and_what_stands_on_it(scene: Scene) -> None:
+def test_pending_edits_keep_their_conversation_and_later_edits(scene: Scene) -> None:
     one, other = "conv_one", "conv_other"
     scene.call(lambda call: call.write("f", b"1\n"), conversation=one)
     scene.accept(1)
@@ -80,7 +80,7 @@ def test_a_late_decision_binds_edits_together(scene: Scene) -> None:
     assert expired(scene) == [1, 2, 3, 4]
 
 
-def test_what_is_over_the_size_goes_oldest_first_and_no_more_than_needed(scene: Scene) -> None:
+def test_over_the_size_limit_the_oldest_expire_and_no_more_than_needed(scene: Scene) -> None:
     for number in range(20):
         scene.write(f"f{number}", bytes(range(256)) * 40 + b"%d" % number)
         scene.write(f"f{number}", b"small\n")
@@ -96,10 +96,10 @@ def test_what_is_over_the_size_goes_oldest_first_and_no_more_than_needed(scene: 
 
 
 @pytest.mark.parametrize(("edits", "size", "over"), [(60, 400, 1_000), (100, 300, 9_000)])
-def test_what_was_let_go_and_is_not_swept_out_yet_lets_nothing_more_go(
+def test_expired_blobs_that_are_not_compacted_yet_make_nothing_more_expire(
     scene: Scene, edits: int, size: int, over: int
 ) -> None:
-    """The bytes of the first time are still in the segments, and go by themselves."""
+    """The bytes of the first expiry are still in the segments; compaction removes them."""
     for number in range(edits):
         scene.write(f"f{number % 7}", random.Random(number).randbytes(size))
     scene.accept(*range(1, edits + 1))
@@ -122,7 +122,7 @@ def test_no_record_lets_go_many_more_than_fifty_edits_nor_are_there_more_than_it
     assert [len(part) for part in expiry_batch.parts] == [50, 50, 20]
 
 
-def test_a_plan_that_was_overtaken_is_not_carried_out(scene: Scene) -> None:
+def test_an_outdated_plan_is_not_carried_out(scene: Scene) -> None:
     scene.write("f", b"1\n")
     scene.write("g", b"1\n")
     scene.accept(1, 2)
@@ -138,7 +138,7 @@ def test_a_plan_that_was_overtaken_is_not_carried_out(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("name", ["f", "g"])
-def test_edits_in_a_conversation_that_went_on_stay(scene: Scene, name: str) -> None:
+def test_edits_of_a_continued_conversation_do_not_expire(scene: Scene, name: str) -> None:
     scene.write("f", b"1\n")
     scene.accept(1)
     journal = Journal(str(scene.root), Disk())
@@ -151,7 +151,7 @@ def test_edits_in_a_conversation_that_went_on_stay(scene: Scene, name: str) -> N
 
 
 class OvertakenJournal(Journal):
-    """A journal before which somebody writes into a conversation, just as it is about to take the lock."""
+    """A journal for which another process writes into a conversation just before it takes the lock."""
 
     @contextmanager
     def writing(
@@ -178,8 +178,8 @@ def test_what_is_recorded_in_the_last_moment_keeps_its_conversation(scene: Scene
     assert expired(scene) == []
 
 
-def test_planning_and_letting_go_while_others_write(scene: Scene) -> None:
-    """Whatever comes meanwhile is neither let go nor in the way."""
+def test_planning_and_expiry_while_other_processes_write(scene: Scene) -> None:
+    """New records meanwhile neither expire nor prevent the expiry."""
     stop = threading.Event()
     written: list[int] = []
 
@@ -210,7 +210,7 @@ def test_planning_and_letting_go_while_others_write(scene: Scene) -> None:
     assert set(expired(scene)) == set(range(1, 31))
 
 
-def test_a_store_that_no_sweep_brings_below_its_limit_does_not_get_a_segment_with_each(scene: Scene) -> None:
+def test_compactions_that_can_not_reach_the_limit_do_not_each_begin_a_segment(scene: Scene) -> None:
     """Each is a file that every process holds open."""
     limits = RetentionLimits(older_than=None, max_size=1)
     draw = random.Random(1)
@@ -227,7 +227,7 @@ def test_a_store_that_no_sweep_brings_below_its_limit_does_not_get_a_segment_wit
     assert len(list(segments.glob("*.seg"))) == before + 1
 
 
-def test_a_decision_touches_all_that_it_names_and_flips_what_comes_or_goes(scene: Scene) -> None:
+def test_a_dated_decision_lists_its_edits_and_those_whose_text_it_changes(scene: Scene) -> None:
     for name in ("a", "b", "c"):
         scene.write(name, b"1\n")
     scene.accept(1)
@@ -262,7 +262,7 @@ def test_a_decision_touches_all_that_it_names_and_flips_what_comes_or_goes(scene
         (30 * DAY, "30 days"),
     ],
 )
-def test_an_age_is_said_in_the_largest_unit_that_leaves_no_rest(seconds: int, said: str) -> None:
+def test_an_age_is_formatted_in_the_largest_unit_without_a_remainder(seconds: int, said: str) -> None:
     assert format_age(seconds) == said
 
 
@@ -280,5 +280,5 @@ def test_an_age_is_said_in_the_largest_unit_that_leaves_no_rest(seconds: int, sa
         (10**12, "1 TB"),
     ],
 )
-def test_a_size_is_said_in_the_largest_unit_that_leaves_one_decimal(size: int, said: str) -> None:
+def test_a_size_is_formatted_in_the_largest_unit_with_one_decimal(size: int, said: str) -> None:
     assert format_size(size) == said

@@ -1,8 +1,8 @@
-"""Ripeness: what may expire, drawn as a journal in which each letter is a step of one file.
+"""Test since when edits are eligible for expiry, with journals drawn as one letter per step of one file.
 
-`e` is an edit of it, an `E` one that is not free, `.` an edit of something else. A digit is a decision that took the
-edit of that number out of the text, or back into it; `a` to `c` are decisions on the first to the third that left the
-text as it was. Under each edit stands the number of the step from which on it may go, `-` for never.
+`e` is an edit of the file, `E` one that is not free, `.` an edit of another file. A digit is a decision that removed or
+restored the text of the edit with that number; `a` to `c` are decisions on the first to third edit that changed no
+text. The line below gives for each edit the number of the step since which it is eligible, or `-` for never.
 """
 
 import pytest
@@ -12,7 +12,7 @@ from objstore.retention.expiry_rules import GONE, NOT_ELIGIBLE, AgedEdit, DatedD
 
 
 def drawn(journal: str) -> str:
-    """Return the picture of when each edit of the journal is ripe."""
+    """Return the line that says since when each edit of the journal is eligible."""
     edits: list[AgedEdit] = []
     dated_decisions: list[DatedDecision] = []
     for at, step in enumerate(journal, 1):
@@ -56,11 +56,11 @@ def drawn(journal: str) -> str:
         ("e..e.1", "6  6"),
     ],
 )
-def test_pictures(journal: str, ripe: str) -> None:
+def test_drawn_journals(journal: str, ripe: str) -> None:
     assert drawn(journal) == ripe
 
 
-def test_a_decision_goes_with_the_last_edit_that_it_named() -> None:
+def test_a_decision_expires_with_its_last_edit() -> None:
     edits = [AgedEdit(1, 1, 10, 1, True), AgedEdit(2, 2, 20, 2, True), AgedEdit(3, 3, 30, 3, False)]  # noqa: FBT003 -- a row
     dated_decisions = [
         DatedDecision(1, 40, 4, [1, 2], []),
@@ -82,7 +82,7 @@ STEPS = st.lists(st.sampled_from("eeeE123."), max_size=12)
 
 
 @given(journal=STEPS, limit=st.integers(0, 14))
-def test_what_goes_is_a_beginning_that_no_later_decision_reached_into(journal: list[str], limit: int) -> None:
+def test_expiring_edits_are_a_beginning_that_no_later_decision_changed(journal: list[str], limit: int) -> None:
     edits = [at for at, step in enumerate(journal, 1) if step in "eE"]
     usable = [
         step for at, step in enumerate(journal, 1) if not step.isdigit() or int(step) <= sum(e < at for e in edits)
@@ -99,7 +99,7 @@ def test_what_goes_is_a_beginning_that_no_later_decision_reached_into(journal: l
     ripe = expiry_times(rows, dated_decisions, len(rows), len(dated_decisions))
 
     def may_go(count: int) -> bool:
-        """Return whether the first `count` edits may go, as the rule says it."""
+        """Return whether the first `count` edits may expire according to the rule."""
         first = made[:count]
         on_them = [at for at, seq in decided if seq <= count]
         following = made[count][0] if count < len(made) else len(usable) + 1

@@ -1,4 +1,4 @@
-"""Purge, and what a crash may leave of it: text that history has let go of stays in no derived file."""
+"""Test that purged and expired text is in no derived file, even after a crash."""
 
 import shutil
 import sqlite3
@@ -45,7 +45,7 @@ HEADER: Final = 8 + 32
 
 @pytest.fixture
 def start(tmp_path: Path) -> Path:
-    """Return a workspace whose only file once held the secret, with its weave kept."""
+    """Return a workspace whose only file once contained the secret, with its weave cached."""
     root = tmp_path / "start"
     root.mkdir()
     with Workspace.init(root, CountdownDisk(None)) as workspace:
@@ -84,14 +84,14 @@ def weave(root: Path) -> Path:
     return root / ".cas" / "cache" / "weave-1"
 
 
-def test_what_is_let_go_stays_in_no_kept_weave(start: Path) -> None:
+def test_expired_text_is_in_no_cached_weave(start: Path) -> None:
     with Workspace.open(start, CountdownDisk(None)) as workspace:
         workspace.retention.collect(RetentionLimits(older_than=0, max_size=None), thorough=True)
         assert workspace.history.edit(2).expired is not None
     assert not weave(start).exists()
 
 
-def test_a_purge_takes_text_out_of_weaves_of_which_no_edit_is_left(start: Path) -> None:
+def test_a_purge_deletes_cached_weaves_without_edits(start: Path) -> None:
     kept = weave(start).read_bytes()
     with Workspace.open(start, CountdownDisk(None)) as workspace:
         workspace.retention.collect(RetentionLimits(older_than=0, max_size=None), thorough=True)
@@ -102,7 +102,7 @@ def test_a_purge_takes_text_out_of_weaves_of_which_no_edit_is_left(start: Path) 
 
 
 @pytest.mark.parametrize("last", [2, 72], ids=["in part", "whole"])
-def test_who_has_replayed_a_file_keeps_no_text_that_was_purged_meanwhile(
+def test_a_process_that_has_replayed_a_file_caches_no_purged_text(
     start: Path, monkeypatch: pytest.MonkeyPatch, last: int
 ) -> None:
     weave(start).unlink()
@@ -121,7 +121,7 @@ def test_who_has_replayed_a_file_keeps_no_text_that_was_purged_meanwhile(
         assert not holds_secret(start)
 
 
-def test_a_weave_is_kept_as_soon_as_nobody_else_writes(start: Path) -> None:
+def test_a_weave_is_cached_once_no_other_process_writes(start: Path) -> None:
     weave(start).unlink()
     with Workspace.open(start) as workspace:
         with closing(WriterLock(str(start / ".cas" / "lock"))) as lock, lock.held():
@@ -131,9 +131,7 @@ def test_a_weave_is_kept_as_soon_as_nobody_else_writes(start: Path) -> None:
         assert weave(start).exists()
 
 
-def test_a_purge_that_others_kept_from_its_end_says_so_and_is_done_when_it_is_asked_again(
-    start: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unfinished_purge_says_so_and_can_be_finished_later(start: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Workspace.open(start) as workspace, Workspace.open(start) as other:
         assert other.history.blob(blob_id(SECRET)) == SECRET
         with monkeypatch.context() as patch:
@@ -156,7 +154,7 @@ def test_what_a_purge_removed_stays_removed(start: Path) -> None:
     assert "sync_directory" in disk.done[removals[-1] :]
 
 
-def test_what_is_purged_goes_from_the_log_also_where_the_index_has_lost_sight_of_it(start: Path) -> None:
+def test_a_purge_removes_a_blob_that_is_missing_from_the_index(start: Path) -> None:
     with Workspace.open(start, CountdownDisk(None)) as workspace:
         with closing(sqlite3.connect(start / ".cas" / "index.sqlite")) as db, db:
             assert db.execute("DELETE FROM blobs WHERE id = ?", (blob_id(SECRET),)).rowcount == 1
@@ -178,7 +176,7 @@ def purged(root: Path, path: str) -> PurgePlan:
 
 
 def taken_back(root: Path, path: str, content: bytes) -> None:
-    """Have a call write a file that then can't be changed."""
+    """Make a call that is voided, because a file of it can't be changed."""
     for step in count():
         with Workspace.open(root, CountdownDisk(step, broken_disk, lasting=False)) as workspace:
             try:
@@ -190,7 +188,7 @@ def taken_back(root: Path, path: str, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("path", ["a.txt", "new.txt"])
-def test_a_purge_of_a_path_takes_what_a_call_stored_that_was_taken_back(root: Path, path: str) -> None:
+def test_a_purge_of_a_path_removes_blobs_of_a_voided_call(root: Path, path: str) -> None:
     taken_back(root, path, SECRET)
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         assert [view.seq for view in workspace.history.edits()] == [1]
@@ -200,7 +198,7 @@ def test_a_purge_of_a_path_takes_what_a_call_stored_that_was_taken_back(root: Pa
     assert check_store(str(root)).faults == ()
 
 
-def test_a_purge_of_a_path_takes_what_only_snapshots_hold(root: Path) -> None:
+def test_a_purge_of_a_path_removes_states_that_only_snapshots_hold(root: Path) -> None:
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         (root / "a.txt").write_bytes(SECRET)
         (root / "folder").mkdir()
@@ -217,7 +215,7 @@ def test_a_purge_of_a_path_takes_what_only_snapshots_hold(root: Path) -> None:
     assert check_store(str(root)).faults == ()
 
 
-def test_a_purge_of_a_path_looks_into_snapshots_where_the_file_stood_then(root: Path) -> None:
+def test_a_purge_of_a_path_finds_the_files_earlier_paths_in_snapshots(root: Path) -> None:
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         (root / "a.txt").write_bytes(SECRET)
         workspace.snapshots.take(who="x")
@@ -232,7 +230,7 @@ def test_a_purge_of_a_path_looks_into_snapshots_where_the_file_stood_then(root: 
     assert (is_stored(root, SECRET), is_stored(root, OTHER)) == (False, True)
 
 
-def test_what_a_file_holds_that_was_never_recorded_is_no_past_state_of_it(root: Path) -> None:
+def test_the_unrecorded_present_state_of_a_file_is_no_past_state(root: Path) -> None:
     (root / "b.txt").write_bytes(OTHER)
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         workspace.snapshots.take(who="x")
@@ -241,7 +239,7 @@ def test_what_a_file_holds_that_was_never_recorded_is_no_past_state_of_it(root: 
         assert workspace.retention.plan_purge(path="b.txt").blobs == (blob_id(OTHER),)
 
 
-def test_a_purge_of_a_path_takes_what_has_expired_and_is_not_collected_yet(root: Path) -> None:
+def test_a_purge_of_a_path_removes_expired_states_that_are_not_compacted_yet(root: Path) -> None:
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         (root / "a.txt").write_bytes(SECRET)
         workspace.snapshots.delete([workspace.snapshots.take(who="x").view.number], who="x")
@@ -250,32 +248,32 @@ def test_a_purge_of_a_path_takes_what_has_expired_and_is_not_collected_yet(root:
     assert not is_stored(root, SECRET)
 
 
-# ---- beside others
+# ---- while other processes write
 
 
 class HeldUp(CountdownDisk):
-    """A disk on which somebody else begins to sweep when this process has let something go."""
+    """A disk on which another process begins a compaction after this process recorded an expiry."""
 
     def __init__(self, compacting: ExitStack, other: Journal) -> None:
         super().__init__(None)
-        self._sweeping = compacting
+        self._compacting = compacting
         self._other = other
 
     def append(self, fd: int, content: bytes, name: str) -> None:
         super().append(fd, content, name)
-        self._sweeping.enter_context(self._other.compacting())
+        self._compacting.enter_context(self._other.compacting())
 
 
-def test_while_a_collection_is_going_on_nothing_is_let_go_of(start: Path) -> None:
+def test_nothing_is_purged_while_a_compaction_is_running(start: Path) -> None:
     with Workspace.open(start) as workspace, closing(Journal(str(start), Disk())) as other:
-        with other.compacting(), pytest.raises(StoreLocked, match="collecting"):
+        with other.compacting(), pytest.raises(StoreLocked, match="compacting"):
             workspace.retention.purge([blob_id(SECRET)])
         assert workspace.history.edit(2).expired is None
         workspace.retention.purge([blob_id(SECRET)])
         assert workspace.history.edit(2).expired is not None
 
 
-def test_a_purge_that_a_collection_has_overtaken_says_what_is_left_to_do(start: Path) -> None:
+def test_a_purge_during_which_a_compaction_begins_says_what_is_left_to_do(start: Path) -> None:
     with ExitStack() as compacting, closing(Journal(str(start), Disk())) as other:
         with Workspace.open(start, HeldUp(compacting, other)) as workspace, pytest.raises(PurgeUnfinished):
             workspace.retention.purge([blob_id(SECRET)])
@@ -302,7 +300,7 @@ def trees_read(root: Path, act: Callable[[], object], monkeypatch: pytest.Monkey
     return found
 
 
-def test_a_purge_reads_each_tree_once_and_none_while_others_wait(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_purge_reads_each_tree_once_and_none_under_the_lock(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for folder in "abc":
         (root / folder).mkdir()
         (root / folder / "file").write_bytes(folder.encode())

@@ -256,7 +256,7 @@ def test_what_has_no_result_can_not_be_amended(scene: Scene) -> None:
     gone = scene.write("g", b"g\n")
     scene.delete("g")
     before = scene.everything()
-    for seq, said in ((3, "outside"), (rejected, "rejected"), (gone, "deleted")):
+    for seq, said in ((3, "external"), (rejected, "rejected"), (gone, "deleted")):
         with pytest.raises(NotAmendable, match=said):
             scene.workspace.review.amendable(seq)
     with pytest.raises(NoSuchName):

@@ -41,7 +41,7 @@ from objstore.integrity.fsck import StorePart
 from objstore.log.chunking import CHUNK
 from objstore.model.large_file_placeholder import PREFIX, placeholder
 from objstore.model.ranges import Range
-from objstore.retention.compaction import plan_compaction, sweep
+from objstore.retention.compaction import compact, plan_compaction
 from objstore.retention.expiry import expire, plan_expiry
 from objstore.transaction.journal import Journal
 from tests.objstore.recovery.test_crash import ran_on, started_again
@@ -213,7 +213,7 @@ def test_a_list_that_was_left_without_its_chunks_is_no_blob_that_is_stored(
         limits = RetentionLimits(older_than=0)
         expire(journal, plan_expiry(journal, limits), who="")
         plan = plan_compaction(journal, all_segments=True)
-        assert sweep(journal, replace(plan, dropped=plan.dropped - {blob_id(LARGE)})).is_done
+        assert compact(journal, replace(plan, dropped=plan.dropped - {blob_id(LARGE)})).is_done
     assert len(check_store(str(scene.root)).faults) == 1
     restored = edit(scene, "f", LARGE)
     assert b"".join(scene.workspace.history.pieces(blob_id(LARGE))) == LARGE

@@ -359,7 +359,7 @@ def test_a_dry_run_is_refused_where_the_decision_would_be_and_says_why(scene: Sc
     wanted, said = {
         "folder": (FileExists, str(FileExists("d/e/f", ["d/e/f/g/mine"]))),
         "link": (PathIsSymlink, "Symlinks are not allowed (security policy): d/e/f"),
-        "link above": (FileChanged, "The folder d/e is a symlink now, which is not followed: d/e/f"),
+        "link above": (FileChanged, "The folder d/e is now a symlink, and symlinks are not followed: d/e/f"),
     }[stands]
     before = scene.everything()
     for dry_run in (True, False):

@@ -155,7 +155,7 @@ def test_a_folder_with_anything_else_in_it_is_named_and_left_as_it_is(
 ) -> None:
     leave(tmp_path / ".cas")
     before = tree(tmp_path)
-    with pytest.raises(StorePlaceTaken, match=rf"{tmp_path / '.cas'} is there, and holds no store"):
+    with pytest.raises(StorePlaceTaken, match=rf"{tmp_path / '.cas'} exists and holds no store"):
         Workspace.init(tmp_path, UnsyncedDisk())
     assert tree(tmp_path) == before
 

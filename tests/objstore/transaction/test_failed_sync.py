@@ -22,7 +22,7 @@ from objstore import (
     blob_id,
     check_store,
 )
-from objstore.retention.compaction import CompactionPlan, plan_compaction, sweep
+from objstore.retention.compaction import CompactionPlan, compact, plan_compaction
 from objstore.retention.expiry import ExpiryPlan, expire, plan_expiry
 from objstore.transaction.journal import Journal
 from tests.support.crash_scenarios import change, files, rejected, write
@@ -273,8 +273,8 @@ def test_compaction_removes_nothing_that_a_cut_off_record_released(root: Path, m
         with Workspace.open(root, CountdownDisk(None)) as workspace:
             for name in meanwhile:
                 write(workspace, name, b"written in its place\n" * 30)
-        assert not sweep(journal, plans[0]).is_done
-        assert sweep(journal, plan_compaction(journal, all_segments=True)).is_done
+        assert not compact(journal, plans[0]).is_done
+        assert compact(journal, plan_compaction(journal, all_segments=True)).is_done
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         assert workspace.history.blob(blob_id(only)) == only
     assert_sound(root)

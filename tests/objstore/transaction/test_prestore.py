@@ -16,7 +16,7 @@ from objstore import MAX_BLOB, CallInfo, Origin, Workspace, blob_id, check_store
 from objstore.fs.content_source import MemorySource
 from objstore.fs.disk import Disk
 from objstore.packing.repack import repack
-from objstore.retention.compaction import plan_compaction, sweep
+from objstore.retention.compaction import compact, plan_compaction
 from objstore.transaction.journal import Journal
 from objstore.transaction.prestore import prestore_blob, prestore_large_files
 
@@ -142,7 +142,7 @@ class _Interrupted(NamedTuple):
 
 def _sweep(root: Path) -> None:
     with closing(Journal(str(root), Disk())) as journal:
-        assert sweep(journal, plan_compaction(journal, all_segments=True)).is_done
+        assert compact(journal, plan_compaction(journal, all_segments=True)).is_done
 
 
 def deleted(root: Path, path: str, content: bytes) -> None:
@@ -183,7 +183,7 @@ def test_a_sweep_that_was_planned_before_leaves_the_chunks_of_a_list_that_came_s
         plan = plan_compaction(journal, all_segments=True)
         (root / "big").write_bytes(OTHER)
         prestore_large_files(journal, [b"big"])
-        assert not sweep(journal, plan).is_done
+        assert not compact(journal, plan).is_done
         with journal.reading() as store:
             assert store.has(blob_id(OTHER))
     deleted(root, "big", OTHER)

@@ -171,7 +171,7 @@ def test_an_index_that_is_wrong_is_made_anew_and_told_of(runner: CommandRunner, 
     with closing(sqlite3.connect(runner.folder / ".cas" / "index.sqlite")) as db, db:
         tip = db.execute("SELECT hex(blob) FROM documents WHERE path = ?", (b"g",)).fetchone()[0].lower()
         assert db.execute("UPDATE blobs SET refs = 0 WHERE id = ?", (bytes.fromhex(tip),)).rowcount == 1
-    damage = f"blob {tip} is in use and does not count as held"
+    damage = f"blob {tip} is in use but not counted as held"
     ran = runner.done("gc", "--older-than", "0s", *(["--json"] if as_json else []))
     if as_json:
         assert ran.json()["index_damage"] == damage

@@ -218,7 +218,7 @@ def test_a_choice_that_leaves_others_without_ground_is_refused(runner: CommandRu
     runner.edit("poem", b"two\n", b"zwei\n")
     ran = runner.cas("export", "--patch", "2")
     assert (ran.status, ran.out) == (1, b"")
-    assert ran.said.startswith("cas: Edit 3 needs what is chosen (edits 2)")
+    assert ran.said.startswith("cas: Edit 3 depends on edit 2, but was not chosen")
 
 
 def test_names_and_notes_cannot_forge_a_patch(runner: CommandRunner, other: Path) -> None:
@@ -277,6 +277,6 @@ def test_a_patch_does_not_stand_on_two_files_in_one_place(runner: CommandRunner,
     runner.write(again, b"two\n")
     ran = runner.cas("export", "--patch", "2")
     assert (ran.status, ran.out) == (1, b"")
-    assert ran.said.startswith("cas: Edit 3 needs what is chosen (edits 2)")
+    assert ran.said.startswith("cas: Edit 3 depends on edit 2, but was not chosen")
     git(other, "am", "-q", stdin=runner.done("export", "--patch", "1..3").out)
     assert files(other) == files(runner.folder)

@@ -58,7 +58,7 @@ def test_what_it_breaks_is_said_before_and_refused_afterwards(runner: CommandRun
 def test_a_file_that_holds_it_now_comes_first(runner: CommandRunner) -> None:
     runner.write("conf", SECRET)
     ran = runner.cas("purge", blob_id(SECRET).hex())
-    assert (ran.status, "conf holds these bytes now" in ran.said) == (1, True)
+    assert (ran.status, "conf still contains these bytes" in ran.said) == (1, True)
     assert runner.done("purge", blob_id(SECRET).hex(), "--dry-run", "--json").json()["files"] == ["conf"]
     runner.write("conf", b"clean\n")
     ran = runner.cas("purge", "conf")
@@ -82,7 +82,7 @@ def test_another_file_that_holds_a_past_state_of_a_path_comes_first_and_is_named
             if holders == "looked at":
                 runner.write("copy", b"clean copy\n")
             ran = runner.cas("purge", "conf", "--force")
-            assert (ran.status, f"Nothing was purged: {holders} holds these bytes now" in ran.said) == (1, True)
+            assert (ran.status, f"Nothing was purged: {holders} still contain" in ran.said) == (1, True)
             planned = runner.done("purge", "conf", "--dry-run").text.splitlines()
             assert planned[-1] == f"First, change what holds the bytes now: {holders}."
         runner.write("copy", SECRET)
@@ -112,7 +112,7 @@ def test_a_recorded_state_that_was_changed_outside_is_to_be_recorded_over_before
         (runner.folder / path).write_bytes(b"clean\n")
     for name in ("conf", "conf@2", blob_id(SECRET).hex()):
         ran = runner.cas("purge", name, "--force")
-        assert (ran.status, "conf, copy was changed outside since: `cas record` that first" in ran.said) == (1, True)
+        assert (ran.status, "conf, copy were changed outside; run `cas record` first" in ran.said) == (1, True)
         planned = runner.done("purge", name, "--dry-run").text.splitlines()
         assert planned[-1] == "First, `cas record` what was changed outside since: conf, copy."
         shape = runner.done("purge", name, "--dry-run", "--json").json()
@@ -120,8 +120,8 @@ def test_a_recorded_state_that_was_changed_outside_is_to_be_recorded_over_before
     (runner.folder / "conf").unlink()
     (runner.folder / "copy").write_bytes(SECRET)
     ran = runner.cas("purge", "conf", "--force")
-    assert "Nothing was purged: copy holds these bytes now" in ran.said
-    assert "conf was changed outside since" in ran.said
+    assert "Nothing was purged: copy still contains these bytes" in ran.said
+    assert "conf was changed outside" in ran.said
     (runner.folder / "copy").write_bytes(b"clean\n")
     runner.done("record")
     runner.done("purge", "conf", "--force")
@@ -137,7 +137,7 @@ def test_pins_and_snapshots_are_named_and_go_only_by_force(runner: CommandRunner
     (runner.folder / "conf").write_bytes(b"debug = off\n")
     ran = runner.cas("purge", "conf@2")
     assert ran.status == 1
-    assert "this would go too: snapshot 1; pin 1." in ran.said
+    assert "this would be removed too: snapshot 1; pin 1." in ran.said
     planned = runner.done("purge", "conf@2", "--force", "--dry-run").text.splitlines()
     assert planned[:2] == ["Dry run: nothing was changed.", "Would purge 1 blob."]
     assert planned[-2:] == ["Snapshot 1 would go, too (needs --force).", "Pin 1 would go, too (needs --force)."]
@@ -211,7 +211,7 @@ def test_of_one_edit_snapshot_or_pin_it_is_not_said_as_of_several(runner: Comman
     (runner.folder / "conf").write_bytes(SECRET)
     runner.write("conf", b"none\n")
     refused = runner.cas("purge", "conf@1^")
-    assert "this would go too: pending edit 1." in refused.said
+    assert "this would be removed too: pending edit 1." in refused.said
     assert runner.done("purge", "conf@1^", "-n").text.splitlines()[2:] == [
         "Edit 1 can be neither shown nor decided.",
         "Pending edit 1 would go, too (needs --force).",

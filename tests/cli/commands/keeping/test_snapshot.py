@@ -63,20 +63,20 @@ def test_what_tells_nothing_for_a_while_says_for_how_long(full: CommandRunner) -
 THREADS: Final = """
 import os, pty, sys, threading
 from contextlib import redirect_stderr
-from cli.screen.progress import DECIDING, LOOKING, followed
+from cli.screen.progress import DECIDING, LOOKING, showing_progress
 from objstore import CallInfo, Workspace
 
 counts = []
 _, terminal = pty.openpty()
 with os.fdopen(terminal, "w") as screen, redirect_stderr(screen), Workspace.open(sys.argv[1]) as workspace:
-    with followed(workspace, LOOKING):
+    with showing_progress(workspace, LOOKING):
         counts.append(threading.active_count())
         workspace.record_changes(CallInfo(tool="record"))
         counts.append(threading.active_count())
-    with followed(workspace, LOOKING):
+    with showing_progress(workspace, LOOKING):
         workspace.record_changes(CallInfo(tool="record"))  # nothing has changed: there is nothing to say
         counts.append(threading.active_count())
-    with followed(workspace, DECIDING):
+    with showing_progress(workspace, DECIDING):
         counts.append(threading.active_count())
     counts.append(threading.active_count())
 print(*counts)
@@ -210,7 +210,7 @@ def test_snapshots_of_folders_that_lie_apart_are_not_compared(full: CommandRunne
     for words in ([], ["src"], ["-p"], ["--json"]):
         ran = full.cas("snapshot", "diff", "1", "2", *words)
         assert (ran.status, ran.out) == (1, b"")
-        assert ran.said == "cas: Snapshots 1 and 2 cover nothing in common: one is of src, the other of we ird.\n"
+        assert ran.said == "cas: Snapshots 1 and 2 cover nothing in common: one covers src, the other we ird.\n"
 
 
 def a_loss(runner: CommandRunner) -> str:
@@ -271,7 +271,7 @@ def test_what_was_put_into_a_file_since_it_was_looked_at_is_not_told_as_what_was
         assert reader.stdout.readline() == b"diff --git a/a b/a\n"  # it waits until the rest of this can be written
         put(full, "src/b", b"changed since\n")
         *_, last = reader.stdout
-    assert last == b"No diff of src/b: File changed on disk meanwhile; look at it again: src/b\n"
+    assert last == b"No diff of src/b: File changed on disk since it was read; read it again: src/b\n"
 
 
 def test_changes_are_told_of_paths_alone(full: CommandRunner) -> None:

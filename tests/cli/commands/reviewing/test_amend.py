@@ -114,7 +114,7 @@ def test_a_file_that_changes_while_the_editor_is_open_is_not_overwritten(edited:
     script = f'echo mine > "$1"; echo theirs > "{edited.folder / "a"}"'
     status, shown = edited.typed("amend", "2", EDITOR=editor(tmp_path, script), VISUAL="", TMPDIR=str(tmp_path))
     assert status == 1
-    assert "changed on disk meanwhile" in shown
+    assert "changed on disk since it was read" in shown
     assert edited.bytes("a") == b"theirs\n"
     assert kept(tmp_path, shown) == b"mine\n"
 

@@ -159,7 +159,7 @@ def test_what_makes_no_sense_can_be_taken_out_again(runner: CommandRunner) -> No
 
 def test_what_cannot_be_set_is_refused_with_what_can(runner: CommandRunner) -> None:
     assert "as in 30d, or never" in runner.cas("config", "set", "retention.older_than", "soon").said
-    assert "Is retention.max_size meant?" in runner.cas("config", "set", "retention.maxsize", "1GB").said
+    assert "Did you mean retention.max_size?" in runner.cas("config", "set", "retention.maxsize", "1GB").said
     assert runner.cas("config", "unset", "gc.background").status == 1
     assert "There is no setting 'maxsize'" in runner.cas("config", "unset", "maxsize").said
     assert not (runner.folder / ".cas" / "config.toml").exists()

@@ -49,7 +49,7 @@ def test_damage_is_told_with_what_it_means(runner: CommandRunner) -> None:
     ran = runner.cas("fsck")
     assert ran.status == 1
     assert "a frame's checksum does not match" in ran.text
-    assert "edit 2 among them" in ran.text
+    assert "including edit 2" in ran.text
     report = runner.cas("fsck", "--json")
     assert report.status == 1
     assert {fault["part"] for fault in report.json()["faults"]} == {"segments", "records"}

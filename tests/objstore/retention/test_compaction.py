@@ -562,7 +562,7 @@ def test_a_sound_frame_stays_where_the_one_that_counts_is_damaged(root: Path) ->
 
 def test_a_sweep_ends_where_no_frame_begins_though_nothing_that_stays_lies_behind(root: Path) -> None:
     flip_in_frame(root, left_alone(root), -FRAME_HEADER_SIZE)
-    with pytest.raises(StoreDamaged, match="not what belongs here"):
+    with pytest.raises(StoreDamaged, match="out of place"):
         swept(root)
 
 

@@ -566,7 +566,7 @@ def test_an_intact_frame_is_kept_if_the_frame_that_counts_is_damaged(root: Path)
 
 def test_a_compaction_stops_at_damage_even_if_no_kept_frame_follows(root: Path) -> None:
     flip_in_frame(root, left_alone(root), -FRAME_HEADER_SIZE)
-    with pytest.raises(StoreDamaged, match="not what belongs here"):
+    with pytest.raises(StoreDamaged, match="out of place"):
         run_compaction(root)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from mcptools.catalog.acp import FileChange, Json, Shape, ToolCall, ToolResult, call_began, call_ended
-from mcptools.tools.base import absolute
+from mcptools.tools.context import absolute
 from mcptools.tools.history import edit_diff
 from objstore import BlobId, BlobMissing, EditExpired, EditView, Operation, Origin, Workspace, is_binary
 

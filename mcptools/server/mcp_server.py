@@ -10,7 +10,7 @@ import functools
 import inspect
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -22,7 +22,7 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError, UnexpectedToolError
-from mcp.server.mcpserver.resolve import Elicit, ListRoots, Resolve
+from mcp.server.mcpserver.resolve import Elicit, Resolve
 from mcp.server.mcpserver.tools import Tool, ToolManager
 from mcp.server.session import ServerSession
 from mcp.server.stdio import stdio_server
@@ -35,7 +35,6 @@ from mcp.types import (
     EmptyResult,
     GetPromptResult,
     InputRequiredResult,
-    ListRootsRequest,
     ListRootsResult,
     Resource,
     SubscribeRequestParams,
@@ -52,7 +51,7 @@ from mcptools.feeds.change_feed import ChangeFeed
 from mcptools.files.workspaces import Directories
 from mcptools.model.failures import Failure, FailureKind
 from mcptools.model.limits import ServerLimits
-from mcptools.model.roots import root_paths
+from mcptools.server.client_roots import ROOTS, ClientRoots
 from mcptools.server.clients import Client, Clients
 from mcptools.server.elicitation import (
     NO_ANSWER,
@@ -60,10 +59,9 @@ from mcptools.server.elicitation import (
     addresses,
     approval,
     approval_question,
-    roots_of,
     with_readable_roots,
 )
-from mcptools.server.request_client import has_roots, is_stateless, key_of, named, on_session_end, tells_of_roots
+from mcptools.server.request_client import is_stateless, key_of, named, on_session_end
 from mcptools.server.results import annotations, invalid_arguments, refused, success
 from mcptools.server.subscriptions import SubscriptionFeed
 from mcptools.transport.message_checks import broken_argument
@@ -79,7 +77,6 @@ _INSTRUCTIONS: Final = (
 )
 _APPROVAL: Final = "approval"
 _CONTEXT: Final = "context"
-_ROOTS: Final = "roots"
 _NARROWED: Final = frozenset({"resources/list", "resources/subscribe", "subscriptions/listen"})
 """Messages that are answered, then or later, with what a client's roots allow."""
 
@@ -94,7 +91,7 @@ _log: Final = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from mcptools.answers.edits import Answer
-    from mcptools.tools.base import ApprovalContext
+    from mcptools.tools.context import ApprovalContext
 
 
 class EditServer(MCPServer):
@@ -113,11 +110,10 @@ class EditServer(MCPServer):
         self._directories = directories
         self._limits = limits or ServerLimits()
         self._clients = Clients(require_read=require_read)
+        self._roots: Final = ClientRoots(directories, self._clients)
         self._offered = offered
-        self._asked: Final[ContextVar[ApprovalContext | None]] = ContextVar(
-            "asked"
-        )  # of a call that asks, which sets it first
-        self.following: Final = SubscriptionFeed(ChangeFeed(directories), self._clients, self._within)
+        self._approval_context: Final[ContextVar[ApprovalContext | None]] = ContextVar("approval_context")
+        self.following: Final = SubscriptionFeed(ChangeFeed(directories), self._clients, self._roots.within)
         super().__init__(
             "editledger",
             title="editledger",
@@ -200,7 +196,7 @@ class EditServer(MCPServer):
         if client.scope is None:  # whose roots are not known may not be shown names that lie outside them
             return []
         try:
-            found = await anyio.to_thread.run_sync(Resources(self._within(client, client.scope)).newest)
+            found = await anyio.to_thread.run_sync(Resources(self._roots.within(client, client.scope)).newest)
         except Failure as failure:
             raise MCPError(INTERNAL_ERROR, str(failure)) from failure
         return [
@@ -236,7 +232,7 @@ class EditServer(MCPServer):
         if ctx.method == "notifications/roots/list_changed":
             self._clients.current().forget_roots()
         if ctx.method in _NARROWED and ctx.request_id is not None:
-            await self._ask_for_scope(Context(request_context=ctx, mcp_server=self))
+            await self._roots.find_scope(Context(request_context=ctx, mcp_server=self))
         ctx = with_readable_roots(ctx)
         if ctx.method == "subscriptions/listen":
             async with self.following.stream():
@@ -245,34 +241,6 @@ class EditServer(MCPServer):
         if ctx.method == "initialize" and isinstance(result, dict):
             result["capabilities"]["resources"]["listChanged"] = True
         return result
-
-    async def _roots(self, context: Context[Any, Any]) -> ListRoots | tuple[str, ...]:
-        """Return the client's roots, or what asks for them with the answer; (): it has none to give. Raises Failure."""
-        client = self._clients.current()
-        if not has_roots(context):
-            client.scope = ()
-            return ()
-        if client.roots is not None:
-            return client.roots
-        client.asking_for_roots()
-        return ListRoots() if is_stateless(context) else self._learnt(await roots_of(context), context)
-
-    async def _ask_for_scope(self, context: Context[Any, Any]) -> None:
-        """Have it known what a client may be told of, as far as it can be asked now."""
-        if not is_stateless(context):
-            with suppress(Failure):  # who does not say it is told of nothing
-                await self._roots(context)
-        elif not has_roots(context):
-            self._clients.current().scope = ()
-
-    def _within(self, client: Client, roots: tuple[str, ...]) -> Directories:
-        """Return the directories as far as they lie within a client's roots, if it names some."""
-        return self._directories.within(root_paths(roots, client.places)) if roots else self._directories
-
-    def _learnt(self, roots: tuple[str, ...], context: Context[Any, Any]) -> tuple[str, ...]:
-        """Return the addresses of the client's roots, and remember those of a client that says when they change."""
-        self._clients.current().learn_roots(roots, lasting=tells_of_roots(context))
-        return roots
 
     def _approval(
         self, name: str, traits: Traits, parameters: Sequence[inspect.Parameter]
@@ -284,22 +252,22 @@ class EditServer(MCPServer):
 
         async def ask(**arguments: Any) -> Approval | Elicit[Approval]:  # noqa: ANN401 - checked before
             context = arguments.pop(_CONTEXT)
-            self._asked.set(None)
+            self._approval_context.set(None)
             capabilities = context.client_capabilities
             asks = capabilities.elicitation if capabilities is not None else None
             if asks is None or (asks.form is None and asks.url is not None):
                 return Approval()  # the client can't ask; its own approval of tools holds
             wish = approval_question(name, traits.title, arguments)
             if name == "Undo":
-                from mcptools.tools.base import ApprovalContext
+                from mcptools.tools.context import ApprovalContext
                 from mcptools.tools.undoing import accepted_of, undo_question
 
                 change = self._clients.current().session.last_change()
-                self._asked.set(ApprovalContext(change))
+                self._approval_context.set(ApprovalContext(change))
                 if change is None:
                     return Approval()  # there is nothing that a person could decide
                 accepted = await anyio.to_thread.run_sync(accepted_of, self._directories, change)
-                self._asked.set(ApprovalContext(change, accepted))
+                self._approval_context.set(ApprovalContext(change, accepted))
                 wish = undo_question(change, accepted)
             question = f"The agent wants to {wish}. Shall it go ahead?"
             return Elicit(question, Approval) if is_stateless(context) else await approval(context, question)
@@ -311,17 +279,18 @@ class EditServer(MCPServer):
     # ---- tools
 
     def _tool(self, name: str, traits: Traits, *, asks: bool) -> Tool:
-        """Return a method of `Tools` as the SDK registers it. `asks`: whether it asks the person first."""
+        """Return a tool as the SDK registers it. `asks`: it asks the person first."""
         from mcptools.catalog.schemas import described, flat, output_schema, parameters_of
-        from mcptools.tools.editing import Tools
+        from mcptools.tools.context import ToolContext
+        from mcptools.tools.tool_methods import TOOL_METHODS
 
-        method: Callable[..., Answer[Any]] = getattr(Tools, name)
+        method = TOOL_METHODS[name]
 
         async def run(**arguments: Any) -> CallToolResult | InputRequiredResult:  # noqa: ANN401 - checked before
             context = arguments.pop(_CONTEXT)
-            roots = arguments.pop(_ROOTS) if asks else await self._roots_now(context)
+            roots = arguments.pop(ROOTS) if asks else await self._roots.find_alone(context)
             if isinstance(roots, ListRootsResult):
-                roots = self._learnt(addresses(roots), context)
+                roots = self._roots.learn(addresses(roots), context)
             if isinstance(roots, InputRequiredResult):
                 return roots
             said = arguments.pop(_APPROVAL, None)
@@ -330,19 +299,19 @@ class EditServer(MCPServer):
                 return refused(failure, traits)
             client = self._clients.current()
             client.session.client = named(context)
-            asked = self._asked.get() if asks else None
-            tools = Tools(self._within(client, roots), client.session, self._limits, asked=asked)
-            work = functools.partial(_carried_out, functools.partial(method, tools, **arguments), traits)
+            asked_about = self._approval_context.get() if asks else None
+            shared = ToolContext(self._roots.within(client, roots), client.session, self._limits, asked_about)
+            work = functools.partial(_carried_out, functools.partial(method.call, shared, **arguments), traits)
             result = await run_on_thread(work, _tell_of_progress(context), changes=not traits.read_only)
             if not result.is_error:
                 self._tell(client, context)
             return result
 
-        run.__name__, run.__doc__ = name, inspect.getdoc(method)
+        run.__name__, run.__doc__ = name, inspect.getdoc(method.function)
         hidden: dict[str, object] = {_CONTEXT: Context[Any, Any]}
-        parameters = parameters_of(method)
+        parameters = parameters_of(method.function)
         if asks:  # who asks two things has the SDK put them into one round
-            hidden[_ROOTS] = Annotated[ListRootsResult | tuple[str, ...], Resolve(self._roots)]
+            hidden[ROOTS] = Annotated[ListRootsResult | tuple[str, ...], Resolve(self._roots.find)]
             hidden[_APPROVAL] = Annotated[
                 ElicitationResult[Approval], Resolve(self._approval(name, traits, parameters))
             ]
@@ -357,8 +326,8 @@ class EditServer(MCPServer):
         arguments = tool.fn_metadata.arg_model
         arguments.model_config["extra"] = "forbid"
         arguments.model_rebuild(force=True)
-        tool.parameters = described(flat(arguments.model_json_schema()), method)
-        tool.fn_metadata.output_schema = output_schema(method, traits)
+        tool.parameters = described(flat(arguments.model_json_schema()), method.function)
+        tool.fn_metadata.output_schema = output_schema(method.function, traits)
         return tool
 
     # ---- resources
@@ -371,10 +340,10 @@ class EditServer(MCPServer):
             from mcptools.feeds.resources import Resources
 
             try:
-                roots = await self._roots_now(context)
+                roots = await self._roots.find_alone(context)
                 if isinstance(roots, InputRequiredResult):
                     return roots
-                within = self._within(self._clients.current(), roots)
+                within = self._roots.within(self._clients.current(), roots)
                 find: Callable[..., str | bytes] = getattr(Resources(within), name)
                 return await anyio.to_thread.run_sync(functools.partial(find, **arguments))
             except Failure as failure:
@@ -385,16 +354,6 @@ class EditServer(MCPServer):
         shown = inspect.Parameter(argument, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=str)
         _give_signature(read, [shown], {_CONTEXT: Context[Any, Any]})
         return read
-
-    async def _roots_now(self, context: Context[Any, Any]) -> tuple[str, ...] | InputRequiredResult:
-        """Return the client's roots where nothing else is asked, or what asks for them. Raises Failure."""
-        wanted = await self._roots(context)
-        if not isinstance(wanted, ListRoots):
-            return wanted
-        answer = (context.input_responses or {}).get(_ROOTS)
-        if isinstance(answer, ListRootsResult):
-            return self._learnt(addresses(answer), context)
-        return InputRequiredResult(input_requests={_ROOTS: ListRootsRequest()})
 
     async def _subscribe(self, ctx: ServerRequestContext[Any, Any], params: SubscribeRequestParams) -> EmptyResult:
         await self.following.begin()

@@ -13,28 +13,26 @@ from mcptools.answers.edits import Answer
 from mcptools.answers.patches import BackupRestored, FileBackedUp
 from mcptools.edit.display import shown
 from mcptools.model.failures import Failure, FailureKind
-from mcptools.tools.base import (
-    UNCHANGED,
-    ConversationArgument,
-    ExistingFile,
-    absolute,
-    conversation_notes,
-    edit_number,
-    nothing_to_change,
-    standing_at,
-)
-from mcptools.tools.safety import CheckedFiles, refusing
+from mcptools.tools.context import ConversationArgument, ToolContext, absolute
+from mcptools.tools.notes import UNCHANGED, conversation_notes, edit_number, nothing_to_change
+from mcptools.tools.safety import SafetyChecks, refusing
+from mcptools.tools.tracked_calls import ExistingFile, TrackedCalls, existing_file
 from objstore import BlobId, Call, CasError, Content, Operation, PathInfo, Workspace, blob_id
 
-__all__ = ["Backups", "keep_times", "stage_backup"]
+__all__ = ["BackupTools", "keep_times", "stage_backup"]
 
 _NAME: Final = re.compile(r"(?P<original>.*[^/])\.backup\.\d{8}_\d{6}", re.DOTALL)
 _CHANGED: Final = "What it held had been changed since the backup; that stays in the history."
 _REGRANTED: Final = "Its permissions were {:o}, and are the backup's {:o} now; that stays in the history."
 
 
-class Backups(CheckedFiles):
+class BackupTools:
     """Copies of files, made and put back."""
+
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
+        self._calls = TrackedCalls(context)
+        self._safety = SafetyChecks(context)
 
     def backup_file(
         self,
@@ -43,17 +41,17 @@ class Backups(CheckedFiles):
     ) -> Answer[FileBackedUp]:
         """Create a timestamped backup: `{file_path}.backup.YYYYMMDD_HHMMSS`, beside the file."""
         with refusing(original_file=shown(file_path)):
-            facts = self._checked_with_facts(file_path, space=True)[1]
+            facts = self._safety.checked_with_facts(file_path, space=True)[1]
             # The file itself is not changed, so the call is for the backup; which name is free shows under the lock.
             place = next(_names(file_path))
-            with self._changing("backup_file", place, mcp_conversation_id, file_path, allows_unread=True) as (
+            with self._calls.hold("backup_file", place, mcp_conversation_id, file_path, allows_unread=True) as (
                 workspace,
                 call,
             ):
                 original = call.read(file_path)
                 named = stage_backup(call, file_path, original)
-                outcome = self._commit(workspace, call)
-                self._session.copied((workspace.root, original.path), original.blob)
+                outcome = self._calls.commit(workspace, call)
+                self._context.session.copied((workspace.root, original.path), original.blob)
                 untimely = keep_times(workspace, named, facts)
         backed_up = FileBackedUp(
             original_file=shown(file_path),
@@ -84,26 +82,26 @@ class Backups(CheckedFiles):
         """
         with refusing(backup_file=shown(backup_file)):
             try:
-                backup, facts = self._checked_with_facts(backup_file)
+                backup, facts = self._safety.checked_with_facts(backup_file)
             except Failure as failure:
                 if failure.kind is not FailureKind.FILE_NOT_FOUND:
                     raise
                 raise Failure(failure.kind, "Backup file not found") from failure
             target = target_file or _original(backup_file)
-            self._check_target(target, len(backup.bytes))
-            with self._changing("restore_backup", target, mcp_conversation_id) as (workspace, call):
-                standing = standing_at(workspace, call, target)
-                changed = standing is not None and standing.blob != backup.blob
-                if standing is not None and changed and not force:
-                    self._refuse_if_not_ours(standing, backup.blob)
+            self._safety.check_target(target, len(backup.bytes))
+            with self._calls.hold("restore_backup", target, mcp_conversation_id) as (workspace, call):
+                existing = existing_file(workspace, call, target)
+                changed = existing is not None and existing.blob != backup.blob
+                if existing is not None and changed and not force:
+                    self._refuse_if_not_ours(existing, backup.blob)
                 state = call.state(target)
                 mode = backup.mode if state is None else state.mode
                 if mode != backup.mode and not force:
                     raise _refuse_permission_change(target, mode, backup.mode)
                 call.write(target, backup.bytes, mode=backup.mode, operation=Operation.REPLACE)
                 name = call.place(target)
-                outcome = self._commit(workspace, call)
-                self._session.saw((workspace.root, name), blob_id(backup.bytes), whole=True)
+                outcome = self._calls.commit(workspace, call)
+                self._context.session.saw((workspace.root, name), blob_id(backup.bytes), whole=True)
                 untimely = keep_times(workspace, target, facts)
         restored = BackupRestored(
             backup_file=shown(backup_file),
@@ -125,14 +123,14 @@ class Backups(CheckedFiles):
             ),
         )
 
-    def _refuse_if_not_ours(self, standing: ExistingFile, backup: BlobId) -> None:
+    def _refuse_if_not_ours(self, existing: ExistingFile, backup: BlobId) -> None:
         """Refuse to overwrite a change since the backup that is not this session's own, also one that it has read."""
-        if not self._session.has_made(standing.key, standing.blob, since=backup):
+        if not self._context.session.has_made(existing.key, existing.blob, since=backup):
             raise Failure(
                 FailureKind.CONTEXT_MISMATCH,
-                f"Target has been modified since backup: {shown(standing.path)}",
+                f"Target has been modified since backup: {shown(existing.path)}",
                 hint="Pass force=true to overwrite it; what it holds now stays in the history.",
-                path=shown(standing.path),
+                path=shown(existing.path),
             )
 
 

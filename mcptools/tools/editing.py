@@ -46,30 +46,22 @@ from mcptools.files.workspaces import not_absolute
 from mcptools.model import refusals
 from mcptools.model.cancellation import checkpoint
 from mcptools.model.failures import Failure, FailureKind
-from mcptools.tools.backups import Backups
-from mcptools.tools.base import (
-    UNCHANGED,
+from mcptools.tools.context import (
     ConversationArgument,
     PathArgument,
     RebaseArgument,
-    ServerLimits,
+    ToolContext,
     absolute,
-    conversation_notes,
-    edit_number,
-    nothing_to_change,
+    converting_errors,
     sha256,
-    standing_at,
-    telling,
 )
-from mcptools.tools.history import History
-from mcptools.tools.patch_strategies import PatchStrategies
+from mcptools.tools.notes import UNCHANGED, conversation_notes, edit_number, nothing_to_change
 from mcptools.tools.patching import moves_of
-from mcptools.tools.reading import Reading
-from mcptools.tools.searching import Searching
-from mcptools.tools.undoing import Undoing
+from mcptools.tools.text_edits import TextEdits
+from mcptools.tools.tracked_calls import TrackedCalls, existing_file
 from objstore import CallOutcome, FileExists, FileMissing, split_lines, unified_diff
 
-__all__ = ["AnchorOp", "EditOp", "ServerLimits", "Tools"]
+__all__ = ["AnchorOp", "EditOp", "EditingTools"]
 
 
 _MAX_SHOWN: Final = 200
@@ -105,13 +97,18 @@ class AnchorOp:
     content: str = field(default="", metadata={"description": "New lines, without tags"})
 
 
-class Tools(Reading, Searching, PatchStrategies, Backups, History, Undoing):
+class EditingTools:
     """The tools of one session over some directories. Its methods may run at once on several threads."""
+
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
+        self._calls = TrackedCalls(context)
+        self._edits = TextEdits(context, self._calls)
 
     def create_directory(self, path: PathArgument) -> Answer[DirectoryMade]:
         """Create a directory and those above it, if they are missing."""
-        with telling(path):
-            files = self._directories.files_of(path)
+        with converting_errors(path):
+            files = self._context.directories.files_of(path)
             created = files.make_directory(path)
             place = absolute(files, files.relative(path))
         said = "Created directory" if created else "Directory exists already"
@@ -135,17 +132,17 @@ class Tools(Reading, Searching, PatchStrategies, Backups, History, Undoing):
 
         def precheck() -> None:
             with suppress(FileMissing):
-                self._precheck(path, replaces=True)
+                self._calls.precheck(path, replaces=True)
 
-        with self._changing("write_file", path, mcp_conversation_id, precheck=precheck) as (workspace, call):
-            standing = standing_at(workspace, call, path)
-            if standing is not None:
-                self._refuse_if_stale(standing)
-                self._refuse_if_partly_seen(standing)
+        with self._calls.hold("write_file", path, mcp_conversation_id, precheck=precheck) as (workspace, call):
+            existing = existing_file(workspace, call, path)
+            if existing is not None:
+                self._calls.refuse_if_stale(existing)
+                self._calls.refuse_if_partly_seen(existing)
             call.write(path, after)
             written = call.read(path)
-            outcome = self._commit(workspace, call)
-            self._session.saw((workspace.root, written.path), written.blob, whole=True)
+            outcome = self._calls.commit(workspace, call)
+            self._context.session.saw((workspace.root, written.path), written.blob, whole=True)
         operation = outcome.edits[0].edit.operation.value if outcome.edits else "none"
         place = absolute(workspace, written.path)
         added, removed = _line_counts(outcome)
@@ -188,7 +185,7 @@ class Tools(Reading, Searching, PatchStrategies, Backups, History, Undoing):
                     assert_never(outcome)
 
         hunks = len(patch.hunks)
-        edited = self._edited(
+        edited = self._edits.apply(
             "edit_file_diff", path, mcp_conversation_id, change, searches=hunks, dry_run=dry_run, rebase=rebase
         )
         offsets = list(edited.made.moved)
@@ -210,7 +207,7 @@ class Tools(Reading, Searching, PatchStrategies, Backups, History, Undoing):
                 mcp_conversation_id=edited.conversation or mcp_conversation_id,
             ),
             text=nothing_to_change(edited.place) if edited.is_unchanged else said,
-            notes=(*moves_of(offsets), *edited.notes, *(self._unwritable(path) if dry_run else ())),
+            notes=(*moves_of(offsets), *edited.notes, *(self._edits.unwritable_notes(path) if dry_run else ())),
         )
 
     def multi_edit_text_file(
@@ -244,7 +241,7 @@ class Tools(Reading, Searching, PatchStrategies, Backups, History, Undoing):
                 case outcome:
                     assert_never(outcome)
 
-        edited = self._edited(
+        edited = self._edits.apply(
             "multi_edit_text_file", path, mcp_conversation_id, change, searches=len(edits), rebase=rebase
         )
         diff = unified_diff(
@@ -265,7 +262,7 @@ class Tools(Reading, Searching, PatchStrategies, Backups, History, Undoing):
                 rebased=edited.rebased,
                 mcp_conversation_id=edited.conversation,
             ),
-            text=cut(diff, self._limits.max_answer) or nothing_to_change(edited.place),
+            text=cut(diff, self._context.limits.max_answer) or nothing_to_change(edited.place),
             notes=edited.notes,
         )
 
@@ -290,16 +287,18 @@ class Tools(Reading, Searching, PatchStrategies, Backups, History, Undoing):
         def change(before: bytes) -> Placed:
             if sha256(before) != file_hash.lower():
                 fresh = _around(split_lines(before), anchors[:_MAX_SHOWN])
-                was_read = self._has_seen(path, file_hash)
+                was_read = self._edits.has_seen(path, file_hash)
                 raise refusals.stale_anchors(path, sha256(before), fresh, given=file_hash, was_read=was_read)
             return _placed(before, wanted)
 
-        edited = self._edited("edit_text_file", path, mcp_conversation_id, change, file_hash=file_hash, rebase=rebase)
+        edited = self._edits.apply(
+            "edit_text_file", path, mcp_conversation_id, change, file_hash=file_hash, rebase=rebase
+        )
         now = edited.content
         changed = [line for hunk in edited.hunks for line in range(hunk.new_start, hunk.new_end + 2)]
         changed = changed or [*anchors, *(line for _, _, line in edited.made.moved)]
         around = _around(split_lines(now), changed[:_MAX_SHOWN], margin=1).split("\n")[:-1]
-        page = page_of(around, lambda line: len(line) + 1, offset=0, limit=0, budget=self._limits.max_answer)
+        page = page_of(around, lambda line: len(line) + 1, offset=0, limit=0, budget=self._context.limits.max_answer)
         fresh = "".join(f"{line}\n" for line in page.items)
         added = sum(hunk.new_count for hunk in edited.hunks)
         removed = sum(hunk.old_count for hunk in edited.hunks)
@@ -334,16 +333,16 @@ class Tools(Reading, Searching, PatchStrategies, Backups, History, Undoing):
         mcp_conversation_id: ConversationArgument = "",
     ) -> Answer[FileMoved]:
         """Move or rename a file within its allowed directory. Never overwrites."""
-        with telling(destination):
-            target = self._directories.files_of(destination).root
+        with converting_errors(destination):
+            target = self._context.directories.files_of(destination).root
 
         def precheck() -> None:
-            self._precheck(source, stale=False)
+            self._calls.precheck(source, stale=False)
             with suppress(FileMissing):
-                self._directories.files_of(destination).facts(destination)
+                self._context.directories.files_of(destination).facts(destination)
                 raise FileExists(destination)
 
-        with self._changing("move_file", source, mcp_conversation_id, destination, precheck=precheck) as (
+        with self._calls.hold("move_file", source, mcp_conversation_id, destination, precheck=precheck) as (
             workspace,
             call,
         ):
@@ -355,8 +354,8 @@ class Tools(Reading, Searching, PatchStrategies, Backups, History, Undoing):
                 )
             call.move(source, destination)
             before, after = call.place(source), call.place(destination)
-            outcome = self._commit(workspace, call)
-            self._session.moved((workspace.root, before), (workspace.root, after))
+            outcome = self._calls.commit(workspace, call)
+            self._context.session.moved((workspace.root, before), (workspace.root, after))
         moved = FileMoved(
             source=absolute(workspace, before),
             destination=absolute(workspace, after),
@@ -369,15 +368,15 @@ class Tools(Reading, Searching, PatchStrategies, Backups, History, Undoing):
 
     def delete_file(self, path: PathArgument, mcp_conversation_id: ConversationArgument = "") -> Answer[FileDeleted]:
         """Delete a file. Refused if it has changed since you last read or wrote it."""
-        precheck = functools.partial(self._precheck, path)
-        with self._changing("delete_file", path, mcp_conversation_id, precheck=precheck) as (workspace, call):
-            standing = standing_at(workspace, call, path)
-            if standing is not None:
-                self._refuse_if_stale(standing)
+        precheck = functools.partial(self._calls.precheck, path)
+        with self._calls.hold("delete_file", path, mcp_conversation_id, precheck=precheck) as (workspace, call):
+            existing = existing_file(workspace, call, path)
+            if existing is not None:
+                self._calls.refuse_if_stale(existing)
             call.delete(path)
-            outcome = self._commit(workspace, call)
+            outcome = self._calls.commit(workspace, call)
             name = call.place(path)
-            self._session.saw((workspace.root, name), None)
+            self._context.session.saw((workspace.root, name), None)
         place = absolute(workspace, name)
         deleted = FileDeleted(path=place, edit=edit_number(outcome), mcp_conversation_id=outcome.conversation)
         return Answer(content=deleted, text=f"Deleted {place}", notes=conversation_notes(outcome))

@@ -12,7 +12,7 @@ from mcptools.answers.paging import Page, fitted, page_of
 from mcptools.answers.reading import EditListed, EditShown, EditsListed, ReasonGiven
 from mcptools.edit.display import LONGEST_WORDS, cut, one_line, shown
 from mcptools.model.failures import Failure, FailureKind
-from mcptools.tools.base import Toolset, absolute, telling
+from mcptools.tools.context import ToolContext, absolute, converting_errors
 from mcptools.tools.reading import OffsetArgument
 from objstore import (
     MAX_INT,
@@ -28,7 +28,7 @@ from objstore import (
     unified_diff,
 )
 
-__all__ = ["History", "edit_diff", "edit_listed", "reasons_given"]
+__all__ = ["HistoryTools", "edit_diff", "edit_listed", "reasons_given"]
 
 DirectoryArgument: TypeAlias = Annotated[str, "Which allowed directory, if there are several"]
 
@@ -51,8 +51,11 @@ _REASON_SIZE: Final = 40
 """Characters that a reason takes in an answer besides itself and the names of its hunks."""
 
 
-class History(Toolset):
+class HistoryTools:
     """Edits as the person who reviews them sees them."""
+
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
 
     def list_edits(
         self,
@@ -67,7 +70,7 @@ class History(Toolset):
         wanted = EditFilter(
             path=path, conversation=conversation, status=Status(status) if status else None, newest_first=True
         )
-        with telling(path or directory or "."):
+        with converting_errors(path or directory or "."):
             workspace = self._recorded(directory or path)
             page = self._listing([], offset) if workspace is None else self._newest(workspace, wanted, offset)
         more = (f"Only the newest {_MAX_LISTED} edits were looked at.",) if page.total == _MAX_LISTED else ()
@@ -91,7 +94,7 @@ class History(Toolset):
         """Show a recorded edit as a diff, with its status and the reviewer's reason."""
         _check_offset(offset)
         missing = Failure(FailureKind.INVALID_REQUEST, f"No edit has the number {edit} here", edit=edit)
-        with telling(directory or "."):
+        with converting_errors(directory or "."):
             workspace = self._recorded(directory)
             if workspace is None:
                 raise missing
@@ -99,10 +102,10 @@ class History(Toolset):
                 view = workspace.edit(edit)
             except (NoSuchName, AmbiguousName):
                 raise missing from None
-            if not self._directories.shows(workspace, view):
+            if not self._context.directories.shows(workspace, view):
                 raise missing
             lines = edit_diff(workspace, view).decode("utf-8", "backslashreplace").splitlines(keepends=True)
-        most = self._limits.max_answer
+        most = self._context.limits.max_answer
         (listed,) = self._listed(workspace, [view])
         statuses = [status.value for status in view.units[1:]]
         given = page_of(reasons_given(view, _MOST_HUNKS), _said, offset=0, limit=0, budget=most // 4)
@@ -127,8 +130,8 @@ class History(Toolset):
 
     def _of_directory(self, path: str) -> tuple[str, ...]:
         """Return what has to be said of a path where no file's edits are found, if it is that of a directory."""
-        with suppress(Failure), telling(path):
-            if path and self._directories.files_of(path).facts(path).kind == "directory":
+        with suppress(Failure), converting_errors(path):
+            if path and self._context.directories.files_of(path).facts(path).kind == "directory":
                 return (f"{shown(path)} is a directory, and path is that of a file: without it all edits are listed.",)
         return ()
 
@@ -136,10 +139,10 @@ class History(Toolset):
         """Return what has to be said of a path that belongs to another directory than the one that is named."""
         if not path or not directory:
             return ()
-        with suppress(Failure), telling(path):
-            homes = self._directories.homes
-            home = homes[self._directories.root_of(directory)]
-            own = self._directories.root_of(str(Path(home, path)))
+        with suppress(Failure), converting_errors(path):
+            homes = self._context.directories.homes
+            home = homes[self._context.directories.root_of(directory)]
+            own = self._context.directories.root_of(str(Path(home, path)))
             if homes[own] != home:
                 where = f"{shown(own)}, where its edits are listed"
                 return (f"{shown(path)} is of {where}: give that as directory, or none.",)
@@ -147,32 +150,32 @@ class History(Toolset):
 
     def _newest(self, workspace: Workspace, wanted: EditFilter, offset: int) -> Page[EditListed]:
         """Return the newest edits that are wanted and may be seen, behind the first `offset` of them."""
-        if self._directories.covers(workspace):
+        if self._context.directories.covers(workspace):
             # More don't fit, but for one by which it is known that there are more.
-            most = self._limits.max_answer // _LISTED_SIZE + 2
+            most = self._context.limits.max_answer // _LISTED_SIZE + 2
             views = workspace.edits(replace(wanted, skip=offset, limit=most))
             if views or not offset:
                 return self._listing(self._listed(workspace, views), 0).of_many(offset)
         views = workspace.edits(replace(wanted, limit=_MAX_LISTED))
-        seen = [view for view in views if self._directories.shows(workspace, view)]
+        seen = [view for view in views if self._context.directories.shows(workspace, view)]
         return self._listing(self._listed(workspace, seen), offset)
 
     def _listed(self, workspace: Workspace, views: Sequence[EditView]) -> list[EditListed]:
         """Return edits as they are listed, each with no longer a reason than leaves room in an answer."""
-        return [edit_listed(workspace, view, self._limits.max_answer // 2) for view in views]
+        return [edit_listed(workspace, view, self._context.limits.max_answer // 2) for view in views]
 
     def _listing(self, edits: Sequence[EditListed], offset: int) -> Page[EditListed]:
-        return page_of(edits, _size, offset=offset, limit=0, budget=self._limits.max_answer)
+        return page_of(edits, _size, offset=offset, limit=0, budget=self._context.limits.max_answer)
 
     def _recorded(self, path: str) -> Workspace | None:
         """Return the workspace that a path belongs to, or None where nothing is recorded. Raises as `recorded_of`."""
-        if not path and len(self._directories.roots) > 1:
+        if not path and len(self._context.directories.roots) > 1:
             raise Failure(
                 FailureKind.INVALID_REQUEST,
                 "Say in which directory: several are served",
-                hint=self._directories.listed(),
+                hint=self._context.directories.listed(),
             )
-        return self._directories.recorded_of(path or next(iter(self._directories.roots), "."))
+        return self._context.directories.recorded_of(path or next(iter(self._context.directories.roots), "."))
 
 
 def _check_offset(offset: int) -> None:

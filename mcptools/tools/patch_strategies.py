@@ -32,20 +32,15 @@ from mcptools.model.cancellation import progress
 from mcptools.model.failures import Failure, FailureKind
 from mcptools.model.session import FileKey, Knowledge
 from mcptools.tools.backups import keep_times, stage_backup
-from mcptools.tools.base import (
-    UNCHANGED,
-    ConversationArgument,
-    MemoizedChange,
-    absolute,
-    conversation_notes,
-    is_expensive,
-    nothing_to_change,
-)
-from mcptools.tools.patching import Patching, applied, changes_of, part_among, parts_of, preview_of
-from mcptools.tools.safety import refusing
+from mcptools.tools.context import ConversationArgument, ToolContext, absolute
+from mcptools.tools.notes import UNCHANGED, conversation_notes, nothing_to_change
+from mcptools.tools.patching import PatchTools, applied, changes_of, part_among, parts_of, preview_of
+from mcptools.tools.safety import SafetyChecks, refusing
+from mcptools.tools.text_edits import MemoizedChange, TextEdits, is_expensive
+from mcptools.tools.tracked_calls import TrackedCalls
 from objstore import BlobId, Call, CallOutcome, Content, Operation, Workspace, blob_id, hunks_from_spans
 
-__all__ = ["PatchOp", "PatchStrategies", "Strategy"]
+__all__ = ["PatchOp", "PatchStrategyTools", "Strategy"]
 
 _ONLY_BACKED_UP: Final = (
     "The file reads so already: no change of it was recorded, but its backup was, and Undo would delete that."
@@ -97,8 +92,15 @@ class _Patch:
         return self._applied[1](content)
 
 
-class PatchStrategies(Patching):
+class PatchStrategyTools:
     """Patches that are applied together."""
+
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
+        self._calls = TrackedCalls(context)
+        self._edits = TextEdits(context, self._calls)
+        self._safety = SafetyChecks(context)
+        self._single = PatchTools(context)
 
     def apply_patches(
         self,
@@ -155,8 +157,8 @@ class PatchStrategies(Patching):
             done = 0
 
         try:
-            self._checked(path, write=True, space=True)
-            with self._changing("apply_patches", path, conversation, precheck=precheck) as (workspace, call):
+            self._safety.checked(path, write=True, space=True)
+            with self._calls.hold("apply_patches", path, conversation, precheck=precheck) as (workspace, call):
                 staging = _Staging(workspace, call)
                 for op in patches:
                     progress(done + 1, len(patches), shown(op.file_path))
@@ -174,13 +176,13 @@ class PatchStrategies(Patching):
     def _backup_restore(self, op: _Patch, conversation: str, *, keep: bool) -> Answer[PatchesApplied]:
         path = op.file_path
         try:
-            facts = self._checked_with_facts(path, write=True, space=True)[1]
+            facts = self._safety.checked_with_facts(path, write=True, space=True)[1]
         except Failure as failure:
             message = f"Cannot create backup: {failure}"
             raise Failure(failure.kind, message, hint=failure.hint, **failure.facts, phase="backup") from failure
         with (
             refusing(restored=True, phase="apply"),
-            self._changing("apply_patches", path, conversation, precheck=lambda: self._try({}, op)) as (
+            self._calls.hold("apply_patches", path, conversation, precheck=lambda: self._try({}, op)) as (
                 workspace,
                 call,
             ),
@@ -192,7 +194,7 @@ class PatchStrategies(Patching):
             self._stage(staging, op)
             outcome = self._finish(staging)
             if keep:
-                self._session.backed_up(workspace.root, before.path, before.blob, outcome.edits)
+                self._context.session.backed_up(workspace.root, before.path, before.blob, outcome.edits)
             untimely = () if backup is None else keep_times(workspace, backup, facts)
         said = "Patch applied successfully"
         backup_file = None if backup is None else shown(backup)
@@ -207,8 +209,8 @@ class PatchStrategies(Patching):
         for number, op in enumerate(patches, 1):
             progress(number, steps, shown(op.file_path))
             try:
-                self._checked(op.file_path, write=True, space=True)
-                roots.add(self._directories.files_of(op.file_path).root)
+                self._safety.checked(op.file_path, write=True, space=True)
+                roots.add(self._context.directories.files_of(op.file_path).root)
             except Failure as failure:
                 failures.append((op.file_path, failure))
         if failures:
@@ -219,7 +221,7 @@ class PatchStrategies(Patching):
         first, *others = (op.file_path for op in patches)
         precheck = functools.partial(self._try_all, patches, failures)
         try:
-            with self._changing(
+            with self._calls.hold(
                 "apply_patches",
                 first,
                 conversation,
@@ -256,11 +258,11 @@ class PatchStrategies(Patching):
         steps: dict[str, object] = {}
         step = "safety_check"
         try:
-            facts = self._checked_with_facts(path, write=True, space=True)[1]
+            facts = self._safety.checked_with_facts(path, write=True, space=True)[1]
             steps[step] = {"passed": True, "details": None}
             step = "validation"
             precheck = functools.partial(self._try, {}, op)
-            with self._changing("apply_patches", path, conversation, precheck=precheck) as (workspace, call):
+            with self._calls.hold("apply_patches", path, conversation, precheck=precheck) as (workspace, call):
                 staging = _Staging(workspace, call)
                 before = call.read(path)
                 part, made = self._stage(staging, op)
@@ -270,7 +272,7 @@ class PatchStrategies(Patching):
                 backup = stage_backup(call, path, before)
                 step = "apply"
                 outcome = self._finish(staging)
-                self._session.backed_up(workspace.root, before.path, before.blob, outcome.edits)
+                self._context.session.backed_up(workspace.root, before.path, before.blob, outcome.edits)
                 untimely = keep_times(workspace, backup, facts)
         except Failure as failure:
             told = self._mismatch_of(op, failure) if step == "validation" else failure
@@ -309,7 +311,7 @@ class PatchStrategies(Patching):
     def _not_all_fit(self, failures: Sequence[tuple[str, Failure]], count: int) -> Failure:
         """Return the failure of patches of which some can't be applied, with as many as an answer has room for."""
         path, first = failures[0]
-        page = page_of(failures, _size, offset=0, limit=0, budget=self._limits.max_answer)
+        page = page_of(failures, _size, offset=0, limit=0, budget=self._context.limits.max_answer)
         more = len(failures) - len(page.items)
         untold = f"Of {more} more that do not fit, failures does not tell." if more else ""
         return Failure(
@@ -325,14 +327,14 @@ class PatchStrategies(Patching):
     def _mismatch_of(self, op: _Patch, failure: Failure) -> Failure:
         """Return what validate_patch says of a patch that does not fit, or the failure, if it fits by now."""
         try:
-            self.validate_patch(op.file_path, op.text)
+            self._single.validate_patch(op.file_path, op.text)
         except Failure as told:
             return told
         return failure
 
     def _try(self, trial: "_Trial", op: _Patch) -> None:
         """Refuse a patch that does not fit what those before it make of its file. That makes no store."""
-        files, found = self._changeable(op.file_path)
+        files, found = self._edits.changeable(op.file_path)
         key = (files.root, found.path)
         before = trial.get(key, found)
         part = op.part(absolute(files, before.path))
@@ -354,7 +356,7 @@ class PatchStrategies(Patching):
         unread: dict[str, Failure] = {}
         for path in dict.fromkeys(paths):
             try:
-                self._refuse_unread(workspace, call, path)
+                self._calls.refuse_unread(workspace, call, path)
             except Failure as failure:
                 unread[path] = failure
         return unread
@@ -367,7 +369,7 @@ class PatchStrategies(Patching):
         key = (staging.workspace.root, before.path)
         if key not in staging.known:
             staging.before[key] = before.blob
-            staging.known[key] = self._session.knows(key, before.blob) is not Knowledge.STALE
+            staging.known[key] = self._context.session.knows(key, before.blob) is not Knowledge.STALE
         hunks = hunks_from_spans(before.bytes, made.content, made.spans)
         staging.call.write(op.file_path, made.content, hunks=hunks, operation=Operation.EDIT)
         staging.after[key] = blob_id(made.content)
@@ -375,12 +377,12 @@ class PatchStrategies(Patching):
 
     def _finish(self, staging: "_Staging") -> CallOutcome:
         """Carry out what was staged. Raises as Call.commit."""
-        outcome = self._commit(staging.workspace, staging.call)
+        outcome = self._calls.commit(staging.workspace, staging.call)
         for key, blob in staging.after.items():
             if staging.known[key]:
-                self._session.saw(key, blob)
+                self._context.session.saw(key, blob)
             if staging.before[key] != blob:
-                self._session.made(key, staging.before[key], blob)
+                self._context.session.made(key, staging.before[key], blob)
         return outcome
 
 

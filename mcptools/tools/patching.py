@@ -31,12 +31,15 @@ from mcptools.edit.unified_diff import AmbiguousContext, Applied, ContextMismatc
 from mcptools.model import refusals
 from mcptools.model.cancellation import checkpoint
 from mcptools.model.failures import Failure, FailureKind
-from mcptools.tools.base import ConversationArgument, absolute, not_applied, nothing_to_change
-from mcptools.tools.safety import CheckedFiles, refusing
+from mcptools.tools.context import ConversationArgument, ToolContext, absolute
+from mcptools.tools.notes import not_applied, nothing_to_change
+from mcptools.tools.safety import SafetyChecks, refusing
+from mcptools.tools.text_edits import TextEdits
+from mcptools.tools.tracked_calls import TrackedCalls
 from objstore import BlobMissing, Content, EditFilter, blob_id, is_binary, unified_diff
 
 __all__ = [
-    "Patching",
+    "PatchTools",
     "applied",
     "changes_of",
     "moves_of",
@@ -56,8 +59,13 @@ _NOTHING: Final = FilePatch(source="", target="", hunks=(), bridges=True)
 """The patch that says nothing."""
 
 
-class Patching(CheckedFiles):
+class PatchTools:
     """Patches of one file, and patches as such."""
+
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
+        self._edits = TextEdits(context, TrackedCalls(context))
+        self._safety = SafetyChecks(context)
 
     def apply_patch(
         self,
@@ -74,9 +82,9 @@ class Patching(CheckedFiles):
         name = PurePath(file_path).name
         with refusing(file_path=shown(file_path), applied=False):
             with _told_of_creation(patch):
-                found = self._checked(file_path, write=not dry_run, space=not dry_run)
+                found = self._safety.checked(file_path, write=not dry_run, space=not dry_run)
             part = part_of(patch, self._place(file_path, found))
-            edited = self._edited(
+            edited = self._edits.apply(
                 "apply_patch",
                 file_path,
                 mcp_conversation_id,
@@ -108,7 +116,7 @@ class Patching(CheckedFiles):
 
         None: it was not, or nobody can tell, as it is not recorded or the bytes before it have expired.
         """
-        workspace = self._directories.recorded_of(path)
+        workspace = self._context.directories.recorded_of(path)
         if workspace is None:
             return None
         for view in workspace.edits(EditFilter(path=path, newest_first=True, limit=1)):
@@ -123,12 +131,12 @@ class Patching(CheckedFiles):
 
     def _place(self, path: str, found: Content | None) -> str:
         """Return the absolute path of a file, or of one that could not be read (None) as it was given."""
-        return path if found is None else absolute(self._directories.files_of(path), found.path)
+        return path if found is None else absolute(self._context.directories.files_of(path), found.path)
 
     def _hindrances(self, path: str) -> tuple[str, ...]:
         """Return what has to be said of a file that is not to be written yet, and could not be."""
         try:
-            self._checked(path, write=True, space=True)
+            self._safety.checked(path, write=True, space=True)
         except Failure as failure:
             return not_applied(str(failure))
         return ()
@@ -144,7 +152,7 @@ class Patching(CheckedFiles):
         unsafe: Failure | None = None
         try:
             with _told_of_creation(patch):
-                found = self._checked(file_path)
+                found = self._safety.checked(file_path)
         except Failure as failure:
             unsafe = failure
         try:
@@ -155,7 +163,7 @@ class Patching(CheckedFiles):
             if found is None:
                 raise unsafe or Failure(FailureKind.INTERNAL, "a file was neither found nor refused")
             made = applied(found.bytes, part)
-            self._changeable(file_path)
+            self._edits.changeable(file_path)
         except Failure as failure:
             raise failure.with_facts(
                 file_path=path,
@@ -182,13 +190,15 @@ class Patching(CheckedFiles):
         Refused if the file has changed where the patch did.
         """
         with refusing(file_path=shown(file_path), reverted=False):
-            found = self._checked(file_path, write=True, space=True)
+            found = self._safety.checked(file_path, write=True, space=True)
             part = part_of(patch, self._place(file_path, found))
 
             def reverted(now: bytes) -> Applied:
                 return _reverted(now, part, self._moved(file_path, now, part))
 
-            edited = self._edited("revert_patch", file_path, mcp_conversation_id, reverted, searches=len(part.hunks))
+            edited = self._edits.apply(
+                "revert_patch", file_path, mcp_conversation_id, reverted, searches=len(part.hunks)
+            )
         message = f"Successfully reverted patch from {shown(PurePath(file_path).name)}"
         return Answer(
             content=PatchReverted(
@@ -233,7 +243,7 @@ class Patching(CheckedFiles):
             patch=patch,
             changes=GeneratedChanges(lines_added=part.added, lines_removed=part.removed, hunks=len(part.hunks)),
         )
-        said = cut(patch, self._limits.max_answer) or "The files are identical: the patch is empty."
+        said = cut(patch, self._context.limits.max_answer) or "The files are identical: the patch is empty."
         lost = not context_lines and bool(part.hunks) and not isinstance(apply_patch(before, part), Applied)
         return Answer(content=generated, text=said, notes=(_UNPLACED,) if lost else ())
 
@@ -255,13 +265,13 @@ class Patching(CheckedFiles):
             ),
         )
         listed = [f"{one_line(file.target)}: +{file.lines_added} -{file.lines_removed}" for file in files]
-        text = cut("\n".join([inspected.message, *listed]), self._limits.max_answer)
+        text = cut("\n".join([inspected.message, *listed]), self._context.limits.max_answer)
         return Answer(content=inspected, text=text)
 
     def _version(self, path: str, which: str) -> bytes:
         """Return a file that a patch can be made of. Raises Failure."""
         try:
-            content = self._checked(path).bytes
+            content = self._safety.checked(path).bytes
         except Failure as failure:
             if failure.kind is not FailureKind.FILE_NOT_FOUND:
                 raise

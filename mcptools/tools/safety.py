@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from mcptools.edit.display import shown
 from mcptools.model.failures import Failure, FailureKind, failure_of
-from mcptools.tools.base import Toolset
+from mcptools.tools.context import ToolContext
 from objstore import (
     CasError,
     Content,
@@ -17,25 +17,28 @@ from objstore import (
     PathOutside,
 )
 
-__all__ = ["CheckedFiles", "refusing"]
+__all__ = ["SafetyChecks", "refusing"]
 
 _REQUIRED_SPACE_FACTOR = 1.1
 """How many times a file's size has to be free where it is written anew."""
 
 
-class CheckedFiles(Toolset):
+class SafetyChecks:
     """What every patch tool stands on: files that were found safe."""
 
-    def _checked(self, path: str, *, write: bool = False, space: bool = False) -> Content:
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
+
+    def checked(self, path: str, *, write: bool = False, space: bool = False) -> Content:
         """Return a regular text file within the limits. `write`: it is to be changed; `space`: room for it is needed.
 
         Raises Failure. It is looked at again under the lock by whoever changes it.
         """
-        return self._checked_with_facts(path, write=write, space=space)[0]
+        return self.checked_with_facts(path, write=write, space=space)[0]
 
-    def _checked_with_facts(self, path: str, *, write: bool = False, space: bool = False) -> tuple[Content, PathInfo]:
-        """Return what `_checked` does, and what was known of the file before it was read."""
-        limit = self._limits.max_file_bytes
+    def checked_with_facts(self, path: str, *, write: bool = False, space: bool = False) -> tuple[Content, PathInfo]:
+        """Return what `checked` does, and what was known of the file before it was read."""
+        limit = self._context.limits.max_file_bytes
         with _wording(path):
             files = self._files_of(path)
             facts = files.facts(path)
@@ -44,7 +47,7 @@ class CheckedFiles(Toolset):
             if facts.kind != "file":
                 raise Failure(FailureKind.IO, f"Not a regular file: {shown(path)}")
             found = files.read(path, limit=limit, follow=False)
-            if self._is_binary(found.bytes):
+            if self._context.is_binary(found.bytes):
                 raise Failure(FailureKind.BINARY_FILE, f"Binary files are not supported: {shown(path)}")
             if write and not facts.writable:
                 raise Failure(FailureKind.PERMISSION_DENIED, f"File is not writable: {shown(path)}")
@@ -52,7 +55,7 @@ class CheckedFiles(Toolset):
                 self._check_space(files, path, len(found.bytes))
         return found, facts
 
-    def _check_target(self, path: str, size: int) -> None:
+    def check_target(self, path: str, size: int) -> None:
         """Check the place that a file of `size` bytes is to be written to; nothing has to be there. Raises Failure."""
         with _wording(path):
             files = self._files_of(path)
@@ -72,14 +75,14 @@ class CheckedFiles(Toolset):
 
     def _files_of(self, path: str) -> Files:
         try:
-            return self._directories.files_of(path)
+            return self._context.directories.files_of(path)
         except Failure as failure:
             if failure.kind is FailureKind.PERMISSION_DENIED:
                 raise _escape(path, failure.hint) from failure
             raise
 
     def _check_space(self, files: Files, path: str, size: int) -> None:
-        free, minimum = files.free_space(path), self._limits.min_free_space
+        free, minimum = files.free_space(path), self._context.limits.min_free_space
         if free < minimum:
             raise Failure(FailureKind.DISK_SPACE, f"Insufficient disk space: {free} bytes free (minimum: {minimum})")
         needed = int(size * _REQUIRED_SPACE_FACTOR)

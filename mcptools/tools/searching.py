@@ -12,11 +12,11 @@ from mcptools.edit.globs import TooManyAlternatives, from_start, leads_into, mat
 from mcptools.files.regex_search import LinesOf, TooSlow, matching, too_slow
 from mcptools.files.walking import Walk, WalkedEntry
 from mcptools.model.failures import Failure, FailureKind
-from mcptools.tools.base import PathArgument, Toolset, absolute, telling
+from mcptools.tools.context import PathArgument, ToolContext, absolute, converting_errors
 from mcptools.tools.reading import OffsetArgument
 from objstore import CasError, split_lines
 
-__all__ = ["Searching"]
+__all__ = ["SearchTools"]
 
 _MAX_QUOTED: Final = 400
 """Characters of a line that are quoted."""
@@ -28,8 +28,11 @@ _CUT: Final = "…"
 """What stands where a line is cut."""
 
 
-class Searching(Toolset):
+class SearchTools:
     """Searches. The store is never shown, links are not followed, and version control is not looked into."""
+
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
 
     def directory_tree(
         self,
@@ -47,7 +50,7 @@ class Searching(Toolset):
         with self._walking(path) as walk:
             entries = [TreeEntry(path=shown(found.below), type=found.kind) for found in walk.names(is_above_the_last)]
         page = page_of(
-            entries, lambda entry: len(entry.path) + 30, offset=offset, limit=0, budget=self._limits.max_answer
+            entries, lambda entry: len(entry.path) + 30, offset=offset, limit=0, budget=self._context.limits.max_answer
         )
         return Answer(
             content=TreeListed(
@@ -87,7 +90,9 @@ class Searching(Toolset):
                 for found in walk.names(lambda folder: leads_into(folder.below, wanted) and is_left_in(folder))
                 if matches(found.below, wanted) and is_left_in(found)
             ]
-        page = page_of(paths, lambda found: len(found) + 4, offset=offset, limit=0, budget=self._limits.max_answer)
+        page = page_of(
+            paths, lambda found: len(found) + 4, offset=offset, limit=0, budget=self._context.limits.max_answer
+        )
         return Answer(
             content=FilesFound(paths=list(page.items), complete=not walk.notes(), next_offset=page.next_offset),
             text="\n".join(map(one_line, page.items)) or page.nothing("Nothing fits the pattern."),
@@ -107,7 +112,7 @@ class Searching(Toolset):
         """Find lines by what they hold, in a text file or in all below a directory."""
         if offset < 0:
             raise Failure(FailureKind.INVALID_REQUEST, "offset cannot be negative")
-        seconds = self._limits.max_seconds
+        seconds = self._context.limits.max_seconds
         found: list[LineFound] = []
         files = passed_over = 0
         with self._walking(path) as walk:
@@ -116,7 +121,7 @@ class Searching(Toolset):
                     for content, place in self._texts(walk, include):
                         if content is None:
                             passed_over += 1
-                        elif not self._is_binary(content):
+                        elif not self._context.is_binary(content):
                             found += _found_in(content, place, lines_of)
                             files += 1
             except TooSlow:
@@ -128,7 +133,7 @@ class Searching(Toolset):
             lambda line: len(line.path) + len(line.text) + 40,
             offset=offset,
             limit=0,
-            budget=self._limits.max_answer,
+            budget=self._context.limits.max_answer,
         )
         passed = (f"{passed_over} files could not be read, or are over the limit.",) if passed_over else ()
         return Answer(
@@ -156,9 +161,9 @@ class Searching(Toolset):
         A walk that begins at a file is of that file, which is refused where it can't be searched.
         """
         if walk.files.facts(walk.start).kind == "file":
-            found = walk.files.read(walk.start, limit=self._limits.max_file_bytes)
+            found = walk.files.read(walk.start, limit=self._context.limits.max_file_bytes)
             place = absolute(walk.files, found.path)
-            if self._is_binary(found.bytes):
+            if self._context.is_binary(found.bytes):
                 raise Failure(FailureKind.BINARY_FILE, f"Cannot search binary file: {place}", path=place)
             yield found.bytes, place
             return
@@ -167,20 +172,20 @@ class Searching(Toolset):
             if name.kind != "file" or (wanted and not matches(name.below, wanted)):
                 continue
             try:
-                content = walk.files.read(name.path, limit=self._limits.max_file_bytes).bytes
+                content = walk.files.read(name.path, limit=self._context.limits.max_file_bytes).bytes
             except CasError:
                 content = None
             yield content, absolute(walk.files, name.path)
 
     @contextmanager
     def _walking(self, path: str) -> Iterator[Walk]:
-        with telling(path):
-            files = self._directories.files_of(path)
+        with converting_errors(path):
+            files = self._context.directories.files_of(path)
             walk = Walk(
                 files=files,
                 start=files.relative(path),
-                max_walked=self._limits.max_walked,
-                max_seconds=self._limits.max_seconds,
+                max_walked=self._context.limits.max_walked,
+                max_seconds=self._context.limits.max_seconds,
             )
             try:
                 yield walk

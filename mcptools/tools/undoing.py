@@ -18,7 +18,7 @@ from mcptools.files.workspaces import Directories
 from mcptools.model.cancellation import checkpoint, progress
 from mcptools.model.failures import Failure, FailureKind, failure_of
 from mcptools.model.session import LastChange
-from mcptools.tools.base import Toolset, absolute, telling
+from mcptools.tools.context import ToolContext, absolute, converting_errors
 from objstore import (
     Action,
     CasError,
@@ -42,7 +42,7 @@ from objstore import (
     Workspace,
 )
 
-__all__ = ["Undoing", "accepted_of", "undo_question"]
+__all__ = ["UndoTools", "accepted_of", "undo_question"]
 
 _NOTHING: Final = "No edits have been applied to any file with this session."
 _OTHERWISE: Final = "What would be undone has changed since the person was to be asked; nothing was changed"
@@ -55,24 +55,29 @@ _DECIDED: Final = "earlier edits have been decided on since"
 _ACCEPTED: Final = "a reviewer has accepted it"
 
 
-class Undoing(Toolset):
+class UndoTools:
     """The way back from the last change."""
+
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
 
     def Undo(self) -> Answer[Undone]:  # noqa: N802 - the tool's name is set by its document
         """Take back your last change, on all its files. Refused if one has changed since."""
-        with self._session.undoing:
-            change = self._session.last_change()
+        with self._context.session.undoing:
+            change = self._context.session.last_change()
             if change is None:
                 raise Failure(FailureKind.NOTHING_TO_UNDO, _NOTHING)
-            if self._asked is not None and self._asked.change is not change:
+            if self._context.approval is not None and self._context.approval.change is not change:
                 raise _otherwise(_OTHERWISE)
             paths = tuple(_paths(change))
             progress(0, None, "Looking at the files that the change was about")
-            with telling(*paths), _report_expired(paths[0]), _refusing(*paths):
-                workspace = self._directories.home(change.root)
+            with converting_errors(*paths), _report_expired(paths[0]), _refusing(*paths):
+                workspace = self._context.directories.home(change.root)
                 targets = _targets(change)
                 for path in paths:
-                    if not self._directories.allows(workspace, path):  # the client's roots may have narrowed since
+                    if not self._context.directories.allows(
+                        workspace, path
+                    ):  # the client's roots may have narrowed since
                         raise _refused(FailureKind.PERMISSION_DENIED, "permission denied", path)
                 views = _now(workspace, change)
                 if all(view.status is Status.REJECTED for view in views):
@@ -80,14 +85,14 @@ class Undoing(Toolset):
                 for target in targets.values():
                     self._refuse_if_changed_since(workspace, target)
                 self._reject(workspace, views, targets)
-            self._session.undid(change, ((workspace.root, path) for path in paths))
+            self._context.session.undid(change, ((workspace.root, path) for path in paths))
         names = [shown(target.path_before or target.path_after) for target in targets.values()]
-        if len(self._directories.roots) > 1:
+        if len(self._context.directories.roots) > 1:
             names = [absolute(workspace, name) for name in names]
         count = f"{len(names)} file{'s' if len(names) > 1 else ''}"
         return Answer(
             content=Undone(files_reverted=len(names), paths=names),
-            text=cut("\n".join([f"Reverted {count}:", *map(one_line, names)]), self._limits.max_answer),
+            text=cut("\n".join([f"Reverted {count}:", *map(one_line, names)]), self._context.limits.max_answer),
             notes=("Read these files again before you change them.",),
         )
 
@@ -113,9 +118,9 @@ class Undoing(Toolset):
         Of what they accepted while the question waited they were not asked. Raises Failure.
         """
         accepted = _accepted(view)
-        if accepted and self._asked is None:
+        if accepted and self._context.approval is None:
             raise _refused(FailureKind.REVIEW_CONFLICT, _ACCEPTED, os.fsdecode(view.edit.path))
-        if self._asked is not None and not accepted <= self._asked.accepted:
+        if self._context.approval is not None and not accepted <= self._context.approval.accepted:
             raise _otherwise(_ACCEPTED_SINCE)
 
     def _reject(self, workspace: Workspace, views: Sequence[EditView], targets: Mapping[DocumentId, "_Target"]) -> None:
@@ -124,7 +129,7 @@ class Undoing(Toolset):
             self._refuse_accepted(view)
             shown |= {Unit(view.seq, hunk): status for hunk, status in enumerate(view.units)}
         units = list(shown)
-        who = self._session.client.get("client", "")
+        who = self._context.session.client.get("client", "")
         # What was decided on earlier edits meanwhile could make of the files what they never were.
         planned = _decided(workspace.decide(Action.REJECT, units, who=who, reason=_NOTE, dry_run=True))
         effects = {effect.document: effect for effect in planned.files}

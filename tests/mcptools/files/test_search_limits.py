@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ from mcptools.edit.globs import leads_into, matches
 from mcptools.files.regex_search import matching
 from mcptools.files.workspaces import Directories
 from mcptools.model.failures import Failure, FailureKind
+from mcptools.model.limits import ServerLimits
 from mcptools.model.session import Session
-from mcptools.tools.editing import ServerLimits, Tools
+from tests.support.direct_tools import Tools
 
 
 @pytest.fixture
@@ -237,9 +239,9 @@ def test_a_glob_may_begin_with_the_place_that_is_searched(directories: Directori
 def test_a_glob_that_stands_for_too_many_is_refused(directories: Directories, pattern: str) -> None:
     tools = Tools(directories, Session(), ServerLimits())
     for call in (
-        lambda: tools.search_files(".", pattern),
-        lambda: tools.search_files(".", "*", [pattern]),
-        lambda: tools.grep_files(".", "needle", pattern),
+        partial(tools.search_files, ".", pattern),
+        partial(tools.search_files, ".", "*", [pattern]),
+        partial(tools.grep_files, ".", "needle", pattern),
     ):
         with pytest.raises(Failure, match=r"^The glob stands for more than 1000 others$") as refusal:
             call()

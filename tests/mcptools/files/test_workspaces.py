@@ -10,9 +10,10 @@ import pytest
 from mcptools.files.workspaces import Directories
 from mcptools.model.limits import ServerLimits
 from mcptools.model.session import Session
-from mcptools.tools.editing import AnchorOp, Tools
+from mcptools.tools.editing import AnchorOp
 from mcptools.tools.patch_strategies import PatchOp, Strategy
 from objstore import CallInfo
+from tests.support.direct_tools import Tools
 from tests.support.mcp_agent import SECONDS_TO_ANSWER
 
 ROUNDS = 40

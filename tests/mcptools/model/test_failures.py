@@ -11,7 +11,7 @@ import pytest
 import objstore
 from mcptools.catalog.tool_list import TOOLS
 from mcptools.model.failures import Failure, FailureKind, failure_of
-from mcptools.tools.editing import Tools
+from mcptools.tools.tool_methods import TOOL_METHODS
 
 
 def test_codes_and_types_are_each_used_once() -> None:
@@ -135,7 +135,7 @@ def test_the_documentation_lists_every_tool_and_its_arguments() -> None:
     listed = dict(re.findall(r"^\| `(\w+)\(([\w, ]*)\)` \|", text, re.MULTILINE))
     assert set(listed) == set(TOOLS)
     for name, arguments in listed.items():
-        parameters = [each for each in inspect.signature(getattr(Tools, name)).parameters if each != "self"]
+        parameters = [each for each in inspect.signature(TOOL_METHODS[name].function).parameters if each != "self"]
         assert [each for each in arguments.split(", ") if each] == [
             each for each in parameters if each != "mcp_conversation_id"
         ], name

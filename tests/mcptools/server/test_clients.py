@@ -12,7 +12,7 @@ from mcptools.model.limits import ServerLimits
 from mcptools.server.clients import Clients
 from mcptools.server.mcp_server import EditServer
 from mcptools.server.subscriptions import SubscriptionFeed
-from mcptools.tools.editing import Tools
+from tests.support.direct_tools import Tools
 from tests.support.http_server import inside
 
 MOST: Final = 60

@@ -13,10 +13,11 @@ from mcp import Client
 from mcptools.files.workspaces import Directories
 from mcptools.model import cancellation
 from mcptools.model.cancellation import Cancelled, Watch, checkpoint, progress
+from mcptools.model.limits import ServerLimits
 from mcptools.model.session import Session
-from mcptools.tools.editing import ServerLimits, Tools
 from mcptools.tools.patch_strategies import PatchOp, Strategy
 from objstore import CallInfo, Workspace
+from tests.support.direct_tools import Tools
 from tests.support.http_server import serving
 from tests.support.mcp_agent import Agent, connected
 

@@ -12,10 +12,11 @@ import pytest
 import mcptools.tools.undoing
 from mcptools.edit.hashline import line_tag
 from mcptools.files.workspaces import Directories
+from mcptools.model.limits import ServerLimits
 from mcptools.model.session import Session
 from mcptools.server.command import main
-from mcptools.tools.editing import ServerLimits, Tools
 from mcptools.tools.patch_strategies import PatchOp, Strategy
+from tests.support.direct_tools import Tools
 from tests.support.mcp_agent import connected
 
 OPENED: list[str] = []

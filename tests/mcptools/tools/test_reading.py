@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcptools.edit.hashline import line_tag
-from mcptools.tools.base import ServerLimits
+from mcptools.model.limits import ServerLimits
 from tests.support.mcp_agent import Agent, Result
 
 BUDGET = ServerLimits().max_answer

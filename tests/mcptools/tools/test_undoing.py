@@ -11,14 +11,16 @@ import pytest
 
 from mcptools.files.workspaces import Directories
 from mcptools.model.failures import Failure, FailureKind
+from mcptools.model.limits import ServerLimits
 from mcptools.model.session import Session
-from mcptools.tools.base import ApprovalContext
-from mcptools.tools.editing import EditOp, ServerLimits, Tools
+from mcptools.tools.context import ApprovalContext
+from mcptools.tools.editing import EditOp
 from mcptools.tools.undoing import accepted_of
 from objstore import Action, CallInfo, Decided, Status, Workspace
 from objstore.errors import DiskFailed
 from objstore.fs.disk import Disk
 from objstore.fs.stat_signature import read_signature_fields
+from tests.support.direct_tools import Tools
 from tests.support.mcp_agent import Agent, Result, connected
 
 EMPTY: Final = "No edits have been applied to any file with this session."
@@ -581,7 +583,7 @@ def test_what_a_reviewer_has_accepted_is_not_taken_back_unless_they_were_asked(t
     change = session.last_change()
     assert change is not None
     asked = ApprovalContext(change, accepted_of(directories, change))
-    Tools(directories, session, ServerLimits(), asked=asked).Undo()
+    Tools(directories, session, ServerLimits(), approval=asked).Undo()
     assert file.read_text() == "1\n2\n3\n4\n5\n"
     directories.close()
 
@@ -635,11 +637,11 @@ def test_what_was_done_since_a_person_had_nothing_to_decide_stays(tmp_path: Path
     asked = ApprovalContext(session.last_change())  # as when the person would have been asked
     Tools(directories, session, ServerLimits()).write_file("file", "text\n")
     with pytest.raises(Failure, match="has changed since") as refusal:
-        Tools(directories, session, ServerLimits(), asked=asked).Undo()
+        Tools(directories, session, ServerLimits(), approval=asked).Undo()
     assert refusal.value.kind is FailureKind.NOT_APPROVED
     assert (tmp_path / "file").read_text() == "text\n"
-    Tools(directories, session, ServerLimits(), asked=ApprovalContext(session.last_change())).Undo()
+    Tools(directories, session, ServerLimits(), approval=ApprovalContext(session.last_change())).Undo()
     assert not (tmp_path / "file").exists()
     with pytest.raises(Failure, match=EMPTY):
-        Tools(directories, session, ServerLimits(), asked=ApprovalContext(session.last_change())).Undo()
+        Tools(directories, session, ServerLimits(), approval=ApprovalContext(session.last_change())).Undo()
     directories.close()

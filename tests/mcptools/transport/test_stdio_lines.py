@@ -32,9 +32,9 @@ HALF_AN_ANSWER: Final = r"""
 import functools
 from mcptools.answers.edits import Answer
 from mcptools.server.command import main
-from mcptools.tools.editing import Tools
-tool = functools.wraps(Tools.list_allowed_directories)
-Tools.list_allowed_directories = tool(lambda self: Answer(content={"half": "\ud83d"}, text=""))
+from mcptools.tools.reading import ReadingTools
+tool = functools.wraps(ReadingTools.list_allowed_directories)
+ReadingTools.list_allowed_directories = tool(lambda self: Answer(content={"half": "\ud83d"}, text=""))
 main()
 """
 """A server with a tool whose answer holds half a character."""

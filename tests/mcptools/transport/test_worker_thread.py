@@ -9,10 +9,12 @@ import pytest
 from mcptools.files.workspaces import Directories
 from mcptools.model.cancellation import Watch
 from mcptools.model.failures import Failure
+from mcptools.model.limits import ServerLimits
 from mcptools.model.session import Session
-from mcptools.tools.editing import EditOp, ServerLimits, Tools
+from mcptools.tools.editing import EditOp
 from mcptools.tools.patch_strategies import PatchOp, Strategy
 from objstore.fs.writer_lock import WriterLock
+from tests.support.direct_tools import Tools
 
 
 class Lookout(Watch):

@@ -12,7 +12,7 @@ __all__ = ["described", "flat", "output_schema", "parameters_of"]
 
 _ERROR_SCHEMA: Final = {
     "type": "object",
-    "description": "Of a failure: what went wrong, and facts that help to mend the call",
+    "description": "On failure: the error, and facts that help to correct the call",
     "properties": {
         "code": {"type": "integer"},
         "type": {"type": "string"},

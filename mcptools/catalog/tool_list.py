@@ -29,7 +29,7 @@ TOOLS: Final = {
     "directory_tree": Traits(title="Show a directory as a tree", read_only=True, idempotent=True),
     "search_files": Traits(title="Find files by name", read_only=True, idempotent=True),
     "grep_files": Traits(title="Find lines in files", read_only=True, idempotent=True),
-    "get_file_info": Traits(title="Tell about a file", read_only=True, idempotent=True),
+    "get_file_info": Traits(title="Describe a file", read_only=True, idempotent=True),
     "list_allowed_directories": Traits(title="List the allowed directories", read_only=True, idempotent=True),
     "list_edits": Traits(title="List recorded edits", read_only=True, idempotent=True),
     "show_edit": Traits(title="Show a recorded edit", read_only=True, idempotent=True),

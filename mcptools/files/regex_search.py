@@ -66,7 +66,7 @@ class TooSlow(Exception):
 
 def too_slow(pattern: str, seconds: float) -> Failure:
     """Return the refusal of a pattern that exceeds the time limit in a single file, so that no narrower call helps."""
-    message = f"Looking for {shown(pattern)!r} takes longer than {seconds:g} s"
+    message = f"Searching for {shown(pattern)!r} takes longer than {seconds:g} s"
     return Failure(FailureKind.RESOURCE_LIMIT, message, hint="Use a simpler expression.")
 
 

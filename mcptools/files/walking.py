@@ -56,12 +56,12 @@ class Walk:
                 left.pop()
                 continue
             if self.walked >= self.max_walked:
-                self.cut = f"{self.max_walked} names were looked at"
+                self.cut = f"{self.max_walked} names were visited"
                 return
             if self.out_of_time():
                 return
             self.walked += 1
-            progress(self.walked, None, f"{self.walked} names looked at")
+            progress(self.walked, None, f"{self.walked} names visited")
             if not found.path.isascii() and shown(found.path) != found.path:
                 self.unnameable.append(found)
             yield found
@@ -80,7 +80,7 @@ class Walk:
 
     def notes(self) -> tuple[str, ...]:
         """Return the notes for an answer of a walk that was not complete."""
-        cut = (f"Not everything was looked at: {self.cut}. Begin further down.",) if self.cut else ()
+        cut = (f"The search is incomplete: {self.cut}. Start in a subdirectory.",) if self.cut else ()
         return (*cut, *((f"{self.unreadable} folders could not be read.",) if self.unreadable else ()))
 
     def _names_in(self, path: str, prefix: str, below: str) -> Iterator[WalkedEntry]:

@@ -271,14 +271,14 @@ def _refuse_shown(files: Files, path: str) -> None:
         except (CasError, OSError):
             return  # the caller reports that when it uses the path
         if name not in there and name in map(shown, there):
-            hint = "What is shown so has a name that is not UTF-8, and no tool can be given it: a person can rename it."
+            hint = "The name shown so is not UTF-8, and no tool can use it: a person can rename it."
             raise Failure(FailureKind.INVALID_REQUEST, f"Not a usable path: {path}", hint=hint, path=path)
 
 
 def _elsewhere(path: str) -> str:
     """Return the hint for a path that other programs would expand or decode, such as ~ or a file URI; "": none."""
     if path == "~" or path.startswith("~/"):
-        return "~ stands for nobody's home here. Where a name begins so, write ./~"
+        return "~ is not expanded here. For a name that begins with ~, write ./~"
     if path.startswith("file:/"):
         return "Give the path itself, without file://"
     return ""

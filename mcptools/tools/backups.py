@@ -1,7 +1,7 @@
-"""The backup tools, as plain methods: a copy of a file beside it, and a file made what its copy is.
+"""Back up files next to themselves, and restore files from backups.
 
-A backup is a tracked create and a restore a tracked change, so both can be reviewed and taken back like any other.
-Permissions and times go with the bytes, both ways.
+A backup is a tracked create and a restore a tracked change, so both can be reviewed and undone like any other change.
+Permissions and times are copied with the bytes, both ways.
 """
 
 import re
@@ -22,12 +22,12 @@ from objstore import BlobId, Call, CasError, Content, Operation, PathInfo, Works
 __all__ = ["BackupTools", "keep_times", "stage_backup"]
 
 _NAME: Final = re.compile(r"(?P<original>.*[^/])\.backup\.\d{8}_\d{6}", re.DOTALL)
-_CHANGED: Final = "What it held had been changed since the backup; that stays in the history."
-_REGRANTED: Final = "Its permissions were {:o}, and are the backup's {:o} now; that stays in the history."
+_CHANGED: Final = "The file had changed since the backup; its previous content stays in the history."
+_REGRANTED: Final = "Its permissions were {:o} and are now the backup's, {:o}; the history has both."
 
 
 class BackupTools:
-    """Copies of files, made and put back."""
+    """The backup tools."""
 
     def __init__(self, context: ToolContext) -> None:
         self._context = context
@@ -39,10 +39,10 @@ class BackupTools:
         file_path: Annotated[str, "Path to the file to backup"],
         mcp_conversation_id: ConversationArgument = "",
     ) -> Answer[FileBackedUp]:
-        """Create a timestamped backup: `{file_path}.backup.YYYYMMDD_HHMMSS`, beside the file."""
+        """Create a timestamped backup: `{file_path}.backup.YYYYMMDD_HHMMSS`, next to the file."""
         with refusing(original_file=shown(file_path)):
             facts = self._safety.checked_with_facts(file_path, space=True)[1]
-            # The file itself is not changed, so the call is for the backup; which name is free shows under the lock.
+            # The call changes the backup and not the file. Which name is free is only certain under the lock.
             place = next(_names(file_path))
             with self._calls.hold("backup_file", place, mcp_conversation_id, file_path, allows_unread=True) as (
                 workspace,
@@ -78,7 +78,7 @@ class BackupTools:
     ) -> Answer[BackupRestored]:
         """Restore a file from backup.
 
-        Without force, refused if anybody but this session has modified the target since the backup.
+        Without force, refused if another writer has modified the target since the backup.
         """
         with refusing(backup_file=shown(backup_file)):
             try:
@@ -110,10 +110,10 @@ class BackupTools:
             edit=edit_number(outcome),
             mcp_conversation_id=outcome.conversation,
         )
-        said = f"{restored.message}: {restored.restored_to}"
+        summary = f"{restored.message}: {restored.restored_to}"
         return Answer(
             content=restored,
-            text=said if outcome.edits else nothing_to_change(absolute(workspace, name)),
+            text=summary if outcome.edits else nothing_to_change(absolute(workspace, name)),
             notes=(
                 *(() if outcome.edits else (UNCHANGED,)),
                 *((_CHANGED,) if changed else ()),
@@ -124,46 +124,46 @@ class BackupTools:
         )
 
     def _refuse_if_not_ours(self, existing: ExistingFile, backup: BlobId) -> None:
-        """Refuse to overwrite a change since the backup that is not this session's own, also one that it has read."""
+        """Refuse to overwrite another writer's change since the backup, even one that this session has read."""
         if not self._context.session.has_made(existing.key, existing.blob, since=backup):
             raise Failure(
                 FailureKind.CONTEXT_MISMATCH,
                 f"Target has been modified since backup: {shown(existing.path)}",
-                hint="Pass force=true to overwrite it; what it holds now stays in the history.",
+                hint="Pass force=true to overwrite it; its current content stays in the history.",
                 path=shown(existing.path),
             )
 
 
 def stage_backup(call: Call, path: str, original: Content) -> str:
-    """Add to a call the backup of a file, and return its name: one that was free. Raises what Call.write raises."""
+    """Add the backup of a file to a call, under a free name, which is returned. Raises what Call.write raises."""
     name = next(name for name in _names(path) if not call.exists(name))
     call.write(name, original.bytes, mode=original.mode)
     return name
 
 
 def keep_times(workspace: Workspace, path: str, facts: PathInfo) -> tuple[str, ...]:
-    """Give a file, just written under the lock, the times that another had; return what has to be said of it."""
+    """Set the times of a file, just written under the lock, to those in `facts`; return a note if that fails."""
     try:
         workspace.files.set_times(path, accessed=facts.accessed, modified=facts.modified)
     except (CasError, OSError) as error:
-        # The bytes are written and recorded, so the call has succeeded all the same.
+        # The bytes are written and recorded, so the call has succeeded.
         return (f"The times of {shown(path)} could not be kept: {shown(str(error))}",)
     return ()
 
 
 def _refuse_permission_change(path: str, now: int, before: int) -> Failure:
-    """Return the refusal to take back permissions without force: no tool but a restore gives a file others."""
+    """Return the refusal to restore other permissions without force. No other tool changes permissions."""
     return Failure(
         FailureKind.CONTEXT_MISMATCH,
         f"Target has been modified since backup: {shown(path)}",
         hint=f"Its permissions are {now:o}, and the backup's {before:o}. Pass force=true to overwrite it all the same; "
-        "what they are now stays in the history.",
+        "the history keeps the current ones.",
         path=shown(path),
     )
 
 
 def _names(path: str) -> Iterator[str]:
-    """Yield names for a backup that is made now, of this second and those that follow."""
+    """Yield names for a backup that is made now: with the current second, then with the seconds after it."""
     moment = datetime.now().astimezone()
     while True:
         yield f"{path}.backup.{moment:%Y%m%d_%H%M%S}"
@@ -171,7 +171,7 @@ def _names(path: str) -> Iterator[str]:
 
 
 def _original(backup: str) -> str:
-    """Return the path that a backup was made of, by its name. Raises Failure."""
+    """Return the path of the file that a backup was made of, derived from the backup's name. Raises Failure."""
     found = _NAME.fullmatch(backup)
     if found is None:
         raise Failure(

@@ -6,7 +6,7 @@ from objstore import CallOutcome
 
 __all__ = ["UNCHANGED", "conversation_notes", "edit_number", "not_applied", "nothing_to_change"]
 
-UNCHANGED: Final = "The file reads so already: no change of it was recorded, and there is none to undo."
+UNCHANGED: Final = "The file already has this content: no edit was recorded, and there is nothing to undo."
 """The note of a call that left its file as it was."""
 
 
@@ -22,7 +22,7 @@ def nothing_to_change(*places: str) -> str:
 
 def not_applied(why: str) -> tuple[str, ...]:
     """Return the note for a patch that fits in a dry run but would be refused if applied."""
-    return (f"As things stand the patch would not be applied all the same: {why}",)
+    return (f"The patch fits, but applying it now would be refused: {why}",)
 
 
 def conversation_notes(outcome: CallOutcome) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Safety: what a file has to be before a patch tool touches it, checked in the words of the patch tools' document."""
+"""Check a file before a patch tool uses it, with the checks and messages of the patch tools' document."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,24 +20,25 @@ from objstore import (
 __all__ = ["SafetyChecks", "refusing"]
 
 _REQUIRED_SPACE_FACTOR = 1.1
-"""How many times a file's size has to be free where it is written anew."""
+"""How many times a file's size must be free on the disk before the file is rewritten."""
 
 
 class SafetyChecks:
-    """What every patch tool stands on: files that were found safe."""
+    """The safety checks of the patch tools."""
 
     def __init__(self, context: ToolContext) -> None:
         self._context = context
 
     def checked(self, path: str, *, write: bool = False, space: bool = False) -> Content:
-        """Return a regular text file within the limits. `write`: it is to be changed; `space`: room for it is needed.
+        """Return the content of a regular text file within the limits. Raises Failure.
 
-        Raises Failure. It is looked at again under the lock by whoever changes it.
+        `write`: also check that it is writable; `space`: also check for free disk space. A tool that changes the file
+        reads it again under the lock.
         """
         return self.checked_with_facts(path, write=write, space=space)[0]
 
     def checked_with_facts(self, path: str, *, write: bool = False, space: bool = False) -> tuple[Content, PathInfo]:
-        """Return what `checked` does, and what was known of the file before it was read."""
+        """Return what `checked` does, and the file's size, times and permissions from before it was read."""
         limit = self._context.limits.max_file_bytes
         with _wording(path):
             files = self._files_of(path)
@@ -56,7 +57,7 @@ class SafetyChecks:
         return found, facts
 
     def check_target(self, path: str, size: int) -> None:
-        """Check the place that a file of `size` bytes is to be written to; nothing has to be there. Raises Failure."""
+        """Check the path that a file of `size` bytes is to be written to, which need not exist. Raises Failure."""
         with _wording(path):
             files = self._files_of(path)
             try:
@@ -94,7 +95,7 @@ class SafetyChecks:
 
 @contextmanager
 def refusing(**fields: object) -> Iterator[None]:
-    """Give every failure the fields that the document wants with it."""
+    """Add the fields that the document requires to every failure."""
     try:
         yield
     except Failure as failure:
@@ -103,7 +104,7 @@ def refusing(**fields: object) -> Iterator[None]:
 
 @contextmanager
 def _wording(path: str) -> Iterator[None]:
-    """Tell errors of paths in the document's words."""
+    """Convert errors of paths to failures with the document's messages."""
     try:
         yield
     except PathOutside as error:

@@ -1,4 +1,4 @@
-"""The tools that search below a directory, as plain methods: names, paths and lines, as far as the limits go."""
+"""Search below a directory for names, paths and lines, within the limits."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,14 +22,14 @@ _MAX_QUOTED: Final = 400
 """Characters of a line that are quoted."""
 
 _MAX_BEFORE: Final = 100
-"""Characters of these that stand before what was found, where not all behind it are needed."""
+"""Characters before the match in a long line's quotation, unless the rest of the line is shorter."""
 
 _CUT: Final = "…"
-"""What stands where a line is cut."""
+"""Marks where a line is cut."""
 
 
 class SearchTools:
-    """Searches. The store is never shown, links are not followed, and version control is not looked into."""
+    """The search tools. They never show the store, follow no links, and don't enter version control folders."""
 
     def __init__(self, context: ToolContext) -> None:
         self._context = context
@@ -71,7 +71,7 @@ class SearchTools:
         self,
         path: PathArgument,
         pattern: Annotated[str, "Glob such as *.py or src/**/test_*; without * ? [ or {a,b} it is part of a name"],
-        exclude_patterns: Annotated[Sequence[str], "Globs of what to leave out"] = (),
+        exclude_patterns: Annotated[Sequence[str], "Globs of files and directories to leave out"] = (),
         offset: OffsetArgument = 0,
     ) -> Answer[FilesFound]:
         """Find files and directories below a directory by name or path."""
@@ -95,7 +95,7 @@ class SearchTools:
         )
         return Answer(
             content=FilesFound(paths=list(page.items), complete=not walk.notes(), next_offset=page.next_offset),
-            text="\n".join(map(one_line, page.items)) or page.nothing("Nothing fits the pattern."),
+            text="\n".join(map(one_line, page.items)) or page.nothing("Nothing matches the pattern."),
             notes=(*page.note("paths"), *unnameable(page.items, _places(walk)), *walk.notes()),
         )
 
@@ -103,13 +103,13 @@ class SearchTools:
         self,
         path: PathArgument,
         pattern: Annotated[str, "Text to look for"],
-        include: Annotated[str, "Glob of files to look into"] = "",
+        include: Annotated[str, "Glob of files to search"] = "",
         *,
         use_regex: Annotated[bool, "pattern is a Python regular expression"] = False,
         ignore_case: Annotated[bool, "Ignore case"] = False,
         offset: OffsetArgument = 0,
     ) -> Answer[LinesFound]:
-        """Find lines by what they hold, in a text file or in all below a directory."""
+        """Find lines by their content, in a text file or in all files below a directory."""
         if offset < 0:
             raise Failure(FailureKind.INVALID_REQUEST, "offset cannot be negative")
         seconds = self._context.limits.max_seconds
@@ -135,7 +135,7 @@ class SearchTools:
             limit=0,
             budget=self._context.limits.max_answer,
         )
-        passed = (f"{passed_over} files could not be read, or are over the limit.",) if passed_over else ()
+        passed = (f"{passed_over} files could not be read, or exceed the size limit.",) if passed_over else ()
         return Answer(
             content=LinesFound(
                 matches=list(page.items),
@@ -144,7 +144,7 @@ class SearchTools:
                 next_offset=page.next_offset,
             ),
             text="\n".join(f"{one_line(line.path)}:{line.line}: {line.text}" for line in page.items)
-            or page.nothing("No line fits the pattern."),
+            or page.nothing("No line matches the pattern."),
             notes=(
                 *page.note("matches"),
                 *unnameable((line.path for line in page.items), _places(walk)),
@@ -156,9 +156,9 @@ class SearchTools:
     # ---- inside
 
     def _texts(self, walk: Walk, include: str) -> Iterator[tuple[bytes | None, str]]:
-        """Yield each file that fits and its absolute path; None for one that can't be read.
+        """Yield the content of each file that matches `include`, or None if it can't be read, and its absolute path.
 
-        A walk that begins at a file is of that file, which is refused where it can't be searched.
+        If the walk starts at a file, only that file is searched; if it can't be, that is a failure.
         """
         if walk.files.facts(walk.start).kind == "file":
             found = walk.files.read(walk.start, limit=self._context.limits.max_file_bytes)
@@ -194,7 +194,7 @@ class SearchTools:
 
 
 def _places(walk: Walk) -> Iterator[str]:
-    """Yield the absolute paths, as shown, of what no tool can be given."""
+    """Yield the displayed absolute paths of the names that no tool can use."""
     return (absolute(walk.files, name.path) for name in walk.unnameable)
 
 
@@ -221,7 +221,7 @@ def _found_in(content: bytes, path: str, lines_of: LinesOf) -> list[LineFound]:
 
 
 def _quoted(text: str, at: int) -> str:
-    """Return a line as it is quoted: of a long one, what was found `at` this character and what stands around it."""
+    """Return a line as it is quoted: of a long one, the part around the match, which begins `at` this character."""
     if len(text) <= _MAX_QUOTED:
         return text
     start = max(0, min(at - _MAX_BEFORE, len(text) - _MAX_QUOTED))

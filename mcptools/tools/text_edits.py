@@ -44,11 +44,11 @@ _EXPENSIVE_SEARCHES: Final = 20
 """Searches through a file of the largest size that together take more than a tenth of a second."""
 
 _CHANGED: Final = (
-    "The file had changed since you last read all of it or wrote it; the change was made in its present version."
+    "The file had changed since you last read all of it or wrote it; the change was made in its current version."
 )
 _STALE: Final = "The file has changed since you last read all of it or wrote it."
 _REBASED: Final = (
-    "The file had changed since you read it; your change was carried over to its present version. Read it again to see "
+    "The file had changed since you read it; your change was carried over to its current version. Read it again to see "
     "what else is new."
 )
 

@@ -177,7 +177,7 @@ def test_a_path_as_it_is_shown_is_not_that_of_a_name_that_is_not_utf8(agent: Age
     for tool, arguments in calls:
         error = agent.call(tool, **arguments).error
         assert (error["type"], error["message"]) == ("invalid_request", f"Not a usable path: {path}"), tool
-        assert error["hint"].startswith("What is shown so has a name that is not UTF-8")
+        assert error["hint"].startswith("The name shown so is not UTF-8")
     assert sorted(os.walk(os.fsencode(folder))) == before
 
 
@@ -194,7 +194,7 @@ def test_a_list_says_which_names_in_it_no_tool_can_be_given(agent: Agent, folder
     undecodable(folder)
     (folder / "plain.txt").write_text("plain\n")
     path = str(folder)
-    said = r"Names with \udcNN are not UTF-8, and no tool can be given them: a person can rename them."
+    said = r"Names with \udcNN are not UTF-8, and no tool can use them: a person can rename them."
     calls: list[tuple[str, dict[str, object], dict[str, object]]] = [
         ("search_files", {"pattern": "*.txt"}, {"pattern": "plain*"}),
         ("grep_files", {"pattern": "known"}, {"pattern": "plain"}),

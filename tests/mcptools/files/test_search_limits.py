@@ -35,7 +35,7 @@ def test_a_search_that_ends_early_says_so(directories: Directories, limits: Serv
     answers = (tools.directory_tree("."), tools.search_files(".", "*"), tools.grep_files(".", "needle"))
     for answer in answers:
         assert answer.content.complete is False
-        assert "Not everything was looked at" in " ".join(answer.notes)
+        assert "The search is incomplete" in " ".join(answer.notes)
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_an_expression_that_would_take_for_ever_is_ended(
     tools = Tools(directories, Session(), ServerLimits(max_seconds=0.5))
     found = tools.grep_files(".", expression, "slow", use_regex=True)
     assert (found.content.matches, found.content.complete) == ([], False)
-    assert "Not everything was looked at" in found.notes[0]
+    assert "The search is incomplete" in found.notes[0]
     with pytest.raises(Failure, match="takes longer than") as refusal:
         tools.read_file_by_keyword("folder 0/slow", expression, use_regex=True)
     assert refusal.value.kind is FailureKind.RESOURCE_LIMIT
@@ -243,7 +243,7 @@ def test_a_glob_that_stands_for_too_many_is_refused(directories: Directories, pa
         partial(tools.search_files, ".", "*", [pattern]),
         partial(tools.grep_files, ".", "needle", pattern),
     ):
-        with pytest.raises(Failure, match=r"^The glob stands for more than 1000 others$") as refusal:
+        with pytest.raises(Failure, match=r"^The glob expands to more than 1000 patterns$") as refusal:
             call()
         assert refusal.value.kind is FailureKind.INVALID_REQUEST
 

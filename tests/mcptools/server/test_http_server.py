@@ -79,7 +79,8 @@ def test_half_a_character_in_a_call_is_refused_as_the_tool_refuses(served: HttpS
     for result, where in zip(results, ("content", "file_path"), strict=True):
         assert result.is_error
         assert (
-            str(result.content[0].model_dump()["text"]) == f"{where} holds half a character, which UTF-8 can't encode"
+            str(result.content[0].model_dump()["text"])
+            == f"{where} contains half a surrogate pair, which UTF-8 can't encode"
         )
     assert not (served.root / "half").exists()
 
@@ -467,7 +468,7 @@ def test_an_interrupt_ends_it_quietly(tmp_path: Path) -> None:
         (["--http", "example.com:80"], "not HOST:PORT"),
         (["--http", "127.0.0.1:x"], "not HOST:PORT"),
         (["--http", "127.0.0.1:70000"], "not a port"),
-        (["--no-token"], "a token is for --http"),
+        (["--no-token"], "--token-file and --no-token need --http"),
         (["--http", "127.0.0.1:0", "--token-file", "/dev/null"], "no token in /dev/null"),
         (["--http", "127.0.0.1:0", "--token-file", "/none/token"], "can't read the token"),
     ],

@@ -90,7 +90,7 @@ def test_a_long_walk_tells_how_far_it_has_come(agent: Agent, folder: Path) -> No
 
     agent.run(work)
     assert [done for done, _, _ in told] == sorted({done for done, _, _ in told})
-    assert told[0] == (1, None, "1 names looked at")
+    assert told[0] == (1, None, "1 names visited")
 
 
 def test_a_call_over_several_files_tells_which_of_how_many(agent: Agent, folder: Path) -> None:

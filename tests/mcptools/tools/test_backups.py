@@ -213,7 +213,7 @@ def test_permissions_that_somebody_has_changed_are_taken_back_with_force_only(
     assert (file.read_text(), file.stat().st_mode & 0o777) == (content, 0o755)
     forced = agent.done("restore_backup", backup_file=backup, force=True)
     assert (file.read_text(), file.stat().st_mode & 0o777) == ("one\n", 0o644)
-    assert "Its permissions were 755, and are the backup's 644 now; that stays in the history." in forced.texts[-1]
+    assert "Its permissions were 755 and are now the backup's, 644; the history has both." in forced.texts[-1]
     change = agent.history()[-1].edit
     assert change.before is not None
     assert (change.tool, change.before.mode) == ("restore_backup", 0o755)

@@ -64,8 +64,8 @@ def test_what_a_refusal_of_operations_tells_besides_its_code_and_message(agent: 
         "code": -32012,
         "type": "edits_conflict",
         "message": "Operation 2 conflicts with operation 1",
-        "hint": "Both are about the same lines. All anchors mean the file as you read it; make one operation of the "
-        "two.",
+        "hint": "Both are about the same lines. All anchors refer to the file as you read it; make one operation "
+        "of them.",
         "operation_index": 2,
         "prior_index": 1,
     }

@@ -130,7 +130,7 @@ def test_a_file_whose_folder_may_not_be_written_is_told_to_be_unwritable_beforeh
                 tools = Tools(directories, Session(), ServerLimits(min_free_space=0))
                 said = "File is not writable: shut/file"
                 assert tools.apply_patch("shut/file", patch, dry_run=True).notes == (
-                    f"As things stand the patch would not be applied all the same: {said}",
+                    f"The patch fits, but applying it now would be refused: {said}",
                 )
                 with pytest.raises(Failure, match=f"^{said}$") as refusal:
                     tools.apply_patch("shut/file", patch)

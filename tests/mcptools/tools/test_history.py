@@ -138,11 +138,11 @@ def test_who_asks_for_the_edits_of_a_directory_is_told_that_it_is_one(agent: Age
     listed = agent.done("list_edits", path=str(folder))
     assert listed.structured["edits"] == []
     assert listed.texts[-1].endswith(
-        f"{folder} is a directory, and path is that of a file: without it all edits are listed."
+        f"{folder} is a directory, but path has to name a file: leave it out to list all edits."
     )
     for path in (folder / "none", folder / "file"):
         listed = agent.done("list_edits", path=str(path), status="rejected")
-        assert listed.texts == ["No edits are recorded that fit."]
+        assert listed.texts == ["No recorded edits match."]
 
 
 def test_who_asks_one_directory_for_the_edits_of_a_file_of_another_is_told_where_they_are(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_who_asks_one_directory_for_the_edits_of_a_file_of_another_is_told_where
             listed = agent.done("list_edits", path=path, directory=str(outer))
             assert listed.structured["edits"] == []
             assert listed.texts[-1].endswith(
-                f"{path} is of {inner}, where its edits are listed: give that as directory, or none."
+                f"{path} belongs to {inner}: give that as directory, or leave directory out."
             )
         for directory, file in (("", inner / "f"), (inner, inner / "f"), (outer, outer / "f")):
             listed = agent.done("list_edits", path=str(file), directory=str(directory))
@@ -231,7 +231,7 @@ def test_a_history_of_several_pages_is_listed_whole_and_the_newest_first(tmp_pat
             assert answer.texts[1:] == ([f"These are edits {goes_on} Go on with offset={offset}."] if offset else [])
         beyond = agent.done("list_edits", offset=430)
         assert (beyond.structured["edits"], beyond.texts[1:]) == ([], ["There are only 430 edits."])
-        assert agent.done("list_edits", offset=430, status="rejected").texts[0] == "No edits are recorded that fit."
+        assert agent.done("list_edits", offset=430, status="rejected").texts[0] == "No recorded edits match."
     assert listed == list(range(430, 0, -1))
     assert pages == 3
 

@@ -45,7 +45,7 @@ def test_a_search_that_takes_too_long_is_a_resource_limit(tmp_path: Path) -> Non
         for tool, named in (("read_file_by_keyword", "keyword"), ("grep_files", "pattern")):
             error = agent.call(tool, path="f", use_regex=True, **{named: "(a+)+$"}).error
             assert (error["code"], error["type"]) == (-32024, "resource_limit")
-            assert error["message"] == "Looking for '(a+)+$' takes longer than 0.3 s"
+            assert error["message"] == "Searching for '(a+)+$' takes longer than 0.3 s"
             assert error["hint"] == "Use a simpler expression."
         cut = agent.done("grep_files", path=".", pattern="(a+)+$", use_regex=True)
         assert cut.structured["complete"] is False

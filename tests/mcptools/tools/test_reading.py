@@ -325,8 +325,8 @@ def test_where_nothing_is_found_the_answer_says_so(agent: Agent, folder: Path) -
     for tool, arguments, said in (
         ("list_directory", {"path": top}, "The directory is empty."),
         ("directory_tree", {"path": top}, "The directory is empty."),
-        ("search_files", {"path": top, "pattern": "*"}, "Nothing fits the pattern."),
-        ("grep_files", {"path": top, "pattern": "needle"}, "No line fits the pattern."),
+        ("search_files", {"path": top, "pattern": "*"}, "Nothing matches the pattern."),
+        ("grep_files", {"path": top, "pattern": "needle"}, "No line matches the pattern."),
     ):
         assert agent.done(tool, **arguments).texts == [said]
     (folder / "file").write_text("hay\n")

@@ -305,7 +305,7 @@ def test_a_call_that_changes_nothing_says_so_and_is_no_change_to_undo(
         arguments["operations"][0]["anchor"] = read.text.split("|")[0]
     result = agent.done(tool, **arguments)
     assert result.text.startswith(f"Nothing to change in {file}")
-    assert "The file reads so already: no change of it was recorded, and there is none to undo." in result.texts[1]
+    assert "The file already has this content: no edit was recorded, and there is nothing to undo." in result.texts[1]
     assert len(agent.history()) == recorded
     assert agent.done("Undo").structured["paths"] == [name(agent, other)]
 
@@ -598,7 +598,7 @@ def test_what_a_reviewer_accepts_while_it_is_undone_stays(tmp_path: Path, monkey
             workspace.decide(Action.ACCEPT, workspace.find_units("1")[1])
 
     monkeypatch.setattr("mcptools.tools.undoing.checkpoint", accepting)  # right before it is carried out
-    with pytest.raises(Failure, match=r"^Cannot undo: it was decided on at this moment: file$"):
+    with pytest.raises(Failure, match=r"^Cannot undo: a reviewer decided on it at the same moment: file$"):
         Tools(directories, session, ServerLimits()).Undo()
     assert file.read_text() == "text\n"
     with Workspace.open(tmp_path) as workspace:

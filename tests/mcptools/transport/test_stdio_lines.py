@@ -116,7 +116,7 @@ def test_half_a_character_in_a_call_is_refused_as_the_tool_refuses(
     raw.send(called(8, tool, **arguments))
     result = raw.answer(8)["result"]
     assert result["isError"]
-    assert result["content"][0]["text"] == f"{where} holds half a character, which UTF-8 can't encode"
+    assert result["content"][0]["text"] == f"{where} contains half a surrogate pair, which UTF-8 can't encode"
     error = result["structuredContent"]
     told = error["error_type"] if tool == "apply_patch" else error["error"]["code"]
     assert told == ("encoding_error" if tool == "apply_patch" else -32027)

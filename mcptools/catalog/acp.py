@@ -96,7 +96,7 @@ class ToolResult:
 def call_began(call: ToolCall, shape: Shape) -> Json:
     """Return the notification that a call has begun."""
     locations = [{"path": path} for path in _paths(call.arguments)]
-    told: Json = {
+    reported: Json = {
         "kind": _KINDS.get(call.tool, "edit"),
         "status": "pending",
         "title": _title(call),
@@ -104,8 +104,8 @@ def call_began(call: ToolCall, shape: Shape) -> Json:
         "rawInput": dict(call.arguments),
     }
     if shape is Shape.CONTRACT:
-        return _notification(call, {"type": "toolCall", "id": call.id, **told})
-    return _notification(call, {"sessionUpdate": "tool_call", "toolCallId": call.id, **told})
+        return _notification(call, {"type": "toolCall", "id": call.id, **reported})
+    return _notification(call, {"sessionUpdate": "tool_call", "toolCallId": call.id, **reported})
 
 
 def call_ended(call: ToolCall, result: ToolResult, shape: Shape) -> Json:
@@ -116,14 +116,14 @@ def call_ended(call: ToolCall, result: ToolResult, shape: Shape) -> Json:
         content: list[Json] = [{"type": "text", "text": text} for text in result.texts]
         fields: Json = {"status": status, "rawOutput": output, "content": content}
         return _notification(call, {"type": "toolCallUpdate", "id": call.id, "fields": fields})
-    told: list[Json] = [_diff(change) for change in result.changes]
-    if not told:
-        told = [{"type": "content", "content": {"type": "text", "text": text}} for text in result.texts]
+    reported: list[Json] = [_diff(change) for change in result.changes]
+    if not reported:
+        reported = [{"type": "content", "content": {"type": "text", "text": text}} for text in result.texts]
     update: Json = {
         "sessionUpdate": "tool_call_update",
         "toolCallId": call.id,
         "status": status,
-        "content": told,
+        "content": reported,
         "rawOutput": output,
     }
     places = _places(call, result)

@@ -55,7 +55,7 @@ class Watch:
         if self.is_cancelled:
             raise Cancelled
 
-    def tell(self, done: float, total: float | None, words: str) -> None:
+    def report(self, done: float, total: float | None, words: str) -> None:
         """Report progress, unless the last report was less than a tenth of a second ago."""
         now = time.monotonic()
         if self._report is not None and now >= self._next:
@@ -78,4 +78,4 @@ def progress(done: float, total: float | None, words: str) -> None:
     watch = _current.get()
     if watch is not None:
         watch.check()
-        watch.tell(done, total, words)
+        watch.report(done, total, words)

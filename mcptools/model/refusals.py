@@ -140,16 +140,16 @@ def not_utf8(refusal: ContextMismatch) -> Failure | None:
 
 def cannot_revert(refusal: ContextMismatch | AmbiguousContext) -> Failure:
     """Return the failure of a patch that can't be reverted."""
-    told = context_mismatch(refusal) if isinstance(refusal, ContextMismatch) else ambiguous_context(refusal)
+    failure = context_mismatch(refusal) if isinstance(refusal, ContextMismatch) else ambiguous_context(refusal)
     message = "Cannot revert: file has been modified since patch was applied"
     if isinstance(refusal, ContextMismatch) and refusal.expected:
         found = "the end of the file" if refusal.found is None else f"'{_quotable(refusal.found)}'"
         expected = _quotable(refusal.expected)
         message = f"Cannot revert: context at line {refusal.line} has changed. Expected '{expected}' but found {found}"
-    hint = told.hint
+    hint = failure.hint
     if isinstance(refusal, AmbiguousContext) and refusal.places:
         hint = f"What hunk {refusal.hunk} made is at {_lines(refusal.places)}. Edit the file where it was meant."
-    return Failure(told.kind, message, hint=hint, **told.facts)
+    return Failure(failure.kind, message, hint=hint, **failure.facts)
 
 
 def ambiguous_context(refusal: AmbiguousContext) -> Failure:

@@ -32,7 +32,7 @@ class Client:
     """The real path of each root when it was first resolved, by address."""
     subscribed: set[str] = field(default_factory=set)
     streams: int = 0  # streams on which it gets notifications
-    tell: Callable[[str | None], Awaitable[None]] | None = None
+    notify: Callable[[str | None], Awaitable[None]] | None = None
     """Notifies the client that a resource has changed (None: that the list has); None: not connected to one yet."""
     pending_notifications: dict[str | None, None] = field(default_factory=dict)
     """The notifications that have not been sent yet, in order."""

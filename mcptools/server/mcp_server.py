@@ -66,7 +66,7 @@ from mcptools.server.results import annotations, invalid_arguments, refused, suc
 from mcptools.server.subscriptions import SubscriptionFeed
 from mcptools.transport.message_checks import broken_argument
 from mcptools.transport.stdio_lines import Answers, private_stdin
-from mcptools.transport.worker_thread import Tell, run_on_thread
+from mcptools.transport.worker_thread import SendProgress, run_on_thread
 
 __all__ = ["EditServer"]
 
@@ -113,7 +113,7 @@ class EditServer(MCPServer):
         self._roots: Final = ClientRoots(directories, self._clients)
         self._offered = offered
         self._approval_context: Final[ContextVar[ApprovalContext | None]] = ContextVar("approval_context")
-        self.following: Final = SubscriptionFeed(ChangeFeed(directories), self._clients, self._roots.within)
+        self.subscription_feed: Final = SubscriptionFeed(ChangeFeed(directories), self._clients, self._roots.within)
         super().__init__(
             "editledger",
             title="editledger",
@@ -121,8 +121,8 @@ class EditServer(MCPServer):
             instructions=_INSTRUCTIONS,
             log_level="WARNING",
             middleware=[self._notice],
-            lifespan=_following,
-            subscriptions=_Streams(self.following),
+            lifespan=_running_feed,
+            subscriptions=_Streams(self.subscription_feed),
         )
         self._tool_manager = _ToolsOnDemand(
             {
@@ -233,7 +233,7 @@ class EditServer(MCPServer):
             await self._roots.find_scope(Context(request_context=ctx, mcp_server=self))
         ctx = with_readable_roots(ctx)
         if ctx.method == "subscriptions/listen":
-            async with self.following.stream():
+            async with self.subscription_feed.stream():
                 return await call_next(ctx)
         result = await call_next(ctx)
         if ctx.method == "initialize" and isinstance(result, dict):
@@ -300,7 +300,7 @@ class EditServer(MCPServer):
             asked_about = self._approval_context.get() if asks else None
             shared = ToolContext(self._roots.within(client, roots), client.session, self._limits, asked_about)
             work = functools.partial(_carried_out, functools.partial(method.call, shared, **arguments), traits)
-            result = await run_on_thread(work, _tell_of_progress(context), changes=not traits.read_only)
+            result = await run_on_thread(work, _progress_sender(context), changes=not traits.read_only)
             if not result.is_error:
                 self._notify(client, context)
             return result
@@ -354,9 +354,9 @@ class EditServer(MCPServer):
         return read
 
     async def _subscribe(self, ctx: ServerRequestContext[Any, Any], params: SubscribeRequestParams) -> EmptyResult:
-        await self.following.begin()
+        await self.subscription_feed.begin()
         client = self._clients.current()
-        client.tell = functools.partial(_tell_session, ctx.session)
+        client.notify = functools.partial(_notify_session, ctx.session)
         client.subscribed.add(str(params.uri))
         return EmptyResult()
 
@@ -373,39 +373,39 @@ class EditServer(MCPServer):
         """
         if not client.session.has_news():
             return
-        self.following.poll_now()
+        self.subscription_feed.poll_now()
         if not is_stateless(context) and not client.subscribed:
-            client.tell = functools.partial(_tell_session, context.session)
-            self.following.tell(client, [None])
+            client.notify = functools.partial(_notify_session, context.session)
+            self.subscription_feed.notify(client, [None])
 
 
 @asynccontextmanager
-async def _following(server: MCPServer[None]) -> AsyncIterator[None]:
+async def _running_feed(server: MCPServer[None]) -> AsyncIterator[None]:
     """Watch for changes while the server runs."""
     if not isinstance(server, EditServer):
         raise TypeError(f"{server.name} is not an EditServer")
-    async with server.following.running():
+    async with server.subscription_feed.running():
         yield
 
 
 class _Streams(InMemorySubscriptionBus):
     """The streams of the stateless protocol, each of which gets the changes that its client may see."""
 
-    def __init__(self, following: SubscriptionFeed) -> None:
+    def __init__(self, feed: SubscriptionFeed) -> None:
         super().__init__()
-        self._following = following
+        self._feed = feed
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
         """Send changes to a stream. Return a function that ends that."""
 
-        async def tell(address: str | None) -> None:
+        async def notify(address: str | None) -> None:
             listener(ResourcesListChanged() if address is None else ResourceUpdated(uri=address))
             await anyio.lowlevel.checkpoint()  # the SDK ends a stream that can't send between many changes
 
-        return self._following.hear(tell)
+        return self._feed.listen(notify)
 
 
-async def _tell_session(session: ServerSession, address: str | None) -> None:
+async def _notify_session(session: ServerSession, address: str | None) -> None:
     """Notify a session that the resource at an address has changed; None: that the list of resources has."""
     if address is None:
         await session.send_resource_list_changed()
@@ -439,7 +439,7 @@ def _carried_out(call: Callable[[], "Answer[Any]"], traits: Traits) -> CallToolR
         return refused(failure, traits)
 
 
-def _tell_of_progress(context: Context[Any, Any]) -> Tell | None:
+def _progress_sender(context: Context[Any, Any]) -> SendProgress | None:
     """Return the function that reports a call's progress to the client, or None if the client did not ask for it."""
     meta = context.request_context.meta
     return context.report_progress if meta and "progress_token" in meta else None

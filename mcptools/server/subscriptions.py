@@ -14,9 +14,9 @@ from mcptools.server.clients import Client, Clients
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
-__all__ = ["SubscriptionFeed", "Telling"]
+__all__ = ["Notify", "SubscriptionFeed"]
 
-Telling: TypeAlias = Callable[[str | None], Awaitable[None]]
+Notify: TypeAlias = Callable[[str | None], Awaitable[None]]
 """Notifies a client that the resource at an address has changed; None: that the list of resources has."""
 
 _ROUND: Final = 0.5
@@ -35,7 +35,7 @@ class SubscriptionFeed:
         self._within = within
         self._beginning = anyio.Lock()
         self._opening = 0  # streams that are open or being opened
-        self._streams: dict[object, tuple[Client, Telling]] = {}
+        self._streams: dict[object, tuple[Client, Notify]] = {}
         self._is_on = anyio.Event()  # set while a client listens
         self._is_new = anyio.Event()  # set to poll at once
         self._tasks: TaskGroup | None = None  # tasks that send notifications
@@ -55,7 +55,7 @@ class SubscriptionFeed:
                 await self._is_new.wait()
             self._is_new = anyio.Event()
             if self.has_listeners():
-                await self._tell()
+                await self._notify_all()
             else:
                 self._is_on = anyio.Event()
 
@@ -84,10 +84,10 @@ class SubscriptionFeed:
         finally:
             self._opening -= 1
 
-    def hear(self, tell: Telling) -> Callable[[], None]:
+    def listen(self, notify: Notify) -> Callable[[], None]:
         """Send changes to a stream of the current message's client. Return a function that ends that."""
         stream, client = object(), self._clients.current()
-        self._streams[stream] = client, tell
+        self._streams[stream] = client, notify
         client.streams += 1
 
         def end() -> None:
@@ -95,7 +95,7 @@ class SubscriptionFeed:
 
         return end
 
-    def tell(self, client: Client, addresses: Iterable[str | None]) -> None:
+    def notify(self, client: Client, addresses: Iterable[str | None]) -> None:
         """Queue notifications for a client of the older protocol. A client that does not read them delays no other.
 
         A notification that is already queued is not sent twice.
@@ -103,31 +103,31 @@ class SubscriptionFeed:
         client.pending_notifications.update(dict.fromkeys(addresses))
         if client.pending_notifications and not client.is_being_notified and self._tasks is not None:
             client.is_being_notified = True
-            self._tasks.start_soon(self._tell_all, client)
+            self._tasks.start_soon(self._notify_queued, client)
 
-    async def _tell_all(self, client: Client) -> None:
+    async def _notify_queued(self, client: Client) -> None:
         try:
             while client.pending_notifications:
                 address = next(iter(client.pending_notifications))
                 del client.pending_notifications[address]  # a change from now on must be sent again
-                if client.tell is not None:
-                    await client.tell(address)
+                if client.notify is not None:
+                    await client.notify(address)
         finally:
             client.is_being_notified = False
 
-    async def _tell(self) -> None:
+    async def _notify_all(self) -> None:
         """Send new changes to all streams and to each client that has subscribed."""
         changed = await anyio.to_thread.run_sync(self._change_feed.since)
         if not changed:
             return
-        for client, tell in list(self._streams.values()):
-            for address in await self._heard_by(client, changed):
-                await tell(address)
+        for client, notify in list(self._streams.values()):
+            for address in await self._visible_to(client, changed):
+                await notify(address)
         for client in self._clients.subscribers():
-            heard = await self._heard_by(client, changed)
-            self.tell(client, [address for address in heard if address is None or address in client.subscribed])
+            visible = await self._visible_to(client, changed)
+            self.notify(client, [address for address in visible if address is None or address in client.subscribed])
 
-    async def _heard_by(self, client: Client, changed: Sequence[Changed]) -> list[str | None]:
+    async def _visible_to(self, client: Client, changed: Sequence[Changed]) -> list[str | None]:
         """Return the notifications for a client about changes inside its roots; none if its roots are unknown."""
         scope = client.scope
         if scope is None:

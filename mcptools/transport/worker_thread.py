@@ -10,11 +10,11 @@ import anyio.lowlevel
 
 from mcptools.model.cancellation import Cancelled, Watch
 
-__all__ = ["Tell", "run_on_thread"]
+__all__ = ["SendProgress", "run_on_thread"]
 
 ResultT = TypeVar("ResultT")
 
-Tell: TypeAlias = Callable[[float, float | None, str], Awaitable[None]]
+SendProgress: TypeAlias = Callable[[float, float | None, str], Awaitable[None]]
 """Sends a client, from the event loop, the progress that a `Report` reports."""
 
 _MOST: Final = 40
@@ -24,25 +24,27 @@ _reading: Final = ThreadPoolExecutor(_MOST, "read")
 _changing: Final = ThreadPoolExecutor(_MOST, "change")  # these may all wait for another process
 
 
-async def run_on_thread(work: Callable[[], ResultT], tell: Tell | None = None, *, changes: bool = False) -> ResultT:
+async def run_on_thread(
+    work: Callable[[], ResultT], send: SendProgress | None = None, *, changes: bool = False
+) -> ResultT:
     """Return what the work returns, and raise what it raises.
 
     If the caller is cancelled, the work either ends at its next check, without an effect, or is completed: then its
     result is returned all the same, so that the client learns what was done. Only work that ended early raises the
     cancellation.
 
-    `tell`: sends progress reports; None: the client did not ask for them. `changes`: the work may wait for its turn to
+    `send`: sends progress reports; None: the client did not ask for them. `changes`: the work may wait for its turn to
     write, so it runs on threads of its own, and calls that only read keep theirs.
     """
     await anyio.lowlevel.checkpoint_if_cancelled()
     loop = asyncio.get_running_loop()
-    reports = None if tell is None else _ProgressReporter(tell, loop)
+    reports = None if send is None else _ProgressReporter(send, loop)
     watch = Watch(reports)
     done = loop.run_in_executor(_changing if changes else _reading, watch.run, work)
     try:
         await asyncio.wait([done])
         if reports is not None:
-            await reports.taken()
+            await reports.sent()
     except asyncio.CancelledError:
         watch.cancel()
         with anyio.CancelScope(shield=True):
@@ -58,19 +60,19 @@ class _ProgressReporter:
     Reports that come while the last one is still being sent are dropped.
     """
 
-    def __init__(self, tell: Tell, loop: asyncio.AbstractEventLoop) -> None:
-        self._tell = tell
+    def __init__(self, send: SendProgress, loop: asyncio.AbstractEventLoop) -> None:
+        self._send = send
         self._loop = loop
         self._last: Future[None] | None = None
 
     def __call__(self, done: float, total: float | None, words: str) -> None:
         if self._last is None or self._last.done():
-            self._last = asyncio.run_coroutine_threadsafe(self._telling(done, total, words), self._loop)
+            self._last = asyncio.run_coroutine_threadsafe(self._sending(done, total, words), self._loop)
 
-    async def _telling(self, done: float, total: float | None, words: str) -> None:
-        await self._tell(done, total, words)
+    async def _sending(self, done: float, total: float | None, words: str) -> None:
+        await self._send(done, total, words)
 
-    async def taken(self) -> None:
+    async def sent(self) -> None:
         """Wait until the last report has been sent: clients ignore progress that arrives after the answer."""
         if self._last is not None:
             await asyncio.wait([asyncio.wrap_future(self._last)])

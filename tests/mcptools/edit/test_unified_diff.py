@@ -648,7 +648,11 @@ def test_hunks_that_are_out_of_order_are_named() -> None:
         ("*** Begin Patch\n*** Update File: a\n@@\n-1\n+2\n*** End Patch\n", "*** Begin Patch", "--- FILE, +++ FILE"),
         ("\n*** Begin Patch\n*** Add File: a\n+2\n*** End Patch", "*** Begin Patch at line 2", "--- FILE, +++ FILE"),
         ("<<<<<<< SEARCH\n1\n=======\n2\n>>>>>>> REPLACE\n", "<<<<<<< SEARCH", "--- FILE, +++ FILE"),
-        ("```diff\n--- a\n+++ a\n@@ -1 +1 @@\n-1\n+2\n```\n", "between fences at line 1", "without the lines of ```"),
+        (
+            "```diff\n--- a\n+++ a\n@@ -1 +1 @@\n-1\n+2\n```\n",
+            "inside a code fence at line 1",
+            "without the lines of ```",
+        ),
         ("\ufeff--- a\n+++ a\n@@ -1 +1 @@\n-1\n+2\n", "begins with a byte-order mark", "without the mark"),
     ],
 )

@@ -99,7 +99,7 @@ def test_whoever_listens_on_a_stream_is_not_forgotten_before_it_ends(tmp_path: P
     following = SubscriptionFeed(ChangeFeed(directories), clients, lambda _client, _roots: directories)
     clients.note_request("listener")
     listener = clients.current()
-    ends = [following.hear(told_of_nothing), following.hear(told_of_nothing)]
+    ends = [following.listen(told_of_nothing), following.listen(told_of_nothing)]
     for moment in (0.0, 3600.0):
         now = moment
         for number in range(2 * MOST):
@@ -144,10 +144,10 @@ def test_a_client_whose_session_has_ended_is_forgotten(tmp_path: Path) -> None:
         async with inside(server) as served:
             session = await served.session()
             await served.ask(session, "resources/subscribe", uri="cas://edit/1")
-            before = server.following.has_listeners()
+            before = server.subscription_feed.has_listeners()
             assert (await served.connection.delete("/mcp", headers=session)).is_success
             await anyio.wait_all_tasks_blocked()
-            return before, server.following.has_listeners()
+            return before, server.subscription_feed.has_listeners()
 
     assert anyio.run(subscribed_and_ended) == (True, False)
     directories.close()

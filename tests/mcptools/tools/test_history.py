@@ -319,7 +319,7 @@ def test_of_thousands_of_hunks_an_answer_names_the_first_and_says_how_many_there
     assert max(len(found["diff"]), len(shown.text)) < most + 1000
     assert len(json.dumps(listed.structured)) < 2000
     assert shown.texts[1].startswith(
-        "Of 6000 hunks, hunk_statuses and reasons name 1000 each; behind the header of each"
+        "Of 6000 hunks, hunk_statuses and reasons name 1000 each; the diff shows of each"
     )
     # Who asks for it all gets it all.
     assert isinstance(resource, TextResourceContents)

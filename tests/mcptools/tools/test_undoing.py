@@ -636,7 +636,7 @@ def test_what_was_done_since_a_person_had_nothing_to_decide_stays(tmp_path: Path
     directories, session = Directories([str(tmp_path)]), Session()
     asked = ApprovalContext(session.last_change())  # as when the person would have been asked
     Tools(directories, session, ServerLimits()).write_file("file", "text\n")
-    with pytest.raises(Failure, match="has changed since") as refusal:
+    with pytest.raises(Failure, match="is no longer the one") as refusal:
         Tools(directories, session, ServerLimits(), approval=asked).Undo()
     assert refusal.value.kind is FailureKind.NOT_APPROVED
     assert (tmp_path / "file").read_text() == "text\n"

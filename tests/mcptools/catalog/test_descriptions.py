@@ -1,4 +1,4 @@
-"""What the server tells a client of its tools, and how it takes arguments that don't fit."""
+"""The tools' stored descriptions, and how the server handles arguments that do not fit."""
 
 import json
 import shlex
@@ -93,7 +93,7 @@ def test_every_tool_is_offered(agent: Agent) -> None:
     assert [tool.name for tool in agent.tools()] == NAMES + PATCHES
 
 
-def test_what_clients_are_told_is_what_the_signatures_say() -> None:
+def test_stored_descriptions_match_the_signatures() -> None:
     """Run `python -m mcptools.server.write_descriptions` where this fails."""
     assert load_descriptions() == describe_tools()
     assert (REPOSITORY / "mcptools" / "tools.json").read_text() == encode_descriptions(describe_tools())

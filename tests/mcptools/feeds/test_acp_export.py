@@ -1,4 +1,4 @@
-"""The history as notifications of the Agent Client Protocol, as `editledger --export-acp` prints it."""
+"""The history as Agent Client Protocol notifications, as `editledger --export-acp` prints it."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Which paths tools reach: everything inside the allowed directories, and nothing else, however it is spelt."""
+"""Tools reach every path inside the allowed directories and no other, however the path is written."""
 
 import os
 from collections.abc import Iterator
@@ -373,7 +373,7 @@ def test_a_move_from_one_directory_to_another_is_refused(pair: Agent) -> None:
     assert (base / "one" / "here.txt").exists()
 
 
-def test_a_directory_that_can_not_be_a_workspace_is_told_and_the_others_serve(tmp_path: Path) -> None:
+def test_a_directory_that_can_not_be_a_workspace_is_reported_and_the_others_serve(tmp_path: Path) -> None:
     for name in ("good", "bad"):
         (tmp_path / name).mkdir()
     (tmp_path / "bad" / ".cas").write_text("no store\n")

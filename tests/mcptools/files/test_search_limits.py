@@ -1,4 +1,4 @@
-"""The limits of searches, and the pure parts: globs and pages."""
+"""The limits of searches, and the pure functions for globs and pages."""
 
 import os
 import re
@@ -236,7 +236,7 @@ def test_a_glob_may_begin_with_the_place_that_is_searched(directories: Directori
 
 
 @pytest.mark.parametrize("pattern", ["{a,b}" * 10, "{a,b}" * 3000, f"{{{','.join(map(str, range(1001)))}}}"])
-def test_a_glob_that_stands_for_too_many_is_refused(directories: Directories, pattern: str) -> None:
+def test_a_glob_that_expands_to_too_many_patterns_is_refused(directories: Directories, pattern: str) -> None:
     tools = Tools(directories, Session(), ServerLimits())
     for call in (
         partial(tools.search_files, ".", pattern),

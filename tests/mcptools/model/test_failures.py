@@ -1,4 +1,4 @@
-"""Failures: one list of codes and types, and each error of the store and the system has its place in it."""
+"""Failures: one list of codes and types, in which every error of the store and the system has its place."""
 
 import errno
 import inspect
@@ -65,7 +65,7 @@ def test_codes_of_the_contract() -> None:
         (OSError(errno.EIO, "Input/output error"), FailureKind.IO, "Input/output error: /ws/a/b"),
     ],
 )
-def test_an_error_speaks_of_the_path_as_the_client_spelt_it(
+def test_an_error_names_the_path_as_the_client_wrote_it(
     error: objstore.CasError | OSError, kind: FailureKind, message: str
 ) -> None:
     failure = failure_of(error, "/ws/a/b")
@@ -83,7 +83,7 @@ def test_an_error_speaks_of_the_path_as_the_client_spelt_it(
         (objstore.StoreRefuses("why"), FailureKind.IO),
     ],
 )
-def test_a_fault_of_the_store_is_told_in_its_own_words(error: objstore.CasError, kind: FailureKind) -> None:
+def test_an_error_of_the_store_keeps_its_message(error: objstore.CasError, kind: FailureKind) -> None:
     failure = failure_of(error, "/ws/a/b")
     assert (failure.kind, str(failure)) == (kind, str(error))
 

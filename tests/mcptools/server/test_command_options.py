@@ -1,4 +1,4 @@
-"""What whoever starts the server chooses: which tools there are, what must be read, and what a person is asked."""
+"""The server's command-line options: which tools exist, what must be read first, and what a person is asked."""
 
 import functools
 from pathlib import Path
@@ -92,7 +92,7 @@ def test_with_require_read_every_change_needs_a_read_of_the_present_version(root
     assert file.read_text() == "three\n"
 
 
-def test_with_require_read_a_whole_file_is_replaced_by_who_has_seen_all_of_it(root: Path) -> None:
+def test_with_require_read_replacing_a_file_needs_having_seen_all_of_it(root: Path) -> None:
     file, moved = root / "file.txt", root / "moved.txt"
     file.write_text("one\ntwo\nthree\n")
     edits = [{"old_string": "one", "new_string": "1"}]

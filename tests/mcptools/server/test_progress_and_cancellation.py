@@ -1,4 +1,4 @@
-"""Calls under way: how far they have come is told, and one that is cancelled is whole or has changed nothing."""
+"""Progress is reported, and a cancelled call is either complete or has changed nothing."""
 
 import os
 import time
@@ -109,7 +109,7 @@ def test_a_call_over_several_files_tells_which_of_how_many(agent: Agent, folder:
     assert told[0] == (1, 3, patches[0]["file_path"])
 
 
-def test_progress_is_told_now_and_then_and_only_to_who_asked() -> None:
+def test_progress_is_reported_sparingly_and_only_on_request() -> None:
     told: list[float] = []
     watch = Watch(lambda done, _total, _words: told.append(done))
 

@@ -1,4 +1,4 @@
-"""What is only tried, or refused, changes nothing on disk; and what is tried is refused where the call would be."""
+"""Dry runs and refusals change nothing on disk, and a dry run is refused where the call would be."""
 
 import os
 import sys
@@ -116,7 +116,7 @@ def test_a_dry_run_says_where_the_file_may_not_be_written(root: Path, place: str
     (root / place).chmod(0o755)
 
 
-def test_a_dry_run_by_who_may_write_everything_hinders_nothing_that_the_call_does(root: Path) -> None:
+def test_a_dry_run_by_a_superuser_reports_no_hindrance(root: Path) -> None:
     if os.geteuid():
         pytest.skip("only the superuser may write everything")
     with connected(root) as agent:

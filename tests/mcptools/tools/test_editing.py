@@ -1,4 +1,4 @@
-"""The tools without a server: limits, and arguments that no wire carries."""
+"""The tools without a server: limits, and arguments that can't be sent over the wire."""
 
 import os
 import tempfile
@@ -43,7 +43,7 @@ def test_an_edit_of_a_time_that_no_calendar_has_is_listed_and_shown(
 
 
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no file system here has times that far away")  # noqa: S108 - it is looked at
-def test_a_file_of_a_time_that_no_calendar_has_is_told_of() -> None:
+def test_a_file_with_a_time_outside_the_calendar_can_be_described() -> None:
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder, closing(Directories([folder])) as directories:
         file = Path(folder) / "a"
         file.touch()
@@ -115,7 +115,7 @@ def test_a_store_that_may_not_be_used_is_named_whatever_a_call_was_about() -> No
             store.chmod(0o700)
 
 
-def test_a_file_whose_folder_may_not_be_written_is_told_to_be_unwritable_beforehand() -> None:
+def test_a_file_in_an_unwritable_folder_is_reported_as_unwritable() -> None:
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         (root / "shut").mkdir()

@@ -1,4 +1,4 @@
-"""What calls cost at most: time, and of an undo the bytes of its own files and next to no memory."""
+"""Upper bounds of calls: time, and for an undo the bytes of its own files and almost no memory."""
 
 import gc
 import json

@@ -1,4 +1,4 @@
-"""`multi_edit_text_file` over the wire, to the letter of its contract."""
+"""`multi_edit_text_file` over the wire, exactly as in its contract."""
 
 from pathlib import Path
 
@@ -112,7 +112,7 @@ def test_tc7_edits_creating_ambiguity(agent: Agent, folder: Path) -> None:
     assert file.read_text() == "A"
 
 
-def test_what_a_refusal_tells_besides_its_code_and_message(agent: Agent, folder: Path) -> None:
+def test_a_refusal_has_a_hint_and_facts(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("alpha\nbeta\nalpha\n\tgamma\n")
 
@@ -154,7 +154,7 @@ def test_what_a_refusal_tells_besides_its_code_and_message(agent: Agent, folder:
 # ---- the table of errors
 
 
-def test_a_string_spelt_as_bytes_that_are_no_text_are_shown_is_told_so(agent: Agent, folder: Path) -> None:
+def test_a_string_with_escaped_bytes_as_shown_is_explained(agent: Agent, folder: Path) -> None:
     file = folder / "latin1.txt"
     file.write_bytes(b"one\n2\xe9\n")
     old = agent.done("read_file", path=str(file)).structured["content"].splitlines()[1]

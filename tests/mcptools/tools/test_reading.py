@@ -1,4 +1,4 @@
-"""Reading and searching over the wire: what is given is true, and what is left out is said."""
+"""Reading and searching over the wire: answers are exact, and omissions are reported."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Changes made to the version that was read, carried over to a file that somebody else has changed since."""
+"""Changes made to a version that was read, carried over to a file that another writer has changed since."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The safety checks of the patch tools' document, each tried on every tool that takes a file."""
+"""The safety checks of the patch tools' document, each with every tool that takes a file."""
 
 import os
 from contextlib import closing

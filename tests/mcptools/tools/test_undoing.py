@@ -1,4 +1,4 @@
-"""`Undo`: the session's last change goes back, whole or not at all. The names T-UNDO-… are those of its document."""
+"""`Undo`: the session's last change is undone completely or not at all. The names T-UNDO-… are its document's."""
 
 import json
 import os
@@ -408,7 +408,7 @@ def make_link_outside(folder: Path) -> None:
         (make_link_outside, "permission_denied", "permission denied"),
     ],
 )
-def test_a_folder_that_is_something_else_by_now_is_told_as_any_spoilt_file(
+def test_a_replaced_folder_refuses_the_undo_of_its_files(
     tmp_path: Path, spoil: Callable[[Path], None], kind: str, reason: str
 ) -> None:
     root, outside = tmp_path / "workspace", tmp_path / "outside"

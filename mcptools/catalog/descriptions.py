@@ -24,9 +24,9 @@ class ToolDescription:
 def load_descriptions() -> dict[str, ToolDescription]:
     """Return the stored description of every tool, by name."""
     written: dict[str, dict[str, Any]] = json.loads(files("mcptools").joinpath("tools.json").read_text("utf-8"))
-    return {name: ToolDescription(**said) for name, said in written.items()}
+    return {name: ToolDescription(**tool) for name, tool in written.items()}
 
 
 def encode_descriptions(tools: dict[str, ToolDescription]) -> str:
     """Return the text of `tools.json`."""
-    return json.dumps({name: asdict(said) for name, said in tools.items()}, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps({name: asdict(tool) for name, tool in tools.items()}, indent=1, ensure_ascii=False) + "\n"

@@ -45,10 +45,10 @@ class Approval(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _answers_this(cls, said: Any) -> Any:  # noqa: ANN401 - whatever a client sends
-        if said and "approve" not in said:
+    def _answers_this(cls, answer: Any) -> Any:  # noqa: ANN401 - whatever a client sends
+        if answer and "approve" not in answer:
             raise ValueError("that answers another question")
-        return said
+        return answer
 
 
 def approval_question(tool: str, title: str, arguments: Mapping[str, object]) -> str:

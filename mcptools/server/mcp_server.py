@@ -291,8 +291,8 @@ class EditServer(MCPServer):
                 roots = self._roots.learn(addresses(roots), context)
             if isinstance(roots, InputRequiredResult):
                 return roots
-            said = arguments.pop(_APPROVAL, None)
-            if asks and not (isinstance(said, AcceptedElicitation) and said.data.approve):
+            answer = arguments.pop(_APPROVAL, None)
+            if asks and not (isinstance(answer, AcceptedElicitation) and answer.data.approve):
                 failure = Failure(FailureKind.NOT_APPROVED, "The person did not approve this; nothing was changed")
                 return refused(failure, traits)
             client = self._clients.current()

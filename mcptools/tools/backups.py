@@ -176,7 +176,7 @@ def _original(backup: str) -> str:
     if found is None:
         raise Failure(
             FailureKind.IO,
-            f"Cannot tell the original location from the name of the backup: {shown(backup)}",
+            f"Cannot derive the original location from the name of the backup: {shown(backup)}",
             hint="Backups are called NAME.backup.YYYYMMDD_HHMMSS; for any other name give target_file.",
         )
     return found["original"]

@@ -281,7 +281,7 @@ def test_a_name_that_tells_no_original_needs_a_target(agent: Agent, folder: Path
     (folder / name).write_text("one\n")
     result = agent.call("restore_backup", backup_file=str(folder / name))
     assert result.structured["error_type"] == "io_error"
-    assert "Cannot tell the original location" in result.text
+    assert "Cannot derive the original location" in result.text
     agent.done("restore_backup", backup_file=str(folder / name), target_file=str(folder / "target"))
     assert (folder / "target").read_text() == "one\n"
 

@@ -138,7 +138,7 @@ class Directories:
             named = real_path(path)  # the path may be a link to an allowed directory
         except FileChanged as error:
             raise failure_of(error, path) from error
-        except ValueError as error:  # a NUL, or half a character
+        except ValueError as error:  # a NUL, or half a surrogate pair
             raise Failure(FailureKind.INVALID_REQUEST, f"Not a usable path: {shown(path)!r}", path=path) from error
         if named in self.homes:
             return named

@@ -33,7 +33,7 @@ class Client:
     subscribed: set[str] = field(default_factory=set)
     streams: int = 0  # streams on which it gets notifications
     notify: Callable[[str | None], Awaitable[None]] | None = None
-    """Notifies the client that a resource has changed (None: that the list has); None: not connected to one yet."""
+    """Notifies the client that a resource has changed (None: that the list has); None: it can't be notified yet."""
     pending_notifications: dict[str | None, None] = field(default_factory=dict)
     """The notifications that have not been sent yet, in order."""
     is_being_notified: bool = False

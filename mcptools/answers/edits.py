@@ -1,4 +1,4 @@
-"""Answers: what each tool says of a success, as structured content and as text.
+"""Define the answers of the tools that read and change files: structured content, and a text that says the same.
 
 Field names are those of the documents that describe the tools; all paths are absolute.
 """
@@ -31,7 +31,7 @@ Structured = TypeVar("Structured")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer(Generic[Structured]):
-    """A success: the structured content, a text that says the same, and lines that are said besides."""
+    """A success: the structured content, a text that says the same, and additional notes, one a line."""
 
     content: Structured
     text: str
@@ -40,17 +40,17 @@ class Answer(Generic[Structured]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRead:
-    """A file's content, or what is known of a file that is no text."""
+    """A file's content, or the type, size and hash of a binary file."""
 
     success: bool = True
     path: str
-    content: str  # "" of a binary file; bytes that are not UTF-8 are spelt \xNN
+    content: str  # "" for a binary file; bytes that are not UTF-8 are shown as \xNN
     binary: bool
-    utf8: bool  # whether `content` is exact
+    utf8: bool  # `content` is exact
     type: str  # media type, guessed from the name
     size: int  # bytes
     file_hash: str  # SHA-256 of the bytes, in hex
-    next_offset: int  # lines up to the end of `content`, where it is cut; 0: it is not
+    next_offset: int  # the line (from 0) at which to go on reading; 0: this is the end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +62,10 @@ class TextRead:
     content: str  # lines `{number}:{tag}|{content}`, without their endings, each ended by LF
     file_hash: str  # SHA-256 of the bytes, in hex
     lines: int
-    line_endings: str  # lf, crlf, mixed, or none where no line ends
+    line_endings: str  # lf, crlf, mixed, or none if the file has no newline
     final_newline: bool
-    utf8: bool  # whether the lines' contents are exact
-    next_offset: int  # lines up to the end of `content`, where it is cut; 0: it is not
+    utf8: bool  # the lines' contents are exact
+    next_offset: int  # the line (from 0) at which to go on reading; 0: this is the end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +79,12 @@ class ListedEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryListed:
-    """What is in a directory."""
+    """The names in a directory."""
 
     success: bool = True
     path: str
     entries: list[ListedEntry]
-    next_offset: int  # entries up to the end of these, where they are cut; 0: they are not
+    next_offset: int  # the entry (from 0) at which to go on; 0: this is the end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,16 +93,16 @@ class DirectoryMade:
 
     success: bool = True
     path: str
-    created: bool  # whether it did not exist before
+    created: bool  # it did not exist before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileWritten:
-    """A file written whole."""
+    """A file created, or its whole content replaced."""
 
     success: bool = True
     path: str
-    operation: str  # create, replace, or none where the file held these bytes already
+    operation: str  # create, replace, or none if the file already had these bytes
     edit: int  # number of the recorded edit, for the reviewer; 0: nothing changed
     lines_added: int
     lines_removed: int
@@ -116,17 +116,17 @@ class DiffEdited:
 
     success: bool = True
     path: str
-    applied: bool  # true also of a dry run that would apply
+    applied: bool  # also true for a dry run that would apply
     dry_run: bool
     edit: int  # number of the recorded edit, for the reviewer; 0: a dry run, or nothing changed
     hunks_applied: int
-    hunk_offsets: list[int]  # of each hunk: how many lines below the stated place it fits
+    hunk_offsets: list[int]  # for each hunk, how many lines below the stated line it fits
     lines_added: int
     lines_removed: int
-    changed_since_read: bool  # by somebody else, elsewhere in the file
-    rebased: bool  # whether the change was carried over from the version that was read
-    file_hash: str  # SHA-256 of the bytes now (of a dry run: as they would be), in hex
-    mcp_conversation_id: str  # "" of a dry run that was given none
+    changed_since_read: bool  # by another writer, elsewhere in the file
+    rebased: bool  # the change was carried over from the version that the model had read
+    file_hash: str  # SHA-256 of the bytes now (after a dry run: as they would be), in hex
+    mcp_conversation_id: str  # "" for a dry run that was given none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,21 +140,21 @@ class LineRangeOfEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MultiEdited:
-    """A file changed by exact strings, in the shape that `multi_edit_text_file` has."""
+    """A file changed by exact strings, in the shape that the contract of `multi_edit_text_file` sets."""
 
     success: bool = True
     diff: str
     applied_count: int
     line_ranges: list[LineRangeOfEdit]
     edit: int  # number of the recorded edit, for the reviewer; 0: nothing changed
-    changed_since_read: bool  # by somebody else, elsewhere in the file
-    rebased: bool  # whether the change was carried over from the version that was read
+    changed_since_read: bool  # by another writer, elsewhere in the file
+    rebased: bool  # the change was carried over from the version that the model had read
     mcp_conversation_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovedAnchor:
-    """An anchor that was found on another line than it said."""
+    """An anchor found on a line other than the one it names."""
 
     operation_index: int
     anchor: str
@@ -172,8 +172,8 @@ class AnchorEdited:
     moved_anchors: list[MovedAnchor]
     lines_added: int
     lines_removed: int
-    content: str  # hashlines around what changed, as the file is now
-    rebased: bool  # whether the change was carried over from the version that was read
+    content: str  # hashlines around the changes, as the file is now
+    rebased: bool  # the change was carried over from the version that the model had read
     file_hash: str  # SHA-256 of the bytes now, in hex
     mcp_conversation_id: str
 
@@ -184,7 +184,7 @@ class Undone:
 
     success: bool = True
     files_reverted: int
-    paths: list[str]  # where the files are now, or were if they are gone; relative if one directory is served
+    paths: list[str]  # current paths, or the last ones of files that are gone; relative if one directory is served
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +200,7 @@ class FileMoved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileDeleted:
-    """A file that is gone; its bytes stay retrievable."""
+    """A deleted file; its bytes stay retrievable."""
 
     success: bool = True
     path: str
@@ -209,10 +209,10 @@ class FileDeleted:
 
 
 def structured(content: object) -> Any:  # noqa: ANN401 - what JSON can say
-    """Return `content` with a dict in place of each dataclass in it, and a list in place of each list or tuple.
+    """Return `content` with each dataclass in it converted to a dict, and each tuple to a list.
 
-    As `dataclasses.asdict`, which copies each string and number besides: that takes three times as long.
-    Raises TypeError for what no answer may hold.
+    `dataclasses.asdict` does the same, but also copies each string and number, which takes three times as long.
+    Raises TypeError for a value that no answer may hold.
     """
     if isinstance(content, str | int | float) or content is None:
         return content

@@ -1,4 +1,4 @@
-"""Paging: how much of a long answer is given at once, and where the rest begins."""
+"""Cut long answers into pages that fit a client's limit, and say where the next page begins."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -11,20 +11,23 @@ ItemT = TypeVar("ItemT")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page(Generic[ItemT]):
-    """Some of many items."""
+    """A page of consecutive items."""
 
     items: Sequence[ItemT]
     offset: int  # items before these
-    next_offset: int  # items up to the end of these; 0: nothing is left
-    total: int | None  # None: there are more, and nobody has counted them
+    next_offset: int  # the offset of the next page; 0: this is the last one
+    total: int | None  # None: there are more, and they have not been counted
 
     @property
     def span(self) -> range:
-        """Return which of the items these are, counted from 0."""
+        """Return the indices of the page's items, from 0."""
         return range(self.offset, self.offset + len(self.items))
 
     def note(self, items: str) -> tuple[str, ...]:
-        """Return what tells a client how to go on, or that it went too far: nothing where nothing is left."""
+        """Return the note that tells a client how to get the next page, or that the offset is beyond the end.
+
+        () if this is the last page.
+        """
         if self.offset and not self.items and not self.next_offset:
             return (f"There are only {self.total} {items}.",)
         if not self.next_offset:
@@ -34,11 +37,11 @@ class Page(Generic[ItemT]):
         return (f"These are {items} {given}{all_of}. Go on with offset={self.next_offset}.",)
 
     def nothing(self, words: str) -> str:
-        """Return the words for an answer without any item; "" where there are some, though not on this page."""
+        """Return `words` if there are no items at all, or "" if there are some, even if none is on this page."""
         return "" if self.items or self.total else words
 
     def of_many(self, skipped: int) -> "Page[ItemT]":
-        """Return the page as one of a list of which only some items behind the first `skipped` ones were read."""
+        """Return the page with offsets in a longer list, of which the first `skipped` items were not read."""
         next_offset = self.next_offset + skipped if self.next_offset else 0
         return replace(self, offset=self.offset + skipped, next_offset=next_offset, total=None)
 
@@ -46,9 +49,9 @@ class Page(Generic[ItemT]):
 def page_of(
     items: Sequence[ItemT], size: Callable[[ItemT], int], *, offset: int, limit: int, budget: int
 ) -> Page[ItemT]:
-    """Return the items from `offset` on: at most `limit` (0: any number), of at most `budget` in all, but one at least.
+    """Return the page of items from `offset` on: at most `limit` (0: any number), of a total size of at most `budget`.
 
-    Of an offset beyond the end the page is empty, and the last.
+    A page has at least one item, even one larger than the budget; beyond the end, it is empty and the last.
     """
     end, used = offset, 0
     stop = min(len(items), offset + limit) if limit else len(items)
@@ -61,7 +64,7 @@ def page_of(
 
 
 def fitted(text: str, budget: int) -> tuple[str, tuple[str, ...]]:
-    """Return a page's text, and what has to be said where even one line is longer than an answer may be."""
+    """Return a page's text cut to `budget` characters, and the note that says so if it had to be cut."""
     if len(text) <= budget:
         return text, ()
     return text[:budget], (f"The last line is cut: {len(text) - budget} more characters do not fit.",)

@@ -1,6 +1,6 @@
-"""Answers of the patch tools: structured content with the field names of the document that describes them.
+"""Define the answers of the patch tools: structured content with the field names of their document.
 
-Paths are told as they were given. What has no value is null.
+Paths are reported as they were given. A field without a value is null.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchChanges:
-    """What applying a patch changed."""
+    """Counts of what applying a patch changed."""
 
     lines_added: int
     lines_removed: int
@@ -39,7 +39,7 @@ class PatchChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevertedChanges:
-    """What taking a patch back changed: the opposite of what applying it did."""
+    """Counts of what reverting a patch changed: the opposite of applying it."""
 
     lines_added: int
     lines_removed: int
@@ -48,7 +48,7 @@ class RevertedChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratedChanges:
-    """What a generated patch changes."""
+    """Counts of what a generated patch changes."""
 
     lines_added: int
     lines_removed: int
@@ -57,22 +57,22 @@ class GeneratedChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchApplied:
-    """A patch applied, or found to fit by a dry run."""
+    """A patch that was applied, or that a dry run found to fit."""
 
     success: bool = True
     file_path: str
-    applied: bool = True  # also of a dry run that would apply
+    applied: bool = True  # also for a dry run that would apply
     changes: PatchChanges
     message: str
-    hunk_offsets: list[int]  # of each hunk: how many lines below the stated place it fits
+    hunk_offsets: list[int]  # for each hunk, how many lines below the stated line it fits
     edit: int  # number of the recorded edit, for the reviewer; 0: a dry run, or nothing changed
-    changed_since_read: bool  # by somebody else, elsewhere in the file
-    mcp_conversation_id: str  # "" of a dry run that was given none
+    changed_since_read: bool  # by another writer, elsewhere in the file
+    mcp_conversation_id: str  # "" for a dry run that was given none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AffectedLineRange:
-    """The lines of the file, from 1, inclusive, from the first hunk's first to the last one's last."""
+    """The lines of the file from the first line of the first hunk to the last line of the last; from 1, inclusive."""
 
     start: int
     end: int
@@ -102,34 +102,34 @@ class PatchValidated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchReverted:
-    """A patch taken back."""
+    """A reverted patch."""
 
     success: bool = True
     file_path: str
     reverted: bool = True
     changes: RevertedChanges
     message: str
-    hunk_offsets: list[int]  # of each hunk: how many lines below the stated place it was found
+    hunk_offsets: list[int]  # for each hunk, how many lines below the stated line it was found
     edit: int  # number of the recorded edit, for the reviewer; 0: nothing changed
-    changed_since_read: bool  # by somebody else, elsewhere in the file
+    changed_since_read: bool  # by another writer, elsewhere in the file
     mcp_conversation_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchGenerated:
-    """The patch that leads from one file to another."""
+    """The patch that turns one file into another."""
 
     success: bool = True
     original_file: str
     modified_file: str
-    patch: str  # "" of identical files
+    patch: str  # "" for identical files
     changes: GeneratedChanges
     message: str = "Generated patch from file comparison"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileInfo:
-    """What a patch says of one file."""
+    """What a patch changes in one file."""
 
     source: str  # as its header names it, without git's `a/`; /dev/null: the patch creates the file
     target: str  # without git's `b/`; /dev/null: the patch deletes the file
@@ -140,7 +140,7 @@ class FileInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchSummary:
-    """What a patch comes to over all its files."""
+    """The totals of a patch over all its files."""
 
     total_files: int
     total_hunks: int
@@ -150,7 +150,7 @@ class PatchSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchInspected:
-    """What a patch is about."""
+    """The files and totals of a patch."""
 
     success: bool = True
     valid: bool = True
@@ -161,7 +161,7 @@ class PatchInspected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileBackedUp:
-    """A copy of a file beside it."""
+    """A backup of a file, next to it."""
 
     success: bool = True
     original_file: str
@@ -174,20 +174,20 @@ class FileBackedUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupRestored:
-    """A file that holds what its backup does."""
+    """A file restored from its backup."""
 
     success: bool = True
     backup_file: str
     restored_to: str
     restored_size: int  # bytes
     message: str = "Successfully restored from backup"
-    edit: int  # number of the recorded edit, for the reviewer; 0: the file was so already
+    edit: int  # number of the recorded edit, for the reviewer; 0: the file already had these bytes
     mcp_conversation_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchesApplied:
-    """Patches applied together; what else is told of them depends on the strategy."""
+    """Patches applied together; the strategies add fields of their own."""
 
     success: bool = True
     edits: list[int]  # numbers of the recorded edits, for the reviewer
@@ -204,9 +204,9 @@ class PatchesTried(PatchesApplied):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchBackedUp(PatchesApplied):
-    """A patch applied to a file of which there is a backup."""
+    """A patch applied after a backup of its file."""
 
-    backup_file: str | None  # None: none was to be kept
+    backup_file: str | None  # None: the client did not ask to keep it
     message: str
 
 
@@ -222,6 +222,6 @@ class PatchesBatched(PatchesApplied):
 class PatchStepped(PatchesApplied):
     """A patch applied step by step."""
 
-    steps: dict[str, object]  # of each step whether it passed, and its details
+    steps: dict[str, object]  # for each step, whether it passed, and its details
     backup_file: str
     changes: PatchChanges

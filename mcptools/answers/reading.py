@@ -1,6 +1,6 @@
-"""Findings: what the tools that read, search and tell of edits answer, as structured content.
+"""Define the answers of the tools that read several files, search, and list edits, as structured content.
 
-Wherever an answer may be cut, `next_offset` says where the rest begins; 0 says that this is the end.
+In an answer that may be cut, `next_offset` is where the next page begins; 0 means that this is the end.
 """
 
 from dataclasses import dataclass
@@ -25,16 +25,16 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileOfMany:
-    """One of several files that were asked for."""
+    """One of several requested files."""
 
     path: str
-    content: str  # "" of a binary file, and of one that could not be read
+    content: str  # "" for a binary file, and for one that could not be read
     binary: bool
-    utf8: bool  # whether `content` is exact
+    utf8: bool  # `content` is exact
     size: int  # bytes
     file_hash: str  # SHA-256 of the bytes, in hex; "": it could not be read
-    next_offset: int  # lines that `content` holds, where it is cut; read_file goes on there
-    error: str  # why it could not be read; "": it was
+    next_offset: int  # the line (from 0) at which read_file can go on; 0: `content` is not cut
+    error: str  # why it could not be read; "": it was read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,65 +53,65 @@ class LinesRead:
 
     success: bool = True
     path: str
-    content: str  # "..." stands where lines were left out
-    matches: list[int]  # numbers of the lines that were asked for, from 1, without those around them
+    content: str  # "..." marks lines that were left out
+    matches: list[int]  # numbers of the requested lines, from 1, without their context
     file_hash: str  # SHA-256 of the file's bytes, in hex
     lines: int  # of the file
-    next_offset: int  # lines that were asked for
+    next_offset: int  # in requested lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeEntry:
     """One name in a tree."""
 
-    path: str  # below where the tree begins
+    path: str  # relative to the directory where the tree begins
     type: str  # file, directory, symlink, other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeListed:
-    """What is below a directory."""
+    """The names below a directory."""
 
     success: bool = True
     path: str
     entries: list[TreeEntry]
-    complete: bool  # whether everything was looked at
-    next_offset: int  # entries
+    complete: bool  # no limit ended the walk, and every folder could be read
+    next_offset: int  # in entries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesFound:
-    """Paths that fit a pattern."""
+    """Paths that match a pattern."""
 
     success: bool = True
     paths: list[str]
-    complete: bool  # whether everything was looked at
-    next_offset: int  # paths
+    complete: bool  # no limit ended the search, and every folder could be read
+    next_offset: int  # in paths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineFound:
-    """A line that fits a pattern."""
+    """A line that matches a pattern."""
 
     path: str
     line: int  # from 1
-    text: str  # of a long line a part with what was found; "…" stands where it is cut
+    text: str  # the line, or the part of a long one around the match; "…" marks where it is cut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinesFound:
-    """Lines of files that fit a pattern."""
+    """Lines of files that match a pattern."""
 
     success: bool = True
     matches: list[LineFound]
-    files: int  # how many files were looked into
-    complete: bool  # whether everything was looked at
-    next_offset: int  # matches
+    files: int  # how many files were searched
+    complete: bool  # no limit ended the search, and everything could be read
+    next_offset: int  # in matches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileDescribed:
-    """What is known of a name."""
+    """The type, size, permissions and times of a file or directory."""
 
     success: bool = True
     path: str
@@ -137,17 +137,17 @@ class EditListed:
 
     edit: int
     status: str  # pending, accepted, rejected
-    partly: bool  # whether its hunks have different statuses
-    reason: str  # the reviewer's; of several, each behind its hunks; "": none was given
+    partly: bool  # its hunks have different statuses
+    reason: str  # the reviewer's; several are listed, each after its hunks; "": none was given
     operation: str  # create, replace, edit, delete, move
     path: str
     source_path: str  # of a move; else ""
-    tool: str  # "": nobody recorded the change when it was made
+    tool: str  # "": an external edit, which no tool recorded
     mcp_conversation_id: str
     time: str  # UTC
     lines_added: int
     lines_removed: int
-    expired: bool  # whether what it changed is kept no more: then it has no diff, and no reviewer can decide on it
+    expired: bool  # its bytes are no longer kept: it has no diff, and no reviewer can decide on it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,15 +156,15 @@ class EditsListed:
 
     success: bool = True
     edits: list[EditListed]
-    next_offset: int  # edits
+    next_offset: int  # in edits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasonGiven:
-    """What a reviewer said, and of what."""
+    """A reviewer's reason, and the hunks it was given for."""
 
-    hunks: list[str]  # as the diff names them; 0 is the change of the file as a whole
-    more: int  # hunks of which it was said, too, and that are too many to be named
+    hunks: list[str]  # as the diff names them; 0 is the edit's whole-file part
+    more: int  # further hunks that it was given for, too many to name
     reason: str
 
 
@@ -175,7 +175,7 @@ class EditShown:
     success: bool = True
     edit: EditListed
     hunks: int
-    hunk_statuses: list[str]  # of each hunk, from hunk 1, or of the first ones of too many
+    hunk_statuses: list[str]  # of each hunk, from hunk 1; if there are too many, of the first ones
     reasons: list[ReasonGiven]  # each once
     diff: str
-    next_offset: int  # lines of the diff
+    next_offset: int  # in lines of the diff

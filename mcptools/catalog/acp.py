@@ -1,7 +1,7 @@
-"""The Agent Client Protocol's view of a call: what an agent tells its client of a tool call and of its result.
+"""Build Agent Client Protocol notifications: what an agent reports to its client of a tool call and its result.
 
-There are two shapes of the same thing. `CONTRACT` is the one that the contract of `multi_edit_text_file` writes down,
-with `type: toolCall` and the fields of an update in `fields`. `PROTOCOL` is the protocol's own, version 1, with
+There are two shapes of the same notification. `CONTRACT` is the one in the contract of `multi_edit_text_file`, with
+`type: toolCall` and the fields of an update in `fields`. `PROTOCOL` is the protocol's own, version 1, with
 `sessionUpdate: tool_call` and a diff as old and new text. Sources: that contract, "ACP Event Mapping"; the Agent
 Client Protocol's pages on tool calls.
 """
@@ -36,7 +36,7 @@ _KINDS: Final[Mapping[str, str]] = {
     "move_file": "move",
     "delete_file": "delete",
 }
-"""Kinds of tools that are none of `edit`."""
+"""The kinds of the tools whose kind is not `edit`."""
 
 PATHS: Final = (
     "path",
@@ -48,7 +48,7 @@ PATHS: Final = (
     "backup_file",
     "target_file",
 )
-"""Arguments that name files, in the order in which their places are told."""
+"""Arguments that name files, in the order in which a notification lists their locations."""
 
 _COUNTED: Final[Mapping[str, tuple[str, str]]] = {
     "edits": ("edit", "edits"),
@@ -58,7 +58,7 @@ _COUNTED: Final[Mapping[str, tuple[str, str]]] = {
 
 
 class Shape(Enum):
-    """Which of the two shapes is meant."""
+    """The two shapes of a notification."""
 
     CONTRACT = auto()
     PROTOCOL = auto()
@@ -76,7 +76,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
-    """What a call did to one file."""
+    """The change that a call made to one file."""
 
     path: str  # absolute
     old: str | None  # None: there was no file
@@ -85,18 +85,18 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """What a call came to."""
+    """The result of a call."""
 
     failed: bool
     structured: Mapping[str, object]
     texts: Sequence[str]
-    changes: Sequence[FileChange] = ()  # as far as they are text
+    changes: Sequence[FileChange] = ()  # only those of text files
 
 
 def call_began(call: ToolCall, shape: Shape) -> Json:
     """Return the notification that a call has begun."""
     locations = [{"path": path} for path in _paths(call.arguments)]
-    told: Json = {
+    reported: Json = {
         "kind": _KINDS.get(call.tool, "edit"),
         "status": "pending",
         "title": _title(call),
@@ -104,8 +104,8 @@ def call_began(call: ToolCall, shape: Shape) -> Json:
         "rawInput": dict(call.arguments),
     }
     if shape is Shape.CONTRACT:
-        return _notification(call, {"type": "toolCall", "id": call.id, **told})
-    return _notification(call, {"sessionUpdate": "tool_call", "toolCallId": call.id, **told})
+        return _notification(call, {"type": "toolCall", "id": call.id, **reported})
+    return _notification(call, {"sessionUpdate": "tool_call", "toolCallId": call.id, **reported})
 
 
 def call_ended(call: ToolCall, result: ToolResult, shape: Shape) -> Json:
@@ -116,14 +116,14 @@ def call_ended(call: ToolCall, result: ToolResult, shape: Shape) -> Json:
         content: list[Json] = [{"type": "text", "text": text} for text in result.texts]
         fields: Json = {"status": status, "rawOutput": output, "content": content}
         return _notification(call, {"type": "toolCallUpdate", "id": call.id, "fields": fields})
-    told: list[Json] = [_diff(change) for change in result.changes]
-    if not told:
-        told = [{"type": "content", "content": {"type": "text", "text": text}} for text in result.texts]
+    reported: list[Json] = [_diff(change) for change in result.changes]
+    if not reported:
+        reported = [{"type": "content", "content": {"type": "text", "text": text}} for text in result.texts]
     update: Json = {
         "sessionUpdate": "tool_call_update",
         "toolCallId": call.id,
         "status": status,
-        "content": told,
+        "content": reported,
         "rawOutput": output,
     }
     places = _places(call, result)
@@ -135,7 +135,7 @@ def _notification(call: ToolCall, update: Json) -> Json:
 
 
 def _title(call: ToolCall) -> str:
-    """Return the tool's name, and how many things it was asked to do where it takes a list of them."""
+    """Return the tool's name, and the number of edits, operations or patches if it takes a list of them."""
     for name, (one, many) in _COUNTED.items():
         asked = call.arguments.get(name)
         if isinstance(asked, Sequence) and not isinstance(asked, str):
@@ -153,12 +153,12 @@ def _paths(arguments: Mapping[str, object]) -> list[str]:
 
 
 def _diff(change: FileChange) -> Json:
-    # The protocol's new text is never null: a deleted file is one that has no text left.
+    # The protocol's new text is never null: a deleted file is shown with an empty one.
     return {"type": "diff", "path": change.path, "oldText": change.old, "newText": change.new or ""}
 
 
 def _places(call: ToolCall, result: ToolResult) -> list[Json]:
-    """Return where the files changed: each with the first line that differs, from 1, where there is one."""
+    """Return the paths of the changed files, each with the first line that differs (from 1), if there is one."""
     if not result.changes:
         return []
     ranges = result.structured.get("line_ranges")
@@ -170,7 +170,7 @@ def _places(call: ToolCall, result: ToolResult) -> list[Json]:
 
 def _place(change: FileChange) -> Json:
     place: Json = {"path": change.path}
-    # Of a file that was only moved, or got another mode, no line is another.
+    # A file that was only moved, or given another mode, has no changed line.
     return place if change.old == change.new else {**place, "line": _first_difference(change)}
 
 

@@ -1,7 +1,7 @@
-"""Told: what clients are told of each tool, written down in `tools.json`.
+"""Read and encode the tools' descriptions and schemas, which are stored in `tools.json`.
 
-To make it from the methods' signatures takes a fifth of a second, and every client asks for it at its start. A test
-holds the file against the signatures; `python -m mcptools.server.write_descriptions` writes it anew.
+Generating them from the methods' signatures takes a fifth of a second, and every client asks for them when it starts.
+A test compares the file with the signatures; `python -m mcptools.server.write_descriptions` regenerates it.
 """
 
 import json
@@ -14,7 +14,7 @@ __all__ = ["ToolDescription", "encode_descriptions", "load_descriptions"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolDescription:
-    """What a client is told of a tool beside its traits."""
+    """The description and schemas that a client gets of a tool, in addition to its traits."""
 
     description: str
     input_schema: dict[str, Any]
@@ -22,11 +22,11 @@ class ToolDescription:
 
 
 def load_descriptions() -> dict[str, ToolDescription]:
-    """Return what is written down of every tool."""
+    """Return the stored description of every tool, by name."""
     written: dict[str, dict[str, Any]] = json.loads(files("mcptools").joinpath("tools.json").read_text("utf-8"))
-    return {name: ToolDescription(**said) for name, said in written.items()}
+    return {name: ToolDescription(**tool) for name, tool in written.items()}
 
 
 def encode_descriptions(tools: dict[str, ToolDescription]) -> str:
-    """Return the one spelling of the file."""
-    return json.dumps({name: asdict(said) for name, said in tools.items()}, indent=1, ensure_ascii=False) + "\n"
+    """Return the text of `tools.json`."""
+    return json.dumps({name: asdict(tool) for name, tool in tools.items()}, indent=1, ensure_ascii=False) + "\n"

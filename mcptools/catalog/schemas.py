@@ -1,4 +1,4 @@
-"""Schemas: what a tool takes and what it answers with, as flat JSON Schemas: no reference, and no choice of shapes."""
+"""Build flat JSON Schemas of a tool's input and output: no references, and no alternative shapes."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ __all__ = ["described", "flat", "output_schema", "parameters_of"]
 
 _ERROR_SCHEMA: Final = {
     "type": "object",
-    "description": "Of a failure: what went wrong, and facts that help to mend the call",
+    "description": "On failure: the error, and facts that help to correct the call",
     "properties": {
         "code": {"type": "integer"},
         "type": {"type": "string"},
@@ -24,14 +24,14 @@ _ERROR_SCHEMA: Final = {
 
 
 def parameters_of(method: Callable[..., object]) -> list[inspect.Parameter]:
-    """Return the parameters of a method that has yet to be bound, with their types as they are."""
+    """Return the parameters of an unbound method, without `self`, with their resolved types."""
     hints = get_type_hints(method, include_extras=True)
     _, *parameters = inspect.signature(method).parameters.values()
     return [parameter.replace(annotation=hints[parameter.name]) for parameter in parameters]
 
 
 def described(schema: dict[str, Any], method: Callable[..., object]) -> dict[str, Any]:
-    """Return an input schema with the words that stand beside the types in a method's signature."""
+    """Return an input schema with the descriptions that a method's signature annotates its types with."""
     for name, hint in get_type_hints(method, include_extras=True).items():
         words = [part for part in get_args(hint)[1:] if isinstance(part, str)]
         if name in schema["properties"] and words:
@@ -40,7 +40,7 @@ def described(schema: dict[str, Any], method: Callable[..., object]) -> dict[str
 
 
 def output_schema(method: Callable[..., object], traits: Traits) -> dict[str, Any]:
-    """Return the schema of a tool's structured content: what it answers with, or what its failures say."""
+    """Return the schema of a tool's structured content, which covers its answers and its failures."""
     (structured,) = get_args(get_type_hints(method)["return"])
     schema = flat(TypeAdapter(structured).json_schema(mode="serialization"))
     if traits.flat_errors:
@@ -52,7 +52,7 @@ def output_schema(method: Callable[..., object], traits: Traits) -> dict[str, An
 
 
 def flat(schema: Mapping[str, Any], definitions: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return `schema` with every definition in its place, and without titles, which only repeat names."""
+    """Return `schema` with every reference replaced by its definition, and without titles, which only repeat names."""
     if definitions is None:
         definitions = schema.get("$defs", {})
     if {"type": "null"} in schema.get("anyOf", ()):
@@ -60,7 +60,7 @@ def flat(schema: Mapping[str, Any], definitions: Mapping[str, Any] | None = None
         return {**part, "type": [part["type"], "null"]}
     reference = schema.get("$ref")
     if reference is not None:
-        # What a definition says of itself is for readers of the code; a model pays for each word.
+        # A definition's docstring is for readers of the code; every word of a schema costs a model tokens.
         definition = {**definitions[reference.removeprefix("#/$defs/")]}
         definition.pop("description", None)
         schema = {**definition, **schema}

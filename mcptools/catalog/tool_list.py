@@ -1,4 +1,4 @@
-"""The catalogue: every tool by name, with what a client may know of it before calling it."""
+"""List every tool by name, with the traits that a client can know before it calls the tool."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ __all__ = ["SETS", "TOOLS", "Traits", "chosen"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """What a client may know of a tool before it calls it."""
+    """What a client can know of a tool before it calls the tool."""
 
     title: str
     read_only: bool = False
-    destructive: bool = False  # whether something may be gone afterwards that was there before
-    idempotent: bool = False  # whether the same call again changes nothing more
-    bare_errors: bool = False  # whether its failures are {"error": …} without "success": false
-    flat_errors: bool = False  # whether they are {"success": false, "error": "…", "error_type": "…"} and more
+    destructive: bool = False  # it may remove or replace content
+    idempotent: bool = False  # repeating the call changes nothing more
+    bare_errors: bool = False  # its failures are {"error": …} without "success": false
+    flat_errors: bool = False  # its failures are {"success": false, "error": "…", "error_type": "…"} with facts
 
 
 TOOLS: Final = {
@@ -29,7 +29,7 @@ TOOLS: Final = {
     "directory_tree": Traits(title="Show a directory as a tree", read_only=True, idempotent=True),
     "search_files": Traits(title="Find files by name", read_only=True, idempotent=True),
     "grep_files": Traits(title="Find lines in files", read_only=True, idempotent=True),
-    "get_file_info": Traits(title="Tell about a file", read_only=True, idempotent=True),
+    "get_file_info": Traits(title="Describe a file", read_only=True, idempotent=True),
     "list_allowed_directories": Traits(title="List the allowed directories", read_only=True, idempotent=True),
     "list_edits": Traits(title="List recorded edits", read_only=True, idempotent=True),
     "show_edit": Traits(title="Show a recorded edit", read_only=True, idempotent=True),
@@ -50,7 +50,7 @@ TOOLS: Final = {
     "backup_file": Traits(title="Back up a file", flat_errors=True),
     "restore_backup": Traits(title="Restore a backup", destructive=True, idempotent=True, flat_errors=True),
 }
-"""Every tool, as a method of `Tools`, in the order in which clients are told of them."""
+"""Every tool, in the order in which clients see them. `mcptools.tools.tool_methods` has the method of each."""
 
 _READING: Final = (
     "read_file",
@@ -94,13 +94,13 @@ SETS: Final[Mapping[str, tuple[str, ...]]] = {
         "Undo",
     ),
 }
-"""Sets of tools that go well together. Every description costs a model tokens, so a client may want only some."""
+"""Sets of tools that work well together. Every description costs a model tokens, so a client may want only some."""
 
 
 def chosen(names: Iterable[str], *, read_only: bool = False) -> dict[str, Traits]:
-    """Return the tools that are named, one by one or as sets (none: all of them), in the catalogue's order.
+    """Return the tools named in `names`, one by one or as sets, in the order of TOOLS; all of them if it is empty.
 
-    `read_only`: only those among them that change nothing. Raises KeyError with what names neither tool nor set.
+    `read_only`: only those that change nothing. Raises KeyError with a name that is neither a tool's nor a set's.
     """
     wanted: set[str] = set()
     for name in names:

@@ -1,12 +1,12 @@
-r"""Anchored edits: operations on lines that are named by number and tag; all apply to the text as read, or none.
+r"""Apply operations on lines that are named by number and tag; all apply to the text as it was read, or none does.
 
-An anchor is a line number and the tag of that line (see `hashline`). It means the line of that number if its tag is
-right, else the only line that has the tag. Where two lines or none have it, nothing is guessed. Source: the Hashfile
-design, and its anchor resolution.
+An anchor is a line number and the tag of that line (see `hashline`). It refers to the line with that number if that
+line has the tag, otherwise to the only line that has the tag. If no line or several lines have it, the operation is
+refused. Source: the Hashfile design, and its anchor resolution.
 
-New lines take the endings of the lines whose place they take, or beside which they stand. Whether the text ends in a
-newline stays as it is, and a byte-order mark stays at the start: both belong to the file, not to a line. Only where the
-last line left would be an empty one does a text gain its newline, for an empty line without one is no line.
+New lines get the endings of the lines that they replace or are inserted next to. A missing newline at the end of the
+text stays missing, and a byte-order mark stays at the start: both belong to the file, not to a line. Only if the last
+remaining line would be empty does the text gain a final newline, because an empty line without one does not exist.
 """
 
 import re
@@ -40,14 +40,14 @@ _ANCHOR: Final = re.compile(r"([1-9][0-9]{0,8}):([0-9a-fA-F]{2})")
 _TAGGED: Final = re.compile(rb"([1-9][0-9]{0,8}):([0-9a-f]{2})\|")
 _BOM: Final = b"\xef\xbb\xbf"
 _MAX_LINES: Final = 20
-"""Line numbers that are given of the lines that share a tag."""
+"""Line numbers that are reported of lines that share a tag."""
 
 _MANY: Final = 1000
-"""Lines whose tags take some milliseconds."""
+"""Lines whose tags are computed in a few milliseconds."""
 
 
 class Op(StrEnum):
-    """What an operation does."""
+    """The kinds of operations."""
 
     REPLACE = "replace"
     REPLACE_RANGE = "replace_range"
@@ -68,7 +68,7 @@ class Op(StrEnum):
 
     @property
     def inserts(self) -> bool:
-        """Return whether the operation leaves the lines that its anchors name as they are."""
+        """Return whether the operation only inserts, and keeps the line that its anchor names."""
         return self in {Op.INSERT_AFTER, Op.INSERT_BEFORE}
 
 
@@ -90,7 +90,7 @@ class AnchoredEdit:
     op: Op
     anchor: Anchor
     end: Anchor | None = None  # None: the operation is on one line
-    lines: tuple[bytes, ...] = ()  # without endings; () of a deletion
+    lines: tuple[bytes, ...] = ()  # without endings; () for a deletion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +98,8 @@ class Placed:
     """Every operation applied."""
 
     content: bytes
-    spans: tuple[Span, ...]  # ascending, apart from each other; () when nothing was replaced
-    moved: tuple[tuple[int, Anchor, int], ...]  # index of an operation, its anchor, and the line where that was found
+    spans: tuple[Span, ...]  # ascending and disjoint; () if nothing was replaced
+    moved: tuple[tuple[int, Anchor, int], ...]  # an operation's index, its anchor, and the line where it was found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +121,7 @@ class AnchorAmbiguous:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndBeforeStart:
-    """The range's last line stands before its first."""
+    """The range's last line is above its first."""
 
     index: int
     start: int
@@ -130,7 +130,7 @@ class EndBeforeStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationsOverlap:
-    """Two operations are about the same lines."""
+    """Two operations change the same lines."""
 
     index: int
     prior: int
@@ -138,7 +138,7 @@ class OperationsOverlap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedContent:
-    """A new line begins as a line of the text was shown: with its number and its tag, which belong to no file."""
+    """A new line begins with the number and tag of a line of the text, which the model was shown but no file has."""
 
     index: int  # of the operation
     anchor: Anchor
@@ -149,14 +149,14 @@ AnchoredOutcome: TypeAlias = (
 )
 
 
-def parse_anchor(spelling: str) -> Anchor | None:
-    """Return the anchor that `{line}:{tag}` spells, or None for anything else."""
-    found = _ANCHOR.fullmatch(spelling)
+def parse_anchor(text: str) -> Anchor | None:
+    """Return the anchor in `text`, which has the form `{line}:{tag}`, or None for any other text."""
+    found = _ANCHOR.fullmatch(text)
     return None if found is None else Anchor(int(found[1]), found[2].lower())
 
 
 def split_content_lines(content: bytes) -> tuple[bytes, ...]:
-    r"""Return the lines that an operation's content spells, without endings; a newline at its end adds none."""
+    r"""Return the lines of an operation's content, without endings; a newline at its end adds no line."""
     lines = content.replace(b"\r\n", b"\n").split(b"\n")
     return tuple(lines if lines[-1] else lines[:-1])
 
@@ -164,9 +164,9 @@ def split_content_lines(content: bytes) -> tuple[bytes, ...]:
 def apply_operations(
     content: bytes, operations: Sequence[AnchoredEdit], *, between: Callable[[], object] = lambda: None
 ) -> AnchoredOutcome:
-    """Return what `operations` make of `content`, or why the first that can't apply can't.
+    """Return the result of `operations` on `content`, or why the first one that does not apply can't be applied.
 
-    `between`: called before each operation, and while one is looked for in the whole text. Raises what it raises.
+    `between`: called before each operation, and repeatedly while the whole text is searched. Raises what it raises.
     """
     text = _Text(content, between)
     places: list[_Place] = []
@@ -204,30 +204,30 @@ def apply_operations(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """Lines from `start` (from 0) up to `end` that give way to others; a gap between two lines where both are one."""
+    """The lines from `start` (from 0) up to `end` that an operation replaces; a gap between lines if both are equal."""
 
     index: int  # of the operation
     start: int
     end: int
-    beside: int  # the line whose ending new lines take where there is none to take the place of
-    behind: bool  # of a gap: whether it belongs to the line above it
+    model: int  # the line whose ending new lines get if they replace none
+    after: bool  # for a gap: it belongs to the line above it
     lines: tuple[bytes, ...]
 
     @property
     def order(self) -> tuple[int, bool, bool, int]:
-        """Return what places are sorted by: of those at one gap, what follows the line above comes first."""
-        return self.start, self.start != self.end, not self.behind, self.index
+        """Return the sort key: at one gap, insertions after the line above come first."""
+        return self.start, self.start != self.end, not self.after, self.index
 
 
 class _Taken:
-    """Places of which no two want the same lines, in order. A gap is wanted only by a range on both sides of it."""
+    """Disjoint places, in order. A range contains a gap only if it has lines on both sides of it."""
 
     def __init__(self) -> None:
         self._ranges: list[tuple[int, int, int]] = []  # start, end, index of the operation
         self._gaps: list[tuple[int, int]] = []  # where, index of the operation
 
     def prior(self, place: _Place) -> int | None:
-        """Return the first operation that wants lines of `place`; None: there is none."""
+        """Return the index of the first operation that overlaps `place`, or None."""
         start, end = place.start, place.end
         first = bisect_left(self._ranges, (start,))
         if first and self._ranges[first - 1][1] > start:
@@ -240,7 +240,7 @@ class _Taken:
         return min(wanted, default=None)
 
     def add(self, place: _Place) -> None:
-        """Take a place for which there is no prior one."""
+        """Add a place that overlaps no other."""
         if place.start == place.end:
             insort(self._gaps, (place.start, place.index))
         else:
@@ -248,15 +248,15 @@ class _Taken:
 
 
 def _place(index: int, operation: AnchoredEdit, start: int, end: int) -> _Place:
-    behind = operation.op is Op.INSERT_AFTER
-    beside = start
+    after = operation.op is Op.INSERT_AFTER
+    model = start
     if operation.op.inserts:
-        start = end = end if behind else start
-    return _Place(index=index, start=start, end=end, beside=beside, behind=behind, lines=operation.lines)
+        start = end = end if after else start
+    return _Place(index=index, start=start, end=end, model=model, after=after, lines=operation.lines)
 
 
 class _Text:
-    """A text as lines, closed: the last one has an ending, whether the file has it or not."""
+    """A text as lines that all have an ending: the last one gets one if the file lacks it."""
 
     def __init__(self, content: bytes, between: Callable[[], object]) -> None:
         self._content = content
@@ -265,15 +265,15 @@ class _Text:
         parts = content[len(self._bom) :].split(b"\n")
         rest = parts.pop()
         self._lines = [part + b"\n" for part in parts]
-        self._missing = b""  # the ending that the last line would have; b"": it has one
-        self._tags: dict[int, str] = {}  # of the lines that were asked for
+        self._missing = b""  # the ending that was added to the last line; b"": it had one
+        self._tags: dict[int, str] = {}  # computed when needed
         if rest or (self._bom and not parts):
             self._missing = self._ending(len(parts) - 1) if parts else b"\n"
             self._lines.append(rest + self._missing)
 
     def find(self, anchor: Anchor) -> list[int]:
-        """Return the lines, from 1, that the anchor can mean; one line: that is it."""
-        if self._stands(anchor):
+        """Return the lines, from 1, that the anchor can refer to; exactly one: it refers to that line."""
+        if self._matches(anchor):
             return [anchor.line]
         return self._lines_by_tag.get(anchor.tag, [])
 
@@ -287,18 +287,18 @@ class _Text:
         return found
 
     def shown_in(self, lines: Sequence[bytes]) -> Anchor | None:
-        """Return the first anchor of this text with which one of `lines` begins, as a reader is shown lines."""
+        """Return the first anchor of this text with which one of `lines` begins, in the form that a reader is shown."""
         for found in filter(None, map(_TAGGED.match, lines)):
             anchor = Anchor(int(found[1]), found[2].decode())
-            if self._stands(anchor):
+            if self._matches(anchor):
                 return anchor
         return None
 
     def with_lines_at(self, places: Sequence[_Place]) -> tuple[bytes, tuple[Span, ...]]:
-        """Return the text with each place filled, and which bytes gave way to which."""
+        """Return the text with each place replaced by its new lines, and the spans of replaced bytes."""
         new: list[bytes] = []
         spans: list[Span] = []
-        ending = b""  # of the last of them
+        ending = b""  # of the last line in `new`
         at = old_at = new_at = 0
         for place in sorted(places, key=lambda place: place.order):
             kept = sum(map(len, self._lines[at : place.start]))
@@ -324,36 +324,36 @@ class _Text:
             new[-1] = new[-1].removesuffix(ending)
         return self._as_file(b"".join(new), spans)
 
-    def _stands(self, anchor: Anchor) -> bool:
+    def _matches(self, anchor: Anchor) -> bool:
         return anchor.line <= len(self._lines) and self._tag(anchor.line - 1) == anchor.tag
 
     def _tag(self, index: int) -> str:
         tag = self._tags.get(index)
         if tag is None:
-            # What a reader was shown of the first line begins with the mark.
+            # A reader was shown the first line with the byte-order mark.
             tag = self._tags[index] = line_tag((self._bom if index == 0 else b"") + self._lines[index])
         return tag
 
     def _ending(self, index: int) -> bytes:
-        """Return the ending of a line; a CR at the end of the file is no part of that which the last line lacks."""
+        """Return the ending of a line, or the one that was added to the last line."""
         if self._missing and index == len(self._lines) - 1:
             return self._missing
         return b"\r\n" if self._lines[index].endswith(b"\r\n") else b"\n"
 
     def _ended(self, place: _Place) -> list[tuple[bytes, bytes]]:
-        """Return the new lines of a place, each with the ending that it gets."""
-        gone = range(place.start, place.end) or range(place.beside, place.beside + 1)
+        """Return the new lines of a place, each with its ending."""
+        gone = range(place.start, place.end) or range(place.model, place.model + 1)
         lines = list(place.lines)
         if self._bom and place.start == 0 and lines and lines[0].startswith(_BOM):
             lines[0] = lines[0].removeprefix(_BOM)
         return [(line, self._ending(gone[min(index, len(gone) - 1)])) for index, line in enumerate(lines)]
 
     def _as_file(self, new: bytes, spans: list[Span]) -> tuple[bytes, tuple[Span, ...]]:
-        """Return a text and spans between closed ones as the file has them: behind its mark, and within its end."""
+        """Return a text and its spans as they are in the file: after its byte-order mark, without added endings."""
         mark, size = len(self._bom), len(self._content) - len(self._bom)
         if spans:
             old_start, old_end, new_start, new_end = spans[-1]
-            # An ending that only one of the texts has belongs to what changed.
+            # An ending that only one of the two texts has is part of the change.
             back = max(old_start - size, new_start - len(new), 0)
             if old_end > size:
                 old_end, new_end = size, len(new)

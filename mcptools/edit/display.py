@@ -1,4 +1,4 @@
-"""How names and bytes are shown to a model: always as text that JSON can hold, never as something they are not."""
+"""Show names and bytes to a model as text that JSON can hold, and that can't be mistaken for something else."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -16,53 +16,51 @@ __all__ = [
 ]
 
 SPELT_OUT: Final = r"\udc"
-"""What begins, in a name as it is shown, each byte that is no UTF-8."""
+"""The beginning of the escape with which a name's bytes that are not UTF-8 are shown."""
 
-_UNNAMEABLE: Final = (
-    rf"Names with {SPELT_OUT}NN are not UTF-8, and no tool can be given them: a person can rename them."
-)
+_UNNAMEABLE: Final = rf"Names with {SPELT_OUT}NN are not UTF-8, and no tool can use them: a person can rename them."
 
 LONGEST_WORDS: Final = 8000
 """Characters of each text in a refusal: some 2,500 tokens."""
 
 
 def shown(text: str) -> str:
-    """Return `text` as every client can take it: half characters, which no JSON holds, are spelt out."""
+    r"""Return `text` with unpaired surrogates, which JSON can't hold, escaped as \udcNN."""
     return text.encode(errors="backslashreplace").decode()
 
 
 def unnameable(listed: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:
-    """Return what has to be said beside a list of names, as they are shown, if some of these `names` are in it.
+    """Return a note if any of `names` is in the list `listed`.
 
-    `names`: as shown, those that are not UTF-8: what is shown is not how they can be given.
+    `names`: the displayed forms of names that are not UTF-8; a client can't use them as paths.
     """
     return () if frozenset(names).isdisjoint(listed) else (_UNNAMEABLE,)
 
 
 def cut(text: str, longest: int) -> str:
-    """Return a text of at most so many characters as it is, and of a longer one so many, and how many it has."""
+    """Return a text cut to `longest` characters, with its full length if it was cut."""
     return text if len(text) <= longest else f"{text[:longest]}… ({len(text)} characters in all)"
 
 
-def cut_within(told: Any, longest: int) -> Any:  # noqa: ANN401 - whatever JSON holds
-    """Return what is to be told with every text in it cut."""
-    match told:
+def cut_within(value: Any, longest: int) -> Any:  # noqa: ANN401 - any JSON value
+    """Return a JSON value with every text in it cut to `longest` characters."""
+    match value:
         case str():
-            return cut(told, longest)
+            return cut(value, longest)
         case list() | tuple():
-            return [cut_within(item, longest) for item in told]
+            return [cut_within(item, longest) for item in value]
         case dict():
-            return {name: cut_within(item, longest) for name, item in told.items()}
-    return told
+            return {name: cut_within(item, longest) for name, item in value.items()}
+    return value
 
 
 def one_line(name: str) -> str:
-    """Return a file's name such that it can't pass for several lines, or for a terminal's commands."""
+    """Return a name on one line, escaped if it contains line breaks or a terminal's control characters."""
     return name if name.isprintable() else ascii(name)
 
 
 def decoded(content: bytes) -> tuple[str, bool]:
-    r"""Return content as text, bytes that are not UTF-8 as \xNN, and whether the text is exact."""
+    r"""Return content as text, with bytes that are not UTF-8 as \xNN, and whether the text is exact."""
     try:
         return content.decode(), True
     except UnicodeDecodeError:
@@ -70,7 +68,7 @@ def decoded(content: bytes) -> tuple[str, bool]:
 
 
 def line_endings(content: bytes) -> str:
-    """Return what ends the lines of `content`: lf, crlf, mixed, or none where no line ends."""
+    """Return the kind of line endings in `content`: lf, crlf, mixed, or none if it has no newline."""
     lines, crlf = content.count(b"\n"), content.count(b"\r\n")
     if not lines:
         return "none"

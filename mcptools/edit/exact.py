@@ -1,8 +1,8 @@
-"""Exact-string edits: each replaces the one occurrence of a string in a staged copy; all apply, or none.
+"""Apply exact-string edits: each replaces the only occurrence of a string in a staged copy; all apply, or none does.
 
-Edits apply one after another, so an edit may change what an earlier one of the same call wrote, but only if
-its old string lies wholly inside that text: one that takes in part of it and part of what was there before
-would undo by halves what the earlier edit was for. Source: the contract of `multi_edit_text_file`.
+Edits apply one after another, so an edit may change what an earlier one of the same call wrote, but only if its old
+string is completely inside that text: an old string that includes a part of it and some text around it would undo half
+of the earlier edit. Source: the contract of `multi_edit_text_file`.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,15 +24,15 @@ __all__ = [
 ]
 
 Span: TypeAlias = tuple[int, int, int, int]
-"""old_start, old_end, new_start, new_end: bytes of the old text, and what they became in the new one."""
+"""old_start, old_end, new_start, new_end: a range of bytes in the old text, and the one that replaced it in the new."""
 
 _MAX_LINES: Final = 20
-"""Line numbers that are given of a string's occurrences."""
+"""Line numbers that are reported of a string's occurrences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """One edit: the string to find, which must not be empty, and the string to put there."""
+    """One edit: the string to find, which must not be empty, and its replacement."""
 
     old: bytes
     new: bytes
@@ -52,7 +52,7 @@ class Edited:
 
     content: bytes
     line_ranges: tuple[LineRange, ...]  # one for each edit
-    spans: tuple[Span, ...]  # ascending, apart from each other; () when nothing was replaced
+    spans: tuple[Span, ...]  # ascending and disjoint; () if nothing was replaced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +61,13 @@ class MissingString:
 
     index: int
     old: bytes = field(repr=False)
-    staged: bytes = field(repr=False)  # the copy in which it was looked for
-    was_there: bool  # before the call: an earlier edit of the same call changed it
+    staged: bytes = field(repr=False)  # the copy that was searched
+    was_there: bool  # it occurred before the call, and an earlier edit of the call changed it
 
     def nearest(self, *, between: Callable[[], object] = lambda: None) -> Nearest | None:
-        """Return where the copy comes nearest to holding it, if anything there is like it; that takes its time.
+        """Return the most similar place in the copy, or None if nothing is similar. This may take long.
 
-        `between`: called again and again meanwhile. Raises what it raises.
+        `between`: called repeatedly during the search. Raises what it raises.
         """
         return nearest(self.staged, self.old, between=between)
 
@@ -83,7 +83,7 @@ class AmbiguousString:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditsOverlap:
-    """The old string of edit `index` takes in part of what edit `prior` wrote, and more."""
+    """The old string of edit `index` includes a part of what edit `prior` wrote, and text around it."""
 
     index: int
     prior: int
@@ -95,9 +95,9 @@ ExactOutcome: TypeAlias = Edited | MissingString | AmbiguousString | EditsOverla
 def apply_edits(
     content: bytes, edits: Sequence[Replacement], *, between: Callable[[], object] = lambda: None
 ) -> ExactOutcome:
-    """Return what `edits` make of `content`, or why the first that can't apply can't.
+    """Return the result of `edits` on `content`, or why the first one that does not apply can't be applied.
 
-    `between`: called before each edit, which goes through the whole text. Raises what it raises.
+    `between`: called before each edit, which searches the whole text. Raises what it raises.
     """
     staged = _Staged(content)
     ranges: list[LineRange] = []
@@ -107,7 +107,7 @@ def apply_edits(
         if not places:
             return MissingString(index=index, old=edit.old, staged=bytes(staged.text), was_there=edit.old in content)
         if len(places) > 1:
-            # What is counted is what a person would: "aa" is once or twice in "aaa", never certain.
+            # Occurrences may overlap ("aa" in "aaa"), which `count` counts as one; it is ambiguous all the same.
             count = max(staged.text.count(edit.old), 2)
             lines = tuple(_line(staged.text, at) for at in places)
             return AmbiguousString(index=index, count=count, lines=lines)
@@ -123,7 +123,7 @@ def apply_edits(
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A stretch of the staged copy that an edit wrote."""
+    """A range of the staged copy that an edit wrote."""
 
     start: int
     end: int
@@ -131,15 +131,15 @@ class _Written:
 
 
 class _Staged:
-    """A copy of a file under edit: its text, which stretches which edits wrote, and what they replaced."""
+    """A copy of a file during a call: its text, the ranges that each edit wrote, and the spans they replaced."""
 
     def __init__(self, content: bytes) -> None:
-        self.text = bytearray(content)  # what many edits change is not copied for each
+        self.text = bytearray(content)  # changed in place, so that not every edit copies it
         self.spans: list[Span] = []
         self._written: list[_Written] = []
 
     def overlapping_edit(self, start: int, end: int) -> int | None:
-        """Return the first edit whose text lies partly inside this stretch, without holding all of it."""
+        """Return the first edit whose text overlaps this range without containing all of it, or None."""
         for written in self._written:
             apart = written.end <= start or end <= written.start
             inside = written.start <= start and end <= written.end
@@ -148,7 +148,7 @@ class _Staged:
         return None
 
     def replace(self, start: int, end: int, new: bytes, index: int) -> None:
-        """Put `new` in place of a stretch that `torn_by` finds nothing against."""
+        """Replace a range, for which `overlapping_edit` is None, by `new`."""
         delta = len(new) - (end - start)
         kept: list[_Written] = []
         for written in self._written:
@@ -156,7 +156,7 @@ class _Staged:
                 kept.append(written)
             elif end <= written.start:
                 kept.append(_Written(written.start + delta, written.end + delta, written.index))
-            else:  # it is inside
+            else:  # the range is inside it
                 kept.append(_Written(written.start, written.end + delta, written.index))
         kept.append(_Written(start, start + len(new), index))
         self._written = [written for written in kept if written.start < written.end]
@@ -164,7 +164,7 @@ class _Staged:
         self.text[start:end] = new
 
     def _widen_spans(self, start: int, end: int, delta: int) -> None:
-        """Note that a stretch grew by `delta` bytes; spans that meet it become one with it."""
+        """Note that a range grew by `delta` bytes; spans that touch it are merged with it."""
         before = [span for span in self.spans if span[3] < start]
         after = [span for span in self.spans if span[2] > end]
         met = self.spans[len(before) : len(self.spans) - len(after)]
@@ -177,7 +177,7 @@ class _Staged:
 
 
 def _places(text: bytearray, old: bytes) -> list[int]:
-    """Return where `old` occurs, occurrences that overlap included, up to as many as are told."""
+    """Return where `old` occurs, including overlapping occurrences, up to the number that is reported."""
     places: list[int] = []
     at = text.find(old)
     while at >= 0 and len(places) < _MAX_LINES:

@@ -1,8 +1,9 @@
-"""Globs: patterns of paths, as shells and ignore files have them, for tools that search.
+"""Match paths against globs, with the syntax of shells and ignore files.
 
-`*`, `?` and `[…]` mean what they mean in a shell and never take in a slash; `**` stands for any number of folders, and
-`{a,b}` for `a` and for `b`, with whatever stands around it. A pattern without a slash is about names, at any depth; one
-with a slash about paths from where the search begins, to which `./` may lead, or the whole path to there.
+`*`, `?` and `[…]` mean what they mean in a shell and never match a slash; `**` matches any number of folders, and
+`{a,b}` matches `a` or `b`, with the rest of the pattern around it. A pattern without a slash matches names at any
+depth; one with a slash matches paths relative to the start of the search, with or without a leading `./`, or with the
+absolute path of the start before them.
 """
 
 import re
@@ -17,30 +18,30 @@ __all__ = ["TooManyAlternatives", "from_start", "leads_into", "matches"]
 _SPECIAL: Final = frozenset("*?[")
 
 _MARK: Final = re.compile(r"\[!?\]?[^\]]*\]|[{},]")
-"""What braces are made of; in a set such as `[{]` they mean nothing."""
+"""A brace or comma, or a set such as `[{]`, in which braces and commas have no special meaning."""
 
 _MOST: Final = 1000
-"""Patterns that one with braces may stand for."""
+"""Patterns that one with braces may expand to."""
 
 
 class TooManyAlternatives(Exception):
-    """A pattern stands for more others than are tried."""
+    """A pattern with braces expands to too many patterns."""
 
     def __init__(self) -> None:
-        super().__init__(f"The glob stands for more than {_MOST} others")
+        super().__init__(f"The glob expands to more than {_MOST} patterns")
 
 
 def from_start(pattern: str, start: str) -> str:
-    """Return a pattern with `./` in place of the absolute path where the search begins, if it begins with that."""
+    """Return a pattern with the absolute path of the start of the search, if it begins with it, replaced by `./`."""
     above = f"{start.rstrip('/')}/"
     return f"./{pattern.removeprefix(above)}" if pattern.startswith(above) else pattern
 
 
 def matches(path: str, pattern: str) -> bool:
-    """Return whether a path, its components joined by "/", fits; a pattern with no special character is part of a name.
+    """Return whether a path, with its components joined by "/", matches a pattern.
 
-    Such a part may be in capitals or not. Where braces give a choice, that is special too: `{build,dist}` are names.
-    Raises TooMany.
+    A pattern without special characters and slashes matches a part of a name, ignoring case. Braces with a choice are
+    special: `{build,dist}` matches whole names. Raises TooManyAlternatives.
     """
     meant = _meant(pattern)
     if len(meant) == 1 and meant[0] == pattern and not _SPECIAL & set(pattern) and "/" not in pattern:
@@ -49,13 +50,16 @@ def matches(path: str, pattern: str) -> bool:
 
 
 def leads_into(folder: str, pattern: str) -> bool:
-    """Return whether anything below a folder, its components joined by "/", could fit. Raises as `matches`."""
+    """Return whether anything below a folder, with its components joined by "/", could match. Raises as `matches`."""
     return any(_leads_into(folder, each) for each in _meant(pattern))
 
 
 @lru_cache(maxsize=32)
 def _meant(pattern: str) -> Sequence[str]:
-    """Return the patterns without braces that a pattern stands for: itself, if it has none. Raises TooMany."""
+    """Return the patterns without braces that a pattern expands to: itself, if it has none.
+
+    Raises TooManyAlternatives.
+    """
     left, found = [pattern], dict[str, None]()
     while left:
         one = left.pop()
@@ -71,9 +75,9 @@ def _meant(pattern: str) -> Sequence[str]:
 
 
 def _outermost(pattern: str) -> Sequence[int]:
-    """Return where braces with a choice that are in no other such open, have commas, and close; (): nowhere.
+    """Return the positions of the opening brace, the commas and the closing brace of the first outermost choice.
 
-    Braces without a comma mean themselves, as do those without another.
+    (): there is none. Braces without a comma, and unpaired ones, are ordinary characters.
     """
     found: Sequence[int] = ()
     open_at: list[list[int]] = []
@@ -86,7 +90,7 @@ def _outermost(pattern: str) -> Sequence[int]:
             case "}" if open_at:
                 cuts = open_at.pop()
                 if len(cuts) > 1:
-                    found = (*cuts, mark.start())  # those around it close later
+                    found = (*cuts, mark.start())  # braces around it close later and replace it
         if found and not open_at:
             break
     return found
@@ -105,19 +109,19 @@ def _leads_into(folder: str, pattern: str) -> bool:
     wanted, is_name = _wanted(pattern)
     if is_name:
         return True
-    # The folder has to fit a beginning of the pattern that leaves something for what is below; `**` always does.
+    # The folder must match a beginning of the pattern that leaves a rest for names below it; `**` always does.
     ends = range(1, len(wanted) + (wanted[-1] == "**"))
     return any(_fits(parts, wanted[:end]) for end in ends)
 
 
 def _wanted(pattern: str) -> tuple[Sequence[str], bool]:
-    """Return the components of a pattern without braces, and whether it is one of names, at any depth."""
+    """Return the components of a pattern without braces, and whether it matches names at any depth."""
     wanted = [name for name in pattern.split("/") if name not in {"", "."}] or [""]
     return wanted, len(wanted) == 1 and not pattern.startswith("./")
 
 
 def _fits(parts: Sequence[str], wanted: Sequence[str]) -> bool:
-    # reached: how many of the parts the pattern so far can have taken
+    # reached: how many of the parts the components so far can match
     reached = {0}
     for name in wanted:
         if name == "**":

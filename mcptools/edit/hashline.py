@@ -1,9 +1,9 @@
-"""Hashlines: lines of a file, each with its number and a two-digit tag of what it says.
+"""Show lines of a file as hashlines, each with its number and a two-digit tag of its content.
 
-The tag is the lowest byte of the 32-bit FNV-1a hash of the line without its trailing white space. It tells a
-model's reading from a changed file cheaply, not surely: two lines in 256 share a tag, so a tag never stands
-without its line number. Source: the Hashfile design; Fowler, Noll and Vo's FNV-1a. The tags printed in that
-design are illustrations and not such hashes: its three lines have the tags f3, 18 and a8.
+The tag is the lowest byte of the 32-bit FNV-1a hash of the line without its trailing white space. It detects cheaply,
+but not with certainty, that a line has changed since the model read it: one line in 256 has the same tag as another by
+chance, so a tag is always used with its line number. Source: the Hashfile design; Fowler, Noll and Vo's FNV-1a. The
+tags printed in that design are illustrations and not such hashes: its three lines have the tags f3, 18 and a8.
 """
 
 import sys
@@ -20,7 +20,7 @@ _MASK: Final = 0xFFFFFFFF
 
 
 def line_tag(line: bytes) -> str:
-    """Return the tag of `line` (two lower-case hexadecimal digits), whether or not its ending is still on.
+    """Return the tag of `line` (two lower-case hexadecimal digits), with or without its line ending.
 
     Trailing white space is the ASCII kind, so that a tag does not depend on the file's encoding.
     """
@@ -31,14 +31,14 @@ def line_tag(line: bytes) -> str:
 
 
 def hashline(number: int, line: bytes, shown: str) -> str:
-    """Return `shown`, the text of line `number` (from 1), behind its number and the tag of its bytes."""
+    """Return line `number` (from 1), of which `shown` is the text, with its number and its tag before it."""
     return f"{number}:{line_tag(line)}|{shown}"
 
 
 def hashlines(lines: Iterable[bytes], first: int = 1, *, longest: int = sys.maxsize) -> str:
     r"""Return lines, numbered from `first`, as hashlines, each ended by LF; bytes that are not UTF-8 as \xNN.
 
-    Of a line of more than `longest` characters it is said how many there are.
+    A line of more than `longest` characters is cut, and its full length is added.
     """
     return "".join(hashline(number, line, cut(_text(line), longest)) + "\n" for number, line in enumerate(lines, first))
 
@@ -51,9 +51,10 @@ def _text(line: bytes) -> str:
 def hashlines_around(
     lines: Sequence[bytes], wanted: Iterable[int], *, before: int = 2, after: int = 2, longest: int = sys.maxsize
 ) -> str:
-    """Return the lines of these numbers, as far as they exist, and some `before` and `after` each, as hashlines.
+    """Return the lines with these numbers as hashlines, with so many lines `before` and `after` each.
 
-    Of a number beyond the end the last lines are given. "..." stands where lines were left out. `longest`: as above.
+    For a number beyond the end, the last lines are returned. "..." marks lines that were left out. `longest`: as for
+    `hashlines`.
     """
     near = set[int]()
     for number in wanted:

@@ -1,7 +1,7 @@
-"""Where a text that a file does not hold most nearly stands in it, and the first character that differs.
+"""Find the place in a file that is most similar to a text that the file does not contain.
 
-A model that is told "not found" tries again blindly; one that is told "line 12 has a no-break space there"
-mends its call. Nothing here decides anything: what it finds is only ever said.
+A model that only learns "not found" tries again blindly; one that learns "line 12 has a no-break space there" corrects
+its call. The result is only used in hints; it never decides whether an edit applies.
 """
 
 import re
@@ -14,13 +14,13 @@ from typing import Final
 __all__ = ["Nearest", "character", "nearest"]
 
 _SIMILAR: Final = 0.6
-"""Likeness, from 0 to 1, below which a line is no help."""
+"""The similarity, from 0 to 1, below which a line is no help."""
 
 _MAX_COMPARED: Final = 2000
-"""Lines up to which a file is searched for similar ones: to see whether one can be takes some ten microseconds."""
+"""Lines of the largest file that is searched for similar lines: ruling one line out takes some ten microseconds."""
 
 _MAX_MATCHED: Final = 20_000
-"""Characters of lines that are compared piece by piece, which takes up to ten microseconds for each."""
+"""Characters in all lines that are compared in detail, which takes up to ten microseconds for each character."""
 
 _MAX_SHOWN: Final = 200
 """Characters of a line that are quoted."""
@@ -31,17 +31,17 @@ _NAMES: Final = {"\t": "TAB", "\r": "CARRIAGE RETURN", "\n": "LINE FEED", "\0": 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nearest:
-    """The place in a file that a text most nearly matches."""
+    """The place in a file that is most similar to a text."""
 
     line: int  # from 1
     column: int  # of the first character that differs, from 1
-    text: str  # of that line, cut to a quotable length
-    found: str | None  # the character there; None: the file ends
-    wanted: str | None  # the character that was looked for there; None: the text ends
+    text: str  # the line, cut to a quotable length
+    found: str | None  # the character in the file; None: the file ends
+    wanted: str | None  # the character in the text; None: the text ends
 
     @property
     def difference(self) -> str:
-        """Return which character stands there, and which was looked for."""
+        """Return in words which character the file has, and which the text has."""
         return f"the file has {character(self.found)} where the given text has {character(self.wanted)}"
 
     def __str__(self) -> str:
@@ -49,17 +49,17 @@ class Nearest:
 
 
 def character(char: str | None) -> str:
-    """Return what `char` is called: its code point and name, or "nothing more" for None."""
+    """Return the code point and name of `char`, or "nothing more" for None."""
     if char is None:
         return "nothing more"
-    if "\udc80" <= char <= "\udcff":  # how surrogateescape spells a byte that is not UTF-8
+    if "\udc80" <= char <= "\udcff":  # surrogateescape decodes a byte that is not UTF-8 to this
         return f"the byte 0x{ord(char) - 0xDC00:02x}, which is not UTF-8"
     name = _NAMES.get(char) or unicodedata.name(char, "unnamed")
     return f"U+{ord(char):04X} {name}"
 
 
 def nearest(content: bytes, wanted: bytes, *, between: Callable[[], object] = lambda: None) -> Nearest | None:
-    """Return where `content` comes nearest to holding `wanted`, or None where nothing is near.
+    """Return the place in `content` that is most similar to `wanted`, or None if nothing is similar enough.
 
     `between`: called before each search through the text, and for each line that is compared. Raises what it raises.
     """
@@ -98,9 +98,9 @@ def _prefix_length(text: str, sought: str, between: Callable[[], object]) -> int
 
 
 def _like_but_for_blanks(text: str, line: str, between: Callable[[], object]) -> int | None:
-    """Return where the first line starts that equals `line` once every run of blanks counts as one space."""
+    """Return the start of the first line that contains `line` if every run of blanks counts as one space, or None."""
     wanted = _BLANKS.sub(" ", line).strip()
-    word = max(wanted.split(" "), key=len)  # only lines that hold it can be that
+    word = max(wanted.split(" "), key=len)  # only lines with this word can match
     at = text.find(word)
     while at >= 0:
         between()
@@ -112,7 +112,7 @@ def _like_but_for_blanks(text: str, line: str, between: Callable[[], object]) ->
 
 
 def _similar(text: str, line: str, between: Callable[[], object]) -> int | None:
-    """Return where the line starts that looks most like `line`, of those that can look most like it."""
+    """Return the start of the line that is most similar to `line`, or None if none is similar enough."""
     lines = text.split("\n")
     if len(lines) > _MAX_COMPARED or len(line) > _MAX_SHOWN:
         return None
@@ -139,7 +139,7 @@ def _similar(text: str, line: str, between: Callable[[], object]) -> int | None:
 
 
 def _difference(text: str, start: int, sought: str) -> Nearest:
-    """Return the first difference between `sought` and what stands at `start`."""
+    """Return the first difference between `sought` and the text at `start`."""
     low, high = 0, len(sought)
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,4 +1,4 @@
-"""Omissions: arguments that are null where they may be left out, as clients send them that leave none out."""
+"""Drop null values of optional arguments, which some clients send instead of leaving the argument out."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,9 +7,9 @@ __all__ = ["without_nulls"]
 
 
 def without_nulls(given: Any, schema: Mapping[str, Any]) -> Any:  # noqa: ANN401 - whatever a client sends
-    """Return what was given without what is null in it and, by a flat JSON schema, need not be there.
+    """Return the given arguments without null values of members that a flat JSON schema has as optional.
 
-    Nothing else is touched: what is null and required, or unknown, is refused by whoever checks it.
+    Everything else stays: validation refuses members that are null and required, or unknown.
     """
     if isinstance(given, list):
         return [without_nulls(item, schema.get("items", {})) for item in given]

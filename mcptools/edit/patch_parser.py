@@ -1,7 +1,7 @@
-r"""Parse unified diffs strictly, and say what is wrong with a patch that can't be read, and where.
+r"""Parse unified diffs strictly, and report what is wrong with an invalid patch, and where.
 
-`unidiff` parses; what it accepts silently is refused here: hunk headers without numbers, lines that belong to no hunk,
-lines of which it keeps a part. Sources: POSIX `diff -u`, "Unified Format"; GNU diff for the mark
+`unidiff` parses; this module refuses what it accepts silently: hunk headers without numbers, lines outside of any hunk,
+and lines of which it keeps only a part. Sources: POSIX `diff -u`, "Unified Format"; GNU diff for the marker
 `\ No newline at end of file`.
 """
 
@@ -27,16 +27,16 @@ _UNNUMBERED: Final = "a hunk header without line numbers"
 _NO_NEWLINE: Final = "\\ No newline at end of file"
 
 _BETWEEN_FILES: Final = ("--- ", "diff ", "index ", "Index: ", "=====")
-"""Beginnings of lines that may stand between the last hunk of one file and the first of the next."""
+"""Beginnings of lines that may come between the last hunk of one file and the first of the next."""
 
 _UNIFIED: Final = "Send a unified diff: --- FILE, +++ FILE, and above each hunk @@ -START,COUNT +START,COUNT @@."
 _OTHERS: Final = (
     ("*** Begin Patch", "it is in the format of *** Begin Patch", _UNIFIED),
     ("<<<<<<< SEARCH", "it is in the format of <<<<<<< SEARCH", _UNIFIED),
-    ("```", "it stands between fences", "Send the diff alone, without the lines of ```."),
+    ("```", "it is inside a code fence", "Send the diff alone, without the lines of ```."),
     ("\ufeff", "it begins with a byte-order mark", "Send the diff without the mark."),
 )
-"""How what models write for other programs begins, what to say of it, and what to send instead."""
+"""Beginnings of patch formats of other programs, the reason to refuse each, and what to send instead."""
 
 _GIT_HEADER: Final = ("diff --git ", "new file mode ", "deleted file mode ")
 _NOT_LINES: Final = (
@@ -55,29 +55,29 @@ _NOT_LINES: Final = (
 """Beginnings of header lines that ask for more than a change of lines."""
 
 _COMES_OR_GOES: Final = (("new file mode ", f"--- {_NOWHERE}"), ("deleted file mode ", f"+++ {_NOWHERE}"))
-"""What git says of a file besides, and the header that says it too."""
+"""Git's header lines for a created or deleted file, and the unified diff's header that means the same."""
 
 _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\(?:["\\abtnvfr]|[0-3][0-7]{2}))*)"')
-"""A name in quotes, as git and GNU diff spell one that has unusual bytes."""
+"""A name in quotes, as git and GNU diff write one with unusual bytes."""
 
 _ESCAPE: Final = re.compile(rb"\\([0-3][0-7]{2}|.)")
 _ESCAPED: Final = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r"}
 
 _MANY: Final = 1000
-"""Lines of a patch that are read in some milliseconds."""
+"""Lines of a patch that are parsed in a few milliseconds."""
 
 
 class InvalidPatch(Exception):
-    """The text is not a unified diff that can be read in only one way."""
+    """The text is not a valid and unambiguous unified diff."""
 
     def __init__(self, reason: str, line: int = 0, *, hint: str = "") -> None:
         self.line = line  # of the patch, from 1; 0: the patch as a whole
-        self.hint = hint  # a sentence that helps to mend it; "": the reason says it all
+        self.hint = hint  # a sentence that helps to correct the patch; "": the reason is enough
         super().__init__(f"Invalid patch format: {reason}" + (f" at line {line}" if line else ""))
 
 
 def parse_patch(patch: str, *, between: Callable[[], object] = lambda: None) -> FilePatch:
-    """Return what `patch` says of the one file that it is about. Raises InvalidPatch, and what `between` raises."""
+    """Return the part of a patch of exactly one file. Raises InvalidPatch, and what `between` raises."""
     parts = parse_patches(patch, between=between)
     if not parts:
         raise InvalidPatch("the patch is empty")
@@ -89,9 +89,9 @@ def parse_patch(patch: str, *, between: Callable[[], object] = lambda: None) -> 
 
 
 def parse_patches(patch: str, *, between: Callable[[], object] = lambda: None) -> tuple[FilePatch, ...]:
-    """Return what `patch` says of each file, in its order; () where it is blank. Raises InvalidPatch.
+    """Return a patch's part for each file, in order; () if it is blank. Raises InvalidPatch.
 
-    The last line may lack an ending. A file's headers may stand without hunks. `between`: called every so many lines.
+    The last line may lack its newline. A file's headers may come without hunks. `between`: called every thousand lines.
     Raises what it raises.
     """
     if not patch.isascii():
@@ -109,7 +109,7 @@ def parse_patches(patch: str, *, between: Callable[[], object] = lambda: None) -
         raise
 
 
-# ---- reading
+# ---- parsing
 
 
 def _parsed(patch: str, between: Callable[[], object]) -> tuple[FilePatch, ...]:
@@ -126,7 +126,7 @@ def _parsed(patch: str, between: Callable[[], object]) -> tuple[FilePatch, ...]:
 
 
 def _watched(items: Iterable[ItemT], between: Callable[[], object]) -> Iterator[ItemT]:
-    """Yield the items, with a call of `between` before the first and every so many of them."""
+    """Yield the items, and call `between` before the first and before every thousandth after it."""
     for number, item in enumerate(items):
         if not number % _MANY:
             between()
@@ -134,11 +134,11 @@ def _watched(items: Iterable[ItemT], between: Callable[[], object]) -> Iterator[
 
 
 def _said(lines: Sequence[str], between: Callable[[], object]) -> Iterator[str]:
-    """Yield the lines of a patch with their endings, without what git says in lines of its own."""
+    """Yield the lines of a patch with their endings, with git's own header lines replaced by `diff`."""
     for number, line in enumerate(_watched(lines[:-1], between), 1):
         if line.startswith("@@ -") and not _HUNK_HEADER.fullmatch(line):
             raise InvalidPatch(_UNNUMBERED, number)
-        # Only the headers that every unified diff has say which file is meant; git's own lines would overrule them.
+        # Only the --- and +++ headers decide which file is meant; unidiff would prefer git's own lines.
         yield "diff\n" if line.startswith(_GIT_HEADER) else f"{line}\n"
 
 
@@ -154,11 +154,11 @@ def _file_patch(file: PatchedFile, between: Callable[[], object]) -> FilePatch:
     )
 
 
-def _name(spelt: str) -> str:
-    """Return the name that a header spells, in quotes or as it is."""
-    quoted = _QUOTED.fullmatch(spelt)
+def _name(written: str) -> str:
+    """Return the name in a header, which may be quoted."""
+    quoted = _QUOTED.fullmatch(written)
     if quoted is None:
-        return spelt
+        return written
     raw = quoted[1].encode("utf-8", "surrogatepass")
     return _ESCAPE.sub(lambda found: _byte(found[1]), raw).decode("utf-8", "surrogateescape")
 
@@ -168,7 +168,7 @@ def _byte(escape: bytes) -> bytes:
 
 
 def _check_all_was_read(files: PatchSet, lines: Sequence[str], between: Callable[[], object]) -> None:
-    """Refuse a patch with a line that unidiff ignored, or of which it kept only a part."""
+    """Refuse a patch with a line that unidiff ignored or kept only partly."""
     read = {
         line.diff_line_no: line for file in files for hunk in file for line in hunk if line.diff_line_no is not None
     }
@@ -196,7 +196,10 @@ def _check_all_was_read(files: PatchSet, lines: Sequence[str], between: Callable
 
 
 def _check_only_lines_change(lines: Sequence[str], between: Callable[[], object]) -> None:
-    """Refuse a patch that says more of a file than its --- and +++ headers say: that it comes, or goes."""
+    """Refuse a patch with headers for more than changed lines: modes, renames, copies and binary files.
+
+    Git's headers for a created or deleted file are allowed if the --- or +++ header says the same.
+    """
     headers: tuple[str, ...] = ()  # of the file that a line is about: the next ones below it
     first = 0
     for at in _watched(range(len(lines) - 2, -1, -1), between):
@@ -251,7 +254,7 @@ def _check_order(hunks: Sequence[PatchHunk]) -> None:
 
 
 def _of_another_format(patch: str) -> InvalidPatch | None:
-    """Return the refusal of a text that is a patch for other programs; None where it is none that is known."""
+    """Return the refusal of a patch in another known format, or None."""
     text = patch.lstrip()
     line = patch.count("\n", 0, len(patch) - len(text)) + 1
     found = (InvalidPatch(reason, line, hint=hint) for begins, reason, hint in _OTHERS if text.startswith(begins))
@@ -259,7 +262,7 @@ def _of_another_format(patch: str) -> InvalidPatch | None:
 
 
 def _misread(reason: str, patch: str) -> InvalidPatch:
-    """Return unidiff's refusal in words that say what to mend."""
+    """Return unidiff's refusal, reworded so that it says what to correct."""
     lines = patch.split("\n")
     if reason.startswith("Unexpected hunk found"):
         if any(above.startswith("--- ") and not line.startswith("+++ ") for above, line in pairwise(lines)):
@@ -283,20 +286,20 @@ def _misread(reason: str, patch: str) -> InvalidPatch:
 
 
 def _without_headers(lines: Sequence[str]) -> InvalidPatch:
-    """Return the refusal of a hunk that stands below no headers, or below lines that part it from them."""
+    """Return the refusal of a hunk without headers, or with other lines between it and its headers."""
     number = _beyond(lines)
     if number and lines[number - 1][0] in " -+":
         return InvalidPatch(_BEYOND, number, hint=_recounted(lines, until=number))
     if number:
         return InvalidPatch("text between two hunks", number)
     number = next(number for number, line in enumerate(lines, 1) if line.startswith("@@"))
-    return InvalidPatch("missing --- header", number, hint="Above a file's first hunk stand --- FILE and +++ FILE.")
+    return InvalidPatch("missing --- header", number, hint="A file's first hunk needs --- FILE and +++ FILE above it.")
 
 
 def _recounted(lines: Sequence[str], *, until: int | None = None) -> str:
-    """Return what the first hunk header should be whose counts are wrong, as far as its lines tell ("": they don't).
+    """Return the hint with the corrected form of the first hunk header whose counts are wrong; "": none is.
 
-    `until`: the line, from 1, that is one too many: the header above it is meant.
+    `until`: the line, from 1, that is one too many: then the header above it is the wrong one.
     """
     headers = [(at, found) for at, line in enumerate(lines) if (found := _HUNK_HEADER.fullmatch(line.rstrip("\r")))]
     if until is not None:
@@ -312,8 +315,8 @@ def _recounted(lines: Sequence[str], *, until: int | None = None) -> str:
 
 
 def _beyond(lines: Sequence[str]) -> int:
-    """Return the first line, from 1, below a hunk that is whole and above what can follow it; 0: there is none."""
-    old = new = 0  # lines that the hunk has still to come
+    """Return the first line, from 1, that follows a complete hunk but can't follow a hunk; 0: there is none."""
+    old = new = 0  # lines that the current hunk still needs
     in_hunks = False
     for number, raw in enumerate(lines, 1):
         line = raw.rstrip("\r")
@@ -332,7 +335,10 @@ def _beyond(lines: Sequence[str]) -> int:
 
 
 def _body(lines: Sequence[str], at: int) -> Iterator[str]:
-    """Yield the lines of a hunk from there on, as far as marks go; an empty one is context whose blank was lost."""
+    """Yield the lines of a hunk from `at` on, up to the first that has no mark.
+
+    An empty line counts as context that lost its blank, if a marked line follows.
+    """
     blank = 0
     for number in range(at, len(lines)):
         line = lines[number]

@@ -1,11 +1,11 @@
 """Apply unified diffs to a file's bytes, only where every line of the diff matches the file.
 
-Every context line and every removed line of a hunk must be in the file, byte for byte; a hunk that has
-neither fits an empty file only. Hunks apply at the lines they state if all of them fit there; otherwise
-each must occur exactly once in the file, in order. Nothing is ever applied nearly. One difference is
-bridged, because models send LF whatever they read: where the patch has no CRLF at all, its line matches a
-file's line that differs from it only by ending in CRLF, and what such a hunk inserts takes the ending of
-the line that it replaces or stands beside; of a last line without one, that of the line above.
+Every context line and every removed line of a hunk must be in the file, byte for byte; a hunk that has neither only
+fits an empty file. Hunks apply at the lines that they state if all of them fit there; otherwise each must occur exactly
+once in the file, in order. There is no fuzzy matching. One difference is allowed, because models send LF whatever they
+read: if the patch has no CRLF at all, its lines also match lines of the file that differ only by ending in CRLF. The
+lines that such a hunk inserts get the ending of the line that they replace or are inserted next to, or, if that is a
+last line without an ending, of the line above it.
 """
 
 import re
@@ -31,7 +31,7 @@ __all__ = [
 _NOWHERE: Final = "/dev/null"
 _REVERSED: Final = {" ": " ", "-": "+", "+": "-"}
 _MAX_PLACES: Final = 20
-"""Places that are told of a hunk that fits more than once."""
+"""Places that are reported of a hunk that fits more than once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,13 +39,13 @@ class PatchLine:
     """One line of a hunk's body."""
 
     mark: str  # " " context, "-" removed, "+" added
-    text: bytes  # with its ending; the last of a file may have none
+    text: bytes  # with its ending; a file's last line may have none
     number: int  # in the patch, from 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchHunk:
-    """One hunk: where it says it belongs, and its lines."""
+    """One hunk: the line that it states, and its lines."""
 
     start: int  # zero-based line of the old text
     lines: tuple[PatchLine, ...]
@@ -67,8 +67,8 @@ class FilePatch:
 
     source: str | None  # as the header names it; None: the patch creates the file
     target: str | None  # None: the patch deletes the file
-    hunks: tuple[PatchHunk, ...]  # (): headers alone, which change nothing
-    bridges: bool  # whether its LF may stand for the file's CRLF: it has no CRLF of its own
+    hunks: tuple[PatchHunk, ...]  # (): only headers, which change nothing
+    bridges: bool  # its LF may match the file's CRLF, because it has no CRLF of its own
 
     @property
     def names(self) -> tuple[str, str]:
@@ -80,7 +80,7 @@ class FilePatch:
 
     @property
     def reverse(self) -> "FilePatch":
-        """Return the patch that takes this one back, where this one was applied at its stated lines."""
+        """Return the patch that reverts this one, if this one was applied at its stated lines."""
         hunks: list[PatchHunk] = []
         shift = 0
         for hunk in self.hunks:
@@ -90,18 +90,18 @@ class FilePatch:
         return replace(self, source=self.target, target=self.source, hunks=tuple(hunks))
 
     def at(self, moved: Sequence[int]) -> "FilePatch":
-        """Return the patch with each hunk so many lines further down."""
+        """Return the patch with each hunk moved down by the given number of lines."""
         hunks = zip(self.hunks, moved, strict=True)
         return replace(self, hunks=tuple(replace(hunk, start=hunk.start + lines) for hunk, lines in hunks))
 
     @property
     def added(self) -> int:
-        """Return how many lines it puts in."""
+        """Return how many lines the patch adds."""
         return sum(line.mark == "+" for hunk in self.hunks for line in hunk.lines)
 
     @property
     def removed(self) -> int:
-        """Return how many lines it takes out."""
+        """Return how many lines the patch removes."""
         return sum(line.mark == "-" for hunk in self.hunks for line in hunk.lines)
 
 
@@ -111,26 +111,26 @@ class Applied:
 
     content: bytes
     spans: tuple[Span, ...]  # ascending; one for each run of changed lines
-    moved: tuple[int, ...]  # for each hunk, how many lines below the stated place it was applied
+    moved: tuple[int, ...]  # for each hunk, how many lines below the stated line it was applied
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextMismatch:
-    """A hunk fits neither where it says nor anywhere else; nothing was applied."""
+    """A hunk fits neither at its stated line nor anywhere else; nothing was applied."""
 
     hunk: int  # from 1
-    patch_line: int  # from 1: the first line of the hunk that the file does not have at the stated place
+    patch_line: int  # from 1: the first line of the hunk that does not match the file at the stated place
     line: int  # from 1: the line of the file where it should be
-    expected: bytes  # what the patch says of it
-    found: bytes | None  # what the file has; None: the file ends before
+    expected: bytes  # that line in the patch
+    found: bytes | None  # that line in the file; None: the file ends before it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AmbiguousContext:
-    """A hunk does not fit where it says, and fits more than once elsewhere; nothing was applied."""
+    """A hunk does not fit at its stated line, and fits more than once elsewhere; nothing was applied."""
 
     hunk: int  # from 1
-    places: tuple[int, ...]  # lines of the file, from 1; (): it has no context to be found by
+    places: tuple[int, ...]  # lines of the file, from 1; (): the hunk has no line to search for
 
 
 DiffOutcome: TypeAlias = Applied | ContextMismatch | AmbiguousContext
@@ -141,14 +141,14 @@ def apply_patch(
 ) -> DiffOutcome:
     """Return `content` with every hunk of `patch` applied, or the first hunk that does not fit.
 
-    `believed`: whether the line numbers, where all are right, say which of several places is meant. `between`: called
-    before each search for a hunk, which goes through the whole file. Raises what it raises.
+    `believed`: trust the stated line numbers if all hunks fit there, even if a hunk would fit elsewhere too. `between`:
+    called before each search for a hunk, which goes through the whole file. Raises what it raises.
     """
     file = _File(content, bridges=patch.bridges)
     stated = [hunk.start for hunk in patch.hunks]
     if believed and all(file.fits(hunk, at) for hunk, at in zip(patch.hunks, stated, strict=True)):
         return _applied(file, patch.hunks, stated)
-    # Where some line number is wrong, none is believed.
+    # If one line number is wrong, none is trusted.
     places: list[int] = []
     end = 0
     for number, hunk in enumerate(patch.hunks, 1):
@@ -184,34 +184,34 @@ class _File:
         return self.content[self.starts[index] : self.starts[index + 1]]
 
     def ends_in_crlf(self, index: int) -> bool:
-        """Return whether line `index` (from 0) ends in CRLF; a last line that has no ending, as the one above it."""
+        """Return whether line `index` (from 0) ends in CRLF; for a last line without an ending, the line above it."""
         line = self.line(index)
         return (line if line.endswith(b"\n") or not index else self.line(index - 1)).endswith(b"\r\n")
 
     def has(self, index: int, text: bytes) -> bool:
-        """Return whether line `index` (from 0) is what a patch calls `text`."""
+        """Return whether line `index` (from 0) matches a patch's line `text`."""
         if index >= len(self):
             return False
         line = self.line(index)
         return line == text or (self.bridges and line == _with_crlf(text))
 
     def fits(self, hunk: PatchHunk, at: int) -> bool:
-        """Return whether the old lines of `hunk` stand at line `at`, and its new ones can replace them."""
+        """Return whether the old lines of `hunk` are at line `at`, and its new ones can replace them."""
         old, new = hunk.old, hunk.new
         end = at + len(old)
         if not old:
             return at == len(self) == 0
         if end > len(self) or not all(self.has(at + i, line.text) for i, line in enumerate(old)):
             return False
-        # Nothing may follow a line that lacks its newline.
+        # A line without its newline can only be the last one.
         return end == len(self) or not new or new[-1].text.endswith(b"\n")
 
     def places(self, hunk: PatchHunk) -> list[int]:
-        """Return the lines (from 0) at which `hunk` fits, up to as many as are told."""
+        """Return the lines (from 0) at which `hunk` fits, up to the number that is reported."""
         if not all(side[-1].text.endswith(b"\n") for side in (hunk.old, hunk.new) if side):
-            at = len(self) - len(hunk.old)  # nothing may follow it
+            at = len(self) - len(hunk.old)  # it can only be at the end
             return [at] if at >= 0 and self.fits(hunk, at) else []
-        # Lines that have their newlines are there wherever their bytes are behind one.
+        # Lines with newlines occur wherever their bytes follow a newline.
         needle = b"\n" + b"".join(line.text for line in hunk.old)
         places: list[int] = []
         at = self._searched.find(needle)
@@ -225,22 +225,22 @@ class _File:
 
     @cached_property
     def _searched(self) -> bytes:
-        """The content as hunks are looked for in it, behind the newline that each line stands behind."""
+        """The content that hunks are searched in, with a newline before it, so that each line follows one."""
         return b"\n" + (self.content.replace(b"\r\n", b"\n") if self.bridges else self.content)
 
 
 def _with_crlf(text: bytes) -> bytes:
-    """Return a line of a patch that has no CRLF as a file has it where it does."""
+    """Return a line with its LF replaced by CRLF."""
     return text[:-1] + b"\r\n" if text.endswith(b"\n") else text
 
 
 def _mismatch(file: _File, hunk: PatchHunk, number: int) -> ContextMismatch:
-    """Return how `hunk` differs from what is at the place it states."""
+    """Return how `hunk` differs from the file at its stated line."""
     for index, line in enumerate(hunk.old, hunk.start):
         if not file.has(index, line.text):
             found = file.line(index) if index < len(file) else None
             return ContextMismatch(hunk=number, patch_line=line.number, line=index + 1, expected=line.text, found=found)
-    # Its old lines are there: its new last line has no newline while the file goes on, or it is out of order.
+    # Its old lines match: its new last line lacks its newline although the file goes on, or the hunk is out of order.
     end = hunk.start + len(hunk.old)
     return ContextMismatch(
         hunk=number,
@@ -271,11 +271,11 @@ def _applied(file: _File, hunks: Sequence[PatchHunk], places: Sequence[int]) -> 
 
 
 def _runs(file: _File, hunk: PatchHunk, place: int) -> Iterator[tuple[int, int, bytes]]:
-    """Yield each run of changed lines: the lines it takes out (from 0, up to) and the text it puts in."""
+    """Yield each run of changed lines: the range of lines that it removes (from 0, end exclusive) and the new text."""
     old = hunk.old
     bridged = any(file.line(place + i) != line.text for i, line in enumerate(old))
     if file.bridges and len(old) == 1 and not old[0].text.endswith(b"\n"):
-        bridged = True  # it shows no ending of the file's
+        bridged = True  # its only line does not show which ending the file uses
     start = place
     for changing, group in groupby(hunk.lines, key=lambda line: line.mark != " "):
         lines = list(group)
@@ -283,7 +283,7 @@ def _runs(file: _File, hunk: PatchHunk, place: int) -> Iterator[tuple[int, int, 
         if changing:
             added = [line.text for line in lines if line.mark == "+"]
             if bridged:
-                # Lines whose endings the added ones take: those they replace, else the one above, else below.
+                # The added lines get the endings of the lines that they replace, else of the one above, else below.
                 above = start - 1 if start > place else start
                 models = range(start, end) or range(above, above + 1)
                 added = [

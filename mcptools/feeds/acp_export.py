@@ -1,7 +1,7 @@
-"""Export: the recorded calls as the Agent Client Protocol tells of calls, one notification a line.
+"""Export recorded calls as Agent Client Protocol notifications, one a line.
 
-What a call was given is not recorded, only what it did: so the raw input has the paths, and the result the diff, the
-edits' numbers and what the reviewer decided.
+The store records what a call did, not its arguments: so the raw input has only the paths, and the result has the diff,
+the numbers of the edits and the reviewer's decisions.
 """
 
 import json
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from mcptools.catalog.acp import FileChange, Json, Shape, ToolCall, ToolResult, call_began, call_ended
-from mcptools.tools.base import absolute
+from mcptools.tools.context import absolute
 from mcptools.tools.history import edit_diff
 from objstore import BlobId, BlobMissing, EditExpired, EditView, Operation, Origin, Workspace, is_binary
 
@@ -24,7 +24,7 @@ def exported_lines(workspace: Workspace, shape: Shape) -> Iterator[str]:
 
 
 def exported(workspace: Workspace, shape: Shape) -> Iterator[Json]:
-    """Yield for every recorded call of an agent, oldest first, that it began and how it ended."""
+    """Yield two notifications for every recorded call of an agent, oldest first: that it began, and how it ended."""
     recorded = [view for view in workspace.history.edits() if view.edit.origin is Origin.AGENT]
     for (conversation, number), views in groupby(recorded, key=lambda view: (view.edit.conversation, view.edit.call)):
         edits = list(views)
@@ -39,8 +39,8 @@ def exported(workspace: Workspace, shape: Shape) -> Iterator[Json]:
 
 
 def _arguments(workspace: Workspace, edits: list[EditView]) -> dict[str, object]:
-    """Return the paths that a call was about, under the names that tools give them."""
-    # A patch creates no file: what a call with patches has created is a backup, which nobody named.
+    """Return the paths of a call, under the argument names that tools give them."""
+    # A patch creates no file: a file that `apply_patches` created is a backup, which was not an argument.
     if edits[0].edit.tool == "apply_patches":
         edits = [view for view in edits if view.edit.operation is not Operation.CREATE] or edits
     places = [absolute(workspace, os.fsdecode(view.edit.path)) for view in edits]
@@ -57,7 +57,7 @@ def _result(workspace: Workspace, edits: list[EditView]) -> ToolResult:
         diffs = [edit_diff(workspace, view, is_joined=True).decode("utf-8", "backslashreplace") for view in edits]
         changes = [change for view in edits for change in _changes(workspace, view)]
     except (BlobMissing, EditExpired):
-        diffs, changes = [], []  # what it changed is kept no more
+        diffs, changes = [], []  # the bytes are no longer kept
     structured: dict[str, object] = {
         "success": True,
         "edits": [view.seq for view in edits],
@@ -68,7 +68,7 @@ def _result(workspace: Workspace, edits: list[EditView]) -> ToolResult:
 
 
 def _changes(workspace: Workspace, view: EditView) -> Iterator[FileChange]:
-    """Yield what an edit did to its file, as far as that is text."""
+    """Yield the change that an edit made to its file, if the file is text."""
 
     def text(blob: BlobId) -> str | None:
         content = workspace.history.text(blob)

@@ -1,4 +1,4 @@
-"""Resources: what is recorded, by address, as plain functions: an edit, a conversation, the bytes of a blob."""
+"""Look up recorded edits, conversations and blobs for the addresses cas://edit, cas://conversation and cas://blob."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -15,14 +15,14 @@ __all__ = ["ListedResource", "Resources"]
 
 _HASH_BYTES: Final = 32
 _MOST_LISTED: Final = 50
-"""Edits of each directory that are listed; all have an address."""
+"""Edits of each directory that are listed. Older ones can be read by their address."""
 
 FoundT = TypeVar("FoundT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedResource:
-    """Something that is recorded, as it is listed."""
+    """An entry in the list of resources."""
 
     address: str
     name: str
@@ -30,13 +30,13 @@ class ListedResource:
 
 
 class Resources:
-    """What is recorded of the served directories. Looking at it makes no store."""
+    """The recorded edits of the served directories. Reading them creates no store."""
 
     def __init__(self, directories: Directories) -> None:
         self._directories = directories
 
     def edit(self, id: str) -> str:  # noqa: A002 - the address has it so
-        """Return as JSON an edit with its diff, by its number, or by its id or the beginning of that."""
+        """Return an edit with its diff as JSON; `id` is its number, its id, or the beginning of the id."""
 
         def find(workspace: Workspace) -> str:
             view, _ = workspace.history.find_units(id)
@@ -56,10 +56,10 @@ class Resources:
         return self._only(find, f"edit {id}", is_whole=len(id) == 2 * _HASH_BYTES)
 
     def conversation(self, id: str) -> str:  # noqa: A002 - the address has it so
-        """Return as JSON the edits of a conversation, in their order, from every directory that has some."""
+        """Return the edits of a conversation as JSON, in their order, from every directory that has some."""
         what = f"conversation {id}"
         if not id:
-            raise _missing(what)  # it would be the edits of all conversations
+            raise _missing(what)  # an empty filter would return the edits of all conversations
 
         def find(workspace: Workspace) -> list[dict[str, object]]:
             views = workspace.history.edits(EditFilter(conversation=id))
@@ -75,7 +75,7 @@ class Resources:
         return _json({"mcp_conversation_id": id, "edits": edits})
 
     def blob(self, hash: str) -> bytes:  # noqa: A002 - the address has it so
-        """Return the bytes whose BLAKE3 hash this is."""
+        """Return the bytes with this BLAKE3 hash, in hex."""
         try:
             name = BlobId(bytes.fromhex(hash))
         except ValueError:
@@ -83,7 +83,7 @@ class Resources:
         if len(name) != _HASH_BYTES:
             raise _missing(f"blob {hash}")
         refusals: list[CasError | OSError] = []
-        # Wherever the bytes are, they are the same.
+        # The bytes are the same in every store.
         for found in self._each(lambda workspace: self._blob(workspace, name), refusals):
             return found
         raise _missing(f"blob {hash}", refusals)
@@ -91,7 +91,7 @@ class Resources:
     def newest(self) -> list[ListedResource]:
         """Return the newest edits, the newest first, and the conversations that they belong to.
 
-        A directory that can't be looked into keeps none of the others from being listed.
+        If one directory can't be read, the others are listed all the same.
         """
         edits: list[tuple[int, ListedResource]] = []
         conversations: dict[str, None] = {}
@@ -120,9 +120,9 @@ class Resources:
     # ---- inside
 
     def _blob(self, workspace: Workspace, name: BlobId) -> bytes:
-        """Return a blob's bytes. Where only a part of the workspace is allowed: one of an edit that is shown.
+        """Return a blob's bytes; if only a part of the workspace is allowed, only a blob of an edit in that part.
 
-        Raises NoSuchName where it isn't here.
+        Raises NoSuchName if the blob is not in this workspace.
         """
         if not self._directories.covers(workspace):
             shown_edits = (view.edit for view in workspace.history.edits() if self._directories.shows(workspace, view))
@@ -135,7 +135,11 @@ class Resources:
             raise NoSuchName(name.hex(), "blob") from error
 
     def _only(self, find: Callable[[Workspace], FoundT], what: str, *, is_whole: bool) -> FoundT:
-        """Return what is found in one directory. `is_whole`: what it goes by, nothing else anywhere can have."""
+        """Return what is found in exactly one directory. Raises Failure.
+
+        `is_whole`: the name is a complete id, which is unique across stores, so a directory that can't be read does
+        not matter.
+        """
         refusals: list[CasError | OSError] = []
         found = list(self._each(find, refusals))
         if not found or (refusals and not is_whole):
@@ -145,13 +149,13 @@ class Resources:
         return found[0]
 
     def _each(self, find: Callable[[Workspace], FoundT], refusals: list[CasError | OSError]) -> Iterator[FoundT]:
-        """Yield what is found in each directory, and put into `refusals` why one can't be looked into."""
+        """Yield what is found in each directory, and add to `refusals` the error of each that can't be read."""
         recorded, unopened = self._directories.recorded()
         refusals += unopened
         for workspace in recorded:
             try:
                 found = find(workspace)
-            except NoSuchName:  # not BlobMissing: an edit is here also where its bytes are lost
+            except NoSuchName:  # not BlobMissing: an edit whose bytes are lost is still recorded here
                 continue
             except (CasError, OSError) as error:
                 refusals.append(error)
@@ -160,7 +164,7 @@ class Resources:
 
 
 def _missing(what: str, refusals: Sequence[CasError | OSError] = ()) -> Failure:
-    """Return the failure that tells that nothing is found, or else why it can't be known."""
+    """Return the failure for a name that was not found, or the first error, if a directory could not be read."""
     if refusals:
         return failure_of(refusals[0], what)
     return Failure(FailureKind.FILE_NOT_FOUND, f"Not recorded here: {shown(what)}")

@@ -1,7 +1,7 @@
-"""Matching: which lines of a text hold a pattern, found in a time that even a malicious expression can't exceed.
+"""Find the lines of a text that match a pattern, within a time that even a malicious expression can't exceed.
 
-Python's regular expressions can take exponential time, and nothing interrupts them but the end of their process. So
-they are tried in a child process, which is ended when the time is over; plain text is looked for right here.
+Python's regular expressions can take exponential time, and only the end of their process interrupts them. So they run
+in a child process, which is killed when the time is over; plain text is searched in this process.
 """
 
 import os
@@ -23,14 +23,14 @@ __all__ = ["Hit", "LinesOf", "TooSlow", "matching", "too_slow"]
 
 
 class Hit(NamedTuple):
-    """A line that holds the pattern."""
+    """A line that matches the pattern."""
 
     line: int  # from 1
-    at: int  # characters of it before what fits first
+    at: int  # characters of the line before its first match
 
 
 LinesOf: TypeAlias = Callable[[bytes], list[Hit]]
-"""The lines of a text that hold the pattern."""
+"""Returns the lines of a text that match the pattern."""
 
 _PROGRAM: Final = r"""
 import re, sys
@@ -54,27 +54,27 @@ while True:
 """
 _CHUNK: Final = 1 << 16
 _MANY: Final = 1000
-"""Lines that are looked through in some milliseconds."""
+"""Lines that are searched in a few milliseconds; after so many, the call checks whether it was cancelled."""
 
-_LOOK: Final = 0.1
-"""Seconds after which is asked again whether the answer is still wanted."""
+_POLL: Final = 0.1
+"""Seconds between two checks, while the child runs, whether the call was cancelled."""
 
 
 class TooSlow(Exception):
-    """The time was over before a text had been looked through."""
+    """The time was over before the search had ended."""
 
 
 def too_slow(pattern: str, seconds: float) -> Failure:
-    """Return the refusal of a pattern that takes longer than it may in one file: no other call would do better."""
-    message = f"Looking for {shown(pattern)!r} takes longer than {seconds:g} s"
+    """Return the refusal of a pattern that exceeds the time limit in a single file, so that no narrower call helps."""
+    message = f"Searching for {shown(pattern)!r} takes longer than {seconds:g} s"
     return Failure(FailureKind.RESOURCE_LIMIT, message, hint="Use a simpler expression.")
 
 
 @contextmanager
 def matching(pattern: str, *, use_regex: bool, ignore_case: bool, seconds: float) -> Iterator[LinesOf]:
-    """Yield what finds a pattern's lines, for as long as `seconds`; after that, TooSlow is raised.
+    """Yield a function that returns a text's matching lines, and raises TooSlow once `seconds` have passed.
 
-    Raises Failure for an empty pattern, and for one that is no regular expression.
+    Raises Failure for an empty pattern, and for an invalid regular expression.
     """
     if not pattern:
         raise Failure(FailureKind.INVALID_REQUEST, "The text to look for cannot be empty")
@@ -109,7 +109,7 @@ def _literal(pattern: re.Pattern[str]) -> LinesOf:
 
 
 class _Child:
-    """A process that tries one regular expression, and that ends with its time."""
+    """A child process that searches with one regular expression."""
 
     def __init__(self, flags: re.RegexFlag, seconds: float) -> None:
         self._deadline = time.monotonic() + seconds
@@ -128,7 +128,7 @@ class _Child:
             self._process.kill()
 
     def ask(self, content: bytes) -> bytes:
-        """Return the line that the child answers `content` with. Raises TooSlow, also where the child has ended."""
+        """Return the line with which the child answers `content`. Raises TooSlow, also if the child has ended."""
         pipe, answers = self._process.stdin, self._process.stdout
         if pipe is None or answers is None:
             raise TooSlow
@@ -141,8 +141,8 @@ class _Child:
         while not answer.endswith(b"\n"):
             checkpoint()
             left = max(0.0, self._deadline - time.monotonic())
-            ready, _, _ = select.select([answers], [], [], min(left, _LOOK))
-            if not ready and left > _LOOK:
+            ready, _, _ = select.select([answers], [], [], min(left, _POLL))
+            if not ready and left > _POLL:
                 continue
             part = os.read(answers.fileno(), _CHUNK) if ready else b""
             if not part:
@@ -151,7 +151,7 @@ class _Child:
         return answer
 
     def last_words(self) -> str:
-        """Return why the child ended of itself; "": it has to be ended."""
+        """Kill the child, and return its error message; "": it had none."""
         self._process.kill()
         errors = self._process.stderr
         return "" if errors is None else errors.read().decode().strip()

@@ -1,6 +1,6 @@
-"""Walking: the names below a directory, in one order, as far as the limits go.
+"""Walk the names below a directory, in a fixed order, within the limits.
 
-Links are named and not followed. The store is never shown, and folders of version control are not gone into.
+Links are named but not followed. The store is never shown, and version control folders are named but not entered.
 """
 
 import time
@@ -19,23 +19,23 @@ VERSION_CONTROL: Final = frozenset({".git", ".hg", ".svn", ".jj"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkedEntry:
-    """One name that was come across."""
+    """One name found by a walk."""
 
     path: str  # canonical, relative to the allowed directory
-    below: str  # relative to where the walk began
+    below: str  # relative to the start of the walk
     kind: str  # file, directory, symlink, other
 
 
 @dataclass(slots=True, kw_only=True)
 class Walk:
-    """A walk below one directory, and what kept it from being whole."""
+    """A walk below one directory, and what kept it from being complete."""
 
     files: Files
     start: str  # canonical
     max_walked: int  # names
     max_seconds: float
     walked: int = 0
-    unreadable: int = 0  # folders that could not be looked into
+    unreadable: int = 0  # folders that could not be read
     cut: str = ""  # why the walk ended early; "": it did not
     unnameable: list[WalkedEntry] = field(default_factory=list)  # names that are not UTF-8
     _deadline: float = field(init=False)
@@ -44,9 +44,9 @@ class Walk:
         self._deadline = time.monotonic() + self.max_seconds
 
     def names(self, enters: Callable[[WalkedEntry], bool] = lambda _: True) -> Iterator[WalkedEntry]:
-        """Yield every name, each folder before what is in it. Raises what paths raise, for the first folder.
+        """Yield every name, each folder before its contents. Raises PathError for the first folder.
 
-        `enters`: whether a folder is gone into, for the limits count all that is come across.
+        `enters`: whether to enter a folder; names that are skipped this way do not count towards the limits.
         """
         prefix = "" if self.start == "." else f"{self.start}/"
         left = [self._names_in(self.start, prefix, "")]
@@ -56,12 +56,12 @@ class Walk:
                 left.pop()
                 continue
             if self.walked >= self.max_walked:
-                self.cut = f"{self.max_walked} names were looked at"
+                self.cut = f"{self.max_walked} names were visited"
                 return
             if self.out_of_time():
                 return
             self.walked += 1
-            progress(self.walked, None, f"{self.walked} names looked at")
+            progress(self.walked, None, f"{self.walked} names visited")
             if not found.path.isascii() and shown(found.path) != found.path:
                 self.unnameable.append(found)
             yield found
@@ -72,15 +72,15 @@ class Walk:
                     self.unreadable += 1
 
     def out_of_time(self) -> bool:
-        """Return whether the walk has taken as long as it may."""
+        """Return whether the walk's time is over."""
         if time.monotonic() < self._deadline:
             return False
         self.cut = f"{self.max_seconds:g} s have passed"
         return True
 
     def notes(self) -> tuple[str, ...]:
-        """Return what has to be said of a walk that was not whole."""
-        cut = (f"Not everything was looked at: {self.cut}. Begin further down.",) if self.cut else ()
+        """Return the notes for an answer of a walk that was not complete."""
+        cut = (f"The search is incomplete: {self.cut}. Start in a subdirectory.",) if self.cut else ()
         return (*cut, *((f"{self.unreadable} folders could not be read.",) if self.unreadable else ()))
 
     def _names_in(self, path: str, prefix: str, below: str) -> Iterator[WalkedEntry]:

@@ -1,4 +1,4 @@
-"""The directories that a server may work in: which of them a path belongs to, and the workspace there."""
+"""Find the allowed directory that a path belongs to, and the workspace of that directory."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -17,21 +17,22 @@ from objstore import CasError, EditView, FileChanged, Files, NotAWorkspace, Work
 __all__ = ["Directories", "not_absolute", "of_directory"]
 
 _open: Final = partial(Workspace.open, is_real=True)
-_found: Final = partial(Workspace.init, is_real=True)
+_create: Final = partial(Workspace.init, is_real=True)
 
 
 class Directories:
     """The allowed directories. Each becomes a workspace when a file in it is first changed.
 
-    Which directory a path belongs to is decided here, by where its parent really is, or by where it leads itself if
-    that is such a directory; whether it may be reached there is decided by the workspace, which follows each path
-    itself and trusts nothing that was said before.
+    This class decides which directory a path belongs to: by the real path of its parent, or by its own real path if
+    that is an allowed directory. The workspace decides whether the path may be reached there: it resolves each path
+    itself, and does not rely on any earlier check.
     """
 
-    def __init__(self, roots: Sequence[str], opening: Callable[[str], Workspace] = _found) -> None:
-        """Take the directories, and how a workspace is opened. Raises NotADirectoryError for one that is none.
+    def __init__(self, roots: Sequence[str], opening: Callable[[str], Workspace] = _create) -> None:
+        """Allow these directories; without any, those that the client names as its roots (see `within`).
 
-        Where none is given, it is for the client's roots to say (see `within`).
+        `opening`: opens or creates the workspace of a directory. Raises NotADirectoryError for a path that is not a
+        directory.
         """
         for root in roots:
             if not Path(root).is_dir():
@@ -40,17 +41,17 @@ class Directories:
         self._opening: Final = opening
         self._opened: Final = _Opened()
         self.homes: Mapping[str, str] = {root: root for root in self._given}
-        """Of each allowed directory, the workspace that it lies in."""
+        """The root of the workspace that each allowed directory is in."""
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """Return the allowed directories: the innermost first, so that one inside another is one of its own."""
+        """Return the allowed directories, the longest path first, so that a nested one is found before its parent."""
         return tuple(sorted(self.homes, key=lambda root: (-len(root), root)))
 
     def within(self, roots: Sequence[str]) -> "Directories":
-        """Return the same directories as far as they lie within these, which are the client's.
+        """Return the allowed directories narrowed to `roots`, which are the client's.
 
-        Where none was given, these are the directories. What is open is shared.
+        If the server was started without directories, the roots are allowed. Open workspaces are shared.
         """
         narrowed = copy(self)
         narrowed.homes = intersected(self._given, roots) if self._given else {root: root for root in roots}
@@ -61,9 +62,9 @@ class Directories:
         self._opened.close()
 
     def files_of(self, path: str) -> Files:
-        """Return the directory that `path` belongs to, to look at; that makes no store.
+        """Return read access to the directory that `path` belongs to, without creating a store.
 
-        A relative path belongs to the only one. Raises Failure.
+        A relative path belongs to the only allowed directory. Raises Failure.
         """
         root = self.root_of(path)
         try:
@@ -76,15 +77,15 @@ class Directories:
         return files
 
     def refuse_shown(self, path: str) -> None:
-        """Refuse a path that is only how one is shown which no client can give. Raises as files_of."""
+        r"""Refuse a path that is the displayed form of a name that is not UTF-8 (\udcNN). Raises as files_of."""
         if SPELT_OUT in path:
             self.files_of(path)
 
     def changing(self, path: str, precheck: Callable[[], object]) -> tuple[Workspace, tuple[str, ...]]:
-        """Return the workspace that `path` belongs to, and below which canonical paths of it a call on it may reach.
+        """Return the workspace that `path` belongs to, and the canonical paths below which a call may change files.
 
-        (): everywhere in it. Its store is made if there is none. `foresee`: refuses what it can before that, because a
-        refusal is to leave it unmade.
+        () means everywhere in the workspace. Creates the store if there is none; `precheck` runs before that and
+        raises if the call is going to be refused, because a refusal must not create a store.
         Raises as files_of, and what Workspace.init raises.
         """
         root = self.root_of(path)
@@ -96,16 +97,16 @@ class Directories:
         return workspace, self._parts(root)
 
     def home(self, root: str) -> Workspace:
-        """Return the workspace in this directory, which a call has changed before. Raises as Workspace.open."""
+        """Return the workspace at this root, which has a store. Raises as Workspace.open."""
         return self._opened.workspace(root, _open)
 
     def allows(self, workspace: Files | Workspace, path: str) -> bool:
-        """Return whether a canonical path of a workspace lies in an allowed directory."""
+        """Return whether a canonical path of a workspace is in an allowed directory."""
         place = PurePath(workspace.root, path)
         return any(home == workspace.root and place.is_relative_to(root) for root, home in self.homes.items())
 
     def shows(self, workspace: Workspace, view: EditView) -> bool:
-        """Return whether an edit is of files in the allowed directories."""
+        """Return whether all paths of an edit are in the allowed directories."""
         places = (view.edit.path, view.edit.source or view.edit.path)
         return all(self.allows(workspace, os.fsdecode(place)) for place in places)
 
@@ -114,11 +115,11 @@ class Directories:
         return workspace.root in self.homes
 
     def opened(self) -> list[Workspace]:
-        """Return every workspace that was asked for so far."""
+        """Return every workspace that has been opened so far."""
         return self._opened.workspaces()
 
     def recorded_of(self, path: str) -> Workspace | None:
-        """Return the workspace that `path` belongs to, or None where no store is. Raises as files_of."""
+        """Return the workspace that `path` belongs to, or None if it has no store. Raises as files_of."""
         return self._opened.recorded(self.homes[self.root_of(path)])
 
     def root_of(self, path: str) -> str:
@@ -134,10 +135,10 @@ class Directories:
             for root in self.roots:
                 if place == root or place.startswith(f"{root.rstrip('/')}/"):
                     return root
-            named = real_path(path)  # a directory may have been named by a link to it
+            named = real_path(path)  # the path may be a link to an allowed directory
         except FileChanged as error:
             raise failure_of(error, path) from error
-        except ValueError as error:  # a NUL, or half a character
+        except ValueError as error:  # a NUL, or half a surrogate pair
             raise Failure(FailureKind.INVALID_REQUEST, f"Not a usable path: {shown(path)!r}", path=path) from error
         if named in self.homes:
             return named
@@ -149,11 +150,11 @@ class Directories:
         )
 
     def listed(self) -> str:
-        """Return their names as a hint has them."""
+        """Return the allowed directories as one text, for a hint."""
         return ", ".join(one_line(shown(root)) for root in self.roots)
 
     def recorded(self) -> tuple[list[Workspace], list[CasError | OSError]]:
-        """Return every workspace that has a store, and why others can't be opened: a directory may be away."""
+        """Return every workspace that has a store, and the errors of those that can't be opened."""
         found, refusals = [], list[CasError | OSError]()
         for home in dict.fromkeys(self.homes[root] for root in self.roots):
             try:
@@ -165,21 +166,21 @@ class Directories:
         return found, refusals
 
     def _parts(self, root: str) -> tuple[str, ...]:
-        """Return which parts of a directory's workspace are allowed; (): all of it."""
+        """Return the allowed canonical paths of a directory's workspace; (): all of it."""
         home = self.homes[root]
         mine = [other for other in self.roots if self.homes[other] == home]
         return () if home in mine else tuple(str(PurePath(other).relative_to(home)) for other in mine)
 
 
 class _Opened:
-    """What is open, by its root: shared by every view of the directories.
+    """The open workspaces and folders by root, shared by every narrowed view of the directories.
 
-    The order of locks: a root's in `_turns`, then its workspace's own, which a held call keeps while it waits for
-    another process, then `_lock`. So under `_lock` nothing is waited for but a folder that is opened, and who holds a
-    call may look up whatever is open already.
+    Lock order: the root's lock in `_turns`, then the workspace's own lock, which a held call keeps while it waits for
+    another process, then `_lock`. So a thread that holds `_lock` waits at most for a folder to be opened, and a thread
+    that holds a call can look up everything that is open.
 
-    A root may be moved, and another folder take its place: then that is opened. A link in its place, or on the way, is
-    not followed. What was open before stays so until the end, for calls may still be at it.
+    A root may be moved and another folder take its place: then that folder is opened. A link at its path, or above it,
+    is not followed. What was open before stays open until the end, because calls may still use it.
     """
 
     def __init__(self) -> None:
@@ -201,7 +202,7 @@ class _Opened:
 
     def workspace(self, root: str, opening: Callable[[str], Workspace]) -> Workspace:
         workspace = self._opened(root, opening)
-        workspace.reopen()  # where a write has failed: the server outlasts a disk that was full
+        workspace.reopen()  # after a failed write, so that the server recovers from a full disk
         return workspace
 
     def workspaces(self) -> list[Workspace]:
@@ -241,13 +242,13 @@ def _nowhere(path: str, *, given: bool) -> Failure:
 
 
 def not_absolute(path: str) -> Failure:
-    """Return the refusal of a path that does not say which directory it is in."""
+    """Return the refusal of a relative path where an absolute one is needed."""
     message = f"Path must be absolute: {shown(path)}"
     return Failure(FailureKind.INVALID_REQUEST, message, hint=_elsewhere(path), path=path)
 
 
 def of_directory(path: str) -> Failure | None:
-    """Return the refusal of a path where a file is to be changed, if it can only be a directory's."""
+    """Return the refusal of a file path that can only be a directory's, because it ends in a slash; None: it can be."""
     if not path.endswith(("/", "/.")):
         return None
     message = f"Not the path of a file, for it ends as a directory's: {shown(path)}"
@@ -256,9 +257,9 @@ def of_directory(path: str) -> Failure | None:
 
 
 def _refuse_shown(files: Files, path: str) -> None:
-    """Refuse a path if it is not that of what is there, and what is there is shown so. Raises Failure.
+    """Refuse a path that does not exist but is the displayed form of a name that does. Raises Failure.
 
-    Else what was listed would not be found, and a file that is written in its place would be another beside it.
+    Otherwise a listed file would be reported as missing, and a write would create a second file next to it.
     """
     names = path.split("/")
     for number, name in enumerate(names):
@@ -268,23 +269,23 @@ def _refuse_shown(files: Files, path: str) -> None:
         try:
             there = {entry.name for entry in files.list_directory(folder)}
         except (CasError, OSError):
-            return  # so says whoever goes there
+            return  # the caller reports that when it uses the path
         if name not in there and name in map(shown, there):
-            hint = "What is shown so has a name that is not UTF-8, and no tool can be given it: a person can rename it."
+            hint = "The name shown so is not UTF-8, and no tool can use it: a person can rename it."
             raise Failure(FailureKind.INVALID_REQUEST, f"Not a usable path: {path}", hint=hint, path=path)
 
 
 def _elsewhere(path: str) -> str:
-    """Return what has to be said of a path that other programs take for one somewhere else ("": none do)."""
+    """Return the hint for a path that other programs would expand or decode, such as ~ or a file URI; "": none."""
     if path == "~" or path.startswith("~/"):
-        return "~ stands for nobody's home here. Where a name begins so, write ./~"
+        return "~ is not expanded here. For a name that begins with ~, write ./~"
     if path.startswith("file:/"):
         return "Give the path itself, without file://"
     return ""
 
 
 def _place(path: str) -> str:
-    """Return where `path` really is, its last name not followed: a link in a directory is that directory's own.
+    """Return the real path of `path`'s parent with its last name, which may be a link and is not followed.
 
     Raises as `real_path`.
     """

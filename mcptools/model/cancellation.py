@@ -1,8 +1,8 @@
-"""Watching: whether a call is still wanted, and how far it has come.
+"""Cancel a running call at the points where it has changed nothing yet, and report its progress.
 
-A tool runs on a thread, which nothing can stop from outside. So it asks, wherever it can still end with nothing done:
-between two names of a walk, between two files, and last before a change is recorded. After that the change is carried
-out whole. The call of a thread is found through a context variable, so that tools need not hand it down.
+A tool runs on a thread, which cannot be stopped from outside. So it checks for cancellation wherever it can still end
+without an effect: between two names of a walk, between two files, and for the last time before a change is recorded.
+From then on the change is completed. A context variable holds the current call, so that tools need not pass it on.
 """
 
 import time
@@ -15,31 +15,34 @@ __all__ = ["Cancelled", "Report", "Watch", "checkpoint", "progress"]
 ResultT = TypeVar("ResultT")
 
 Report: TypeAlias = Callable[[float, float | None, str], None]
-"""Tells a client how much of how much (None: nobody knows) is done, and in words. It waits for nobody."""
+"""Reports to a client how much is done, of how much (None: unknown), and in words. It returns without waiting."""
 
 _INTERVAL: Final = 0.1
 """Seconds between two reports."""
 
 
 class Cancelled(Exception):
-    """Nobody waits for the call any more; it has changed nothing."""
+    """The client cancelled the call, which has changed nothing."""
 
 
 class Watch:
-    """One call that is under way on a thread."""
+    """One call that runs on a thread."""
 
     def __init__(self, report: Report | None = None) -> None:
-        """Watch a call. `report` is called on its thread; None: the client did not ask for progress."""
+        """Watch a call. `report` runs on the call's thread; None: the client did not ask for progress."""
         self.is_cancelled = False
         self._report = report
         self._next = 0.0
 
     def cancel(self) -> None:
-        """Let the call end where it next asks."""
+        """End the call at its next check."""
         self.is_cancelled = True
 
     def run(self, work: Callable[[], ResultT]) -> ResultT:
-        """Do the work, on this thread. Raises Cancelled, also if it was cancelled before, and what the work raises."""
+        """Do the work on this thread and return its result.
+
+        Raises Cancelled if the call is cancelled, even before it began, and what the work raises.
+        """
         self.check()
         token = _current.set(self)
         try:
@@ -52,8 +55,8 @@ class Watch:
         if self.is_cancelled:
             raise Cancelled
 
-    def tell(self, done: float, total: float | None, words: str) -> None:
-        """Report progress, now and then."""
+    def report(self, done: float, total: float | None, words: str) -> None:
+        """Report progress, unless the last report was less than a tenth of a second ago."""
         now = time.monotonic()
         if self._report is not None and now >= self._next:
             self._next = now + _INTERVAL
@@ -71,8 +74,8 @@ def checkpoint() -> None:
 
 
 def progress(done: float, total: float | None, words: str) -> None:
-    """End this thread's call if it was cancelled; else tell how far it has come. Raises Cancelled."""
+    """End this thread's call if it was cancelled; otherwise report its progress. Raises Cancelled."""
     watch = _current.get()
     if watch is not None:
         watch.check()
-        watch.tell(done, total, words)
+        watch.report(done, total, words)

@@ -1,4 +1,4 @@
-"""Failures: everything a tool can refuse or fail with, as one list of codes and types, with facts to recover by."""
+"""Define every failure of a tool: one list of codes and types, and facts that help a client to recover."""
 
 import errno
 from collections.abc import Callable, Iterator, Mapping
@@ -34,9 +34,10 @@ __all__ = ["Failure", "FailureKind", "LazyFailure", "failure_of", "resolving_laz
 
 
 class FailureKind(Enum):
-    """What went wrong: a number (`code`) and a name (`type`), either of which a client may rely on.
+    """What went wrong: a number (`code`) and a name (`type`), both of which stay the same across releases.
 
-    The numbers are those of `multi_edit_text_file` and the names those of the patch tools, as far as these go.
+    Numbers that the document of `multi_edit_text_file` defines, and names that the patch tools' document defines, are
+    used as they are.
     """
 
     FILE_NOT_FOUND = (-32001, "file_not_found")
@@ -77,31 +78,31 @@ class FailureKind(Enum):
 
 
 class Failure(Exception):
-    """A tool did not do what it was asked; no file changed."""
+    """A tool refused or failed, and changed no file."""
 
     def __init__(self, kind: FailureKind, message: str, /, *, hint: str = "", **facts: object) -> None:
         self.kind = kind
-        self.hint = hint  # a sentence that helps to mend the call; "": the message says it all
+        self.hint = hint  # a sentence that helps the model to correct the call; "": the message is enough
         self.facts: Mapping[str, object] = facts
         super().__init__(message)
 
     def error(self) -> dict[str, object]:
-        """Return what structured content says of it: code, type, message, the hint if there is one, and the facts."""
+        """Return the failure as structured content: code, type, message, the hint if there is one, and the facts."""
         hint = {"hint": self.hint} if self.hint else {}
         return {"code": self.kind.code, "type": self.kind.type, "message": str(self), **hint, **self.facts}
 
     def flat(self) -> dict[str, object]:
-        """Return what structured content says of it in the shape of the patch tools: the facts stand beside `error`."""
+        """Return the failure as structured content of the patch tools, with the facts on the same level as `error`."""
         hint = {"hint": self.hint} if self.hint else {}
         return {"success": False, **self.facts, "error": str(self), "error_type": self.kind.type, **hint}
 
     def with_facts(self, **facts: object) -> "Failure":
-        """Return the failure with these facts besides its own."""
+        """Return the failure with these facts added to its own."""
         return Failure(self.kind, str(self), hint=self.hint, **{**self.facts, **facts})
 
 
 class LazyFailure(Failure):
-    """A failure of which more can be told, once nobody waits for the call any more: to find it out takes time."""
+    """A failure whose full explanation takes time, and is computed after the writers' lock is released."""
 
     def __init__(self, kind: FailureKind, message: str, explain: Callable[[], Failure]) -> None:
         super().__init__(kind, message)
@@ -110,7 +111,7 @@ class LazyFailure(Failure):
 
 @contextmanager
 def resolving_lazy_failures() -> Iterator[None]:
-    """Turn a failure that is not yet explained into what is to be told of it."""
+    """Replace a LazyFailure by its full explanation."""
     try:
         yield
     except LazyFailure as refusal:
@@ -143,15 +144,15 @@ _KIND_OF: Final[Mapping[type[CasError], FailureKind]] = {
 
 
 def failure_of(error: CasError | OSError, *paths: str) -> Failure:
-    """Return the failure that tells a client of `error`, which happened on the way to `paths`.
+    """Return the failure that reports `error`, which happened in a call on `paths`.
 
-    Of the paths, as the client spelt them, it names the one that the error is about.
+    It names the one of `paths`, as the client wrote them, that the error is about.
     """
     match error:
         case PathError():
-            # `src/config.py` ends as `config.py` does, so that is the one with the least before it. A whole path that
-            # is none of them is that of a directory that the server works in, which has gone, is a link by now, or
-            # may not be used, or that of something in its store.
+            # `src/config.py` also ends in `config.py`, so the shortest path that ends so is meant. An absolute path
+            # that is not one of them is a served directory that is gone, has become a link, or may not be used, or it
+            # is inside the store.
             is_whole = isinstance(error, FileMissing | PathIsSymlink | PermissionRefused) and error.path.startswith("/")
             others = error.path if is_whole else paths[0]
             about = min((path for path in paths if _is_about(error, path)), key=len, default=others)
@@ -175,7 +176,10 @@ def _is_about(error: PathError, path: str) -> bool:
 
 
 def _place_of(error: OSError, path: str) -> str:
-    """Return the whole path that the system's error is about, if it has one: what tools are given, it knows by name."""
+    """Return the absolute path in the system's error, or `path` if it has none.
+
+    For the paths that a tool is given, the system is called with a name in an open folder, which is not absolute.
+    """
     return error.filename if isinstance(error.filename, str) and error.filename.startswith("/") else path
 
 

@@ -1,4 +1,4 @@
-"""Refusals: why an edit does not apply to a file, told so that a model can mend its call."""
+"""Word the failures of edits that do not apply to a file, so that a model can correct its call."""
 
 import re
 from collections.abc import Sequence
@@ -41,13 +41,13 @@ _HASH: Final = re.compile("[0-9a-fA-F]{64}")
 _TOO_LARGE: Final = "It is too large to be read here"
 
 _MAX_SHOWN: Final = 50
-"""Lines that are shown of those that a change conflicts with."""
+"""Lines that a refusal shows of those that a change conflicts with."""
 
 _LONGEST_SHOWN: Final = 500
-"""Characters of each of these: of a refusal so much is told, and one line is not to take it all."""
+"""Characters of each of these lines: the length of a refusal is limited, and one line must not use it all."""
 
-_SHOWN_SO: Final = (
-    r"The file is shown so, but \xNN is there a byte that is not UTF-8, which no string can spell: leave it out of "
+_ESCAPED_BYTE: Final = (
+    r"In what you were shown, \xNN is a byte that is not UTF-8, and no string can contain it: leave it out of "
     "old_string."
 )
 
@@ -66,7 +66,7 @@ def missing_string(refusal: MissingString, old_string: str) -> LazyFailure:
         if refusal.was_there:
             hints.append("It was there before this call; an earlier edit of the call changed it.")
         if r"\x" in old_string and old_string in decoded(refusal.staged)[0]:
-            hints.append(_SHOWN_SO)
+            hints.append(_ESCAPED_BYTE)
         near = refusal.nearest(between=checkpoint)
         if near is not None:
             hints.append(str(near))
@@ -90,18 +90,18 @@ def ambiguous_string(refusal: AmbiguousString, old_string: str) -> Failure:
 
 
 def edits_overlap(refusal: EditsOverlap) -> Failure:
-    """Return the failure of an exact edit that takes in part of what an earlier one wrote."""
+    """Return the failure of an exact edit whose old string includes only a part of what an earlier edit wrote."""
     return Failure(
         FailureKind.EDITS_CONFLICT,
         f"Edit {refusal.index} conflicts with edit {refusal.prior}",
-        hint="Its old_string holds part of what that edit wrote, and more. Make one edit of the two.",
+        hint="Its old_string contains part of what that edit wrote, and more. Make one edit of the two.",
         edit_index=refusal.index,
         prior_index=refusal.prior,
     )
 
 
 def invalid_patch(refusal: InvalidPatch) -> Failure:
-    """Return the failure of a text that is no unified diff of one file."""
+    """Return the failure of a text that is not a valid unified diff."""
     return Failure(FailureKind.INVALID_PATCH, shown(str(refusal)), hint=refusal.hint, patch_line=refusal.line)
 
 
@@ -124,14 +124,14 @@ def context_mismatch(refusal: ContextMismatch) -> Failure:
 
 
 def not_utf8(refusal: ContextMismatch) -> Failure | None:
-    """Return the failure of a hunk that stands where the file has bytes which no diff in UTF-8 can spell."""
+    """Return the failure of a hunk at a line that is not UTF-8, which no diff can contain; None: the line is UTF-8."""
     found = refusal.found or b""
     if decoded(found)[1]:
         return None
     return Failure(
         FailureKind.ENCODING,
         f"File is not UTF-8 at line {refusal.line}, which the patch is about",
-        hint=f"It is shown as '{_quotable(found)}', and no diff can spell it. If that line is meant, leave it out.",
+        hint=f"It is shown as '{_quotable(found)}', and no diff can contain it. Leave that line out of the patch.",
         line=refusal.line,
         hunk=refusal.hunk,
         patch_line=refusal.patch_line,
@@ -139,21 +139,21 @@ def not_utf8(refusal: ContextMismatch) -> Failure | None:
 
 
 def cannot_revert(refusal: ContextMismatch | AmbiguousContext) -> Failure:
-    """Return the failure of a patch that can't be taken back."""
-    told = context_mismatch(refusal) if isinstance(refusal, ContextMismatch) else ambiguous_context(refusal)
+    """Return the failure of a patch that can't be reverted."""
+    failure = context_mismatch(refusal) if isinstance(refusal, ContextMismatch) else ambiguous_context(refusal)
     message = "Cannot revert: file has been modified since patch was applied"
     if isinstance(refusal, ContextMismatch) and refusal.expected:
         found = "the end of the file" if refusal.found is None else f"'{_quotable(refusal.found)}'"
         expected = _quotable(refusal.expected)
         message = f"Cannot revert: context at line {refusal.line} has changed. Expected '{expected}' but found {found}"
-    hint = told.hint
+    hint = failure.hint
     if isinstance(refusal, AmbiguousContext) and refusal.places:
         hint = f"What hunk {refusal.hunk} made is at {_lines(refusal.places)}. Edit the file where it was meant."
-    return Failure(told.kind, message, hint=hint, **told.facts)
+    return Failure(failure.kind, message, hint=hint, **failure.facts)
 
 
 def ambiguous_context(refusal: AmbiguousContext) -> Failure:
-    """Return the failure of a diff with a hunk that could be meant for several places."""
+    """Return the failure of a diff with a hunk that fits in several places."""
     if refusal.places:
         message = f"Context of hunk {refusal.hunk} matches more than once, and not at the stated line"
         hint = f"It matches at {_lines(refusal.places)}. Correct the line number, or give more context."
@@ -164,27 +164,27 @@ def ambiguous_context(refusal: AmbiguousContext) -> Failure:
 
 
 def stale(path: str, file_hash: str, *, is_readable: bool = True) -> Failure:
-    """Return the failure of a change that would bury what the model has not seen.
+    """Return the failure of a change that would overwrite changes that the model has not seen.
 
-    `is_readable`: whether the file is no larger than what can be read here.
+    `is_readable`: the file is small enough to be read with the tools.
     """
     return Failure(
         FailureKind.STALE_FILE,
         f"File has changed since it was last read or written here: {shown(path)}",
-        hint="Read all of it again, so that nobody's work is lost, then decide."
+        hint="Read all of it again, so that no other change is lost, then decide."
         if is_readable
-        else f"{_TOO_LARGE}, so nobody's work would be seen in it. move_file keeps it under another name.",
+        else f"{_TOO_LARGE}, so other changes in it can't be seen. move_file keeps it under another name.",
         path=path,
         file_hash=file_hash,
     )
 
 
 def unread(path: str, file_hash: str, *, partly: bool = False, is_readable: bool = True) -> Failure:
-    """Return the failure of a change to a file that has to be read before. `partly`: some of its lines were.
+    """Return the failure of a change to a file that must be read first. `partly`: some of its lines were read.
 
-    `is_readable`: as above.
+    `is_readable`: as for `stale`.
     """
-    hint = "You have not read it as it stands now."
+    hint = "You have not read its current version."
     if not is_readable:
         hint = f"{_TOO_LARGE}: leave it to the person."
     elif partly:
@@ -199,10 +199,10 @@ def unread(path: str, file_hash: str, *, partly: bool = False, is_readable: bool
 
 
 def rebase_conflict(refusal: RebaseConflict, path: str, file_hash: str, now: bytes) -> Failure:
-    """Return the failure of a change that can't be carried over to the file as it is (`now`)."""
+    """Return the failure of a change that can't be carried over to the current content, `now`."""
     last = refusal.start + refusal.count - 1
     there = f"lines {refusal.start}-{last}" if refusal.count > 1 else f"line {refusal.start}"
-    was = f"{there} now" if refusal.count else f"they are gone; they stood above line {refusal.start}"
+    was = f"{there} now" if refusal.count else f"they were deleted above line {refusal.start}"
     read = "where it inserts" if not refusal.read_count else f"line {refusal.read_start} as you read it"
     if refusal.read_count > 1:
         read = f"lines {refusal.read_start}-{refusal.read_start + refusal.read_count - 1} as you read it"
@@ -222,20 +222,20 @@ def rebase_conflict(refusal: RebaseConflict, path: str, file_hash: str, now: byt
 
 
 def base_version_lost(path: str, file_hash: str) -> Failure:
-    """Return the failure of a change that can't be carried over, for the version it was made to is nowhere kept."""
+    """Return the failure of a change that can't be carried over because the version it was made to is not kept."""
     return Failure(
         FailureKind.STALE_FILE,
         f"File has changed since it was last read or written here: {path}",
-        hint="The version that you read is no longer kept. Read the file again, and make the change anew.",
+        hint="The version that you read is no longer kept. Read the file again, and make the change again.",
         path=path,
         file_hash=file_hash,
     )
 
 
 def stale_anchors(path: str, file_hash: str, fresh: str, *, given: str, was_read: bool) -> Failure:
-    """Return the failure of an edit by anchors in a file that is not the one of the `given` hash.
+    """Return the failure of an edit by anchors in a file whose hash is not the `given` one.
 
-    `was_read`: whether a version with that hash was read; else nobody knows of one.
+    `was_read`: the session has read a version with that hash.
     """
     reads = f"It reads, around your anchors:\n{fresh}" if fresh else "It is empty."
     message, hint = f"File has changed since you read it: {shown(path)}", ""
@@ -253,7 +253,7 @@ def stale_anchors(path: str, file_hash: str, fresh: str, *, given: str, was_read
 
 
 def anchor_missing(refusal: AnchorMissing, fresh: str) -> Failure:
-    """Return the failure of an operation whose anchor names no line."""
+    """Return the failure of an operation whose anchor matches no line."""
     return Failure(
         FailureKind.ANCHOR_NOT_FOUND,
         f"Operation {refusal.index}: Anchor not found: {refusal.anchor}",
@@ -265,7 +265,7 @@ def anchor_missing(refusal: AnchorMissing, fresh: str) -> Failure:
 
 
 def anchor_ambiguous(refusal: AnchorAmbiguous, fresh: str) -> Failure:
-    """Return the failure of an operation whose anchor could mean several lines."""
+    """Return the failure of an operation whose anchor matches several lines."""
     lines = list(refusal.lines)
     where = f"Line {refusal.anchor.line} has another tag, and {_lines(lines)} have this one."
     return Failure(
@@ -289,23 +289,23 @@ def end_before_start(refusal: EndBeforeStart) -> Failure:
 
 
 def operations_overlap(refusal: OperationsOverlap) -> Failure:
-    """Return the failure of an operation on lines that an earlier one of the call is about."""
+    """Return the failure of an operation on lines that an earlier operation of the call changes."""
     return Failure(
         FailureKind.EDITS_CONFLICT,
         f"Operation {refusal.index} conflicts with operation {refusal.prior}",
-        hint="Both are about the same lines. All anchors mean the file as you read it; make one operation of the two.",
+        hint="Both are about the same lines. All anchors refer to the file as you read it; make one operation of them.",
         operation_index=refusal.index,
         prior_index=refusal.prior,
     )
 
 
 def tagged_content(refusal: TaggedContent) -> Failure:
-    """Return the failure of an operation whose new lines hold what only a reader is shown of the file's."""
+    """Return the failure of an operation whose new lines begin with line numbers and tags."""
     return Failure(
         FailureKind.INVALID_REQUEST,
         f"Operation {refusal.index}: content begins with the tag of a line: {refusal.anchor}|",
-        hint="Give the new lines alone, without numbers and tags. Where the file is really to hold them, another tool "
-        "than this one writes them.",
+        hint="Give the new lines alone, without numbers and tags. To write such text into the file on purpose, use "
+        "another tool.",
         operation_index=refusal.index,
         anchor=str(refusal.anchor),
     )

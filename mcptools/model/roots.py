@@ -1,4 +1,7 @@
-"""Roots: the directories that a client says it works in. They narrow what a server may reach, and never widen it."""
+"""Resolve the roots that a client names, and intersect them with the directories that the server may reach.
+
+Roots narrow what the server may reach, and never widen it.
+"""
 
 import os
 from collections.abc import Iterable, MutableMapping, Sequence
@@ -11,10 +14,10 @@ __all__ = ["intersected", "root_paths"]
 
 
 def root_paths(addresses: Iterable[str], places: MutableMapping[str, str]) -> tuple[str, ...]:
-    """Return where the roots really are that are directories of this machine, each once; others mean nothing here.
+    """Return the real paths of those roots that are directories of this machine, each once; ignore the others.
 
-    `places`: where roots were when they were first looked for, by address; new ones are put in. There they stay, so
-    that a link which is put in the place of one later leads nowhere.
+    `places`: the real path of each root when it was first resolved, by address; new roots are added. A root keeps that
+    path, so that a link that replaces it later is not followed.
     """
     found: dict[str, None] = {}
     for address in addresses:
@@ -25,7 +28,7 @@ def root_paths(addresses: Iterable[str], places: MutableMapping[str, str]) -> tu
 
 
 def intersected(ceiling: Sequence[str], roots: Sequence[str]) -> dict[str, str]:
-    """Return the directories that lie within both, each with the one of `ceiling` that it lies in: the innermost."""
+    """Return the directories that are within both, each with the innermost directory of `ceiling` that contains it."""
     shared: dict[str, str] = {}
     for allowed in sorted(ceiling, key=len):
         for root in roots:
@@ -37,7 +40,7 @@ def intersected(ceiling: Sequence[str], roots: Sequence[str]) -> dict[str, str]:
 
 
 def _path(address: str) -> str | None:
-    """Return the real path that a file address names; None: it names none here."""
+    """Return the real path that a file URI names, or None if it names no path on this machine."""
     try:
         parts = urlsplit(address)
     except ValueError:

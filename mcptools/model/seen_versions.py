@@ -1,8 +1,8 @@
-"""Pins: the versions of files that a session has seen, so that a change made to one of them can be carried over.
+"""Remember which versions of files a session has seen, so that a change made to one of them can be carried over.
 
-A version is named by its blob, and its bytes come from the store where they are recorded. Those that are in no store
-are kept here, the latest ones, up to a number of bytes; of an older one only the name is left, and the file must be
-read again.
+A version is named by its blob, and its bytes come from the store if they are recorded there. The bytes of the latest
+versions that are in no store are kept here, up to a total size; of older ones only the name is left, and the model has
+to read the file again.
 """
 
 from collections import OrderedDict
@@ -16,11 +16,11 @@ __all__ = ["SeenVersions"]
 _MOST_BYTES: Final = 64 << 20
 _MOST_FILES: Final = 10_000
 _VERSIONS: Final = 8
-"""Of one file."""
+"""Versions that are remembered of one file."""
 
 
 class SeenVersions:
-    """The last versions of each file, by name, and the bytes of those that are stored nowhere else."""
+    """The last versions of each file, and the bytes of those that are in no store."""
 
     def __init__(self) -> None:
         self._versions: OrderedDict[tuple[str, str], list[BlobId]] = OrderedDict()
@@ -39,18 +39,18 @@ class SeenVersions:
             self._versions.popitem(last=False)
 
     def move(self, source: tuple[str, str], destination: tuple[str, str]) -> None:
-        """Remember of one file what was seen of another, which has become that file."""
+        """Move the versions of a file to the path that it was moved to."""
         self._versions.pop(destination, None)
         seen = self._versions.pop(source, None)
         if seen is not None:
             self._versions[destination] = seen
 
     def versions(self, file: tuple[str, str]) -> Sequence[BlobId]:
-        """Return the versions of the file that were seen, the latest first."""
+        """Return the versions of the file that the session has seen, the latest first."""
         return self._versions.get(file, [])[::-1]
 
     def keep(self, file: tuple[str, str], version: BlobId, content: bytes) -> None:
-        """Keep the bytes of a version of the file that may not be in its store."""
+        """Keep the bytes of a version of the file, which may not be in its store."""
         self.drop(file, version)
         if len(content) > _MOST_BYTES:
             return
@@ -61,9 +61,9 @@ class SeenVersions:
             self._size -= len(dropped)
 
     def drop(self, file: tuple[str, str], version: BlobId) -> None:
-        """Let go of the bytes of a version of the file; they are in its store."""
+        """Drop the bytes of a version of the file, which are in its store."""
         self._size -= len(self._bytes.pop((file[0], version), b""))
 
     def content(self, file: tuple[str, str], version: BlobId) -> bytes | None:
-        """Return the bytes of a version of the file (None: they are not kept here)."""
+        """Return the bytes of a version of the file, or None if they are not kept here."""
         return self._bytes.get((file[0], version))

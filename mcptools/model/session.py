@@ -1,4 +1,4 @@
-"""A session: which version of each file its model knows, what it changed last, and who the model's client is."""
+"""Remember which version of each file a client's model knows, its last change, and the client's name."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -19,16 +19,16 @@ FileKey: TypeAlias = tuple[str, str]
 
 
 class Knowledge(Enum):
-    """How what a session knows of a file stands to what the file is."""
+    """Whether the version of a file that a session knows is the current one."""
 
-    NONE = auto()  # it never read or wrote the file
+    NONE = auto()  # the session never read or wrote the file
     CURRENT = auto()
-    STALE = auto()  # the file has changed since, and it was not shown all of what it is now
+    STALE = auto()  # the file has changed since, and the session was not shown all of its current version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastChange:
-    """The last call of a session that changed a file: what can be undone. The bytes before it are in the store."""
+    """The last call of a session that changed a file, which can be undone. The store has the bytes before it."""
 
     root: str  # of the workspace
     edits: tuple[EditView, ...]  # at least one
@@ -36,41 +36,41 @@ class LastChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Lineage:
-    """The versions of a file that hold a base and this session's own edits, and no change of anybody else."""
+    """The versions of a file that consist of a base and this session's own edits, without changes by other writers."""
 
     base: BlobId | None  # None: the session created the file
     versions: set[BlobId]
 
 
 class Session:
-    """What a server remembers of one client's model, for as long as it runs. Safe to use from several threads.
+    """What a server remembers of one client's model while it runs. Safe to use from several threads.
 
-    A version is known from a read, or from a write of a file that was known or new to the session. Of a file which has
-    changed since, all lines have to be shown, in whatever parts. An edit that goes ahead in it without that leaves the
-    session's knowledge as it is: the model has still not seen those changes, and must not bury them by writing the
-    whole file. Where the edit is carried over, the model knows the version that it knew with that edit made, which the
-    file never was.
+    The session knows a version from a read, or from a write of a file that was known or new to it. If a file has
+    changed since, the model must be shown all of its lines, in any number of parts, before the new version is known.
+    An edit that succeeds before that leaves the session's knowledge as it is: the model has still not seen the other
+    changes, and must not overwrite them by writing the whole file. If such an edit was carried over, the session then
+    knows its old version with the edit applied, although the file never had that content.
     """
 
     def __init__(self, *, require_read: bool = False) -> None:
-        self.client: dict[str, str] = {}  # its name and version, as recorded with each call; {}: not yet known
+        self.client: dict[str, str] = {}  # the client's name and version, as recorded with each call; {}: unknown yet
         self.undoing: Final = Lock()  # held while a change is undone, so that it is undone once
         self._require_read = require_read
         self._known: dict[FileKey, BlobId | None] = {}  # None: the file was gone
-        self._copied: dict[FileKey, BlobId] = {}  # the versions last copied; they count where none is known
-        self._lineages: dict[FileKey, _Lineage] = {}  # of files that it had copied or has created
+        self._copied: dict[FileKey, BlobId] = {}  # the versions last backed up; used for files of which none is known
+        self._lineages: dict[FileKey, _Lineage] = {}  # of files that the session backed up or created
         self._parts: dict[FileKey, tuple[BlobId, bytearray]] = {}
-        """Of files that were shown in part: of which version, and for each line whether it was."""
+        """For files that were shown in part: the version, and for each line whether it was shown."""
         self._unchanged: set[FileKey] = set()
-        """Of these, the ones that were shown for the first time; it is noted where files have to be read."""
-        self._to_read: set[FileKey] = set()  # files that were undone
+        """Those of `_parts` that were shown for the first time; only noted if files must be read first."""
+        self._to_read: set[FileKey] = set()  # files of which a change was undone
         self._last: LastChange | None = None  # None: nothing to undo
-        self._pins = SeenVersions()
+        self._seen = SeenVersions()
         self._has_news = False
         self._lock = Lock()
 
     def knows(self, file: FileKey, now: BlobId | None) -> Knowledge:
-        """Return what the session knows of a file that is `now` such (None: it does not exist)."""
+        """Return what the session knows of a file whose current version is `now` (None: it does not exist)."""
         with self._lock:
             if file not in self._known:
                 return Knowledge.NONE if self._copied.get(file, now) == now else Knowledge.STALE
@@ -78,29 +78,32 @@ class Session:
             return Knowledge.CURRENT if self._known[file] == now and is_whole else Knowledge.STALE
 
     def must_read(self, file: FileKey, now: BlobId) -> bool:
-        """Return whether the model may not change a file that is `now` such before it has read it."""
+        """Return whether the model has to read a file, whose current version is `now`, before it changes it."""
         with self._lock:
             return file in self._to_read or (self._require_read and self._known.get(file) != now)
 
     def has_seen_only_part(self, file: FileKey) -> bool:
-        """Return whether the model, which has to read files, was shown no more of the file than a part."""
+        """Return whether the model was shown only a part of the file, in a session that must read files first."""
         with self._lock:
             return file in self._unchanged
 
     def copied(self, file: FileKey, version: BlobId) -> None:
-        """Note that the model had the file copied, which is no reading: a file that is another by then has changed."""
+        """Note that the model made a backup of the file.
+
+        That does not count as reading it, but a file that differs from this version later has changed.
+        """
         with self._lock:
             self._copied[file] = version
             self._begin_lineage(file, version)
 
     def backed_up(self, root: str, path: str, version: BlobId, edits: Iterable[EditView]) -> None:
-        """Note that a call of these edits has kept a backup of a file in a workspace, of the version before them."""
+        """Note that a call with these edits kept a backup of a file, of the version before the edits."""
         with self._lock:
             self._begin_lineage((root, path), version)
             self._extend_lineages(root, edits)
 
     def has_made(self, file: FileKey, version: BlobId, since: BlobId) -> bool:
-        """Return whether all that `version` of a file changes of the version `since` is this session's own work."""
+        """Return whether this session alone made all changes from the version `since` of a file to `version`."""
         with self._lock:
             lineage = self._lineages.get(file)
             if lineage is None or version not in lineage.versions:
@@ -108,9 +111,9 @@ class Session:
             return lineage.base is None or since in lineage.versions
 
     def saw(self, file: FileKey, version: BlobId | None, *, whole: bool = False) -> None:
-        """Note that the model has made the file what it is (None: deleted it); the version is in the store.
+        """Note that the model wrote this version of the file (None: deleted it), which is in the store.
 
-        `whole`: it has made all of the file; else what it was not shown before is not shown by that.
+        `whole`: the model wrote the whole file; otherwise lines that it was not shown before stay unseen.
         """
         with self._lock:
             self._known[file] = version
@@ -120,12 +123,13 @@ class Session:
                 self._parts.pop(file, None)
             self._to_read.discard(file)
             if version is not None:
-                self._pins.note(file, version)
+                self._seen.note(file, version)
 
     def showed(self, file: FileKey, version: BlobId, content: bytes, shown: Iterable[range], of: int) -> None:
-        """Note which lines, counted from 0, of how many (0: of an empty or binary file) the model was shown.
+        """Note which lines of a version the model was shown, counted from 0.
 
-        `content`: the version's bytes, which may be in no store. Where no line was shown, nothing is noted.
+        `of`: how many lines the file has (0: it is empty or binary). `content`: the version's bytes, which may be in
+        no store. If no line was shown, nothing is noted.
         """
         parts = list(filter(None, shown))
         if of and not parts:
@@ -147,44 +151,45 @@ class Session:
                     self._unchanged.discard(file)
             self._known[file] = version
             self._to_read.discard(file)
-            self._pins.note(file, version)
-            self._pins.keep(file, version, content)
+            self._seen.note(file, version)
+            self._seen.keep(file, version, content)
 
     def made(self, file: FileKey, before: BlobId, after: BlobId) -> None:
-        """Note a version that the model has made of another one, in parts of the file; both are in the store."""
+        """Note that the model edited version `before` into version `after`; both are in the store."""
         with self._lock:
             if self._known.get(file) == before:
                 self._known[file] = after
-            self._pins.note(file, after)
-            self._pins.drop(file, before)
+            self._seen.note(file, after)
+            self._seen.drop(file, before)
 
     def carried(self, file: FileKey, base: BlobId, version: BlobId, content: bytes) -> None:
-        """Note what the model has made of `base`, which the file was no longer: it is what the model has in mind.
+        """Note the version that the model's edit made of `base`, before the edit was carried over to a newer version.
 
-        `content`: the version's bytes, which are in no store. Of a base that is not the version that it knows, nothing.
+        That version is now the one that the model knows, if it knew `base`. `content`: its bytes, which are in no
+        store.
         """
         with self._lock:
             if self._known.get(file) == base:
                 self._known[file] = version
-                self._pins.keep(file, version, content)
+                self._seen.keep(file, version, content)
 
     def known(self, file: FileKey) -> BlobId | None:
-        """Return the version that the model knows of the file, or has in mind (`carried`); None: none, or no file."""
+        """Return the version that the model knows of the file (see also `carried`); None: none, or it was deleted."""
         with self._lock:
             return self._known.get(file)
 
     def versions(self, file: FileKey) -> Sequence[BlobId]:
         """Return the last versions of the file that the model has seen, the latest first."""
         with self._lock:
-            return self._pins.versions(file)
+            return self._seen.versions(file)
 
     def content(self, file: FileKey, version: BlobId) -> bytes | None:
-        """Return the bytes of a version of the file that the model has seen; None: look for them in the store."""
+        """Return the bytes of a version of the file that the model has seen, or None if only a store can have them."""
         with self._lock:
-            return self._pins.content(file, version)
+            return self._seen.content(file, version)
 
     def moved(self, source: FileKey, destination: FileKey) -> None:
-        """Note that the model has moved the file; what was known of it, and no more, is known of it there."""
+        """Note that the model moved the file: what the session knows of it now belongs to the destination."""
         with self._lock:
             _move(self._copied, source, destination)
             _move(self._known, source, destination)
@@ -196,10 +201,10 @@ class Session:
                 if source in noted:
                     noted.remove(source)
                     noted.add(destination)
-            self._pins.move(source, destination)
+            self._seen.move(source, destination)
 
     def changed(self, root: str, edits: tuple[EditView, ...]) -> None:
-        """Note what a call changed in a workspace; it is what can be undone from now on, unless it is nothing."""
+        """Note the edits of a call in a workspace; if there are any, they are what can be undone from now on."""
         if edits:
             with self._lock:
                 self._last = LastChange(root=root, edits=edits)
@@ -207,15 +212,15 @@ class Session:
                 self._extend_lineages(root, edits)
 
     def _begin_lineage(self, file: FileKey, version: BlobId) -> None:
-        """Begin the file's lineage at a version, unless it is in the one that there is."""
+        """Begin a lineage of the file at a version, unless the current lineage has that version."""
         if file not in self._lineages or version not in self._lineages[file].versions:
             self._lineages[file] = _Lineage(base=version, versions={version})
 
     def _extend_lineages(self, root: str, edits: Iterable[EditView]) -> None:
-        """Add what each edit made to its file's lineage, if it was made of a version in it."""
+        """Add the version that each edit made to its file's lineage, if the edit began from a version in it."""
         for edit in (view.edit for view in edits):
             if edit.after is None or edit.source is not None:
-                continue  # a deletion makes no version, and a move takes the lineage along
+                continue  # a deletion makes no version, and `moved` moves the lineage
             file = root, os.fsdecode(edit.path)
             if edit.before is None:
                 self._lineages[file] = _Lineage(base=None, versions={edit.after.blob})
@@ -230,17 +235,20 @@ class Session:
 
     @property
     def worth(self) -> int:
-        """Return how much would be lost with it: 0 nothing, 1 what was seen, 2 what can be undone or has to be read."""
+        """Return what would be lost with the session.
+
+        0: nothing; 1: which versions were seen; 2: a change that can be undone, or files that must be read first.
+        """
         with self._lock:
             return 2 if self._last is not None or self._to_read else int(bool(self._known))
 
     def last_change(self) -> LastChange | None:
-        """Return what can be undone; None: nothing."""
+        """Return the change that can be undone, or None."""
         with self._lock:
             return self._last
 
     def undid(self, change: LastChange, files: Iterable[FileKey]) -> None:
-        """Note that a change was undone: it can't be again, and its files are to be read before any tool takes them."""
+        """Note that a change was undone: it can't be again, and its files must be read before they are changed."""
         with self._lock:
             if self._last is change:
                 self._last = None
@@ -249,7 +257,7 @@ class Session:
 
 
 def _move(noted: dict[FileKey, NotedT], source: FileKey, destination: FileKey) -> None:
-    """Let what is noted of one file be noted of another, in whose place it is now."""
+    """Move what is noted about one file to another path, replacing what is noted there."""
     noted.pop(destination, None)
     if source in noted:
         noted[destination] = noted.pop(source)

@@ -1,4 +1,4 @@
-"""Clients: what a server remembers of each one that it serves, and which of them a request is from."""
+"""Remember each client of a server, and which client the current request is from."""
 
 import math
 import time
@@ -13,50 +13,51 @@ from mcptools.model.session import Session
 __all__ = ["Client", "Clients"]
 
 _MOST: Final = 1000
-"""Clients that are remembered; who is forgotten for another says `Clients`."""
+"""Clients that are remembered at most. `Clients` says which one is forgotten for a new one."""
 
 _LONG: Final = 30 * 60.0
-"""Seconds without a word after which a client may be gone: where it has a session, the SDK ends that then."""
+"""Seconds without a message after which a client counts as inactive; the SDK ends a session after the same time."""
 
 
 @dataclass(slots=True, eq=False)
 class Client:
-    """One client: its session, its roots as far as they are known, and which addresses it wants to hear of."""
+    """One client: its session, its roots as far as they are known, and its subscriptions."""
 
     session: Session
-    roots: tuple[str, ...] | None = None  # addresses; None: to be asked for
+    roots: tuple[str, ...] | None = None  # addresses; None: the client must be asked
     scope: tuple[str, ...] | None = None
-    """The roots as last told, for what can't ask for them; (): it has none; None: not known: it is shown none."""
+    """The roots last received, for messages that can't ask for them; (): it has none; None: unknown, so it is shown
+    nothing."""
     places: dict[str, str] = field(default_factory=dict)
-    """Where the roots were when they were first looked for, by address."""
+    """The real path of each root when it was first resolved, by address."""
     subscribed: set[str] = field(default_factory=set)
-    streams: int = 0  # on which it hears what is recorded
-    tell: Callable[[str | None], Awaitable[None]] | None = None
-    """Tells it that an address reads anew (None: that there is something new); None: there was nothing to tell yet."""
+    streams: int = 0  # streams on which it gets notifications
+    notify: Callable[[str | None], Awaitable[None]] | None = None
+    """Notifies the client that a resource has changed (None: that the list has); None: it can't be notified yet."""
     pending_notifications: dict[str | None, None] = field(default_factory=dict)
-    """What it is still to be told, in this order."""
-    is_being_told: bool = False
-    last_seen_at: float = 0.0  # in seconds of a clock
+    """The notifications that have not been sent yet, in order."""
+    is_being_notified: bool = False
+    last_seen_at: float = 0.0  # seconds, by the clock of `Clients`
     _changes: int = 0  # how often the roots have changed
-    _asked_at: int = -1  # how often they had when they were last asked for
+    _asked_at: int = -1  # the value of `_changes` when they were last asked for
 
     @property
     def worth(self) -> int:
-        """Return how much would be lost if it were forgotten."""
+        """Return what would be lost if the client were forgotten, as Session.worth; 2 for a client that listens."""
         return max(self.session.worth, 2 * self.listens)
 
     @property
     def listens(self) -> bool:
-        """Return whether it wants to hear of what is recorded."""
+        """Return whether the client gets notifications, on a stream or by a subscription."""
         return bool(self.subscribed or self.streams)
 
     def is_inactive(self, now: float) -> bool:
-        """Return whether it was not heard for long. `now`: by the clock by which it was heard."""
+        """Return whether the client has sent nothing for long. `now`: by the clock of `last_seen_at`."""
         return now - self.last_seen_at >= _LONG
 
     def claim(self, now: float) -> int:
-        """Return how good its claim to a place is; 0: it may be gone, 1: it has nothing to lose."""
-        # Who listens is there, however silent: otherwise its session, or the stream, would have ended.
+        """Return the priority of keeping the client; 0: it may be gone, 1: it has nothing to lose."""
+        # A client that listens is connected, however silent: otherwise its session or stream would have ended.
         return 0 if self.is_inactive(now) and not self.listens else 1 + self.worth
 
     def asking_for_roots(self) -> None:
@@ -64,7 +65,10 @@ class Client:
         self._asked_at = self._changes
 
     def learn_roots(self, roots: tuple[str, ...], *, lasting: bool) -> None:
-        """Note the answer, unless the roots have changed meanwhile. `lasting`: the client says when they change."""
+        """Note the roots, unless they have changed since they were asked for.
+
+        `lasting`: the client reports when they change, so they need not be asked for again.
+        """
         if self._asked_at == self._changes:
             self.scope = roots
             self.places = {address: self.places[address] for address in roots if address in self.places}
@@ -80,13 +84,13 @@ class Client:
 class Clients:
     """The clients of one server.
 
-    Whose session ends is forgotten. Where there are too many all the same, whoever was not heard for long makes room
-    first, and then who has the least to lose: whoever calls itself something else each time takes no place from those
-    who have done anything, unless it does so too. Of equals that is who was not heard the longest.
+    A client is forgotten when its session ends. If there are too many all the same, inactive clients are forgotten
+    first, and then those with the least to lose, so that a program which uses a new name each time displaces no client
+    that has done something, unless it does something too. Among equals, the one that was silent the longest goes.
     """
 
     def __init__(self, *, require_read: bool, clock: Callable[[], float] = time.monotonic, most: int = _MOST) -> None:
-        """`clock`: counts seconds. `most`: how many are remembered."""
+        """`clock`: returns seconds. `most`: how many clients are remembered."""
         self._most = most
         self._require_read = require_read
         self._clock = clock
@@ -94,7 +98,7 @@ class Clients:
         self._current: ContextVar[Client] = ContextVar("client")
 
     def note_request(self, key: str) -> bool:
-        """Note whom the message is from that is being answered. Return whether it was not known."""
+        """Note which client the current message is from. Return whether the client is new."""
         client = self._clients.get(key)
         is_new = client is None
         if client is None:
@@ -107,24 +111,24 @@ class Clients:
         return is_new
 
     def _first_to_go(self) -> str:
-        """Return whose claim to a place is the least; of equals, who was not heard the longest."""
+        """Return the client with the lowest claim; among equals, the one that was silent the longest."""
         now, least, found = self._clock(), math.inf, ""
-        for key, client in self._clients.items():  # in the order in which they were last heard
+        for key, client in self._clients.items():  # in the order of their last messages
             claim = client.claim(now)
             if claim < least:
                 least, found = claim, key
             if least <= (0 if client.is_inactive(now) else 1):
-                break  # nobody behind has less
+                break  # no later client can have a lower claim
         return found
 
     def ended(self, key: str) -> None:
-        """Forget a client, whose session is over."""
+        """Forget a client whose session has ended."""
         self._clients.pop(key, None)
 
     def subscribers(self) -> list[Client]:
-        """Return those who have subscribed to something."""
+        """Return the clients that have subscribed to an address."""
         return [client for client in self._clients.values() if client.subscribed]
 
     def current(self) -> Client:
-        """Return whom the message is from that is being answered."""
+        """Return the client that the current message is from."""
         return self._current.get()

@@ -1,4 +1,4 @@
-"""The command `editledger`: which directories are served, with which tools, and to whom."""
+"""Parse the command line of `editledger`, and serve the directories or export their history."""
 
 import argparse
 import logging
@@ -21,7 +21,7 @@ __all__ = ["main"]
 NumberT = TypeVar("NumberT", int, float)
 
 _MOST: Final = (1 << 63) - 1
-"""Bytes that any file or disk has at most."""
+"""The largest size of a file or disk, in bytes."""
 
 _OF_A_SERVER: Final = {
     "http": "--http",
@@ -32,13 +32,13 @@ _OF_A_SERVER: Final = {
     "require_read": "--require-read",
     "approve": "--approve",
 }
-"""The options that say which tools there are, and for whom."""
+"""The options that only apply to a server."""
 
-_TOKEN = "EDITLEDGER_TOKEN"  # noqa: S105 - the name of the variable that holds it
+_TOKEN = "EDITLEDGER_TOKEN"  # noqa: S105 - the name of the environment variable
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says of a command line that makes no sense what is wrong with it, and no more."""
+    """A parser that prints one line for an invalid command line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: error: {message}\nTry `{self.prog} --help`.\n")
@@ -55,13 +55,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         "directories",
         nargs="*",
         metavar="DIR",
-        help="a directory that tools may work in; without any, those that the client names as its roots",
+        help="a directory that the tools may work in; without any, those that the client names as its roots",
     )
     parser.add_argument(
         "--export-acp",
         choices=["contract", "protocol"],
         help="serve nothing: print the recorded calls as notifications of the Agent Client Protocol, one a line; "
-        "`contract`: as multi_edit_text_file's contract spells them, `protocol`: as the protocol does today",
+        "`contract`: in the shape of multi_edit_text_file's contract, `protocol`: in the shape of the protocol itself",
     )
     parser.add_argument("--version", action="version", version=version())
     _add_choices(parser)
@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     except NotADirectoryError as error:
         parser.error(f"not a directory: {error}")
     except FileNotFoundError:
-        parser.error("the current folder is gone: name a directory by its whole path, or start elsewhere")
+        parser.error("the current folder no longer exists: give absolute paths, or start in another folder")
     try:
         if arguments.export_acp is None:
             _serve(parser, arguments, directories)
@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             _refuse_what_is_of_a_server(parser, arguments)
             _export(parser, directories, arguments.export_acp)
     except KeyboardInterrupt:
-        sys.exit(130)  # as a shell tells of what was interrupted
+        sys.exit(130)  # as shells report an interrupted program
     finally:
         directories.close()
 
@@ -93,7 +93,7 @@ def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace, direc
     except KeyError as error:
         parser.error(f"neither a tool nor a set of tools: {error.args[0]} (sets: {', '.join(SETS)})")
     if not offered:
-        parser.error("--read-only leaves none of the tools of --tools: each of them changes something")
+        parser.error("--read-only leaves no tool: each tool of --tools changes something")
     listener = None
     if arguments.http is not None:
         try:
@@ -102,15 +102,15 @@ def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace, direc
             parser.error(str(error))
     token = _token(parser, arguments)
     if listener is None and sys.stdin is not None and sys.stdin.isatty():
-        # Or a person who tries it would sit before a program that says nothing.
+        # A person who starts it by hand would otherwise see nothing.
         sys.stderr.write(
-            "editledger: this is for the program of an agent, which starts it and talks to it over standard input and "
-            "output; `cas setup` tells one. Ctrl-C ends it.\n"
+            "editledger: serving on standard input and output, for an agent program that starts this command. "
+            "Run `cas setup` to connect one. Press Ctrl-C to stop.\n"
         )
     if listener is None:
         _need(parser, "input", sys.stdin)
         _need(parser, "output", sys.stdout)
-    # Before the SDK does: its handler imports modules while it shows an error, which fails where no file can be opened.
+    # Before the SDK does: its handler imports modules while it logs an error, which fails if no file can be opened.
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
     from mcptools.server.mcp_server import EditServer
 
@@ -127,7 +127,7 @@ def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace, direc
 
 
 def _need(parser: argparse.ArgumentParser, name: str, stream: object) -> None:
-    """End where a standard stream is closed: then there is none."""
+    """Exit if a standard stream is closed (None)."""
     if stream is None:
         parser.exit(1, f"{parser.prog}: standard {name} is closed\n")
 
@@ -135,13 +135,13 @@ def _need(parser: argparse.ArgumentParser, name: str, stream: object) -> None:
 def _refuse_what_is_of_a_server(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
     for name, option in _OF_A_SERVER.items():
         if getattr(arguments, name) != parser.get_default(name):
-            parser.error(f"{option} is for a server, and --export-acp starts none")
+            parser.error(f"{option} can't be combined with --export-acp, which starts no server")
     if not arguments.directories:
-        parser.error("--export-acp takes the directories whose history is to be printed")
+        parser.error("--export-acp needs the directories whose history to print")
 
 
 def _export(parser: argparse.ArgumentParser, directories: Directories, shape: str) -> None:
-    """Print the history. What can't be read or printed is said in a line, behind what was printed by then."""
+    """Print the history. An error ends it with one line, after what was already printed."""
     _need(parser, "output", sys.stdout)
     from mcptools.catalog.acp import Shape
     from mcptools.edit.display import one_line
@@ -159,21 +159,21 @@ def _export(parser: argparse.ArgumentParser, directories: Directories, shape: st
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
-        _let_go_of_stdout()  # who reads has seen enough
+        _discard_stdout()  # the reader has closed the pipe
     except (CasError, OSError) as error:
-        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         named = f": {error.filename}" if isinstance(error, OSError) and error.filename else ""
-        _let_go_of_stdout()
-        parser.exit(1, f"{parser.prog}: {one_line(f'{said}{named}')}\n")
+        _discard_stdout()
+        parser.exit(1, f"{parser.prog}: {one_line(f'{reason}{named}')}\n")
 
 
-def _let_go_of_stdout() -> None:
-    """Have what is still buffered go nowhere: or the end of this program would fail at it again."""
+def _discard_stdout() -> None:
+    """Redirect standard output to nowhere, so that flushing its buffer at exit does not fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _add_choices(parser: argparse.ArgumentParser) -> None:
-    """Add what says which tools there are and what they ask for first."""
+    """Add the options for the choice of tools, and for what they require."""
     parser.add_argument(
         "--tools",
         type=_some_names,
@@ -185,7 +185,7 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--require-read",
         action="store_true",
-        help="refuse every change of a file whose present version was not read in this session",
+        help="refuse every change of a file whose current version was not read in this session",
     )
     parser.add_argument(
         "--approve",
@@ -199,7 +199,7 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
 def _add_http(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("over HTTP")
     group.add_argument(
-        "--http", metavar="HOST:PORT", help="serve over streamable HTTP at this address of this machine; port 0: any"
+        "--http", metavar="HOST:PORT", help="serve over streamable HTTP at this loopback address; port 0: any free one"
     )
     group.add_argument(
         "--token-file",
@@ -207,14 +207,14 @@ def _add_http(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help=f"the bearer token that clients have to send (default: ${_TOKEN}, or else a new one, which is printed)",
     )
-    group.add_argument("--no-token", action="store_true", help="serve every program of this machine")
+    group.add_argument("--no-token", action="store_true", help="serve every program on this machine")
 
 
 def _token(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> str | None:
-    """Return the token that clients have to send; None: none is needed."""
+    """Return the token that clients have to send, or None if they need none."""
     if arguments.http is None:
         if arguments.token_file is not None or arguments.no_token:
-            parser.error("a token is for --http")
+            parser.error("--token-file and --no-token need --http")
         return None
     if arguments.no_token:
         return None
@@ -243,27 +243,32 @@ def _names(given: str) -> list[str]:
 
 
 def _some_names(given: str) -> list[str]:
-    """Return the names, of which there has to be one: an empty variable of a script does not mean all tools."""
+    """Return at least one name: an empty variable in a script must not mean all tools."""
     names = _names(given)
     if not names:
-        raise argparse.ArgumentTypeError("names no tool; leave the option out to offer all")
+        raise argparse.ArgumentTypeError("no tool is named; leave the option out to offer all")
     return names
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
-    """Add the limits that can be set, with what they are if nobody sets them."""
+    """Add the options for limits, with their defaults."""
     usual = ServerLimits()
     limits = parser.add_argument_group("limits")
     size, space, share, seconds = _between(1, _MOST), _between(0, _MOST), _between(0.0, 1.0), _between(0.001, 86_400.0)
     count, whole = _between(1, 1_000_000), _between(1, 86_400)
     for option, name, kind, words in (
-        ("--max-file-size", "max_file_bytes", size, "bytes of a file that is read or edited"),
-        ("--min-free-space", "min_free_space", space, "bytes to be free where a patch or a backup is written"),
-        ("--binary-check-bytes", "binary_check_bytes", size, "bytes looked at to tell whether a file is binary"),
-        ("--max-seconds", "max_seconds", seconds, "seconds that a search goes on for"),
-        ("--non-text-threshold", "non_text_threshold", share, "part of them that may be no text in a text file"),
-        ("--max-connections", "max_connections", count, "connections over HTTP at once"),
-        ("--request-seconds", "request_seconds", whole, "seconds that a request over HTTP has to arrive whole"),
+        ("--max-file-size", "max_file_bytes", size, "largest size in bytes of a file that is read or edited"),
+        ("--min-free-space", "min_free_space", space, "bytes that must be free where a patch or a backup is written"),
+        ("--binary-check-bytes", "binary_check_bytes", size, "bytes that are checked to see whether a file is binary"),
+        ("--max-seconds", "max_seconds", seconds, "longest duration of a search in seconds"),
+        (
+            "--non-text-threshold",
+            "non_text_threshold",
+            share,
+            "share of those bytes that may be non-text in a text file",
+        ),
+        ("--max-connections", "max_connections", count, "concurrent HTTP connections"),
+        ("--request-seconds", "request_seconds", whole, "seconds in which an HTTP request must arrive completely"),
         ("--idle-seconds", "idle_seconds", whole, "seconds that a connection stays open between two requests"),
     ):
         value = getattr(usual, name)
@@ -273,12 +278,12 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
 
 
 def _between(least: NumberT, most: NumberT) -> Callable[[str], NumberT]:
-    """Return what reads a number within bounds, whole where they are."""
+    """Return a parser of numbers within bounds: of whole ones if the bounds are whole."""
 
-    def number(spelling: str) -> NumberT:
-        value = type(least)(spelling)
+    def number(text: str) -> NumberT:
+        value = type(least)(text)
         if not least <= value <= most:
-            raise argparse.ArgumentTypeError(f"not a number from {least} to {most}: {spelling}")
+            raise argparse.ArgumentTypeError(f"not a number from {least} to {most}: {text}")
         return value
 
     return number

@@ -1,7 +1,7 @@
-"""Asking: what a client's program is asked for its roots and its person for approval, and what counts as an answer.
+"""Ask a client's program for its roots and its person for approval, and check the answers.
 
-Whatever else a client answers, an error or what fits no question, is a refusal of the call for which it was asked: its
-model has to be told. A root that is no directory of this machine is no such thing; it only means nothing here.
+An error, or an answer that does not fit the question, refuses the call for which the question was asked, so that the
+model learns of it. A root that is not a directory of this machine is ignored.
 """
 
 from collections.abc import Mapping
@@ -22,50 +22,52 @@ from mcptools.model.failures import Failure, FailureKind
 
 __all__ = ["NO_ANSWER", "Approval", "addresses", "approval", "approval_question", "roots_of", "with_readable_roots"]
 
-NO_ANSWER: Final = "What the client sent for the person's answer is none, so this is not approved; nothing was changed"
+NO_ANSWER: Final = "The client sent no valid answer from the person, so this is not approved; nothing was changed"
 
-_MOST_TOLD: Final = 10
-"""Files that a person is told of."""
+_MOST_NAMED: Final = 10
+"""Files that a question to a person names."""
 
 _LONGEST: Final = 500
-"""Characters of a name that a person is told."""
+"""Characters of a name in a question."""
 
 _NOWHERE: Final = "file://nowhere.invalid/"
-"""The address of a directory that no machine has."""
+"""The address of a directory that exists on no machine."""
 
 
 class Approval(BaseModel):
-    """What a person says of a tool that the agent wants to use.
+    """A person's answer about a tool that the agent wants to use.
 
-    Who accepts has said so by that: a client need not send what its form left as it was. What answers another question
-    is none to this.
+    Accepting the form is approval: a client need not send the fields that the person left unchanged. Content for other
+    fields is not an answer to this question.
     """
 
     approve: bool = Field(default=True, description="Whether it shall go ahead")
 
     @model_validator(mode="before")
     @classmethod
-    def _answers_this(cls, said: Any) -> Any:  # noqa: ANN401 - whatever a client sends
-        if said and "approve" not in said:
+    def _answers_this(cls, answer: Any) -> Any:  # noqa: ANN401 - whatever a client sends
+        if answer and "approve" not in answer:
             raise ValueError("that answers another question")
-        return said
+        return answer
 
 
 def approval_question(tool: str, title: str, arguments: Mapping[str, object]) -> str:
-    """Return what an agent wants to do, in words for the person who is to decide on it: a tool, and on which files."""
+    """Return what an agent wants to do, worded for the person who decides on it: the tool and its files."""
     named = [(name, arguments[name]) for name in PATHS if name in arguments]
     match arguments.get("patches"):
         case list(patches):
             named += dict.fromkeys(("file_path", getattr(patch, "file_path", None)) for patch in patches)
-    told = [f"{name}: {cut(one_line(shown(path)), _LONGEST)}" for name, path in named if isinstance(path, str) and path]
-    if len(told) > _MOST_TOLD:
-        told = [*told[:_MOST_TOLD], f"and {len(told) - _MOST_TOLD} more"]
-    files = f" ({', '.join(told)})" if told else ""
+    parts = [
+        f"{name}: {cut(one_line(shown(path)), _LONGEST)}" for name, path in named if isinstance(path, str) and path
+    ]
+    if len(parts) > _MOST_NAMED:
+        parts = [*parts[:_MOST_NAMED], f"and {len(parts) - _MOST_NAMED} more"]
+    files = f" ({', '.join(parts)})" if parts else ""
     return f"use {tool}{files}: {title}"
 
 
 class _Root(BaseModel):
-    uri: str  # of any scheme, where the SDK refuses all roots if one is no file's
+    uri: str  # of any scheme; the SDK would refuse all roots if one is not a file URI
 
 
 class _Roots(BaseModel):
@@ -74,7 +76,7 @@ class _Roots(BaseModel):
 
 async def roots_of(context: Context[Any, Any]) -> tuple[str, ...]:
     """Ask a client on its connection for its roots, and return their addresses. Raises Failure."""
-    # Over HTTP the question goes where the client waits for its answer: it need not listen anywhere else.
+    # Over HTTP the question goes out on the stream of the request, where the client waits for the answer.
     request = ServerMessageMetadata(related_request_id=context.request_context.request_id)
     try:
         found = await context.session.send_request(ListRootsRequest(), _Roots, metadata=request)
@@ -86,12 +88,12 @@ async def roots_of(context: Context[Any, Any]) -> tuple[str, ...]:
 
 
 def addresses(found: ListRootsResult) -> tuple[str, ...]:
-    """Return the addresses of roots that came with a call."""
+    """Return the addresses of the roots that a client sent with a call."""
     return tuple(str(root.uri) for root in found.roots)
 
 
 async def approval(context: Context[Any, Any], question: str) -> Approval:
-    """Ask a client's person on its connection. Raises Failure where what comes back is no answer."""
+    """Ask a client's person on its connection. Raises Failure if the reply is not a valid answer."""
     try:
         outcome = await context.elicit(question, Approval)
     except MCPError as error:
@@ -103,7 +105,7 @@ async def approval(context: Context[Any, Any], question: str) -> Approval:
 
 
 def with_readable_roots(request: ServerRequestContext[Any, Any]) -> ServerRequestContext[Any, Any]:
-    """Return a request, of the era in which answers come with it, without roots for which the SDK would refuse it."""
+    """Return a request of the stateless protocol, which contains answers, without roots that the SDK would refuse."""
     answers = (request.params or {}).get("inputResponses")
     if not isinstance(answers, Mapping):
         return request
@@ -112,7 +114,10 @@ def with_readable_roots(request: ServerRequestContext[Any, Any]) -> ServerReques
 
 
 def _readable(answer: object) -> object:
-    """Return an answer in which each root that is no file's lies nowhere: without it, a client would name none."""
+    """Return an answer with each root that is not a file URI replaced by one that exists nowhere.
+
+    Removing such roots could leave none, which would mean that the client has no roots.
+    """
     match answer:
         case {"roots": list(roots), **others}:
             return {**others, "roots": [_read(root) for root in roots]}
@@ -130,5 +135,5 @@ def _read(root: object) -> object:
 
 
 def _roots_refused(what: str) -> Failure:
-    hint = "Nothing is allowed until it names them: that is for whoever runs the client to mend."
+    hint = "Nothing is allowed until it names them; whoever runs the client has to correct that."
     return Failure(FailureKind.PERMISSION_DENIED, f"The client was asked for its roots, and {what}", hint=hint)

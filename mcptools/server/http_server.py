@@ -1,8 +1,8 @@
-"""The web: the server over streamable HTTP, for programs of this machine that know its token.
+"""Serve over streamable HTTP, for programs on this machine that have the server's token.
 
-A page in a browser can send requests to any port of the machine it runs on, and can make a name of its own mean that
-machine. So whatever the SDK checks, each request is checked here first: that it was addressed to this machine by a
-name of its own, that no page of another origin sent it, and that it carries the token.
+A page in a browser can send requests to any port of the machine it runs on, and can make its own host name resolve to
+that machine. So in addition to the SDK's checks, each request is first checked here: that its Host header names this
+machine, that no page of another origin sent it, and that it has the token.
 """
 
 import asyncio
@@ -42,16 +42,16 @@ _PATH: Final = "/mcp"
 _CASELESS: Final = {b"host", b"origin"}
 _LOCAL: Final = ("127.0.0.1", "localhost", "[::1]")
 _USUAL_PORT: Final = 80
-"""The port that clients leave out."""
+"""The default port, which clients leave out of the Host header."""
 
 _CHALLENGE: Final = ((b"www-authenticate", b"Bearer"),)
-"""What says which token is missing."""
+"""The header that says which kind of token is missing."""
 
 _GRACE: Final = 1
-"""Seconds that requests have which are not over when the server is to end."""
+"""Seconds that running requests get when the server ends."""
 
 _BACKLOG: Final = 128
-"""Connections that wait to be accepted at most."""
+"""Connections that may wait to be accepted."""
 
 _TOO_MANY: Final = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
@@ -63,23 +63,23 @@ _NO_MORE_FILES: Final = (
 )
 
 _QUIET: Final = 60
-"""Seconds between two of these lines: the loop comes upon that over and over."""
+"""Seconds between two of these lines, because the event loop reports the error again and again."""
 
 _HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]")
-"""What every escape of half a character begins with, and those of some whole ones."""
+"""The beginning of an escape that may be half a surrogate pair; pairs match it too."""
 
-_NO_NUMBER: Final = re.compile(rb'"id"\s*:\s*(?:[ntf{\[]|-?[0-9]+[.eE])')
-"""What every number of a request that is none begins with, and what else has that name."""
+_INVALID_ID: Final = re.compile(rb'"id"\s*:\s*(?:[ntf{\[]|-?[0-9]+[.eE])')
+"""The beginning of a member `id` that is neither a string nor a whole number; nested members match it too."""
 
-_SPELT: Final = 6
-"""Characters that a byte of a file takes at most in a request: an escape of JSON."""
+_ESCAPED_BYTE: Final = 6
+"""Characters that one byte of a file takes at most in a request: a JSON escape."""
 
 
 class AuthGuard:
-    """What stands before the application and lets nobody through whom it can't trust."""
+    """An ASGI middleware that refuses requests with a wrong host, origin or token."""
 
     def __init__(self, app: _App, names: Collection[str], token: str | None) -> None:
-        """Guard `app`. `names`: those of the server, as `names_of` gives them; `token`: None: clients send none."""
+        """Guard `app`. `names`: the server's, as from `names_of`; `token`: None if clients need to send none."""
         self._app = app
         self._hosts = {name.encode() for name in names}
         self._origins = {b"http://" + host for host in self._hosts}
@@ -91,13 +91,13 @@ class AuthGuard:
             await self._app(scope, receive, send)
             return
         if scope["type"] != "http":
-            return  # nothing else is spoken here; the server closes the connection
+            return  # no other protocol is supported; the server closes the connection
         sent: dict[bytes, list[bytes]] = {}
         for name, value in scope["headers"]:
             sent.setdefault(name.lower(), []).append(value)
         refusal = self._refusal(sent)
         if refusal is None:
-            # What is compared without case here, the SDK compares as it is.
+            # These headers are compared without case here, but the SDK compares them exactly.
             headers = [
                 (name, value.lower() if name.lower() in _CASELESS else value) for name, value in scope["headers"]
             ]
@@ -108,7 +108,7 @@ class AuthGuard:
         await _answer(send, status, {"error": words}, others)
 
     def _refusal(self, sent: MutableMapping[bytes, list[bytes]]) -> tuple[int, str] | None:
-        """Return status and words of why a request is not served; None: it is."""
+        """Return the status and reason with which a request is refused, or None if it is served."""
         hosts = sent.get(b"host", [])
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             return 421, "The Host header does not name this machine and port"
@@ -122,20 +122,20 @@ class AuthGuard:
 
 
 class BodyValidator:
-    """What stands before the application and reads what the SDK would take for something else than it is.
+    """An ASGI middleware for request bodies that the SDK would misread.
 
-    A call that holds half a character is let through, for its tool to refuse: the SDK takes it for no JSON, and a
-    model could not be told what to mend. One with a number that is none is refused: the SDK takes it for a
-    notification, and whoever has sent it would wait for ever.
+    A call with half a surrogate pair is passed on with a note, so that its tool refuses it: the SDK takes it for
+    invalid JSON, and the model would not learn what to correct. A request with an invalid id is refused: the SDK takes
+    it for a notification, and the client would wait for an answer for ever.
     """
 
     def __init__(self, app: _App, most: int) -> None:
-        """Stand before `app`, which refuses bodies of more than `most` bytes."""
+        """Check requests for `app`, which itself refuses bodies of more than `most` bytes."""
         self._app = app
         self._most = most
 
     async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
-        """Have a request served, or refuse it."""
+        """Serve a request, or refuse it."""
         if scope["type"] != "http" or scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
@@ -145,14 +145,14 @@ class BodyValidator:
             come.append(await receive())
             size += len(come[-1].get("body", b""))
         if come[-1]["type"] == "http.disconnect":
-            return  # who was sending it has gone; the SDK would take that for a fault, and log it
+            return  # the client is gone; the SDK would log that as an error
         if size <= self._most:
-            said = _said(b"".join(message.get("body", b"") for message in come))
-            if has_invalid_id(said):
+            message = _suspicious_json(b"".join(part.get("body", b"") for part in come))
+            if has_invalid_id(message):
                 error = {"code": INVALID_REQUEST, "message": INVALID_ID}
                 await _answer(send, 400, {"jsonrpc": "2.0", "id": None, "error": error})
                 return
-            body = with_broken_argument_named(said)
+            body = with_broken_argument_named(message)
             if body is not None:
                 headers = [(name, value) for name, value in scope["headers"] if name.lower() != b"content-length"]
                 headers.append((b"content-length", str(len(body)).encode()))
@@ -161,16 +161,16 @@ class BodyValidator:
         again = iter(come)
 
         async def received() -> _Message:
-            for message in again:
-                return message
+            for part in again:
+                return part
             return await receive()
 
         await self._app(scope, received, send)
 
 
-def _said(body: bytes) -> object:
-    """Return what a body says that may hold half a character, or no number; None: it is no JSON, or holds neither."""
-    if _HALF.search(body) is None and _NO_NUMBER.search(body) is None:
+def _suspicious_json(body: bytes) -> object:
+    """Return the JSON of a body that may have half a surrogate pair or an invalid id; None: it has neither."""
+    if _HALF.search(body) is None and _INVALID_ID.search(body) is None:
         return None
     try:
         return json.loads(body)
@@ -178,16 +178,16 @@ def _said(body: bytes) -> object:
         return None
 
 
-async def _answer(send: _Send, status: int, said: object, others: Sequence[tuple[bytes, bytes]] = ()) -> None:
-    """Answer a request with JSON. `others`: headers beside those that say what it is."""
-    body = json.dumps(said).encode()
+async def _answer(send: _Send, status: int, content: object, others: Sequence[tuple[bytes, bytes]] = ()) -> None:
+    """Answer a request with JSON. `others`: headers in addition to content type and length."""
+    body = json.dumps(content).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *others]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
 class _Config(uvicorn.Config):
-    """How connections are served, with the limits that uvicorn has none of."""
+    """uvicorn's configuration, with limits that uvicorn does not have."""
 
     def __init__(self, app: AuthGuard, limits: ServerLimits) -> None:
         super().__init__(
@@ -201,7 +201,7 @@ class _Config(uvicorn.Config):
             timeout_graceful_shutdown=_GRACE,
         )
         self.request_seconds: Final = limits.request_seconds
-        # A call opens files of the store, so connections may not take all descriptors that this process may have.
+        # A call opens files of the store, so connections must not use up the file descriptors of this process.
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self.max_connections: Final = (
             limits.max_connections if soft == resource.RLIM_INFINITY else min(limits.max_connections, max(1, soft // 2))
@@ -266,27 +266,27 @@ class _Connection(H11Protocol):
 
 
 class _Web(uvicorn.Server):
-    """A server that waits for no client when it is to end, and tells of none that it left."""
+    """A server that does not wait for clients when it ends, and does not log the requests that it cuts off."""
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
-        """Begin to accept connections."""
+        """Start to accept connections."""
         asyncio.get_running_loop().set_exception_handler(_LoopExceptionHandler())
         await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
-        """End, with what is under way as far as it comes to an end by itself."""
+        """End; running requests get the grace period to finish."""
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
         await super().shutdown(sockets)
 
 
 class _LoopExceptionHandler:
-    """The event loop's exception handler: of descriptors that have run out, one line instead of thousands."""
+    """The event loop's exception handler, which logs one line instead of thousands if descriptors run out."""
 
     def __init__(self) -> None:
         self._quiet_until = 0.0  # in the loop's time
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Say what went wrong. The loop goes on by itself: it accepts connections again a second later."""
+        """Log the error. The loop continues by itself: it accepts connections again a second later."""
         error = context.get("exception")
         if not isinstance(error, OSError) or error.errno not in _NO_DESCRIPTOR:
             loop.default_exception_handler(context)
@@ -297,25 +297,25 @@ class _LoopExceptionHandler:
 
 
 def _canonical(header: bytes) -> bytes:
-    """Return an Authorization header with its scheme spelt as it is compared."""
+    """Return an Authorization header with the scheme `Bearer` in its usual case."""
     scheme, _, rest = header.partition(b" ")
     return (b"Bearer " if scheme.lower() == b"bearer" else scheme + b" ") + rest.strip()
 
 
 def names_of(host: str, port: int) -> list[str]:
-    """Return as what a server that listens at an address of this machine can be addressed, as Host headers say it."""
-    names = dict.fromkeys((*_LOCAL, _spelt(host)))
+    """Return the Host headers with which a server at a loopback address can be addressed."""
+    names = dict.fromkeys((*_LOCAL, _in_url(host)))
     return [*(f"{name}:{port}" for name in names), *(names if port == _USUAL_PORT else ())]
 
 
-def _spelt(host: str) -> str:
+def _in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
 def application(server: MCPServer, host: str, port: int, token: str | None, limits: ServerLimits) -> AuthGuard:
-    """Return what serves at an address of this machine, with all that stands before it. `token`: as a Guard has it."""
+    """Return the application for a loopback address, with its middleware. `token`: as for AuthGuard."""
     names = names_of(host, port)
-    most = _SPELT * limits.max_file_bytes + (1 << 20)
+    most = _ESCAPED_BYTE * limits.max_file_bytes + (1 << 20)
     app = server.streamable_http_app(
         streamable_http_path=_PATH,
         host=host,
@@ -328,10 +328,10 @@ def application(server: MCPServer, host: str, port: int, token: str | None, limi
 
 
 def serve(server: MCPServer, listener: socket, token: str | None, limits: ServerLimits) -> None:
-    """Serve at a socket that listens already, until interrupted. `token`: as a Guard has it."""
+    """Serve at a listening socket until interrupted. `token`: as for AuthGuard."""
     host, port = listener.getsockname()[:2]
     guarded = application(server, host, port, token, limits)
-    sys.stderr.write(f"editledger: serving at http://{_spelt(host)}:{port}{_PATH}\n")
+    sys.stderr.write(f"editledger: serving at http://{_in_url(host)}:{port}{_PATH}\n")
     sys.stderr.flush()
     web = _Web(_Config(guarded, limits))
     anyio.run(functools.partial(web.serve, sockets=[listener]))

@@ -1,16 +1,16 @@
-"""The server: offers the tools over the Model Context Protocol, in both of its eras.
+"""Offer the tools over the Model Context Protocol: versions with sessions, and the stateless ones after them.
 
-It translates and nothing more: signatures into flat input schemas, answers into structured content and text,
-failures into results that a model can see, the client's roots into directories, and changes into notifications. With
-`asking`, `replies`, `sender`, `web` and `stdio_lines` it is the only module that knows the protocol's SDK. The tools
-themselves are imported when the first is called: a client waits for the start.
+The server only translates: signatures to flat input schemas, answers to structured content and text, failures to
+results that a model can see, a client's roots to directories, and changes to notifications. With `client_roots`,
+`elicitation`, `results`, `request_client`, `http_server` and `transport.stdio_lines` it is the only module that knows
+the protocol's SDK. The tools are imported when the first one is called, because a client waits for the start.
 """
 
 import functools
 import inspect
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -22,7 +22,7 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError, UnexpectedToolError
-from mcp.server.mcpserver.resolve import Elicit, ListRoots, Resolve
+from mcp.server.mcpserver.resolve import Elicit, Resolve
 from mcp.server.mcpserver.tools import Tool, ToolManager
 from mcp.server.session import ServerSession
 from mcp.server.stdio import stdio_server
@@ -35,7 +35,6 @@ from mcp.types import (
     EmptyResult,
     GetPromptResult,
     InputRequiredResult,
-    ListRootsRequest,
     ListRootsResult,
     Resource,
     SubscribeRequestParams,
@@ -52,7 +51,7 @@ from mcptools.feeds.change_feed import ChangeFeed
 from mcptools.files.workspaces import Directories
 from mcptools.model.failures import Failure, FailureKind
 from mcptools.model.limits import ServerLimits
-from mcptools.model.roots import root_paths
+from mcptools.server.client_roots import ROOTS, ClientRoots
 from mcptools.server.clients import Client, Clients
 from mcptools.server.elicitation import (
     NO_ANSWER,
@@ -60,41 +59,39 @@ from mcptools.server.elicitation import (
     addresses,
     approval,
     approval_question,
-    roots_of,
     with_readable_roots,
 )
-from mcptools.server.request_client import has_roots, is_stateless, key_of, named, on_session_end, tells_of_roots
+from mcptools.server.request_client import is_stateless, key_of, named, on_session_end
 from mcptools.server.results import annotations, invalid_arguments, refused, success
 from mcptools.server.subscriptions import SubscriptionFeed
 from mcptools.transport.message_checks import broken_argument
 from mcptools.transport.stdio_lines import Answers, private_stdin
-from mcptools.transport.worker_thread import Tell, run_on_thread
+from mcptools.transport.worker_thread import SendProgress, run_on_thread
 
 __all__ = ["EditServer"]
 
 _INSTRUCTIONS: Final = (
     "Every change is recorded, and a person reviews it. The first change of a turn returns an mcp_conversation_id: "
-    "pass it with every further change of the same turn. A refused call has changed nothing; its hint says what to "
-    "mend."
+    "pass it with every further change of the same turn. A refused call has changed nothing; its hint says how to "
+    "correct it."
 )
 _APPROVAL: Final = "approval"
 _CONTEXT: Final = "context"
-_ROOTS: Final = "roots"
 _NARROWED: Final = frozenset({"resources/list", "resources/subscribe", "subscriptions/listen"})
-"""Messages that are answered, then or later, with what a client's roots allow."""
+"""Messages whose answers, or later notifications, depend on a client's roots."""
 
 _ADDRESSES: Final = (
-    ("edit", "id", "application/json", "An edit with its diff, by its number, or by its id or the beginning of that"),
+    ("edit", "id", "application/json", "An edit with its diff, by its number, its id, or the beginning of its id"),
     ("conversation", "id", "application/json", "The edits of a conversation, in their order"),
-    ("blob", "hash", "application/octet-stream", "The bytes whose BLAKE3 hash this is"),
+    ("blob", "hash", "application/octet-stream", "The bytes with this BLAKE3 hash"),
 )
-"""What is recorded, by address: methods of `Resources`."""
+"""The methods of `Resources` that are offered, by address: name, parameter, media type and description."""
 
 _log: Final = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from mcptools.answers.edits import Answer
-    from mcptools.tools.base import ApprovalContext
+    from mcptools.tools.context import ApprovalContext
 
 
 class EditServer(MCPServer):
@@ -109,15 +106,14 @@ class EditServer(MCPServer):
         require_read: bool = False,
         approve: Collection[str] = (),
     ) -> None:
-        """Offer some of the tools. Those in `approve` ask the person first, where the client can ask."""
+        """Offer the tools in `offered`. Those in `approve` ask the person first, if the client can ask."""
         self._directories = directories
         self._limits = limits or ServerLimits()
         self._clients = Clients(require_read=require_read)
+        self._roots: Final = ClientRoots(directories, self._clients)
         self._offered = offered
-        self._asked: Final[ContextVar[ApprovalContext | None]] = ContextVar(
-            "asked"
-        )  # of a call that asks, which sets it first
-        self.following: Final = SubscriptionFeed(ChangeFeed(directories), self._clients, self._within)
+        self._approval_context: Final[ContextVar[ApprovalContext | None]] = ContextVar("approval_context")
+        self.subscription_feed: Final = SubscriptionFeed(ChangeFeed(directories), self._clients, self._roots.within)
         super().__init__(
             "editledger",
             title="editledger",
@@ -125,8 +121,8 @@ class EditServer(MCPServer):
             instructions=_INSTRUCTIONS,
             log_level="WARNING",
             middleware=[self._notice],
-            lifespan=_following,
-            subscriptions=_Streams(self.following),
+            lifespan=_running_feed,
+            subscriptions=_Streams(self.subscription_feed),
         )
         self._tool_manager = _ToolsOnDemand(
             {
@@ -143,11 +139,11 @@ class EditServer(MCPServer):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """Call a tool. What the SDK would tell in its own words, wrong arguments and crashes, is told as a failure."""
+        """Call a tool. Wrong arguments and crashes, which the SDK would report in its own way, become failures."""
         traits = self._offered.get(name)
         broken = None if context is None else broken_argument(context.request_context.params)
         if traits is not None and broken is not None:
-            message = f"{broken} holds half a character, which UTF-8 can't encode"
+            message = f"{broken} contains half a surrogate pair, which UTF-8 can't encode"
             return refused(Failure(FailureKind.ENCODING, message, argument=broken), traits)
         try:
             return await super().call_tool(name, arguments, context)
@@ -159,48 +155,46 @@ class EditServer(MCPServer):
                 if meant != arguments:
                     return await self.call_tool(name, meant, context)
                 return refused(invalid_arguments(name, error.__cause__), traits)
-            if isinstance(error.__cause__, Failure):  # of what the client was asked
+            if isinstance(error.__cause__, Failure):  # from a question to the client
                 return refused(error.__cause__, traits)
             if isinstance(error.__cause__, ToolError) and not isinstance(error, UnexpectedToolError):
-                # So ends a call whose client was asked something: a tool itself tells its failures otherwise.
+                # A question to the client got no valid answer. Failures of tools don't raise ToolError.
                 return refused(Failure(FailureKind.NOT_APPROVED, NO_ANSWER), traits)
             _log.exception("Tool %r crashed", name)
-            crash = Failure(
-                FailureKind.INTERNAL, f"{name} failed for a reason that is a fault of the server; see its log"
-            )
+            crash = Failure(FailureKind.INTERNAL, f"{name} failed because of an error in the server; see its log")
             return refused(crash, traits)
 
     async def list_tools(self) -> list[ListedTool]:
-        """Return what clients are told of the tools on offer, from where it was written down beforehand."""
-        said = load_descriptions()
+        """Return the offered tools, with the descriptions that are stored in `tools.json`."""
+        stored = load_descriptions()
         return [
             ListedTool(
                 name=name,
                 title=traits.title,
-                description=said[name].description,
-                input_schema=said[name].input_schema,
-                output_schema=said[name].output_schema,
+                description=stored[name].description,
+                input_schema=stored[name].input_schema,
+                output_schema=stored[name].output_schema,
                 annotations=annotations(traits),
             )
             for name, traits in self._offered.items()
         ]
 
     def described(self, name: str) -> ToolDescription:
-        """Return what a client is to be told of a tool, made anew."""
+        """Return a tool's description and schemas, generated from its method."""
         tool = self._tool(name, self._offered[name], asks=False)
         return ToolDescription(
             description=tool.description, input_schema=tool.parameters, output_schema=dict(tool.output_schema or {})
         )
 
     async def list_resources(self) -> list[Resource]:
-        """Return the newest edits and their conversations; older ones have addresses all the same."""
+        """Return the newest edits and their conversations. Older ones can be read by their address."""
         from mcptools.feeds.resources import Resources
 
         client = self._clients.current()
-        if client.scope is None:  # whose roots are not known may not be shown names that lie outside them
+        if client.scope is None:  # its roots are unknown, so no name may be shown
             return []
         try:
-            found = await anyio.to_thread.run_sync(Resources(self._within(client, client.scope)).newest)
+            found = await anyio.to_thread.run_sync(Resources(self._roots.within(client, client.scope)).newest)
         except Failure as failure:
             raise MCPError(INTERNAL_ERROR, str(failure)) from failure
         return [
@@ -211,7 +205,7 @@ class EditServer(MCPServer):
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Context[Any, Any] | None = None
     ) -> GetPromptResult:
-        """Refuse: there are no prompts."""
+        """Refuse every prompt: the server has none."""
         del arguments, context
         raise MCPError(INVALID_PARAMS, f"Unknown prompt: {name}")
 
@@ -224,82 +218,54 @@ class EditServer(MCPServer):
                     lines.answers = answers = Answers(outgoing.send, outgoing.aclose)
                     await server.run(incoming, answers, server.create_initialization_options())
             except* ConnectionError:
-                pass  # the client reads no more answers, which ends the server as the end of its input does
+                pass  # the client no longer reads answers, which ends the server as the end of input does
 
     # ---- clients
 
     async def _notice(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        """See every message pass, for what concerns the client as such and not one call."""
+        """Process every message before its handler: note its client, and update the client's roots and streams."""
         key = key_of(ctx)
         if self._clients.note_request(key):
             on_session_end(ctx, key, functools.partial(self._clients.ended, key))
         if ctx.method == "notifications/roots/list_changed":
             self._clients.current().forget_roots()
         if ctx.method in _NARROWED and ctx.request_id is not None:
-            await self._ask_for_scope(Context(request_context=ctx, mcp_server=self))
+            await self._roots.find_scope(Context(request_context=ctx, mcp_server=self))
         ctx = with_readable_roots(ctx)
         if ctx.method == "subscriptions/listen":
-            async with self.following.stream():
+            async with self.subscription_feed.stream():
                 return await call_next(ctx)
         result = await call_next(ctx)
         if ctx.method == "initialize" and isinstance(result, dict):
             result["capabilities"]["resources"]["listChanged"] = True
         return result
 
-    async def _roots(self, context: Context[Any, Any]) -> ListRoots | tuple[str, ...]:
-        """Return the client's roots, or what asks for them with the answer; (): it has none to give. Raises Failure."""
-        client = self._clients.current()
-        if not has_roots(context):
-            client.scope = ()
-            return ()
-        if client.roots is not None:
-            return client.roots
-        client.asking_for_roots()
-        return ListRoots() if is_stateless(context) else self._learnt(await roots_of(context), context)
-
-    async def _ask_for_scope(self, context: Context[Any, Any]) -> None:
-        """Have it known what a client may be told of, as far as it can be asked now."""
-        if not is_stateless(context):
-            with suppress(Failure):  # who does not say it is told of nothing
-                await self._roots(context)
-        elif not has_roots(context):
-            self._clients.current().scope = ()
-
-    def _within(self, client: Client, roots: tuple[str, ...]) -> Directories:
-        """Return the directories as far as they lie within a client's roots, if it names some."""
-        return self._directories.within(root_paths(roots, client.places)) if roots else self._directories
-
-    def _learnt(self, roots: tuple[str, ...], context: Context[Any, Any]) -> tuple[str, ...]:
-        """Return the addresses of the client's roots, and remember those of a client that says when they change."""
-        self._clients.current().learn_roots(roots, lasting=tells_of_roots(context))
-        return roots
-
     def _approval(
         self, name: str, traits: Traits, parameters: Sequence[inspect.Parameter]
     ) -> Callable[..., Coroutine[Any, Any, Approval | Elicit[Approval]]]:
-        """Return what asks the person whether a tool may be called, and notes what it was that was asked about.
+        """Return the resolver that asks the person for approval, and notes what the person was asked about.
 
-        `parameters`: of the tool; the arguments say what the call is about.
+        `parameters`: the tool's; the question names the files among the arguments.
         """
 
         async def ask(**arguments: Any) -> Approval | Elicit[Approval]:  # noqa: ANN401 - checked before
             context = arguments.pop(_CONTEXT)
-            self._asked.set(None)
+            self._approval_context.set(None)
             capabilities = context.client_capabilities
             asks = capabilities.elicitation if capabilities is not None else None
             if asks is None or (asks.form is None and asks.url is not None):
-                return Approval()  # the client can't ask; its own approval of tools holds
+                return Approval()  # the client can't ask, so only its own approval of tools applies
             wish = approval_question(name, traits.title, arguments)
             if name == "Undo":
-                from mcptools.tools.base import ApprovalContext
+                from mcptools.tools.context import ApprovalContext
                 from mcptools.tools.undoing import accepted_of, undo_question
 
                 change = self._clients.current().session.last_change()
-                self._asked.set(ApprovalContext(change))
+                self._approval_context.set(ApprovalContext(change))
                 if change is None:
-                    return Approval()  # there is nothing that a person could decide
+                    return Approval()  # there is nothing to decide
                 accepted = await anyio.to_thread.run_sync(accepted_of, self._directories, change)
-                self._asked.set(ApprovalContext(change, accepted))
+                self._approval_context.set(ApprovalContext(change, accepted))
                 wish = undo_question(change, accepted)
             question = f"The agent wants to {wish}. Shall it go ahead?"
             return Elicit(question, Approval) if is_stateless(context) else await approval(context, question)
@@ -311,38 +277,39 @@ class EditServer(MCPServer):
     # ---- tools
 
     def _tool(self, name: str, traits: Traits, *, asks: bool) -> Tool:
-        """Return a method of `Tools` as the SDK registers it. `asks`: whether it asks the person first."""
+        """Return a tool as the SDK registers it. `asks`: it asks the person first."""
         from mcptools.catalog.schemas import described, flat, output_schema, parameters_of
-        from mcptools.tools.editing import Tools
+        from mcptools.tools.context import ToolContext
+        from mcptools.tools.tool_methods import TOOL_METHODS
 
-        method: Callable[..., Answer[Any]] = getattr(Tools, name)
+        method = TOOL_METHODS[name]
 
         async def run(**arguments: Any) -> CallToolResult | InputRequiredResult:  # noqa: ANN401 - checked before
             context = arguments.pop(_CONTEXT)
-            roots = arguments.pop(_ROOTS) if asks else await self._roots_now(context)
+            roots = arguments.pop(ROOTS) if asks else await self._roots.find_alone(context)
             if isinstance(roots, ListRootsResult):
-                roots = self._learnt(addresses(roots), context)
+                roots = self._roots.learn(addresses(roots), context)
             if isinstance(roots, InputRequiredResult):
                 return roots
-            said = arguments.pop(_APPROVAL, None)
-            if asks and not (isinstance(said, AcceptedElicitation) and said.data.approve):
+            answer = arguments.pop(_APPROVAL, None)
+            if asks and not (isinstance(answer, AcceptedElicitation) and answer.data.approve):
                 failure = Failure(FailureKind.NOT_APPROVED, "The person did not approve this; nothing was changed")
                 return refused(failure, traits)
             client = self._clients.current()
             client.session.client = named(context)
-            asked = self._asked.get() if asks else None
-            tools = Tools(self._within(client, roots), client.session, self._limits, asked=asked)
-            work = functools.partial(_carried_out, functools.partial(method, tools, **arguments), traits)
-            result = await run_on_thread(work, _tell_of_progress(context), changes=not traits.read_only)
+            asked_about = self._approval_context.get() if asks else None
+            shared = ToolContext(self._roots.within(client, roots), client.session, self._limits, asked_about)
+            work = functools.partial(_carried_out, functools.partial(method.call, shared, **arguments), traits)
+            result = await run_on_thread(work, _progress_sender(context), changes=not traits.read_only)
             if not result.is_error:
-                self._tell(client, context)
+                self._notify(client, context)
             return result
 
-        run.__name__, run.__doc__ = name, inspect.getdoc(method)
+        run.__name__, run.__doc__ = name, inspect.getdoc(method.function)
         hidden: dict[str, object] = {_CONTEXT: Context[Any, Any]}
-        parameters = parameters_of(method)
-        if asks:  # who asks two things has the SDK put them into one round
-            hidden[_ROOTS] = Annotated[ListRootsResult | tuple[str, ...], Resolve(self._roots)]
+        parameters = parameters_of(method.function)
+        if asks:  # the SDK combines both questions in one round
+            hidden[ROOTS] = Annotated[ListRootsResult | tuple[str, ...], Resolve(self._roots.find)]
             hidden[_APPROVAL] = Annotated[
                 ElicitationResult[Approval], Resolve(self._approval(name, traits, parameters))
             ]
@@ -357,24 +324,24 @@ class EditServer(MCPServer):
         arguments = tool.fn_metadata.arg_model
         arguments.model_config["extra"] = "forbid"
         arguments.model_rebuild(force=True)
-        tool.parameters = described(flat(arguments.model_json_schema()), method)
-        tool.fn_metadata.output_schema = output_schema(method, traits)
+        tool.parameters = described(flat(arguments.model_json_schema()), method.function)
+        tool.fn_metadata.output_schema = output_schema(method.function, traits)
         return tool
 
     # ---- resources
 
     def _resource(self, name: str, argument: str) -> Callable[..., object]:
-        """Return a method of `Resources` as the SDK registers it."""
+        """Return the handler of a resource, which calls a method of `Resources`."""
 
         async def read(**arguments: Any) -> str | bytes | InputRequiredResult:  # noqa: ANN401 - parts of an address
             context: Context[Any, Any] = arguments.pop(_CONTEXT)
             from mcptools.feeds.resources import Resources
 
             try:
-                roots = await self._roots_now(context)
+                roots = await self._roots.find_alone(context)
                 if isinstance(roots, InputRequiredResult):
                     return roots
-                within = self._within(self._clients.current(), roots)
+                within = self._roots.within(self._clients.current(), roots)
                 find: Callable[..., str | bytes] = getattr(Resources(within), name)
                 return await anyio.to_thread.run_sync(functools.partial(find, **arguments))
             except Failure as failure:
@@ -386,20 +353,10 @@ class EditServer(MCPServer):
         _give_signature(read, [shown], {_CONTEXT: Context[Any, Any]})
         return read
 
-    async def _roots_now(self, context: Context[Any, Any]) -> tuple[str, ...] | InputRequiredResult:
-        """Return the client's roots where nothing else is asked, or what asks for them. Raises Failure."""
-        wanted = await self._roots(context)
-        if not isinstance(wanted, ListRoots):
-            return wanted
-        answer = (context.input_responses or {}).get(_ROOTS)
-        if isinstance(answer, ListRootsResult):
-            return self._learnt(addresses(answer), context)
-        return InputRequiredResult(input_requests={_ROOTS: ListRootsRequest()})
-
     async def _subscribe(self, ctx: ServerRequestContext[Any, Any], params: SubscribeRequestParams) -> EmptyResult:
-        await self.following.begin()
+        await self.subscription_feed.begin()
         client = self._clients.current()
-        client.tell = functools.partial(_tell_session, ctx.session)
+        client.notify = functools.partial(_notify_session, ctx.session)
         client.subscribed.add(str(params.uri))
         return EmptyResult()
 
@@ -407,49 +364,49 @@ class EditServer(MCPServer):
         self._clients.current().subscribed.discard(str(params.uri))
         return EmptyResult()
 
-    # ---- who listens
+    # ---- notifications
 
-    def _tell(self, client: Client, context: Context[Any, Any]) -> None:
-        """Have told at once of what a call has recorded: on a connection of the older era even who did not subscribe.
+    def _notify(self, client: Client, context: Context[Any, Any]) -> None:
+        """Send notifications of what a call has recorded, without waiting for that.
 
-        The call does not wait for that.
+        A client with a session is notified even if it did not subscribe.
         """
         if not client.session.has_news():
             return
-        self.following.poll_now()
+        self.subscription_feed.poll_now()
         if not is_stateless(context) and not client.subscribed:
-            client.tell = functools.partial(_tell_session, context.session)
-            self.following.tell(client, [None])
+            client.notify = functools.partial(_notify_session, context.session)
+            self.subscription_feed.notify(client, [None])
 
 
 @asynccontextmanager
-async def _following(server: MCPServer[None]) -> AsyncIterator[None]:
-    """Follow what is recorded while the server runs."""
+async def _running_feed(server: MCPServer[None]) -> AsyncIterator[None]:
+    """Watch for changes while the server runs."""
     if not isinstance(server, EditServer):
-        raise TypeError(f"{server.name} is no EditServer")
-    async with server.following.running():
+        raise TypeError(f"{server.name} is not an EditServer")
+    async with server.subscription_feed.running():
         yield
 
 
 class _Streams(InMemorySubscriptionBus):
-    """The streams of the newer era, each of which hears what its client may."""
+    """The streams of the stateless protocol, each of which gets the changes that its client may see."""
 
-    def __init__(self, following: SubscriptionFeed) -> None:
+    def __init__(self, feed: SubscriptionFeed) -> None:
         super().__init__()
-        self._following = following
+        self._feed = feed
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
-        """Have news told to a stream. Return what ends that."""
+        """Send changes to a stream. Return a function that ends that."""
 
-        async def tell(address: str | None) -> None:
+        async def notify(address: str | None) -> None:
             listener(ResourcesListChanged() if address is None else ResourceUpdated(uri=address))
-            await anyio.lowlevel.checkpoint()  # a stream that does not get to sending between many is ended
+            await anyio.lowlevel.checkpoint()  # the SDK ends a stream that can't send between many changes
 
-        return self._following.hear(tell)
+        return self._feed.listen(notify)
 
 
-async def _tell_session(session: ServerSession, address: str | None) -> None:
-    """Tell on a connection of the older era that an address reads anew; None: that there is something new."""
+async def _notify_session(session: ServerSession, address: str | None) -> None:
+    """Notify a session that the resource at an address has changed; None: that the list of resources has."""
     if address is None:
         await session.send_resource_list_changed()
     else:
@@ -457,14 +414,14 @@ async def _tell_session(session: ServerSession, address: str | None) -> None:
 
 
 class _ToolsOnDemand(ToolManager):
-    """The tools, each made when it is first called: making all of them would take a third of the server's start."""
+    """The tools, each created when it is first called: creating all of them takes a third of the server's start."""
 
     def __init__(self, making: Mapping[str, Callable[[], Tool]]) -> None:
         super().__init__()
         self._making = making
 
     def get_tool(self, name: str) -> Tool | None:
-        """Return a tool; None: it is not on offer."""
+        """Return a tool, or None if it is not offered."""
         tool = self._tools.get(name)
         if tool is None and name in self._making:
             tool = self._tools[name] = self._making[name]()
@@ -475,15 +432,15 @@ class _ToolsOnDemand(ToolManager):
 
 
 def _carried_out(call: Callable[[], "Answer[Any]"], traits: Traits) -> CallToolResult:
-    """Return the result of a call, which is carried out on this thread."""
+    """Carry out a call on this thread, and return its result."""
     try:
         return success(call())
     except Failure as failure:
         return refused(failure, traits)
 
 
-def _tell_of_progress(context: Context[Any, Any]) -> Tell | None:
-    """Return what tells the client how far its call has come; None: it does not want to know."""
+def _progress_sender(context: Context[Any, Any]) -> SendProgress | None:
+    """Return the function that reports a call's progress to the client, or None if the client did not ask for it."""
     meta = context.request_context.meta
     return context.report_progress if meta and "progress_token" in meta else None
 
@@ -491,7 +448,7 @@ def _tell_of_progress(context: Context[Any, Any]) -> Tell | None:
 def _give_signature(
     run: Callable[..., object], shown: Sequence[inspect.Parameter], hidden: Mapping[str, object]
 ) -> None:
-    """Give `run` these parameters, and others that no client can pass."""
+    """Give `run` a signature of the `shown` parameters, and `hidden` ones that no client can pass."""
     added = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=hint) for name, hint in hidden.items()]
     vars(run)["__signature__"] = inspect.Signature([*shown, *added])
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*shown, *added]}

@@ -1,4 +1,4 @@
-"""The sender: what a message of the protocol tells of the client that it is from."""
+"""Read from a message of the protocol what is known of the client that sent it."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -9,33 +9,34 @@ from mcp.server.mcpserver import Context
 __all__ = ["has_roots", "is_stateless", "key_of", "named", "on_session_end", "tells_of_roots"]
 
 _STATELESS_SINCE: Final = "2026-07-28"
-"""The first version of the protocol without sessions: what was asked of a client holds for one call only."""
+"""The first version of the protocol without sessions: a client's answer is only valid for one call."""
 
 _SESSION: Final = "session "
-"""What the key of a client begins with that has a session."""
+"""The beginning of the key of a client with a session."""
 
 _MAX_NAME: Final = 200
 """Characters of a client's name and version that are recorded."""
 
 
 def key_of(context: ServerRequestContext[Any, Any]) -> str:
-    """Return what tells the clients of one server apart: their sessions, and where there are none their names."""
+    """Return the key that identifies a client of this server: its session, or its name if it has none."""
     headers = getattr(context.request, "headers", None)
     if headers is None:
         return ""  # standard streams have one client
     session = headers.get("mcp-session-id")
-    if session and context.protocol_version < _STATELESS_SINCE:  # later it is a header like any, and no key to others'
+    # Later versions don't define the header, so it must not select the session of another client.
+    if session and context.protocol_version < _STATELESS_SINCE:
         return f"{_SESSION}{session}"
     params = context.session.client_params
     return "" if params is None else f"client {params.client_info.name} {params.client_info.version}"
 
 
 def on_session_end(context: ServerRequestContext[Any, Any], key: str, forget: Callable[[], None]) -> None:
-    """Have something done when the session is over that a message belongs to, however it ends; if it has one.
+    """Call `forget` when the session of a message ends, for whatever reason, if the message has a session.
 
-    `key`: of the client.
+    `key`: the client's.
     """
-    # The SDK advises to put this there, and gives no public way to it. Without it the client is forgotten later.
+    # The SDK recommends this exit stack but gives no public access. Without it the client is forgotten later.
     connection = getattr(context.session, "_connection", None)
     if key.startswith(_SESSION) and connection is not None:
         connection.exit_stack.callback(forget)
@@ -53,16 +54,16 @@ def has_roots(context: Context[Any, Any]) -> bool:
 
 
 def tells_of_roots(context: Context[Any, Any]) -> bool:
-    """Return whether the client says when its roots change, so that they need not be asked for each time."""
+    """Return whether the client reports when its roots change, so that they need not be asked for each time."""
     capabilities = context.client_capabilities
     roots = capabilities.roots if capabilities is not None else None
     return roots is not None and bool(roots.list_changed) and not is_stateless(context)
 
 
 def named(context: Context[Any, Any]) -> dict[str, str]:
-    """Return what the client calls itself, as it is recorded with each change."""
+    """Return the client's name and version, as recorded with each change."""
     params = context.request_context.session.client_params
     if params is None:
         return {}
-    said = {"client": params.client_info.name, "client_version": params.client_info.version}
-    return {key: value[:_MAX_NAME] for key, value in said.items() if value}
+    names = {"client": params.client_info.name, "client_version": params.client_info.version}
+    return {key: value[:_MAX_NAME] for key, value in names.items() if value}

@@ -18,7 +18,7 @@ _JSON: Final[TypeAdapter[object]] = TypeAdapter(object)
 
 
 def annotations(traits: Traits) -> ToolAnnotations:
-    """Return what a client may know of a tool before it calls it."""
+    """Return a tool's traits as the protocol's annotations."""
     return ToolAnnotations(
         title=traits.title,
         read_only_hint=traits.read_only,
@@ -29,7 +29,7 @@ def annotations(traits: Traits) -> ToolAnnotations:
 
 
 def success(answer: "Answer[Any]") -> CallToolResult:
-    """Return what a client gets of a success."""
+    """Return the result that a client gets for an answer."""
     from mcptools.answers.edits import structured
 
     words = [answer.text, "\n".join(answer.notes)] if answer.notes else [answer.text]
@@ -37,25 +37,25 @@ def success(answer: "Answer[Any]") -> CallToolResult:
 
 
 def refused(failure: Failure, traits: Traits) -> CallToolResult:
-    """Return what a client gets of a failure, in the shape that the tool's document gives failures."""
+    """Return the result that a client gets for a failure, in the shape that the tool's document defines."""
     structured: dict[str, object] = {"error": failure.error()}
     if traits.flat_errors:
         structured = failure.flat()
     elif not traits.bare_errors:
         structured = {"success": False, **structured}
-    # A text that a model gave, or a line of a file, may be longer than any answer.
+    # A text from the model's arguments, or a line of a file, may be longer than any answer.
     words = [cut(text, LONGEST_WORDS) for text in (str(failure), failure.hint) if text]
     return _result(words, cut_within(structured, LONGEST_WORDS), is_error=True)
 
 
 def _result(words: list[str], structured: object, *, is_error: bool) -> CallToolResult:
-    _JSON.dump_json(structured)  # fails here and not where the SDK sends it: half a character would end the server
+    _JSON.dump_json(structured)  # fails here, not in the SDK, where half a surrogate pair would end the server
     content = [TextContent(type="text", text=text) for text in words]
     return CallToolResult(content=[*content], structured_content=structured, is_error=is_error)
 
 
 def invalid_arguments(name: str, error: ValidationError) -> Failure:
-    """Return the failure of a call whose arguments are not those of the tool. Of very many, it names the first."""
+    """Return the failure of a call whose arguments do not fit the tool's schema. Of many errors, it names the first."""
     from mcptools.answers.paging import page_of
 
     wrong = []

@@ -11,13 +11,13 @@ __all__ = ["describe_tools", "main"]
 
 
 def describe_tools() -> dict[str, ToolDescription]:
-    """Return what clients are to be told of every tool."""
+    """Return the description and schemas of every tool, generated from its method."""
     server = EditServer(Directories([]))
     return {name: server.described(name) for name in TOOLS}
 
 
 def main() -> None:
-    """Write the file."""
+    """Write `tools.json`."""
     with as_file(files("mcptools").joinpath("tools.json")) as path:
         path.write_text(encode_descriptions(describe_tools()), "utf-8")
 

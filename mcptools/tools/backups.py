@@ -1,7 +1,7 @@
-"""The backup tools, as plain methods: a copy of a file beside it, and a file made what its copy is.
+"""Back up files next to themselves, and restore files from backups.
 
-A backup is a tracked create and a restore a tracked change, so both can be reviewed and taken back like any other.
-Permissions and times go with the bytes, both ways.
+A backup is a tracked create and a restore a tracked change, so both can be reviewed and undone like any other change.
+Permissions and times are copied with the bytes, both ways.
 """
 
 import re
@@ -13,47 +13,45 @@ from mcptools.answers.edits import Answer
 from mcptools.answers.patches import BackupRestored, FileBackedUp
 from mcptools.edit.display import shown
 from mcptools.model.failures import Failure, FailureKind
-from mcptools.tools.base import (
-    UNCHANGED,
-    ConversationArgument,
-    ExistingFile,
-    absolute,
-    conversation_notes,
-    edit_number,
-    nothing_to_change,
-    standing_at,
-)
-from mcptools.tools.safety import CheckedFiles, refusing
+from mcptools.tools.context import ConversationArgument, ToolContext, absolute
+from mcptools.tools.notes import UNCHANGED, conversation_notes, edit_number, nothing_to_change
+from mcptools.tools.safety import SafetyChecks, refusing
+from mcptools.tools.tracked_calls import ExistingFile, TrackedCalls, existing_file
 from objstore import BlobId, Call, CasError, Content, Operation, PathInfo, Workspace, blob_id
 
-__all__ = ["Backups", "keep_times", "stage_backup"]
+__all__ = ["BackupTools", "keep_times", "stage_backup"]
 
 _NAME: Final = re.compile(r"(?P<original>.*[^/])\.backup\.\d{8}_\d{6}", re.DOTALL)
-_CHANGED: Final = "What it held had been changed since the backup; that stays in the history."
-_REGRANTED: Final = "Its permissions were {:o}, and are the backup's {:o} now; that stays in the history."
+_CHANGED: Final = "The file had changed since the backup; its previous content stays in the history."
+_REGRANTED: Final = "Its permissions were {:o} and are now the backup's, {:o}; the history has both."
 
 
-class Backups(CheckedFiles):
-    """Copies of files, made and put back."""
+class BackupTools:
+    """The backup tools."""
+
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
+        self._calls = TrackedCalls(context)
+        self._safety = SafetyChecks(context)
 
     def backup_file(
         self,
         file_path: Annotated[str, "Path to the file to backup"],
         mcp_conversation_id: ConversationArgument = "",
     ) -> Answer[FileBackedUp]:
-        """Create a timestamped backup: `{file_path}.backup.YYYYMMDD_HHMMSS`, beside the file."""
+        """Create a timestamped backup: `{file_path}.backup.YYYYMMDD_HHMMSS`, next to the file."""
         with refusing(original_file=shown(file_path)):
-            facts = self._checked_with_facts(file_path, space=True)[1]
-            # The file itself is not changed, so the call is for the backup; which name is free shows under the lock.
+            facts = self._safety.checked_with_facts(file_path, space=True)[1]
+            # The call changes the backup and not the file. Which name is free is only certain under the lock.
             place = next(_names(file_path))
-            with self._changing("backup_file", place, mcp_conversation_id, file_path, allows_unread=True) as (
+            with self._calls.hold("backup_file", place, mcp_conversation_id, file_path, allows_unread=True) as (
                 workspace,
                 call,
             ):
                 original = call.read(file_path)
                 named = stage_backup(call, file_path, original)
-                outcome = self._commit(workspace, call)
-                self._session.copied((workspace.root, original.path), original.blob)
+                outcome = self._calls.commit(workspace, call)
+                self._context.session.copied((workspace.root, original.path), original.blob)
                 untimely = keep_times(workspace, named, facts)
         backed_up = FileBackedUp(
             original_file=shown(file_path),
@@ -80,30 +78,30 @@ class Backups(CheckedFiles):
     ) -> Answer[BackupRestored]:
         """Restore a file from backup.
 
-        Without force, refused if anybody but this session has modified the target since the backup.
+        Without force, refused if another writer has modified the target since the backup.
         """
         with refusing(backup_file=shown(backup_file)):
             try:
-                backup, facts = self._checked_with_facts(backup_file)
+                backup, facts = self._safety.checked_with_facts(backup_file)
             except Failure as failure:
                 if failure.kind is not FailureKind.FILE_NOT_FOUND:
                     raise
                 raise Failure(failure.kind, "Backup file not found") from failure
             target = target_file or _original(backup_file)
-            self._check_target(target, len(backup.bytes))
-            with self._changing("restore_backup", target, mcp_conversation_id) as (workspace, call):
-                standing = standing_at(workspace, call, target)
-                changed = standing is not None and standing.blob != backup.blob
-                if standing is not None and changed and not force:
-                    self._refuse_if_not_ours(standing, backup.blob)
+            self._safety.check_target(target, len(backup.bytes))
+            with self._calls.hold("restore_backup", target, mcp_conversation_id) as (workspace, call):
+                existing = existing_file(workspace, call, target)
+                changed = existing is not None and existing.blob != backup.blob
+                if existing is not None and changed and not force:
+                    self._refuse_if_not_ours(existing, backup.blob)
                 state = call.state(target)
                 mode = backup.mode if state is None else state.mode
                 if mode != backup.mode and not force:
                     raise _refuse_permission_change(target, mode, backup.mode)
                 call.write(target, backup.bytes, mode=backup.mode, operation=Operation.REPLACE)
                 name = call.place(target)
-                outcome = self._commit(workspace, call)
-                self._session.saw((workspace.root, name), blob_id(backup.bytes), whole=True)
+                outcome = self._calls.commit(workspace, call)
+                self._context.session.saw((workspace.root, name), blob_id(backup.bytes), whole=True)
                 untimely = keep_times(workspace, target, facts)
         restored = BackupRestored(
             backup_file=shown(backup_file),
@@ -112,10 +110,10 @@ class Backups(CheckedFiles):
             edit=edit_number(outcome),
             mcp_conversation_id=outcome.conversation,
         )
-        said = f"{restored.message}: {restored.restored_to}"
+        summary = f"{restored.message}: {restored.restored_to}"
         return Answer(
             content=restored,
-            text=said if outcome.edits else nothing_to_change(absolute(workspace, name)),
+            text=summary if outcome.edits else nothing_to_change(absolute(workspace, name)),
             notes=(
                 *(() if outcome.edits else (UNCHANGED,)),
                 *((_CHANGED,) if changed else ()),
@@ -125,47 +123,47 @@ class Backups(CheckedFiles):
             ),
         )
 
-    def _refuse_if_not_ours(self, standing: ExistingFile, backup: BlobId) -> None:
-        """Refuse to overwrite a change since the backup that is not this session's own, also one that it has read."""
-        if not self._session.has_made(standing.key, standing.blob, since=backup):
+    def _refuse_if_not_ours(self, existing: ExistingFile, backup: BlobId) -> None:
+        """Refuse to overwrite another writer's change since the backup, even one that this session has read."""
+        if not self._context.session.has_made(existing.key, existing.blob, since=backup):
             raise Failure(
                 FailureKind.CONTEXT_MISMATCH,
-                f"Target has been modified since backup: {shown(standing.path)}",
-                hint="Pass force=true to overwrite it; what it holds now stays in the history.",
-                path=shown(standing.path),
+                f"Target has been modified since backup: {shown(existing.path)}",
+                hint="Pass force=true to overwrite it; its current content stays in the history.",
+                path=shown(existing.path),
             )
 
 
 def stage_backup(call: Call, path: str, original: Content) -> str:
-    """Add to a call the backup of a file, and return its name: one that was free. Raises what Call.write raises."""
+    """Add the backup of a file to a call, under a free name, which is returned. Raises what Call.write raises."""
     name = next(name for name in _names(path) if not call.exists(name))
     call.write(name, original.bytes, mode=original.mode)
     return name
 
 
 def keep_times(workspace: Workspace, path: str, facts: PathInfo) -> tuple[str, ...]:
-    """Give a file, just written under the lock, the times that another had; return what has to be said of it."""
+    """Set the times of a file, just written under the lock, to those in `facts`; return a note if that fails."""
     try:
         workspace.files.set_times(path, accessed=facts.accessed, modified=facts.modified)
     except (CasError, OSError) as error:
-        # The bytes are written and recorded, so the call has succeeded all the same.
+        # The bytes are written and recorded, so the call has succeeded.
         return (f"The times of {shown(path)} could not be kept: {shown(str(error))}",)
     return ()
 
 
 def _refuse_permission_change(path: str, now: int, before: int) -> Failure:
-    """Return the refusal to take back permissions without force: no tool but a restore gives a file others."""
+    """Return the refusal to restore other permissions without force. No other tool changes permissions."""
     return Failure(
         FailureKind.CONTEXT_MISMATCH,
         f"Target has been modified since backup: {shown(path)}",
         hint=f"Its permissions are {now:o}, and the backup's {before:o}. Pass force=true to overwrite it all the same; "
-        "what they are now stays in the history.",
+        "the history keeps the current ones.",
         path=shown(path),
     )
 
 
 def _names(path: str) -> Iterator[str]:
-    """Yield names for a backup that is made now, of this second and those that follow."""
+    """Yield names for a backup that is made now: with the current second, then with the seconds after it."""
     moment = datetime.now().astimezone()
     while True:
         yield f"{path}.backup.{moment:%Y%m%d_%H%M%S}"
@@ -173,12 +171,12 @@ def _names(path: str) -> Iterator[str]:
 
 
 def _original(backup: str) -> str:
-    """Return the path that a backup was made of, by its name. Raises Failure."""
+    """Return the path of the file that a backup was made of, derived from the backup's name. Raises Failure."""
     found = _NAME.fullmatch(backup)
     if found is None:
         raise Failure(
             FailureKind.IO,
-            f"Cannot tell the original location from the name of the backup: {shown(backup)}",
+            f"Cannot derive the original location from the name of the backup: {shown(backup)}",
             hint="Backups are called NAME.backup.YYYYMMDD_HHMMSS; for any other name give target_file.",
         )
     return found["original"]

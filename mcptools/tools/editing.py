@@ -1,7 +1,7 @@
-"""The tools that change files, as plain methods: each turns its arguments into one tracked call.
+"""Create, write, edit, move and delete files; each tool makes one tracked call.
 
-A method's signature is its tool's input, its docstring is what a model reads of it, and what it returns holds the
-structured content and the text of a success. Failures are raised. Nothing here knows the protocol.
+A method's signature is its tool's input, its docstring is the description that a model reads, and the Answer that it
+returns has the structured content and the text of a success. Failures are raised.
 """
 
 import functools
@@ -46,37 +46,29 @@ from mcptools.files.workspaces import not_absolute
 from mcptools.model import refusals
 from mcptools.model.cancellation import checkpoint
 from mcptools.model.failures import Failure, FailureKind
-from mcptools.tools.backups import Backups
-from mcptools.tools.base import (
-    UNCHANGED,
+from mcptools.tools.context import (
     ConversationArgument,
     PathArgument,
     RebaseArgument,
-    ServerLimits,
+    ToolContext,
     absolute,
-    conversation_notes,
-    edit_number,
-    nothing_to_change,
+    converting_errors,
     sha256,
-    standing_at,
-    telling,
 )
-from mcptools.tools.history import History
-from mcptools.tools.patch_strategies import PatchStrategies
+from mcptools.tools.notes import UNCHANGED, conversation_notes, edit_number, nothing_to_change
 from mcptools.tools.patching import moves_of
-from mcptools.tools.reading import Reading
-from mcptools.tools.searching import Searching
-from mcptools.tools.undoing import Undoing
+from mcptools.tools.text_edits import TextEdits
+from mcptools.tools.tracked_calls import TrackedCalls, existing_file
 from objstore import CallOutcome, FileExists, FileMissing, split_lines, unified_diff
 
-__all__ = ["AnchorOp", "EditOp", "ServerLimits", "Tools"]
+__all__ = ["AnchorOp", "EditOp", "EditingTools"]
 
 
 _MAX_SHOWN: Final = 200
-"""Lines around which a file is shown, of those that an edit named or changed."""
+"""How many of the lines that an edit named or changed are shown, each with the lines around it."""
 
 _LONGEST_SHOWN: Final = 2000
-"""Characters of each of these: they are shown for their tags, and were read before or written just now."""
+"""Characters of each of these lines. They are shown for their tags: the model has read or written them before."""
 
 _NOT_ALL_SHOWN: Final = "Not all lines around the changes fit in an answer; read the file for the others."
 
@@ -85,7 +77,7 @@ _NOT_ALL_SHOWN: Final = "Not all lines around the changes fit in an answer; read
 class EditOp:
     """One exact-string edit, as a client sends it."""
 
-    __pydantic_config__: ClassVar = {"extra": "forbid"}  # read by whoever checks arguments: no field is ignored
+    __pydantic_config__: ClassVar = {"extra": "forbid"}  # pydantic reads it: an unknown field is refused
 
     old_string: str = field(metadata={"description": "Exact string to find and replace"})
     new_string: str = field(metadata={"description": "Replacement string"})
@@ -95,7 +87,7 @@ class EditOp:
 class AnchorOp:
     """One operation on tagged lines, as a client sends it."""
 
-    __pydantic_config__: ClassVar = {"extra": "forbid"}  # as above
+    __pydantic_config__: ClassVar = {"extra": "forbid"}  # as for EditOp
 
     op: Literal["replace", "replace_range", "insert_after", "insert_before", "delete", "delete_range"] = field(
         metadata={"description": "What to do"}
@@ -105,17 +97,22 @@ class AnchorOp:
     content: str = field(default="", metadata={"description": "New lines, without tags"})
 
 
-class Tools(Reading, Searching, PatchStrategies, Backups, History, Undoing):
-    """The tools of one session over some directories. Its methods may run at once on several threads."""
+class EditingTools:
+    """The tools that change files. Its methods may run on several threads at once."""
+
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
+        self._calls = TrackedCalls(context)
+        self._edits = TextEdits(context, self._calls)
 
     def create_directory(self, path: PathArgument) -> Answer[DirectoryMade]:
-        """Create a directory and those above it, if they are missing."""
-        with telling(path):
-            files = self._directories.files_of(path)
+        """Create a directory and the missing ones above it."""
+        with converting_errors(path):
+            files = self._context.directories.files_of(path)
             created = files.make_directory(path)
             place = absolute(files, files.relative(path))
-        said = "Created directory" if created else "Directory exists already"
-        return Answer(content=DirectoryMade(path=place, created=created), text=f"{said}: {place}")
+        summary = "Created directory" if created else "Directory exists already"
+        return Answer(content=DirectoryMade(path=place, created=created), text=f"{summary}: {place}")
 
     def write_file(
         self,
@@ -130,22 +127,22 @@ class Tools(Reading, Searching, PatchStrategies, Backups, History, Undoing):
         try:
             after = content.encode()
         except UnicodeEncodeError as error:
-            message = f"Content holds half a character at position {error.start}, which UTF-8 can't encode"
+            message = f"Content contains half a surrogate pair at position {error.start}, which UTF-8 can't encode"
             raise Failure(FailureKind.ENCODING, message, path=path, position=error.start) from error
 
         def precheck() -> None:
             with suppress(FileMissing):
-                self._precheck(path, replaces=True)
+                self._calls.precheck(path, replaces=True)
 
-        with self._changing("write_file", path, mcp_conversation_id, precheck=precheck) as (workspace, call):
-            standing = standing_at(workspace, call, path)
-            if standing is not None:
-                self._refuse_if_stale(standing)
-                self._refuse_if_partly_seen(standing)
+        with self._calls.hold("write_file", path, mcp_conversation_id, precheck=precheck) as (workspace, call):
+            existing = existing_file(workspace, call, path)
+            if existing is not None:
+                self._calls.refuse_if_stale(existing)
+                self._calls.refuse_if_partly_seen(existing)
             call.write(path, after)
             written = call.read(path)
-            outcome = self._commit(workspace, call)
-            self._session.saw((workspace.root, written.path), written.blob, whole=True)
+            outcome = self._calls.commit(workspace, call)
+            self._context.session.saw((workspace.root, written.path), written.blob, whole=True)
         operation = outcome.edits[0].edit.operation.value if outcome.edits else "none"
         place = absolute(workspace, written.path)
         added, removed = _line_counts(outcome)
@@ -169,11 +166,11 @@ class Tools(Reading, Searching, PatchStrategies, Backups, History, Undoing):
         path: PathArgument,
         diff: Annotated[str, "Unified diff of this one file, with context lines and exact counts"],
         *,
-        dry_run: Annotated[bool, "Only say whether it would apply"] = False,
+        dry_run: Annotated[bool, "Only report whether it would apply"] = False,
         rebase: RebaseArgument = False,
         mcp_conversation_id: ConversationArgument = "",
     ) -> Answer[DiffEdited]:
-        """Apply a unified diff to a file: every context and removed line must be in it exactly, or nothing changes."""
+        """Apply a unified diff to a file: every context and removed line must match exactly, or nothing changes."""
         patch = _patch(diff)
 
         def change(before: bytes) -> Applied:
@@ -188,12 +185,12 @@ class Tools(Reading, Searching, PatchStrategies, Backups, History, Undoing):
                     assert_never(outcome)
 
         hunks = len(patch.hunks)
-        edited = self._edited(
+        edited = self._edits.apply(
             "edit_file_diff", path, mcp_conversation_id, change, searches=hunks, dry_run=dry_run, rebase=rebase
         )
         offsets = list(edited.made.moved)
-        said = f"{'Would apply' if dry_run else 'Applied'} {hunks} hunk{'s' if hunks > 1 else ''} to {edited.place}"
-        said = f"{said} (+{patch.added} -{patch.removed} lines)"
+        summary = f"{'Would apply' if dry_run else 'Applied'} {hunks} hunk{'s' if hunks > 1 else ''} to {edited.place}"
+        summary = f"{summary} (+{patch.added} -{patch.removed} lines)"
         return Answer(
             content=DiffEdited(
                 path=edited.place,
@@ -209,8 +206,8 @@ class Tools(Reading, Searching, PatchStrategies, Backups, History, Undoing):
                 file_hash=sha256(edited.content),
                 mcp_conversation_id=edited.conversation or mcp_conversation_id,
             ),
-            text=nothing_to_change(edited.place) if edited.is_unchanged else said,
-            notes=(*moves_of(offsets), *edited.notes, *(self._unwritable(path) if dry_run else ())),
+            text=nothing_to_change(edited.place) if edited.is_unchanged else summary,
+            notes=(*moves_of(offsets), *edited.notes, *(self._edits.unwritable_notes(path) if dry_run else ())),
         )
 
     def multi_edit_text_file(
@@ -244,7 +241,7 @@ class Tools(Reading, Searching, PatchStrategies, Backups, History, Undoing):
                 case outcome:
                     assert_never(outcome)
 
-        edited = self._edited(
+        edited = self._edits.apply(
             "multi_edit_text_file", path, mcp_conversation_id, change, searches=len(edits), rebase=rebase
         )
         diff = unified_diff(
@@ -265,7 +262,7 @@ class Tools(Reading, Searching, PatchStrategies, Backups, History, Undoing):
                 rebased=edited.rebased,
                 mcp_conversation_id=edited.conversation,
             ),
-            text=cut(diff, self._limits.max_answer) or nothing_to_change(edited.place),
+            text=cut(diff, self._context.limits.max_answer) or nothing_to_change(edited.place),
             notes=edited.notes,
         )
 
@@ -273,7 +270,7 @@ class Tools(Reading, Searching, PatchStrategies, Backups, History, Undoing):
         self,
         path: PathArgument,
         file_hash: Annotated[str, "The file_hash that read_text_file returned"],
-        operations: Annotated[list[AnchorOp], "All anchors mean the file as you read it"],
+        operations: Annotated[list[AnchorOp], "All anchors refer to the file as you read it"],
         *,
         rebase: RebaseArgument = False,
         mcp_conversation_id: ConversationArgument = "",
@@ -290,21 +287,23 @@ class Tools(Reading, Searching, PatchStrategies, Backups, History, Undoing):
         def change(before: bytes) -> Placed:
             if sha256(before) != file_hash.lower():
                 fresh = _around(split_lines(before), anchors[:_MAX_SHOWN])
-                was_read = self._has_seen(path, file_hash)
+                was_read = self._edits.has_seen(path, file_hash)
                 raise refusals.stale_anchors(path, sha256(before), fresh, given=file_hash, was_read=was_read)
             return _placed(before, wanted)
 
-        edited = self._edited("edit_text_file", path, mcp_conversation_id, change, file_hash=file_hash, rebase=rebase)
+        edited = self._edits.apply(
+            "edit_text_file", path, mcp_conversation_id, change, file_hash=file_hash, rebase=rebase
+        )
         now = edited.content
         changed = [line for hunk in edited.hunks for line in range(hunk.new_start, hunk.new_end + 2)]
         changed = changed or [*anchors, *(line for _, _, line in edited.made.moved)]
         around = _around(split_lines(now), changed[:_MAX_SHOWN], margin=1).split("\n")[:-1]
-        page = page_of(around, lambda line: len(line) + 1, offset=0, limit=0, budget=self._limits.max_answer)
+        page = page_of(around, lambda line: len(line) + 1, offset=0, limit=0, budget=self._context.limits.max_answer)
         fresh = "".join(f"{line}\n" for line in page.items)
         added = sum(hunk.new_count for hunk in edited.hunks)
         removed = sum(hunk.old_count for hunk in edited.hunks)
         moved = [MovedAnchor(operation_index=i, anchor=str(a), line=line) for i, a, line in edited.made.moved]
-        said = f"Edited {edited.place} (+{added} -{removed} lines)"
+        summary = f"Edited {edited.place} (+{added} -{removed} lines)"
         return Answer(
             content=AnchorEdited(
                 path=edited.place,
@@ -318,7 +317,7 @@ class Tools(Reading, Searching, PatchStrategies, Backups, History, Undoing):
                 file_hash=sha256(now),
                 mcp_conversation_id=edited.conversation,
             ),
-            text=f"{nothing_to_change(edited.place) if edited.is_unchanged else said}. Now:\n{fresh}",
+            text=f"{nothing_to_change(edited.place) if edited.is_unchanged else summary}. Now:\n{fresh}",
             notes=(
                 f"file_hash: {sha256(now)}",
                 *(f"Anchor {anchor.anchor} was found on line {anchor.line}." for anchor in moved),
@@ -330,20 +329,20 @@ class Tools(Reading, Searching, PatchStrategies, Backups, History, Undoing):
     def move_file(
         self,
         source: PathArgument,
-        destination: Annotated[str, "Where to; nothing may be there yet"],
+        destination: Annotated[str, "The new path, which must not exist"],
         mcp_conversation_id: ConversationArgument = "",
     ) -> Answer[FileMoved]:
         """Move or rename a file within its allowed directory. Never overwrites."""
-        with telling(destination):
-            target = self._directories.files_of(destination).root
+        with converting_errors(destination):
+            target = self._context.directories.files_of(destination).root
 
         def precheck() -> None:
-            self._precheck(source, stale=False)
+            self._calls.precheck(source, stale=False)
             with suppress(FileMissing):
-                self._directories.files_of(destination).facts(destination)
+                self._context.directories.files_of(destination).facts(destination)
                 raise FileExists(destination)
 
-        with self._changing("move_file", source, mcp_conversation_id, destination, precheck=precheck) as (
+        with self._calls.hold("move_file", source, mcp_conversation_id, destination, precheck=precheck) as (
             workspace,
             call,
         ):
@@ -355,8 +354,8 @@ class Tools(Reading, Searching, PatchStrategies, Backups, History, Undoing):
                 )
             call.move(source, destination)
             before, after = call.place(source), call.place(destination)
-            outcome = self._commit(workspace, call)
-            self._session.moved((workspace.root, before), (workspace.root, after))
+            outcome = self._calls.commit(workspace, call)
+            self._context.session.moved((workspace.root, before), (workspace.root, after))
         moved = FileMoved(
             source=absolute(workspace, before),
             destination=absolute(workspace, after),
@@ -369,22 +368,22 @@ class Tools(Reading, Searching, PatchStrategies, Backups, History, Undoing):
 
     def delete_file(self, path: PathArgument, mcp_conversation_id: ConversationArgument = "") -> Answer[FileDeleted]:
         """Delete a file. Refused if it has changed since you last read or wrote it."""
-        precheck = functools.partial(self._precheck, path)
-        with self._changing("delete_file", path, mcp_conversation_id, precheck=precheck) as (workspace, call):
-            standing = standing_at(workspace, call, path)
-            if standing is not None:
-                self._refuse_if_stale(standing)
+        precheck = functools.partial(self._calls.precheck, path)
+        with self._calls.hold("delete_file", path, mcp_conversation_id, precheck=precheck) as (workspace, call):
+            existing = existing_file(workspace, call, path)
+            if existing is not None:
+                self._calls.refuse_if_stale(existing)
             call.delete(path)
-            outcome = self._commit(workspace, call)
+            outcome = self._calls.commit(workspace, call)
             name = call.place(path)
-            self._session.saw((workspace.root, name), None)
+            self._context.session.saw((workspace.root, name), None)
         place = absolute(workspace, name)
         deleted = FileDeleted(path=place, edit=edit_number(outcome), mcp_conversation_id=outcome.conversation)
         return Answer(content=deleted, text=f"Deleted {place}", notes=conversation_notes(outcome))
 
 
 def _patch(diff: str) -> FilePatch:
-    """Return the patch of an existing file that `diff` spells. Raises Failure."""
+    """Return the patch in `diff`, which has to be of one existing file. Raises Failure."""
     try:
         patch = parse_patch(diff, between=checkpoint)
     except InvalidPatch as refusal:
@@ -397,12 +396,12 @@ def _patch(diff: str) -> FilePatch:
 
 
 def _around(lines: Sequence[bytes], wanted: Sequence[int], *, margin: int = 2) -> str:
-    """Return the lines of these numbers, and some above and below each, as hashlines, long ones cut."""
+    """Return the lines with these numbers, and `margin` lines above and below each, as hashlines; long ones are cut."""
     return hashlines_around(lines, wanted, before=margin, after=margin, longest=_LONGEST_SHOWN)
 
 
 def _placed(before: bytes, wanted: Sequence[AnchoredEdit]) -> Placed:
-    """Return what anchored edits make of the bytes that their anchors mean. Raises Failure."""
+    """Return the result of anchored edits of a file's bytes. Raises Failure."""
     match apply_operations(before, wanted, between=checkpoint):
         case Placed() as placed:
             return placed
@@ -422,18 +421,18 @@ def _placed(before: bytes, wanted: Sequence[AnchoredEdit]) -> Placed:
 
 
 def _anchored_edit(index: int, operation: AnchorOp) -> AnchoredEdit:
-    """Return an operation in bytes. Raises Failure."""
+    """Return an operation with its content as bytes. Raises Failure."""
     op = Op(operation.op)
     if bool(operation.end_anchor) is not op.has_end:
-        said = "needs an end_anchor" if op.has_end else "takes no end_anchor"
-        raise Failure(FailureKind.INVALID_REQUEST, f"Operation {index}: {op} {said}", operation_index=index)
+        summary = "needs an end_anchor" if op.has_end else "takes no end_anchor"
+        raise Failure(FailureKind.INVALID_REQUEST, f"Operation {index}: {op} {summary}", operation_index=index)
     if bool(operation.content) is not op.has_content:
-        said = r"needs content (an empty line is \n)" if op.has_content else "takes no content"
-        raise Failure(FailureKind.INVALID_REQUEST, f"Operation {index}: {op} {said}", operation_index=index)
+        summary = r"needs content (an empty line is \n)" if op.has_content else "takes no content"
+        raise Failure(FailureKind.INVALID_REQUEST, f"Operation {index}: {op} {summary}", operation_index=index)
     try:
         lines = split_content_lines(operation.content.encode()) if op.has_content else ()
     except UnicodeEncodeError as error:
-        message = f"Operation {index} holds half a character, which UTF-8 can't encode"
+        message = f"Operation {index} contains half a surrogate pair, which UTF-8 can't encode"
         raise Failure(FailureKind.ENCODING, message, operation_index=index) from error
     end = _anchor(index, operation.end_anchor) if op.has_end else None
     return AnchoredEdit(op=op, anchor=_anchor(index, operation.anchor), end=end, lines=lines)
@@ -452,13 +451,13 @@ def _anchor(index: int, spelling: str) -> Anchor:
 
 
 def _replacement(index: int, edit: EditOp) -> Replacement:
-    """Return an edit in bytes. Raises Failure."""
+    """Return an edit with its strings as bytes. Raises Failure."""
     if not edit.old_string:
         raise Failure(FailureKind.INVALID_REQUEST, f"Edit {index}: old_string cannot be empty", edit_index=index)
     try:
         return Replacement(old=edit.old_string.encode(), new=edit.new_string.encode())
     except UnicodeEncodeError as error:
-        message = f"Edit {index} holds half a character, which UTF-8 can't encode"
+        message = f"Edit {index} contains half a surrogate pair, which UTF-8 can't encode"
         raise Failure(FailureKind.ENCODING, message, edit_index=index) from error
 
 

@@ -1,4 +1,4 @@
-"""The tools that tell of recorded edits, as plain methods: what became of them, and what a reviewer said."""
+"""List and show recorded edits, with their status and the reviewer's reason."""
 
 import os
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from mcptools.answers.paging import Page, fitted, page_of
 from mcptools.answers.reading import EditListed, EditShown, EditsListed, ReasonGiven
 from mcptools.edit.display import LONGEST_WORDS, cut, one_line, shown
 from mcptools.model.failures import Failure, FailureKind
-from mcptools.tools.base import Toolset, absolute, telling
+from mcptools.tools.context import ToolContext, absolute, converting_errors
 from mcptools.tools.reading import OffsetArgument
 from objstore import (
     MAX_INT,
@@ -28,31 +28,34 @@ from objstore import (
     unified_diff,
 )
 
-__all__ = ["History", "edit_diff", "edit_listed", "reasons_given"]
+__all__ = ["HistoryTools", "edit_diff", "edit_listed", "reasons_given"]
 
 DirectoryArgument: TypeAlias = Annotated[str, "Which allowed directory, if there are several"]
 
 _MAX_LISTED: Final = 5000
-"""Edits that are looked through where only some of a workspace's may be seen."""
+"""Edits that are searched if only a part of the workspace is allowed."""
 
 _LISTED_SIZE: Final = 400
-"""Characters of one in an answer, but for names and the reason."""
+"""Characters of one edit in an answer, without its paths, its reason and other names."""
 
 _LEAST_DIFF: Final = 8
-"""What part of an answer an edit's diff has at least, however long the reason is."""
+"""An edit's diff gets at least one part in so many of an answer, however long the reason is."""
 
 _LONGEST_REASON: Final = 500
 """Characters of a reason in the text of a list."""
 
 _MOST_HUNKS: Final = 1000
-"""Hunks of an edit that an answer names one by one: an edit may have many thousands."""
+"""Hunks of an edit that an answer names one by one. An edit may have many thousands."""
 
 _REASON_SIZE: Final = 40
-"""Characters that a reason takes in an answer besides itself and the names of its hunks."""
+"""Characters of a reason in an answer, without its text and the names of its hunks."""
 
 
-class History(Toolset):
-    """Edits as the person who reviews them sees them."""
+class HistoryTools:
+    """The tools that list and show edits as a reviewer sees them."""
+
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
 
     def list_edits(
         self,
@@ -67,13 +70,13 @@ class History(Toolset):
         wanted = EditFilter(
             path=path, conversation=conversation, status=Status(status) if status else None, newest_first=True
         )
-        with telling(path or directory or "."):
+        with converting_errors(path or directory or "."):
             workspace = self._recorded(directory or path)
             page = self._listing([], offset) if workspace is None else self._newest(workspace, wanted, offset)
-        more = (f"Only the newest {_MAX_LISTED} edits were looked at.",) if page.total == _MAX_LISTED else ()
+        more = (f"Only the newest {_MAX_LISTED} edits were searched.",) if page.total == _MAX_LISTED else ()
         return Answer(
             content=EditsListed(edits=list(page.items), next_offset=page.next_offset),
-            text="\n".join(map(_line, page.items)) or page.nothing("No edits are recorded that fit."),
+            text="\n".join(map(_line, page.items)) or page.nothing("No recorded edits match."),
             notes=(
                 *page.note("edits"),
                 *more,
@@ -91,7 +94,7 @@ class History(Toolset):
         """Show a recorded edit as a diff, with its status and the reviewer's reason."""
         _check_offset(offset)
         missing = Failure(FailureKind.INVALID_REQUEST, f"No edit has the number {edit} here", edit=edit)
-        with telling(directory or "."):
+        with converting_errors(directory or "."):
             workspace = self._recorded(directory)
             if workspace is None:
                 raise missing
@@ -99,15 +102,15 @@ class History(Toolset):
                 view = workspace.history.edit(edit)
             except (NoSuchName, AmbiguousName):
                 raise missing from None
-            if not self._directories.shows(workspace, view):
+            if not self._context.directories.shows(workspace, view):
                 raise missing
             lines = edit_diff(workspace, view).decode("utf-8", "backslashreplace").splitlines(keepends=True)
-        most = self._limits.max_answer
+        most = self._context.limits.max_answer
         (listed,) = self._listed(workspace, [view])
         statuses = [status.value for status in view.units[1:]]
-        given = page_of(reasons_given(view, _MOST_HUNKS), _said, offset=0, limit=0, budget=most // 4)
-        said = len(listed.reason) + sum(map(_said, given.items))
-        budget = max(most - said, most // _LEAST_DIFF)
+        given = page_of(reasons_given(view, _MOST_HUNKS), _reason_size, offset=0, limit=0, budget=most // 4)
+        reasons_size = len(listed.reason) + sum(map(_reason_size, given.items))
+        budget = max(most - reasons_size, most // _LEAST_DIFF)
         page = page_of(lines, len, offset=offset, limit=0, budget=budget)
         diff, shortened = fitted("".join(page.items), budget)
         return Answer(
@@ -120,59 +123,58 @@ class History(Toolset):
                 next_offset=page.next_offset,
             ),
             text=f"{_line(listed, LONGEST_WORDS)}\n{diff}",
-            notes=(*_unnamed(len(statuses)), *_unsaid(given), *shortened, *page.note("lines")),
+            notes=(*_hunks_note(len(statuses)), *_reasons_note(given), *shortened, *page.note("lines")),
         )
 
     # ---- inside
 
     def _of_directory(self, path: str) -> tuple[str, ...]:
-        """Return what has to be said of a path where no file's edits are found, if it is that of a directory."""
-        with suppress(Failure), telling(path):
-            if path and self._directories.files_of(path).facts(path).kind == "directory":
-                return (f"{shown(path)} is a directory, and path is that of a file: without it all edits are listed.",)
+        """Return a note if `path`, for which no edits were found, is a directory's."""
+        with suppress(Failure), converting_errors(path):
+            if path and self._context.directories.files_of(path).facts(path).kind == "directory":
+                return (f"{shown(path)} is a directory, but path has to name a file: leave it out to list all edits.",)
         return ()
 
     def _of_another(self, path: str, directory: str) -> tuple[str, ...]:
-        """Return what has to be said of a path that belongs to another directory than the one that is named."""
+        """Return a note if `path` belongs to another allowed directory than `directory`."""
         if not path or not directory:
             return ()
-        with suppress(Failure), telling(path):
-            homes = self._directories.homes
-            home = homes[self._directories.root_of(directory)]
-            own = self._directories.root_of(str(Path(home, path)))
+        with suppress(Failure), converting_errors(path):
+            homes = self._context.directories.homes
+            home = homes[self._context.directories.root_of(directory)]
+            own = self._context.directories.root_of(str(Path(home, path)))
             if homes[own] != home:
-                where = f"{shown(own)}, where its edits are listed"
-                return (f"{shown(path)} is of {where}: give that as directory, or none.",)
+                return (f"{shown(path)} belongs to {shown(own)}: give that as directory, or leave directory out.",)
         return ()
 
     def _newest(self, workspace: Workspace, wanted: EditFilter, offset: int) -> Page[EditListed]:
-        """Return the newest edits that are wanted and may be seen, behind the first `offset` of them."""
-        if self._directories.covers(workspace):
-            # More don't fit, but for one by which it is known that there are more.
-            most = self._limits.max_answer // _LISTED_SIZE + 2
+        """Return a page of the newest edits that match and are in the allowed directories, after the first `offset`."""
+        if self._context.directories.covers(workspace):
+            # As many as fit in an answer, and one more, which shows that there are more.
+            most = self._context.limits.max_answer // _LISTED_SIZE + 2
             views = workspace.history.edits(replace(wanted, skip=offset, limit=most))
             if views or not offset:
                 return self._listing(self._listed(workspace, views), 0).of_many(offset)
         views = workspace.history.edits(replace(wanted, limit=_MAX_LISTED))
-        seen = [view for view in views if self._directories.shows(workspace, view)]
+        seen = [view for view in views if self._context.directories.shows(workspace, view)]
         return self._listing(self._listed(workspace, seen), offset)
 
     def _listed(self, workspace: Workspace, views: Sequence[EditView]) -> list[EditListed]:
-        """Return edits as they are listed, each with no longer a reason than leaves room in an answer."""
-        return [edit_listed(workspace, view, self._limits.max_answer // 2) for view in views]
+        """Return edits as they are listed, each with at most half an answer of its reason."""
+        return [edit_listed(workspace, view, self._context.limits.max_answer // 2) for view in views]
 
     def _listing(self, edits: Sequence[EditListed], offset: int) -> Page[EditListed]:
-        return page_of(edits, _size, offset=offset, limit=0, budget=self._limits.max_answer)
+        return page_of(edits, _size, offset=offset, limit=0, budget=self._context.limits.max_answer)
 
     def _recorded(self, path: str) -> Workspace | None:
-        """Return the workspace that a path belongs to, or None where nothing is recorded. Raises as `recorded_of`."""
-        if not path and len(self._directories.roots) > 1:
+        """Return the workspace that a path belongs to, or None if nothing is recorded there. Raises Failure."""
+        if not path and len(self._context.directories.roots) > 1:
             raise Failure(
                 FailureKind.INVALID_REQUEST,
-                "Say in which directory: several are served",
-                hint=self._directories.listed(),
+                "Give directory: several directories are served",
+                hint=self._context.directories.listed(),
             )
-        return self._directories.recorded_of(path or next(iter(self._directories.roots), "."))
+        return self._context.directories.recorded_of(path or next(iter(self._context.directories.roots), "."))
 
 
 def _check_offset(offset: int) -> None:
@@ -183,9 +185,9 @@ def _check_offset(offset: int) -> None:
 
 
 def edit_diff(workspace: Workspace, view: EditView, *, is_joined: bool = False) -> bytes:
-    """Return what an edit changed as a unified diff: behind the header of each hunk, its number and its status.
+    """Return an edit's change as a unified diff, with the number and status of each hunk after its header.
 
-    `is_joined`: without these, and with hunks that stand near each other under one header.
+    `is_joined`: without numbers and statuses, and with nearby hunks under one header, as usual in diffs.
     Raises EditExpired, BlobDamaged.
     """
     view.refuse_if_expired()
@@ -209,7 +211,7 @@ def edit_diff(workspace: Workspace, view: EditView, *, is_joined: bool = False) 
 
 
 def edit_listed(workspace: Workspace, view: EditView, longest: int = 0) -> EditListed:
-    """Return an edit as it is listed. `longest`: characters of the reason that are told (0: all)."""
+    """Return an edit as it is listed. `longest`: characters of the reason that are included (0: all)."""
     edit = view.edit
     return EditListed(
         edit=view.seq,
@@ -229,9 +231,9 @@ def edit_listed(workspace: Workspace, view: EditView, longest: int = 0) -> EditL
 
 
 def reasons_given(view: EditView, most: int = 0) -> list[ReasonGiven]:
-    """Return what reviewers said of an edit's hunks as they are decided now.
+    """Return the reviewers' reasons for the current decisions on an edit's hunks.
 
-    `most`: hunks that are named in all (0: any number), each reason with as many as any other, and one at least.
+    `most`: how many hunks are named in total (0: any number), shared equally among the reasons, at least one each.
     """
     each = max(1, most // max(1, len(view.given))) if most else len(view.units)
     return [
@@ -240,34 +242,34 @@ def reasons_given(view: EditView, most: int = 0) -> list[ReasonGiven]:
     ]
 
 
-def _unnamed(hunks: int) -> tuple[str, ...]:
-    """Return what has to be said of an edit with more hunks than are named one by one."""
+def _hunks_note(hunks: int) -> tuple[str, ...]:
+    """Return a note if an edit has more hunks than are named one by one."""
     if hunks <= _MOST_HUNKS:
         return ()
     named = f"Of {hunks} hunks, hunk_statuses and reasons name {_MOST_HUNKS} each"
-    return (f"{named}; behind the header of each in the diff stands its status.",)
+    return (f"{named}; the diff shows the status of each after its header.",)
 
 
-def _unsaid(given: Page[ReasonGiven]) -> tuple[str, ...]:
-    """Return what has to be said where not all reasons have room."""
+def _reasons_note(given: Page[ReasonGiven]) -> tuple[str, ...]:
+    """Return a note if not all reasons fit in the answer."""
     if not given.next_offset:
         return ()
     return (f"Of {given.total} reasons, the first {given.next_offset} are here; cas://edit/{{id}} has all.",)
 
 
-def _said(given: ReasonGiven) -> int:
-    """Return how many characters a reason takes in an answer."""
+def _reason_size(given: ReasonGiven) -> int:
+    """Return the size of a reason in an answer, in characters."""
     return len(given.reason) + sum(map(len, given.hunks)) + _REASON_SIZE
 
 
 def _size(edit: EditListed) -> int:
-    """Return how many characters an edit takes in an answer: what is quoted in the text may be longer there."""
-    said = (edit.path, edit.source_path, edit.reason, edit.tool, edit.mcp_conversation_id)
-    return max(_LISTED_SIZE + sum(map(len, said)), len(_line(edit)))
+    """Return the size of an edit in an answer, in characters; its line in the text may be the longer form."""
+    texts = (edit.path, edit.source_path, edit.reason, edit.tool, edit.mcp_conversation_id)
+    return max(_LISTED_SIZE + sum(map(len, texts)), len(_line(edit)))
 
 
 def _line(edit: EditListed, longest: int = _LONGEST_REASON) -> str:
-    """Return an edit in a line, with so many characters of its reason at most."""
+    """Return an edit as one line of text, with at most `longest` characters of its reason."""
     partly = " (partly)" if edit.partly else ""
     source = f"{one_line(edit.source_path)} -> " if edit.source_path else ""
     reason = f": {cut(one_line(edit.reason), longest)}" if edit.reason else ""

@@ -1,8 +1,8 @@
-"""Recovery patterns: several patches applied in one tracked call, which stands or falls as a whole.
+"""Apply several patches in one tracked call, by the recovery patterns of the patch tools' document.
 
-The document of the patterns applies patch after patch on disk and takes back by hand what went wrong. Here each
-pattern stages its patches in one call and writes once, so that what it promises holds across crashes too: after a
-failure every file is as it was, and what the document calls reverted, restored or rolled back was never written.
+The document applies one patch after another on disk and reverts by hand what went wrong. Here each pattern stages its
+patches in one call and writes once, so that its promise also holds across crashes: after a failure every file is as it
+was, and what the document calls reverted, restored or rolled back was never written.
 """
 
 import functools
@@ -32,29 +32,24 @@ from mcptools.model.cancellation import progress
 from mcptools.model.failures import Failure, FailureKind
 from mcptools.model.session import FileKey, Knowledge
 from mcptools.tools.backups import keep_times, stage_backup
-from mcptools.tools.base import (
-    UNCHANGED,
-    ConversationArgument,
-    MemoizedChange,
-    absolute,
-    conversation_notes,
-    is_expensive,
-    nothing_to_change,
-)
-from mcptools.tools.patching import Patching, applied, changes_of, part_among, parts_of, preview_of
-from mcptools.tools.safety import refusing
+from mcptools.tools.context import ConversationArgument, ToolContext, absolute
+from mcptools.tools.notes import UNCHANGED, conversation_notes, nothing_to_change
+from mcptools.tools.patching import PatchTools, applied, changes_of, part_among, parts_of, preview_of
+from mcptools.tools.safety import SafetyChecks, refusing
+from mcptools.tools.text_edits import MemoizedChange, TextEdits, is_expensive
+from mcptools.tools.tracked_calls import TrackedCalls
 from objstore import BlobId, Call, CallOutcome, Content, Operation, Workspace, blob_id, hunks_from_spans
 
-__all__ = ["PatchOp", "PatchStrategies", "Strategy"]
+__all__ = ["PatchOp", "PatchStrategyTools", "Strategy"]
 
 _ONLY_BACKED_UP: Final = (
-    "The file reads so already: no change of it was recorded, but its backup was, and Undo would delete that."
+    "The file already has this content: only its backup was recorded, and Undo would delete the backup."
 )
-_ALL_UNCHANGED: Final = "The files read so already: no change of them was recorded, and there is none to undo."
+_ALL_UNCHANGED: Final = "The files already have this content: no edit was recorded, and there is nothing to undo."
 
 
 class Strategy(Enum):
-    """How patches are applied together: the names of the patterns."""
+    """The recovery patterns, by their names in the document."""
 
     TRY_REVERT = "try_revert"
     BACKUP_RESTORE = "backup_restore"
@@ -66,14 +61,14 @@ class Strategy(Enum):
 class PatchOp:
     """One patch for one file, as a client sends it."""
 
-    __pydantic_config__: ClassVar = {"extra": "forbid"}  # read by whoever checks arguments: no field is ignored
+    __pydantic_config__: ClassVar = {"extra": "forbid"}  # pydantic reads it: an unknown field is refused
 
     file_path: str = field(metadata={"description": "Path to the file to patch"})
     patch: str = field(metadata={"description": "Unified diff patch content"})
 
 
 class _Patch:
-    """A patch of a call that changes files, read before the call waits for its turn to write."""
+    """A patch of a call, parsed before the call waits for its turn to write."""
 
     def __init__(self, op: PatchOp) -> None:
         self.file_path = op.file_path
@@ -83,7 +78,7 @@ class _Patch:
 
     @property
     def hunks(self) -> int:
-        """Return how many hunks it has, for whatever files; 0: it can't be read."""
+        """Return how many hunks the patch has, for all files; 0 if it is invalid."""
         return 0 if isinstance(self._parts, InvalidPatch) else sum(len(part.hunks) for part in self._parts)
 
     def part(self, place: str) -> FilePatch:
@@ -91,25 +86,32 @@ class _Patch:
         return part_among(self._parts, place)
 
     def applied(self, content: bytes, part: FilePatch) -> Applied:
-        """Return what a part of it makes of a file. Raises Failure."""
+        """Return the result of applying a part of the patch to a file. Raises Failure."""
         if self._applied is None or self._applied[0] is not part:
             self._applied = part, MemoizedChange(functools.partial(applied, part=part))
         return self._applied[1](content)
 
 
-class PatchStrategies(Patching):
-    """Patches that are applied together."""
+class PatchStrategyTools:
+    """The tool that applies several patches together."""
+
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
+        self._calls = TrackedCalls(context)
+        self._edits = TextEdits(context, self._calls)
+        self._safety = SafetyChecks(context)
+        self._single = PatchTools(context)
 
     def apply_patches(
         self,
         strategy: Annotated[
             Strategy,
             "try_revert: patches of one file, one after the other, all or none; backup_restore: one patch; "
-            "atomic: patches of many files, all or none; progressive: one patch, each step told, a backup kept",
+            "atomic: patches of many files, all or none; progressive: one patch, each step reported, a backup kept",
         ],
         patches: Annotated[list[PatchOp], "The patches, in order"],
         *,
-        keep_backup: Annotated[bool, "With backup_restore: leave a backup beside the file"] = False,
+        keep_backup: Annotated[bool, "With backup_restore: leave a backup next to the file"] = False,
         mcp_conversation_id: ConversationArgument = "",
     ) -> Answer[PatchesApplied]:
         """Apply several patches together: if one does not fit, no file changes."""
@@ -123,7 +125,7 @@ class PatchStrategies(Patching):
         for op in read:
             searches[op.file_path] += op.hunks
         if any(map(is_expensive, searches.values())):
-            with suppress(Failure):  # what goes wrong is told of the files as they are under the lock
+            with suppress(Failure):  # under the lock they are tried, and refused, again
                 self._try_all(read, [])
         match strategy:
             case Strategy.TRY_REVERT:
@@ -155,8 +157,8 @@ class PatchStrategies(Patching):
             done = 0
 
         try:
-            self._checked(path, write=True, space=True)
-            with self._changing("apply_patches", path, conversation, precheck=precheck) as (workspace, call):
+            self._safety.checked(path, write=True, space=True)
+            with self._calls.hold("apply_patches", path, conversation, precheck=precheck) as (workspace, call):
                 staging = _Staging(workspace, call)
                 for op in patches:
                     progress(done + 1, len(patches), shown(op.file_path))
@@ -166,49 +168,49 @@ class PatchStrategies(Patching):
         except Failure as failure:
             failed_at = min(done + 1, len(patches))
             raise failure.with_facts(patches_applied=done, failed_at=failed_at, reverted=True) from failure
-        said = f"Successfully applied {done} patches"
-        tried = PatchesTried(patches_applied=done, message=said, **_recorded(outcome))
-        text, idle = _told(staging, said)
+        message = f"Successfully applied {done} patches"
+        tried = PatchesTried(patches_applied=done, message=message, **_recorded(outcome))
+        text, idle = _summary(staging, message)
         return Answer(content=tried, text=text, notes=(*idle, *conversation_notes(outcome)))
 
     def _backup_restore(self, op: _Patch, conversation: str, *, keep: bool) -> Answer[PatchesApplied]:
         path = op.file_path
         try:
-            facts = self._checked_with_facts(path, write=True, space=True)[1]
+            facts = self._safety.checked_with_facts(path, write=True, space=True)[1]
         except Failure as failure:
             message = f"Cannot create backup: {failure}"
             raise Failure(failure.kind, message, hint=failure.hint, **failure.facts, phase="backup") from failure
         with (
             refusing(restored=True, phase="apply"),
-            self._changing("apply_patches", path, conversation, precheck=lambda: self._try({}, op)) as (
+            self._calls.hold("apply_patches", path, conversation, precheck=lambda: self._try({}, op)) as (
                 workspace,
                 call,
             ),
         ):
             staging = _Staging(workspace, call)
-            # Without `keep` there is no need of a second copy on disk: the store holds what the file was.
+            # Without `keep` a second copy on disk is not needed: the store has the previous content.
             before = call.read(path)
             backup = stage_backup(call, path, before) if keep else None
             self._stage(staging, op)
             outcome = self._finish(staging)
             if keep:
-                self._session.backed_up(workspace.root, before.path, before.blob, outcome.edits)
+                self._context.session.backed_up(workspace.root, before.path, before.blob, outcome.edits)
             untimely = () if backup is None else keep_times(workspace, backup, facts)
-        said = "Patch applied successfully"
+        message = "Patch applied successfully"
         backup_file = None if backup is None else shown(backup)
-        backed_up = PatchBackedUp(backup_file=backup_file, message=said, **_recorded(outcome))
-        text, idle = _told(staging, said, backup_file)
+        backed_up = PatchBackedUp(backup_file=backup_file, message=message, **_recorded(outcome))
+        text, idle = _summary(staging, message, backup_file)
         return Answer(content=backed_up, text=text, notes=(*idle, *untimely, *conversation_notes(outcome)))
 
     def _atomic(self, patches: Sequence[_Patch], conversation: str) -> Answer[PatchesApplied]:
         failures: list[tuple[str, Failure]] = []
         roots: set[str] = set()
-        turn, steps = len(patches) + 1, 2 * len(patches) + 1  # each is checked and staged, and once the call waits
+        turn, steps = len(patches) + 1, 2 * len(patches) + 1  # each patch is checked and staged; one step is the wait
         for number, op in enumerate(patches, 1):
             progress(number, steps, shown(op.file_path))
             try:
-                self._checked(op.file_path, write=True, space=True)
-                roots.add(self._directories.files_of(op.file_path).root)
+                self._safety.checked(op.file_path, write=True, space=True)
+                roots.add(self._context.directories.files_of(op.file_path).root)
             except Failure as failure:
                 failures.append((op.file_path, failure))
         if failures:
@@ -219,7 +221,7 @@ class PatchStrategies(Patching):
         first, *others = (op.file_path for op in patches)
         precheck = functools.partial(self._try_all, patches, failures)
         try:
-            with self._changing(
+            with self._calls.hold(
                 "apply_patches",
                 first,
                 conversation,
@@ -246,9 +248,9 @@ class PatchStrategies(Patching):
                 raise
             at = failure.facts.get("path", shown(first))
             raise failure.with_facts(phase="apply", applied=0, failed_at=at, rolled_back=True) from failure
-        said = f"Atomically applied {len(patches)} patches"
-        batched = PatchesBatched(applied=len(patches), message=said, **_recorded(outcome))
-        text, idle = _told(staging, said)
+        message = f"Atomically applied {len(patches)} patches"
+        batched = PatchesBatched(applied=len(patches), message=message, **_recorded(outcome))
+        text, idle = _summary(staging, message)
         return Answer(content=batched, text=text, notes=(*idle, *conversation_notes(outcome)))
 
     def _progressive(self, op: _Patch, conversation: str) -> Answer[PatchesApplied]:
@@ -256,11 +258,11 @@ class PatchStrategies(Patching):
         steps: dict[str, object] = {}
         step = "safety_check"
         try:
-            facts = self._checked_with_facts(path, write=True, space=True)[1]
+            facts = self._safety.checked_with_facts(path, write=True, space=True)[1]
             steps[step] = {"passed": True, "details": None}
             step = "validation"
             precheck = functools.partial(self._try, {}, op)
-            with self._changing("apply_patches", path, conversation, precheck=precheck) as (workspace, call):
+            with self._calls.hold("apply_patches", path, conversation, precheck=precheck) as (workspace, call):
                 staging = _Staging(workspace, call)
                 before = call.read(path)
                 part, made = self._stage(staging, op)
@@ -270,11 +272,11 @@ class PatchStrategies(Patching):
                 backup = stage_backup(call, path, before)
                 step = "apply"
                 outcome = self._finish(staging)
-                self._session.backed_up(workspace.root, before.path, before.blob, outcome.edits)
+                self._context.session.backed_up(workspace.root, before.path, before.blob, outcome.edits)
                 untimely = keep_times(workspace, backup, facts)
         except Failure as failure:
-            told = self._mismatch_of(op, failure) if step == "validation" else failure
-            steps[step] = {"passed": False, "details": told.flat()}
+            reported = self._mismatch_of(op, failure) if step == "validation" else failure
+            steps[step] = {"passed": False, "details": reported.flat()}
             if step == "apply":
                 restored = {"success": True, "message": "The file is as it was, and no backup was left"}
                 steps["restore"] = {"passed": True, "details": restored}
@@ -301,21 +303,21 @@ class PatchStrategies(Patching):
         stepped = PatchStepped(
             steps=steps, backup_file=backed_up.backup_file, changes=patched.changes, **_recorded(outcome)
         )
-        text, idle = _told(staging, patched.message, backed_up.backup_file)
+        text, idle = _summary(staging, patched.message, backed_up.backup_file)
         return Answer(content=stepped, text=text, notes=(*idle, *untimely, *conversation_notes(outcome)))
 
     # ---- inside
 
     def _not_all_fit(self, failures: Sequence[tuple[str, Failure]], count: int) -> Failure:
-        """Return the failure of patches of which some can't be applied, with as many as an answer has room for."""
+        """Return the failure that lists the patches that can't be applied, as many as fit in an answer."""
         path, first = failures[0]
-        page = page_of(failures, _size, offset=0, limit=0, budget=self._limits.max_answer)
+        page = page_of(failures, _size, offset=0, limit=0, budget=self._context.limits.max_answer)
         more = len(failures) - len(page.items)
-        untold = f"Of {more} more that do not fit, failures does not tell." if more else ""
+        unlisted = f"{more} more that do not fit are not listed in failures." if more else ""
         return Failure(
             first.kind,
             f"Validation failed for {shown(path)}: {first}",
-            hint=" ".join(filter(None, (first.hint, untold))),
+            hint=" ".join(filter(None, (first.hint, unlisted))),
             phase="validation",
             validated=count,
             failed=len(failures),
@@ -323,23 +325,23 @@ class PatchStrategies(Patching):
         )
 
     def _mismatch_of(self, op: _Patch, failure: Failure) -> Failure:
-        """Return what validate_patch says of a patch that does not fit, or the failure, if it fits by now."""
+        """Return the failure that validate_patch reports for a patch, or `failure` if the patch fits by now."""
         try:
-            self.validate_patch(op.file_path, op.text)
-        except Failure as told:
-            return told
+            self._single.validate_patch(op.file_path, op.text)
+        except Failure as reported:
+            return reported
         return failure
 
     def _try(self, trial: "_Trial", op: _Patch) -> None:
-        """Refuse a patch that does not fit what those before it make of its file. That makes no store."""
-        files, found = self._changeable(op.file_path)
+        """Refuse a patch that does not fit the result of the patches before it, without creating a store."""
+        files, found = self._edits.changeable(op.file_path)
         key = (files.root, found.path)
         before = trial.get(key, found)
         part = op.part(absolute(files, before.path))
         trial[key] = replace(before, bytes=op.applied(before.bytes, part).content)
 
     def _try_all(self, patches: Sequence[_Patch], failures: list[tuple[str, Failure]]) -> None:
-        """Refuse patches of which some do not fit, and add these to `failures`. That makes no store."""
+        """Refuse patches if some do not fit, and add these to `failures`, without creating a store."""
         trial: _Trial = {}
         for op in patches:
             try:
@@ -350,46 +352,46 @@ class PatchStrategies(Patching):
             raise self._not_all_fit(failures, len(patches))
 
     def _unread(self, workspace: Workspace, call: Call, paths: Sequence[str]) -> dict[str, Failure]:
-        """Return the refusals of files that have to be read first, asked while the call has made nothing of any."""
+        """Return the refusals of files that must be read first; called before the call has staged anything."""
         unread: dict[str, Failure] = {}
         for path in dict.fromkeys(paths):
             try:
-                self._refuse_unread(workspace, call, path)
+                self._calls.refuse_unread(workspace, call, path)
             except Failure as failure:
                 unread[path] = failure
         return unread
 
     def _stage(self, staging: "_Staging", op: _Patch) -> tuple[FilePatch, Applied]:
-        """Stage what a patch makes of a file as the call has made it so far. Raises Failure, and as Call.read."""
+        """Stage a patch on a file as the call has changed it so far. Raises Failure, and what Call.read raises."""
         before = staging.call.read(op.file_path)
         part = op.part(absolute(staging.workspace, before.path))
         made = op.applied(before.bytes, part)
         key = (staging.workspace.root, before.path)
         if key not in staging.known:
             staging.before[key] = before.blob
-            staging.known[key] = self._session.knows(key, before.blob) is not Knowledge.STALE
+            staging.known[key] = self._context.session.knows(key, before.blob) is not Knowledge.STALE
         hunks = hunks_from_spans(before.bytes, made.content, made.spans)
         staging.call.write(op.file_path, made.content, hunks=hunks, operation=Operation.EDIT)
         staging.after[key] = blob_id(made.content)
         return part, made
 
     def _finish(self, staging: "_Staging") -> CallOutcome:
-        """Carry out what was staged. Raises as Call.commit."""
-        outcome = self._commit(staging.workspace, staging.call)
+        """Commit the staged patches. Raises what Call.commit raises."""
+        outcome = self._calls.commit(staging.workspace, staging.call)
         for key, blob in staging.after.items():
             if staging.known[key]:
-                self._session.saw(key, blob)
+                self._context.session.saw(key, blob)
             if staging.before[key] != blob:
-                self._session.made(key, staging.before[key], blob)
+                self._context.session.made(key, staging.before[key], blob)
         return outcome
 
 
 _Trial: TypeAlias = dict[FileKey, Content]
-"""Files as patches would make them."""
+"""The content that patches would give to files."""
 
 
 class _Staging:
-    """Patches of one call on their way: what the session knew of their files, and what they become."""
+    """The staged patches of one call: what the session knew of their files, and the files' new versions."""
 
     def __init__(self, workspace: Workspace, call: Call) -> None:
         self.workspace = workspace
@@ -404,29 +406,29 @@ class _Staging:
 
 
 def _only(patches: Sequence[_Patch], strategy: Strategy) -> _Patch:
-    """Return the one patch that a strategy takes. Raises Failure."""
+    """Return the only patch of a strategy that takes one. Raises Failure."""
     if len(patches) > 1:
         raise Failure(FailureKind.INVALID_REQUEST, f"{strategy.value} takes one patch, not {len(patches)}")
     return patches[0]
 
 
 def _size(unfit: tuple[str, Failure]) -> int:
-    """Return how many characters what is told of a patch that does not fit takes in an answer."""
+    """Return the size of a failure in an answer, in characters."""
     path, failure = unfit
     return min(len(shown(path)), LONGEST_WORDS) + min(len(str(failure)), LONGEST_WORDS)
 
 
-def _told(staging: _Staging, said: str, backup: str | None = None) -> tuple[str, tuple[str, ...]]:
-    """Return what is said of patches, `said` unless they changed none of their files, and of those they did not.
+def _summary(staging: _Staging, message: str, backup: str | None = None) -> tuple[str, tuple[str, ...]]:
+    """Return an answer's text, `message` unless no file changed, and a note about the files that did not change.
 
-    `backup`: of the one file, as it is shown; None: there is none.
+    `backup`: the displayed path of the backup, or None.
     """
     kept = "" if backup is None else f"; backup: {backup}"
     idle = [absolute(staging.workspace, key[1]) for key, blob in staging.after.items() if staging.before[key] == blob]
     if not idle:
-        return said + kept, ()
+        return message + kept, ()
     if len(idle) < len(staging.after):
-        return said + kept, (f"{nothing_to_change(*idle)}.",)
+        return message + kept, (f"{nothing_to_change(*idle)}.",)
     unchanged = UNCHANGED if len(idle) == 1 else _ALL_UNCHANGED
     return nothing_to_change(*idle) + kept, (_ONLY_BACKED_UP if kept else unchanged,)
 
@@ -437,5 +439,5 @@ class _Recorded(TypedDict):
 
 
 def _recorded(outcome: CallOutcome) -> _Recorded:
-    """Return what every answer says of what was recorded."""
+    """Return the fields of every answer about what was recorded."""
     return {"edits": [view.seq for view in outcome.edits], "mcp_conversation_id": outcome.conversation}

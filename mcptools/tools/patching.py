@@ -1,6 +1,6 @@
-"""The patch tools, as plain methods: a unified diff applied, tried, taken back, made from two files, or looked into.
+"""Apply, validate, revert, generate and inspect unified diffs.
 
-A patch may be about several files; the tools that work on one take the part of it that names their file.
+A patch may be about several files; the tools that work on one file use the part of the patch that names it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,12 +31,15 @@ from mcptools.edit.unified_diff import AmbiguousContext, Applied, ContextMismatc
 from mcptools.model import refusals
 from mcptools.model.cancellation import checkpoint
 from mcptools.model.failures import Failure, FailureKind
-from mcptools.tools.base import ConversationArgument, absolute, not_applied, nothing_to_change
-from mcptools.tools.safety import CheckedFiles, refusing
+from mcptools.tools.context import ConversationArgument, ToolContext, absolute
+from mcptools.tools.notes import not_applied, nothing_to_change
+from mcptools.tools.safety import SafetyChecks, refusing
+from mcptools.tools.text_edits import TextEdits
+from mcptools.tools.tracked_calls import TrackedCalls
 from objstore import BlobMissing, Content, EditFilter, blob_id, is_binary, unified_diff
 
 __all__ = [
-    "Patching",
+    "PatchTools",
     "applied",
     "changes_of",
     "moves_of",
@@ -53,11 +56,16 @@ _UNPLACED: Final = (
 )
 
 _NOTHING: Final = FilePatch(source="", target="", hunks=(), bridges=True)
-"""The patch that says nothing."""
+"""The patch without hunks, which changes nothing."""
 
 
-class Patching(CheckedFiles):
-    """Patches of one file, and patches as such."""
+class PatchTools:
+    """The patch tools."""
+
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
+        self._edits = TextEdits(context, TrackedCalls(context))
+        self._safety = SafetyChecks(context)
 
     def apply_patch(
         self,
@@ -73,10 +81,10 @@ class Patching(CheckedFiles):
         """
         name = PurePath(file_path).name
         with refusing(file_path=shown(file_path), applied=False):
-            with _told_of_creation(patch):
-                found = self._checked(file_path, write=not dry_run, space=not dry_run)
+            with _hinting_at_creation(patch):
+                found = self._safety.checked(file_path, write=not dry_run, space=not dry_run)
             part = part_of(patch, self._place(file_path, found))
-            edited = self._edited(
+            edited = self._edits.apply(
                 "apply_patch",
                 file_path,
                 mcp_conversation_id,
@@ -85,8 +93,8 @@ class Patching(CheckedFiles):
                 dry_run=dry_run,
             )
             made = edited.made
-            said = f"Successfully applied patch to {shown(name)}"
-            message = f"Patch can be applied to {shown(name)} (dry run)" if dry_run else said
+            summary = f"Successfully applied patch to {shown(name)}"
+            message = f"Patch can be applied to {shown(name)} (dry run)" if dry_run else summary
         return Answer(
             content=PatchApplied(
                 file_path=shown(file_path),
@@ -104,11 +112,11 @@ class Patching(CheckedFiles):
         )
 
     def _moved(self, path: str, now: bytes, part: FilePatch) -> tuple[int, ...] | None:
-        """Return where a part was applied, as `Applied.moved`, if that was what last changed the file.
+        """Return where a part was applied, as `Applied.moved`, if that was the last change of the file.
 
-        None: it was not, or nobody can tell, as it is not recorded or the bytes before it have expired.
+        None: it was not, or that is unknown because the change is not recorded or the bytes before it have expired.
         """
-        workspace = self._directories.recorded_of(path)
+        workspace = self._context.directories.recorded_of(path)
         if workspace is None:
             return None
         for view in workspace.history.edits(EditFilter(path=path, newest_first=True, limit=1)):
@@ -122,13 +130,13 @@ class Patching(CheckedFiles):
         return None
 
     def _place(self, path: str, found: Content | None) -> str:
-        """Return the absolute path of a file, or of one that could not be read (None) as it was given."""
-        return path if found is None else absolute(self._directories.files_of(path), found.path)
+        """Return the absolute path of a file, or the path as it was given if the file could not be read (None)."""
+        return path if found is None else absolute(self._context.directories.files_of(path), found.path)
 
     def _hindrances(self, path: str) -> tuple[str, ...]:
-        """Return what has to be said of a file that is not to be written yet, and could not be."""
+        """Return the note for a dry run on a file that could not be written, or ()."""
         try:
-            self._checked(path, write=True, space=True)
+            self._safety.checked(path, write=True, space=True)
         except Failure as failure:
             return not_applied(str(failure))
         return ()
@@ -143,8 +151,8 @@ class Patching(CheckedFiles):
         found: Content | None = None
         unsafe: Failure | None = None
         try:
-            with _told_of_creation(patch):
-                found = self._checked(file_path)
+            with _hinting_at_creation(patch):
+                found = self._safety.checked(file_path)
         except Failure as failure:
             unsafe = failure
         try:
@@ -155,7 +163,7 @@ class Patching(CheckedFiles):
             if found is None:
                 raise unsafe or Failure(FailureKind.INTERNAL, "a file was neither found nor refused")
             made = applied(found.bytes, part)
-            self._changeable(file_path)
+            self._edits.changeable(file_path)
         except Failure as failure:
             raise failure.with_facts(
                 file_path=path,
@@ -168,8 +176,8 @@ class Patching(CheckedFiles):
         preview = preview_of(part, made.moved)
         validated = PatchValidated(file_path=path, preview=preview)
         hunks = f"{preview.hunks} hunk{'' if preview.hunks == 1 else 's'}"
-        said = f"{validated.message} (+{part.added} -{part.removed} lines, {hunks})"
-        return Answer(content=validated, text=said, notes=moves_of(made.moved))
+        summary = f"{validated.message} (+{part.added} -{part.removed} lines, {hunks})"
+        return Answer(content=validated, text=summary, notes=moves_of(made.moved))
 
     def revert_patch(
         self,
@@ -182,13 +190,15 @@ class Patching(CheckedFiles):
         Refused if the file has changed where the patch did.
         """
         with refusing(file_path=shown(file_path), reverted=False):
-            found = self._checked(file_path, write=True, space=True)
+            found = self._safety.checked(file_path, write=True, space=True)
             part = part_of(patch, self._place(file_path, found))
 
             def reverted(now: bytes) -> Applied:
                 return _reverted(now, part, self._moved(file_path, now, part))
 
-            edited = self._edited("revert_patch", file_path, mcp_conversation_id, reverted, searches=len(part.hunks))
+            edited = self._edits.apply(
+                "revert_patch", file_path, mcp_conversation_id, reverted, searches=len(part.hunks)
+            )
         message = f"Successfully reverted patch from {shown(PurePath(file_path).name)}"
         return Answer(
             content=PatchReverted(
@@ -233,9 +243,9 @@ class Patching(CheckedFiles):
             patch=patch,
             changes=GeneratedChanges(lines_added=part.added, lines_removed=part.removed, hunks=len(part.hunks)),
         )
-        said = cut(patch, self._limits.max_answer) or "The files are identical: the patch is empty."
+        summary = cut(patch, self._context.limits.max_answer) or "The files are identical: the patch is empty."
         lost = not context_lines and bool(part.hunks) and not isinstance(apply_patch(before, part), Applied)
-        return Answer(content=generated, text=said, notes=(_UNPLACED,) if lost else ())
+        return Answer(content=generated, text=summary, notes=(_UNPLACED,) if lost else ())
 
     def inspect_patch(self, patch: Annotated[str, "Unified diff patch content to analyze"]) -> Answer[PatchInspected]:
         """Analyze patch content (supports multi-file patches). No file is needed."""
@@ -255,18 +265,18 @@ class Patching(CheckedFiles):
             ),
         )
         listed = [f"{one_line(file.target)}: +{file.lines_added} -{file.lines_removed}" for file in files]
-        text = cut("\n".join([inspected.message, *listed]), self._limits.max_answer)
+        text = cut("\n".join([inspected.message, *listed]), self._context.limits.max_answer)
         return Answer(content=inspected, text=text)
 
     def _version(self, path: str, which: str) -> bytes:
-        """Return a file that a patch can be made of. Raises Failure."""
+        """Return the bytes of a file from which a patch can be generated. Raises Failure."""
         try:
-            content = self._checked(path).bytes
+            content = self._safety.checked(path).bytes
         except Failure as failure:
             if failure.kind is not FailureKind.FILE_NOT_FOUND:
                 raise
             raise Failure(failure.kind, f"{which} file not found: {shown(path)}") from failure
-        if is_binary(content):  # by the store's own measure, which says what a diff can show
+        if is_binary(content):  # by the store's own rule, which decides what a diff can show
             raise Failure(FailureKind.BINARY_FILE, f"Binary files are not supported: {shown(path)}")
         try:
             content.decode()
@@ -283,7 +293,7 @@ def part_of(patch: str, place: str) -> FilePatch:
 
 
 def parts_of(patch: str) -> tuple[FilePatch, ...] | InvalidPatch:
-    """Return what a patch says of each file, or why it can't be read."""
+    """Return a patch's part for each file, or why the patch is invalid."""
     try:
         return parse_patches(patch, between=checkpoint)
     except InvalidPatch as refusal:
@@ -301,8 +311,8 @@ def part_among(parts: tuple[FilePatch, ...] | InvalidPatch, place: str) -> FileP
 
 
 @contextmanager
-def _told_of_creation(patch: str) -> Iterator[None]:
-    """Have it told with a file that is not there if the patch is one that creates a file."""
+def _hinting_at_creation(patch: str) -> Iterator[None]:
+    """Add a hint to the failure of a missing file if the patch is one that creates a file."""
     try:
         yield
     except Failure as failure:
@@ -314,9 +324,9 @@ def _told_of_creation(patch: str) -> Iterator[None]:
 
 
 def part_for(parts: Sequence[FilePatch], place: str) -> FilePatch:
-    """Return the part that is for the file at `place`: the only one, or the one that names it best.
+    """Return the part that is for the file at `place`: the only one, or the one whose name matches it best.
 
-    Nothing is the part of a blank patch. Raises InvalidPatch where none or several could be meant, and for a part that
+    A blank patch has a part without hunks. Raises InvalidPatch if no part or several parts match, and for a part that
     creates or deletes its file.
     """
     if not parts:
@@ -337,7 +347,7 @@ def part_for(parts: Sequence[FilePatch], place: str) -> FilePatch:
 
 
 def applied(content: bytes, part: FilePatch) -> Applied:
-    """Return what a part of a patch makes of a file. Raises Failure."""
+    """Return the result of applying a part of a patch to a file. Raises Failure."""
     if not part.hunks:
         return Applied(content=content, spans=(), moved=())
     match apply_patch(content, part, between=checkpoint):
@@ -352,9 +362,9 @@ def applied(content: bytes, part: FilePatch) -> Applied:
 
 
 def _reverted(content: bytes, part: FilePatch, moved: tuple[int, ...] | None) -> Applied:
-    """Return what a part, turned round, makes of a file. Raises Failure.
+    """Return the result of applying the reverse of a part to a file. Raises Failure.
 
-    `moved`: where it was applied; None: it is not known, and not believed to be at its stated lines.
+    `moved`: where the part was applied; None: unknown, so the stated lines are not trusted.
     """
     if not part.hunks:
         return Applied(content=content, spans=(), moved=())
@@ -367,14 +377,14 @@ def _reverted(content: bytes, part: FilePatch, moved: tuple[int, ...] | None) ->
 
 
 def _matched(name: str, place: str) -> int:
-    """Return of how many parts a name in a patch is, if it can be that of the file at `place`, else 0."""
+    """Return how many path components a name in a patch shares with `place`, or 0 if it can't be that file's."""
     parts = PurePath(name).parts
     fits = ".." not in parts and PurePath(place).parts[-len(parts) :] == parts
     return len(parts) if fits else 0
 
 
 def preview_of(part: FilePatch, moved: Sequence[int]) -> PatchPreview:
-    """Return what `part` would change, at the places where it fits (none given: at those it states)."""
+    """Return what `part` would change. `moved`: where its hunks fit; (): at the lines that they state."""
     lines = None
     if part.hunks:
         first, last = part.hunks[0], part.hunks[-1]
@@ -387,21 +397,21 @@ def preview_of(part: FilePatch, moved: Sequence[int]) -> PatchPreview:
 
 
 def changes_of(part: FilePatch) -> PatchChanges:
-    """Return what applying `part` changes."""
+    """Return the counts of what applying `part` changes."""
     return PatchChanges(lines_added=part.added, lines_removed=part.removed, hunks_applied=len(part.hunks))
 
 
 def moves_of(moved: Sequence[int]) -> tuple[str, ...]:
-    """Return what is said of hunks that fit elsewhere than they state, by so many lines each."""
-    said: list[str] = []
+    """Return the notes about hunks that fit at other lines than they state. `moved`: by how many lines, for each."""
+    summary: list[str] = []
     first = 1
     for offset, hunks in groupby(moved):
         last = first + sum(1 for _ in hunks) - 1
         which = f"Hunk {first} fits" if first == last else f"Hunks {first} to {last} fit"
         if offset:
-            said.append(f"{which} {offset:+d} lines away.")
+            summary.append(f"{which} {offset:+d} lines away.")
         first = last + 1
-    return tuple(said)
+    return tuple(summary)
 
 
 def _file_info(part: FilePatch) -> FileInfo:

@@ -1,4 +1,4 @@
-"""The tools that look at files, as plain methods; nothing that they do is recorded."""
+"""Read files and list directories. These tools record nothing in the store."""
 
 import functools
 import mimetypes
@@ -14,30 +14,33 @@ from mcptools.edit.hashline import hashlines, hashlines_around
 from mcptools.files.regex_search import TooSlow, matching, too_slow
 from mcptools.model.cancellation import progress
 from mcptools.model.failures import Failure, FailureKind
-from mcptools.tools.base import PathArgument, Toolset, absolute, sha256, telling
+from mcptools.tools.context import PathArgument, ToolContext, absolute, converting_errors, sha256
 from objstore import Content, Files, date_of, split_lines
 
-__all__ = ["LimitArgument", "OffsetArgument", "Reading"]
+__all__ = ["LimitArgument", "OffsetArgument", "ReadingTools"]
 
-OffsetArgument: TypeAlias = Annotated[int, "The next_offset of the answer before"]
+OffsetArgument: TypeAlias = Annotated[int, "The next_offset of the previous answer"]
 LimitArgument: TypeAlias = Annotated[int, "Lines at most; 0: as many as fit"]
 
 _NOT_UTF8: Final = (
-    r"Not UTF-8 throughout: other bytes are shown as \xNN and can't be spelt in an edit; edit around them."
+    r"Not UTF-8 throughout: other bytes are shown as \xNN and can't be written in an edit; edit around them."
 )
 _RANGE: Final = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
 _OVERHEAD: Final = 16
-"""Characters that a line costs in an answer beside what it holds."""
+"""Characters of a line in an answer, without its content."""
 _FIELDS: Final = 200
-"""Characters that one of several files costs in an answer beside its name and what is said of it."""
+"""Characters of one of several files in an answer, without its path, content and error."""
 
 
-class Reading(Toolset):
-    """Files and directories as they stand."""
+class ReadingTools:
+    """The tools that read files and list directories."""
+
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
 
     def read_file(self, path: PathArgument, offset: OffsetArgument = 0, limit: LimitArgument = 0) -> Answer[FileRead]:
-        """Read a file. Of a binary file: its type, size and hash."""
-        files, found = self._look(path)
+        """Read a file. For a binary file: its type, size and hash."""
+        files, found = self._context.read(path)
         answer, lines, of = self._whole(files, found, offset, limit)
         self._showed(files, found, [lines], of=of)
         return answer
@@ -74,14 +77,14 @@ class Reading(Toolset):
         paths: Annotated[list[str], "Absolute, or below the only allowed directory"],
         offset: OffsetArgument = 0,
     ) -> Answer[FilesRead]:
-        """Read several files at once. One that can't be read does not keep the others from being read."""
+        """Read several files at once. If one can't be read, the others are read all the same."""
         self._check_page(offset, 0)
         files: list[FileOfMany] = []
-        left = self._limits.max_answer
+        left = self._context.limits.max_answer
         for number, path in enumerate(paths[offset:], 1):
             progress(number, len(paths) - offset, shown(path))
             try:
-                where, found = self._look(path)
+                where, found = self._context.read(path)
                 answer, lines, of = self._whole(where, found, 0, 0)
             except Failure as failure:
                 file, note = _unreadable(path, failure), None
@@ -105,7 +108,7 @@ class Reading(Toolset):
             content=FilesRead(
                 files=files, failed=sum(bool(file.error) for file in files), next_offset=page.next_offset
             ),
-            text="\n".join(map(_told, files)),
+            text="\n".join(map(_as_text, files)),
             notes=(*partly, *page.note("files")),
         )
 
@@ -138,10 +141,10 @@ class Reading(Toolset):
         ignore_case: Annotated[bool, "Ignore case"] = False,
         offset: OffsetArgument = 0,
     ) -> Answer[LinesRead]:
-        """Read the lines of a text file that hold a keyword, with their tags."""
+        """Read the lines of a text file that contain a keyword, with their tags."""
 
         def choose(content: bytes) -> list[int]:
-            seconds = self._limits.max_seconds
+            seconds = self._context.limits.max_seconds
             try:
                 with matching(keyword, use_regex=use_regex, ignore_case=ignore_case, seconds=seconds) as lines_of:
                     return [hit.line for hit in lines_of(content)]
@@ -152,14 +155,14 @@ class Reading(Toolset):
 
     def list_directory(self, path: PathArgument, offset: OffsetArgument = 0) -> Answer[DirectoryListed]:
         """List the names in a directory, with their types and sizes."""
-        with telling(path):
-            files = self._directories.files_of(path)
+        with converting_errors(path):
+            files = self._context.directories.files_of(path)
             found = files.list_directory(path)
             entries = [ListedEntry(name=shown(entry.name), type=entry.kind, size=entry.size) for entry in found]
             place = absolute(files, files.relative(path))
         self._check_page(offset, 0)
         page = page_of(
-            entries, lambda entry: len(entry.name) + 40, offset=offset, limit=0, budget=self._limits.max_answer
+            entries, lambda entry: len(entry.name) + 40, offset=offset, limit=0, budget=self._context.limits.max_answer
         )
         marks = {"file": "[FILE]", "directory": "[DIR]", "symlink": "[LINK]"}
         return Answer(
@@ -176,9 +179,9 @@ class Reading(Toolset):
         )
 
     def get_file_info(self, path: PathArgument) -> Answer[FileDescribed]:
-        """Tell the type, size, times and permissions of a file or directory."""
-        with telling(path):
-            files = self._directories.files_of(path)
+        """Return the type, size, times and permissions of a file or directory."""
+        with converting_errors(path):
+            files = self._context.directories.files_of(path)
             facts = files.facts(path)
         described = FileDescribed(
             path=absolute(files, facts.path),
@@ -194,21 +197,21 @@ class Reading(Toolset):
 
     def list_allowed_directories(self) -> Answer[AllowedDirectories]:
         """List the directories that you may work in."""
-        directories = sorted(map(shown, self._directories.roots))
+        directories = sorted(map(shown, self._context.directories.roots))
         return Answer(content=AllowedDirectories(directories=directories), text="\n".join(map(one_line, directories)))
 
     # ---- inside
 
     def _text(self, path: str) -> tuple[Files, Content]:
-        """Return a text file as it stands; whether the model sees it is not yet said. Raises Failure."""
-        files, found = self._look(path)
-        if self._is_binary(found.bytes):
+        """Return a text file's current content; the session does not count it as read yet. Raises Failure."""
+        files, found = self._context.read(path)
+        if self._context.is_binary(found.bytes):
             raise Failure(FailureKind.BINARY_FILE, f"Cannot read binary file as text: {shown(path)}", path=path)
         return files, found
 
     def _showed(self, files: Files, found: Content, lines: Iterable[range], *, of: int) -> None:
-        """Note what an answer shows of a file. Called where nothing can refuse the call any more."""
-        self._session.showed((files.root, found.path), found.blob, found.bytes, lines, of)
+        """Note which lines of a file an answer shows. Called when nothing can refuse the call any more."""
+        self._context.session.showed((files.root, found.path), found.blob, found.bytes, lines, of)
 
     def _chosen(
         self, path: str, choose: Callable[[bytes], list[int]], offset: int, *, before: int, after: int
@@ -219,11 +222,11 @@ class Reading(Toolset):
         files, found = self._text(path)
         lines = split_lines(found.bytes)
 
-        budget = self._limits.max_answer
+        budget = self._context.limits.max_answer
 
         @functools.cache
         def near(number: int) -> tuple[range, int]:
-            """Return the line and those around it, the nearest first, as far as they fit, and their size."""
+            """Return the range of lines around a line that fits the budget, nearest lines first, and its size."""
             first, last = max(0, number - 1 - before), min(number + after, len(lines))
             start, end = number - 1, number
             size = _size(lines[start])
@@ -268,9 +271,9 @@ class Reading(Toolset):
         )
 
     def _whole(self, files: Files, found: Content, offset: int, limit: int) -> tuple[Answer[FileRead], range, int]:
-        """Return what is said of a file, which lines that shows, and of how many, as Session.showed takes them."""
+        """Return a file's answer, and for Session.showed the range of lines that it shows and how many there are."""
         content = found.bytes
-        binary = self._is_binary(content)
+        binary = self._context.is_binary(content)
         kind = mimetypes.guess_type(found.path)[0] or ("application/octet-stream" if binary else "text/plain")
         whole, utf8 = ("", False) if binary else decoded(content)
         lines = [] if binary else split_lines(content)
@@ -296,15 +299,17 @@ class Reading(Toolset):
         return answer, page.span, len(lines)
 
     def _fitted(self, text: str) -> tuple[str, tuple[str, ...]]:
-        """Return a page's text, and what has to be said where even one line is longer than an answer may be."""
-        return fitted(text, self._limits.max_answer)
+        """Return a page's text cut to an answer's limit, and a note if it was cut."""
+        return fitted(text, self._context.limits.max_answer)
 
     def _page(self, lines: Sequence[bytes], offset: int, limit: int, *, size: int) -> Page[bytes]:
-        """Return the lines that fit an answer. `size`: characters of all of them together."""
+        """Return the page of lines that fit in an answer. `size`: the characters of all lines together."""
         self._check_page(offset, limit)
-        if not offset and not limit and size + _OVERHEAD * len(lines) <= self._limits.max_answer:
-            return Page(items=lines, offset=0, next_offset=0, total=len(lines))  # as is usual, and nothing to add up
-        return page_of(lines, _size, offset=offset, limit=limit, budget=self._limits.max_answer)
+        if not offset and not limit and size + _OVERHEAD * len(lines) <= self._context.limits.max_answer:
+            return Page(
+                items=lines, offset=0, next_offset=0, total=len(lines)
+            )  # the usual case, without adding up sizes
+        return page_of(lines, _size, offset=offset, limit=limit, budget=self._context.limits.max_answer)
 
     @staticmethod
     def _check_page(offset: int, limit: int) -> None:
@@ -313,7 +318,7 @@ class Reading(Toolset):
 
 
 def _size(line: bytes) -> int:
-    """Return how many characters a line may cost in an answer."""
+    """Return the size of a line in an answer, in characters."""
     return len(decoded(line)[0]) + _OVERHEAD
 
 
@@ -359,8 +364,8 @@ def _unreadable(path: str, failure: Failure) -> FileOfMany:
     )
 
 
-def _told(file: FileOfMany) -> str:
-    """Return one of several files as text, under a line with its name."""
+def _as_text(file: FileOfMany) -> str:
+    """Return one of several files as text, below a line with its path."""
     if file.error:
         return f"==> {one_line(file.path)}\nERROR: {file.error}\n"
     if file.binary:

@@ -1,11 +1,11 @@
-"""Safety: what a file has to be before a patch tool touches it, checked in the words of the patch tools' document."""
+"""Check a file before a patch tool uses it, with the checks and messages of the patch tools' document."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mcptools.edit.display import shown
 from mcptools.model.failures import Failure, FailureKind, failure_of
-from mcptools.tools.base import Toolset
+from mcptools.tools.context import ToolContext
 from objstore import (
     CasError,
     Content,
@@ -17,25 +17,29 @@ from objstore import (
     PathOutside,
 )
 
-__all__ = ["CheckedFiles", "refusing"]
+__all__ = ["SafetyChecks", "refusing"]
 
 _REQUIRED_SPACE_FACTOR = 1.1
-"""How many times a file's size has to be free where it is written anew."""
+"""How many times a file's size must be free on the disk before the file is rewritten."""
 
 
-class CheckedFiles(Toolset):
-    """What every patch tool stands on: files that were found safe."""
+class SafetyChecks:
+    """The safety checks of the patch tools."""
 
-    def _checked(self, path: str, *, write: bool = False, space: bool = False) -> Content:
-        """Return a regular text file within the limits. `write`: it is to be changed; `space`: room for it is needed.
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
 
-        Raises Failure. It is looked at again under the lock by whoever changes it.
+    def checked(self, path: str, *, write: bool = False, space: bool = False) -> Content:
+        """Return the content of a regular text file within the limits. Raises Failure.
+
+        `write`: also check that it is writable; `space`: also check for free disk space. A tool that changes the file
+        reads it again under the lock.
         """
-        return self._checked_with_facts(path, write=write, space=space)[0]
+        return self.checked_with_facts(path, write=write, space=space)[0]
 
-    def _checked_with_facts(self, path: str, *, write: bool = False, space: bool = False) -> tuple[Content, PathInfo]:
-        """Return what `_checked` does, and what was known of the file before it was read."""
-        limit = self._limits.max_file_bytes
+    def checked_with_facts(self, path: str, *, write: bool = False, space: bool = False) -> tuple[Content, PathInfo]:
+        """Return what `checked` does, and the file's size, times and permissions from before it was read."""
+        limit = self._context.limits.max_file_bytes
         with _wording(path):
             files = self._files_of(path)
             facts = files.facts(path)
@@ -44,7 +48,7 @@ class CheckedFiles(Toolset):
             if facts.kind != "file":
                 raise Failure(FailureKind.IO, f"Not a regular file: {shown(path)}")
             found = files.read(path, limit=limit, follow=False)
-            if self._is_binary(found.bytes):
+            if self._context.is_binary(found.bytes):
                 raise Failure(FailureKind.BINARY_FILE, f"Binary files are not supported: {shown(path)}")
             if write and not facts.writable:
                 raise Failure(FailureKind.PERMISSION_DENIED, f"File is not writable: {shown(path)}")
@@ -52,8 +56,8 @@ class CheckedFiles(Toolset):
                 self._check_space(files, path, len(found.bytes))
         return found, facts
 
-    def _check_target(self, path: str, size: int) -> None:
-        """Check the place that a file of `size` bytes is to be written to; nothing has to be there. Raises Failure."""
+    def check_target(self, path: str, size: int) -> None:
+        """Check the path that a file of `size` bytes is to be written to, which need not exist. Raises Failure."""
         with _wording(path):
             files = self._files_of(path)
             try:
@@ -72,14 +76,14 @@ class CheckedFiles(Toolset):
 
     def _files_of(self, path: str) -> Files:
         try:
-            return self._directories.files_of(path)
+            return self._context.directories.files_of(path)
         except Failure as failure:
             if failure.kind is FailureKind.PERMISSION_DENIED:
                 raise _escape(path, failure.hint) from failure
             raise
 
     def _check_space(self, files: Files, path: str, size: int) -> None:
-        free, minimum = files.free_space(path), self._limits.min_free_space
+        free, minimum = files.free_space(path), self._context.limits.min_free_space
         if free < minimum:
             raise Failure(FailureKind.DISK_SPACE, f"Insufficient disk space: {free} bytes free (minimum: {minimum})")
         needed = int(size * _REQUIRED_SPACE_FACTOR)
@@ -91,7 +95,7 @@ class CheckedFiles(Toolset):
 
 @contextmanager
 def refusing(**fields: object) -> Iterator[None]:
-    """Give every failure the fields that the document wants with it."""
+    """Add the fields that the document requires to every failure."""
     try:
         yield
     except Failure as failure:
@@ -100,7 +104,7 @@ def refusing(**fields: object) -> Iterator[None]:
 
 @contextmanager
 def _wording(path: str) -> Iterator[None]:
-    """Tell errors of paths in the document's words."""
+    """Convert errors of paths to failures with the document's messages."""
     try:
         yield
     except PathOutside as error:

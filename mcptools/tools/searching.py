@@ -1,4 +1,4 @@
-"""The tools that search below a directory, as plain methods: names, paths and lines, as far as the limits go."""
+"""Search below a directory for names, paths and lines, within the limits."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,24 +12,27 @@ from mcptools.edit.globs import TooManyAlternatives, from_start, leads_into, mat
 from mcptools.files.regex_search import LinesOf, TooSlow, matching, too_slow
 from mcptools.files.walking import Walk, WalkedEntry
 from mcptools.model.failures import Failure, FailureKind
-from mcptools.tools.base import PathArgument, Toolset, absolute, telling
+from mcptools.tools.context import PathArgument, ToolContext, absolute, converting_errors
 from mcptools.tools.reading import OffsetArgument
 from objstore import CasError, split_lines
 
-__all__ = ["Searching"]
+__all__ = ["SearchTools"]
 
 _MAX_QUOTED: Final = 400
 """Characters of a line that are quoted."""
 
 _MAX_BEFORE: Final = 100
-"""Characters of these that stand before what was found, where not all behind it are needed."""
+"""Characters before the match in a long line's quotation, unless the rest of the line is shorter."""
 
 _CUT: Final = "…"
-"""What stands where a line is cut."""
+"""Marks where a line is cut."""
 
 
-class Searching(Toolset):
-    """Searches. The store is never shown, links are not followed, and version control is not looked into."""
+class SearchTools:
+    """The search tools. They never show the store, follow no links, and don't enter version control folders."""
+
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
 
     def directory_tree(
         self,
@@ -47,7 +50,7 @@ class Searching(Toolset):
         with self._walking(path) as walk:
             entries = [TreeEntry(path=shown(found.below), type=found.kind) for found in walk.names(is_above_the_last)]
         page = page_of(
-            entries, lambda entry: len(entry.path) + 30, offset=offset, limit=0, budget=self._limits.max_answer
+            entries, lambda entry: len(entry.path) + 30, offset=offset, limit=0, budget=self._context.limits.max_answer
         )
         return Answer(
             content=TreeListed(
@@ -68,7 +71,7 @@ class Searching(Toolset):
         self,
         path: PathArgument,
         pattern: Annotated[str, "Glob such as *.py or src/**/test_*; without * ? [ or {a,b} it is part of a name"],
-        exclude_patterns: Annotated[Sequence[str], "Globs of what to leave out"] = (),
+        exclude_patterns: Annotated[Sequence[str], "Globs of files and directories to leave out"] = (),
         offset: OffsetArgument = 0,
     ) -> Answer[FilesFound]:
         """Find files and directories below a directory by name or path."""
@@ -87,10 +90,12 @@ class Searching(Toolset):
                 for found in walk.names(lambda folder: leads_into(folder.below, wanted) and is_left_in(folder))
                 if matches(found.below, wanted) and is_left_in(found)
             ]
-        page = page_of(paths, lambda found: len(found) + 4, offset=offset, limit=0, budget=self._limits.max_answer)
+        page = page_of(
+            paths, lambda found: len(found) + 4, offset=offset, limit=0, budget=self._context.limits.max_answer
+        )
         return Answer(
             content=FilesFound(paths=list(page.items), complete=not walk.notes(), next_offset=page.next_offset),
-            text="\n".join(map(one_line, page.items)) or page.nothing("Nothing fits the pattern."),
+            text="\n".join(map(one_line, page.items)) or page.nothing("Nothing matches the pattern."),
             notes=(*page.note("paths"), *unnameable(page.items, _places(walk)), *walk.notes()),
         )
 
@@ -98,16 +103,16 @@ class Searching(Toolset):
         self,
         path: PathArgument,
         pattern: Annotated[str, "Text to look for"],
-        include: Annotated[str, "Glob of files to look into"] = "",
+        include: Annotated[str, "Glob of files to search"] = "",
         *,
         use_regex: Annotated[bool, "pattern is a Python regular expression"] = False,
         ignore_case: Annotated[bool, "Ignore case"] = False,
         offset: OffsetArgument = 0,
     ) -> Answer[LinesFound]:
-        """Find lines by what they hold, in a text file or in all below a directory."""
+        """Find lines by their content, in a text file or in all files below a directory."""
         if offset < 0:
             raise Failure(FailureKind.INVALID_REQUEST, "offset cannot be negative")
-        seconds = self._limits.max_seconds
+        seconds = self._context.limits.max_seconds
         found: list[LineFound] = []
         files = passed_over = 0
         with self._walking(path) as walk:
@@ -116,7 +121,7 @@ class Searching(Toolset):
                     for content, place in self._texts(walk, include):
                         if content is None:
                             passed_over += 1
-                        elif not self._is_binary(content):
+                        elif not self._context.is_binary(content):
                             found += _found_in(content, place, lines_of)
                             files += 1
             except TooSlow:
@@ -128,9 +133,9 @@ class Searching(Toolset):
             lambda line: len(line.path) + len(line.text) + 40,
             offset=offset,
             limit=0,
-            budget=self._limits.max_answer,
+            budget=self._context.limits.max_answer,
         )
-        passed = (f"{passed_over} files could not be read, or are over the limit.",) if passed_over else ()
+        passed = (f"{passed_over} files could not be read, or exceed the size limit.",) if passed_over else ()
         return Answer(
             content=LinesFound(
                 matches=list(page.items),
@@ -139,7 +144,7 @@ class Searching(Toolset):
                 next_offset=page.next_offset,
             ),
             text="\n".join(f"{one_line(line.path)}:{line.line}: {line.text}" for line in page.items)
-            or page.nothing("No line fits the pattern."),
+            or page.nothing("No line matches the pattern."),
             notes=(
                 *page.note("matches"),
                 *unnameable((line.path for line in page.items), _places(walk)),
@@ -151,14 +156,14 @@ class Searching(Toolset):
     # ---- inside
 
     def _texts(self, walk: Walk, include: str) -> Iterator[tuple[bytes | None, str]]:
-        """Yield each file that fits and its absolute path; None for one that can't be read.
+        """Yield the content of each file that matches `include`, or None if it can't be read, and its absolute path.
 
-        A walk that begins at a file is of that file, which is refused where it can't be searched.
+        If the walk starts at a file, only that file is searched; if it can't be, that is a failure.
         """
         if walk.files.facts(walk.start).kind == "file":
-            found = walk.files.read(walk.start, limit=self._limits.max_file_bytes)
+            found = walk.files.read(walk.start, limit=self._context.limits.max_file_bytes)
             place = absolute(walk.files, found.path)
-            if self._is_binary(found.bytes):
+            if self._context.is_binary(found.bytes):
                 raise Failure(FailureKind.BINARY_FILE, f"Cannot search binary file: {place}", path=place)
             yield found.bytes, place
             return
@@ -167,20 +172,20 @@ class Searching(Toolset):
             if name.kind != "file" or (wanted and not matches(name.below, wanted)):
                 continue
             try:
-                content = walk.files.read(name.path, limit=self._limits.max_file_bytes).bytes
+                content = walk.files.read(name.path, limit=self._context.limits.max_file_bytes).bytes
             except CasError:
                 content = None
             yield content, absolute(walk.files, name.path)
 
     @contextmanager
     def _walking(self, path: str) -> Iterator[Walk]:
-        with telling(path):
-            files = self._directories.files_of(path)
+        with converting_errors(path):
+            files = self._context.directories.files_of(path)
             walk = Walk(
                 files=files,
                 start=files.relative(path),
-                max_walked=self._limits.max_walked,
-                max_seconds=self._limits.max_seconds,
+                max_walked=self._context.limits.max_walked,
+                max_seconds=self._context.limits.max_seconds,
             )
             try:
                 yield walk
@@ -189,7 +194,7 @@ class Searching(Toolset):
 
 
 def _places(walk: Walk) -> Iterator[str]:
-    """Yield the absolute paths, as shown, of what no tool can be given."""
+    """Yield the displayed absolute paths of the names that no tool can use."""
     return (absolute(walk.files, name.path) for name in walk.unnameable)
 
 
@@ -216,7 +221,7 @@ def _found_in(content: bytes, path: str, lines_of: LinesOf) -> list[LineFound]:
 
 
 def _quoted(text: str, at: int) -> str:
-    """Return a line as it is quoted: of a long one, what was found `at` this character and what stands around it."""
+    """Return a line as it is quoted: of a long one, the part around the match, which begins `at` this character."""
     if len(text) <= _MAX_QUOTED:
         return text
     start = max(0, min(at - _MAX_BEFORE, len(text) - _MAX_QUOTED))

@@ -1,9 +1,9 @@
-"""Undo: the session's last change taken back, whichever tool made it, on all its files or on none.
+"""Undo a session's last change, whichever tool made it, on all of its files or on none.
 
 One entry is kept, in memory, and it holds no file's bytes: those before the change are in the store, as for any edit,
-so an entry costs some hundred bytes however large the files are. Taking it back is a decision like a reviewer's. The
-edits become rejected, with a note, and the same order of writes holds: either every file is as it was before the
-change, or none is touched.
+so an entry costs some hundred bytes however large the files are. Undoing is a decision like a reviewer's: the edits
+become rejected, with a note, in the same order of writes. Either every file is as it was before the change, or none is
+touched.
 """
 
 import os
@@ -18,7 +18,7 @@ from mcptools.files.workspaces import Directories
 from mcptools.model.cancellation import checkpoint, progress
 from mcptools.model.failures import Failure, FailureKind, failure_of
 from mcptools.model.session import LastChange
-from mcptools.tools.base import Toolset, absolute, telling
+from mcptools.tools.context import ToolContext, absolute, converting_errors
 from objstore import (
     Action,
     CasError,
@@ -42,57 +42,62 @@ from objstore import (
     Workspace,
 )
 
-__all__ = ["Undoing", "accepted_of", "undo_question"]
+__all__ = ["UndoTools", "accepted_of", "undo_question"]
 
 _NOTHING: Final = "No edits have been applied to any file with this session."
-_OTHERWISE: Final = "What would be undone has changed since the person was to be asked; nothing was changed"
+_ANOTHER_CHANGE: Final = "The last change is no longer the one that the person was asked about; nothing was changed"
 _ACCEPTED_SINCE: Final = "A reviewer has accepted more of it since the person was asked; nothing was changed"
-_MOST_TOLD: Final = 10
-"""Files that a person is told of by name."""
+_MOST_NAMED: Final = 10
+"""Files that a question to a person names."""
 
 _NOTE: Final = "Taken back by the agent with Undo"
 _DECIDED: Final = "earlier edits have been decided on since"
 _ACCEPTED: Final = "a reviewer has accepted it"
 
 
-class Undoing(Toolset):
-    """The way back from the last change."""
+class UndoTools:
+    """The tool that undoes the last change."""
+
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
 
     def Undo(self) -> Answer[Undone]:  # noqa: N802 - the tool's name is set by its document
         """Take back your last change, on all its files. Refused if one has changed since."""
-        with self._session.undoing:
-            change = self._session.last_change()
+        with self._context.session.undoing:
+            change = self._context.session.last_change()
             if change is None:
                 raise Failure(FailureKind.NOTHING_TO_UNDO, _NOTHING)
-            if self._asked is not None and self._asked.change is not change:
-                raise _otherwise(_OTHERWISE)
+            if self._context.approval is not None and self._context.approval.change is not change:
+                raise _not_as_asked(_ANOTHER_CHANGE)
             paths = tuple(_paths(change))
-            progress(0, None, "Looking at the files that the change was about")
-            with telling(*paths), _report_expired(paths[0]), _refusing(*paths):
-                workspace = self._directories.home(change.root)
+            progress(0, None, "Checking the files of the change")
+            with converting_errors(*paths), _report_expired(paths[0]), _refusing(*paths):
+                workspace = self._context.directories.home(change.root)
                 targets = _targets(change)
                 for path in paths:
-                    if not self._directories.allows(workspace, path):  # the client's roots may have narrowed since
+                    if not self._context.directories.allows(
+                        workspace, path
+                    ):  # the client's roots may have narrowed since
                         raise _refused(FailureKind.PERMISSION_DENIED, "permission denied", path)
-                views = _now(workspace, change)
+                views = _current_views(workspace, change)
                 if all(view.status is Status.REJECTED for view in views):
-                    raise _rejected_already()  # and so the files need not be as the change left them
+                    raise _rejected_already()  # before the files are compared: they need not be as the change left them
                 for target in targets.values():
                     self._refuse_if_changed_since(workspace, target)
                 self._reject(workspace, views, targets)
-            self._session.undid(change, ((workspace.root, path) for path in paths))
+            self._context.session.undid(change, ((workspace.root, path) for path in paths))
         names = [shown(target.path_before or target.path_after) for target in targets.values()]
-        if len(self._directories.roots) > 1:
+        if len(self._context.directories.roots) > 1:
             names = [absolute(workspace, name) for name in names]
         count = f"{len(names)} file{'s' if len(names) > 1 else ''}"
         return Answer(
             content=Undone(files_reverted=len(names), paths=names),
-            text=cut("\n".join([f"Reverted {count}:", *map(one_line, names)]), self._limits.max_answer),
+            text=cut("\n".join([f"Reverted {count}:", *map(one_line, names)]), self._context.limits.max_answer),
             notes=("Read these files again before you change them.",),
         )
 
     def _refuse_if_changed_since(self, workspace: Workspace, target: "_Target") -> None:
-        """Refuse a file that is not what the change made of it. Raises Failure and what paths raise."""
+        """Refuse a file that differs from what the change made of it. Raises Failure and PathError."""
         path = target.path_after
         try:
             found = workspace.read(path)
@@ -108,15 +113,15 @@ class Undoing(Toolset):
             raise _refused(FailureKind.STALE_FILE, "hash mismatch", path)
 
     def _refuse_accepted(self, view: EditView) -> None:
-        """Refuse what a person has decided and only they take back: where they can be asked, it is theirs to say.
+        """Refuse parts that a reviewer has accepted, unless the person was asked about them. Raises Failure.
 
-        Of what they accepted while the question waited they were not asked. Raises Failure.
+        Parts that were accepted while the question waited for its answer were not part of the question.
         """
         accepted = _accepted(view)
-        if accepted and self._asked is None:
+        if accepted and self._context.approval is None:
             raise _refused(FailureKind.REVIEW_CONFLICT, _ACCEPTED, os.fsdecode(view.edit.path))
-        if self._asked is not None and not accepted <= self._asked.accepted:
-            raise _otherwise(_ACCEPTED_SINCE)
+        if self._context.approval is not None and not accepted <= self._context.approval.accepted:
+            raise _not_as_asked(_ACCEPTED_SINCE)
 
     def _reject(self, workspace: Workspace, views: Sequence[EditView], targets: Mapping[DocumentId, "_Target"]) -> None:
         shown: dict[Unit, Status] = {}
@@ -124,9 +129,9 @@ class Undoing(Toolset):
             self._refuse_accepted(view)
             shown |= {Unit(view.seq, hunk): status for hunk, status in enumerate(view.units)}
         units = list(shown)
-        who = self._session.client.get("client", "")
-        # What was decided on earlier edits meanwhile could make of the files what they never were.
-        planned = _decided(workspace.review.decide(Action.REJECT, units, who=who, reason=_NOTE, dry_run=True))
+        who = self._context.session.client.get("client", "")
+        # A decision on earlier edits in the meantime could give the files content that they never had.
+        planned = _decided(workspace.decide(Action.REJECT, units, who=who, reason=_NOTE, dry_run=True))
         effects = {effect.document: effect for effect in planned.files}
         for document, target in targets.items():
             effect = effects.pop(document, None)
@@ -141,38 +146,38 @@ class Undoing(Toolset):
             _decided(workspace.review.decide(Action.REJECT, units, who=who, reason=_NOTE, shown=shown))
         except DecidedMeanwhile:
             path = os.fsdecode(views[0].edit.path)
-            raise _refused(FailureKind.REVIEW_CONFLICT, "it was decided on at this moment", path) from None
+            raise _refused(FailureKind.REVIEW_CONFLICT, "a reviewer decided on it at the same moment", path) from None
 
 
 def accepted_of(directories: Directories, change: LastChange) -> frozenset[Unit]:
-    """Return which parts of a change a reviewer has accepted; of one that the history does not tell of, none."""
+    """Return which parts of a change a reviewer has accepted; none if the history can't be read."""
     accepted: set[Unit] = set()
     try:
         workspace = directories.home(change.root)
         for view in change.edits:
             accepted |= _accepted(workspace.history.edit(view.seq))
     except (CasError, OSError):
-        return frozenset()  # it can't be undone either, and why not says whoever tries
+        return frozenset()  # the change can't be undone either, and `Undo` reports why
     return frozenset(accepted)
 
 
 def undo_question(change: LastChange, accepted: frozenset[Unit]) -> str:
-    """Return what undoing a change would do, in words for the person who is to decide on it.
+    """Return what undoing a change would do, worded for the person who decides on it.
 
-    `accepted`: which parts of it a reviewer has accepted.
+    `accepted`: which parts of the change a reviewer has accepted.
     """
-    doings = [target.way_back for target in _targets(change).values() if not target.is_unchanged]
-    if len(doings) > _MOST_TOLD:
-        doings = [*doings[:_MOST_TOLD], f"and so with {len(doings) - _MOST_TOLD} more files"]
+    effects = [target.way_back for target in _targets(change).values() if not target.is_unchanged]
+    if len(effects) > _MOST_NAMED:
+        effects = [*effects[:_MOST_NAMED], f"and the same for {len(effects) - _MOST_NAMED} more files"]
     first, last = change.edits[0], change.edits[-1]
     which = f"edit {first.seq}" if first is last else f"edits {first.seq} to {last.seq}"
     where = one_line(shown(change.root))
-    theirs = f". A reviewer has accepted {_told_accepted(change, accepted)}" if accepted else ""
-    return f"undo its last change, {which} by {first.edit.tool} in {where}: {'; '.join(doings)}{theirs}"
+    theirs = f". A reviewer has accepted {_accepted_names(change, accepted)}" if accepted else ""
+    return f"undo its last change, {which} by {first.edit.tool} in {where}: {'; '.join(effects)}{theirs}"
 
 
-def _told_accepted(change: LastChange, accepted: frozenset[Unit]) -> str:
-    """Return which parts of a change, of which some are `accepted`, these are, as a person names them."""
+def _accepted_names(change: LastChange, accepted: frozenset[Unit]) -> str:
+    """Return the accepted parts of a change as a person names them: edits, hunks and parts."""
     names: list[str] = []
     for view in change.edits:
         units = [Unit(view.seq, hunk) for hunk in view.telling]
@@ -181,8 +186,8 @@ def _told_accepted(change: LastChange, accepted: frozenset[Unit]) -> str:
         names += [f"edit {view.seq}"] if theirs == units else words
     if names == [f"edit {view.seq}" for view in change.edits]:
         return "it"
-    if len(names) > _MOST_TOLD:
-        names = [*names[:_MOST_TOLD], f"{len(names) - _MOST_TOLD} more"]
+    if len(names) > _MOST_NAMED:
+        names = [*names[:_MOST_NAMED], f"{len(names) - _MOST_NAMED} more"]
     return f"{' and '.join(filter(None, [', '.join(names[:-1]), names[-1]]))} of it"
 
 
@@ -192,24 +197,24 @@ def _accepted(view: EditView) -> set[Unit]:
 
 @dataclass(slots=True)
 class _Target:
-    """What a change did to one file: its first and its last edit there."""
+    """The first and the last edit of a change to one file."""
 
     first: Edit
     last: Edit
 
     @property
     def path_before(self) -> str:
-        """Return the path before the change; "" where there was no file."""
+        """Return the path before the change; "" if there was no file."""
         return "" if self.first.before is None else os.fsdecode(self.first.source or self.first.path)
 
     @property
     def path_after(self) -> str:
-        """Return the path after the change; of a deleted file the one it had."""
+        """Return the path after the change; for a deleted file, the path that it had."""
         return os.fsdecode(self.last.path)
 
     @property
     def way_back(self) -> str:
-        """Return what undoing the change would do to the file."""
+        """Return in words what undoing the change would do to the file."""
         before, after = one_line(shown(self.path_before)), one_line(shown(self.path_after))
         if self.first.before is None:
             return f"delete {after}, which it created"
@@ -220,13 +225,13 @@ class _Target:
 
     @property
     def is_unchanged(self) -> bool:
-        """Return whether the change left the file as it was before."""
+        """Return whether the file was the same before and after the change."""
         if self.first.before is None:
             return self.last.after is None
         return (self.path_before, self.first.before) == (self.path_after, self.last.after)
 
     def is_before(self, path: str | None, blob: bytes | None, mode: int) -> bool:
-        """Return whether this is what the file was before the change (None: no file)."""
+        """Return whether this is the file's state before the change (path None: no file)."""
         before = self.first.before
         if before is None:
             return path is None
@@ -249,7 +254,7 @@ def _paths(change: LastChange) -> Iterator[str]:
 
 
 def _decided(outcome: DecisionOutcome) -> Decided:
-    """Return what was decided. Raises Failure for anything else."""
+    """Return the decision if it was made. Raises Failure for any other outcome."""
     match outcome:
         case Decided():
             return outcome
@@ -265,7 +270,7 @@ def _decided(outcome: DecisionOutcome) -> Decided:
 
 @contextmanager
 def _report_expired(path: str) -> Iterator[None]:
-    """Tell that a change is not in the history any more, if it is about this path among others. Raises Failure."""
+    """Convert the error of a change that is no longer in the history to a failure. `path`: one of its files."""
     try:
         yield
     except (NoSuchName, NotAWorkspace, StoreReplaced) as error:
@@ -274,23 +279,23 @@ def _report_expired(path: str) -> Iterator[None]:
 
 @contextmanager
 def _refusing(*paths: str) -> Iterator[None]:
-    """Refuse to undo a change of these paths where one of them can't be looked at or written. Raises Failure."""
+    """Convert the error of a path that can't be read or written to the refusal to undo a change of `paths`."""
     try:
         yield
     except PathError as error:
         failure = failure_of(error, *paths)
         path = shown(str(failure.facts["path"]))
         what = str(failure).removesuffix(f": {path}").removesuffix(f": {path!r}")
-        if isinstance(error, NamesShared):  # which names both, and what to do
+        if isinstance(error, NamesShared):  # its message names both paths, and its hint says what to do
             raise Failure(failure.kind, f"Cannot undo: {what}", hint=failure.hint, **failure.facts) from error
         raise _refused(failure.kind, f"{what[:1].lower()}{what[1:]}", path, because=failure.hint) from error
 
 
-def _now(workspace: Workspace, change: LastChange) -> Sequence[EditView]:
-    """Return the edits of a change as they are decided on now. Raises NoSuchName."""
+def _current_views(workspace: Workspace, change: LastChange) -> Sequence[EditView]:
+    """Return the edits of a change with their current status. Raises NoSuchName."""
     views = [workspace.history.edit(view.seq) for view in change.edits]
     for view, now in zip(change.edits, views, strict=True):
-        # Where an older store was put back, another edit may have the number.
+        # If an older store was restored, another edit may have the number.
         if now.id != view.id:
             raise NoSuchName(view.id.hex(), "edit")
     return views
@@ -300,12 +305,12 @@ def _rejected_already() -> Failure:
     return Failure(FailureKind.REVIEW_CONFLICT, "Cannot undo: a reviewer has rejected the change already")
 
 
-def _otherwise(message: str) -> Failure:
-    return Failure(FailureKind.NOT_APPROVED, message, hint="Call Undo again if that is to be taken back.")
+def _not_as_asked(message: str) -> Failure:
+    return Failure(FailureKind.NOT_APPROVED, message, hint="Call Undo again to undo it all the same.")
 
 
 def _refused(kind: FailureKind, reason: str, path: str, *, because: str = "") -> Failure:
-    """Return the refusal of a change because of one of its files. `because`: what more is known of it ("": no more)."""
+    """Return the refusal to undo a change because of one of its files. `because`: the cause, or ""."""
     more = f"{because}. " if because else ""
     return Failure(
         kind,

@@ -1,4 +1,4 @@
-"""Listening: a socket at an address that only programs of this machine can reach."""
+"""Open a listening socket at a loopback address, which only programs on this machine can reach."""
 
 import ipaddress
 import socket
@@ -7,7 +7,7 @@ __all__ = ["NotLocal", "listening"]
 
 
 class NotLocal(Exception):
-    """The address is none of this machine's own, or can't be had."""
+    """The address is not a loopback address, or can't be used."""
 
 
 def listening(address: str) -> socket.socket:
@@ -25,7 +25,7 @@ def listening(address: str) -> socket.socket:
 
 
 def _local(address: str) -> tuple[str, int]:
-    """Return the address of this machine that is named. Raises NotLocal."""
+    """Return the host and port of a loopback address. Raises NotLocal."""
     host, _, digits = address.rpartition(":")
     host = host.strip("[]")
     host = "127.0.0.1" if host == "localhost" else host

@@ -1,4 +1,4 @@
-"""Standard input for the SDK's `stdio_server`: lines that the event loop waits for, malformed ones answered.
+"""Read standard input for the SDK's `stdio_server` on the event loop, and answer malformed lines.
 
 `docs/decisions/0034-stdio.md` says what the SDK's own input does with malformed lines.
 """
@@ -27,11 +27,11 @@ _PIECE: Final = 1 << 16
 
 _MEMBER: Final = r'"(?:jsonrpc|id|method)"\s*:\s*(?:-?(?:0|[1-9][0-9]{0,17})|"[^"\\\x00-\x1f]*")'
 _HEAD: Final = re.compile(rf"\s*\{{\s*({_MEMBER}(?:\s*,\s*{_MEMBER})*)\s*,")
-"""The members that a message begins with, as far as clients write them plainly."""
+"""The members at the start of a message, if a client writes them before anything nested."""
 
 
 class Answers(ObjectSendStream[SessionMessage]):
-    """The stream to the client. What is sent goes out even if the sender is cancelled, as it is at the end of input."""
+    """The stream to the client. A message goes out even if its sender is cancelled, as happens at the end of input."""
 
     def __init__(self, send: Callable[[SessionMessage], Awaitable[None]], close: Callable[[], Awaitable[None]]) -> None:
         self._send: Final = send
@@ -43,20 +43,20 @@ class Answers(ObjectSendStream[SessionMessage]):
             await self._send(item)
 
     async def aclose(self) -> None:
-        """Send no more."""
+        """Close the stream."""
         await self._close()
 
 
 class StdinLines(anyio.AsyncFile[str]):
-    r"""Lines that end in b"\n" alone, as the protocol says: a CR is white space of JSON."""
+    r"""The lines of standard input. Only b"\n" ends a line, as the protocol says: a CR is white space in JSON."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(sys.stdin)
         self._descriptor: Final = descriptor
-        self.answers: Answers  # to be set before the first line is read
+        self.answers: Answers  # must be set before the first line is read
 
     async def __aiter__(self) -> AsyncIterator[str]:
-        """Yield the lines that are messages, and answer the others."""
+        """Yield the lines that are messages, and answer the malformed ones with an error."""
         async for line in self._lines():
             found = _checked(line)
             if isinstance(found, str):
@@ -78,18 +78,18 @@ class StdinLines(anyio.AsyncFile[str]):
         yield b"".join(begun)
 
     async def _read(self) -> bytes:
-        with suppress(PermissionError):  # a file, which an event loop can't wait for and need not
+        with suppress(PermissionError):  # standard input is a file, which is always readable
             await anyio.wait_readable(self._descriptor)
         try:
             return os.read(self._descriptor, _PIECE)
         except OSError:
-            return b""  # the client has gone, and what it had not sent is lost
+            return b""  # the client is gone
 
 
 @contextmanager
 def private_stdin() -> Iterator[StdinLines]:
-    """Give standard input to the server alone: until the end, descriptor 0 is empty for everything else that runs."""
-    descriptor = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)  # no standard one
+    """Reserve standard input for the server: until it ends, descriptor 0 is empty for child processes."""
+    descriptor = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)  # above the standard descriptors
     try:
         with open(os.devnull, "rb") as empty:  # noqa: PTH123 - a device
             os.dup2(empty.fileno(), 0)
@@ -100,7 +100,10 @@ def private_stdin() -> Iterator[StdinLines]:
 
 
 def _checked(line: bytes) -> str | list[types.JSONRPCError]:
-    """Return the line if it is a message, another message for the SDK in its place, or the answers: none to a blank."""
+    """Return the message to pass to the SDK, possibly corrected, or the error answers to a malformed line.
+
+    A blank line gets no answer.
+    """
     try:
         message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError as error:
@@ -120,7 +123,7 @@ def _refused(line: bytes, error: ValidationError) -> str | list[types.JSONRPCErr
             return call.decode()
         code, words = types.PARSE_ERROR, f"Parse error: {wrong['msg']}"
     if isinstance(message, dict) and "method" not in message and ("result" in message or "error" in message):
-        # It answers a request of ours: that fails, and the client gets no answer to an answer.
+        # A malformed response: the SDK gets an error response in its place, so that our request fails.
         return _error(_id(message), code, words).model_dump_json(by_alias=True)
     ids = [_id(part) for part in message] if isinstance(message, list) else [_id(message)]
     known = [number for number in ids if number is not None]
@@ -132,7 +135,7 @@ def _error(number: int | str | None, code: int, words: str) -> types.JSONRPCErro
 
 
 def _members(line: bytes) -> Any:  # noqa: ANN401 - whatever a client sends
-    """Return what a line says; of malformed JSON, the members that say which request it is."""
+    """Return a line's JSON; if it is malformed, the members at its start that identify the request."""
     text = line.decode(errors="replace")
     try:
         return json.loads(text)
@@ -143,7 +146,7 @@ def _members(line: bytes) -> Any:  # noqa: ANN401 - whatever a client sends
 
 
 def _id(message: object) -> int | str | None:
-    """Return the id by which a request is answered; None: it can't be told."""
+    """Return the id with which to answer a request, or None if it has no usable one."""
     number = message.get("id") if isinstance(message, dict) else None
     if isinstance(number, bool) or not isinstance(number, int | str) or not is_text(number):
         return None

@@ -1,4 +1,4 @@
-"""Run a call's work on a thread, so that no other call waits for the disk that it may wait for."""
+"""Run a call's work on a thread, so that other calls don't wait while it waits for the disk or a lock."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,39 +10,41 @@ import anyio.lowlevel
 
 from mcptools.model.cancellation import Cancelled, Watch
 
-__all__ = ["Tell", "run_on_thread"]
+__all__ = ["SendProgress", "run_on_thread"]
 
 ResultT = TypeVar("ResultT")
 
-Tell: TypeAlias = Callable[[float, float | None, str], Awaitable[None]]
-"""Sends a client, from the event loop, what a `Report` says."""
+SendProgress: TypeAlias = Callable[[float, float | None, str], Awaitable[None]]
+"""Sends a client, from the event loop, the progress that a `Report` reports."""
 
 _MOST: Final = 40
 """Calls of one kind that run at once; others wait for their turn."""
 
 _reading: Final = ThreadPoolExecutor(_MOST, "read")
-_changing: Final = ThreadPoolExecutor(_MOST, "change")  # all of which may wait for another process
+_changing: Final = ThreadPoolExecutor(_MOST, "change")  # these may all wait for another process
 
 
-async def run_on_thread(work: Callable[[], ResultT], tell: Tell | None = None, *, changes: bool = False) -> ResultT:
+async def run_on_thread(
+    work: Callable[[], ResultT], send: SendProgress | None = None, *, changes: bool = False
+) -> ResultT:
     """Return what the work returns, and raise what it raises.
 
-    If the caller is cancelled, the work ends where it next asks, with nothing done, or else is carried out whole: then
-    its result is returned all the same, for the client to learn of what was done. Only work that ended early raises
-    the cancellation.
+    If the caller is cancelled, the work either ends at its next check, without an effect, or is completed: then its
+    result is returned all the same, so that the client learns what was done. Only work that ended early raises the
+    cancellation.
 
-    `tell`: sends reports of progress; None: the client did not ask for them. `changes`: the work may wait for its turn
-    to write, which must not keep threads from calls that only read.
+    `send`: sends progress reports; None: the client did not ask for them. `changes`: the work may wait for its turn to
+    write, so it runs on threads of its own, and calls that only read keep theirs.
     """
     await anyio.lowlevel.checkpoint_if_cancelled()
     loop = asyncio.get_running_loop()
-    reports = None if tell is None else _ProgressReporter(tell, loop)
+    reports = None if send is None else _ProgressReporter(send, loop)
     watch = Watch(reports)
     done = loop.run_in_executor(_changing if changes else _reading, watch.run, work)
     try:
         await asyncio.wait([done])
         if reports is not None:
-            await reports.taken()
+            await reports.sent()
     except asyncio.CancelledError:
         watch.cancel()
         with anyio.CancelScope(shield=True):
@@ -53,24 +55,24 @@ async def run_on_thread(work: Callable[[], ResultT], tell: Tell | None = None, *
 
 
 class _ProgressReporter:
-    """Sends reports of progress from a call's thread, which may hold the writer's lock and waits for no client.
+    """Sends progress reports from a call's thread, which may hold the writers' lock and must not wait for a client.
 
-    What comes while the last report has not been taken is left out.
+    Reports that come while the last one is still being sent are dropped.
     """
 
-    def __init__(self, tell: Tell, loop: asyncio.AbstractEventLoop) -> None:
-        self._tell = tell
+    def __init__(self, send: SendProgress, loop: asyncio.AbstractEventLoop) -> None:
+        self._send = send
         self._loop = loop
         self._last: Future[None] | None = None
 
     def __call__(self, done: float, total: float | None, words: str) -> None:
         if self._last is None or self._last.done():
-            self._last = asyncio.run_coroutine_threadsafe(self._telling(done, total, words), self._loop)
+            self._last = asyncio.run_coroutine_threadsafe(self._sending(done, total, words), self._loop)
 
-    async def _telling(self, done: float, total: float | None, words: str) -> None:
-        await self._tell(done, total, words)
+    async def _sending(self, done: float, total: float | None, words: str) -> None:
+        await self._send(done, total, words)
 
-    async def taken(self) -> None:
-        """Wait until the last report is taken: clients ignore progress that comes after the answer."""
+    async def sent(self) -> None:
+        """Wait until the last report has been sent: clients ignore progress that arrives after the answer."""
         if self._last is not None:
             await asyncio.wait([asyncio.wrap_future(self._last)])

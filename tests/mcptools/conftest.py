@@ -1,4 +1,4 @@
-"""One server for each module of tests, since starting one costs most of a second; each test has its own folder."""
+"""One server for each test module, because starting one costs most of a second; each test has its own folder."""
 
 from collections.abc import Iterator
 from pathlib import Path

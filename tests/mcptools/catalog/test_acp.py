@@ -1,4 +1,4 @@
-"""The Agent Client Protocol's view of calls: the contract's shape to the letter, and the protocol's own."""
+"""Agent Client Protocol notifications: the contract's shape exactly, and the protocol's own."""
 
 from collections.abc import Mapping
 from pathlib import Path

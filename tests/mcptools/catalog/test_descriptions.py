@@ -1,4 +1,4 @@
-"""What the server tells a client of its tools, and how it takes arguments that don't fit."""
+"""The tools' stored descriptions, and how the server handles arguments that do not fit."""
 
 import json
 import shlex
@@ -93,7 +93,7 @@ def test_every_tool_is_offered(agent: Agent) -> None:
     assert [tool.name for tool in agent.tools()] == NAMES + PATCHES
 
 
-def test_what_clients_are_told_is_what_the_signatures_say() -> None:
+def test_stored_descriptions_match_the_signatures() -> None:
     """Run `python -m mcptools.server.write_descriptions` where this fails."""
     assert load_descriptions() == describe_tools()
     assert (REPOSITORY / "mcptools" / "tools.json").read_text() == encode_descriptions(describe_tools())
@@ -280,7 +280,7 @@ def test_a_name_of_no_tool_is_refused(tmp_path: Path, option: str) -> None:
 def test_a_choice_of_no_tools_is_refused_and_one_of_none_to_approve_is_taken(tmp_path: Path, names: str) -> None:
     done = editledger("--tools", names, str(tmp_path))
     assert done.returncode == 2
-    assert "argument --tools: names no tool; leave the option out to offer all" in done.stderr
+    assert "argument --tools: no tool is named; leave the option out to offer all" in done.stderr
     assert editledger("--approve", names, str(tmp_path)).returncode == 0
 
 
@@ -288,7 +288,7 @@ def test_a_choice_of_no_tools_is_refused_and_one_of_none_to_approve_is_taken(tmp
 def test_a_choice_of_which_read_only_leaves_no_tool_is_refused(tmp_path: Path, names: str) -> None:
     done = editledger("--read-only", "--tools", names, str(tmp_path))
     assert done.returncode == 2
-    assert "--read-only leaves none of the tools of --tools" in done.stderr
+    assert "--read-only leaves no tool: each tool of --tools" in done.stderr
 
 
 def test_what_is_no_directory_is_refused(tmp_path: Path) -> None:

@@ -376,7 +376,7 @@ def test_whether_the_text_ends_in_a_newline_stays(case: tuple[bytes, list[Anchor
     assert outcome.content.endswith(b"\n") is (content.endswith(b"\n") or last in {b"\n", b"\r\n"})
 
 
-def test_only_anchors_that_moved_are_told_of() -> None:
+def test_only_moved_anchors_are_reported() -> None:
     content = text("a.b.c.")
     here = operation(content, Op.DELETE_RANGE, 1, 2)
     outcome = apply_operations(content, [here])

@@ -1,4 +1,4 @@
-"""Exact-string edits: what they replace, what they leave, and how they refuse."""
+"""Exact-string edits: what they replace, what they keep, and when they are refused."""
 
 import random
 from collections.abc import Callable
@@ -62,7 +62,7 @@ def test_an_edit_may_change_a_part_of_what_an_earlier_one_wrote() -> None:
     assert edited(b"<AAA>", (b"AAA", b"x y z"), (b"y", b"Y")).content == b"<x Y z>"
 
 
-def test_an_edit_beside_what_an_earlier_one_wrote_is_no_conflict() -> None:
+def test_an_edit_next_to_the_text_of_an_earlier_one_is_no_conflict() -> None:
     assert edited(b"left right", (b"left", b"LEFT"), (b" right", b" RIGHT")).content == b"LEFT RIGHT"
 
 
@@ -115,7 +115,7 @@ def test_an_empty_first_line_counts() -> None:
     assert edited(b"\nx\n", (b"x", b"y")).line_ranges == (LineRange(start=2, end=2),)
 
 
-def test_of_many_places_the_first_twenty_are_told() -> None:
+def test_of_many_places_the_first_twenty_are_reported() -> None:
     found = apply(b"x\n" * 25, (b"x", b"y"))
     assert found == AmbiguousString(index=0, count=25, lines=tuple(range(1, 21)))
 
@@ -134,7 +134,7 @@ def test_a_string_that_overlaps_itself_is_ambiguous() -> None:
     assert apply(b"aaa", (b"aa", b"b")) == AmbiguousString(index=0, count=2, lines=(1, 1))
 
 
-def test_an_ambiguous_string_is_told_with_its_count_and_its_lines() -> None:
+def test_an_ambiguous_string_is_reported_with_its_count_and_its_lines() -> None:
     assert apply(b"x = 1\ny = 2\nx = 1\n" * 2, (b"x = 1", b"x = 3")) == AmbiguousString(
         index=0, count=4, lines=(1, 3, 4, 6)
     )
@@ -152,7 +152,7 @@ def test_an_ambiguous_string_is_told_with_its_count_and_its_lines() -> None:
         (b"caf\xe9 au lait", "café au lait".encode(), 1, 4, "\udce9", "é"),
     ],
 )
-def test_a_missing_string_is_told_with_the_first_character_that_differs(
+def test_a_missing_string_is_reported_with_the_first_character_that_differs(
     content: bytes, old: bytes, line: int, column: int, found: str | None, wanted: str
 ) -> None:
     outcome = apply(content, (old, b""))
@@ -275,7 +275,7 @@ def test_the_spans_give_hunks_that_fit(call: tuple[bytes, list[tuple[bytes, byte
 
 
 @given(some_bytes, some_bytes.filter(bool))
-def test_a_string_that_does_not_stand_exactly_once_is_refused(content: bytes, old: bytes) -> None:
+def test_a_string_that_does_not_occur_exactly_once_is_refused(content: bytes, old: bytes) -> None:
     places = sum(content.startswith(old, at) for at in range(len(content)))
     match apply(content, (old, b"new")):
         case Edited():

@@ -1,4 +1,4 @@
-"""Hashline tags are FNV-1a, and depend on what a line says only."""
+"""Hashline tags are FNV-1a hashes that depend only on a line's content."""
 
 import pytest
 from hypothesis import given, strategies as st

@@ -1,4 +1,4 @@
-"""Git as a judge: what `git diff` makes, the patch tools apply as `git apply` does, and the other way round."""
+"""Compare with git: the patch tools apply what `git diff` makes as `git apply` does, and the reverse."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Unified diffs: what is read, what is refused, and what of a file survives."""
+"""Unified diffs: which are accepted, which are refused, and which bytes of a file stay."""
 
 import re
 from contextlib import suppress
@@ -152,7 +152,7 @@ APPLIES = {
 
 
 @pytest.mark.parametrize("case", APPLIES)
-def test_a_patch_that_tells_the_truth_applies(case: str) -> None:
+def test_a_correct_patch_applies(case: str) -> None:
     content, hunks, wanted = APPLIES[case]
     outcome = apply(content, hunks)
     assert isinstance(outcome, Applied), outcome
@@ -438,7 +438,7 @@ def test_a_line_put_among_mixed_endings_ends_as_the_one_above_it() -> None:
         assert outcome.content == after
 
 
-def test_of_many_places_the_first_twenty_are_told() -> None:
+def test_of_many_places_the_first_twenty_are_reported() -> None:
     outcome = apply_patch(b"x\ny\n" * 25, parse_patch(HEAD + "@@ -2,1 +2,1 @@\n-x\n+z\n"))
     assert outcome == AmbiguousContext(hunk=1, places=tuple(range(1, 41, 2)))
 
@@ -453,7 +453,7 @@ def test_words_above_the_headers_are_no_part_of_the_patch(preamble: str) -> None
     assert outcome.content == b"a\nB\nc\n"
 
 
-def test_creation_and_deletion_are_told_by_their_headers() -> None:
+def test_creation_and_deletion_are_read_from_the_headers() -> None:
     assert parse_patch("--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n").source is None
     assert parse_patch("--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n").target is None
 
@@ -648,7 +648,11 @@ def test_hunks_that_are_out_of_order_are_named() -> None:
         ("*** Begin Patch\n*** Update File: a\n@@\n-1\n+2\n*** End Patch\n", "*** Begin Patch", "--- FILE, +++ FILE"),
         ("\n*** Begin Patch\n*** Add File: a\n+2\n*** End Patch", "*** Begin Patch at line 2", "--- FILE, +++ FILE"),
         ("<<<<<<< SEARCH\n1\n=======\n2\n>>>>>>> REPLACE\n", "<<<<<<< SEARCH", "--- FILE, +++ FILE"),
-        ("```diff\n--- a\n+++ a\n@@ -1 +1 @@\n-1\n+2\n```\n", "between fences at line 1", "without the lines of ```"),
+        (
+            "```diff\n--- a\n+++ a\n@@ -1 +1 @@\n-1\n+2\n```\n",
+            "inside a code fence at line 1",
+            "without the lines of ```",
+        ),
         ("\ufeff--- a\n+++ a\n@@ -1 +1 @@\n-1\n+2\n", "begins with a byte-order mark", "without the mark"),
     ],
 )
@@ -660,7 +664,7 @@ def test_a_patch_for_another_program_is_answered_with_what_is_wanted_here(patch:
         assert hint in refusal.value.hint
 
 
-def test_what_stands_above_a_good_patch_does_not_matter() -> None:
+def test_text_above_a_valid_patch_is_ignored() -> None:
     for above in ("*** Begin Patch\n", "```diff\n", "<<<<<<< SEARCH\n", "\ufeff\n"):
         assert parse_patch(f"{above}--- a\n+++ a\n@@ -1 +1 @@\n-1\n+2\n").names == ("a", "a")
 
@@ -675,7 +679,7 @@ def test_what_stands_above_a_good_patch_does_not_matter() -> None:
     st.lists(st.sampled_from([" a", " b", "-a", "-b", "+a"]), min_size=1, max_size=4),
     st.sampled_from(["", "-a", "+a", " a", "-a\n\\ No newline at end of file\n+a"]),
 )
-def test_a_hunk_is_found_wherever_its_lines_stand_and_nowhere_else(
+def test_a_hunk_is_found_wherever_its_lines_occur_and_nowhere_else(
     lines: list[str], rest: str, body: list[str], last: str
 ) -> None:
     marked = f"{last}\n\\ No newline at end of file\n" if last else ""

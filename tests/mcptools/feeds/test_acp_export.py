@@ -1,4 +1,4 @@
-"""The history as notifications of the Agent Client Protocol, as `editledger --export-acp` prints it."""
+"""The history as Agent Client Protocol notifications, as `editledger --export-acp` prints it."""
 
 import json
 import re
@@ -156,7 +156,7 @@ def test_an_export_that_meets_damage_says_what_is_damaged_in_a_line(root: Path, 
 def test_an_export_is_of_named_directories() -> None:
     done = exporting()
     assert done.returncode == 2
-    assert "--export-acp takes the directories whose history is to be printed" in done.stderr
+    assert "--export-acp needs the directories whose history to print" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -175,4 +175,4 @@ def test_an_export_is_of_named_directories() -> None:
 def test_an_export_takes_no_option_that_is_of_a_server(tmp_path: Path, options: list[str]) -> None:
     done = exporting(*options, str(tmp_path))
     assert done.returncode == 2
-    assert f"{options[0]} is for a server, and --export-acp starts none" in done.stderr
+    assert f"{options[0]} can't be combined with --export-acp, which starts no server" in done.stderr

@@ -1,4 +1,4 @@
-"""What is recorded can be read by address, and nothing else can."""
+"""Recorded edits, conversations and blobs can be read by address, and nothing else can."""
 
 import base64
 import json

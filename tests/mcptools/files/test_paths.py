@@ -1,4 +1,4 @@
-"""Which paths tools reach: everything inside the allowed directories, and nothing else, however it is spelt."""
+"""Tools reach every path inside the allowed directories and no other, however the path is written."""
 
 import os
 from collections.abc import Iterator
@@ -177,7 +177,7 @@ def test_a_path_as_it_is_shown_is_not_that_of_a_name_that_is_not_utf8(agent: Age
     for tool, arguments in calls:
         error = agent.call(tool, **arguments).error
         assert (error["type"], error["message"]) == ("invalid_request", f"Not a usable path: {path}"), tool
-        assert error["hint"].startswith("What is shown so has a name that is not UTF-8")
+        assert error["hint"].startswith("The name shown so is not UTF-8")
     assert sorted(os.walk(os.fsencode(folder))) == before
 
 
@@ -194,7 +194,7 @@ def test_a_list_says_which_names_in_it_no_tool_can_be_given(agent: Agent, folder
     undecodable(folder)
     (folder / "plain.txt").write_text("plain\n")
     path = str(folder)
-    said = r"Names with \udcNN are not UTF-8, and no tool can be given them: a person can rename them."
+    said = r"Names with \udcNN are not UTF-8, and no tool can use them: a person can rename them."
     calls: list[tuple[str, dict[str, object], dict[str, object]]] = [
         ("search_files", {"pattern": "*.txt"}, {"pattern": "plain*"}),
         ("grep_files", {"pattern": "known"}, {"pattern": "plain"}),
@@ -373,7 +373,7 @@ def test_a_move_from_one_directory_to_another_is_refused(pair: Agent) -> None:
     assert (base / "one" / "here.txt").exists()
 
 
-def test_a_directory_that_can_not_be_a_workspace_is_told_and_the_others_serve(tmp_path: Path) -> None:
+def test_a_directory_that_can_not_be_a_workspace_is_reported_and_the_others_serve(tmp_path: Path) -> None:
     for name in ("good", "bad"):
         (tmp_path / name).mkdir()
     (tmp_path / "bad" / ".cas").write_text("no store\n")

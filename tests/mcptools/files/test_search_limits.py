@@ -1,8 +1,9 @@
-"""The limits of searches, and the pure parts: globs and pages."""
+"""The limits of searches, and the pure functions for globs and pages."""
 
 import os
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ from mcptools.edit.globs import leads_into, matches
 from mcptools.files.regex_search import matching
 from mcptools.files.workspaces import Directories
 from mcptools.model.failures import Failure, FailureKind
+from mcptools.model.limits import ServerLimits
 from mcptools.model.session import Session
-from mcptools.tools.editing import ServerLimits, Tools
+from tests.support.direct_tools import Tools
 
 
 @pytest.fixture
@@ -33,7 +35,7 @@ def test_a_search_that_ends_early_says_so(directories: Directories, limits: Serv
     answers = (tools.directory_tree("."), tools.search_files(".", "*"), tools.grep_files(".", "needle"))
     for answer in answers:
         assert answer.content.complete is False
-        assert "Not everything was looked at" in " ".join(answer.notes)
+        assert "The search is incomplete" in " ".join(answer.notes)
 
 
 @pytest.fixture
@@ -91,7 +93,7 @@ def test_an_expression_that_would_take_for_ever_is_ended(
     tools = Tools(directories, Session(), ServerLimits(max_seconds=0.5))
     found = tools.grep_files(".", expression, "slow", use_regex=True)
     assert (found.content.matches, found.content.complete) == ([], False)
-    assert "Not everything was looked at" in found.notes[0]
+    assert "The search is incomplete" in found.notes[0]
     with pytest.raises(Failure, match="takes longer than") as refusal:
         tools.read_file_by_keyword("folder 0/slow", expression, use_regex=True)
     assert refusal.value.kind is FailureKind.RESOURCE_LIMIT
@@ -234,14 +236,14 @@ def test_a_glob_may_begin_with_the_place_that_is_searched(directories: Directori
 
 
 @pytest.mark.parametrize("pattern", ["{a,b}" * 10, "{a,b}" * 3000, f"{{{','.join(map(str, range(1001)))}}}"])
-def test_a_glob_that_stands_for_too_many_is_refused(directories: Directories, pattern: str) -> None:
+def test_a_glob_that_expands_to_too_many_patterns_is_refused(directories: Directories, pattern: str) -> None:
     tools = Tools(directories, Session(), ServerLimits())
     for call in (
-        lambda: tools.search_files(".", pattern),
-        lambda: tools.search_files(".", "*", [pattern]),
-        lambda: tools.grep_files(".", "needle", pattern),
+        partial(tools.search_files, ".", pattern),
+        partial(tools.search_files, ".", "*", [pattern]),
+        partial(tools.grep_files, ".", "needle", pattern),
     ):
-        with pytest.raises(Failure, match=r"^The glob stands for more than 1000 others$") as refusal:
+        with pytest.raises(Failure, match=r"^The glob expands to more than 1000 patterns$") as refusal:
             call()
         assert refusal.value.kind is FailureKind.INVALID_REQUEST
 

@@ -1,4 +1,4 @@
-"""The served directories by themselves: who holds a call keeps nobody from finding out what a path belongs to."""
+"""Directories without a server: a held call does not delay look-ups of other paths."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,9 +10,10 @@ import pytest
 from mcptools.files.workspaces import Directories
 from mcptools.model.limits import ServerLimits
 from mcptools.model.session import Session
-from mcptools.tools.editing import AnchorOp, Tools
+from mcptools.tools.editing import AnchorOp
 from mcptools.tools.patch_strategies import PatchOp, Strategy
 from objstore import CallInfo
+from tests.support.direct_tools import Tools
 from tests.support.mcp_agent import SECONDS_TO_ANSWER
 
 ROUNDS = 40
@@ -79,7 +80,7 @@ def test_calls_that_look_back_at_the_directories_and_others_all_end(directories:
     )
 
 
-def test_a_store_is_opened_once_for_all_who_want_it(tmp_path: Path) -> None:
+def test_a_store_is_opened_once_for_concurrent_calls(tmp_path: Path) -> None:
     directories = Directories([str(tmp_path)])
     with ThreadPoolExecutor(8) as threads:
         wanted: list[Future[object]] = [threads.submit(directories.changing, "f", lambda: None) for _ in range(8)]

@@ -1,4 +1,4 @@
-"""Failures: one list of codes and types, and each error of the store and the system has its place in it."""
+"""Failures: one list of codes and types, in which every error of the store and the system has its place."""
 
 import errno
 import inspect
@@ -11,7 +11,7 @@ import pytest
 import objstore
 from mcptools.catalog.tool_list import TOOLS
 from mcptools.model.failures import Failure, FailureKind, failure_of
-from mcptools.tools.editing import Tools
+from mcptools.tools.tool_methods import TOOL_METHODS
 
 
 def test_codes_and_types_are_each_used_once() -> None:
@@ -65,7 +65,7 @@ def test_codes_of_the_contract() -> None:
         (OSError(errno.EIO, "Input/output error"), FailureKind.IO, "Input/output error: /ws/a/b"),
     ],
 )
-def test_an_error_speaks_of_the_path_as_the_client_spelt_it(
+def test_an_error_names_the_path_as_the_client_wrote_it(
     error: objstore.CasError | OSError, kind: FailureKind, message: str
 ) -> None:
     failure = failure_of(error, "/ws/a/b")
@@ -83,7 +83,7 @@ def test_an_error_speaks_of_the_path_as_the_client_spelt_it(
         (objstore.StoreRefuses("why"), FailureKind.IO),
     ],
 )
-def test_a_fault_of_the_store_is_told_in_its_own_words(error: objstore.CasError, kind: FailureKind) -> None:
+def test_an_error_of_the_store_keeps_its_message(error: objstore.CasError, kind: FailureKind) -> None:
     failure = failure_of(error, "/ws/a/b")
     assert (failure.kind, str(failure)) == (kind, str(error))
 
@@ -135,7 +135,7 @@ def test_the_documentation_lists_every_tool_and_its_arguments() -> None:
     listed = dict(re.findall(r"^\| `(\w+)\(([\w, ]*)\)` \|", text, re.MULTILINE))
     assert set(listed) == set(TOOLS)
     for name, arguments in listed.items():
-        parameters = [each for each in inspect.signature(getattr(Tools, name)).parameters if each != "self"]
+        parameters = [each for each in inspect.signature(TOOL_METHODS[name].function).parameters if each != "self"]
         assert [each for each in arguments.split(", ") if each] == [
             each for each in parameters if each != "mcp_conversation_id"
         ], name

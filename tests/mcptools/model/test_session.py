@@ -141,7 +141,7 @@ def test_a_file_that_came_back_after_the_session_deleted_it_is_not_overwritten(a
     assert agent.call("write_file", path=str(file), content="two\n").error["code"] == -32020
 
 
-def test_a_file_that_somebody_deleted_may_be_written_again(agent: Agent, folder: Path) -> None:
+def test_a_file_deleted_by_another_writer_can_be_written_again(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     agent.done("write_file", path=str(file), content="one\n")
     file.unlink()
@@ -234,7 +234,7 @@ def test_a_part_that_was_read_first_is_known_as_it_was(agent: Agent, folder: Pat
     assert agent.call("write_file", path=str(file), content="2\n").error["type"] == "stale_file"
 
 
-def test_what_is_too_long_to_be_shown_keeps_nobody_from_writing(agent: Agent, folder: Path) -> None:
+def test_a_text_too_long_to_show_does_not_prevent_writing(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("one\n")
     agent.done("read_file", path=str(file))

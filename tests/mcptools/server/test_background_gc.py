@@ -1,4 +1,4 @@
-"""Upkeep: a server keeps its stores within their limits by itself, and nobody's work waits or is lost for it."""
+"""Background maintenance: a server keeps its stores within their limits without delaying or losing work."""
 
 import os
 import time
@@ -118,7 +118,7 @@ def test_a_person_can_turn_it_off(tmp_path: Path) -> None:
         assert expired(root) == []
 
 
-def test_settings_that_make_no_sense_are_told_once_and_stop_nothing(tmp_path: Path) -> None:
+def test_invalid_settings_are_reported_once_and_do_not_stop_the_server(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
     limited(root, max_size="60kB")
@@ -138,7 +138,7 @@ def test_settings_that_make_no_sense_are_told_once_and_stop_nothing(tmp_path: Pa
             time.sleep(2.5)  # as long as two looks would take to come
 
     # A server that logs anything fails its test; here it has to.
-    with pytest.raises(AssertionError, match=r"WARNING +The limits of"):
+    with pytest.raises(AssertionError, match=r"WARNING +Can't check the limits of"):
         work()
     assert warnings() == 1
     with Workspace.open(root) as workspace:

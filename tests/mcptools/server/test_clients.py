@@ -1,4 +1,4 @@
-"""The clients that one server remembers: any number of names push nobody out who has done anything."""
+"""The clients that a server remembers: any number of new names displaces no client that has done something."""
 
 import time
 from pathlib import Path
@@ -12,14 +12,14 @@ from mcptools.model.limits import ServerLimits
 from mcptools.server.clients import Clients
 from mcptools.server.mcp_server import EditServer
 from mcptools.server.subscriptions import SubscriptionFeed
-from mcptools.tools.editing import Tools
+from tests.support.direct_tools import Tools
 from tests.support.http_server import inside
 
 MOST: Final = 60
 """Clients that are remembered here: a server remembers a thousand."""
 
 
-def test_whoever_has_something_to_lose_is_not_forgotten_for_names_that_have_not(tmp_path: Path) -> None:
+def test_clients_with_something_to_lose_are_not_forgotten_for_new_names(tmp_path: Path) -> None:
     clients, directories = Clients(require_read=False, most=MOST), Directories([str(tmp_path)])
     (tmp_path / "file").write_text("text\n")
 
@@ -64,7 +64,7 @@ def test_a_client_that_is_new_is_remembered_where_all_others_have_something_to_l
     directories.close()
 
 
-def test_whoever_was_not_heard_for_long_makes_room_before_anybody_who_was(tmp_path: Path) -> None:
+def test_inactive_clients_are_forgotten_before_active_ones(tmp_path: Path) -> None:
     now = 0.0
     clients, directories = Clients(require_read=False, clock=lambda: now, most=MOST), Directories([str(tmp_path)])
     (tmp_path / "file").write_text("text\n")
@@ -93,13 +93,13 @@ async def told_of_nothing(_: str | None) -> None:
     raise AssertionError("nothing was recorded")
 
 
-def test_whoever_listens_on_a_stream_is_not_forgotten_before_it_ends(tmp_path: Path) -> None:
+def test_a_client_is_not_forgotten_while_it_listens_on_a_stream(tmp_path: Path) -> None:
     now = 0.0
     clients, directories = Clients(require_read=False, clock=lambda: now, most=MOST), Directories([str(tmp_path)])
     following = SubscriptionFeed(ChangeFeed(directories), clients, lambda _client, _roots: directories)
     clients.note_request("listener")
     listener = clients.current()
-    ends = [following.hear(told_of_nothing), following.hear(told_of_nothing)]
+    ends = [following.listen(told_of_nothing), following.listen(told_of_nothing)]
     for moment in (0.0, 3600.0):
         now = moment
         for number in range(2 * MOST):
@@ -144,10 +144,10 @@ def test_a_client_whose_session_has_ended_is_forgotten(tmp_path: Path) -> None:
         async with inside(server) as served:
             session = await served.session()
             await served.ask(session, "resources/subscribe", uri="cas://edit/1")
-            before = server.following.has_listeners()
+            before = server.subscription_feed.has_listeners()
             assert (await served.connection.delete("/mcp", headers=session)).is_success
             await anyio.wait_all_tasks_blocked()
-            return before, server.following.has_listeners()
+            return before, server.subscription_feed.has_listeners()
 
     assert anyio.run(subscribed_and_ended) == (True, False)
     directories.close()

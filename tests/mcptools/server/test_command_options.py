@@ -1,4 +1,4 @@
-"""What whoever starts the server chooses: which tools there are, what must be read, and what a person is asked."""
+"""The server's command-line options: which tools exist, what must be read first, and what a person is asked."""
 
 import functools
 from pathlib import Path
@@ -92,7 +92,7 @@ def test_with_require_read_every_change_needs_a_read_of_the_present_version(root
     assert file.read_text() == "three\n"
 
 
-def test_with_require_read_a_whole_file_is_replaced_by_who_has_seen_all_of_it(root: Path) -> None:
+def test_with_require_read_replacing_a_file_needs_having_seen_all_of_it(root: Path) -> None:
     file, moved = root / "file.txt", root / "moved.txt"
     file.write_text("one\ntwo\nthree\n")
     edits = [{"old_string": "one", "new_string": "1"}]
@@ -119,7 +119,7 @@ def test_with_require_read_a_whole_file_is_replaced_by_who_has_seen_all_of_it(ro
         agent.done("write_file", path=str(moved), content="knowingly\n")
         # Of a file that somebody else has changed meanwhile it is as ever.
         moved.write_text("knowingly\nsomebody's work\n")
-        assert replaced(moved) == "You have not read it as it stands now."
+        assert replaced(moved) == "You have not read its current version."
         agent.done("read_file", path=str(moved), limit=1)
         assert "again" in replaced(moved)
         agent.done("read_file", path=str(moved))
@@ -277,7 +277,7 @@ def test_the_question_before_an_undo_names_the_tool_and_each_file(root: Path) ->
     many, moved, deleted = (words.partition(f" in {root}: ") for words in person.asked)
     assert many[0] == "The agent wants to undo its last change, edits 1 to 12 by apply_patches"
     assert many[2].startswith("make f0 what it was before; make f1 what it was before; ")
-    assert many[2].endswith("make f9 what it was before; and so with 2 more files. Shall it go ahead?")
+    assert many[2].endswith("make f9 what it was before; and the same for 2 more files. Shall it go ahead?")
     assert moved[2] == "make 'moved\\nto', which it moved from f0, what it was before. Shall it go ahead?"
     assert deleted[2] == "bring back f1, which it deleted. Shall it go ahead?"
 

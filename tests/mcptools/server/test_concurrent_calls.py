@@ -1,4 +1,4 @@
-"""Many calls at once, in one process and in several: what was told as done is recorded and on disk, in one order."""
+"""Concurrent calls, in one process and in several: each success is recorded and on disk, in one order."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""What clients answer who are asked for their roots or their person: a model is told what comes of it."""
+"""Clients' answers to questions about roots and approval, and what the model learns of them."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -35,7 +35,7 @@ def ended(raw: RawClient) -> None:
 
 
 @pytest.mark.parametrize("said", ROOTS)
-def test_who_does_not_say_its_roots_is_allowed_nothing_and_told_why(root: Path, said: Message) -> None:
+def test_a_client_that_names_no_roots_gets_no_access_and_a_reason(root: Path, said: Message) -> None:
     with started(root, capabilities={"roots": {}, "elicitation": {}}) as raw:
         answers = {"roots/list": said, "elicitation/create": {"result": {"action": "accept", "content": {}}}}
         calls = {"write_file": {"path": "a", "content": ""}, "read_file": {"path": "a"}, "Undo": {}}
@@ -53,7 +53,7 @@ def test_who_does_not_say_its_roots_is_allowed_nothing_and_told_why(root: Path, 
 
 
 @pytest.mark.parametrize("other", ["vscode-vfs://github/x", "http://host/x", "no address", ""])
-def test_a_root_that_is_no_directory_here_means_nothing_beside_one_that_is(root: Path, other: str) -> None:
+def test_a_root_that_is_no_directory_here_is_ignored_next_to_one_that_is(root: Path, other: str) -> None:
     (root / "one").mkdir()
     uris = [other, (root / "one").as_uri()]
     answers: dict[str, Message] = {"roots/list": {"result": {"roots": [{"uri": uri} for uri in uris]}}}

@@ -1,4 +1,4 @@
-"""A server outlasts a disk that fails: what it could not make durable it did not do, and then it goes on."""
+"""A server survives a failing disk: what it could not make durable it did not do, and later calls succeed."""
 
 from pathlib import Path
 

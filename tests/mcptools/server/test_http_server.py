@@ -1,4 +1,4 @@
-"""The server over HTTP: whom it serves, whom it refuses, and that sessions keep apart."""
+"""The server over HTTP: which requests it serves or refuses, and that sessions are separate."""
 
 import os
 import resource
@@ -79,7 +79,8 @@ def test_half_a_character_in_a_call_is_refused_as_the_tool_refuses(served: HttpS
     for result, where in zip(results, ("content", "file_path"), strict=True):
         assert result.is_error
         assert (
-            str(result.content[0].model_dump()["text"]) == f"{where} holds half a character, which UTF-8 can't encode"
+            str(result.content[0].model_dump()["text"])
+            == f"{where} contains half a surrogate pair, which UTF-8 can't encode"
         )
     assert not (served.root / "half").exists()
 
@@ -274,7 +275,7 @@ def test_a_token_may_be_given(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", [b" from outside\t", b"from outside\r\n", b"\xef\xbb\xbffrom outside\n"])
-def test_what_stands_around_a_token_is_none_of_it(tmp_path: Path, given: bytes) -> None:
+def test_white_space_around_a_token_is_ignored(tmp_path: Path, given: bytes) -> None:
     (tmp_path / "token").write_bytes(given)
     root = tmp_path / "workspace"
     root.mkdir()
@@ -317,7 +318,7 @@ def test_without_a_token_host_and_origin_are_checked_all_the_same(tmp_path: Path
         assert served.ask(Authorization="", Origin="http://evil.example") == 403
 
 
-def test_of_a_client_that_goes_before_it_has_sent_its_request_nothing_is_told(tmp_path: Path) -> None:
+def test_a_client_that_disconnects_during_its_request_is_not_logged(tmp_path: Path) -> None:
     with serving(tmp_path) as served:
         for sent in (b"", b"{", b'{"jsonrpc": "2.0", "content": "\\ud83d"'):
             with socket.create_connection(("127.0.0.1", served.port), timeout=SECONDS_TO_ANSWER) as line:
@@ -467,12 +468,12 @@ def test_an_interrupt_ends_it_quietly(tmp_path: Path) -> None:
         (["--http", "example.com:80"], "not HOST:PORT"),
         (["--http", "127.0.0.1:x"], "not HOST:PORT"),
         (["--http", "127.0.0.1:70000"], "not a port"),
-        (["--no-token"], "a token is for --http"),
+        (["--no-token"], "--token-file and --no-token need --http"),
         (["--http", "127.0.0.1:0", "--token-file", "/dev/null"], "no token in /dev/null"),
         (["--http", "127.0.0.1:0", "--token-file", "/none/token"], "can't read the token"),
     ],
 )
-def test_what_can_not_be_served_is_told(tmp_path: Path, options: list[str], said: str) -> None:
+def test_options_that_can_not_be_served_are_reported(tmp_path: Path, options: list[str], said: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "mcptools", *options, str(tmp_path)],
         cwd=REPOSITORY,

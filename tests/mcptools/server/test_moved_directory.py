@@ -1,4 +1,4 @@
-"""A served directory that is moved, replaced or away for a moment: the server goes on with what lies at its path."""
+"""A served directory is moved, replaced or temporarily missing: the server uses what is at its path now."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -204,7 +204,7 @@ def test_while_a_directory_is_away_news_of_the_others_are_heard(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("left", [[], [".gitignore"]], ids=["rm -rf .cas", "rm -rf .cas/*"])
-def test_a_store_that_was_removed_is_begun_anew(moved: Agent, root: Path, left: list[str]) -> None:
+def test_a_removed_store_is_created_again(moved: Agent, root: Path, left: list[str]) -> None:
     moved.done("write_file", path=str(root / "w"), content="1\n")
     for path in [path for path in (root / ".cas").iterdir() if path.name not in left]:
         shutil.rmtree(path) if path.is_dir() else path.unlink()

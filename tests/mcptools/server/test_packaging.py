@@ -215,7 +215,7 @@ def test_both_are_of_this_version() -> None:
     assert manifest["compatibility"]["runtimes"]["python"] == PROJECT["requires-python"]
 
 
-def test_the_readme_says_who_the_package_is_in_the_registry() -> None:
+def test_the_readme_names_the_package_of_the_registry() -> None:
     """Check for the mark by which the registry knows that the package and its entry have one owner."""
     name = described("server.json")["name"]
     assert f"<!-- mcp-name: {name} -->" in (REPOSITORY / "README.md").read_text()

@@ -1,4 +1,4 @@
-"""Calls under way: how far they have come is told, and one that is cancelled is whole or has changed nothing."""
+"""Progress is reported, and a cancelled call is either complete or has changed nothing."""
 
 import os
 import time
@@ -13,10 +13,11 @@ from mcp import Client
 from mcptools.files.workspaces import Directories
 from mcptools.model import cancellation
 from mcptools.model.cancellation import Cancelled, Watch, checkpoint, progress
+from mcptools.model.limits import ServerLimits
 from mcptools.model.session import Session
-from mcptools.tools.editing import ServerLimits, Tools
 from mcptools.tools.patch_strategies import PatchOp, Strategy
 from objstore import CallInfo, Workspace
+from tests.support.direct_tools import Tools
 from tests.support.http_server import serving
 from tests.support.mcp_agent import Agent, connected
 
@@ -89,7 +90,7 @@ def test_a_long_walk_tells_how_far_it_has_come(agent: Agent, folder: Path) -> No
 
     agent.run(work)
     assert [done for done, _, _ in told] == sorted({done for done, _, _ in told})
-    assert told[0] == (1, None, "1 names looked at")
+    assert told[0] == (1, None, "1 names visited")
 
 
 def test_a_call_over_several_files_tells_which_of_how_many(agent: Agent, folder: Path) -> None:
@@ -108,7 +109,7 @@ def test_a_call_over_several_files_tells_which_of_how_many(agent: Agent, folder:
     assert told[0] == (1, 3, patches[0]["file_path"])
 
 
-def test_progress_is_told_now_and_then_and_only_to_who_asked() -> None:
+def test_progress_is_reported_sparingly_and_only_on_request() -> None:
     told: list[float] = []
     watch = Watch(lambda done, _total, _words: told.append(done))
 

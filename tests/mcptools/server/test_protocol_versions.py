@@ -1,4 +1,4 @@
-"""Every tool, once, in each era of the protocol and over each transport: the answers are the same."""
+"""Every tool, once, with each version of the protocol and over each transport: the answers are the same."""
 
 import hashlib
 import re

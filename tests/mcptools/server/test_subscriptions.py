@@ -1,4 +1,4 @@
-"""Who listens is told of what is recorded: on a connection in the older era, on a stream in the newer one."""
+"""Listening clients are notified of recorded edits: by a subscription on a connection, or on a stream."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -44,7 +44,7 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def test_on_a_connection_new_edits_and_changed_conversations_are_told(tmp_path: Path) -> None:
+def test_a_subscribed_connection_is_notified_of_new_edits_and_conversations(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
     told: list[str] = []
@@ -84,7 +84,7 @@ async def _capabilities(client: Client) -> tuple[bool | None, bool | None]:
     return resources.subscribe, resources.list_changed
 
 
-def test_on_a_stream_new_edits_and_changed_conversations_are_told(tmp_path: Path) -> None:
+def test_a_stream_is_notified_of_new_edits_and_conversations(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
     with connected(root) as agent:
@@ -133,7 +133,7 @@ async def _reviewed(root: Path, *words: str) -> None:
     assert ran.status == 0, ran
 
 
-def test_on_a_connection_what_a_person_decides_elsewhere_is_told(root: Path, connecting: Connecting) -> None:
+def test_a_subscribed_connection_is_notified_of_a_persons_decisions(root: Path, connecting: Connecting) -> None:
     telling, told = anyio.create_memory_object_stream[str](100)
 
     async def heard(message: object) -> None:
@@ -158,7 +158,7 @@ def test_on_a_connection_what_a_person_decides_elsewhere_is_told(root: Path, con
         agent.run(work)
 
 
-def test_on_a_stream_what_a_person_decides_elsewhere_is_told(root: Path, connecting: Connecting) -> None:
+def test_a_stream_is_notified_of_a_persons_decisions(root: Path, connecting: Connecting) -> None:
     with connecting(root, mode="2026-07-28") as agent:
         for conversation in ("mine", "other"):
             agent.done("write_file", path=conversation, content="1\n", mcp_conversation_id=conversation)
@@ -179,7 +179,7 @@ def test_on_a_stream_what_a_person_decides_elsewhere_is_told(root: Path, connect
         assert "not so" in agent.done("show_edit", edit="1").text
 
 
-def test_what_others_record_is_told(root: Path, connecting: Connecting) -> None:
+def test_edits_of_other_processes_are_notified(root: Path, connecting: Connecting) -> None:
     with connecting(root, mode="2026-07-28") as agent, connected(root) as other:
 
         async def work(client: Client) -> object:
@@ -192,7 +192,7 @@ def test_what_others_record_is_told(root: Path, connecting: Connecting) -> None:
         assert agent.run(work) == {ResourcesListChanged(), ResourceUpdated("cas://conversation/theirs")}
 
 
-def test_who_does_not_read_what_it_is_told_holds_up_nobody_else(root: Path) -> None:
+def test_a_client_that_does_not_read_notifications_delays_no_other(root: Path) -> None:
     directories = Directories([str(root)])
     heard = anyio.Event()
 

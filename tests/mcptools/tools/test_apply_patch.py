@@ -276,7 +276,7 @@ def test_a_diff_about_bytes_that_it_cannot_spell_is_told_so_whichever_tool_is_to
     assert (error["type"], error["message"], error["line"]) == (told["error_type"], told["error"], 2)
     assert told["error"] == "File is not UTF-8 at line 2, which the patch is about"
     assert error["hint"] == told["hint"]
-    assert error["hint"].startswith(r"It is shown as 'caf\xe9', and no diff can spell it.")
+    assert error["hint"].startswith(r"It is shown as 'caf\xe9', and no diff can contain it.")
     agent.done("edit_file_diff", path=str(file), diff=f"{HEAD}@@ -1 +1 @@\n-one\n+1\n")
     assert file.read_bytes() == b"1\ncaf\xe9\nthree\n"
 

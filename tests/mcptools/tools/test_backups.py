@@ -213,7 +213,7 @@ def test_permissions_that_somebody_has_changed_are_taken_back_with_force_only(
     assert (file.read_text(), file.stat().st_mode & 0o777) == (content, 0o755)
     forced = agent.done("restore_backup", backup_file=backup, force=True)
     assert (file.read_text(), file.stat().st_mode & 0o777) == ("one\n", 0o644)
-    assert "Its permissions were 755, and are the backup's 644 now; that stays in the history." in forced.texts[-1]
+    assert "Its permissions were 755 and are now the backup's, 644; the history has both." in forced.texts[-1]
     change = agent.history()[-1].edit
     assert change.before is not None
     assert (change.tool, change.before.mode) == ("restore_backup", 0o755)
@@ -281,7 +281,7 @@ def test_a_name_that_tells_no_original_needs_a_target(agent: Agent, folder: Path
     (folder / name).write_text("one\n")
     result = agent.call("restore_backup", backup_file=str(folder / name))
     assert result.structured["error_type"] == "io_error"
-    assert "Cannot tell the original location" in result.text
+    assert "Cannot derive the original location" in result.text
     agent.done("restore_backup", backup_file=str(folder / name), target_file=str(folder / "target"))
     assert (folder / "target").read_text() == "one\n"
 

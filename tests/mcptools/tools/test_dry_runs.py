@@ -1,4 +1,4 @@
-"""What is only tried, or refused, changes nothing on disk; and what is tried is refused where the call would be."""
+"""Dry runs and refusals change nothing on disk, and a dry run is refused where the call would be."""
 
 import os
 import sys
@@ -84,7 +84,7 @@ def test_where_nothing_may_be_changed_it_is_not_said_that_a_patch_can_be(root: P
         tried = agent.done("apply_patch", file_path="read only", patch=PATCH, dry_run=True)
         refused = agent.call("apply_patch", file_path="read only", patch=PATCH)
         assert refused.text == "File is not writable: read only"
-        assert tried.texts[1] == f"As things stand the patch would not be applied all the same: {refused.text}"
+        assert tried.texts[1] == f"The patch fits, but applying it now would be refused: {refused.text}"
 
 
 @pytest.mark.parametrize(("place", "mode"), [("folder/f", 0o444), ("folder", 0o555)])
@@ -111,12 +111,12 @@ def test_a_dry_run_says_where_the_file_may_not_be_written(root: Path, place: str
             tried = said(2 * number, tool, **arguments, dry_run=True)
             refused = said(2 * number + 1, tool, **arguments)
             assert (tried[0], refused[0]) == (False, True)
-            why = f"As things stand the patch would not be applied all the same: {refused[1][0]}"
+            why = f"The patch fits, but applying it now would be refused: {refused[1][0]}"
             assert tried[1][1:] == [why]
     (root / place).chmod(0o755)
 
 
-def test_a_dry_run_by_who_may_write_everything_hinders_nothing_that_the_call_does(root: Path) -> None:
+def test_a_dry_run_by_a_superuser_reports_no_hindrance(root: Path) -> None:
     if os.geteuid():
         pytest.skip("only the superuser may write everything")
     with connected(root) as agent:

@@ -1,4 +1,4 @@
-"""Editing by line tags over the wire: what `read_text_file` shows is what `edit_text_file` takes."""
+"""Editing by line tags over the wire: `edit_text_file` accepts the tags that `read_text_file` shows."""
 
 import hashlib
 from collections.abc import Callable
@@ -21,7 +21,7 @@ def edit(agent: Agent, file: Path, file_hash: str, *operations: dict[str, str]) 
     return agent.call("edit_text_file", path=str(file), file_hash=file_hash, operations=list(operations))
 
 
-def test_what_a_refusal_of_operations_tells_besides_its_code_and_message(agent: Agent, folder: Path) -> None:
+def test_a_refusal_of_operations_has_a_hint_and_facts(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("a\nb\nsame\nsame\n")
     (a, b, same, _), file_hash = read(agent, file)
@@ -64,15 +64,15 @@ def test_what_a_refusal_of_operations_tells_besides_its_code_and_message(agent: 
         "code": -32012,
         "type": "edits_conflict",
         "message": "Operation 2 conflicts with operation 1",
-        "hint": "Both are about the same lines. All anchors mean the file as you read it; make one operation of the "
-        "two.",
+        "hint": "Both are about the same lines. All anchors refer to the file as you read it; make one operation "
+        "of them.",
         "operation_index": 2,
         "prior_index": 1,
     }
     assert file.read_text() == "a\nb\nsame\nsame\n"
 
 
-def test_who_edits_an_empty_file_is_told_what_fills_it(agent: Agent, folder: Path) -> None:
+def test_editing_an_empty_file_hints_at_write_file(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     fills = "The file is empty: use write_file."
     file.touch()

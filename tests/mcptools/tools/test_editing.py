@@ -1,9 +1,10 @@
-"""The tools without a server: limits, and arguments that no wire carries."""
+"""The tools without a server: limits, and arguments that can't be sent over the wire."""
 
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,12 @@ from mcptools.catalog.tool_list import TOOLS
 from mcptools.files.workspaces import Directories
 from mcptools.model.cancellation import Cancelled, Watch
 from mcptools.model.failures import Failure, FailureKind
+from mcptools.model.limits import ServerLimits
 from mcptools.model.session import Session
-from mcptools.tools.editing import EditOp, ServerLimits, Tools
+from mcptools.tools.editing import EditOp
+from mcptools.tools.tool_methods import TOOL_METHODS
 from objstore import Workspace
+from tests.support.direct_tools import Tools
 from tests.support.path_sandbox import as_unprivileged_user
 
 
@@ -26,7 +30,7 @@ def tools(tmp_path: Path) -> Iterator[Tools]:
 
 
 def test_every_tool_of_the_catalogue_is_a_method_and_no_other_is() -> None:
-    assert {name for name in dir(Tools) if not name.startswith("_")} == set(TOOLS)
+    assert set(TOOL_METHODS) == set(TOOLS)
 
 
 def test_an_edit_of_a_time_that_no_calendar_has_is_listed_and_shown(
@@ -39,7 +43,7 @@ def test_an_edit_of_a_time_that_no_calendar_has_is_listed_and_shown(
 
 
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no file system here has times that far away")  # noqa: S108 - it is looked at
-def test_a_file_of_a_time_that_no_calendar_has_is_told_of() -> None:
+def test_a_file_with_a_time_outside_the_calendar_can_be_described() -> None:
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder, closing(Directories([folder])) as directories:
         file = Path(folder) / "a"
         file.touch()
@@ -55,9 +59,9 @@ def test_the_limit_is_on_what_is_read_or_edited(tools: Tools, tmp_path: Path) ->
     edits = [EditOp(old_string="1", new_string="one")]
     tools.multi_edit_text_file(str(tmp_path / "fits"), edits)
     for call in (
-        lambda: tools.read_file(str(tmp_path / "over")),
-        lambda: tools.read_text_file(str(tmp_path / "over")),
-        lambda: tools.multi_edit_text_file(str(tmp_path / "over"), edits),
+        partial(tools.read_file, str(tmp_path / "over")),
+        partial(tools.read_text_file, str(tmp_path / "over")),
+        partial(tools.multi_edit_text_file, str(tmp_path / "over"), edits),
     ):
         with pytest.raises(Failure, match="File too large: 9 bytes") as refusal:
             call()
@@ -68,8 +72,8 @@ def test_half_a_character_is_refused_and_not_written(tools: Tools, tmp_path: Pat
     file = tmp_path / "file"
     file.write_text("text")
     for call in (
-        lambda: tools.write_file(str(file), "\ud800"),
-        lambda: tools.multi_edit_text_file(str(file), [EditOp(old_string="text", new_string="\udcff")]),
+        partial(tools.write_file, str(file), "\ud800"),
+        partial(tools.multi_edit_text_file, str(file), [EditOp(old_string="text", new_string="\udcff")]),
     ):
         with pytest.raises(Failure) as refusal:
             call()
@@ -100,9 +104,9 @@ def test_a_store_that_may_not_be_used_is_named_whatever_a_call_was_about() -> No
                 tools = Tools(directories, Session(), ServerLimits())
                 for call in (
                     tools.list_edits,
-                    lambda: tools.list_edits(path="file"),
-                    lambda: tools.show_edit(1),
-                    lambda: tools.write_file("file", "other\n"),
+                    partial(tools.list_edits, path="file"),
+                    partial(tools.show_edit, 1),
+                    partial(tools.write_file, "file", "other\n"),
                 ):
                     with pytest.raises(Failure, match=f"^Permission denied: {store}$") as refusal:
                         call()
@@ -111,7 +115,7 @@ def test_a_store_that_may_not_be_used_is_named_whatever_a_call_was_about() -> No
             store.chmod(0o700)
 
 
-def test_a_file_whose_folder_may_not_be_written_is_told_to_be_unwritable_beforehand() -> None:
+def test_a_file_in_an_unwritable_folder_is_reported_as_unwritable() -> None:
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         (root / "shut").mkdir()
@@ -126,7 +130,7 @@ def test_a_file_whose_folder_may_not_be_written_is_told_to_be_unwritable_beforeh
                 tools = Tools(directories, Session(), ServerLimits(min_free_space=0))
                 said = "File is not writable: shut/file"
                 assert tools.apply_patch("shut/file", patch, dry_run=True).notes == (
-                    f"As things stand the patch would not be applied all the same: {said}",
+                    f"The patch fits, but applying it now would be refused: {said}",
                 )
                 with pytest.raises(Failure, match=f"^{said}$") as refusal:
                     tools.apply_patch("shut/file", patch)
@@ -147,7 +151,7 @@ def test_a_directorys_name_can_forge_no_line_of_an_answer(tmp_path: Path) -> Non
         allowed = tools.list_allowed_directories()
         assert allowed.content.directories == [str(root) for root in roots]
         assert allowed.text == f"{str(roots[0])!r}\n{roots[1]}"
-        for call in (lambda: tools.read_file("/etc/passwd"), tools.list_edits):
+        for call in (partial(tools.read_file, "/etc/passwd"), tools.list_edits):
             with pytest.raises(Failure) as refusal:
                 call()
             assert refusal.value.hint.endswith(f"{str(roots[0])!r}, {roots[1]}")

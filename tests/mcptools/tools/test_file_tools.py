@@ -1,4 +1,4 @@
-"""Reading and changing whole files over the wire: what comes back is true, and other bytes survive."""
+"""Reading and changing whole files over the wire: answers are exact, and other bytes stay."""
 
 import hashlib
 import os
@@ -52,7 +52,7 @@ def test_bytes_that_are_not_utf8_are_shown_and_said(agent: Agent, folder: Path) 
     assert "Not UTF-8" in result.texts[1]
 
 
-def test_of_a_binary_file_type_size_and_hash_are_told(agent: Agent, folder: Path) -> None:
+def test_for_a_binary_file_type_size_and_hash_are_returned(agent: Agent, folder: Path) -> None:
     content = b"\x89PNG\r\n\x1a\n\0\0\0"
     file = folder / "image.png"
     file.write_bytes(content)
@@ -196,7 +196,7 @@ def test_a_file_that_has_become_large_since_it_was_read_is_refused_as_stale_ones
 
 
 @pytest.mark.parametrize("has_store", [False, True])
-def test_who_can_not_read_a_file_again_is_not_told_to(tmp_path: Path, *, has_store: bool) -> None:
+def test_a_file_too_large_to_read_again_is_not_suggested_for_reading(tmp_path: Path, *, has_store: bool) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
     (root / "log").write_text("begun\n")
@@ -214,7 +214,7 @@ def test_who_can_not_read_a_file_again_is_not_told_to(tmp_path: Path, *, has_sto
         assert (root / "old.log").read_text() == "begun\n" * 50
 
 
-def test_who_has_to_read_a_file_that_is_too_large_is_told_whose_it_is(tmp_path: Path) -> None:
+def test_a_file_that_must_be_read_but_is_too_large_is_left_to_the_person(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()
     (root / "log").write_text("begun\n" * 50)
@@ -366,7 +366,7 @@ def test_a_dry_run_tells_the_same_and_changes_nothing(agent: Agent, folder: Path
     }
 
 
-def test_what_a_refusal_of_a_diff_tells_besides_its_code_and_message(agent: Agent, folder: Path) -> None:
+def test_a_refusal_of_a_diff_has_a_hint_and_facts(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("a\n\tb\nc\nc\n")
 
@@ -557,7 +557,7 @@ def test_a_directory_is_not_deleted_or_moved(agent: Agent, folder: Path) -> None
     assert (folder / "sub").is_dir()
 
 
-def test_what_lies_in_a_folder_that_may_not_be_listed_is_changed_by_the_first_call_too(tmp_path: Path) -> None:
+def test_a_file_in_an_unlistable_folder_is_changed_by_the_first_call_too(tmp_path: Path) -> None:
     folder, file = tmp_path / "folder", tmp_path / "folder" / "file"
     folder.mkdir()
     file.write_text("one\n")

@@ -98,7 +98,7 @@ def test_of_each_hunk_of_an_edit_it_is_shown_what_the_reviewer_said(tmp_path: Pa
     assert json.loads(resource.text)["diff"] == diff
 
 
-def test_what_the_reviewer_said_of_a_hunk_is_told_also_when_others_have_been_decided_since(tmp_path: Path) -> None:
+def test_a_hunks_reason_is_shown_also_after_later_decisions_on_others(tmp_path: Path) -> None:
     with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
         for content in (b"1\n2\n3\n4\n5\n", b"one\n2\nthree\n4\nfive\n"):
             with workspace.call(CallInfo(tool="test")) as call:
@@ -133,19 +133,19 @@ def test_what_the_reviewer_said_of_a_hunk_is_told_also_when_others_have_been_dec
         )
 
 
-def test_who_asks_for_the_edits_of_a_directory_is_told_that_it_is_one(agent: Agent, folder: Path) -> None:
+def test_listing_edits_of_a_directory_explains_that_it_is_one(agent: Agent, folder: Path) -> None:
     agent.done("write_file", path=str(folder / "file"), content="one\n")
     listed = agent.done("list_edits", path=str(folder))
     assert listed.structured["edits"] == []
     assert listed.texts[-1].endswith(
-        f"{folder} is a directory, and path is that of a file: without it all edits are listed."
+        f"{folder} is a directory, but path has to name a file: leave it out to list all edits."
     )
     for path in (folder / "none", folder / "file"):
         listed = agent.done("list_edits", path=str(path), status="rejected")
-        assert listed.texts == ["No edits are recorded that fit."]
+        assert listed.texts == ["No recorded edits match."]
 
 
-def test_who_asks_one_directory_for_the_edits_of_a_file_of_another_is_told_where_they_are(tmp_path: Path) -> None:
+def test_listing_edits_in_the_wrong_directory_names_the_right_one(tmp_path: Path) -> None:
     outer, inner = tmp_path / "outer", tmp_path / "outer" / "inner"
     inner.mkdir(parents=True)
     with connected(outer, served=[outer, inner]) as agent:
@@ -155,7 +155,7 @@ def test_who_asks_one_directory_for_the_edits_of_a_file_of_another_is_told_where
             listed = agent.done("list_edits", path=path, directory=str(outer))
             assert listed.structured["edits"] == []
             assert listed.texts[-1].endswith(
-                f"{path} is of {inner}, where its edits are listed: give that as directory, or none."
+                f"{path} belongs to {inner}: give that as directory, or leave directory out."
             )
         for directory, file in (("", inner / "f"), (inner, inner / "f"), (outer, outer / "f")):
             listed = agent.done("list_edits", path=str(file), directory=str(directory))
@@ -231,7 +231,7 @@ def test_a_history_of_several_pages_is_listed_whole_and_the_newest_first(tmp_pat
             assert answer.texts[1:] == ([f"These are edits {goes_on} Go on with offset={offset}."] if offset else [])
         beyond = agent.done("list_edits", offset=430)
         assert (beyond.structured["edits"], beyond.texts[1:]) == ([], ["There are only 430 edits."])
-        assert agent.done("list_edits", offset=430, status="rejected").texts[0] == "No edits are recorded that fit."
+        assert agent.done("list_edits", offset=430, status="rejected").texts[0] == "No recorded edits match."
     assert listed == list(range(430, 0, -1))
     assert pages == 3
 
@@ -319,7 +319,7 @@ def test_of_thousands_of_hunks_an_answer_names_the_first_and_says_how_many_there
     assert max(len(found["diff"]), len(shown.text)) < most + 1000
     assert len(json.dumps(listed.structured)) < 2000
     assert shown.texts[1].startswith(
-        "Of 6000 hunks, hunk_statuses and reasons name 1000 each; behind the header of each"
+        "Of 6000 hunks, hunk_statuses and reasons name 1000 each; the diff shows the status of each"
     )
     # Who asks for it all gets it all.
     assert isinstance(resource, TextResourceContents)

@@ -1,4 +1,4 @@
-"""What calls cost at most: time, and of an undo the bytes of its own files and next to no memory."""
+"""Upper bounds of calls: time, and for an undo the bytes of its own files and almost no memory."""
 
 import gc
 import json
@@ -12,10 +12,11 @@ import pytest
 import mcptools.tools.undoing
 from mcptools.edit.hashline import line_tag
 from mcptools.files.workspaces import Directories
+from mcptools.model.limits import ServerLimits
 from mcptools.model.session import Session
 from mcptools.server.command import main
-from mcptools.tools.editing import ServerLimits, Tools
 from mcptools.tools.patch_strategies import PatchOp, Strategy
+from tests.support.direct_tools import Tools
 from tests.support.mcp_agent import connected
 
 OPENED: list[str] = []
@@ -44,7 +45,7 @@ def test_a_search_that_takes_too_long_is_a_resource_limit(tmp_path: Path) -> Non
         for tool, named in (("read_file_by_keyword", "keyword"), ("grep_files", "pattern")):
             error = agent.call(tool, path="f", use_regex=True, **{named: "(a+)+$"}).error
             assert (error["code"], error["type"]) == (-32024, "resource_limit")
-            assert error["message"] == "Looking for '(a+)+$' takes longer than 0.3 s"
+            assert error["message"] == "Searching for '(a+)+$' takes longer than 0.3 s"
             assert error["hint"] == "Use a simpler expression."
         cut = agent.done("grep_files", path=".", pattern="(a+)+$", use_regex=True)
         assert cut.structured["complete"] is False

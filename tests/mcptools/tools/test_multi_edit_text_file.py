@@ -1,4 +1,4 @@
-"""`multi_edit_text_file` over the wire, to the letter of its contract."""
+"""`multi_edit_text_file` over the wire, exactly as in its contract."""
 
 from pathlib import Path
 
@@ -112,7 +112,7 @@ def test_tc7_edits_creating_ambiguity(agent: Agent, folder: Path) -> None:
     assert file.read_text() == "A"
 
 
-def test_what_a_refusal_tells_besides_its_code_and_message(agent: Agent, folder: Path) -> None:
+def test_a_refusal_has_a_hint_and_facts(agent: Agent, folder: Path) -> None:
     file = folder / "file.txt"
     file.write_text("alpha\nbeta\nalpha\n\tgamma\n")
 
@@ -145,7 +145,7 @@ def test_what_a_refusal_tells_besides_its_code_and_message(agent: Agent, folder:
         "code": -32012,
         "type": "edits_conflict",
         "message": "Edit 1 conflicts with edit 0",
-        "hint": "Its old_string holds part of what that edit wrote, and more. Make one edit of the two.",
+        "hint": "Its old_string contains part of what that edit wrote, and more. Make one edit of the two.",
         "edit_index": 1,
         "prior_index": 0,
     }
@@ -154,13 +154,13 @@ def test_what_a_refusal_tells_besides_its_code_and_message(agent: Agent, folder:
 # ---- the table of errors
 
 
-def test_a_string_spelt_as_bytes_that_are_no_text_are_shown_is_told_so(agent: Agent, folder: Path) -> None:
+def test_a_string_with_escaped_bytes_as_shown_is_explained(agent: Agent, folder: Path) -> None:
     file = folder / "latin1.txt"
     file.write_bytes(b"one\n2\xe9\n")
     old = agent.done("read_file", path=str(file)).structured["content"].splitlines()[1]
     error = agent.call("multi_edit_text_file", path=str(file), edits=[{"old_string": old, "new_string": "2"}]).error
     assert error["message"] == r"Edit 0: String not found: 2\xe9"
-    assert error["hint"].startswith(r"The file is shown so, but \xNN is there a byte that is not UTF-8")
+    assert error["hint"].startswith(r"In what you were shown, \xNN is a byte that is not UTF-8")
     edits = [{"old_string": r"3\xe9", "new_string": "2"}]
     assert "hint" not in agent.call("multi_edit_text_file", path=str(file), edits=edits).error
 

@@ -244,7 +244,7 @@ def test_of_thousands_of_patches_that_do_not_fit_so_many_are_told_as_an_answer_h
     told = result.structured["failures"]
     assert (result.structured["validated"], result.structured["failed"]) == (count, count)
     assert most * 0.9 < sum(len(one["file"]) + len(one["reason"]) for one in told) <= most
-    hint = f"Of {count - len(told)} more that do not fit, failures does not tell."
+    hint = f"{count - len(told)} more that do not fit are not listed in failures."
     assert result.structured["hint"] == result.texts[1]
     assert result.texts[1].endswith(f". {hint}")
     assert file.read_text() == TEXT
@@ -285,7 +285,7 @@ def test_files_that_a_batch_leaves_as_they_are_are_named(agent: Agent, folder: P
     same = FIRST.replace("+1\n", "+one\n")
     both = agent.done("apply_patches", strategy="atomic", patches=[*ops(file, same), *ops(other, same)])
     assert both.text == f"Nothing to change in {file}, {other}"
-    assert "The files read so already: no change of them was recorded, and there is none to undo." in both.texts[1]
+    assert "The files already have this content: no edit was recorded, and there is nothing to undo." in both.texts[1]
     one = agent.done("apply_patches", strategy="atomic", patches=[*ops(file, FIRST), *ops(other, same)])
     assert one.text == "Atomically applied 2 patches"
     assert f"Nothing to change in {other}." in one.texts[1]
@@ -380,7 +380,7 @@ def test_of_a_patch_that_changes_nothing_the_backup_alone_is_recorded_and_that_i
     result = agent.done("apply_patches", strategy=strategy, patches=ops(file, same), keep_backup=True)
     backup = result.structured["backup_file"]
     assert result.text == f"Nothing to change in {file}; backup: {backup}"
-    told = "The file reads so already: no change of it was recorded, but its backup was, and Undo would delete that."
+    told = "The file already has this content: only its backup was recorded, and Undo would delete the backup."
     assert told in result.texts[1]
     assert [agent.history()[-1].seq] == result.structured["edits"]
     assert Path(backup).read_text() == file.read_text() == TEXT

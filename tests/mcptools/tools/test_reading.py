@@ -1,4 +1,4 @@
-"""Reading and searching over the wire: what is given is true, and what is left out is said."""
+"""Reading and searching over the wire: answers are exact, and omissions are reported."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcptools.edit.hashline import line_tag
-from mcptools.tools.base import ServerLimits
+from mcptools.model.limits import ServerLimits
 from tests.support.mcp_agent import Agent, Result
 
 BUDGET = ServerLimits().max_answer
@@ -325,8 +325,8 @@ def test_where_nothing_is_found_the_answer_says_so(agent: Agent, folder: Path) -
     for tool, arguments, said in (
         ("list_directory", {"path": top}, "The directory is empty."),
         ("directory_tree", {"path": top}, "The directory is empty."),
-        ("search_files", {"path": top, "pattern": "*"}, "Nothing fits the pattern."),
-        ("grep_files", {"path": top, "pattern": "needle"}, "No line fits the pattern."),
+        ("search_files", {"path": top, "pattern": "*"}, "Nothing matches the pattern."),
+        ("grep_files", {"path": top, "pattern": "needle"}, "No line matches the pattern."),
     ):
         assert agent.done(tool, **arguments).texts == [said]
     (folder / "file").write_text("hay\n")

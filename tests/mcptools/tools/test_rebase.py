@@ -1,4 +1,4 @@
-"""Changes made to the version that was read, carried over to a file that somebody else has changed since."""
+"""Changes made to a version that was read, carried over to a file that another writer has changed since."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -97,7 +97,7 @@ def test_what_is_no_longer_there_is_a_conflict_too(agent: Agent, folder: Path) -
     read = tags(agent, file)
     file.write_text("one\ntwo\n")
     error = by_tags(agent, file, read).error
-    assert "(they are gone; they stood above line 3)" in error["message"]
+    assert "(they were deleted above line 3)" in error["message"]
 
 
 def test_two_edits_from_one_reading_are_both_kept(agent: Agent, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""The safety checks of the patch tools' document, each tried on every tool that takes a file."""
+"""The safety checks of the patch tools' document, each with every tool that takes a file."""
 
 import os
 from contextlib import closing
@@ -8,9 +8,10 @@ import pytest
 
 from mcptools.files.workspaces import Directories
 from mcptools.model.failures import Failure, FailureKind
+from mcptools.model.limits import ServerLimits
 from mcptools.model.session import Session
-from mcptools.tools.editing import ServerLimits, Tools
 from objstore import is_binary
+from tests.support.direct_tools import Tools
 from tests.support.interruption import interrupted_at, interruption_points
 from tests.support.mcp_agent import Agent, Result, connected
 from tests.support.mounts import can_mount, small_disk

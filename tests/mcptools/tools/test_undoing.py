@@ -1,4 +1,4 @@
-"""`Undo`: the session's last change goes back, whole or not at all. The names T-UNDO-… are those of its document."""
+"""`Undo`: the session's last change is undone completely or not at all. The names T-UNDO-… are its document's."""
 
 import json
 import os
@@ -11,14 +11,16 @@ import pytest
 
 from mcptools.files.workspaces import Directories
 from mcptools.model.failures import Failure, FailureKind
+from mcptools.model.limits import ServerLimits
 from mcptools.model.session import Session
-from mcptools.tools.base import ApprovalContext
-from mcptools.tools.editing import EditOp, ServerLimits, Tools
+from mcptools.tools.context import ApprovalContext
+from mcptools.tools.editing import EditOp
 from mcptools.tools.undoing import accepted_of
 from objstore import Action, CallInfo, Decided, Status, Workspace
 from objstore.errors import DiskFailed
 from objstore.fs.disk import Disk
 from objstore.fs.stat_signature import read_signature_fields
+from tests.support.direct_tools import Tools
 from tests.support.mcp_agent import Agent, Result, connected
 
 EMPTY: Final = "No edits have been applied to any file with this session."
@@ -303,7 +305,7 @@ def test_a_call_that_changes_nothing_says_so_and_is_no_change_to_undo(
         arguments["operations"][0]["anchor"] = read.text.split("|")[0]
     result = agent.done(tool, **arguments)
     assert result.text.startswith(f"Nothing to change in {file}")
-    assert "The file reads so already: no change of it was recorded, and there is none to undo." in result.texts[1]
+    assert "The file already has this content: no edit was recorded, and there is nothing to undo." in result.texts[1]
     assert len(agent.history()) == recorded
     assert agent.done("Undo").structured["paths"] == [name(agent, other)]
 
@@ -406,7 +408,7 @@ def make_link_outside(folder: Path) -> None:
         (make_link_outside, "permission_denied", "permission denied"),
     ],
 )
-def test_a_folder_that_is_something_else_by_now_is_told_as_any_spoilt_file(
+def test_a_replaced_folder_refuses_the_undo_of_its_files(
     tmp_path: Path, spoil: Callable[[Path], None], kind: str, reason: str
 ) -> None:
     root, outside = tmp_path / "workspace", tmp_path / "outside"
@@ -581,7 +583,7 @@ def test_what_a_reviewer_has_accepted_is_not_taken_back_unless_they_were_asked(t
     change = session.last_change()
     assert change is not None
     asked = ApprovalContext(change, accepted_of(directories, change))
-    Tools(directories, session, ServerLimits(), asked=asked).Undo()
+    Tools(directories, session, ServerLimits(), approval=asked).Undo()
     assert file.read_text() == "1\n2\n3\n4\n5\n"
     directories.close()
 
@@ -596,7 +598,7 @@ def test_what_a_reviewer_accepts_while_it_is_undone_stays(tmp_path: Path, monkey
             workspace.decide(Action.ACCEPT, workspace.find_units("1")[1])
 
     monkeypatch.setattr("mcptools.tools.undoing.checkpoint", accepting)  # right before it is carried out
-    with pytest.raises(Failure, match=r"^Cannot undo: it was decided on at this moment: file$"):
+    with pytest.raises(Failure, match=r"^Cannot undo: a reviewer decided on it at the same moment: file$"):
         Tools(directories, session, ServerLimits()).Undo()
     assert file.read_text() == "text\n"
     with Workspace.open(tmp_path) as workspace:
@@ -634,12 +636,12 @@ def test_what_was_done_since_a_person_had_nothing_to_decide_stays(tmp_path: Path
     directories, session = Directories([str(tmp_path)]), Session()
     asked = ApprovalContext(session.last_change())  # as when the person would have been asked
     Tools(directories, session, ServerLimits()).write_file("file", "text\n")
-    with pytest.raises(Failure, match="has changed since") as refusal:
-        Tools(directories, session, ServerLimits(), asked=asked).Undo()
+    with pytest.raises(Failure, match="is no longer the one") as refusal:
+        Tools(directories, session, ServerLimits(), approval=asked).Undo()
     assert refusal.value.kind is FailureKind.NOT_APPROVED
     assert (tmp_path / "file").read_text() == "text\n"
-    Tools(directories, session, ServerLimits(), asked=ApprovalContext(session.last_change())).Undo()
+    Tools(directories, session, ServerLimits(), approval=ApprovalContext(session.last_change())).Undo()
     assert not (tmp_path / "file").exists()
     with pytest.raises(Failure, match=EMPTY):
-        Tools(directories, session, ServerLimits(), asked=ApprovalContext(session.last_change())).Undo()
+        Tools(directories, session, ServerLimits(), approval=ApprovalContext(session.last_change())).Undo()
     directories.close()

@@ -1,4 +1,4 @@
-"""Calls sent over standard streams without waiting for answers: cancelled, under one number, or at the end of input."""
+"""Calls over standard streams without waiting for answers: cancelled, with equal ids, or at the end of input."""
 
 import json
 import sys
@@ -96,7 +96,7 @@ def test_a_call_that_has_begun_is_cancelled_though_the_sdk_has_not_come_to_its_t
 
 
 @pytest.mark.parametrize("is_newer", [False, True], ids=["older era", "newer era"])
-def test_a_call_that_is_cancelled_behind_others_is_told_as_no_fault(tmp_path: Path, *, is_newer: bool) -> None:
+def test_a_call_cancelled_while_it_waits_is_not_logged_as_an_error(tmp_path: Path, *, is_newer: bool) -> None:
     def sent(message: Message) -> Message:
         return newer(message) if is_newer else message
 

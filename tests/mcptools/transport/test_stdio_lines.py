@@ -1,4 +1,4 @@
-"""The server over standard streams, spoken to byte by byte."""
+"""The server over standard streams, byte by byte."""
 
 import json
 import os
@@ -32,9 +32,9 @@ HALF_AN_ANSWER: Final = r"""
 import functools
 from mcptools.answers.edits import Answer
 from mcptools.server.command import main
-from mcptools.tools.editing import Tools
-tool = functools.wraps(Tools.list_allowed_directories)
-Tools.list_allowed_directories = tool(lambda self: Answer(content={"half": "\ud83d"}, text=""))
+from mcptools.tools.reading import ReadingTools
+tool = functools.wraps(ReadingTools.list_allowed_directories)
+ReadingTools.list_allowed_directories = tool(lambda self: Answer(content={"half": "\ud83d"}, text=""))
 main()
 """
 """A server with a tool whose answer holds half a character."""
@@ -116,7 +116,7 @@ def test_half_a_character_in_a_call_is_refused_as_the_tool_refuses(
     raw.send(called(8, tool, **arguments))
     result = raw.answer(8)["result"]
     assert result["isError"]
-    assert result["content"][0]["text"] == f"{where} holds half a character, which UTF-8 can't encode"
+    assert result["content"][0]["text"] == f"{where} contains half a surrogate pair, which UTF-8 can't encode"
     error = result["structuredContent"]
     told = error["error_type"] if tool == "apply_patch" else error["error"]["code"]
     assert told == ("encoding_error" if tool == "apply_patch" else -32027)
@@ -167,7 +167,7 @@ def test_a_line_may_be_longer_than_a_pipe_holds_both_ways(raw: RawClient) -> Non
     assert raw.answer(content)["result"] == {}
 
 
-def test_who_does_not_read_holds_up_no_call_and_every_line_is_whole_in_the_end(raw: RawClient) -> None:
+def test_a_client_that_does_not_read_delays_no_call_and_gets_whole_lines(raw: RawClient) -> None:
     names = ["x" * MORE_THAN_A_PIPE_HOLDS + str(number) for number in range(3)]
     raw.send(*(ping(0) | {"id": name} for name in names))
     raw.send(called(7, "write_file", path=str(raw.root / "made"), content="meanwhile"))
@@ -193,7 +193,7 @@ def test_no_change_waits_for_its_client_to_read_how_far_it_has_come(raw: RawClie
     assert {raw.next_answer()["id"] for _ in range(2)} == {8, name}
 
 
-def test_how_far_a_call_has_come_is_told_before_its_answer(raw: RawClient) -> None:
+def test_progress_is_reported_before_the_answer(raw: RawClient) -> None:
     (raw.root / "name").touch()
     for number in range(100, 150):
         raw.send(told_of(number, called(number, "search_files", path=str(raw.root), pattern="none")))
@@ -232,7 +232,7 @@ def test_the_number_of_a_cancelled_call_may_be_used_again(tmp_path: Path) -> Non
         raw.writing.close()
 
 
-def test_an_answer_waits_for_nothing_that_is_told_besides(tmp_path: Path) -> None:
+def test_an_answer_does_not_wait_for_notifications(tmp_path: Path) -> None:
     with started(tmp_path) as raw:
         raw.send(called(1, "write_file", path="a.txt", content="a\n"))
         assert json.loads(raw.line())["id"] == 1
@@ -282,7 +282,7 @@ def test_a_change_that_is_carried_out_when_the_input_ends_is_answered_as_such(tm
 
 
 @pytest.mark.parametrize("line", [json.dumps(ping(1)).encode(), b"no JSON"])
-def test_it_ends_quietly_when_nobody_reads_its_answers(tmp_path: Path, line: bytes) -> None:
+def test_it_ends_quietly_when_its_answers_are_not_read(tmp_path: Path, line: bytes) -> None:
     with started(tmp_path) as raw:
         raw.reading.close()
         raw.write((line + b"\n") * 20)

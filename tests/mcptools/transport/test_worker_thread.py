@@ -1,4 +1,4 @@
-"""What a call does while others wait for it: no more than it has to, and nothing that a cancelled call goes on with."""
+"""What a call does while it holds the lock: only what it must, and nothing after it was cancelled."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -9,10 +9,12 @@ import pytest
 from mcptools.files.workspaces import Directories
 from mcptools.model.cancellation import Watch
 from mcptools.model.failures import Failure
+from mcptools.model.limits import ServerLimits
 from mcptools.model.session import Session
-from mcptools.tools.editing import EditOp, ServerLimits, Tools
+from mcptools.tools.editing import EditOp
 from mcptools.tools.patch_strategies import PatchOp, Strategy
 from objstore.fs.writer_lock import WriterLock
+from tests.support.direct_tools import Tools
 
 
 class Lookout(Watch):
@@ -49,7 +51,7 @@ def refused(root: Path, call: Callable[[], object]) -> tuple[Lookout, Failure]:
     return lookout, refusal.value
 
 
-def test_nobody_waits_while_a_string_is_looked_for_that_is_not_there(tools: Tools, tmp_path: Path) -> None:
+def test_the_lock_is_free_while_a_missing_string_is_searched(tools: Tools, tmp_path: Path) -> None:
     file = tmp_path / "f"
     file.write_text("".join(f"line {number} of many\n" for number in range(500)))
     edits = [EditOp(old_string="xine 77 of many", new_string="")]
@@ -92,7 +94,7 @@ MANY: list[Callable[[Tools], object]] = [
 
 
 @pytest.mark.parametrize("many", MANY)
-def test_nobody_waits_while_many_places_are_looked_for(
+def test_the_lock_is_free_while_many_places_are_searched(
     many: Callable[[Tools], object], tools: Tools, tmp_path: Path
 ) -> None:
     (tmp_path / "f").write_text("above\n" + "".join(f"{line}\n" for line in LINES))
@@ -121,7 +123,7 @@ def test_many_places_are_looked_for_in_the_file_as_it_is_under_the_lock(
 
 
 @pytest.mark.parametrize("many", MANY)
-def test_many_places_of_which_one_is_not_there_are_refused_and_nobody_waits(
+def test_a_refusal_of_many_places_does_not_take_the_lock(
     many: Callable[[Tools], object], tools: Tools, tmp_path: Path
 ) -> None:
     text = "above\n" + "".join(f"{line}\n" for line in LINES[:-1])
@@ -133,7 +135,7 @@ def test_many_places_of_which_one_is_not_there_are_refused_and_nobody_waits(
 
 
 @pytest.mark.parametrize("strategy", Strategy)
-def test_nobody_waits_while_patches_are_read(strategy: Strategy, tools: Tools, tmp_path: Path) -> None:
+def test_the_lock_is_free_while_patches_are_parsed(strategy: Strategy, tools: Tools, tmp_path: Path) -> None:
     (tmp_path / "f").write_text("line 1\n")
     lookout = Lookout(tmp_path)
     lookout.run(lambda: applied(tools, strategy, "words\n" * 20_000 + diff("line 1")))

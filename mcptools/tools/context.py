@@ -1,0 +1,83 @@
+"""Hold what every tool of one call shares: the directories, the session, the limits and what the person was asked.
+
+Each family of tools is a class of its own and gets this context in its constructor. The module also has what all
+families use to name files: argument types, absolute paths, hashes, and errors converted to failures.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated, TypeAlias
+
+from mcptools.edit.display import shown
+from mcptools.files.workspaces import Directories
+from mcptools.model.failures import failure_of
+from mcptools.model.limits import ServerLimits
+from mcptools.model.session import LastChange, Session
+from objstore import CasError, Content, Files, Unit, Workspace, is_binary
+
+__all__ = [
+    "ApprovalContext",
+    "ConversationArgument",
+    "PathArgument",
+    "RebaseArgument",
+    "ToolContext",
+    "absolute",
+    "converting_errors",
+    "sha256",
+]
+
+PathArgument: TypeAlias = Annotated[str, "Absolute, or below the only allowed directory"]
+RebaseArgument: TypeAlias = Annotated[bool, "Carry the change over if the file has changed since you read it"]
+ConversationArgument: TypeAlias = Annotated[str, "The id that this turn's first change returned"]
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalContext:
+    """What a person was asked about before the session's last change is undone."""
+
+    change: LastChange | None  # None: there was nothing to undo, and so nothing to ask
+    accepted: frozenset[Unit] = frozenset()  # parts of the change that a reviewer had accepted by then
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What the tools of one call work with. Several threads may share it."""
+
+    directories: Directories
+    session: Session
+    limits: ServerLimits
+    approval: ApprovalContext | None = None  # None: the person was asked nothing that depends on the last change
+
+    def read(self, path: str) -> tuple[Files, Content]:
+        """Return a file's current bytes and the directory it is in; the session does not count it as read yet.
+
+        Raises Failure.
+        """
+        with converting_errors(path):
+            files = self.directories.files_of(path)
+            return files, files.read(path, limit=self.limits.max_file_bytes)
+
+    def is_binary(self, content: bytes) -> bool:
+        """Return whether a file with these bytes is not text, by the limits."""
+        return is_binary(content, checked=self.limits.binary_check_bytes, share=self.limits.non_text_threshold)
+
+
+@contextmanager
+def converting_errors(*paths: str) -> Iterator[None]:
+    """Convert errors of the store and the system to failures that name `paths` as the client wrote them."""
+    try:
+        yield
+    except (CasError, OSError) as error:
+        raise failure_of(error, *paths) from error
+
+
+def absolute(workspace: Files | Workspace, name: str) -> str:
+    """Return the absolute path of a file or folder, given its canonical path in a directory."""
+    return shown(workspace.root if name == "." else f"{workspace.root.rstrip('/')}/{name}")
+
+
+def sha256(content: bytes) -> str:
+    """Return the SHA-256 of `content`, in hex."""
+    return hashlib.sha256(content).hexdigest()

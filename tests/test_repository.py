@@ -348,6 +348,26 @@ def test_the_page_says_where_to_make_at_least_twelve_changes_and_names_few_modul
     assert [task for task, named in modules_named.items() if not 1 <= len(named) <= 5] == []
 
 
+# ---- decisions
+
+
+def test_every_decision_is_listed_and_fits_on_a_page() -> None:
+    folder = ROOT / "docs/decisions"
+    pages = sorted(folder.glob("[0-9]*.md"))
+    assert re.findall(r"\]\(([0-9][^)]+)\)", (folder / "README.md").read_text()) == [page.name for page in pages]
+    assert [page.name for page in pages if len(page.read_text().splitlines()) > 50] == []
+
+
+def test_every_decision_that_a_module_names_exists() -> None:
+    named = {
+        (str(path.relative_to(ROOT)), page)
+        for path in tree()
+        if path.suffix == ".py"
+        for page in re.findall(r"docs/decisions/[\w.-]+\.md", path.read_text())
+    }
+    assert [(module, page) for module, page in sorted(named) if not (ROOT / page).is_file()] == []
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_question_to_the_database_numbers_its_values(package: str) -> None:
     """To Python 3.14, `?1` is a name, and values in a sequence have none: the question is refused."""

@@ -36,6 +36,7 @@ WEAVE: Final = (
 CRASH: Final = "file_changes/test_apply recovery/test_power_loss review/test_refusals recovery/test_reboot"
 LOG: Final = "log/test_frames log/test_segments store/test_object_store log/test_read_ahead"
 GONE: Final = "retention/test_expiry retention/test_compaction"
+FILES: Final = "file_changes/test_hardlinks file_changes/test_cross_device_staging fs/test_modeless_filesystem"
 PATHS: Final = "fs/test_confined_path fs/test_case_folding"
 
 MODULES: Final = {
@@ -45,18 +46,18 @@ MODULES: Final = {
     "objstore/weave/conflicts.py": WEAVE,
     "objstore/weave/placement.py": WEAVE,
     "objstore/weave/reinsertion.py": WEAVE,
-    "objstore/weave/document.py": WEAVE,
-    "objstore/review/replay_check.py": f"integrity/test_fsck {WEAVE}",
+    "objstore/weave/document.py": f"../golden/test_golden_stores {WEAVE}",
+    "objstore/review/replay_check.py": "review/test_similar_lines",
     "objstore/fs/confined_path.py": f"{PATHS} fs/test_path_races file_changes/test_hardlinks",
     "objstore/fs/reserved_names.py": f"{PATHS} history/test_revspec",
-    "objstore/file_changes/apply.py": f"{CRASH} file_changes/test_hardlinks file_changes/test_cross_device_staging",
+    "objstore/file_changes/apply.py": f"{CRASH} {FILES}",
     "objstore/recovery/unfinished_steps.py": CRASH,
     "objstore/recovery/power_loss.py": CRASH,
     "objstore/log/segments.py": f"{LOG} index/test_relocate",
     "objstore/log/frames.py": f"{LOG} ../test_fuzz_corpus",
     "objstore/retention/compaction.py": GONE,
     "objstore/retention/expiry.py": f"{GONE} ../cli/commands/keeping/test_gc",
-    "objstore/index/refcounts.py": f"index/test_log_index {GONE}",
+    "objstore/index/refcounts.py": f"index/test_log_index review/test_large_states {GONE}",
 }
 """The modules that decide about bytes, paths and durability, and the tests in `tests/objstore` that have to notice a
 change of each, quickest first."""

@@ -58,7 +58,7 @@ def _place(path: str, start: str) -> Path:
     except CasError:
         root = start
     place = Path(root, path)
-    while not os.path.lexists(place):
+    while place != place.parent and not os.path.lexists(place):
         place = place.parent
     return place
 

@@ -235,7 +235,7 @@ def _note_call_begun_elsewhere(event: Event, roots: list[str]) -> None:
 def _folder_of(event: Event, path: str) -> str:
     """Return the innermost folder that there is on the way to a file."""
     folder = os.path.dirname(os.path.join(event.place, path))  # noqa: PTH118, PTH120 - as above
-    while not os.path.isdir(folder):  # noqa: PTH112 - as above
+    while folder != os.path.dirname(folder) and not os.path.isdir(folder):  # noqa: PTH112, PTH120 - as above
         folder = os.path.dirname(folder)  # noqa: PTH120 - as above
     return folder
 

@@ -28,7 +28,7 @@ from objstore.errors import (
     StoreReplaced,
 )
 from objstore.fastclass import value
-from objstore.fs.disk import failure, is_absence, is_same_file, read_all
+from objstore.fs.disk import failure, is_absence, is_folder, is_same_file, read_all
 from objstore.fs.reserved_names import (
     LOG_NAME,
     STORE_NAME,
@@ -394,7 +394,7 @@ def look_at(resolved: ResolvedPath) -> os.stat_result | None:
 def find_root(start: str) -> str:
     """Return the nearest folder at or above `start` that holds a store.
 
-    Raises NotAWorkspace, StoreNotOwned, and PermissionRefused for a store that may not be looked into.
+    Raises NotAWorkspace, StoreNotOwned, PermissionRefused for a store that may not be looked into, and DiskFailed.
     """
     root = nearest_store(start)
     if root is None:
@@ -403,7 +403,7 @@ def find_root(start: str) -> str:
     if os.path.islink(store):
         raise NotAWorkspace(root)  # it is somebody's elsewhere
     refuse_others_store(root)
-    if not os.path.isdir(os.path.join(store, LOG_NAME)):
+    if not is_folder(os.path.join(store, LOG_NAME)):
         raise PermissionRefused(store)
     return root
 

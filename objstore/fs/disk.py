@@ -23,6 +23,7 @@ __all__ = [
     "Pieces",
     "failure",
     "is_absence",
+    "is_folder",
     "is_same_file",
     "new_file_mode",
     "reaching",
@@ -69,6 +70,18 @@ def is_absence(error: OSError) -> bool:
     Any other says nothing of what is there: a process may have too many files open, or a disk fail.
     """
     return error.errno in _ABSENT
+
+
+def is_folder(path: str) -> bool:
+    """Return whether a folder is at `path`, as far as that may be seen. Raises DiskFailed where the disk can't say."""
+    try:
+        return stat.S_ISDIR(os.stat(path).st_mode)
+    except ValueError:
+        return False  # no name has a NUL byte
+    except OSError as error:
+        if is_absence(error) or error.errno in _NO_PERMISSION:
+            return False
+        raise failure(error, path) from error
 
 
 def syncing(sync: Callable[[int], None], flush: int | None) -> Callable[[int], None]:

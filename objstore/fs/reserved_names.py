@@ -7,6 +7,8 @@ import os
 from contextlib import suppress
 from typing import Final
 
+from objstore.fs.disk import is_folder
+
 __all__ = [
     "APPLIED_MARKER_NAME",
     "BESIDE",
@@ -48,11 +50,14 @@ def is_store(name: str) -> bool:
 
 
 def nearest_store(start: str) -> str | None:
-    """Return the nearest folder at or above `start` that holds a store, or what may be one (None: there is none)."""
+    """Return the nearest folder at or above `start` that holds a store, or what may be one (None: there is none).
+
+    Raises DiskFailed where the disk can't say what is there.
+    """
     folder = os.path.realpath(start)
     while True:
         store = os.path.join(folder, STORE_NAME)
-        if os.path.isdir(os.path.join(store, LOG_NAME)) or (os.path.isdir(store) and not os.access(store, os.X_OK)):
+        if is_folder(os.path.join(store, LOG_NAME)) or (is_folder(store) and not os.access(store, os.X_OK)):
             return folder
         parent = os.path.dirname(folder)
         if parent == folder or is_store(os.path.basename(folder)):

@@ -23,6 +23,7 @@ from objstore.errors import (
     RecordInvalid,
     StoreDamaged,
 )
+from objstore.fs.disk import is_folder
 from objstore.fs.reserved_names import INDEX_NAME, LOG_NAME
 from objstore.index.database import SQLITE_ERRORS, is_broken, is_unwritable, remove_index
 from objstore.index.log_index import NAMELESS, Index
@@ -83,7 +84,7 @@ class Store:
 
         Raises NotAWorkspace, StoreDamaged or FormatTooNew.
         """
-        if not os.path.isdir(os.path.join(folder, LOG_NAME)):
+        if not is_folder(os.path.join(folder, LOG_NAME)):
             raise NotAWorkspace(os.path.dirname(folder))
         self._log_path: Final = os.path.join(folder, LOG_NAME)
         self._disk: Final = disk

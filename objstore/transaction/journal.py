@@ -23,6 +23,7 @@ from objstore.errors import (
     StoreReplaced,
     Unacknowledged,
 )
+from objstore.fs.disk import is_folder
 from objstore.fs.nofollow import open_store_folder, refuse_links
 from objstore.fs.reserved_names import BESIDE, INDEX_NAME, STORE_NAME
 from objstore.fs.store_owner import refuse_others_store
@@ -435,7 +436,7 @@ class Journal:
                 self.store.close_left()
 
     def _opened(self, *, releases_index: bool = False) -> Store:
-        if not os.path.isdir(self._folder) or os.path.islink(self._folder):
+        if not is_folder(self._folder) or os.path.islink(self._folder):
             raise NotAWorkspace(self.tree.root)
         if not os.access(self._folder, os.X_OK):
             raise PermissionRefused(self._folder)

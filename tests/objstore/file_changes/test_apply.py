@@ -450,6 +450,22 @@ def test_what_stands_in_the_place_of_a_folder_that_went_is_left(desk: Desk) -> N
     assert desk.files == {"d": (b"mine\n", 0o644)}
 
 
+def test_a_file_that_takes_the_place_of_one_that_was_given_a_mode_keeps_its_own(desk: Desk) -> None:
+    desk.put("a", *ONE)
+    desk.put("b", *ONE)
+
+    class Overtaken(Disk):
+        """Somebody else puts a file of the same mode in the place of the first, and then the disk fails."""
+
+        def exchange(self, source_directory: int, source: str, directory: int, name: str) -> bool:  # noqa: ARG002 - fails
+            desk.put("theirs", b"theirs\n", 0o755).replace(desk.root / "a")
+            raise broken_disk(name)
+
+    with pytest.raises(CallAborted):
+        desk.run(desk.step("a", ONE, (ONE[0], 0o755)), desk.step("b", ONE, TWO), disk=Overtaken())
+    assert desk.files == {"a": (b"theirs\n", 0o755), "b": ONE}
+
+
 def test_bytes_written_just_before_the_exchange_go_back(desk: Desk) -> None:
     path = desk.put("a", *ONE)
 

@@ -25,7 +25,7 @@ from objstore.errors import (
     PathReserved,
     PermissionRefused,
 )
-from objstore.fs.confined_path import Tree, look_at, real_path
+from objstore.fs.confined_path import MAX_PATH, Tree, look_at, real_path
 from objstore.fs.reserved_names import STORE_NAME, is_store
 from objstore.fs.tree_files import Files
 from objstore.model.views import DirectoryEntry
@@ -295,6 +295,14 @@ def _shared(factory: pytest.TempPathFactory) -> PathSandbox:
         sandbox.link("folder/out", sandbox.base)
         sandbox.link("in", "folder/deep")
     return sandbox
+
+
+def test_the_longest_path_has_as_many_bytes_as_the_system_takes(sandbox: PathSandbox) -> None:
+    longest = "d/" * (MAX_PATH // 2 - 1) + "ä"
+    assert (len(os.fsencode(longest)), MAX_PATH) == (4096, 4096)
+    assert sandbox.resolved(longest) == longest
+    with pytest.raises(PathInvalid, match="longer than 4096 bytes"):
+        sandbox.resolved(f"{longest}x")
 
 
 # ---- the store and version control

@@ -34,7 +34,7 @@ from objstore.history.document_loader import load_document
 from objstore.log.blob_codec import Base, encode_blob
 from objstore.log.frames import FrameKind
 from objstore.model.basic_types import DocumentId
-from objstore.model.replay_records import ReplayEdit
+from objstore.model.replay_records import ReplayDecision, ReplayEdit
 from objstore.review.edit_recorder import Change, Recorder, Version
 from objstore.transaction.journal import Journal
 from objstore.weave.document import Document
@@ -313,18 +313,31 @@ def test_what_is_told_of_states_is_what_their_bytes_say(scene: Scene, seed: int)
         assert quick.state() == load_document(journal, DocumentId(1), anew=True).state()
 
 
+STATE: Final = FileState(blob=blob_id(TEN), mode=0o644)
+CREATED: Final = ReplayEdit(
+    Seq(1), DocumentId(1), b"a", None, None, STATE, (), Status.PENDING, None, changes_whole=True, is_meant=True
+)
+
+
 def test_an_edit_of_a_file_that_stands_elsewhere_breaks_the_history() -> None:
-    state = FileState(blob=blob_id(TEN), mode=0o644)
-    created = ReplayEdit(
-        Seq(1), DocumentId(1), b"a", None, None, state, (), Status.PENDING, None, changes_whole=True, is_meant=True
-    )
-    document = Document.begun(created, None)
-    document.add(created, TEN)
+    document = Document.begun(CREATED, None)
+    document.add(CREATED, TEN)
     for path, source in ((b"b", None), (b"c", b"b")):
         with pytest.raises(HistoryBroken, match="another state"):
-            document.add(created._replace(seq=Seq(2), path=path, source=source, before=state), TEN)
-    document.add(created._replace(seq=Seq(2), path=b"b", source=b"a", before=state), TEN)
+            document.add(CREATED._replace(seq=Seq(2), path=path, source=source, before=STATE), TEN)
+    document.add(CREATED._replace(seq=Seq(2), path=b"b", source=b"a", before=STATE), TEN)
     assert document.standing().path == b"b"
+
+
+def test_what_an_older_version_wrote_or_removed_holds_whatever_its_verdicts_come_to() -> None:
+    document = Document.begun(CREATED, None)
+    document.add(CREATED, TEN)
+    for number, written in enumerate((None, TEN), 1):
+        name = None if written is None else blob_id(written)
+        decision = ReplayDecision(number=number, size=0, verdicts={}, written={CREATED.document: name})
+        document.override_text(decision, lambda _: TEN)
+        assert document.text() == written
+    assert document.corrected == (1, 2)
 
 
 def test_a_state_that_is_not_what_its_name_says_is_found_out(scene: Scene) -> None:

@@ -25,6 +25,7 @@ from objstore.log.frames import (
     declared_size,
     encode_frame,
     frame_key,
+    payload_at,
     raw_frames,
     read_frame,
     scan_windows,
@@ -70,6 +71,18 @@ def test_what_is_written_is_found_again(groups: list[list[Payload]]) -> None:
     content = log_of(groups)
     assert whole(content) == groups
     assert gaps(content) == []
+
+
+@given(st.binary(max_size=40), st.binary(max_size=5), st.data())
+def test_who_expects_a_frame_gets_its_payload_and_of_a_damaged_one_none(
+    payload: bytes, before: bytes, data: st.DataObject
+) -> None:
+    content = before + encode_frame(KEY, FrameKind.BLOB, payload, begins=True, commits=True)
+    assert payload_at(content, KEY, len(before), FrameKind.BLOB) == payload
+    assert payload_at(content, KEY, len(before), FrameKind.RECORD) is None
+    at, bit = data.draw(st.integers(len(before), len(content) - 1)), data.draw(st.integers(0, 7))
+    for damaged in (content[:at], content[:at] + bytes([content[at] ^ 1 << bit]) + content[at + 1 :]):
+        assert payload_at(damaged, KEY, len(before), FrameKind.BLOB) is None
 
 
 @given(draw.groups_of_payloads, st.integers(0, 100))

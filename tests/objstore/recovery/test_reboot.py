@@ -351,6 +351,14 @@ def test_what_was_recorded_ten_minutes_before_the_last_call_is_the_oldest_that_i
     assert (set(found), reported) == ({"inside", "last"}, ["outside"])
 
 
+@pytest.mark.parametrize("left", [LONG[:700] + bytes(11), LONG[:512], bytes(11)], ids=["zeros", "sectors", "all zeros"])
+def test_the_beginning_of_what_a_call_wrote_is_finished(root: Path, left: bytes) -> None:
+    with ran_on(root) as later:
+        (root / "f").write_bytes(left)
+        write(later, "f", LONG)
+    assert started(root) == ({"f": (LONG, 0o644)}, [])
+
+
 # ---- what finishes it is cut off itself
 
 

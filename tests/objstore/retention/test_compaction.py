@@ -720,6 +720,14 @@ def test_a_base_that_is_used_after_the_plan_stays(root: Path) -> None:
     assert_sound(root)
 
 
+def test_a_plan_for_a_log_that_another_sweep_has_written_anew_since_is_not_carried_out(root: Path) -> None:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        plan = plan_compaction(journal)
+        assert swept(root).is_done
+        assert sweep(journal, plan) == CompactionResult(segments=0, freed=0, is_done=False)
+    assert_sound(root)
+
+
 def test_only_one_sweeps_at_a_time(root: Path) -> None:
     with (
         closing(Journal(str(root), CountdownDisk(None))) as journal,

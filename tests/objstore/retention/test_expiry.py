@@ -15,7 +15,7 @@ from objstore.retention.expiry import format_age, format_size
 from objstore.store.write_batch import Batch
 from objstore.transaction.journal import Journal
 from tests.support.faulty_disk import UnsyncedDisk
-from tests.support.scene import TEN, Scene
+from tests.support.scene import TEN, Scene, writes
 
 EVERYTHING = RetentionLimits(older_than=0, max_size=None)
 DAY = 86_400
@@ -112,6 +112,14 @@ def test_what_was_let_go_and_is_not_swept_out_yet_lets_nothing_more_go(
     assert limits.max_size is not None
     assert scene.workspace.retention.collect(limits).bytes_after <= limits.max_size
     assert expired(scene) == gone
+
+
+def test_no_record_lets_go_many_more_than_fifty_edits_nor_are_there_more_than_it_takes(scene: Scene) -> None:
+    scene.call(*(writes(f"f{number}", b"1\n") for number in range(120)))
+    scene.accept(*range(1, 121))
+    with closing(Journal(str(scene.root), UnsyncedDisk())) as journal, journal.reading():
+        (expiry_batch,) = expiry.plan_expiry(journal, EVERYTHING, moment=later(1)).batches
+    assert [len(part) for part in expiry_batch.parts] == [50, 50, 20]
 
 
 def test_a_plan_that_was_overtaken_is_not_carried_out(scene: Scene) -> None:

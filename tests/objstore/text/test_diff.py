@@ -230,6 +230,7 @@ def test_spans_tell_equal_lines_apart() -> None:
         (b"a", b"a\n", [(1, 1, 1, 2)], ()),
         (b"a\n", b"", [(0, 2, 0, 0)], (Hunk(0, 1, 0, 0),)),
         (b"a\nb\n", b"a b\n", [(1, 2, 1, 2)], (Hunk(0, 2, 0, 1),)),
+        (b"a\nm\nb\n", b"a\nm\nB\n", [(0, 2, 0, 0), (2, 2, 0, 2), (4, 5, 4, 5)], (Hunk(2, 1, 2, 1),)),
     ],
 )
 def test_spans_widen_to_whole_lines(

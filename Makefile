@@ -1,4 +1,4 @@
-# Everything a developer does here, from a machine with python3 (3.11 or newer) and make.
+# Every task of a developer, on a machine with python3 (3.11 or newer) and make.
 # Once `make setup` has run, the other targets need no network, but for lock, conformance, bench and mutants.
 
 VENV := .venv
@@ -32,7 +32,7 @@ help: ## print this list
 
 setup: $(VENV)/.project ## install the locked dependencies and the project into .venv
 
-test: lint ## check the style, the types and the drawing, then run the tests
+test: lint ## check style, types and import contracts, then run the tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 lint: setup ## ruff, mypy and the import contracts
@@ -41,49 +41,49 @@ lint: setup ## ruff, mypy and the import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-format: setup ## let ruff mend what it can
+format: setup ## let ruff fix what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-demo: setup ## watch an agent edit and a person review, on a copy of real source
+demo: setup ## run the demonstration: an agent edits a copy of real source, a person reviews it
 	$(BIN)/cas demo $(ARGS)
 
-man: setup ## write the manual pages into build/man, made from the help with click-man
+man: setup ## write the manual pages into build/man
 	$(BIN)/python -m tests.support.man_pages build/man
 
-bench: $(VENV)/.peers ## measure against git and other stores, side by side (they are fetched once)
+bench: $(VENV)/.peers ## run the benchmarks against git and other stores (they are fetched once)
 	$(BIN)/python -m tests.bench $(ARGS)
 
-conformance: setup ## put the server before the Inspector and the conformance suite (npm, PyPI), and write docs/conformance.md
+conformance: setup ## run the Inspector and the conformance suite against the server, and write docs/conformance.md
 	$(BIN)/python -m tests.conformance --write $(ARGS)
 
-fuzz: setup ## feed hostile bytes to the decoders for SECONDS (10)
+fuzz: setup ## feed random and hostile bytes to the decoders for SECONDS (10)
 	$(BIN)/python -m fuzz --seconds $(SECONDS) $(ARGS)
 
-laws: setup ## hold the weave, what is carried over and the edit languages to their laws, on 2,000 examples each
+laws: setup ## run the property tests of weave, rebase and edit languages with 2,000 examples each
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n 2 --dist worksteal -o faulthandler_timeout=3600 $(LAWS) $(ARGS)
 
-mutants: $(VENV)/.mutants ## change MUTANTS (100) places of the modules that decide about bytes, and list what no test notices
+mutants: $(VENV)/.mutants ## change MUTANTS (100) places in critical modules, and list the changes that no test notices
 	$(BIN)/python -m tests.mutants --mutants $(MUTANTS) $(ARGS)
 
-large: setup ## take a file of 2 GB through everything, in less than 100 MB of memory
+large: setup ## take a file of 2 GB through every operation, in less than 100 MB of memory
 	CAS_LARGE_MB=2048 $(BIN)/python -m pytest tests/objstore/store/test_streaming.py $(ARGS)
 
-crash: setup ## kill -9 servers, reviewers and gc over and over for SECONDS, and fail calls and gc at every step of the disk; flip bits of the index
+crash: setup ## fail calls and gc at every disk operation, flip bits of the index, kill -9 servers and reviewers for SECONDS
 	CAS_CRASH_STEPS=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(CRASHES)
 	$(BIN)/python -m tests.crashes --seconds $(SECONDS) $(ARGS)
 
-soak: setup ## let servers, watchers, hooks and reviewers stay in one workspace for SECONDS, and see that nothing piles up
+soak: setup ## run servers, watchers, hooks and reviewers in one workspace for SECONDS, and check that nothing grows
 	$(BIN)/python -m tests.soak --seconds $(SECONDS) $(ARGS)
 
-powercut: setup ## cut the power of an ext4 under load 60 times, and look at what is left (Linux, root)
+powercut: setup ## simulate 60 power cuts of an ext4 under load, and check what is left (Linux, root)
 	$(BIN)/python -m tests.powercut $(ARGS)
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find $(PACKAGES) tests fuzz -type d -name __pycache__ -prune -exec rm -rf {} +
 
-# One stamp a stage, written last, so that an interrupted stage runs again and a finished one doesn't:
+# One stamp for each stage, written last, so that an interrupted stage runs again and a finished one doesn't:
 # the interpreter, then what the lock names, then the project itself.
 
 $(VENV)/.python:
@@ -92,7 +92,7 @@ $(VENV)/.python:
 	else '$(PYTHON)' -m venv --clear $(VENV); fi
 	@touch $@
 
-# uv where it is and gets through, else pip: a machine may have told only pip about its mirror.
+# uv where it is installed and reaches an index, else pip: on some machines only pip is configured for a mirror.
 # Both trust the certificates of the machine.
 install = { [ -n '$(UV)' ] && UV_SYSTEM_CERTS=1 '$(UV)' pip install --quiet --python $(BIN)/python --compile-bytecode $(1); } || \
 	{ { [ -x $(BIN)/pip ] || $(BIN)/python -m ensurepip >/dev/null; } && \
@@ -121,7 +121,7 @@ $(VENV)/.mutants: requirements/mutants.txt $(VENV)/.project
 COMPILE = pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --constraint requirements/constraints.txt $(ARGS)
 
-lock: ## write requirements/ anew from pyproject.toml (needs uv and the network)
+lock: ## write requirements/ again from pyproject.toml (needs uv and the network)
 	@if [ -z '$(UV)' ]; then echo 'make lock needs uv on PATH: python3 -m pip install uv' >&2; exit 1; fi
 	'$(UV)' $(COMPILE) --group dev -o requirements/dev.txt pyproject.toml
 	'$(UV)' $(COMPILE) --constraint requirements/dev.txt -o requirements/runtime.txt pyproject.toml

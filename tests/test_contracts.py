@@ -1,4 +1,4 @@
-"""The pages of `docs/contracts/` held against the tests, both ways."""
+"""Compare the pages of `docs/contracts/` with the tests, both ways."""
 
 import ast
 import re
@@ -97,13 +97,14 @@ def test_every_numbered_requirement_has_its_row(seed: str) -> None:
 @pytest.mark.parametrize(("seed", "prefix"), [("001", "test_tc"), ("002", "test_t_undo_")])
 def test_every_test_named_for_a_requirement_is_in_its_row(seed: str, prefix: str) -> None:
     ids = {re.sub(r"\W", "", row.id).lower(): row for row in rows(seed)}
-    for path in sorted((TESTS / "mcp").glob("test_*.py")):
-        for test in functions_in(f"mcp/{path.name}"):
-            name = test.partition("::")[2]
-            found = re.match(rf"{prefix}(\d+)_", name)
-            if found is not None:
-                number = prefix.removeprefix("test_").replace("_", "") + found[1]
-                assert test in ids[number].tests, test
+    named_for_one = {
+        test: f"{prefix.removeprefix('test_').replace('_', '')}{found[1]}"
+        for path in sorted((TESTS / "mcptools").rglob("test_*.py"))
+        for test in functions_in(str(path.relative_to(TESTS)))
+        if (found := re.match(rf"{prefix}(\d+)_", test.partition("::")[2]))
+    }
+    assert named_for_one
+    assert [test for test, number in sorted(named_for_one.items()) if test not in ids[number].tests] == []
 
 
 def test_every_page_is_listed() -> None:

@@ -1,4 +1,4 @@
-"""The house itself: what is installed, locked, documented and allowed to import what."""
+"""Check the repository itself: locks, documents, the wheel, and which module imports what."""
 
 import ast
 import os
@@ -21,6 +21,7 @@ from packaging.version import Version
 from pathspec import GitIgnoreSpec
 
 from tests.mutants import MODULES
+from tests.support.architecture_drawing import PAGE, contracted_packages, with_drawing
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGES: Final = ("objstore", "mcptools", "cli")
@@ -313,9 +314,58 @@ def test_links_between_documents_lead_somewhere() -> None:
     assert broken == []
 
 
-def test_the_map_shows_every_module_of_the_store() -> None:
-    named = set(re.findall(r"`([a-z0-9_]+)`", (ROOT / "docs/map.md").read_text()))
-    assert {path.stem for path in (ROOT / "objstore").glob("[!_]*.py")} - named == set()
+# ---- the page about the architecture
+
+
+def test_the_drawing_is_the_import_contract() -> None:
+    page = PAGE.read_text()
+    assert page == with_drawing(page), "run `python -m tests.support.architecture_drawing`"
+
+
+def test_every_package_of_the_contract_is_described() -> None:
+    rows = re.findall(r"^\| (`[^|]+`) \| [^|]+ \|$", PAGE.read_text(), re.MULTILINE)
+    described = {name for row in rows for name in re.findall(r"`([^`]+?)(?:/|\.py)`", row)}
+    packages = {
+        f"{distribution}/{package}"
+        for distribution, layers in contracted_packages().items()
+        for layer in layers
+        for package in layer
+        if package != "__main__"
+    }
+    assert packages - described == set()
+
+
+def test_every_path_on_the_page_exists() -> None:
+    paths = re.findall(r"`((?:objstore|mcptools|cli|tests|docs)/[\w./]*)`", PAGE.read_text())
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_the_page_says_where_to_make_at_least_twelve_changes_and_names_few_modules_for_each() -> None:
+    _, _, table = PAGE.read_text().partition("## Where do I change what")
+    rows = re.findall(r"^\| (?!task|-)([^|]+) \| ([^|]+) \|$", table, re.MULTILINE)
+    assert len(rows) >= 12  # as many as the project asks for
+    modules_named = {task: re.findall(r"`((?:objstore|mcptools|cli)/[\w./]+)`", where) for task, where in rows}
+    assert [task for task, named in modules_named.items() if not 1 <= len(named) <= 5] == []
+
+
+# ---- decisions
+
+
+def test_every_decision_is_listed_and_fits_on_a_page() -> None:
+    folder = ROOT / "docs/decisions"
+    pages = sorted(folder.glob("[0-9]*.md"))
+    assert re.findall(r"\]\(([0-9][^)]+)\)", (folder / "README.md").read_text()) == [page.name for page in pages]
+    assert [page.name for page in pages if len(page.read_text().splitlines()) > 50] == []
+
+
+def test_every_decision_that_a_module_names_exists() -> None:
+    named = {
+        (str(path.relative_to(ROOT)), page)
+        for path in tree()
+        if path.suffix == ".py"
+        for page in re.findall(r"docs/decisions/[\w.-]+\.md", path.read_text())
+    }
+    assert [(module, page) for module, page in sorted(named) if not (ROOT / page).is_file()] == []
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -131,7 +131,7 @@ class UndoTools:
         units = list(shown)
         who = self._context.session.client.get("client", "")
         # A decision on earlier edits in the meantime could give the files content that they never had.
-        planned = _decided(workspace.decide(Action.REJECT, units, who=who, reason=_NOTE, dry_run=True))
+        planned = _decided(workspace.review.decide(Action.REJECT, units, who=who, reason=_NOTE, dry_run=True))
         effects = {effect.document: effect for effect in planned.files}
         for document, target in targets.items():
             effect = effects.pop(document, None)

@@ -104,7 +104,9 @@ def absolute(path: str) -> str:
     try:
         return os.path.abspath(path)  # noqa: PTH100 -- pathlib costs 4 ms of start-up
     except FileNotFoundError:
-        raise click.ClickException("The current folder is gone. Change to another one, or say -C DIR.") from None
+        raise click.ClickException(
+            "The current folder no longer exists. Change to another one, or pass -C DIR."
+        ) from None
 
 
 def global_options() -> list[click.Parameter]:
@@ -125,14 +127,14 @@ def global_options() -> list[click.Parameter]:
             type=click.Choice(["auto", "always", "never"]),
             callback=_remember,
             expose_value=False,
-            help="Colour: on a terminal (auto), always or never.  [NO_COLOR is heard]",
+            help="Colour: on a terminal (auto), always or never. Honours NO_COLOR.",
         ),
         click.Option(
             ["--debug"],
             is_flag=True,
             callback=_remember,
             expose_value=False,
-            help="Show where an error came from.",
+            help="Show the traceback of an error.",
         ),
     ]
 
@@ -154,7 +156,7 @@ def _remember(context: click.Context, option: click.Parameter, value: object) ->
 
 
 def _second_value(context: click.Context, option: click.Parameter, times: int) -> click.UsageError:
-    return click.UsageError(f"{option.get_error_hint(context)} takes one value, and is given {times}.", context)
+    return click.UsageError(f"{option.get_error_hint(context)} takes one value, not {times}.", context)
 
 
 def recorded_text(context: click.Context, option: click.Parameter, said: str) -> str:
@@ -167,7 +169,7 @@ def recorded_text(context: click.Context, option: click.Parameter, said: str) ->
         from objstore import MAX_TEXT
 
         if len(said) > MAX_TEXT:
-            told = f"It has {len(said)} characters, and a record takes {MAX_TEXT}."
+            told = f"It has {len(said)} characters; a record holds at most {MAX_TEXT}."
             raise click.BadParameter(told, context, option)
     return said
 
@@ -243,7 +245,9 @@ def command_group(name: str, *, otherwise: str) -> Callable[[Callable[..., None]
                 return super().resolve_command(ctx, args)
             except click.UsageError as error:
                 known = ", ".join(self.commands)
-                raise click.UsageError(f"`{ctx.command_path}` has no command {args[0]!r}, but {known}.", ctx) from error
+                raise click.UsageError(
+                    f"`{ctx.command_path}` has no command {args[0]!r}; its commands are {known}.", ctx
+                ) from error
 
     return click.group(name, cls=Group)
 

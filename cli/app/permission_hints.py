@@ -19,13 +19,13 @@ def message_of(error: Exception) -> str:
     from objstore import PathIsSymlink
 
     if isinstance(error, PathIsSymlink):
-        return f"{error.path} is a link now, which no edit tells of, and links are never changed."
+        return f"{error.path} is now a symbolic link that no edit recorded; links are never changed."
     return str(error)
 
 
 def symlink_advice(error: "PathIsSymlink") -> str:
     """Return what to do about a link."""
-    return f"Remove it by hand and do the same again, or leave out the edits of {error.path}."
+    return f"Remove the link and run the command again, or leave out the edits of {error.path}."
 
 
 def permission_advice(error: "PermissionRefused", start: str) -> str:
@@ -42,7 +42,7 @@ def permission_advice(error: "PermissionRefused", start: str) -> str:
     if os.access(place, os.R_OK | os.W_OK | (os.X_OK if is_folder else 0)):
         return ""
     if os.statvfs(place).f_flag & os.ST_RDONLY:
-        return f"{shown} is on a disk that can only be read."
+        return f"{shown} is on a read-only filesystem."
     if found.st_uid != os.geteuid():
         owner = _user(found.st_uid)
         return f"{shown} belongs to {owner}: run cas as {owner}, or ask for the right to write there."

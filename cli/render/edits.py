@@ -176,7 +176,7 @@ def shown_move(source: bytes | None, path: bytes) -> str:
 
 
 def _shown_expiration(expired: "Expiration") -> str:
-    return f"{moment(expired.time, zone=True)}, {shown_name(expired.reason)}: what it changed is kept no more"
+    return f"{moment(expired.time, zone=True)}, {shown_name(expired.reason)}: its content is no longer kept"
 
 
 def _shown_size(workspace: "Workspace", state: "FileState") -> str:
@@ -215,7 +215,7 @@ def _whole_changes(edit: "Edit") -> Iterator[str]:
     elif edit.before is not None and edit.after is not None and edit.before.mode != edit.after.mode:
         yield f"mode {edit.before.mode:04o} -> {edit.after.mode:04o}"
     if edit.newline:
-        yield "final newline came or went"
+        yield "final newline added or removed"
 
 
 def _hunk_head(hunks: Sequence[Hunk], lead: int, trail: int, label: str, screen: Screen) -> bytes:
@@ -385,4 +385,4 @@ def moment(microseconds: int, *, zone: bool = False) -> str:
 def not_looked_at(place: "SkippedPath") -> str:
     """Return what to say of a place that a look passed over though no rule says so."""
     where = f"{shown_name(place.path)}: " if place.path else ""
-    return f"cas: not looked at: {where}{shown_name(place.reason)}"
+    return f"cas: skipped: {where}{shown_name(place.reason)}"

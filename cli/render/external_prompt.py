@@ -67,7 +67,11 @@ def _asked(number: int) -> OnExternal:
     click.echo(f"{changes} made outside and never recorded.", err=True)
     while True:
         try:
-            click.echo("Keep (record and carry through), discard (go back), or abort? [K/d/a] ", err=True, nl=False)
+            click.echo(
+                "Keep (record it and continue), discard (restore the recorded state), or abort? [K/d/a] ",
+                err=True,
+                nl=False,
+            )
             await_typing(sys.stdin.fileno())
         except KeyboardInterrupt:
             click.echo(err=True)  # so that the shell goes on in a line of its own

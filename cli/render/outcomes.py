@@ -37,15 +37,15 @@ DONE: Final = {
     Action.ACCEPT: "Accepted",
     Action.REJECT: "Rejected",
     Action.RESET: "Made pending again:",
-    Action.UNDO: "Took back the decision on",
-    Action.REDO: "Took again the decision on",
+    Action.UNDO: "Undid the decision on",
+    Action.REDO: "Redid the decision on",
 }
 WANTED: Final = {
     Action.ACCEPT: "accept",
     Action.REJECT: "reject",
     Action.RESET: "make pending again",
-    Action.UNDO: "take back the decision on",
-    Action.REDO: "take again the decision on",
+    Action.UNDO: "undo the decision on",
+    Action.REDO: "redo the decision on",
 }
 
 Preview = Callable[["FileEffect"], tuple[bytes | None, bytes | None]]
@@ -79,7 +79,7 @@ def decided_text(
     aside = {unit for markers in outcome.markers for unit in markers.aside}
     cascaded = [unit for unit in outcome.cascaded if unit not in aside]
     if also := list(_untold(cascaded, {unit.seq for unit in named}, edit)):
-        yield screen.line(f"Also {shown_units(also)}, which can't stand without.")
+        yield screen.line(_also_text(outcome.action, also, on=named, dry_run=dry_run))
     yield from _markers_text(outcome, screen, dry_run=dry_run)
     for change in outcome.unrecorded:
         if change.seq in discarded:
@@ -97,9 +97,16 @@ def decided_text(
     for notice in outcome.notices[:NOTICES_SHOWN]:
         yield screen.line(f"Note: {visible(str(notice))}.")
     if len(outcome.notices) > NOTICES_SHOWN:
-        yield screen.line(
-            f"Note: and {len(outcome.notices) - NOTICES_SHOWN} more such neighbours (--json has them all)."
-        )
+        yield screen.line(f"Note: and {len(outcome.notices) - NOTICES_SHOWN} more such notes (--json has them all).")
+
+
+def _also_text(action: Action, units: Sequence[Unit], *, on: Sequence[Unit], dry_run: bool) -> str:
+    """Return the line about units that were decided because they depend on named ones."""
+    names = shown_units(units)
+    verb = "depends" if names.count(" ") == 1 else "depend"
+    did = f"Would also {WANTED[action]}" if dry_run else f"Also {DONE[action][0].lower()}{DONE[action][1:]}"
+    named = "it" if len({unit.seq for unit in on}) == 1 else "them"
+    return f"{did} {names.removeprefix('hunk ')}, which {verb} on {named}."
 
 
 def _untold(units: Iterable[Unit], named: Container[int], edit: Callable[["Seq"], "EditView"]) -> Iterator[Unit]:
@@ -131,9 +138,9 @@ def _markers_text(outcome: "Decided", screen: Screen, *, dry_run: bool) -> Itera
         )
         is_back = any(status is not Status.REJECTED for _, status in outcome.verdicts)
         yield screen.line(
-            f"Would take out {said}."
+            f"Would remove {said}."
             if dry_run
-            else f"Took out {said}" + ("; what was set aside for them is as it was before." if is_back else ".")
+            else f"Removed {said}" + ("; what was set aside for them is restored." if is_back else ".")
         )
 
 
@@ -227,7 +234,7 @@ def conflict_text(outcome: "Conflicted", advice: Sequence[str], screen: Screen) 
             yield from _quoted_both(conflict, screen)
         quoted = lines
     if number > CONFLICTS_SHOWN:
-        yield screen.line(f"  and {number - CONFLICTS_SHOWN} more, all of which --json has")
+        yield screen.line(f"  and {number - CONFLICTS_SHOWN} more (--json has them all)")
     for line in advice:
         yield screen.line(line)
 
@@ -262,7 +269,7 @@ def resolution_commands(
     settled = "" if on_external is None else f" --on-external {on_external.value}"
     if is_dropped:
         said = [
-            f"The change from outside can't stay as it is: say{settled} to drop it (it stays retrievable)"
+            f"The change from outside is in conflict: pass{settled} to drop it (it can still be restored)"
             + ("," if can_mark else "."),
             *(["or --markers to keep both in the file."] if can_mark else []),
         ]
@@ -373,5 +380,5 @@ def external_refusal(changes: Sequence["ExternalChange"], program: str = "cas") 
     more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""  # noqa: PLR2004 -- three names fit a line
     return (
         f"refused, nothing was changed: {names}{more} changed outside since the last recorded state.\n"
-        f"See `{program} diff`. Say --on-external keep to record it and carry it through, or discard to drop it."
+        f"See `{program} diff`. Pass --on-external keep to record it and continue, or --on-external discard to drop it."
     )

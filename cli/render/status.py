@@ -35,13 +35,13 @@ def status_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
     yield screen.line(f"{end_of(root, max(LEAST_ROOT, room - len(counts) - 2)) if room else root}: {counts}")
     if not report.edits:
         yield screen.line(
-            "Nothing is recorded yet. What agents do is, after `cas setup CLIENT`; `cas doctor` checks that."
+            "Nothing is recorded yet. To record an agent's edits, run `cas setup CLIENT`; `cas doctor` checks it."
         )
     yield from _pending_text(report.groups, screen)
     yield from _section("changed outside (see `cas diff`):", len(report.external), _external(report, screen), screen)
-    title = "conflict markers (resolve them in the file, or decide anew):"
+    title = "conflict markers (resolve them in the file, or decide again):"
     yield from _section(title, len(report.markers), map(_standing, report.markers), screen)
-    yield from _section("can't be looked at:", len(report.unreadable), map(shown_name, report.unreadable), screen)
+    yield from _section("can't be read:", len(report.unreadable), map(shown_name, report.unreadable), screen)
     yield screen.line()
     yield screen.line(
         f"store: {size_text(report.store_bytes)} in {counted(report.blobs, 'blob')}{_reclaimable(report)}"
@@ -81,18 +81,18 @@ def _faults(root: str) -> Iterator[str]:
         return
     if lines:
         last = shown_name(lines[-1].decode("utf-8", "replace"))
-        yield f"hooks: {counted(len(lines), 'fault')}, the last: {last} (see `cas doctor`)"
+        yield f"hooks: {counted(len(lines), 'error')}, the last: {last} (see `cas doctor`)"
 
 
 def _reclaimable(report: StatusReport) -> str:
     """Return what `cas gc` would do about the size of the store."""
     found = report.reclaimable
     if found.unreadable:
-        return " (see `cas config`: the limits can't be told)"
+        return " (the limits can't be read, see `cas config`)"
     said = [f"frees about {size_text(found.free_bytes)}"] if found.free_blobs else []
-    said += [f"may let go of {counted(found.old_edits, 'old edit')}"] if found.old_edits else []
+    said += [f"may expire {counted(found.old_edits, 'old edit')}"] if found.old_edits else []
     if found.max_size is not None and report.store_bytes > found.max_size:
-        said.append(f"makes room for {size_text(report.store_bytes - found.max_size)} over the limit")
+        said.append(f"frees the {size_text(report.store_bytes - found.max_size)} over the limit")
     return f"; `cas gc` {', '.join(said)}" if said else ""
 
 

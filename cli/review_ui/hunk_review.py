@@ -16,6 +16,7 @@ from cli.app.invocation import Invocation, reviewer
 from cli.app.permission_hints import message_of
 from cli.render.edits import edit_diff, edit_header, shown_move
 from cli.render.outcomes import conflict_text, decided_text, shown_units
+from cli.render.status import shown_edits
 from cli.render.zoom import zoom
 from cli.review_ui.hunk_queue import ReviewQueue, real_units
 from cli.review_ui.skipped import SkippedHunks
@@ -28,6 +29,7 @@ from objstore import (
     Action,
     CasError,
     Conflicted,
+    ConflictKind,
     Decided,
     DecidedMeanwhile,
     ExternalChanges,
@@ -191,7 +193,7 @@ class Review:
                 self._note(unit, outcome)
                 return None
             case NothingToDo():
-                self._say("That is so already.")
+                self._say("Nothing to do: that is already so.")
                 return None
             case Conflicted():
                 self._write(conflict_text(outcome, [], self._screen))
@@ -232,7 +234,7 @@ class Review:
             self._write(external_diff(self._workspace, change, self._screen))
         self._say("This was changed outside, and never recorded.")
         choices = {"k": OnExternal.KEEP, ENTER: OnExternal.KEEP, "d": OnExternal.DISCARD}
-        self._ask("Keep (record and carry through), discard (go back), or abort? [K/d/a]")
+        self._ask("Keep (record it and continue), discard (restore the recorded state), or abort? [K/d/a]")
         return choices.get(self._key(), OnExternal.ABORT)
 
     def _note(self, unit: Unit, outcome: Decided) -> None:
@@ -293,12 +295,12 @@ class Review:
                 note(self._workspace.edit(seq).id, hunks)
         except OSError as error:
             if not self._is_forgetful:
-                self._say(f"cas: The next review will not know what was put off: {visible(str(error))}")
+                self._say(f"cas: The next review will not know what you skipped: {visible(str(error))}")
             self._is_forgetful = True
 
     def _undone(self, _: Unit) -> Where:
         if not self._steps:
-            undoes = f"`{Invocation.current().program} undo` takes back an earlier decision"
+            undoes = f"`{Invocation.current().program} undo` undoes an earlier decision"
             self._say(f"Nothing was done in this review. {undoes}.")
             return _Same.STAY
         step = self._steps[-1]
@@ -307,18 +309,18 @@ class Review:
             outcome = self._outcome(Action.REJECT, units, {}, reason="")
             if isinstance(outcome, NothingToDo):  # somebody else has rejected it
                 self._steps.pop()
-                self._say("That is so already.")
+                self._say("Nothing to do: that is already so.")
                 return _Same.STAY
         else:
             undo = partial(self._workspace.undo, step.decision, past=self._withdrawn, who=reviewer())
             outcome = self._carried_out(undo)
             if isinstance(outcome, NothingToDo):
-                self._say(f"Something else was decided since. `{Invocation.current().program} undo` takes that back.")
+                self._say(f"Something else was decided since. `{Invocation.current().program} undo` undoes that.")
                 return _Same.STAY
         if not isinstance(outcome, Decided):
             if isinstance(outcome, Conflicted):
                 self._write(conflict_text(outcome, [], self._screen))
-            self._say("That can't be taken back now.")
+            self._say("That can't be undone now.")
             return _Same.STAY
         self._steps.pop()
         if step.amendment:
@@ -351,16 +353,14 @@ class Review:
             self._steps.append(_Step(unit, amendment=view.seq))
             self._say(f"Recorded edit {view.seq}, which amends edit {unit.seq}. {unit} itself is still pending.")
             if view.edit.before is not None and view.edit.before.blob != seen:
-                self._say("The file had changed meanwhile: what you typed was carried over.")
+                self._say("The file changed meanwhile: your text was carried over to the new version.")
         return _Same.STAY
 
     def _split(self, unit: Unit) -> Where:
         split = self._located(unit)
-        found = [] if split is None else parts(Part(old=split.old, new=split.new))
-        if split is None or len(found) == 1:
-            why = "its lines are built upon or can't be told from others, or it is no change of lines"
-            why = why if split is None else "it is in one piece"
-            self._say(f"{unit} can't be split: {why}.")
+        found = [] if isinstance(split, str) else parts(Part(old=split.old, new=split.new))
+        if isinstance(split, str) or len(found) == 1:
+            self._say(f"Can't split {unit}: {split if isinstance(split, str) else 'it has only one part'}.")
             return _Same.STAY
         before = len(self._steps)
         kept = self._decide_on_parts(unit, split, found)
@@ -373,29 +373,34 @@ class Review:
         taken_out = {part: view.units[part.hunk] for view in views for part in real_units(view)}
         return self._decided(Action.REJECT, {unit: self._shown, **taken_out})
 
-    def _located(self, unit: Unit) -> Split | None:
-        """Return where the hunk stands in its file as it is (None: it can't be told apart from others)."""
+    def _located(self, unit: Unit) -> Split | str:
+        """Return where the hunk is in the current file, or why that can't be determined, as part of a sentence."""
         edit = self._workspace.edit(unit.seq).edit
         if not unit.hunk or edit.before is None or edit.after is None:
-            return None
+            return "it is not a change of lines"
         old, new = self._workspace.text(edit.before.blob), self._workspace.text(edit.after.blob)
+        if is_either_binary(old, new):
+            return "its file is not text"
         # What was changed outside stays as it is, and an amendment records it first.
         planned = self._workspace.decide(
             Action.REJECT, [unit], who=reviewer(), on_external=OnExternal.KEEP, dry_run=True
         )
-        if is_either_binary(old, new) or not isinstance(planned, Decided) or len(planned.files) != 1:
-            return None
+        if isinstance(planned, Conflicted):
+            return _built_upon(unit, planned)
+        if not isinstance(planned, Decided) or len(planned.files) != 1:
+            return "rejecting it changes no file"
         text, without = self._workspace.preview(planned.files[0])
         if text is None or without is None:
-            return None
+            return "its file does not exist now"
         hunk = edit.hunks[unit.hunk - 1]
-        return located(
+        found = located(
             split_lines(old)[hunk.old_start : hunk.old_end],
             split_lines(new)[hunk.new_start : hunk.new_end],
             without,
             text,
             self._first_line(unit, planned.files[0].path_before or "", text),
         )
+        return "its lines can't be told apart from the lines around them" if found is None else found
 
     def _first_line(self, unit: Unit, path: str, text: bytes) -> int | None:
         """Return at which line of a text the lines begin that the hunk put in (None: there are none, or who knows)."""
@@ -536,6 +541,17 @@ class _Step:
         self.decision: Final = decision  # its number; 0: it was an amendment
         self.verdicts: Final = verdicts  # of the decision
         self.amendment: Final = amendment  # its number; None: it was a decision
+
+
+def _built_upon(unit: Unit, refused: Conflicted) -> str:
+    """Return why a hunk on which others depend can't be split, as part of a sentence."""
+    later = sorted({other.seq for other in refused.reject_first if other.seq != unit.seq})
+    if not later:
+        return "other hunks of its edit depend on it"
+    changed = f"edit{'s' * (len(later) > 1)} {shown_edits(later)}"
+    if any(conflict.kind is ConflictKind.PATH_TAKEN for conflict in refused.conflicts):
+        return f"{changed} took its file's path"
+    return f"{changed} changed these lines later"
 
 
 def _others(number: int) -> str:

@@ -18,14 +18,14 @@ Function = TypeVar("Function", bound=Callable[..., object])
 def takes_layout(function: Function) -> Function:
     """Give a command the options --stat and --side-by-side, as arguments `stat` and `columns`."""
 
-    @click.option("--stat", is_flag=True, help="Show how many lines changed in which files instead.")
+    @click.option("--stat", is_flag=True, help="Show the number of changed lines in each file instead.")
     @click.option("-y", "--side-by-side", "columns", is_flag=True, help="Show both sides of a change in columns.")
     @wraps(function)
     def with_layout(*, stat: bool, columns: bool, **others: object) -> object:
         if stat and columns:
             raise click.UsageError("--stat and --side-by-side exclude each other.")
         if (stat or columns) and others.get("as_json"):
-            raise click.UsageError(f"--json has a shape of its own: it goes without {'--stat' if stat else '-y'}.")
+            raise click.UsageError(f"--json and {'--stat' if stat else '-y'} exclude each other.")
         return function(stat=stat, columns=columns, **others)
 
     return cast("Function", with_layout)

@@ -30,7 +30,7 @@ def edited(file: "Content") -> Iterator[bytes]:
         try:
             click.edit(filename=str(copy))
         except ValueError as error:
-            raise click.ClickException(f"VISUAL or EDITOR names no program: {error}") from error
+            raise click.ClickException(f"VISUAL or EDITOR is no valid command: {error}") from error
         yield copy.read_bytes()
     except BaseException:
         # An editor that was ended may have left what was typed in a file of its own beside the copy.
@@ -38,6 +38,6 @@ def edited(file: "Content") -> Iterator[bytes]:
         if not typed:
             shutil.rmtree(folder)
         for left in typed:
-            click.echo(f"What you typed is in {shown_name(str(left))}", err=True)
+            click.echo(f"Your text is saved in {shown_name(str(left))}", err=True)
         raise
     shutil.rmtree(folder, ignore_errors=True)  # what is done is recorded

@@ -71,7 +71,7 @@ def other_form(error: "FileMissing") -> str:
 
 
 def _same(name: str) -> str:
-    return f"The same name in another Unicode form is there: in a shell, {numbered(name)} is it."
+    return f"There is a file with the same name in another Unicode form: type it as {numbered(name)}."
 
 
 def _several(error: "NoSuchName", program: str) -> str:
@@ -83,7 +83,7 @@ def _several(error: "NoSuchName", program: str) -> str:
     if bounds is not None and error.kind == "recorded file":
         return f"`{program} show {name}` shows these edits."
     if "edit" in error.kind and re.fullmatch(r"[0-9]+(-[0-9]+|(,[0-9]+)+)", name):
-        return f"Several edits are named one by one, or as a range: {name.replace('-', '..').replace(',', ' ')}."
+        return f"Name several edits one by one, or as a range: {name.replace('-', '..').replace(',', ' ')}."
     return ""
 
 
@@ -102,7 +102,7 @@ def _other_kind(workspace: "Workspace", error: "NoSuchName", program: str) -> st
     if kind in {"recorded file", "state"} and state is None:
         path = recorded_named(workspace, name)
         if held := last_held(workspace, path):
-            return f"It is there no more: `{program} cat {held}` prints what it held."
+            return f"The file no longer exists: `{program} cat {held}` prints its last content."
         if workspace.names_with_prefix(NameKind.PATH, "" if path == "." else f"{path}/", 1):
             return f"It is a folder: `{program} ls {_typed(name)}` lists the files in it."
     with suppress(NoSuchName, AmbiguousName):
@@ -129,7 +129,7 @@ def _other_file(workspace: "Workspace", named: str, version: str) -> str:
         return f"Edit {view.seq} deleted {path}: did you mean {path}@{view.seq}^?"
     if own == path_named(workspace, named):
         return ""  # it is right, and there are no bytes
-    return f"Edit {view.seq} is of {path}: did you mean {path}@{version}?"
+    return f"Edit {view.seq} changed {path}: did you mean {path}@{version}?"
 
 
 def _near(workspace: "Workspace", error: "NoSuchName", program: str) -> str:
@@ -156,7 +156,7 @@ def _newest(workspace: "Workspace", error: "NoSuchName", program: str) -> str:
     from objstore import NameKind
 
     if is_on_disk(workspace, error.spelling) and state_parts(error.spelling):
-        return "That is a file on disk, of which no edit is recorded."
+        return "That file is on disk, but no edit of it is recorded."
     path, _, version = error.spelling.rpartition("@")
     edit, _, hunk = version.partition(":")
     if hunk and workspace.names_with_prefix(NameKind.EDIT, f"{edit}:", 1):

@@ -29,5 +29,7 @@ def moment_named(spelling: str, *, end: bool = False) -> int:
 
     moment = moment_of(spelling, datetime.now(UTC).astimezone(), end=end)
     if moment is None:
-        raise click.BadParameter(f"{spelling!r} is no time: say 2h, 3d, yesterday, 2026-11-20 or '2026-11-20 14:30'.")
+        raise click.BadParameter(
+            f"{spelling!r} is not a time: use 2h, 3d, yesterday, 2026-11-20 or '2026-11-20 14:30'."
+        )
     return moment

@@ -77,7 +77,7 @@ class UnitSelection:
         if not self.names and not self.is_group:
             raise click.UsageError("Name edits (12), hunks (12:2), --conversation ID, --file PATH or --all.")
         if self.everything and (self.names or self.conversation or self.file):
-            raise click.UsageError("--all stands alone.")
+            raise click.UsageError("--all can't be combined with other names.")
 
 
 # ---- files

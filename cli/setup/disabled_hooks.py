@@ -28,8 +28,8 @@ class DisabledHooks:
     def __str__(self) -> str:
         if isinstance(self.value, bool):
             said = str(self.value).lower()
-            return f"{self.path} says {self.name} = {said}, so none is called, and ours neither; take that out"
-        return f"{self.path} names {json.dumps(self.value)} in {self.name}, so ours are not called; take that out"
+            return f"{self.path} sets {self.name} = {said}, which turns all hooks off; remove that setting"
+        return f"{self.path} lists {json.dumps(self.value)} in {self.name}, which turns our hooks off; remove it there"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

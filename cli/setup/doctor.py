@@ -58,14 +58,14 @@ def examine(root: Path, home: Path, programs: Programs, clients: Sequence[str] |
             wired = wired or bool(in_part)
             yield from in_part
             if clients is not None and client in clients and all(one.ok for one in in_part):
-                yield Finding(check=f"{client} is set up", ok=False, said=f"`cas setup {client}` does it")
+                yield Finding(check=f"{client} is set up", ok=False, said=f"run `cas setup {client}`")
         if client in CLIENTS and (places or (clients is not None and client in clients)):
             yield _hook_answers(client, programs, root)
             switch = disabled_hooks(client, root, home)
             if switch is not None:
                 yield Finding(check=f"{client} runs hooks", ok=False, said=str(switch))
     if not wired and clients is None:
-        yield Finding(check="no client is set up", ok=True, said="`cas setup CLIENT` has an agent's own edits recorded")
+        yield Finding(check="no client is set up", ok=True, said="to record an agent's edits, run `cas setup CLIENT`")
     yield from _settings_make_sense(root)
     yield _no_faults(root)
 
@@ -79,10 +79,10 @@ def _in_part(client: str, root: Path, home: Path, programs: Programs) -> Iterato
                 pass
             case SetupState.SOME:
                 # A person may want no more.
-                said = f"for the {name}; `{words}` does the rest"
+                said = f"for the {name}; run `{words}` for the rest"
                 yield Finding(check=f"{client} is set up in part", ok=True, said=said)
             case SetupState.BROKEN:
-                said = f"for the {name} in part, and not all that it does is told; `{words}` mends it"
+                said = f"for the {name}, but incompletely: not all its edits are recorded. Run `{words}` to repair it"
                 yield Finding(check=f"{client} is set up", ok=False, said=said)
 
 
@@ -120,13 +120,13 @@ def _runs(arguments: Sequence[str], check: str, *, given: str = "", place: Path 
 
 def _late(arguments: Sequence[str]) -> str:
     return (
-        f"not within {_PATIENCE} s, and clients wait no longer. If the machine is busy, try again when it is not; "
-        f"else {_by_hand(arguments)}"
+        f"no answer within {_PATIENCE} s, the longest that clients wait. If the machine is busy, try again later; "
+        f"otherwise {_by_hand(arguments)}"
     )
 
 
 def _by_hand(arguments: Sequence[str]) -> str:
-    return f"`{shlex.join(arguments)} < {os.devnull}` shows what it says"
+    return f"`{shlex.join(arguments)} < {os.devnull}` shows its output"
 
 
 def _hook_answers(client: str, programs: Programs, root: Path) -> Finding:
@@ -165,7 +165,7 @@ def _server_answers(programs: Programs, root: Path) -> Finding:
 
 def _greeted(server: "subprocess.Popen[bytes]", arguments: Sequence[str], check: str) -> Finding:
     if server.stdin is None or server.stdout is None:
-        return Finding(check=check, ok=False, said="it can't be talked to")
+        return Finding(check=check, ok=False, said="it has no standard input or output")
     with suppress(BrokenPipeError):  # it has ended, and so has what it says
         server.stdin.write(json.dumps(_INITIALIZE).encode() + b"\n")
     ready, _, _ = select.select([server.stdout], [], [], _PATIENCE)
@@ -175,7 +175,7 @@ def _greeted(server: "subprocess.Popen[bytes]", arguments: Sequence[str], check:
         answer = json.loads(server.stdout.readline())
         name = answer["result"]["serverInfo"]["name"]
     except (ValueError, KeyError, TypeError):
-        return Finding(check=check, ok=False, said=f"not in the protocol's words: {_by_hand(arguments)}")
+        return Finding(check=check, ok=False, said=f"the answer is not valid MCP: {_by_hand(arguments)}")
     return Finding(check=check, ok=True, said=str(name))
 
 
@@ -186,11 +186,11 @@ def _settings_make_sense(root: Path) -> Iterator[Finding]:
     try:
         Configuration(str(root)).all()
     except CasError as error:
-        yield Finding(check="the settings make sense", ok=False, said=str(error))
+        yield Finding(check="the settings are valid", ok=False, said=str(error))
 
 
 def _no_faults(root: Path) -> Finding:
-    check = "hooks had no faults"
+    check = "hooks had no errors"
     lines = [line.decode("utf-8", "replace").rstrip("\n") for line in _logged(root)]
     last = f"{len(lines)} in {HOOK_LOG}, the last: {lines[-1]}; `cas doctor --forget` empties it" if lines else ""
     return Finding(check=check, ok=not lines, said=last)

@@ -205,7 +205,7 @@ def _place(node: _Node, key: Key) -> int | None:
     if key not in node.keys:
         return None
     if node.keys.count(key) > 1:
-        raise JsonInvalid(f"{json.dumps(key)} stands there more than once, and programs heed only one of them")
+        raise JsonInvalid(f"{json.dumps(key)} appears more than once, and programs use only one of them")
     return node.keys.index(key)
 
 

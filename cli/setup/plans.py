@@ -271,7 +271,7 @@ class _Server:
         if given is None or (isinstance(given, list) and given[max(0, len(given) - len(ours)) :] == ours):
             return ""
         said = f"our server's arguments {json.dumps(given)} stay as they are"
-        return f"{said}; those that we give end in {json.dumps(ours)}" if ours else said
+        return f"{said}; those of `cas setup` end in {json.dumps(ours)}" if ours else said
 
     def _runs_ours(self, standing: object) -> bool:
         command = standing.get("command") if isinstance(standing, Mapping) else None
@@ -320,7 +320,9 @@ def _whole(path: Path, content: str, first_words: str) -> SetupStep:
 
     def apply(text: str) -> str:
         if text.strip() and not text.startswith(first_words):
-            raise ValueError(f"`cas setup` didn't write it, and needs its name: it would begin with {first_words!r}")
+            raise ValueError(
+                f"`cas setup` did not write this file and needs its name: its own begins with {first_words!r}"
+            )
         return content
 
     return SetupStep(

@@ -50,7 +50,7 @@ def changes(steps: Iterable[SetupStep], *, remove: bool) -> list[SettingsChange]
         try:
             change = (_taken_back if remove else _set_up)(step, path, before, copy)
         except ValueError as error:
-            raise ValueError(f"{path} can't be changed safely, and stays as it is: {error}") from error
+            raise ValueError(f"{path} can't be changed safely and was left as it is: {error}") from error
         if change.after != change.before:
             found.append(change)
     return found
@@ -87,15 +87,15 @@ def text_of(path: Path) -> str | None:
         return None
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise ValueError(f"{path} is no file with settings, and stays as it is")
+        raise ValueError(f"{path} is not a regular file and was left as it is")
     with open(fd, "rb") as file:  # noqa: PTH123 - of a descriptor, which pathlib can't open
         content = file.read(_LONGEST + 1)
     if len(content) > _LONGEST:
-        raise ValueError(f"{path} is larger than {_LONGEST >> 20} MiB, the most that is read, and stays as it is")
+        raise ValueError(f"{path} is larger than {_LONGEST >> 20} MiB, the most that is read, and was left as it is")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not in UTF-8 (byte {error.start}), and stays as it is") from error
+        raise ValueError(f"{path} is not in UTF-8 (byte {error.start}), and was left as it is") from error
 
 
 def write(change: SettingsChange, below: Path) -> None:

@@ -329,10 +329,10 @@ def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
     )
 
     if isinstance(error, NotAWorkspace) and asked is not None and asked.is_set_by_environment():
-        return ["CAS_WORKSPACE says to look there."]
+        return ["CAS_WORKSPACE names that folder."]
     if isinstance(error, StoreDamaged | BlobDamaged | BlobMissing | HistoryBroken | SnapshotUnreadable):
         program = "cas" if asked is None else asked.program
-        return [f"`{program} fsck` tells what is damaged, and what that means for which files."]
+        return [f"Run `{program} fsck` to see what is damaged and which files that affects."]
     if isinstance(error, PathIsSymlink):
         from cli.app.permission_hints import symlink_advice
 

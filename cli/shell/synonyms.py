@@ -10,23 +10,23 @@ __all__ = ["COMMAND_SYNONYMS", "option_meant"]
 COMMAND_SYNONYMS: Final = {
     "abandon": "`cas reject EDIT` takes an edit out",
     "add": "nothing needs to be added; `cas record` records what changed, now",
-    "annotate": "`cas blame PATH` tells who wrote which line",
-    "backup": "`cas snapshot` keeps what stands there now",
+    "annotate": "`cas blame PATH` shows who wrote each line",
+    "backup": "`cas snapshot` saves the current files",
     "check": "`cas fsck` checks the store",
     "checkout": "`cas restore PATH@EDIT` brings a state back",
     "clone": "`cas export --bundle FILE` and `cas import FILE DIR` take the history elsewhere",
     "commit": "nothing needs to be committed; `cas record` records what changed, now",
     "dump": "`cas cat STATE` prints a state",
-    "forget": "`cas gc` lets old history go, `cas purge` some bytes for good",
+    "forget": "`cas gc` expires old history, `cas purge` removes some bytes for good",
     "grep": "`cas log -S TEXT` finds the edits that added or removed a text",
-    "op": "`cas undo` takes back the newest decision, `cas records` lists all of them",
+    "op": "`cas undo` undoes the newest decision, `cas records` lists all of them",
     "prune": "`cas gc` frees what nothing holds any more",
     "reflog": "`cas records` lists edits and decisions",
-    "revert": "`cas reject EDIT` takes an edit out; `cas undo` takes back the newest decision",
+    "revert": "`cas reject EDIT` takes an edit out; `cas undo` undoes the newest decision",
     "snapshots": "`cas snapshot list` lists them",
-    "squash": "`cas amend EDIT` betters what an edit did",
+    "squash": "`cas amend EDIT` fixes an edit in your editor",
     "st": "`cas status` says what is pending",
-    "stash": "`cas snapshot` keeps what stands there now, and `cas snapshot restore` brings it back",
+    "stash": "`cas snapshot` saves the current files, and `cas snapshot restore` brings them back",
     "version": "`cas --version` prints it",
 }
 """What other tools call a command, and what does that here."""
@@ -66,11 +66,11 @@ def option_meant(error: "click.NoSuchOption") -> str:
         return ""
     named = error.option_name
     if named in NO_OP_OPTIONS.get(error.ctx.command.name or "", ()):
-        return f"`{error.ctx.command_path}` does that without."
+        return f"`{error.ctx.command_path}` already does that."
     if named in {"-m", "--message", "--reason"} and error.ctx.command.name in {"accept", "reset", "undo", "redo"}:
-        return "A reason is given where something is rejected: cas reject --reason TEXT."
+        return "Give a reason when you reject: cas reject --reason TEXT."
     if error.ctx.command.name == "mcp":
-        return f"The server's own options follow two dashes: cas mcp -- {named}."
+        return f"Put the server's own options after two dashes: cas mcp -- {named}."
     if named == "--no-pager":
         return "Set CAS_PAGER=cat."
     options = [param for param in error.ctx.command.get_params(error.ctx) if param.param_type_name == "option"]

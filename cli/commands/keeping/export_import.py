@@ -29,14 +29,14 @@ __all__ = ["export", "import_"]
     "--bundle",
     metavar="FILE",
     shell_complete=files,
-    help="Write everything that is recorded into the new FILE (-: to standard output).",
+    help="Write the whole store to the new file FILE (- for standard output).",
 )
 @click.option(
     "-o",
     "--output",
     metavar="DIR",
     shell_complete=folders,
-    help="Write the patches into DIR, one file each; else to standard output.",
+    help="Write the patches into DIR, one file each, instead of to standard output.",
 )
 @click.option(
     "--conversation",
@@ -69,11 +69,13 @@ def export(
     With some edits chosen, the patches stand on everything else that is live.
     """
     if patch is bool(bundle):
-        raise click.UsageError("Say --patch, or --bundle FILE.")
+        raise click.UsageError("Pass either --patch or --bundle FILE.")
     if bundle and (names or output or conversation or file):
-        raise click.UsageError("A bundle holds everything: it goes with no other choice.")
+        raise click.UsageError(
+            "A bundle holds the whole store: pass --bundle without edits, --output, --conversation or --file."
+        )
     if bundle == "-" and (as_json or (sys.stdout is not None and sys.stdout.isatty())):
-        raise click.UsageError("A bundle is for `cas import`, neither for a terminal nor within JSON: name a FILE.")
+        raise click.UsageError("A bundle can't be written to a terminal or inside JSON. Name a file: --bundle FILE.")
     from objstore import FileExists
 
     invocation = Invocation.current()
@@ -88,13 +90,14 @@ def export(
                 with Progress({"bytes": "writing"}) as progress:
                     size = workspace.export_bundle(bundle, progress.tell)
             except FileExists as error:
-                raise click.ClickException(f"{shown_name(bundle)} is there already. Name a new file.") from error
+                raise click.ClickException(f"{shown_name(bundle)} already exists. Name a new file.") from error
             if as_json:
                 from cli.render.json_store import json_line, text_shape
 
                 write([json_line({"bundle": text_shape(str(Path(bundle).absolute())), "bytes": size})])
             else:
-                write([screen.line(f"Wrote {shown_name(bundle)}: {size} bytes. `cas import` takes it, anywhere.")])
+                imports = "`cas import FILE DIR` makes a workspace from it"
+                write([screen.line(f"Wrote {shown_name(bundle)}: {size} bytes. {imports}.")])
             return
         _write_patches(workspace, names, output, conversation=conversation, file=file, as_json=as_json)
 
@@ -102,15 +105,15 @@ def export(
 @command("import")
 @click.argument("bundle", metavar="FILE|mcpdiff", type=click.Path())
 @click.argument("directory", metavar="DIR|PATH", type=click.Path(file_okay=False))
-@click.option("--store-only", is_flag=True, help="Leave DIR's files as they are; they may be there already.")
+@click.option("--store-only", is_flag=True, help="Import only the store; leave the files in DIR as they are.")
 @click.option(
     "--root",
     metavar="DIR",
     shell_complete=folders,
-    help="Where the files were when mcpdiff wrote its history, if they were moved.",
+    help="Folder that held the files when mcpdiff recorded them, if they have moved.",
 )
-@click.option("--partly", is_flag=True, help="Take over what can be, though not everything can.")
-@click.option("-n", "--dry-run", is_flag=True, help="Say what would be taken over, and record nothing.")
+@click.option("--partly", is_flag=True, help="Import what can be imported, even if not everything can.")
+@click.option("-n", "--dry-run", is_flag=True, help="Show what would be imported; record nothing.")
 @json_option
 def import_(
     *,
@@ -133,13 +136,13 @@ def import_(
     """
     if bundle == "mcpdiff":
         if store_only:
-            raise click.UsageError("--store-only goes with a bundle.")
+            raise click.UsageError("--store-only is only for bundles.")
         from cli.commands.keeping.import_mcpdiff import import_mcpdiff_history
 
         import_mcpdiff_history(directory, root=root, partly=partly, dry_run=dry_run, as_json=as_json)
         return
     if root or partly or dry_run:
-        raise click.UsageError("--root, --partly and --dry-run go with mcpdiff.")
+        raise click.UsageError("--root, --partly and --dry-run are only for `cas import mcpdiff`.")
     if bundle == "-":
         with _received() as received:
             _import(received, directory, store_only=store_only, as_json=as_json)
@@ -147,7 +150,9 @@ def import_(
     if not Path(bundle).is_file():
         named = shown_name(bundle)
         if Path(bundle).exists():
-            raise click.UsageError(f"Not a regular file: {named}. A bundle from a pipe goes to `cas import - DIR`.")
+            raise click.UsageError(
+                f"Not a regular file: {named}. To read a bundle from a pipe, use `cas import - DIR`."
+            )
         raise click.UsageError(f"No such file: {named}")
     _import(bundle, directory, store_only=store_only, as_json=as_json)
 
@@ -159,7 +164,7 @@ def _received() -> Iterator[str]:
     from tempfile import NamedTemporaryFile
 
     if sys.stdin is None or sys.stdin.isatty():
-        raise click.UsageError("Standard input has no bundle: `cas export --bundle - | cas import - DIR`.")
+        raise click.UsageError("No bundle on standard input. Pipe one in: `cas export --bundle - | cas import - DIR`.")
     with NamedTemporaryFile(prefix="cas-", suffix=".bundle") as file:
         copyfileobj(sys.stdin.buffer, file)
         file.flush()
@@ -200,8 +205,8 @@ def _import(bundle: str, directory: str, *, store_only: bool, as_json: bool) -> 
 
 def _taken(path: str, directory: str, *, store_only: bool) -> str:
     if store_only or Path(path).name == ".cas":
-        return f"{shown_name(directory)} has a store already, and two histories can't be one: import into a new folder."
-    return f"{shown_name(directory)} is not empty ({shown_name(path)}). Import into a new folder, or say --store-only."
+        return f"{shown_name(directory)} already has a store, and stores can't be merged. Import into a new folder."
+    return f"{shown_name(directory)} is not empty ({shown_name(path)}). Import into a new folder, or pass --store-only."
 
 
 def _chosen(workspace: "Workspace", names: tuple[str, ...], *, conversation: str, file: str) -> "list[Seq]":
@@ -209,7 +214,7 @@ def _chosen(workspace: "Workspace", names: tuple[str, ...], *, conversation: str
     named = [edit for name in names for edit in edits_named(workspace, name)]
     for view, units in named:
         if len(units) < len(view.units):
-            raise click.UsageError(f"A patch is of an edit, not of a hunk of it: say {view.seq}.")
+            raise click.UsageError(f"Patches are of whole edits, not of hunks. Name edit {view.seq}.")
     seqs = [view.seq for view, _ in named]
     if not names or conversation or file:
         meant = edits_meant(workspace, conversation=conversation, file=file)
@@ -238,7 +243,8 @@ def _write_patches(
         # A file that is there is left alone: it may be of another series.
         if taken := [patch.name for patch in found if os.path.lexists(folder / patch.name)]:
             raise click.ClickException(
-                f"{shown_name(str(folder))} has {shown_name(taken[0])} already; nothing was written. Name a new folder."
+                f"{shown_name(str(folder))} already holds {shown_name(taken[0])}; "
+                "nothing was written. Name a new folder."
             )
         for patch in found:
             with (folder / patch.name).open("xb") as file_:
@@ -256,20 +262,20 @@ def _write_patches(
         screen = Invocation.current().screen()
         write(screen.line(shown_name(str(path))) for path in written)
     if any(patch.has_returns for patch in found):
-        click.echo("cas: some lines end in CR LF: git am keeps that only with --keep-cr.", err=True)
+        click.echo("cas: some lines end in CR LF. Apply the patches with `git am --keep-cr` to keep that.", err=True)
     for why, untold in _untold([step for step in steps if not is_told(step)]).items():
         named = f"edit{'' if len(untold) == 1 else 's'} {' '.join(map(str, untold))}"
-        click.echo(f"cas: no patch tells of {named}: {why}.", err=True)
+        click.echo(f"cas: no patch for {named}: {why}.", err=True)
     if not steps:
-        click.echo("cas: nothing that is live was chosen: there is no patch.", err=True)
+        click.echo("cas: no live edit was selected, so there is no patch.", err=True)
 
 
 def _untold(steps: "list[SeriesStep]") -> "dict[str, list[Seq]]":
     """Return the edits of which no patch tells, each with others under the reason that they have in common."""
     reasons: dict[str, list[Seq]] = {}
     for step in steps:
-        why = "of a mode, git keeps only whether a file may be executed"
+        why = "git records no more of a mode than whether a file is executable"
         if step.before == step.after:
-            why = "beside all else that is live, that makes no difference"
+            why = "the other live edits already have the same result"
         reasons.setdefault(why, []).extend(view.seq for view in step.views)
     return reasons

@@ -54,26 +54,27 @@ def _history(path: str) -> Path:
     for place in (given, given / _HISTORY, given / "edit_history"):
         if (place / "logs").is_dir():
             return place
-    raise click.UsageError(f"No history of mcpdiff: {shown_name(os.fspath(given / _HISTORY))} has no folder logs")
+    raise click.UsageError(f"No mcpdiff history found: {shown_name(os.fspath(given / _HISTORY))} has no folder `logs`.")
 
 
 def _told(found: "McpdiffImport", screen: Screen, *, dry_run: bool) -> Iterator[bytes]:
     for one in found.problems:
-        yield screen.line(f"Not taken over: {shown_name(one.place)}: {shown_name(one.reason)}")
-    verb = "Took over" if found.is_recorded else "Would take over" if dry_run else "Could take over"
+        yield screen.line(f"Not imported: {shown_name(one.place)}: {shown_name(one.reason)}")
+    verb = "Imported" if found.is_recorded else "Would import" if dry_run else "Could import"
     pending = found.edits - found.accepted - found.rejected
     yield screen.line(
         f"{verb} {found.edits} edits: {found.accepted} accepted, {found.rejected} rejected, {pending} to be reviewed."
     )
     if found.external:
-        yield screen.line(f"Changes that nobody had recorded, between them or since: {found.external}.")
+        yield screen.line(f"Changes that mcpdiff had not recorded: {found.external}.")
     if found.already:
-        yield screen.line(f"Taken over before: {found.already}.")
+        yield screen.line(f"Already imported: {found.already}.")
     if found.unchanged:
         yield screen.line(f"Entries that changed nothing: {found.unchanged}.")
     if found.problems and not found.is_recorded and not dry_run:
-        yield screen.line("Nothing was recorded. With --partly, what can be taken over is.")
+        yield screen.line("Nothing was recorded. To import what can be imported, pass --partly.")
     if any(one.is_elsewhere for one in found.problems):
         yield screen.line(
-            "Entries name files outside the workspace. If it had another name or place then, say so with --root DIR."
+            "Some entries name files outside the workspace. "
+            "If its folder has moved since, pass the old one: --root DIR."
         )

@@ -35,7 +35,7 @@ def listing(*, as_json: bool) -> None:
         screen = invocation.screen()
         write(_row(view, screen) for view in views)
         if not views:
-            click.echo(f"There are no pins: `{invocation.program} pin add EDIT` makes one.", err=True)
+            click.echo(f"There are no pins. `{invocation.program} pin add EDIT` makes one.", err=True)
 
 
 @pin.command("add")
@@ -46,7 +46,7 @@ def listing(*, as_json: bool) -> None:
     shell_complete=names("edit", "conversation", "path"),
     required=True,
 )
-@click.option("--title", callback=recorded_text, metavar="TEXT", default="", help="What for.")
+@click.option("--title", callback=recorded_text, metavar="TEXT", default="", help="Why it is kept.")
 @json_option
 def add(*, names: tuple[str, ...], title: str, as_json: bool) -> None:
     """Pin edits (12), conversations, or states (PATH@12, a hash).

@@ -25,15 +25,15 @@ __all__ = ["record"]
     default="",
     metavar="ID",
     shell_complete=names("conversation"),
-    help="Which conversation the edits belong to.",
+    help="Conversation to record the edits under.",
 )
-@click.option("--note", callback=recorded_text, default="", metavar="TEXT", help="What they are about.")
+@click.option("--note", callback=recorded_text, default="", metavar="TEXT", help="Note to record with the edits.")
 @click.option(
     "--agent",
     callback=recorded_text,
     default="",
     metavar="NAME",
-    help="An agent made them, so they are to be reviewed.",
+    help="Record the edits as an agent's, pending review.",
 )
 @json_option
 def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, as_json: bool) -> None:
@@ -82,13 +82,13 @@ def _stands(workspace: "Workspace", path: str) -> bool:
 
 def _text(workspace: "Workspace", found: "Recorded", screen: Screen) -> Iterator[bytes]:
     from cli.render.rows import Rows
+    from cli.render.status import counted
 
     if found.baseline is not None:
-        yield screen.line(
-            "This was the first look: what stands now is known, and what changes from here on is recorded."
-        )
+        files = counted(len(workspace.snapshot_files(found.baseline.number)), "file")
+        yield screen.line(f"Saved a baseline of {files}. From now on, changes are recorded.")
     rows = Rows(workspace, screen)
     for view in found.edits:
         yield from rows.of(view)
     if not found.edits:
-        yield screen.line("Nothing changed." if found.baseline is None else "Nothing that was recorded before changed.")
+        yield screen.line("Nothing changed." if found.baseline is None else "No recorded file changed.")

@@ -29,7 +29,9 @@ def snapshot() -> None:
 
 @snapshot.command("create")
 @click.argument("folder", metavar="[FOLDER]", shell_complete=folders, default="")
-@click.option("-m", "--message", "title", callback=recorded_text, default="", metavar="TEXT", help="What it is for.")
+@click.option(
+    "-m", "--message", "title", callback=recorded_text, default="", metavar="TEXT", help="Title of the snapshot."
+)
 @json_option
 def create(*, folder: str, title: str, as_json: bool) -> None:
     """Keep what stands in FOLDER, or in the whole workspace."""
@@ -62,7 +64,7 @@ def listing(*, as_json: bool) -> None:
     else:
         write((_view_line(view, invocation.screen()) for view in views), paged=True)
         if not views:
-            click.echo(f"There are no snapshots: `{invocation.program} snapshot` takes one.", err=True)
+            click.echo(f"There are no snapshots. `{invocation.program} snapshot` takes one.", err=True)
 
 
 @snapshot.command("show")
@@ -88,7 +90,7 @@ def show(*, number: int, as_json: bool) -> None:
 @click.argument("number", type=Number(min=1), shell_complete=names("snapshot"))
 @click.argument("other", required=False, shell_complete=names("snapshot"))
 @click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=names("path"))
-@click.option("-p", "--patch", is_flag=True, help="With the diff of each file.")
+@click.option("-p", "--patch", is_flag=True, help="Show the diff of each file.")
 @json_option
 def diff(*, number: int, other: str | None, paths: tuple[str, ...], patch: bool, as_json: bool) -> None:
     """List what has changed since snapshot NUMBER, up to now or up to snapshot OTHER; at and below each PATH, if named.
@@ -122,7 +124,7 @@ def diff(*, number: int, other: str | None, paths: tuple[str, ...], patch: bool,
 @snapshot.command("restore")
 @click.argument("number", type=Number(min=1), shell_complete=names("snapshot"))
 @click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=names("path"))
-@click.option("-n", "--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("-n", "--dry-run", is_flag=True, help="Show what would change; change nothing.")
 @json_option
 def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
     """Bring back what snapshot NUMBER holds, or what it holds at and below each PATH.
@@ -203,7 +205,7 @@ def _tell(passed: "Sequence[SkippedPath]") -> None:
     """Say on stderr what could not be looked at."""
     for place in passed:
         named = f"{shown_name(place.path)}: " if place.path else ""
-        click.echo(f"cas: not covered: {named}{shown_name(place.reason)}", err=True)
+        click.echo(f"cas: not included: {named}{shown_name(place.reason)}", err=True)
 
 
 def _tell_loss(done: "RestoreResult") -> None:
@@ -219,8 +221,8 @@ def _renewed_text(recorded: int, screen: Screen) -> Iterator[bytes]:
     from cli.render.status import counted
 
     if recorded:
-        yield screen.line(f"Before that, {counted(recorded, 'edit')} recorded what had changed since it was taken.")
-    yield screen.line("Another one was taken in its place: files without an edit are compared with that from now on.")
+        yield screen.line(f"Recorded what had changed since it was taken first, as {counted(recorded, 'edit')}.")
+    yield screen.line("Took a new baseline snapshot: files without an edit are now compared with that one.")
 
 
 def _taken_text(taken: "SnapshotResult", screen: Screen) -> Iterator[bytes]:
@@ -228,7 +230,7 @@ def _taken_text(taken: "SnapshotResult", screen: Screen) -> Iterator[bytes]:
 
     view = taken.view
     where = shown_name(view.path) if view.path else "the workspace"
-    same = ", nothing has changed since the one before" if taken.is_same else ""
+    same = ", unchanged since the last one" if taken.is_same else ""
     _tell(taken.passed)
     yield screen.line(f"Snapshot {view.number} of {where}: {counted(taken.files, 'file')}{same}.")
 
@@ -348,11 +350,11 @@ def _restored_text(done: "RestoreResult", invocation: Invocation, *, dry_run: bo
 
 def _why_left(change: "SnapshotChange", done: "RestoreResult") -> str:
     if change.path in done.lost:
-        return "the store has lost its bytes"
+        return "the store no longer has its content"
     above = [other for other in (*done.left, *done.above) if change.path.startswith(f"{other.path}/")]
     kinds = {side.kind for each in (change, *above) for side in (each.before, each.after) if side is not None}
     if "left-out" in kinds:
         return "the snapshot does not hold it, or it is ignored"
     if "symlink" in kinds:
-        return "a link is neither made nor changed"
-    return "a folder and a file want the same name"
+        return "links are never created or changed"
+    return "a folder and a file have the same name"

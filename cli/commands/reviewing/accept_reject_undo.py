@@ -36,7 +36,7 @@ __all__ = ["DecisionCommand", "accept", "redo", "reject", "reset", "undo"]
 
 STANDING: Final = {Action.ACCEPT: "accepted", Action.REJECT: "rejected", Action.RESET: "pending"}
 
-STEPS: Final = {Action.UNDO: "take back", Action.REDO: "take again"}
+STEPS: Final = {Action.UNDO: "undo", Action.REDO: "redo"}
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -70,7 +70,7 @@ def _takes_selection(function: Function) -> Function:
     return cast("Function", with_selection)
 
 
-MARKERS_HELP: Final = "Where edits can't stand together, put both into the file, between conflict markers."
+MARKERS_HELP: Final = "On a conflict, write both versions into the file, between conflict markers."
 
 
 def _takes_decision_options(function: Function) -> Function:
@@ -80,7 +80,7 @@ def _takes_decision_options(function: Function) -> Function:
     @click.option(
         "--on-external",
         type=click.Choice([choice.value for choice in OnExternal]),
-        help="What to do about changes that nobody recorded; without it, ask (or abort, off a terminal).",
+        help="What to do about changes that were not recorded. Default: ask, or abort without a terminal.",
     )
     @json_option
     @wraps(function)
@@ -111,9 +111,14 @@ def accept(*, decision_command: "DecisionCommand", selection: UnitSelection, mar
 @command("reject")
 @_takes_selection
 @click.option(
-    "-m", "--reason", callback=recorded_text, metavar="TEXT", default="", help="Why, for the record and for the agent."
+    "-m",
+    "--reason",
+    callback=recorded_text,
+    metavar="TEXT",
+    default="",
+    help="Reason to record and to report to the agent.",
 )
-@click.option("--cascade", is_flag=True, help="Reject what can't stand without them, too.")
+@click.option("--cascade", is_flag=True, help="Also reject what depends on them.")
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
 @_takes_decision_options
 def reject(
@@ -124,7 +129,7 @@ def reject(
     --conversation, --file and --all stand for pending and accepted edits.
     """
     if cascade and markers:
-        raise click.UsageError("--cascade rejects what --markers would show: name one of them.")
+        raise click.UsageError("--cascade and --markers exclude each other: pass one of them.")
     decision_command.decide(Action.REJECT, selection, reason=reason, cascade=cascade, markers=markers)
 
 
@@ -148,7 +153,9 @@ class _Undo(Command):
             if "unexpected extra argument" not in error.format_message():
                 raise
             raise click.UsageError(
-                "undo takes back the newest decision, whatever it was about. To take an edit out: cas reject EDIT.", ctx
+                "`cas undo` undoes the newest decision, whatever it was about. "
+                "To take an edit out, run `cas reject EDIT`.",
+                ctx,
             ) from error
 
 
@@ -261,7 +268,9 @@ class DecisionCommand:
                     program=self.invocation.program,
                 )
                 if markers:
-                    advice.insert(0, "Markers can't show this: they stand between live lines of a text.")
+                    advice.insert(
+                        0, "Conflict markers can't show this: they only work between live lines of a text file."
+                    )
                 for line in conflict_text(outcome, advice, FOR_STDERR):
                     click.echo(line, err=True, nl=False)
                 click.get_current_context().exit(1)
@@ -276,8 +285,8 @@ class DecisionCommand:
                     write([screen.line(f"Nothing to do: already {STANDING[action]}.")])
                     if reason:
                         # It must not look as if it had been heard: no agent will ever read it.
-                        resets = f"`{self.invocation.program} reset` them, and reject them with it"
-                        write([screen.line(f"The reason was not recorded: {resets}.")])
+                        resets = f"`{self.invocation.program} reset` them first, then reject them with the reason"
+                        write([screen.line(f"The reason was not recorded. To record it, {resets}.")])
             case _:
                 assert_never(outcome)
 
@@ -296,7 +305,7 @@ class DecisionCommand:
         """Return how the newest edit is taken back, if it is a person's, as a restored file is: no decision made it."""
         for view in workspace.edits(EditFilter(newest_first=True, limit=1)):
             if view.edit.origin is Origin.PERSON and view.status is not Status.REJECTED and view.expired is None:
-                return f"\nThe newest edit is your own: `{self.invocation.program} reject {view.seq}` takes it back."
+                return f"\nThe newest edit is your own. To undo it, run `{self.invocation.program} reject {view.seq}`."
         return ""
 
 

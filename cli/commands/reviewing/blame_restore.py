@@ -52,7 +52,7 @@ def _past(workspace: "Workspace", spelling: str) -> "tuple[str, tuple[Seq, bool]
     number = spelt[1].removesuffix("^")
     if not number.isdecimal():
         lists = f"`{Invocation.current().program} log PATH` lists them"
-        raise click.UsageError(f"Of a past state, name the edit, as in PATH@12; {lists}.")
+        raise click.UsageError(f"Name a past state by its edit, as in PATH@12; {lists}.")
     return spelt[0], (Seq(int(number)), number != spelt[1])
 
 
@@ -73,7 +73,7 @@ def restore(*, name: str, dry_run: bool, as_json: bool) -> None:
     with invocation.workspace() as workspace:
         state = state_named(workspace, name)
         if not state.path:
-            raise click.UsageError("A hash tells no path: name the state as PATH@EDIT.")
+            raise click.UsageError("A hash doesn't say which file to restore. Name the state as PATH@EDIT.")
         outcome = workspace.restore(state, dry_run=dry_run)
         if as_json:
             from cli.render.json_edits import restored_shape
@@ -98,10 +98,10 @@ def _restored_text(
             else f"Recorded the change from outside to {name} as edit {view.seq}."
         )
     if not outcome.edits:
-        yield screen.line(f"No file {'changes' if dry_run else 'changed'}: it is as in this state.")
+        yield screen.line(f"No file {'changes' if dry_run else 'changed'}: {name} already is in this state.")
         if state.blob is None and (held := last_held(workspace, state.path)):
             yield screen.line(
-                f"No file stands there in it. `{invocation.program} restore {held}` brings back what did."
+                f"In this state there is no such file. `{invocation.program} restore {held}` restores its last content."
             )
     elif dry_run:
         from cli.render.outcomes import effect_line, effect_text

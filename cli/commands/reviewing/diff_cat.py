@@ -36,7 +36,7 @@ def diff(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) ->
     with invocation.workspace() as workspace:
         if any(looks_like_state(workspace, name) for name in names):
             if len(names) != 2:  # noqa: PLR2004 -- from and to
-                raise click.UsageError(f"A state is compared with one other, as in `cas diff {_two_states(names)}`.")
+                raise click.UsageError(f"`cas diff` compares two states, as in `cas diff {_two_states(names)}`.")
             before, after = (state_named(workspace, name) for name in names)
             if as_json:
                 from cli.render.json_edits import diff_shape, json_line
@@ -79,7 +79,7 @@ def cat(*, name: str) -> None:
             from cli.search.did_you_mean import last_held
 
             held = last_held(workspace, state.path) if state_parts(name) is None else ""
-            instead = f" `{invocation.program} cat {held}` prints what it held." if held else ""
+            instead = f" `{invocation.program} cat {held}` prints its last content." if held else ""
             raise click.ClickException(f"There is no file {shown_name(state.path)} in this state.{instead}")
         write(guarded(workspace.pieces(state.blob)))
 

@@ -66,9 +66,9 @@ class _Log(Command):
     metavar="PATH",
     shell_complete=names("path"),
     default="",
-    help="Only edits of the files that ever stood at PATH.",
+    help="Only edits of the files that were ever at PATH.",
 )
-@click.option("--follow", is_flag=True, help="Of these, only the file that stands there now, under all its names.")
+@click.option("--follow", is_flag=True, help="Follow the file that is at PATH now through its renames.")
 @click.option("--tool", metavar="NAME", shell_complete=names("tool"), default="", help="Only edits by this tool.")
 @click.option("--status", type=click.Choice([status.value for status in Status]), help="Only edits of this status.")
 @click.option(
@@ -79,7 +79,7 @@ class _Log(Command):
     help="Only edits since TIME: 2h, yesterday, 2026-11-20 14:30.",
 )
 @click.option("--until", callback=until_named, metavar="TIME", shell_complete=moments, help="Only edits until TIME.")
-@click.option("-S", "text", metavar="TEXT", help="Only edits that added or removed TEXT; every state of them is read.")
+@click.option("-S", "text", metavar="TEXT", help="Only edits that added or removed TEXT; reads every state of them.")
 @click.option("-n", "--number", type=Number(1, _MOST_EDITS), help="Only the newest NUMBER edits; -3 is -n 3.")
 @click.option("-p", "--patch", is_flag=True, help="Show the diff of each edit.")
 @click.option("--reverse", is_flag=True, help="Oldest first.")
@@ -111,9 +111,9 @@ def log(  # noqa: PLR0913 -- each is an option of the command
     if follow and len(places) != 1:
         raise click.UsageError("--follow follows one file: name one PATH.")
     if text == "":
-        raise click.UsageError("-S looks for a text: give at least one character.")
+        raise click.UsageError("-S needs a text of at least one character.")
     if patch and as_json:
-        raise click.UsageError("--json of a list has no diffs: `cas show EDIT --json` has those of an edit.")
+        raise click.UsageError("`cas log --json` has no diffs. Use `cas show EDIT --json` for those of an edit.")
     invocation = Invocation.current()
     read_errors = ReadErrors()
     from cli.screen.progress import Progress

@@ -39,7 +39,9 @@ def review(*, names: tuple[str, ...], conversation: str, file: str) -> None:
     Each decision is recorded at once. Whenever you quit, the next review goes on with what is still pending.
     """
     if not can_ask() or not sys.stdout.isatty():
-        raise click.UsageError("A review needs a terminal. Off one, say cas accept, cas reject and cas show.")
+        raise click.UsageError(
+            "`cas review` needs a terminal. Without one, use `cas show`, `cas accept` and `cas reject`."
+        )
     from cli.review_ui.hunk_review import Review
     from cli.screen.keyboard import Keyboard
 

@@ -52,7 +52,7 @@ def run() -> int:
         except Differs as difference:
             click.secho(f"\nDIFFERS: {difference}", fg="red", err=True)
             return 1
-    click.echo(f"\n{stage.checks} checks, all as they must be, in {time.monotonic() - began:.1f} s.")
+    click.echo(f"\n{stage.checks} checks passed in {time.monotonic() - began:.1f} s.")
     return 0
 
 

@@ -21,12 +21,24 @@ def init(directory: str | None) -> None:
 
     screen = Invocation.current().screen()
     with Workspace.init(absolute(directory or os.curdir)) as workspace:
-        write([screen.line(f"{shown_name(workspace.root)} is a workspace: what is done there can be recorded.")])
+        write([screen.line(f"{shown_name(workspace.root)} is a workspace; edits in it can be recorded.")])
         if not workspace.edits(EditFilter(limit=1)):
-            write([screen.line("`cas setup CLIENT` has an agent's edits recorded, `cas watch` or `cas record` yours.")])
+            write(
+                [
+                    screen.line(
+                        "To record an agent's edits, run `cas setup CLIENT`; for yours, `cas watch` or `cas record`."
+                    )
+                ]
+            )
         outer = _around(workspace.root)
         if outer is not None:
-            write([screen.line(f"It lies in {shown_name(outer)}, a workspace too: here, `cas` means this one.")])
+            write(
+                [
+                    screen.line(
+                        f"It is inside another workspace, {shown_name(outer)}; commands run here use the inner one."
+                    )
+                ]
+            )
 
 
 def _around(root: str) -> str | None:

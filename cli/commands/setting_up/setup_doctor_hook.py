@@ -19,22 +19,32 @@ if TYPE_CHECKING:
 
 __all__ = ["doctor", "hook", "setup"]
 
-NEXT: Final = "It counts from the client's next start. `{program} doctor {client}` checks that it works."
-BESIDES: Final = {"codex": "Codex runs new hooks once you have trusted them: type /hooks in it."}
+NEXT: Final = "Restart {name} to begin recording. `{program} doctor {client}` checks that it works."
+BESIDES: Final = {"codex": "Codex runs new hooks only after you trust them: type /hooks in Codex."}
 """What else a person has to do, which no settings file does."""
 
-EACH: Final = "A folder is recorded once it is a workspace: `cas init` in each."
+EACH: Final = "Only workspaces are recorded: run `cas init` in each folder."
 """Of what is set up for all that a person does: hooks make no folder a workspace by themselves."""
 
-CLIENTS: Final = ("claude-code", "codex", "gemini", "cursor", "vscode", "opencode")
+NAMES: Final = {
+    "claude-code": "Claude Code",
+    "codex": "Codex",
+    "gemini": "Gemini CLI",
+    "cursor": "Cursor",
+    "vscode": "VS Code",
+    "opencode": "opencode",
+}
+"""What each client calls itself."""
+
+CLIENTS: Final = tuple(NAMES)
 
 
 @command("setup")
 @click.argument("client", type=click.Choice(CLIENTS))
-@click.option("--project", is_flag=True, help="For this project (the default).")
-@click.option("--user", is_flag=True, help="For all that you do with the client.")
+@click.option("--project", is_flag=True, help="Set up this project (the default).")
+@click.option("--user", is_flag=True, help="Set up all your projects.")
 @click.option("-n", "--dry-run", is_flag=True, help="Show what would change, and change nothing.")
-@click.option("--remove", is_flag=True, help="Take it back.")
+@click.option("--remove", is_flag=True, help="Remove what `cas setup` added.")
 def setup(*, client: str, project: bool, user: bool, dry_run: bool, remove: bool) -> None:
     """Tell CLIENT of the recorder: it starts our server, and says before and after each of its own tools what it does.
 
@@ -49,7 +59,7 @@ def setup(*, client: str, project: bool, user: bool, dry_run: bool, remove: bool
 
     invocation = Invocation.current()
     if project and user:
-        raise click.UsageError("Say --project or --user, and not both.")
+        raise click.UsageError("Pass --project or --user, not both.")
     where = _scope(invocation, is_users=user)
     told = where.told(client)
     if told is not None:
@@ -74,7 +84,7 @@ def setup(*, client: str, project: bool, user: bool, dry_run: bool, remove: bool
         write(_begun(begun, invocation.screen()))
     if dry_run or remove:
         return
-    then = NEXT.format(program=invocation.program, client=client)
+    then = NEXT.format(program=invocation.program, client=client, name=NAMES[client])
     said = [then, *filter(None, [BESIDES.get(client)])] if wanted else []
     if where.project is None:
         said.append(EACH)
@@ -95,7 +105,7 @@ def _carry_out(changes: "list[SettingsChange]", staying: Path, screen: Screen, *
                 said = f"{shown_name(str(change.path))} can't be changed: {error.strerror}"
             if done:
                 write(_told(changes[:done], screen, remove=remove, dry_run=False))
-                said += ". What is told above was changed before that; the same command goes on from there"
+                said += ". The files above were changed before that; run the same command again to continue"
             raise click.ClickException(f"{said}.") from error
 
 
@@ -104,7 +114,7 @@ def _told(changes: "list[SettingsChange]", screen: Screen, *, remove: bool, dry_
     from objstore import unified_diff
 
     if not changes:
-        yield screen.line("Nothing to change: it is all as it should be.")
+        yield screen.line("Nothing to change.")
     for change in changes:
         name = str(change.path)
         verb = "Would change" if dry_run else "Changed"
@@ -116,27 +126,31 @@ def _told(changes: "list[SettingsChange]", screen: Screen, *, remove: bool, dry_
             path_after=name,
         )
         if change.is_given_back:
-            yield screen.line("An entry of our name that runs something else stood there before us, and is back.")
+            yield screen.line("Restored the entry named editledger that was there before `cas setup`.")
         if remove and change.is_kept:
-            verb = "would stay" if dry_run else "stays"
-            yield screen.line(f"It holds what `cas setup` doesn't write, and {verb} as {shown_name(name + BACKUP)}.")
+            kept = "would be kept" if dry_run else "is kept"
+            yield screen.line(
+                f"It has settings that `cas setup` did not write; a copy {kept} as {shown_name(name + BACKUP)}."
+            )
 
 
 def _begun(project: Path, screen: Screen) -> Iterator[bytes]:
+    from cli.render.status import counted
     from cli.screen.progress import LOOKING, showing_progress
     from objstore import CallInfo, Origin, Workspace
 
     with Workspace.open(project) as workspace, showing_progress(workspace, LOOKING):
         found = workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
+        files = 0 if found.baseline is None else len(workspace.snapshot_files(found.baseline.number))
     if found.baseline is not None:
-        yield screen.line(f"What stands in {shown_name(str(project))} now is kept: later changes can be told.")
+        yield screen.line(f"Saved a baseline of {counted(files, 'file')}.")
     for place in found.passed:
-        yield screen.line(f"Not looked at: {shown_name(place.path)}: {place.reason}")
+        yield screen.line(f"Skipped: {shown_name(place.path)}: {place.reason}")
 
 
 @command("doctor")
 @click.argument("clients", nargs=-1, type=click.Choice(CLIENTS), metavar="[CLIENT]...")
-@click.option("--forget", is_flag=True, help="Empty the log of faults that hooks had.")
+@click.option("--forget", is_flag=True, help="Empty the log of hook errors.")
 @json_option
 def doctor(*, clients: tuple[str, ...], forget: bool, as_json: bool) -> None:
     """Check that what was set up works: programs start, settings hold, hooks answer, and nothing failed lately."""

@@ -38,7 +38,7 @@ _KILLED: Final = 128
     callback=recorded_text,
     default="",
     metavar="NAME",
-    help="An agent makes the edits, so they are to be reviewed.",
+    help="Record the edits as an agent's, pending review.",
 )
 @click.option(
     "--conversation",
@@ -46,7 +46,7 @@ _KILLED: Final = 128
     default="",
     metavar="ID",
     shell_complete=names("conversation"),
-    help="Which conversation they belong to.",
+    help="Conversation to record the edits under.",
 )
 @click.option(
     "--quiet-for",
@@ -54,7 +54,7 @@ _KILLED: Final = 128
     default=400,
     show_default=True,
     metavar="MS",
-    help="How long nothing must happen until what happened before is one call.",
+    help="Quiet time after which the changes before it are recorded as one call.",
 )
 def watch(*, agent: str, conversation: str, quiet_for: int) -> None:
     """Record edits as they happen, until interrupted: those that come in one burst as one call.
@@ -79,7 +79,7 @@ def watch(*, agent: str, conversation: str, quiet_for: int) -> None:
             if not watches:
                 watched.begin()
                 ending.hold()
-                write([screen.line(f"Watching {shown_name(root)}; Ctrl-C ends it.")])
+                write([screen.line(f"Watching {shown_name(root)}. Press Ctrl-C to stop.")])
                 flush()
                 watches = True
             elif has_happened:
@@ -95,9 +95,9 @@ def watch(*, agent: str, conversation: str, quiet_for: int) -> None:
 def _tell_of_limit(folders: int) -> None:
     from cli.render.status import counted
 
-    said = f"{counted(folders, 'folder')} can't be watched: the system allows for no more (fs.inotify.max_user_watches)"
+    said = f"{counted(folders, 'folder')} can't be watched: the system limit is reached (fs.inotify.max_user_watches)"
     click.echo(
-        f"cas: {said}. What happens there is recorded when something happens elsewhere, or at the end.", err=True
+        f"cas: {said}. Changes there are recorded with the next change elsewhere, or when watching stops.", err=True
     )
 
 
@@ -191,7 +191,7 @@ class _Watched:
             self._due = time.monotonic() + self._rest
             if str(error) != self._said:
                 self._said = str(error)
-                click.echo(f"cas: {visible(self._said)}\nWhat happened is recorded once that works.", err=True)
+                click.echo(f"cas: {visible(self._said)}\nChanges will be recorded when this works again.", err=True)
             return
         self._due, self._rest, self._said = None, 0.0, ""
         write(lines)

@@ -30,7 +30,7 @@ _UNDECODABLE: Final = "Unable to decode path"
 _REFUSED: Final = "Error creating recommended watcher: Too many open files"
 """What it says where as many programs listen already as the system lets one user have."""
 
-_NONE_LEFT: Final = "nothing more can be watched: the system allows for no more (fs.inotify.max_user_instances)"
+_NONE_LEFT: Final = "nothing more can be watched: the system limit is reached (fs.inotify.max_user_instances)"
 """What is said then."""
 
 _LIMITED: Final = "OS file watch limit reached"

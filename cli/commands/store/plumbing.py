@@ -52,7 +52,7 @@ def verify(*, names: tuple[str, ...], everything: bool, as_json: bool) -> None:
     from cli.selection.selectors import state_named
 
     if bool(names) is everything:
-        raise click.UsageError("Name blobs, or say --all.")
+        raise click.UsageError("Name blobs, or pass --all.")
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         blobs = workspace.blobs() if everything else [_blob(state_named(workspace, name)) for name in names]
@@ -65,7 +65,7 @@ def verify(*, names: tuple[str, ...], everything: bool, as_json: bool) -> None:
     else:
         screen = invocation.screen()
         write(screen.line(str(error)) for _, error in faults)
-        write([screen.line(f"{sound} of {len(blobs)} blobs are what their names say.")])
+        write([screen.line(f"{sound} of {len(blobs)} blobs match their hash.")])
     if faults:
         click.get_current_context().exit(1)
 

@@ -39,10 +39,10 @@ def _stats_text(found: "StoreStats", screen: Screen) -> Iterator[bytes]:
     facts = {
         "edits": f"{found.edit_count} ({edits}) in {counted(found.conversations, 'conversation')}",
         "decisions": f"{found.decisions}",
-        "taken back": f"{found.voids}" if found.voids else "",
+        "rolled back": f"{found.voids}" if found.voids else "",
         "blobs": f"{found.blobs}, {found.blob_bytes} bytes, stored in {found.stored_blob_bytes} ({saved:.1f} to 1)"
         if found.damage is None
-        else "not known: some of them are damaged",
+        else "unknown: some are damaged",
         "records": f"{found.record_bytes} bytes",
         "segments": f"{found.segments}, {found.segment_bytes} bytes",
         "chain depths": " ".join(f"{depth}:{number}" for depth, number in found.depths.items())

@@ -1,4 +1,4 @@
-"""The workspace at a glance, as text for a person: lines, as bytes to write."""
+"""The status of the workspace as text for a person: lines, as bytes to write."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLACES: Final = 6
 NUMBERS: Final = 12
 COUNTS: Final = 9
 LEAST_ROOT: Final = 12
-"""Columns of the workspace's path, however narrow the terminal is."""
+"""Columns for the workspace's path, however narrow the terminal is."""
 
 
 def status_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
@@ -50,7 +50,7 @@ def status_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
 
 
 def _section(title: str, count: int, rows: Iterable[str], screen: Screen) -> Iterator[bytes]:
-    """Yield the first of `count` rows under their title; nothing where there are none."""
+    """Yield the first of `count` rows under their title; nothing if there are none."""
     if not count:
         return
     yield screen.line()
@@ -73,7 +73,7 @@ def _standing(markers: UnresolvedMarkers) -> str:
 
 
 def _faults(root: str) -> Iterator[str]:
-    """Yield what is to be said of faults that hooks had, of which nobody was told when they happened."""
+    """Yield a line about errors of hooks, which no one saw when they happened."""
     try:
         with open(os.path.join(root, ".cas", "hook.log"), "rb") as log:  # noqa: PTH118, PTH123 -- pathlib costs start-up
             lines = log.read().splitlines()
@@ -106,7 +106,7 @@ def shown_external(change: ExternalChange) -> str:
 
 
 def shown_markers(markers: UnresolvedMarkers) -> str:
-    """Return whose conflict stands between the markers."""
+    """Return which edits are in conflict between the markers."""
     decided, aside = ({unit.seq: None for unit in units} for units in (markers.decided, markers.aside))
     return f"edit {markers.edit}: {shown_edits(list(decided))} against {shown_edits(list(aside))}"
 
@@ -139,14 +139,14 @@ def _counts(group: PendingGroup) -> str:
 
 
 def shown_edits(seqs: Sequence[int]) -> str:
-    """Return the numbers of some edits, cut short where there are many."""
+    """Return the numbers of some edits, shortened if there are many."""
     if len(seqs) <= NUMBERS:
         return " ".join(map(str, seqs))
     return f"{' '.join(map(str, seqs[: NUMBERS - 2]))} ... {seqs[-1]} ({len(seqs)} edits)"
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number of things, in words."""
+    """Return a number with its noun."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 

@@ -1,7 +1,10 @@
-"""The interactive review: one hunk after another is shown, and one key decides on it.
+"""Review hunk by hunk: show one, and decide on it with one key.
 
-Each decision is recorded before the next hunk is shown, so whatever ends the review, nothing of it is lost, and the
-next one goes on where it ended.
+Each decision is recorded before the next hunk is shown, so whatever ends the review, nothing is lost, and the next
+review continues where it ended.
+
+This module is longer than 500 lines because it is one dialogue: each key's action shares the keyboard, the screen, the
+queue and the steps to undo. What doesn't need them is in the package's other modules.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -70,7 +73,7 @@ DECIDING_KEYS: Final = frozenset("arRx")
 
 
 class _Same(Enum):
-    """That a review stays at the hunk where it is."""
+    """The review stays at the current hunk."""
 
     STAY = "as it is on the screen"
     ANEW = "shown once more"
@@ -81,22 +84,22 @@ Where: TypeAlias = "Unit | _Same | None"
 
 
 class Review:
-    """One pass over what is pending."""
+    """One pass over the pending hunks."""
 
     def __init__(
         self, workspace: "Workspace", keyboard: Keyboard, screen: Screen, wanted: Callable[["PendingGroup", int], bool]
     ) -> None:
-        """Begin a pass over what is pending and `wanted`, given a group of edits and the number of one of them."""
+        """Begin a pass over the pending edits that are `wanted`, given a group of edits and one's number."""
         self._workspace = workspace
         self._keyboard = keyboard
         self._screen = screen
         self._skipped_hunks = SkippedHunks(workspace.root)
         self._review_queue = ReviewQueue(workspace, self._skipped_hunks, wanted)
         self._steps: list[_Step] = []
-        self._withdrawn: set[int] = set()  # decisions by which amendments were taken back: no steps of their own
-        self._shown = Status.PENDING  # what the hunk on the screen was when it was shown
+        self._withdrawn: set[int] = set()  # decisions that took back amendments: they are no steps of their own
+        self._shown = Status.PENDING  # status of the hunk on the screen when it was shown
         self._sought = ""
-        self._is_forgetful = False  # whether it was said that the bookmark can't be kept
+        self._is_forgetful = False  # whether it was already reported that skipped hunks can't be saved
 
     def run(self) -> None:
         """Show hunk after hunk until none is left, or the person quits."""
@@ -129,7 +132,7 @@ class Review:
         self._say(f"{_hunks(accepted)} accepted, {_hunks(rejected)} rejected, {rest}.")
 
     def _acted(self, key: str, unit: Unit) -> Where:
-        """Do what a key says, and return where that leads."""
+        """Do the action of a key, and return where it leads."""
         acts: dict[str, Callable[[Unit], Where]] = {
             "a": lambda unit: self._decided(Action.ACCEPT, {unit: self._shown}),
             "r": lambda unit: self._decided(Action.REJECT, {unit: self._shown}),
@@ -151,7 +154,7 @@ class Review:
             self._say("Press ? for what the keys do.")
             return _Same.STAY
         try:
-            self._workspace.reopen()  # where the last try could not be made durable
+            self._workspace.reopen()  # if the last try could not be made durable
             if key in DECIDING_KEYS and self._workspace.edit(unit.seq).units[unit.hunk] is not self._shown:
                 self._say(f"{unit} was decided elsewhere meanwhile.")
                 return _Same.ANEW
@@ -160,11 +163,12 @@ class Review:
             self._say(str(error))
             return _Same.ANEW
         except (CasError, OSError) as error:
-            # A lock, a full disk, a file that is changed at this moment: the hunk is as it was, and can be tried again.
+            # A lock, a full disk, a file that is changed at this moment: the hunk is unchanged, and the user can try
+            # again.
             self._say(f"cas: {visible(message_of(error))}")
             return _Same.STAY
         except ClickException as error:
-            self._say(f"cas: {visible(error.format_message())}. Nothing was changed.")  # the editor's failure
+            self._say(f"cas: {visible(error.format_message())}. Nothing was changed.")  # the editor failed
             return _Same.STAY
 
     # ---- deciding
@@ -187,7 +191,7 @@ class Review:
         return self._concluded(outcome, next(iter(shown)))
 
     def _concluded(self, outcome: "DecisionOutcome", unit: Unit) -> Where:
-        """Tell what came of a decision, and return where that leads."""
+        """Report the outcome of a decision, and return where it leads."""
         match outcome:
             case Decided():
                 self._note(unit, outcome)
@@ -211,12 +215,12 @@ class Review:
         reason: str,
         told: Conflicted | None = None,
     ) -> "DecisionOutcome":
-        """Decide; `told`: what stands in the way, and is to go too (None: nothing is)."""
+        """Take a decision; `told`: the conflict whose hunks are to be rejected too (None: none are)."""
         decide = partial(self._workspace.decide, action, units, reason=reason, who=reviewer(), shown=shown)
         return self._carried_out(partial(decide, cascade=told is not None, told=told))
 
     def _carried_out(self, decide: "Callable[..., DecisionOutcome]") -> "DecisionOutcome":
-        """Do what is to be done, once it is known what becomes of changes from outside."""
+        """Take a decision, after asking about changes from outside if there are any."""
         with showing_progress(self._workspace, DECIDING):
             outcome = decide(on_external=OnExternal.ABORT, expected=())
         if not isinstance(outcome, ExternalChanges):
@@ -238,14 +242,14 @@ class Review:
         return choices.get(self._key(), OnExternal.ABORT)
 
     def _note(self, unit: Unit, outcome: Decided) -> None:
-        """Tell what a decision did, and remember how to take it back."""
+        """Report a decision, and remember how to undo it."""
         self._write(decided_text(outcome, self._workspace.edit, self._screen, dry_run=False))
         self._review_queue.leave(unit)
         self._steps.append(_Step(unit, decision=outcome.number, verdicts=outcome.verdicts))
         self._remember(self._skipped_hunks.decided, [changed for changed, _ in outcome.verdicts])
 
     def _standing(self, status: Status) -> int:
-        """Return how many hunks that were decided here have the status now: each counts once, however often."""
+        """Return how many of the hunks decided here have the status now; each counts once."""
         decided = {unit for step in self._steps for unit, _ in step.verdicts}
         views = {seq: self._workspace.edit(seq) for seq in {unit.seq for unit in decided}}
         return sum(views[unit.seq].units[unit.hunk] is status for unit in decided if unit.hunk or views[unit.seq].whole)
@@ -286,7 +290,7 @@ class Review:
         self._remember(self._skipped_hunks.skip, units)
 
     def _remember(self, note: Callable[[bytes, set[int]], None], units: Sequence[Unit]) -> None:
-        """Note something about hunks for the next review; this one goes on also where that can't be kept."""
+        """Save something about hunks for the next review; this one continues even if that fails."""
         by_edit: dict[int, set[int]] = {}
         for unit in units:
             by_edit.setdefault(unit.seq, set()).add(unit.hunk)
@@ -307,7 +311,7 @@ class Review:
         if step.amendment:
             units = real_units(self._workspace.edit(step.amendment))
             outcome = self._outcome(Action.REJECT, units, {}, reason="")
-            if isinstance(outcome, NothingToDo):  # somebody else has rejected it
+            if isinstance(outcome, NothingToDo):  # someone else has rejected it
                 self._steps.pop()
                 self._say("Nothing to do: that is already so.")
                 return _Same.STAY
@@ -368,7 +372,7 @@ class Review:
             return _Same.STAY
         if kept:
             return self._decided(Action.ACCEPT, {unit: self._shown})
-        # What took the parts out goes with the hunk: without it, it would take out or put back a second time.
+        # The amendments that took parts out are rejected with the hunk: without it, they would apply a second time.
         views = [self._workspace.edit(step.amendment) for step in self._steps[before:] if step.amendment]
         taken_out = {part: view.units[part.hunk] for view in views for part in real_units(view)}
         return self._decided(Action.REJECT, {unit: self._shown, **taken_out})
@@ -381,7 +385,7 @@ class Review:
         old, new = self._workspace.text(edit.before.blob), self._workspace.text(edit.after.blob)
         if is_either_binary(old, new):
             return "its file is not text"
-        # What was changed outside stays as it is, and an amendment records it first.
+        # Changes from outside stay; an amendment records them first.
         planned = self._workspace.decide(
             Action.REJECT, [unit], who=reviewer(), on_external=OnExternal.KEEP, dry_run=True
         )
@@ -403,16 +407,18 @@ class Review:
         return "its lines can't be told apart from the lines around them" if found is None else found
 
     def _first_line(self, unit: Unit, path: str, text: bytes) -> int | None:
-        """Return at which line of a text the lines begin that the hunk put in (None: there are none, or who knows)."""
+        """Return the line of a text at which the lines begin that the hunk inserted (None: none, or unknown)."""
         recorded, blamed = self._workspace.blame(path)
         return next((part.start for part in blamed if part.unit == unit), None) if recorded == text else None
 
     def _decide_on_parts(self, unit: Unit, split: Split, found: list[Part]) -> bool | None:
-        """Ask about each part; return whether any was accepted (None: the person stopped).
+        """Ask about each part; return whether any was accepted (None: the user stopped).
 
-        A part that is rejected is taken out at once, by an amendment of the edit.
+        A rejected part is taken out at once, by an amendment of the edit.
         """
-        seen = blob_id(split.text([split.new]))  # what the parts are cut from: if the file is another by then, it stays
+        seen = blob_id(
+            split.text([split.new])
+        )  # the text that the parts are cut from: if the file differs by then, it stays
         done: list[tuple[bytes, ...]] = []
         left = list(found)
         kept = False
@@ -516,7 +522,7 @@ class Review:
         try:
             key = self._keyboard.key()
         except KeyboardInterrupt:
-            self._say()  # so that the shell goes on in a line of its own
+            self._say()  # so that the shell's prompt begins a new line
             raise
         self._say("" if key in {ENTER, END} else visible(key))
         return key
@@ -527,7 +533,7 @@ class Review:
 
 
 class _Step:
-    """One thing that was done in this review, to be taken back."""
+    """One action of this review that can be undone."""
 
     def __init__(
         self,
@@ -537,7 +543,7 @@ class _Step:
         verdicts: tuple[tuple[Unit, Status], ...] = (),
         amendment: int | None = None,
     ) -> None:
-        self.unit: Final = unit  # at which it was done
+        self.unit: Final = unit  # the hunk on the screen at the time
         self.decision: Final = decision  # its number; 0: it was an amendment
         self.verdicts: Final = verdicts  # of the decision
         self.amendment: Final = amendment  # its number; None: it was a decision

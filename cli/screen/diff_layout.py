@@ -1,4 +1,4 @@
-"""The layout of what is read: as a diff, in two columns, or as a table of how much changed."""
+"""The options for the layout of changes: a diff, two columns, or a table of how much changed."""
 
 import shutil
 from collections.abc import Callable
@@ -32,5 +32,5 @@ def takes_layout(function: Function) -> Function:
 
 
 def in_columns(screen: Screen, columns: bool) -> Screen:  # noqa: FBT001 -- the option's value, handed on
-    """Return the screen, with changes in two columns as wide as the terminal if they are asked for."""
+    """Return the screen, set to two columns of the terminal's width if they were asked for."""
     return replace(screen, columns=shutil.get_terminal_size().columns) if columns else screen

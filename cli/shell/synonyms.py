@@ -29,7 +29,7 @@ COMMAND_SYNONYMS: Final = {
     "stash": "`cas snapshot` saves the current files, and `cas snapshot restore` brings them back",
     "version": "`cas --version` prints it",
 }
-"""What other tools call a command, and what does that here."""
+"""What other tools call a command, and the command that does it here."""
 
 OPTION_SYNONYMS: Final = {
     "--after": "--since TIME",
@@ -48,7 +48,7 @@ OPTION_SYNONYMS: Final = {
     "--porcelain": "--json",
     "--session": "--conversation ID",
 }
-"""What other tools call an option, and what does that here, where the command has it."""
+"""What other tools call an option, and the option that does it here, if the command has it."""
 
 NO_OP_OPTIONS: Final = {
     "diff": ("-p", "-u", "--patch", "--color-words", "--word-diff"),
@@ -57,11 +57,11 @@ NO_OP_OPTIONS: Final = {
     "show": ("-p", "-u", "--patch", "--color-words", "--word-diff"),
     "status": ("-s", "--short"),
 }
-"""Options of other tools for what a command does here in any case."""
+"""Options of other tools for what a command always does here."""
 
 
 def option_meant(error: "click.NoSuchOption") -> str:
-    """Return in a sentence what an unknown option may have been meant for; "" where nothing comes near."""
+    """Return a sentence on what an unknown option may have been meant for; "" if nothing is similar."""
     if error.ctx is None:
         return ""
     named = error.option_name
@@ -80,7 +80,7 @@ def option_meant(error: "click.NoSuchOption") -> str:
         return f"Here it is {meant}."
     from difflib import get_close_matches
 
-    # Without the dashes, which are right in all of them.
+    # Without the dashes, which all of them have.
     name = named.lstrip("-")
     near = [whole for whole in has if whole.startswith(name)][:2] or get_close_matches(name, has, 2, 0.75)
     return f"Did you mean {' or '.join(has[name] for name in near)}?" if near else ""

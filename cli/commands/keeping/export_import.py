@@ -63,10 +63,10 @@ def export(
     file: str,
     as_json: bool,
 ) -> None:
-    """Take edits elsewhere: as patches (--patch), or the whole store with its history in one file (--bundle).
+    """Export edits as patches (--patch), or the whole store with its history in one file (--bundle).
 
-    Patches are of what is live: what was rejected is in none of them, and together they lead to the files as they are.
-    With some edits chosen, the patches stand on everything else that is live.
+    Patches contain live edits: rejected ones are left out, and all patches together lead to the current files. If you
+    select edits, their patches assume all other live edits.
     """
     if patch is bool(bundle):
         raise click.UsageError("Pass either --patch or --bundle FILE.")
@@ -125,14 +125,14 @@ def import_(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Make a workspace in the new or empty DIR out of a bundle: its files, and the whole history behind them.
+    """Make a workspace in the new or empty DIR from a bundle: its files and their whole history.
 
-    FILE - is standard input. Everything in it is verified before anything is kept. A store is never imported
-    into another one: take edits there with cas export --patch.
+    FILE - is standard input. Everything is verified before anything is kept. A store is never imported into another
+    one: to move edits there, use cas export --patch.
 
-    `cas import mcpdiff PATH` takes over what mcpdiff has recorded of the files of this workspace, with what was
-    accepted and rejected: PATH is its .mcp/edit_history, or the folder that holds it. Each state is proven by its hash;
-    no file is written, and twice is the same as once.
+    `cas import mcpdiff PATH` imports what mcpdiff recorded about the files of this workspace, with its decisions: PATH
+    is its .mcp/edit_history, or the folder that holds it. Each state is verified by its hash; no file is written, and
+    importing twice is the same as once.
     """
     if bundle == "mcpdiff":
         if store_only:
@@ -159,7 +159,7 @@ def import_(
 
 @contextmanager
 def _received() -> Iterator[str]:
-    """Keep what comes on standard input in a file while it is looked at, and yield its path."""
+    """Save standard input to a temporary file and yield its path."""
     from shutil import copyfileobj
     from tempfile import NamedTemporaryFile
 
@@ -210,7 +210,7 @@ def _taken(path: str, directory: str, *, store_only: bool) -> str:
 
 
 def _chosen(workspace: "Workspace", names: tuple[str, ...], *, conversation: str, file: str) -> "list[Seq]":
-    """Return the edits that patches are wanted of. Raises NoSuchName, AmbiguousName, PathError."""
+    """Return the edits to export as patches. Raises NoSuchName, AmbiguousName, PathError."""
     named = [edit for name in names for edit in edits_named(workspace, name)]
     for view, units in named:
         if len(units) < len(view.units):
@@ -240,7 +240,7 @@ def _write_patches(
     elif output is not None:
         folder = Path(output)
         folder.mkdir(parents=True, exist_ok=True)
-        # A file that is there is left alone: it may be of another series.
+        # An existing file is left alone: it may be of another series.
         if taken := [patch.name for patch in found if os.path.lexists(folder / patch.name)]:
             raise click.ClickException(
                 f"{shown_name(str(folder))} already holds {shown_name(taken[0])}; "
@@ -271,7 +271,7 @@ def _write_patches(
 
 
 def _untold(steps: "list[SeriesStep]") -> "dict[str, list[Seq]]":
-    """Return the edits of which no patch tells, each with others under the reason that they have in common."""
+    """Return the edits that no patch can express, grouped by reason."""
     reasons: dict[str, list[Seq]] = {}
     for step in steps:
         why = "git records no more of a mode than whether a file is executable"

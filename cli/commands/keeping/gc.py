@@ -1,4 +1,4 @@
-"""The command `cas gc`: history that is old or too much let go, and its bytes taken out of the store."""
+"""The command `cas gc`: expire old history and remove unused bytes from the store."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -28,10 +28,10 @@ __all__ = ["gc"]
 @click.option("-n", "--dry-run", is_flag=True, help="Show what would expire and how much that frees; change nothing.")
 @json_option
 def gc(*, older_than: str | None, max_size: str | None, repack: bool, dry_run: bool, as_json: bool) -> None:
-    """Let go of old history, and free what nothing holds any more.
+    """Expire old history, and free what nothing holds any more.
 
-    Without options, the settings say what goes (`cas config`). What is pending, pinned, younger, or needed to tell what
-    a file holds never goes; the records of what goes are kept, so `cas log` still tells of it.
+    Without options, the settings decide what expires (`cas config`). Pending, pinned and recent edits never expire, nor
+    does what is needed to know a file's content. Records of expired edits stay, so `cas log` still lists them.
     """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
@@ -56,7 +56,7 @@ def gc(*, older_than: str | None, max_size: str | None, repack: bool, dry_run: b
 
 
 def _limits(workspace: "Workspace", older_than: str | None, max_size: str | None) -> "RetentionLimits":
-    """Return the limits that were given, and for what was not, those of the settings."""
+    """Return the limits given as options, and the settings for the others."""
     from objstore import SettingKind, value_of
 
     limits = workspace.retention_limits()

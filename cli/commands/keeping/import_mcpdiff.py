@@ -1,4 +1,4 @@
-"""`cas import mcpdiff`: another tool's history becomes this workspace's."""
+"""`cas import mcpdiff`: import another tool's history into this workspace."""
 
 import os
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _HISTORY: Final = Path(".mcp") / "edit_history"
 
 
 def import_mcpdiff_history(path: str, *, root: str | None, partly: bool, dry_run: bool, as_json: bool) -> None:
-    """Take over mcpdiff's history at `path`, and say what came of it; the process ends with 1 if not all could be."""
+    """Import mcpdiff's history at `path` and report the result; exit with 1 if not everything was imported."""
     invocation = Invocation.current()
     with invocation.workspace() as workspace, showing_progress(workspace, {"entries": "working out states"}):
         found = workspace.import_mcpdiff_history(str(_history(path)), origin=root, partly=partly, dry_run=dry_run)
@@ -49,7 +49,7 @@ def import_mcpdiff_history(path: str, *, root: str | None, partly: bool, dry_run
 
 
 def _history(path: str) -> Path:
-    """Return the folder of the history that is meant. Raises UsageError."""
+    """Return the folder of the history that `path` names. Raises UsageError."""
     given = Path(path)
     for place in (given, given / _HISTORY, given / "edit_history"):
         if (place / "logs").is_dir():

@@ -1,4 +1,4 @@
-"""The command `cas purge`: bytes that must not be kept, taken out of history for good."""
+"""The command `cas purge`: remove bytes from the history for good."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -24,10 +24,11 @@ __all__ = ["purge"]
 @click.option("--force", is_flag=True, help="Also purge pending edits, snapshots and pins that hold the bytes.")
 @json_option
 def purge(*, names: tuple[str, ...], dry_run: bool, force: bool, as_json: bool) -> None:
-    """Take bytes out of history for good: every past state of the file at PATH, or a state (PATH@12, a hash).
+    """Remove bytes from the history for good: every past state of the file at PATH, or a state (PATH@12, a hash).
 
-    Edits that mention them, and those before them in their files, can then be neither shown nor decided. Files are left
-    alone; while one holds the bytes, nothing is purged. Copies elsewhere, such as a backup of .cas, are yours to find.
+    Edits that mention them, and earlier edits of the same files, can then be neither shown nor decided. Files are not
+    changed; while a file still holds the bytes, nothing is purged. Copies elsewhere, such as a backup of .cas, are
+    yours to find.
     """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
@@ -46,7 +47,7 @@ def purge(*, names: tuple[str, ...], dry_run: bool, force: bool, as_json: bool) 
 
 
 def _plan(workspace: "Workspace", name: str) -> "PurgePlan":
-    """Return what a name alone would come to. Raises NoSuchName where it names nothing that is stored."""
+    """Return the plan for one name. Raises NoSuchName if it names nothing that is stored."""
     from objstore import NoSuchName
 
     if looks_like_state(workspace, name):
@@ -67,7 +68,7 @@ def _plan(workspace: "Workspace", name: str) -> "PurgePlan":
 
 
 def _refuse_guess(workspace: "Workspace", name: str) -> None:
-    """Raise click.ClickException where the name of a state was that of a file, too: what goes is gone for good."""
+    """Raise click.ClickException if the name denotes a state and also once named a file: a purge can't be undone."""
     spelt = state_parts(name)
     if spelt is not None and was_recorded(workspace, name):
         from cli.screen.quoting import typed

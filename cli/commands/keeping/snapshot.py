@@ -1,4 +1,4 @@
-"""The command `cas snapshot`: what stands in the workspace now, kept, compared, and brought back."""
+"""The command `cas snapshot`: save the files of the workspace, compare with them, and restore them."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ __all__ = ["snapshot"]
 
 @command_group("snapshot", otherwise="create")
 def snapshot() -> None:
-    """Keep what stands in the workspace or in a folder now, compare with it, and bring it back.
+    """Save the files of the workspace or of a folder, compare with them, and restore them.
 
     A snapshot is named by its number.
     """
@@ -34,7 +34,7 @@ def snapshot() -> None:
 )
 @json_option
 def create(*, folder: str, title: str, as_json: bool) -> None:
-    """Keep what stands in FOLDER, or in the whole workspace."""
+    """Save the files in FOLDER, or in the whole workspace."""
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         path = _folder(workspace, folder)
@@ -71,7 +71,7 @@ def listing(*, as_json: bool) -> None:
 @click.argument("number", type=Number(min=1), shell_complete=names("snapshot"))
 @json_option
 def show(*, number: int, as_json: bool) -> None:
-    """List what a snapshot holds: mode, blob and path. `cas cat` prints a blob."""
+    """List the content of a snapshot: mode, blob and path. `cas cat` prints a blob."""
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         view, found = workspace.snapshot(number), workspace.snapshot_files(number)
@@ -93,9 +93,9 @@ def show(*, number: int, as_json: bool) -> None:
 @click.option("-p", "--patch", is_flag=True, help="Show the diff of each file.")
 @json_option
 def diff(*, number: int, other: str | None, paths: tuple[str, ...], patch: bool, as_json: bool) -> None:
-    """List what has changed since snapshot NUMBER, up to now or up to snapshot OTHER; at and below each PATH, if named.
+    """List what changed between snapshot NUMBER and now, or snapshot OTHER; with PATH, only at and below each PATH.
 
-    A file whose name is a number is named as ./2.
+    Write a file whose name is a number as ./2.
     """
     invocation = Invocation.current()
     until = int(other) if other is not None and other.isdecimal() else None
@@ -127,10 +127,10 @@ def diff(*, number: int, other: str | None, paths: tuple[str, ...], patch: bool,
 @click.option("-n", "--dry-run", is_flag=True, help="Show what would change; change nothing.")
 @json_option
 def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
-    """Bring back what snapshot NUMBER holds, or what it holds at and below each PATH.
+    """Restore the content of snapshot NUMBER, or only at and below each PATH.
 
-    What differs is written, and files that came since are deleted; what is ignored is left alone. These are edits like
-    any other, made by you, and `cas reject --conversation ID` takes all of them back.
+    Files that differ are written, and files created since are deleted; ignored files are left alone. These are ordinary
+    edits of yours: `cas reject --conversation ID` undoes all of them.
     """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
@@ -154,9 +154,9 @@ def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool
 )
 @json_option
 def delete(*, numbers: tuple[int, ...], as_json: bool) -> None:
-    """Give snapshots up. What only they held goes when `cas gc` next runs.
+    """Delete snapshots. What only they held is freed by the next `cas gc`.
 
-    Of the one that the first look took, what changed since is recorded before, and another one taken.
+    If one of them is the baseline, changes since then are recorded first and a new baseline is taken.
     """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
@@ -189,7 +189,7 @@ def _folder(workspace: "Workspace", spelling: str, held_by: "Sequence[int]" = ()
 
 @contextmanager
 def _as_typed(named: "dict[str, str]") -> "Iterator[None]":
-    """Have a refusal of one of the paths that are named spell it as it was typed."""
+    """Make an error about one of the given paths show it as it was typed."""
     from objstore import NotInSnapshot
 
     try:
@@ -202,14 +202,14 @@ def _as_typed(named: "dict[str, str]") -> "Iterator[None]":
 
 
 def _tell(passed: "Sequence[SkippedPath]") -> None:
-    """Say on stderr what could not be looked at."""
+    """Report on stderr the paths that could not be read."""
     for place in passed:
         named = f"{shown_name(place.path)}: " if place.path else ""
         click.echo(f"cas: not included: {named}{shown_name(place.reason)}", err=True)
 
 
 def _tell_loss(done: "RestoreResult") -> None:
-    """Raise BlobMissing where a file was left because its bytes are lost: the command ends with it."""
+    """Raise BlobMissing if a file was skipped because its bytes are lost: the command ends with that error."""
     from objstore import BlobMissing
 
     for change in done.left:
@@ -278,9 +278,9 @@ def _patches(
     *,
     until_now: bool,
 ) -> Iterator[bytes]:
-    """Yield the diff of each file, or in its place why there is none; `losses` hears of bytes that are lost.
+    """Yield the diff of each file, or the reason why there is none; `read_errors` collects lost bytes.
 
-    `until_now`: whether what came after is what stands there now, and no snapshot.
+    `until_now`: whether the second side is the current files, and not a snapshot.
     """
     from cli.render.edits import diff_text
     from objstore import UNREADABLE, PathError
@@ -305,9 +305,9 @@ def _patches(
 
 
 def _bytes(workspace: "Workspace", path: str, state: "PathState", *, is_now: bool) -> bytes:
-    """Return a file's bytes for a diff: out of the store, or, of what was found there and is in none, as they stand.
+    """Return a file's bytes for a diff: from the store, or from disk if the store doesn't have them.
 
-    Raises what Workspace.text raises, and PathError where what was found does not stand there any more.
+    Raises what Workspace.text raises, and PathError if the file on disk has changed meanwhile.
     """
     from objstore import MAX_BLOB, UNREADABLE, FileChanged, FileTooLarge, placeholder
 

@@ -1,4 +1,4 @@
-"""The commands `cas accept`, `reject`, `reset`, `undo` and `redo`: a person's word on edits."""
+"""The commands `cas accept`, `reject`, `reset`, `undo` and `redo`: take a decision on edits and report it."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -42,7 +42,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def _takes_selection(function: Function) -> Function:
-    """Give a command the parameters that name edits, as one argument `selection`."""
+    """Give a command the parameters that name edits, combined into one argument `selection`."""
 
     @click.argument("names", metavar="[EDIT|HUNK]...", nargs=-1, shell_complete=names("edit"))
     @click.option(
@@ -74,7 +74,7 @@ MARKERS_HELP: Final = "On a conflict, write both versions into the file, between
 
 
 def _takes_decision_options(function: Function) -> Function:
-    """Give a command the parameters that say how to decide, as one argument `desk`."""
+    """Give a command the options that say how to decide, combined into one argument `decision_command`."""
 
     @click.option("-n", "--dry-run", is_flag=True, help="Show exactly what would change on disk; change nothing.")
     @click.option(
@@ -101,9 +101,9 @@ def _takes_decision_options(function: Function) -> Function:
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
 @_takes_decision_options
 def accept(*, decision_command: "DecisionCommand", selection: UnitSelection, markers: bool) -> None:
-    """Accept edits (12) or hunks (12:2). What was rejected comes back.
+    """Accept edits (12) or hunks (12:2). Rejected ones come back.
 
-    --conversation, --file and --all stand for pending edits, or for all if none is pending.
+    --conversation, --file and --all select pending edits, or all if none is pending.
     """
     decision_command.decide(Action.ACCEPT, selection, markers=markers)
 
@@ -124,9 +124,9 @@ def accept(*, decision_command: "DecisionCommand", selection: UnitSelection, mar
 def reject(
     *, decision_command: "DecisionCommand", selection: UnitSelection, reason: str, cascade: bool, markers: bool
 ) -> None:
-    """Reject edits (12) or hunks (12:2): their effect goes, every other edit stays.
+    """Reject edits (12) or hunks (12:2): their changes are taken out, every other edit stays.
 
-    --conversation, --file and --all stand for pending and accepted edits.
+    --conversation, --file and --all select pending and accepted edits.
     """
     if cascade and markers:
         raise click.UsageError("--cascade and --markers exclude each other: pass one of them.")
@@ -138,15 +138,15 @@ def reject(
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
 @_takes_decision_options
 def reset(*, decision_command: "DecisionCommand", selection: UnitSelection, markers: bool) -> None:
-    """Make edits (12) or hunks (12:2) pending again. What was rejected comes back."""
+    """Make edits (12) or hunks (12:2) pending again. Rejected ones come back."""
     decision_command.decide(Action.RESET, selection, markers=markers)
 
 
 class _Undo(Command):
-    """A command that names no edit, though it sounds as if it did."""
+    """A command that takes no name, though users may expect that it does."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take what is given; of a name, say what takes it."""
+        """Parse the arguments; if there is a name, say which command takes one."""
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
@@ -162,20 +162,20 @@ class _Undo(Command):
 @command("undo", cls=_Undo)
 @_takes_decision_options
 def undo(*, decision_command: "DecisionCommand") -> None:
-    """Take back the newest decision that stands."""
+    """Undo the newest decision."""
     decision_command.step(Action.UNDO)
 
 
 @command("redo")
 @_takes_decision_options
 def redo(*, decision_command: "DecisionCommand") -> None:
-    """Take the decision again that the last undo took back, unless something else was decided since."""
+    """Redo the decision that was last undone, unless another decision was made since."""
     decision_command.step(Action.REDO)
 
 
 @value
 class DecisionCommand:
-    """How a decision is to be taken and reported."""
+    """Take a decision as the options say, and report the outcome."""
 
     invocation: Invocation
     dry_run: bool
@@ -195,7 +195,7 @@ class DecisionCommand:
         selection.check()
         with self.invocation.workspace() as workspace:
             units = units_named(workspace, action, selection)
-            # Before: the folder that the person stands in may be empty then, and go.
+            # Before the decision: the current folder may become empty by it and be removed.
             paths = _paths(workspace, selection)
 
             decision = partial(workspace.decide, action, [*units], reason=reason, who=reviewer(), shown=units)
@@ -284,7 +284,7 @@ class DecisionCommand:
                     screen = self.invocation.screen()
                     write([screen.line(f"Nothing to do: already {STANDING[action]}.")])
                     if reason:
-                        # It must not look as if it had been heard: no agent will ever read it.
+                        # Say so: no agent will ever read this reason.
                         resets = f"`{self.invocation.program} reset` them first, then reject them with the reason"
                         write([screen.line(f"The reason was not recorded. To record it, {resets}.")])
             case _:
@@ -302,7 +302,7 @@ class DecisionCommand:
         write(text, paged=self.dry_run)
 
     def _own_edit(self, workspace: "Workspace") -> str:
-        """Return how the newest edit is taken back, if it is a person's, as a restored file is: no decision made it."""
+        """Return how to undo the newest edit if the user made it, as by `cas restore`: no decision made it."""
         for view in workspace.edits(EditFilter(newest_first=True, limit=1)):
             if view.edit.origin is Origin.PERSON and view.status is not Status.REJECTED and view.expired is None:
                 return f"\nThe newest edit is your own. To undo it, run `{self.invocation.program} reject {view.seq}`."
@@ -310,7 +310,7 @@ class DecisionCommand:
 
 
 def _paths(workspace: "Workspace", selection: UnitSelection) -> dict[int, str]:
-    """Return of what --file stands for the path of each edit, by its number."""
+    """Return the path of each edit that --file selects, by its number."""
     if not selection.file:
         return {}
     from os import fsdecode

@@ -1,4 +1,4 @@
-"""The command `cas amend`: a person betters the result of an edit."""
+"""The command `cas amend`: fix an edit in an editor."""
 
 import sys
 from contextlib import AbstractContextManager
@@ -28,9 +28,9 @@ __all__ = ["amend"]
 )
 @json_option
 def amend(*, name: str, source: str | None, as_json: bool) -> None:
-    """Better the result of an edit: an editor opens its file as it stands, and what you change belongs to the edit.
+    """Fix an edit in your editor: it opens the current file, and what you change belongs to the edit.
 
-    Who rejects the edit rejects its amendments with it. Rejecting the amendment gives the edit's own result back.
+    Rejecting the edit also rejects its amendments. Rejecting an amendment restores the edit's own result.
     """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:

@@ -1,4 +1,4 @@
-"""The commands `cas blame` and `cas restore`: where each line comes from, and a recorded state brought back."""
+"""The commands `cas blame` and `cas restore`: where each line comes from, and restoring a recorded state."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -22,10 +22,10 @@ __all__ = ["blame", "restore"]
 @click.argument("path", metavar="PATH|PATH@EDIT", shell_complete=names("path"))
 @json_option
 def blame(*, path: str, as_json: bool) -> None:
-    """Show the hunk, conversation, tool and time behind each line of PATH as it was last recorded.
+    """Show the hunk, conversation, tool and time behind each line of PATH as last recorded.
 
-    PATH@12 is as after edit 12, PATH@12^ as before it. With --json, one object for each run of lines; lines are counted
-    from zero.
+    PATH@12 is the file after edit 12, PATH@12^ before it. With --json, one object for each run of lines; lines are
+    counted from zero.
     """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
@@ -43,7 +43,7 @@ def blame(*, path: str, as_json: bool) -> None:
 
 
 def _past(workspace: "Workspace", spelling: str) -> "tuple[str, tuple[Seq, bool] | None]":
-    """Return the file that is named, and of which past state its lines are wanted (None: they are the last's)."""
+    """Return the file that is named, and which past state of it (None: the last recorded one)."""
     from objstore import Seq
 
     spelt = state_parts(spelling) if looks_like_state(workspace, spelling) else None
@@ -61,13 +61,12 @@ def _past(workspace: "Workspace", spelling: str) -> "tuple[str, tuple[Seq, bool]
 @click.option("-n", "--dry-run", is_flag=True, help="Show exactly what would change on disk; change nothing.")
 @json_option
 def restore(*, name: str, dry_run: bool, as_json: bool) -> None:
-    """Bring a file back to a recorded state.
+    """Restore a file to a recorded state.
 
-    PATH@12 is as after edit 12, PATH@12^ as before it, PATH@2h as two hours ago, PATH@2026-11-20 as when that day
-    began, PATH as last recorded.
+    PATH@12 is the file after edit 12, PATH@12^ before it, PATH@2h two hours ago, PATH@2026-11-20 at the start of that
+    day, PATH as last recorded.
 
-    This is an edit like any other, made by you: `cas reject` takes it back. What stood there unrecorded is recorded
-    first.
+    This is an ordinary edit of yours: `cas reject` undoes it. Unrecorded changes to the file are recorded first.
     """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:

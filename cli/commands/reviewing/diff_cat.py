@@ -1,4 +1,4 @@
-"""The commands `cas diff` and `cas cat`: what stands in files, now and at any recorded moment."""
+"""The commands `cas diff` and `cas cat`: the content of files, now and at any recorded moment."""
 
 import os
 from collections.abc import Iterator
@@ -28,8 +28,8 @@ __all__ = ["cat", "diff"]
 def diff(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) -> None:
     """Show what changed outside: the last recorded state of each PATH (or of all files) against the disk.
 
-    With two names of which one is a state (PATH@12 after edit 12, PATH@12^ before it, a blob's hash), show
-    the difference between the two; a path alone is then its last recorded state.
+    With two names of which at least one is a state (PATH@12 after edit 12, PATH@12^ before it, a blob's hash), show the
+    difference between the two; a path alone is then its last recorded state.
     """
     invocation = Invocation.current()
     screen = in_columns(invocation.screen(), columns)
@@ -68,9 +68,9 @@ def diff(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) ->
 @command("cat")
 @click.argument("name", metavar="STATE", shell_complete=names("path"))
 def cat(*, name: str) -> None:
-    """Write the exact bytes of a state; on a terminal, control characters are spelt out.
+    """Write the exact bytes of a state; on a terminal, control characters are escaped.
 
-    It is named PATH@12, PATH@12^, PATH@2h (two hours ago), PATH@2026-11-20, PATH (as last recorded) or by its hash.
+    Name it by PATH@12, PATH@12^, PATH@2h (two hours ago), PATH@2026-11-20, PATH (as last recorded) or its hash.
     """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
@@ -94,14 +94,14 @@ def _changes(workspace: "Workspace", names: tuple[str, ...]) -> list["ExternalCh
         if not wanted or any(covers(path, change.path) for path in wanted)
     ]
     for path, name in wanted.items():
-        # What nobody has recorded and is not there has not changed; that must not read like a file that is as it was.
+        # A path that was never recorded and doesn't exist has not changed; don't report it like an unchanged file.
         if path != "." and not os.path.lexists(Path(workspace.root, path)) and not _is_recorded(workspace, path):
             raise NoSuchName(name, "file")
     return found
 
 
 def _two_states(names: tuple[str, ...]) -> str:
-    """Return how a difference is named; where there is one state only, the one from there to the last state."""
+    """Return the names of a comparison; for a single state, the comparison with the last recorded state."""
     from cli.screen.quoting import typed
 
     spelt = state_parts(names[0])
@@ -109,7 +109,7 @@ def _two_states(names: tuple[str, ...]) -> str:
 
 
 def _is_recorded(workspace: "Workspace", path: str) -> bool:
-    """Return whether a file has ever been recorded at the path, or one is now recorded below it."""
+    """Return whether a file has ever been recorded at the path, or is recorded now below it."""
     return bool(
         workspace.edits(EditFilter(path=path, limit=1)) or workspace.names_with_prefix(NameKind.PATH, f"{path}/", 1)
     )

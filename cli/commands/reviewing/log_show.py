@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 __all__ = ["log", "show"]
 
 _MOST_EDITS: Final = sys.maxsize
-"""More than can be counted to is a slip, and is said to be one."""
+"""Larger numbers are taken for a mistake and refused."""
 
 
 class _Log(Command):
-    """A list of which `-3` is the newest three, as in other logs."""
+    """The command `log`, in which `-3` means the newest three, as in other logs."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take `-3` for `-n 3`, where it is no value of the option before it."""
+        """Read `-3` as `-n 3`, unless it is the value of the option before it."""
         taking = {
             name
             for param in self.params
@@ -185,7 +185,7 @@ def show(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) ->
             write(_show_text(workspace, meant, screen, read_errors), paged=True)
     read_errors.tell()
     if all(view.expired is not None for view, _ in meant):
-        # Its record was shown; that there is no diff must not look like an edit that changed nothing.
+        # Its record was shown; a missing diff must not look like an edit that changed nothing.
         meant[0][0].refuse_if_expired()
 
 
@@ -196,7 +196,7 @@ def _newest(workspace: "Workspace") -> str:
 
 
 def _searched(pieces: Iterator[bytes], progress: "Progress") -> Iterator[bytes]:
-    """Return what a search finds. At a terminal, as soon as a screenful is found: until then it shows how far it is."""
+    """Return the results of a search. On a terminal, show progress until a screenful is found."""
     if sys.stdout is None or not sys.stdout.isatty():
         return pieces
     from shutil import get_terminal_size
@@ -254,7 +254,7 @@ def _show_text(
 def _diff_text(
     workspace: "Workspace", view: "EditView", units: tuple["Unit", ...] | None, screen: Screen, read_errors: ReadErrors
 ) -> Iterator[bytes]:
-    """Yield the diff of an edit, or in its place that what it needs is lost: the next one may have all it needs."""
+    """Yield the diff of an edit, or a line saying that its content is lost: other edits may be readable."""
     try:
         yield from edit_diff(view, workspace, screen, units)
     except UNREADABLE as error:

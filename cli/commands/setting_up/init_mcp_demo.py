@@ -1,4 +1,4 @@
-"""Commands that begin something: a workspace, the server, the demonstration."""
+"""The commands `cas init`, `mcp`, `completion` and `demo`: start a workspace, the server, or the demonstration."""
 
 import os
 import sys
@@ -42,7 +42,7 @@ def init(directory: str | None) -> None:
 
 
 def _around(root: str) -> str | None:
-    """Return the workspace that a folder lies in (None: in none)."""
+    """Return the workspace that contains a folder (None: no workspace does)."""
     from objstore import NotAWorkspace, find_root
 
     above = os.path.dirname(root)  # noqa: PTH120 -- pathlib costs 4 ms of start-up
@@ -62,7 +62,7 @@ def mcp(arguments: tuple[str, ...]) -> None:
 @command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print what makes bash, zsh or fish complete commands, options, edits, conversations and files of `cas`.
+    """Print the script that makes bash, zsh or fish complete commands, options, edits, conversations and files.
 
     In the shell's own start file: source <(cas completion bash), the same for zsh, or cas completion fish | source.
     """

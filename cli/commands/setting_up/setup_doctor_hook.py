@@ -1,4 +1,4 @@
-"""The commands `cas setup`, `cas doctor` and `cas hook`: agents' programs are told of the recorder, and it of them."""
+"""The commands `cas setup`, `cas doctor` and `cas hook`: connect agent programs, and receive their events."""
 
 import os
 import shutil
@@ -21,10 +21,10 @@ __all__ = ["doctor", "hook", "setup"]
 
 NEXT: Final = "Restart {name} to begin recording. `{program} doctor {client}` checks that it works."
 BESIDES: Final = {"codex": "Codex runs new hooks only after you trust them: type /hooks in Codex."}
-"""What else a person has to do, which no settings file does."""
+"""What the user has to do in addition, because no settings file does it."""
 
 EACH: Final = "Only workspaces are recorded: run `cas init` in each folder."
-"""Of what is set up for all that a person does: hooks make no folder a workspace by themselves."""
+"""Printed when a client is set up for all projects: hooks make no folder a workspace by themselves."""
 
 NAMES: Final = {
     "claude-code": "Claude Code",
@@ -46,11 +46,10 @@ CLIENTS: Final = tuple(NAMES)
 @click.option("-n", "--dry-run", is_flag=True, help="Show what would change, and change nothing.")
 @click.option("--remove", is_flag=True, help="Remove what `cas setup` added.")
 def setup(*, client: str, project: bool, user: bool, dry_run: bool, remove: bool) -> None:
-    """Tell CLIENT of the recorder: it starts our server, and says before and after each of its own tools what it does.
+    """Connect CLIENT: install recording hooks and the MCP server.
 
-    Only what is ours is changed in its settings; a copy of each file as it was before us is kept beside it. For a
-    project this also makes the folder a workspace, and keeps what stands in it now, so that every later change can be
-    told.
+    Only our own entries in its settings are changed; a copy of each original file is kept next to it. For a project,
+    this also makes the folder a workspace and saves a baseline of its files, so that every later change is recorded.
     """
     from cli.setup.disabled_hooks import disabled_hooks
     from cli.setup.plans import HOMES, plan
@@ -74,7 +73,7 @@ def setup(*, client: str, project: bool, user: bool, dry_run: bool, remove: bool
         raise click.ClickException(str(error)) from error
     begun = None if dry_run or remove else where.project
     if begun is not None:
-        Workspace.init(begun).close()  # where none can be, nothing else is changed either
+        Workspace.init(begun).close()  # if this fails, nothing else is changed either
     if not dry_run:
         _carry_out(wanted, where.staying(client), invocation.screen(), remove=remove)
     write(_told(wanted, invocation.screen(), remove=remove, dry_run=dry_run))
@@ -92,7 +91,7 @@ def setup(*, client: str, project: bool, user: bool, dry_run: bool, remove: bool
 
 
 def _carry_out(changes: "list[SettingsChange]", staying: Path, screen: Screen, *, remove: bool) -> None:
-    """Change one file after the other. Where one can't be, tell of those before it, and raise click.ClickException."""
+    """Change the files one by one. If one fails, report those before it and raise click.ClickException."""
     from cli.setup.settings_files import write as write_file
 
     for done, change in enumerate(changes):
@@ -101,7 +100,7 @@ def _carry_out(changes: "list[SettingsChange]", staying: Path, screen: Screen, *
         except (OSError, ValueError) as error:
             said = str(error)
             if isinstance(error, OSError) and error.strerror:
-                # What it names may be a file of ours beside it, or a folder above it.
+                # The error may name our temporary file next to it, or a folder above it.
                 said = f"{shown_name(str(change.path))} can't be changed: {error.strerror}"
             if done:
                 write(_told(changes[:done], screen, remove=remove, dry_run=False))
@@ -153,7 +152,7 @@ def _begun(project: Path, screen: Screen) -> Iterator[bytes]:
 @click.option("--forget", is_flag=True, help="Empty the log of hook errors.")
 @json_option
 def doctor(*, clients: tuple[str, ...], forget: bool, as_json: bool) -> None:
-    """Check that what was set up works: programs start, settings hold, hooks answer, and nothing failed lately."""
+    """Check that the setup works: programs start, settings are valid, hooks answer, and there were no recent errors."""
     from cli.setup.doctor import examine
 
     invocation = Invocation.current()
@@ -185,10 +184,10 @@ def _diagnosis(found: "list[Finding]", screen: Screen) -> Iterator[bytes]:
 @click.argument("client", type=click.Choice(CLIENTS))
 @click.option("--resident", is_flag=True, hidden=True, expose_value=False)  # of versions that had a resident helper
 def hook(*, client: str) -> None:
-    """Record what a tool of CLIENT does, as an event on standard input says. `cas setup` makes clients call this.
+    """Record what a tool of CLIENT does, from an event on standard input. `cas setup` makes clients call this.
 
-    It never fails, and prints nothing but what the client's agent shall read: edits of its own that were rejected, with
-    the reasons. Faults go to `.cas/hook.log`, which `cas status` mentions and `cas doctor` shows.
+    It never fails, and prints only what the client's agent should read: which of its edits were rejected, and why.
+    Errors go to `.cas/hook.log`, which `cas status` mentions and `cas doctor` shows.
     """
     from cli.hooks.handler import main
 
@@ -210,7 +209,7 @@ def _scope(invocation: Invocation, *, is_users: bool) -> "Scope":
 
 
 def _programs() -> "Programs":
-    """Return the commands as clients should call them: by name where that leads here, or else by their place."""
+    """Return the commands that clients should call: by name if it leads to this installation, else by path."""
     from cli.setup.plans import Programs
 
     return Programs(cas=_program("cas"), server=_program("editledger"))
@@ -218,7 +217,7 @@ def _programs() -> "Programs":
 
 def _program(name: str) -> str:
     own = Path(sys.executable).with_name(name)
-    # An environment that was activated is on the path of this shell, and of no client that is started elsewhere.
+    # A client that is started elsewhere doesn't have the activated environment of this shell.
     active = os.environ.get("VIRTUAL_ENV")
     places = [place for place in os.get_exec_path() if not active or not Path(place).is_relative_to(active)]
     found = shutil.which(name, path=os.pathsep.join(places))

@@ -1,4 +1,4 @@
-"""The commands `cas fsck` and `cas salvage`: what is damaged, and a working store from what is left."""
+"""The commands `cas fsck` and `cas salvage`: report damage, and make a working store from what is left."""
 
 import os
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ STORE_ID_BYTES: Final = 16
 def fsck(*, quick: bool, repair: bool, as_json: bool) -> None:
     """Check the store: every frame, blob and record, the index, each file's history, and the disk.
 
-    Exits with 1 when anything is wrong. Files that changed outside, and an unfinished write, are told but not wrong.
+    Exits with 1 when anything is wrong. Changes from outside and an unfinished write are reported, but are not errors.
     """
     from objstore import check_store, repair_store
 
@@ -61,9 +61,9 @@ def fsck(*, quick: bool, repair: bool, as_json: bool) -> None:
 def salvage(*, store: str, directory: str | None, store_id: str, dry_run: bool, as_json: bool) -> None:
     """Make a working store in DIR/.cas from what is left of STORE: a .cas folder, a copy, or a folder of segments.
 
-    Every blob that verifies is saved, and the journal up to the first lost record. What lies behind goes to
-    DIR/recovered, and all that is lost or saved is listed in DIR/salvage.json. STORE is left as it is.
-    Exits with 1 when anything is lost.
+    Every blob that verifies is saved, and the journal up to the first lost record. Content recorded after it goes to
+    DIR/recovered, and everything lost or saved is listed in DIR/salvage.json. STORE is not changed. Exits with 1 when
+    anything is lost.
     """
     from objstore import FileExists, FileMissing, salvage_store
 

@@ -1,4 +1,4 @@
-"""The command `cas stats`: the store in numbers, with a small chart of what happened when."""
+"""The command `cas stats`: the store in numbers, with a small chart of activity over time."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
@@ -19,7 +19,7 @@ BAR: Final = 20
 @command("stats")
 @json_option
 def stats(*, as_json: bool) -> None:
-    """Show the store in numbers: edits, decisions, blobs, bytes, what happened when, and who changed what."""
+    """Show the store in numbers: edits, decisions, blobs, bytes, activity over time, and who changed what."""
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         found = workspace.stats()
@@ -71,7 +71,7 @@ def _stats_text(found: "StoreStats", screen: Screen) -> Iterator[bytes]:
 
 
 def _table(counts: Mapping[str, tuple[int, int, int]], screen: Screen) -> Iterator[bytes]:
-    """Yield those with the most edits, each with a bar for its share."""
+    """Yield the rows with the most edits, each with a bar for its share."""
     ordered = sorted(counts.items(), key=lambda row: (-row[1][0], row[0]))
     most = max((edits for edits, _, _ in counts.values()), default=1)
     for name, (edits, added, removed) in ordered[:FILES_SHOWN]:

@@ -169,8 +169,8 @@ def recorded_text(context: click.Context, option: click.Parameter, said: str) ->
         from objstore import MAX_TEXT
 
         if len(said) > MAX_TEXT:
-            told = f"It has {len(said)} characters; a record holds at most {MAX_TEXT}."
-            raise click.BadParameter(told, context, option)
+            reason = f"It has {len(said)} characters; a record holds at most {MAX_TEXT}."
+            raise click.BadParameter(reason, context, option)
     return said
 
 

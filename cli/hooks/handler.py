@@ -95,8 +95,8 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
                 _record(workspace.agent_calls(), event)
         except Exception as error:  # noqa: BLE001 - as in `main`
             log_fault(other, [event.notes.get("client", "")], error)
-    told = {os.path.realpath(root) for root in roots}
-    _record_elsewhere(_roots_elsewhere(event, roots), event, told)
+    recorded_in = {os.path.realpath(root) for root in roots}
+    _record_elsewhere(_roots_elsewhere(event, roots), event, recorded_in)
     if event.moment is HookMoment.BEFORE and event.touched != NOWHERE:
         _note_call_begun_elsewhere(event, roots)
     if not roots:
@@ -104,9 +104,9 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
         return
     with Workspace.open(roots[0]) as workspace:
         calls = workspace.agent_calls()
-        _record_elsewhere(_roots_visited_by_tools(calls, event), event, told)
+        _record_elsewhere(_roots_visited_by_tools(calls, event), event, recorded_in)
         _record(calls, event)
-        # A subagent would keep the text to itself: its session is told, at the latest when the subagent reports back.
+        # A subagent would keep the text to itself: its session gets it, at the latest when the subagent reports back.
         hears = not event.agent and client.reply(event, "") is not None
         rejected = calls.rejected(event.conversation, _MOST_TOLD) if hears else None
         say(client.reply(event, _rejections(rejected)) if rejected else None)
@@ -174,19 +174,19 @@ def _roots_visited_by_tools(calls: "HookSessions", event: Event) -> list[str]:
     return found
 
 
-def _record_elsewhere(roots: list[str], event: Event, told: set[str]) -> None:
+def _record_elsewhere(roots: list[str], event: Event, recorded_in: set[str]) -> None:
     """Record the event in workspaces where the agent is no longer, if it was there before; never raise.
 
-    Do the same for the workspaces to which these know it went. `told`: where the event is already recorded.
+    Do the same for the workspaces to which these know it went. `recorded_in`: where the event is already recorded.
     """
     from objstore import Workspace
 
     waiting = list(roots)
     while waiting:
         root = waiting.pop(0)
-        if os.path.realpath(root) in told:
+        if os.path.realpath(root) in recorded_in:
             continue
-        told.add(os.path.realpath(root))
+        recorded_in.add(os.path.realpath(root))
         try:
             with Workspace.open(root) as workspace:
                 calls = workspace.agent_calls()
@@ -318,14 +318,14 @@ def _words(event: Event) -> str:
     return "\0".join([*said, blob_id(given.encode()).hex()])
 
 
-def _rejections(told: "UnreportedRejections") -> str:
+def _rejections(unreported: "UnreportedRejections") -> str:
     """Return the text that tells an agent about its rejected edits."""
     lines = []
-    for each in told.rejections:
+    for each in unreported.rejections:
         name = each.edit.seq if each.is_whole else ", ".join(map(str, each.units))
         because = f", because: {each.reason}" if each.reason else ""
         lines.append(f"- edit {name} of {os.fsdecode(each.edit.edit.path)!r}: rejected{because}")
-    more = [f"- and {told.more} more"] if told.more else []
+    more = [f"- and {unreported.more} more"] if unreported.more else []
     return "\n".join([_REJECTED, *lines, *more])
 
 

@@ -54,8 +54,8 @@ SIGN_COLOR: Final = {b"-": "red", b"+": "green", b"@": "cyan"}
 # ---- one edit
 
 
-def edit_header(view: "EditView", screen: Screen, standing: Sequence["UnresolvedMarkers"] = ()) -> Iterator[bytes]:
-    """Yield the facts about one edit. `standing`: the conflict markers that are in the files."""
+def edit_header(view: "EditView", screen: Screen, unresolved: Sequence["UnresolvedMarkers"] = ()) -> Iterator[bytes]:
+    """Yield the facts about one edit. `unresolved`: the conflict markers that are in the files."""
     edit = view.edit
     name = shown_move(edit.source, edit.path)
     title = f"edit {edit.seq}  {edit.operation.value}  {name}  +{edit.added} -{edit.removed}"
@@ -69,8 +69,8 @@ def edit_header(view: "EditView", screen: Screen, standing: Sequence["Unresolved
         "tool": shown_name(edit.tool),
         "origin": "" if edit.origin is Origin.AGENT else edit.origin.value,
         "amends": "" if edit.amends is None else f"edit {edit.amends}",
-        "markers": "" if edit.marks is None else _own_markers(edit, edit.marks, standing),
-        "between": "; ".join(_shown_places(markers) for markers in standing if concerns(markers, edit)),
+        "markers": "" if edit.marks is None else _own_markers(edit, edit.marks, unresolved),
+        "between": "; ".join(_shown_places(markers) for markers in unresolved if concerns(markers, edit)),
         "time": moment(edit.time, zone=True),
         "before": _shown_state(edit.before),
         "after": _shown_state(edit.after),
@@ -87,8 +87,8 @@ def concerns(markers: "UnresolvedMarkers", edit: "Edit") -> bool:
     return any(unit.seq == edit.seq for unit in (*markers.decided, *markers.aside))
 
 
-def _own_markers(edit: "Edit", marks: "Marks", standing: Sequence["UnresolvedMarkers"]) -> str:
-    where = next((_shown_places(markers) for markers in standing if markers.edit == edit.seq), "resolved")
+def _own_markers(edit: "Edit", marks: "Marks", unresolved: Sequence["UnresolvedMarkers"]) -> str:
+    where = next((_shown_places(markers) for markers in unresolved if markers.edit == edit.seq), "resolved")
     aside = " ".join(str(unit) for unit, _ in marks.aside)
     return f"of decision {marks.decision}, which set aside {aside}: {where}"
 

@@ -67,9 +67,9 @@ def decided_text(
 
     `files`: the files of the edits, if the line should name them.
     """
-    besides = {*outcome.cascaded, *outcome.returned}
+    unnamed = {*outcome.cascaded, *outcome.returned}
     outside = {edit.seq for edit in (*(view.edit for view in outcome.external), *outcome.unrecorded)}
-    decided = [unit for unit, _ in outcome.verdicts if unit not in besides]
+    decided = [unit for unit, _ in outcome.verdicts if unit not in unnamed]
     named = [unit for unit in decided if unit.seq not in outside]
     discarded = {unit.seq for unit in decided if unit.seq in outside}
     if dry_run:
@@ -78,7 +78,7 @@ def decided_text(
     yield screen.line(f"{said} {shown_units(named, _parted(outcome, edit))}{_of_files(files)}.")
     aside = {unit for markers in outcome.markers for unit in markers.aside}
     cascaded = [unit for unit in outcome.cascaded if unit not in aside]
-    if also := list(_untold(cascaded, {unit.seq for unit in named}, edit)):
+    if also := list(_worth_naming(cascaded, {unit.seq for unit in named}, edit)):
         yield screen.line(_also_text(outcome.action, also, on=named, dry_run=dry_run))
     yield from _markers_text(outcome, screen, dry_run=dry_run)
     for change in outcome.unrecorded:
@@ -109,7 +109,7 @@ def _also_text(action: Action, units: Sequence[Unit], *, on: Sequence[Unit], dry
     return f"{did} {names.removeprefix('hunk ')}, which {verb} on {named}."
 
 
-def _untold(units: Iterable[Unit], named: Container[int], edit: Callable[["Seq"], "EditView"]) -> Iterator[Unit]:
+def _worth_naming(units: Iterable[Unit], named: Container[int], edit: Callable[["Seq"], "EditView"]) -> Iterator[Unit]:
     """Yield the units, except whole-file units without effect of edits that are `named` already."""
     for unit in units:
         if unit.hunk or unit.seq not in named or edit(unit.seq).whole:

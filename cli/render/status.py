@@ -40,7 +40,7 @@ def status_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
     yield from _pending_text(report.groups, screen)
     yield from _section("changed outside (see `cas diff`):", len(report.external), _external(report, screen), screen)
     title = "conflict markers (resolve them in the file, or decide again):"
-    yield from _section(title, len(report.markers), map(_standing, report.markers), screen)
+    yield from _section(title, len(report.markers), map(_markers_line, report.markers), screen)
     yield from _section("can't be read:", len(report.unreadable), map(shown_name, report.unreadable), screen)
     yield screen.line()
     yield screen.line(
@@ -67,7 +67,7 @@ def _external(report: StatusReport, screen: Screen) -> Iterator[str]:
         yield f"{kind}  {shown_name(change.path)}"
 
 
-def _standing(markers: UnresolvedMarkers) -> str:
+def _markers_line(markers: UnresolvedMarkers) -> str:
     places = ", ".join(map(str, markers.lines[:PLACES])) + (" ..." if len(markers.lines) > PLACES else "")
     return f"{shown_name(markers.path)}:{places}  {shown_markers(markers)}"
 

@@ -19,7 +19,7 @@ class ReadErrors:
         if self.first is None:
             self.first = error
 
-    def tell(self) -> None:
+    def raise_first(self) -> None:
         """Raise the noted error: the command ends with it, after all its output."""
         if self.first is not None:
             raise self.first

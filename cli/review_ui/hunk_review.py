@@ -125,7 +125,7 @@ class Review:
 
     def _close(self) -> None:
         left, others = self._review_queue.counts()
-        accepted, rejected = self._standing(Status.ACCEPTED), self._standing(Status.REJECTED)
+        accepted, rejected = self._count_decided(Status.ACCEPTED), self._count_decided(Status.REJECTED)
         these = " of these" if others else ""
         rest = f"{left} edit{'s' * (left > 1)}{these} left pending" if left else f"nothing{these} is left pending"
         rest += f", {_others(others)}" if others else ""
@@ -179,7 +179,7 @@ class Review:
         if isinstance(outcome, Conflicted):
             goes = [unit for unit in outcome.reject_first if unit.seq not in outcome.outside]
             views = {seq: self._workspace.edit(seq) for seq in {unit.seq for unit in goes}}
-            beside = {unit: views[unit.seq].units[unit.hunk] for unit in goes}
+            also = {unit: views[unit.seq].units[unit.hunk] for unit in goes}
             self._write(conflict_text(outcome, [], self._screen))
             if action is not Action.REJECT:
                 return _Same.STAY
@@ -187,7 +187,7 @@ class Review:
             self._ask(f"Reject what depends on it too{listed} [c], or leave it [any other key]")
             if self._key() != "c":
                 return _Same.STAY
-            outcome = self._outcome(action, [*shown], {**beside, **shown}, reason=reason, told=outcome)
+            outcome = self._outcome(action, [*shown], {**also, **shown}, reason=reason, told=outcome)
         return self._concluded(outcome, next(iter(shown)))
 
     def _concluded(self, outcome: "DecisionOutcome", unit: Unit) -> Where:
@@ -248,7 +248,7 @@ class Review:
         self._steps.append(_Step(unit, decision=outcome.number, verdicts=outcome.verdicts))
         self._remember(self._skipped_hunks.decided, [changed for changed, _ in outcome.verdicts])
 
-    def _standing(self, status: Status) -> int:
+    def _count_decided(self, status: Status) -> int:
         """Return how many of the hunks decided here have the status now; each counts once."""
         decided = {unit for step in self._steps for unit, _ in step.verdicts}
         views = {seq: self._workspace.edit(seq) for seq in {unit.seq for unit in decided}}

@@ -63,7 +63,7 @@ class Progress:
                 click.echo("\r\x1b[K", err=True, nl=False)
             self._terminal = self._shown = False
 
-    def tell(self, what: str, done: int, total: int) -> None:
+    def report(self, what: str, done: int, total: int) -> None:
         """Show that `done` of `total` of the work `what` is done."""
         now = time.monotonic()
         began = self._stages.setdefault(what, now)
@@ -102,15 +102,15 @@ def showing_progress(workspace: "Workspace", words: Mapping[str, str]) -> Iterat
         over = threading.Event()
         teller = threading.Thread(target=progress.show_elapsed_while_quiet, args=(over,), daemon=True)
 
-        def tell(what: str, done: int, total: int) -> None:
+        def report(what: str, done: int, total: int) -> None:
             if teller.ident is None:
                 teller.start()
-            progress.tell(what, done, total)
+            progress.report(what, done, total)
 
         if words is not LOOKING:
             teller.start()
         try:
-            with workspace.reporting_progress(tell):
+            with workspace.reporting_progress(report):
                 yield
         finally:
             over.set()

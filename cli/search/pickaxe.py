@@ -40,7 +40,7 @@ class Pickaxe:
     def changes_occurrences(self, view: "EditView") -> bool:
         """Return whether the text occurs more or less often after the edit than before; False if that is unknown."""
         self._newest = self._newest or view.seq
-        self._progress.tell("edits", self._newest - view.seq, self._newest)
+        self._progress.report("edits", self._newest - view.seq, self._newest)
         if view.expired is not None:
             self.expired += 1
             return False

@@ -216,10 +216,10 @@ def _kept(views: list["EditView"], spelling: str, what: str) -> list["EditView"]
 
 def _range(workspace: "Workspace", spelling: str) -> list["EditView"]:
     """Return the edits that `3..7` names; nothing if it is no range or there are none."""
-    spelt = re.fullmatch(r"([0-9]{1,18})\.\.([0-9]{1,18})", spelling)
-    if spelt is None:
+    bounds = re.fullmatch(r"([0-9]{1,18})\.\.([0-9]{1,18})", spelling)
+    if bounds is None:
         return []
-    first, last = int(spelt[1]), int(spelt[2])
+    first, last = int(bounds[1]), int(bounds[2])
     newest = workspace.edits(EditFilter(newest_first=True, limit=1))
     last = min(last, newest[0].seq if newest else 0)
     if first > last:
@@ -318,10 +318,10 @@ def state_named(workspace: "Workspace", spelling: str) -> "State":
     try:
         if not looks_like_state(workspace, spelling):
             return workspace.last_state(recorded_named(workspace, spelling))
-        spelt = state_parts(spelling)
-        if spelt is None:
+        parts = state_parts(spelling)
+        if parts is None:
             return workspace.find_state(spelling)
-        path, version = spelt
+        path, version = parts
         # The core follows links in it, because it knows what they hide.
         return from_here(workspace, path, lambda one: workspace.find_state(f"{one}@{version}"))
     except NoSuchName as error:

@@ -14,7 +14,7 @@ from typing import Final
 from cli.hooks.handler import CLIENTS, HOOK_LOG
 from cli.setup.disabled_hooks import disabled_hooks
 from cli.setup.plans import HOMES, WIRED, Programs, Scope, plan
-from cli.setup.settings_files import SetupState, changes, standing
+from cli.setup.settings_files import SetupState, changes, setup_state
 
 __all__ = ["Finding", "examine"]
 
@@ -74,7 +74,7 @@ def _in_part(client: str, root: Path, home: Path, programs: Programs) -> Iterato
     """Yield where parts of our setup exist for a client that is not set up completely anywhere."""
     for name, scope in _scopes(root, home):
         words = f"cas setup {client}{' --user' if name == 'user' else ''}"
-        match standing(plan(client, scope, programs)):
+        match setup_state(plan(client, scope, programs)):
             case SetupState.NOTHING:
                 pass
             case SetupState.SOME:
@@ -96,8 +96,8 @@ def changes_of(client: str, scope: Scope, programs: Programs) -> bool:
 
 def _named(client: str, home: Path) -> str:
     """Return the name of the user's scope: with the folder, if a variable names another one than the home."""
-    told = Scope(project=None, home=home).told(client)
-    return "user" if told is None else f"user, in {told}, as {HOMES[client][0]} says"
+    moved = Scope(project=None, home=home).folder_from_variable(client)
+    return "user" if moved is None else f"user, in {moved}, as {HOMES[client][0]} says"
 
 
 def _scopes(root: Path, home: Path) -> Iterator[tuple[str, Scope]]:

@@ -52,9 +52,9 @@ def with_hook(text: str, event: str, entry: Mapping[str, object], ours: IsOurs) 
     """
     path: list[Key] = [_HOOKS, event]
     listed = _listed(text, event)
-    standing = list(_places(listed, ours))
-    if len(standing) == 1:
-        ((at, inside),) = standing
+    existing = list(_places(listed, ours))
+    if len(existing) == 1:
+        ((at, inside),) = existing
         if bool(inside) == (_HOOKS in entry) and listed[at].get(_MATCHER) == entry.get(_MATCHER):
             return with_members(text, [*path, at, *inside], _hook_of(entry))
     return appended(_without(text, event, ours), path, entry)

@@ -27,7 +27,7 @@ Key: TypeAlias = str | int
 _SKIPPED: Final = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING: Final = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
 _SCALAR: Final = re.compile(r"-?[0-9][0-9eE+.\-]*|true|false|null")
-_BESIDE: Final = re.compile(r"(?:[ \t]*(?:/\*[^\n]*?\*/|//[^\r\n]*))*")
+_TRAILING_COMMENTS: Final = re.compile(r"(?:[ \t]*(?:/\*[^\n]*?\*/|//[^\r\n]*))*")
 """Comments on the line on which something ends: they are about it."""
 
 _LINE_ENDS: Final = re.compile(r"\r?\n|\Z")
@@ -61,12 +61,12 @@ def with_member(text: str, path: Sequence[Key], value: object) -> str:
     text = text if text.strip() else "{}\n"
     node, depth = _deepest(_parsed(text), path)
     if depth == len(path):
-        return text if node.value == value else text[: node.start] + _spelt(value, text, depth) + text[node.end :]
+        return text if node.value == value else text[: node.start] + _formatted(value, text, depth) + text[node.end :]
     if not isinstance(node.value, dict):
         raise JsonInvalid(f"{_named(path[:depth])} is no object")
     for key in reversed(path[depth + 1 :]):
         value = {key: value}
-    return _inserted(text, node, f"{json.dumps(path[depth])}: {_spelt(value, text, depth + 1)}", depth)
+    return _inserted(text, node, f"{json.dumps(path[depth])}: {_formatted(value, text, depth + 1)}", depth)
 
 
 def with_members(text: str, path: Sequence[Key], members: Mapping[str, object]) -> str:
@@ -94,7 +94,7 @@ def appended(text: str, path: Sequence[Key], value: object) -> str:
         return with_member(text, path, [value])
     if not isinstance(node.value, list):
         raise JsonInvalid(f"{_named(path)} is no array")
-    return text if value in node.value else _inserted(text, node, _spelt(value, text, depth + 1), depth)
+    return text if value in node.value else _inserted(text, node, _formatted(value, text, depth + 1), depth)
 
 
 def without_member(text: str, path: Sequence[Key]) -> str:
@@ -235,16 +235,16 @@ def _indent(text: str) -> str:
     return found.group(1) if found is not None else "  "
 
 
-def _spelt(value: object, text: str, depth: int) -> str:
+def _formatted(value: object, text: str, depth: int) -> str:
     """Return a value as text at some depth, laid out like the rest of the text."""
     step = _indent(text)
     return json.dumps(value, indent=step, ensure_ascii=False).replace("\n", _line_end(text) + step * depth)
 
 
-def _inserted(text: str, node: _Node, spelt: str, depth: int) -> str:
+def _inserted(text: str, node: _Node, entry: str, depth: int) -> str:
     """Return the text with one more member or item at the end of a container."""
     step, end = _indent(text), _line_end(text)
-    line = end + step * (depth + 1) + spelt
+    line = end + step * (depth + 1) + entry
     if not node.nodes:
         inside = text[node.start + 1 : node.end - 1]
         kept = inside.rstrip() if inside.strip() else ""
@@ -253,14 +253,14 @@ def _inserted(text: str, node: _Node, spelt: str, depth: int) -> str:
     comma = _skipped(text, last)
     is_trailing = text.startswith(",", comma)
     if not is_trailing and "\n" not in text[node.start : node.end]:
-        return text[:last] + ", " + spelt + text[last:]
-    beside = _beside(text, comma + 1 if is_trailing else last)
-    before = text[:beside] if is_trailing else text[:last] + "," + text[last:beside]
-    return before + line + ("," if is_trailing else "") + text[beside:]
+        return text[:last] + ", " + entry + text[last:]
+    after_comments = _after_comments(text, comma + 1 if is_trailing else last)
+    before = text[:after_comments] if is_trailing else text[:last] + "," + text[last:after_comments]
+    return before + line + ("," if is_trailing else "") + text[after_comments:]
 
 
-def _beside(text: str, at: int) -> int:
-    found = _BESIDE.match(text, at)
+def _after_comments(text: str, at: int) -> int:
+    found = _TRAILING_COMMENTS.match(text, at)
     return at if found is None else found.end()
 
 

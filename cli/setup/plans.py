@@ -65,9 +65,9 @@ class Scope:
 
     def folder(self, client: str) -> Path:
         """Return the folder of a client of HOMES."""
-        return self.told(client) or self.base / _FOLDERS[client]
+        return self.folder_from_variable(client) or self.base / _FOLDERS[client]
 
-    def told(self, client: str) -> Path | None:
+    def folder_from_variable(self, client: str) -> Path | None:
         """Return the client's folder if a variable names it (None: none does; a relative path does not count)."""
         variable, below = HOMES.get(client, ("", ""))
         named = Path(os.environ.get(variable, ""))
@@ -75,7 +75,7 @@ class Scope:
 
     def staying(self, client: str) -> Path:
         """Return the folder that is kept, with all above it, even if it becomes empty."""
-        return self.told(client) or self.base
+        return self.folder_from_variable(client) or self.base
 
     @property
     def served(self) -> list[str]:
@@ -118,7 +118,7 @@ def plan(client: str, scope: Scope, programs: Programs) -> tuple[SetupStep, ...]
 
 def _claude_code(scope: Scope, programs: Programs) -> tuple[SetupStep, ...]:
     if scope.project is None:
-        servers = (scope.told("claude-code") or scope.home) / ".claude.json"
+        servers = (scope.folder_from_variable("claude-code") or scope.home) / ".claude.json"
     else:
         servers = scope.project / ".mcp.json"
     server = _Server(programs=programs, arguments=scope.served, more={"type": "stdio"})
@@ -245,49 +245,49 @@ class _Server:
     more: Mapping[str, object] = field(default_factory=dict)
     is_one_list: bool = False  # whether the command and its arguments are one list
 
-    def members(self, standing: object) -> dict[str, Any]:
+    def members(self, existing: object) -> dict[str, Any]:
         """Return the members to set in the existing entry: arguments of our server that are there are the user's."""
         ours: dict[str, Any] = {"command": self.programs.server, "args": list(self.arguments)}
-        if self._runs_ours(standing) and (given := self._given(standing)) is not None:
+        if self._runs_ours(existing) and (given := self._given(existing)) is not None:
             ours["args"] = given
         if self.is_one_list:
             ours = {"command": [ours["command"], *ours["args"]]}
         return {**self.more, **ours}
 
-    def is_foreign_entry(self, standing: object) -> bool:
+    def is_foreign_entry(self, existing: object) -> bool:
         """Return whether an existing entry runs something else: a user had it before us."""
-        return standing is not None and not self._runs_ours(standing)
+        return existing is not None and not self._runs_ours(existing)
 
-    def has_extra_settings(self, standing: object) -> bool:
+    def has_extra_settings(self, existing: object) -> bool:
         """Return whether an existing entry has something of a user's."""
-        if not isinstance(standing, Mapping) or self.is_foreign_entry(standing):
-            return standing is not None
-        return {**standing, **self.members(standing)} != self.members(None)
+        if not isinstance(existing, Mapping) or self.is_foreign_entry(existing):
+            return existing is not None
+        return {**existing, **self.members(existing)} != self.members(None)
 
-    def remark(self, standing: object) -> str:
+    def remark(self, existing: object) -> str:
         """Return a warning about arguments that are left alone and may not work ("": none)."""
-        given = self._given(standing) if self._runs_ours(standing) else None
+        given = self._given(existing) if self._runs_ours(existing) else None
         ours = list(self.arguments)
         if given is None or (isinstance(given, list) and given[max(0, len(given) - len(ours)) :] == ours):
             return ""
         said = f"our server's arguments {json.dumps(given)} stay as they are"
         return f"{said}; those of `cas setup` end in {json.dumps(ours)}" if ours else said
 
-    def _runs_ours(self, standing: object) -> bool:
-        command = standing.get("command") if isinstance(standing, Mapping) else None
+    def _runs_ours(self, existing: object) -> bool:
+        command = existing.get("command") if isinstance(existing, Mapping) else None
         if self.is_one_list:
             command = command[0] if isinstance(command, list) and command else None
         return isinstance(command, str) and (command == self.programs.server or PurePath(command).name == NAME)
 
-    def _given(self, standing: Any) -> Any:  # noqa: ANN401 - whatever a settings file holds
+    def _given(self, existing: Any) -> Any:  # noqa: ANN401 - whatever a settings file holds
         """Return the arguments of an entry that runs our server; None: it has none."""
-        return standing["command"][1:] if self.is_one_list else standing.get("args")
+        return existing["command"][1:] if self.is_one_list else existing.get("args")
 
 
 def _member(path: Path, keys: Sequence[Key], server: _Server) -> SetupStep:
     """Return the step that puts our server's entry into a JSON file; what a user adds to the entry stays."""
 
-    def standing(text: str) -> object:
+    def existing(text: str) -> object:
         held = loaded(text)
         for key in keys:
             held = held.get(key) if isinstance(held, dict) else None
@@ -295,11 +295,11 @@ def _member(path: Path, keys: Sequence[Key], server: _Server) -> SetupStep:
 
     return SetupStep(
         path=path,
-        apply=lambda text: with_members(text, keys, server.members(standing(text))),
+        apply=lambda text: with_members(text, keys, server.members(existing(text))),
         undo=lambda text: without_member(text, keys),
-        is_foreign_entry=lambda text: server.is_foreign_entry(standing(text)),
-        has_extra_settings=lambda text: server.has_extra_settings(standing(text)),
-        remark=lambda text: server.remark(standing(text)),
+        is_foreign_entry=lambda text: server.is_foreign_entry(existing(text)),
+        has_extra_settings=lambda text: server.has_extra_settings(existing(text)),
+        remark=lambda text: server.remark(existing(text)),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from cli.setup.plans import NAME, SetupStep
 
-__all__ = ["BACKUP", "SettingsChange", "SetupState", "changes", "remarks", "standing", "text_of", "write"]
+__all__ = ["BACKUP", "SettingsChange", "SetupState", "changes", "remarks", "setup_state", "text_of", "write"]
 
 BACKUP: Final = ".before-editledger"
 """Suffix of the copy that holds a file as it was before our first change."""
@@ -63,7 +63,7 @@ def remarks(steps: Iterable[SetupStep]) -> list[str]:
     return [f"In {path}, {said}." for path, said in found if said]
 
 
-def standing(steps: Iterable[SetupStep]) -> SetupState:
+def setup_state(steps: Iterable[SetupStep]) -> SetupState:
     """Return which of the steps exist in their files, if not all do."""
     has_ours, is_read = False, True
     for step in steps:

@@ -74,7 +74,7 @@ def option_meant(error: "click.NoSuchOption") -> str:
     if named == "--no-pager":
         return "Set CAS_PAGER=cat."
     options = [param for param in error.ctx.command.get_params(error.ctx) if param.param_type_name == "option"]
-    has = {spelt.lstrip("-"): spelt for option in options for spelt in option.opts}
+    has = {option_name.lstrip("-"): option_name for option in options for option_name in option.opts}
     meant = OPTION_SYNONYMS.get(named, "")
     if meant and meant.split()[0].lstrip("-") in has:
         return f"Here it is {meant}."

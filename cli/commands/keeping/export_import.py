@@ -83,12 +83,12 @@ def export(
     with invocation.workspace() as workspace:
         if bundle == "-":
             with Progress({"bytes": "writing"}) as progress:
-                workspace.send_bundle(lambda piece: write([piece]), progress.tell)
+                workspace.send_bundle(lambda piece: write([piece]), progress.report)
             return
         if bundle:
             try:
                 with Progress({"bytes": "writing"}) as progress:
-                    size = workspace.export_bundle(bundle, progress.tell)
+                    size = workspace.export_bundle(bundle, progress.report)
             except FileExists as error:
                 raise click.ClickException(f"{shown_name(bundle)} already exists. Name a new file.") from error
             if as_json:
@@ -176,7 +176,7 @@ def _import(bundle: str, directory: str, *, store_only: bool, as_json: bool) -> 
 
     with Progress({"blobs": "checking", "documents": "replaying"}) as progress:
         try:
-            found = import_bundle(bundle, directory, files=not store_only, progress=progress.tell)
+            found = import_bundle(bundle, directory, files=not store_only, progress=progress.report)
         except FileExists as error:
             raise click.ClickException(_taken(error.path, directory, store_only=store_only)) from error
     if as_json:
@@ -225,7 +225,7 @@ def _chosen(workspace: "Workspace", names: tuple[str, ...], *, conversation: str
 def _write_patches(
     workspace: "Workspace", names: tuple[str, ...], output: str | None, *, conversation: str, file: str, as_json: bool
 ) -> None:
-    from cli.commands.keeping.git_patches import is_told, patches
+    from cli.commands.keeping.git_patches import is_expressible, patches
     from objstore import require_not_reserved
 
     if output is not None:
@@ -233,7 +233,7 @@ def _write_patches(
     seqs = _chosen(workspace, names, conversation=conversation, file=file)
     with showing_progress(workspace, {"edits": "working out"}):
         steps = workspace.series(seqs)
-        found = list(patches([step for step in steps if is_told(step)]))
+        found = list(patches([step for step in steps if is_expressible(step)]))
     written: list[Path] = []
     if output is None and not as_json:
         write(guarded(patch.content for patch in found))
@@ -263,14 +263,14 @@ def _write_patches(
         write(screen.line(shown_name(str(path))) for path in written)
     if any(patch.has_returns for patch in found):
         click.echo("cas: some lines end in CR LF. Apply the patches with `git am --keep-cr` to keep that.", err=True)
-    for why, untold in _untold([step for step in steps if not is_told(step)]).items():
-        named = f"edit{'' if len(untold) == 1 else 's'} {' '.join(map(str, untold))}"
+    for why, left_out in _inexpressible([step for step in steps if not is_expressible(step)]).items():
+        named = f"edit{'' if len(left_out) == 1 else 's'} {' '.join(map(str, left_out))}"
         click.echo(f"cas: no patch for {named}: {why}.", err=True)
     if not steps:
         click.echo("cas: no live edit was selected, so there is no patch.", err=True)
 
 
-def _untold(steps: "list[SeriesStep]") -> "dict[str, list[Seq]]":
+def _inexpressible(steps: "list[SeriesStep]") -> "dict[str, list[Seq]]":
     """Return the edits that no patch can express, grouped by reason."""
     reasons: dict[str, list[Seq]] = {}
     for step in steps:

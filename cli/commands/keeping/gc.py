@@ -41,9 +41,9 @@ def gc(*, older_than: str | None, max_size: str | None, repack: bool, dry_run: b
         repacked: Repacked | RepackPlan | None = None
         with Progress({"edits": "expiring", "segments": "compacting", "blobs": "compressing"}) as progress:
             if not dry_run:
-                done = workspace.collect(limits, who=reviewer(), thorough=True, progress=progress.tell)
+                done = workspace.collect(limits, who=reviewer(), thorough=True, progress=progress.report)
             if repack:
-                repacked = (workspace.plan_repack if dry_run else workspace.repack)(progress.tell)
+                repacked = (workspace.plan_repack if dry_run else workspace.repack)(progress.report)
     if as_json:
         from cli.render.json_store import json_line
 

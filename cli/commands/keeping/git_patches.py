@@ -19,7 +19,7 @@ from objstore import Origin, date_of, is_either_binary, quoted_name, unified_dif
 if TYPE_CHECKING:
     from objstore import EditView, SeriesStep, StepState
 
-__all__ = ["Patch", "is_told", "patches"]
+__all__ = ["Patch", "is_expressible", "patches"]
 
 ADDRESS: Final = "cas@localhost"
 NAMELESS: Final = " .,:;()<>\"\\'"
@@ -44,7 +44,7 @@ class Patch:
     has_returns: bool  # whether a line ends in CR LF, which mail loses by default
 
 
-def is_told(step: "SeriesStep") -> bool:
+def is_expressible(step: "SeriesStep") -> bool:
     """Return whether a patch can express a step: of a mode, git keeps only whether the file is executable."""
     before, after = step.before, step.after
     if before is None or after is None:
@@ -172,8 +172,8 @@ def _diff(before: "StepState | None", after: "StepState | None") -> Iterator[byt
 
 def _header_name(name: str) -> bytes:
     """Return a name for a header line; quoted if it has spaces, because GNU patch would end it at the first one."""
-    spelt = quoted_name(name)
-    return b'"%b"' % spelt if b" " in spelt and not spelt.startswith(b'"') else spelt
+    quoted = quoted_name(name)
+    return b'"%b"' % quoted if b" " in quoted and not quoted.startswith(b'"') else quoted
 
 
 def _mode(side: "StepState | None") -> str:

@@ -43,7 +43,7 @@ def import_mcpdiff_history(path: str, *, root: str | None, partly: bool, dry_run
         }
         write([json_line(shape)])
     else:
-        write(_told(found, invocation.screen(), dry_run=dry_run))
+        write(_import_text(found, invocation.screen(), dry_run=dry_run))
     if found.problems:
         click.get_current_context().exit(1)
 
@@ -57,7 +57,7 @@ def _history(path: str) -> Path:
     raise click.UsageError(f"No mcpdiff history found: {shown_name(os.fspath(given / _HISTORY))} has no folder `logs`.")
 
 
-def _told(found: "McpdiffImport", screen: Screen, *, dry_run: bool) -> Iterator[bytes]:
+def _import_text(found: "McpdiffImport", screen: Screen, *, dry_run: bool) -> Iterator[bytes]:
     for one in found.problems:
         yield screen.line(f"Not imported: {shown_name(one.place)}: {shown_name(one.reason)}")
     verb = "Imported" if found.is_recorded else "Would import" if dry_run else "Could import"

@@ -37,7 +37,7 @@ def purge(*, names: tuple[str, ...], dry_run: bool, force: bool, as_json: bool) 
             plan = workspace.plan_purge(blobs=blobs)
         else:
             with Progress({"edits": "expiring", "segments": "sweeping"}) as progress:
-                plan = workspace.purge(blobs, force=force, who=reviewer(), progress=progress.tell)
+                plan = workspace.purge(blobs, force=force, who=reviewer(), progress=progress.report)
     if as_json:
         from cli.render.json_store import json_line
 
@@ -56,7 +56,7 @@ def _plan(workspace: "Workspace", name: str) -> "PurgePlan":
         found = workspace.plan_purge(blobs=[] if state.blob is None else [state.blob])
     else:
         found = from_here(workspace, name, lambda path: workspace.plan_purge(path=path))
-        if not found.blobs and _stands(workspace, name):
+        if not found.blobs and _exists(workspace, name):
             records = f"`{Invocation.current().program} record`"
             raise click.ClickException(
                 f"{shown_name(name)} has no past state: what is recorded is its current content. "
@@ -69,18 +69,18 @@ def _plan(workspace: "Workspace", name: str) -> "PurgePlan":
 
 def _refuse_guess(workspace: "Workspace", name: str) -> None:
     """Raise click.ClickException if the name denotes a state and also once named a file: a purge can't be undone."""
-    spelt = state_parts(name)
-    if spelt is not None and was_recorded(workspace, name):
+    parts = state_parts(name)
+    if parts is not None and was_recorded(workspace, name):
         from cli.screen.quoting import typed
 
         shown, lists = shown_name(name), f"`{Invocation.current().program} log {typed(name)}` lists its edits"
         raise click.ClickException(
-            f"{shown} is ambiguous: it is a state of {shown_name(spelt[0])}, and a file once had this name. "
+            f"{shown} is ambiguous: it is a state of {shown_name(parts[0])}, and a file once had this name. "
             f"Name the state by its hash, or a state of the file as {shown_name(f'{name}@12')} ({lists})."
         )
 
 
-def _stands(workspace: "Workspace", name: str) -> bool:
+def _exists(workspace: "Workspace", name: str) -> bool:
     from objstore import NoSuchName
 
     try:

@@ -70,11 +70,11 @@ def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, 
             for place in found.passed:
                 click.echo(not_looked_at(place), err=True)
         # For a path that doesn't exist and never did, "nothing changed" would be no answer.
-        gone = [name for name, at in zip(paths, named or (), strict=True) if not _stands(workspace, at)]
+        gone = [name for name, at in zip(paths, named or (), strict=True) if not _exists(workspace, at)]
         places_named(workspace, gone, exactly=True)
 
 
-def _stands(workspace: "Workspace", path: str) -> bool:
+def _exists(workspace: "Workspace", path: str) -> bool:
     from pathlib import Path
 
     return os.path.lexists(Path(workspace.root, path))

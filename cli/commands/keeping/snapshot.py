@@ -112,13 +112,13 @@ def diff(*, number: int, other: str | None, paths: tuple[str, ...], patch: bool,
 
             write([json_line(changes_shape(found, passed))])
             return
-        _tell(passed)
+        _report_skipped(passed)
         screen, read_errors = invocation.screen(), ReadErrors()
         if patch:
             write(_patches(workspace, found, screen, read_errors, until_now=until is None), paged=True)
         else:
             write(_change_lines(found, screen), paged=True)
-    read_errors.tell()
+    read_errors.raise_first()
 
 
 @snapshot.command("restore")
@@ -144,8 +144,8 @@ def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool
             write([json_line(restored_shape(workspace, done))])
     if not as_json:
         write(_restored_text(done, invocation, dry_run=dry_run))
-        _tell(done.passed)
-    _tell_loss(done)
+        _report_skipped(done.passed)
+    _raise_loss(done)
 
 
 @snapshot.command("delete")
@@ -201,14 +201,14 @@ def _as_typed(named: "dict[str, str]") -> "Iterator[None]":
 # ---- words
 
 
-def _tell(passed: "Sequence[SkippedPath]") -> None:
+def _report_skipped(passed: "Sequence[SkippedPath]") -> None:
     """Report on stderr the paths that could not be read."""
     for place in passed:
         named = f"{shown_name(place.path)}: " if place.path else ""
         click.echo(f"cas: not included: {named}{shown_name(place.reason)}", err=True)
 
 
-def _tell_loss(done: "RestoreResult") -> None:
+def _raise_loss(done: "RestoreResult") -> None:
     """Raise BlobMissing if a file was skipped because its bytes are lost: the command ends with that error."""
     from objstore import BlobMissing
 
@@ -231,7 +231,7 @@ def _taken_text(taken: "SnapshotResult", screen: Screen) -> Iterator[bytes]:
     view = taken.view
     where = shown_name(view.path) if view.path else "the workspace"
     same = ", unchanged since the last one" if taken.is_same else ""
-    _tell(taken.passed)
+    _report_skipped(taken.passed)
     yield screen.line(f"Snapshot {view.number} of {where}: {counted(taken.files, 'file')}{same}.")
 
 

@@ -46,14 +46,14 @@ def _past(workspace: "Workspace", spelling: str) -> "tuple[str, tuple[Seq, bool]
     """Return the file that is named, and which past state of it (None: the last recorded one)."""
     from objstore import Seq
 
-    spelt = state_parts(spelling) if looks_like_state(workspace, spelling) else None
-    if spelt is None:
+    parts = state_parts(spelling) if looks_like_state(workspace, spelling) else None
+    if parts is None:
         return spelling, None
-    number = spelt[1].removesuffix("^")
+    number = parts[1].removesuffix("^")
     if not number.isdecimal():
         lists = f"`{Invocation.current().program} log PATH` lists them"
         raise click.UsageError(f"Name a past state by its edit, as in PATH@12; {lists}.")
-    return spelt[0], (Seq(int(number)), number != spelt[1])
+    return parts[0], (Seq(int(number)), number != parts[1])
 
 
 @command("restore")

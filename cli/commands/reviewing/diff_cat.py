@@ -104,8 +104,8 @@ def _two_states(names: tuple[str, ...]) -> str:
     """Return the names of a comparison; for a single state, the comparison with the last recorded state."""
     from cli.screen.quoting import typed
 
-    spelt = state_parts(names[0])
-    return "A B" if len(names) != 1 or spelt is None else f"{typed(names[0])} {typed(spelt[0])}"
+    parts = state_parts(names[0])
+    return "A B" if len(names) != 1 or parts is None else f"{typed(names[0])} {typed(parts[0])}"
 
 
 def _is_recorded(workspace: "Workspace", path: str) -> bool:

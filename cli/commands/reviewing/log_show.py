@@ -45,11 +45,11 @@ class _Log(Command):
             for name in param.opts
         }
         behind = args.index("--") if "--" in args else len(args)
-        spelt = [
+        expanded = [
             f"-n{word[1:]}" if re.fullmatch("-[0-9]+", word) and at < behind and before not in taking else word
             for at, (before, word) in enumerate(pairwise(["", *args]))
         ]
-        return super().parse_args(ctx, spelt)
+        return super().parse_args(ctx, expanded)
 
 
 @command("log", cls=_Log)
@@ -157,7 +157,7 @@ def log(  # noqa: PLR0913 -- each is an option of the command
         if terms.pickaxe is not None and terms.pickaxe.lost:
             lost = terms.pickaxe.lost
             click.echo(f"Not searched: {lost} edit{'s' * (lost > 1)}, whose content is lost.", err=True)
-    read_errors.tell()
+    read_errors.raise_first()
 
 
 @command("show")
@@ -183,7 +183,7 @@ def show(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) ->
             write(_stat_text(workspace, (view for view, _ in meant), screen, read_errors), paged=True)
         else:
             write(_show_text(workspace, meant, screen, read_errors), paged=True)
-    read_errors.tell()
+    read_errors.raise_first()
     if all(view.expired is not None for view, _ in meant):
         # Its record was shown; a missing diff must not look like an edit that changed nothing.
         meant[0][0].refuse_if_expired()
@@ -241,11 +241,11 @@ def _log_text(
 def _show_text(
     workspace: "Workspace", meant: list[tuple["EditView", tuple["Unit", ...]]], screen: Screen, read_errors: ReadErrors
 ) -> Iterator[bytes]:
-    standing = workspace.markers()
+    unresolved = workspace.markers()
     for at, (view, units) in enumerate(meant):
         if at:
             yield screen.line()
-        yield from edit_header(view, screen, standing)
+        yield from edit_header(view, screen, unresolved)
         if view.expired is None:
             yield screen.line()
             yield from _diff_text(workspace, view, units, screen, read_errors)

@@ -60,9 +60,9 @@ def setup(*, client: str, project: bool, user: bool, dry_run: bool, remove: bool
     if project and user:
         raise click.UsageError("Pass --project or --user, not both.")
     where = _scope(invocation, is_users=user)
-    told = where.told(client)
-    if told is not None:
-        place = f"{HOMES[client][0]} says where your settings of {client} are: {shown_name(str(told))}"
+    moved = where.folder_from_variable(client)
+    if moved is not None:
+        place = f"{HOMES[client][0]} says where your settings of {client} are: {shown_name(str(moved))}"
         write([invocation.screen().line(place)])
     steps = plan(client, where, _programs())
     try:
@@ -71,16 +71,16 @@ def setup(*, client: str, project: bool, user: bool, dry_run: bool, remove: bool
         switch = None if remove else disabled_hooks(client, where.project, where.home)
     except ValueError as error:
         raise click.ClickException(str(error)) from error
-    begun = None if dry_run or remove else where.project
-    if begun is not None:
-        Workspace.init(begun).close()  # if this fails, nothing else is changed either
+    new_workspace = None if dry_run or remove else where.project
+    if new_workspace is not None:
+        Workspace.init(new_workspace).close()  # if this fails, nothing else is changed either
     if not dry_run:
         _carry_out(wanted, where.staying(client), invocation.screen(), remove=remove)
-    write(_told(wanted, invocation.screen(), remove=remove, dry_run=dry_run))
+    write(_changes_text(wanted, invocation.screen(), remove=remove, dry_run=dry_run))
     warned = [*remarked, *([] if switch is None else [f"{switch}."])]
     write([invocation.screen().line(visible(said)) for said in warned])
-    if begun is not None:
-        write(_begun(begun, invocation.screen()))
+    if new_workspace is not None:
+        write(_baseline_text(new_workspace, invocation.screen()))
     if dry_run or remove:
         return
     then = NEXT.format(program=invocation.program, client=client, name=NAMES[client])
@@ -103,12 +103,12 @@ def _carry_out(changes: "list[SettingsChange]", staying: Path, screen: Screen, *
                 # The error may name our temporary file next to it, or a folder above it.
                 said = f"{shown_name(str(change.path))} can't be changed: {error.strerror}"
             if done:
-                write(_told(changes[:done], screen, remove=remove, dry_run=False))
+                write(_changes_text(changes[:done], screen, remove=remove, dry_run=False))
                 said += ". The files above were changed before that; run the same command again to continue"
             raise click.ClickException(f"{said}.") from error
 
 
-def _told(changes: "list[SettingsChange]", screen: Screen, *, remove: bool, dry_run: bool) -> Iterator[bytes]:
+def _changes_text(changes: "list[SettingsChange]", screen: Screen, *, remove: bool, dry_run: bool) -> Iterator[bytes]:
     from cli.setup.settings_files import BACKUP
     from objstore import unified_diff
 
@@ -133,7 +133,7 @@ def _told(changes: "list[SettingsChange]", screen: Screen, *, remove: bool, dry_
             )
 
 
-def _begun(project: Path, screen: Screen) -> Iterator[bytes]:
+def _baseline_text(project: Path, screen: Screen) -> Iterator[bytes]:
     from cli.render.status import counted
     from cli.screen.progress import LOOKING, showing_progress
     from objstore import CallInfo, Origin, Workspace

@@ -49,7 +49,7 @@ class StopCondition(Protocol):
 def change_batches(
     root: str, passed: str, *, quiet: int, ending: StopCondition, left_out: Callable[[int], None]
 ) -> Iterator[bool]:
-    """Yield at least every fifth of a second, until told to stop, whether something has changed below `root`.
+    """Yield at least every fifth of a second, until asked to stop, whether something has changed below `root`.
 
     From the first result on, every readable folder is watched, except the one named `passed` in `root`. `quiet`:
     milliseconds after which changes are reported at once. `left_out` is called, once, with the number of folders above
@@ -102,7 +102,7 @@ def _rounds(
         return (change is Change.added or path not in known) and tree.holds(path) and _is_folder(path)
 
     known, is_first, is_outdated = set(folders), True, False
-    told = watch(
+    events = watch(
         *[folder for folder in folders if folder not in tree.odd][:most],
         watch_filter=None,  # otherwise the constant changes in the store alone would delay other events
         recursive=not _BY_FOLDER,  # recursive watching would follow links, and give up at the first unreadable folder
@@ -112,15 +112,15 @@ def _rounds(
         rust_timeout=_ROUND,
         yield_on_timeout=True,
     )
-    with closing(told):
-        for burst in told:
+    with closing(events):
+        for batch in events:
             has_changed = tree.has_changed()
             if _BY_FOLDER and not is_outdated:
-                is_outdated = has_changed or any(is_news(*each) for each in burst)
+                is_outdated = has_changed or any(is_news(*each) for each in batch)
             if _BY_FOLDER and is_first and not is_outdated:
                 # They may have been created before the folder above was watched.
                 is_outdated = not known.issuperset(tree.folders())
-            yield is_first or has_changed or any(tree.holds(path) for _, path in burst), is_outdated
+            yield is_first or has_changed or any(tree.holds(path) for _, path in batch), is_outdated
             is_first = False
 
 

@@ -35,7 +35,7 @@ def fsck(*, quick: bool, repair: bool, as_json: bool) -> None:
 
     invocation = Invocation.current()
     with Progress({"blobs": "checking", "documents": "replaying"}) as progress:
-        report = check_store(invocation.start(), quick=quick, progress=progress.tell)
+        report = check_store(invocation.start(), quick=quick, progress=progress.report)
         repaired = repair and (
             report.is_log_sound or report.leftovers > 0 or any(fault.repairable for fault in report.faults)
         )
@@ -74,7 +74,7 @@ def salvage(*, store: str, directory: str | None, store_id: str, dry_run: bool, 
     screen = Invocation.current().screen()
     try:
         with Progress({"blobs": "checking"}) as progress:
-            found = salvage_store(store, directory, _store_id(store_id), progress.tell)
+            found = salvage_store(store, directory, _store_id(store_id), progress.report)
     except FileExists as error:
         taken = shown_name(error.path)
         raise click.ClickException(f"{taken} already exists. Move it away, or name another DIR.") from error
@@ -94,11 +94,11 @@ def salvage(*, store: str, directory: str | None, store_id: str, dry_run: bool, 
         click.get_current_context().exit(1)
 
 
-def _store_id(spelt: str) -> bytes | None:
-    if not spelt:
+def _store_id(digits: str) -> bytes | None:
+    if not digits:
         return None
     try:
-        store = bytes.fromhex(spelt)
+        store = bytes.fromhex(digits)
     except ValueError:
         store = b""
     if len(store) != STORE_ID_BYTES:

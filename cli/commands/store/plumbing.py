@@ -149,7 +149,7 @@ def _faults(workspace: "Workspace", blobs: "list[BlobId]", progress: Progress) -
     from objstore import CasError
 
     for done, blob in enumerate(blobs):
-        progress.tell("blobs", done, len(blobs))
+        progress.report("blobs", done, len(blobs))
         try:
             for _ in workspace.pieces(blob):
                 pass
@@ -161,8 +161,8 @@ def _files(workspace: "Workspace", name: str) -> "dict[str, FileState]":
     if not name or (name.startswith("@") and state_parts(f".{name}") is not None):
         paths, version = ["."], name[1:]  # all files, whatever the current folder
     else:
-        spelt, version = (looks_like_state(workspace, name) and state_parts(name)) or (name, "")
-        paths = paths_named(workspace, spelt, unrecorded=True)
+        named, version = (looks_like_state(workspace, name) and state_parts(name)) or (name, "")
+        paths = paths_named(workspace, named, unrecorded=True)
     found = _files_at(workspace, version)
     return {at: state for at, state in found.items() if any(covers(path, at) for path in paths)}
 

@@ -60,9 +60,9 @@ def read(payload: Payload) -> Event:
     return _of_copilot(payload) if "timestamp" in payload else _own(payload)
 
 
-def reply(event: Event, told: str) -> Payload | None:
-    """Return what to print so that the agent reads `told`."""
-    return context_in_copilot(event, told) if event.of_copilot else additional_context(event, told, _CAN_TELL)
+def reply(event: Event, message: str) -> Payload | None:
+    """Return what to print so that the agent reads `message`."""
+    return context_in_copilot(event, message) if event.of_copilot else additional_context(event, message, _CAN_TELL)
 
 
 def _of_copilot(payload: Payload) -> Event:

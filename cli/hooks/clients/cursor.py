@@ -77,9 +77,9 @@ def read(payload: Payload) -> Event:
     )
 
 
-def reply(event: Event, told: str) -> Payload | None:
-    """Return what to print so that the agent reads `told`."""
-    return {"additional_context": told} if event.name in _CAN_TELL else None
+def reply(event: Event, message: str) -> Payload | None:
+    """Return what to print so that the agent reads `message`."""
+    return {"additional_context": message} if event.name in _CAN_TELL else None
 
 
 def _roots(payload: Payload) -> list[str]:

@@ -135,22 +135,22 @@ class Client(Protocol):
         """Return the event that a payload describes. Fields that are missing or of another type count as empty."""
         ...
 
-    def reply(self, event: Event, told: str) -> Payload | None:
-        """Return what to print so that the agent reads `told` (None: this event has no way to the agent)."""
+    def reply(self, event: Event, message: str) -> Payload | None:
+        """Return what to print so that the agent reads `message` (None: this event has no way to the agent)."""
         ...
 
 
-def additional_context(event: Event, told: str, hearing: Collection[str]) -> Payload | None:
+def additional_context(event: Event, message: str, hearing: Collection[str]) -> Payload | None:
     """Return what to print for events named in `hearing`, which take context for the agent as Claude Code's do."""
     if event.name not in hearing:
         return None
-    return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": told}}
+    return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": message}}
 
 
-def context_in_copilot(event: Event, told: str) -> Payload | None:
+def context_in_copilot(event: Event, message: str) -> Payload | None:
     """Return what to print for VS Code or another program of Copilot's: each reads another field."""
-    found = additional_context(event, told, _COPILOT_HEARS)
-    return None if found is None else {"additionalContext": told, **found}
+    found = additional_context(event, message, _COPILOT_HEARS)
+    return None if found is None else {"additionalContext": message, **found}
 
 
 def canonical_tool_name(tool: str, call: str) -> str:

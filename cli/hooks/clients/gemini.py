@@ -60,6 +60,6 @@ def read(payload: Payload) -> Event:
     )
 
 
-def reply(event: Event, told: str) -> Payload | None:
-    """Return what to print so that the agent reads `told`."""
-    return additional_context(event, told, _CAN_TELL)
+def reply(event: Event, message: str) -> Payload | None:
+    """Return what to print so that the agent reads `message`."""
+    return additional_context(event, message, _CAN_TELL)

@@ -77,9 +77,9 @@ def read(payload: Payload) -> Event:
     )
 
 
-def reply(event: Event, told: str) -> Payload | None:
+def reply(event: Event, message: str) -> Payload | None:
     """Return what to print: the plugin adds it to what the agent reads next."""
-    return {"context": told} if event.name in _CAN_TELL else None
+    return {"context": message} if event.name in _CAN_TELL else None
 
 
 def _touched(tool: str, given: Payload) -> TouchedPaths:

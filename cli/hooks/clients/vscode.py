@@ -71,9 +71,9 @@ def read(payload: Payload) -> Event:
     )
 
 
-def reply(event: Event, told: str) -> Payload | None:
-    """Return what to print so that the agent reads `told`."""
-    return context_in_copilot(event, told)
+def reply(event: Event, message: str) -> Payload | None:
+    """Return what to print so that the agent reads `message`."""
+    return context_in_copilot(event, message)
 
 
 def _touched(tool: str, given: Payload, bare: str) -> TouchedPaths:

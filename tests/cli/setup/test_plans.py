@@ -376,7 +376,7 @@ def test_an_entry_of_our_name_that_a_person_had_before_us_is_given_back(
     settings = put(project / SERVED[client], content)
     assert run(project, home, "setup", client).status == 0
     assert settings.read_text() != content
-    assert "stood there before us" in run(project, home, "setup", client, "--remove").text
+    assert "that was there before `cas setup`" in run(project, home, "setup", client, "--remove").text
     assert files(project) == {settings: content.encode(), project / "a.txt": b"one\n"}
 
 
@@ -675,7 +675,7 @@ def test_doctor_finds_a_client_whose_hooks_are_in_place_in_part(
     assert status == 1
     assert found[f"{client} is set up"] == (
         False,
-        f"for the project in part, and not all that it does is told; `cas setup {client}` mends it",
+        f"for the project, but incompletely: not all its edits are recorded. Run `cas setup {client}` to repair it",
     )
     assert "no client is set up" not in found
 
@@ -685,7 +685,7 @@ def test_doctor_finds_nothing_wrong_with_a_server_that_a_person_set_up_alone(pro
     put(project / ".mcp.json", '{"mcpServers": {"editledger": {"command": "editledger", "args": ["/home/me"]}}}')
     status, found = diagnosis(project, home)
     assert status == 0
-    assert found["claude-code is set up in part"] == (True, "for the project; `cas setup claude-code` does the rest")
+    assert found["claude-code is set up in part"] == (True, "for the project; run `cas setup claude-code` for the rest")
     status, found = diagnosis(project, home, "claude-code")
     assert status == 1
     assert not found["claude-code is set up"][0]
@@ -716,7 +716,7 @@ def program(place: Path, does: str) -> str:
 @pytest.mark.parametrize(
     ("does", "said"),
     [
-        ("exec sleep 60", "not within 0.3 s, and clients wait no longer."),
+        ("exec sleep 60", "no answer within 0.3 s, the longest that clients wait."),
         ("echo no", "the answer is not valid MCP: "),
         ("exec 0<&-; exit 1", "the answer is not valid MCP: "),
     ],
@@ -730,7 +730,7 @@ def test_doctor_says_what_to_do_about_a_server_that_does_not_answer_well(
     answer = found["the server answers"]
     assert not answer.ok
     assert answer.said.startswith(said)
-    assert answer.said.endswith(f"`'{server}' {project} < /dev/null` shows what it says")
+    assert answer.said.endswith(f"`'{server}' {project} < /dev/null` shows its output")
     assert found["the command runs"].ok
 
 
@@ -740,5 +740,5 @@ def test_doctor_says_what_to_do_about_a_command_that_takes_too_long(project: Pat
     slow = Programs(cas=program(tmp_path / "cas", "exec sleep 60"), server="/nonexistent")
     first, second, *_ = doctor.examine(project, tmp_path, slow, [])
     assert not first.ok
-    assert first.said.endswith(f"else `{slow.cas} --version < /dev/null` shows what it says")
+    assert first.said.endswith(f"otherwise `{slow.cas} --version < /dev/null` shows its output")
     assert (second.ok, second.said) == (False, "[Errno 2] No such file or directory: '/nonexistent'")

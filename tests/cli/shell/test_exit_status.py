@@ -68,7 +68,7 @@ def test_a_second_value_of_an_option_is_refused_and_takes_the_place_of_none(runn
     runner.write("b", b"x\n", conversation="c2")
     said = "cas: '--file' takes one value, not 2.\nTry `cas reject --help`.\n"
     assert runner.cas("reject", "--file", "a", "--file", "b").said == said
-    said = "cas: '-m' / '--reason' takes one value, and is given 3.\nTry `cas reject --help`.\n"
+    said = "cas: '-m' / '--reason' takes one value, not 3.\nTry `cas reject --help`.\n"
     assert runner.cas("reject", "1", "-m", "x", "--reason=y", "-mz").said == said
     assert set(runner.statuses().values()) == {Status.PENDING}
     # How it is to be shown can be said again, as behind an alias.
@@ -188,7 +188,7 @@ def test_a_link_in_the_way_of_a_decision_is_told_as_such_and_what_to_do(runner: 
         (["log", "--conversation", "con_one"], "Did you mean conv_one?\n"),
         (["show", "99"], "The newest edit is 1.\n"),
         (["cat", "src/greet.py@99"], "The newest edit is 1.\n"),
-        (["cat", "gret.py@1"], "Edit 1 is of src/greet.py: did you mean src/greet.py@1?\n"),
+        (["cat", "gret.py@1"], "Edit 1 changed src/greet.py: did you mean src/greet.py@1?\n"),
         (["cat", "gret.py@2h"], "Did you mean src/greet.py?\n"),
         (["cat", "src/greet.py@99^"], "The newest edit is 1.\n"),
         (["accept", "1:9"], "`cas show 1` shows its hunks.\n"),
@@ -233,7 +233,7 @@ def test_what_a_name_may_mean_is_spelt_as_it_is_to_be_typed_from_here(runner: Co
     below = runner.folder / "src"
     assert cas("cat", "grete.py", folder=below).said.endswith("Did you mean greet.py?\n")
     said = cas("cat", "greet.py@2", folder=below).said
-    assert said.endswith("Edit 2 is of ../README: did you mean ../README@2?\n")
+    assert said.endswith("Edit 2 changed ../README: did you mean ../README@2?\n")
     assert cas("cat", "../README@2", folder=below).out == b"x\n"
 
 
@@ -407,7 +407,7 @@ def test_a_workspace_within_another_is_made_and_told_of(tmp_path: Path) -> None:
     assert cas("init", folder=tmp_path).status == 0
     assert cas("init", folder=inner).text == (
         f"{inner} is a workspace; edits in it can be recorded.\n{HOW}"
-        f"It lies in {tmp_path}, a workspace too: here, `cas` means this one.\n"
+        f"It is inside another workspace, {tmp_path}; commands run here use the inner one.\n"
     )
 
 

@@ -168,7 +168,7 @@ def test_a_name_in_another_unicode_form_is_answered_with_the_one_that_is_there(
     runner.done("snapshot")
     ran = runner.cas(*(word.format(typed) for word in words.split()))
     assert (ran.status, ran.out) == (1, b"")
-    told, end = "There is a file with the same name in another Unicode form: type it as ", " is it."
+    told, end = "There is a file with the same name in another Unicode form: type it as ", "."
     hint = ran.said.splitlines()[-1]
     assert (hint[: len(told)], hint[-len(end) :]) == (told, end)
     echoed = tmp_path / "echoed"
@@ -206,7 +206,7 @@ def test_of_a_deletion_the_state_before_it_is_advised_where_bytes_are_meant(runn
         ("show a.txt@3", "That is a state: `cas cat a.txt@3` prints it."),
         ("show a.txt@0s", "That is a state: `cas cat a.txt@0s` prints it."),
         ("blame a.txt@9", "The newest edit is 4."),
-        ("blame a.txt@2", "Edit 2 is of src/b.txt: did you mean src/b.txt@2?"),
+        ("blame a.txt@2", "Edit 2 changed src/b.txt: did you mean src/b.txt@2?"),
         ("log 2..3", "`cas show 2..3` shows these edits."),
         ("show HEAD", "The newest edit is 4."),
         ("diff latest", "The newest edit is 4."),
@@ -376,14 +376,14 @@ def test_a_file_that_is_gone_is_told_of_with_what_it_held(runner: CommandRunner)
     for name, held in (("my notes", "'my notes@4^'"), ("moved", "'moved@5^'"), ("rejected", "rejected@3")):
         prints = f"`cas cat {held}` prints its last content.\n"
         ran = runner.cas("blame", name)
-        assert (ran.status, ran.said.splitlines(keepends=True)[1]) == (1, f"It is there no more: {prints}")
+        assert (ran.status, ran.said.splitlines(keepends=True)[1]) == (1, f"The file no longer exists: {prints}")
         assert runner.cas("cat", name).said.endswith(prints)
         assert runner.done("cat", *shlex.split(held)).out == b"1\n"
         brings = f"In this state there is no such file. `cas restore {held}` restores its last content.\n"
         ran = runner.cas("restore", name)
         assert (ran.text, ran.said) in {
-            (f"No file changed: it is as in this state.\n{brings}", ""),
-            ("", f"cas: No state is named '{name}' here.\nIt is there no more: {prints}"),
+            (f"No file changed: {name} already is in this state.\n{brings}", ""),
+            ("", f"cas: No state is named '{name}' here.\nThe file no longer exists: {prints}"),
         }
     assert "prints" not in runner.cas("cat", "my notes@4").said
 
@@ -456,7 +456,7 @@ def test_undo_tells_how_ones_own_newest_edit_is_taken_back(used: CommandRunner) 
     ran = used.cas("undo")
     assert (ran.status, ran.said) == (
         1,
-        "cas: No decision to undo.\nThe newest edit is your own: `cas reject 5` takes it back.\n",
+        "cas: No decision to undo.\nThe newest edit is your own. To undo it, run `cas reject 5`.\n",
     )
     used.done("reject", "5")
     used.done("undo")

@@ -283,7 +283,7 @@ def test_a_name_of_which_not_all_can_be_shown_is_advised_as_a_shell_takes_it(run
         ),
         ("checkout 2", "There is no `checkout`: `cas restore PATH@EDIT` brings a state back."),
         ("prune", "There is no `prune`: `cas gc` frees what nothing holds any more."),
-        ("config user.name", "`cas config` has no command 'user.name', but list, get, set, unset."),
+        ("config user.name", "`cas config` has no command 'user.name'; its commands are list, get, set, unset."),
         ("log --follow", "--follow follows one file: name one PATH."),
         ("log --follow a.txt src", "--follow follows one file: name one PATH."),
         ("completion", "Missing argument. Choose from: bash, zsh, fish"),

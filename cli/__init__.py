@@ -1,1 +1,6 @@
-"""The command `cas`: a person's view of the history, and the desk where edits are decided."""
+"""The `cas` command: what people use to look at the history and to decide on edits.
+
+`shell` starts it and finds the command in `commands`; a command reads its options (`app`, `selection`), calls one thing
+of `objstore`, and prints the result (`render`, `screen`). `hooks` and `setup` connect agent programs. Nothing here
+imports `mcptools`, or anything of `objstore` but its public names.
+"""

@@ -1,4 +1,4 @@
-"""Runs the command as `python -m cli`, where no script is installed."""
+"""Run the command as `python -m cli`, where no script is installed."""
 
 import sys
 

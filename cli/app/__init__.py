@@ -1,1 +1,5 @@
-"""TODO."""
+"""What every command shares: the global options, shell completion, and hints about permissions.
+
+Read `invocation` first: where a command works, and how options and commands are declared. `completion` answers the
+shell's tab key; `permission_hints` explains refused access. Nothing here knows a particular command or renders results.
+"""

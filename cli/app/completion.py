@@ -1,11 +1,11 @@
-"""Shell completion: click's own, with each name quoted for the shell, because a name may hold what a shell would run.
+"""Complete words in the shell with click, and quote each name for the shell: it may hold code that would run.
 
 A shell runs `cas` with `_CAS_COMPLETE` at each press of the tab key. `cli.search.candidates` finds the values.
 Names with control characters are not offered: they can't be typed, and would break the lines that the shell reads.
 
-zsh and fish quote what they insert, so click's scripts for them are used as they are. bash inserts words as they come,
-and click's script for it expands patterns in them. So bash has a script here that reads each line whole, and gets words
-that are quoted already.
+zsh and fish quote what they insert, so click's scripts for them are used as they are. bash inserts words unchanged, and
+click's script for it expands patterns in them. So bash has its own script here, which reads each line whole and gets
+words that are already quoted.
 """
 
 import os
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 __all__ = ["SHELLS", "VARIABLE", "complete", "script"]
 
 VARIABLE: Final = "_CAS_COMPLETE"
-"""Environment variable by which a shell asks, as click derives it from the program's name."""
+"""Environment variable with which a shell asks for completions; click derives its name from the program's."""
 
 _PROGRAM: Final = "cas"
 _END: Final = "\ue000"
-"""Marks the end of a command line: a private character, which belongs to the last word whatever quote is open."""
+"""Mark of the end of a command line: a private character, which belongs to the last word whatever quote is open."""
 
 _BREAKS: Final = " \t\n\"'@><=;|&(:"
-"""Characters at which bash begins a new word unless they are quoted, where COMP_WORDBREAKS is not given."""
+"""Characters at which bash begins a new word unless they are quoted, used if COMP_WORDBREAKS is not set."""
 
 _PREFIXES: Final = "$@"
-"""Those of them that belong to the new word."""
+"""Those of `_BREAKS` that belong to the new word."""
 
 _PLAIN: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@%+=:,./-")
-"""Characters of ASCII that mean nothing to bash."""
+"""ASCII characters without a special meaning to bash."""
 
 _BASH: Final = r"""%(complete_func)s() {
     local found line
@@ -62,17 +62,17 @@ complete -o default -F %(complete_func)s %(prog_name)s
 
 
 class _Quiet(ShellComplete):
-    """What holds for every shell: no error reaches the prompt, and no name that can't be typed is offered."""
+    """Completion for any shell: no error reaches the prompt, and only names that can be typed are offered."""
 
     def complete(self) -> str:
-        """Return the lines for the shell; none where the command line can't be completed."""
+        """Return the lines for the shell; an empty text if the command line can't be completed."""
         try:
             return super().complete()
         except Exception:  # noqa: BLE001 -- a shell at a key press has no place for an error
             return ""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
-        """Return what may stand there. The value of `--option=value` is offered with the option: it is one word."""
+        """Return the possible completions. The value of `--option=value` is offered with its option: it is one word."""
         option, is_joined, _ = incomplete.partition("=")
         start = f"{option}=" if is_joined and option.startswith("-") and "--" not in args else ""
         found = [item for item in super().get_completions(args, incomplete) if self.can_be_offered(item.value)]
@@ -82,7 +82,7 @@ class _Quiet(ShellComplete):
         return found
 
     def can_be_offered(self, value: str) -> bool:
-        """Return whether a value can be typed, and reaches the shell whole."""
+        """Return whether a value can be typed and reaches the shell whole."""
         return value.isprintable()
 
 
@@ -92,14 +92,14 @@ class _Bash(_Quiet, BashComplete):
     source_template: ClassVar[str] = _BASH
 
     def source(self) -> str:
-        """Return the script. It runs in every version of bash, unlike click's, which asks for the version."""
+        """Return the script. It runs in every version of bash; click's own asks for the version."""
         return ShellComplete.source(self)
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """Return the words before the cursor, and the one at it: bash would split it at its breaks."""
+        """Return the words before the cursor, and the word at it, which bash would split at its breaks."""
         line = os.environ["COMP_WORDS"]
         if (len(line) - len(line.rstrip("\\"))) % 2:
-            # bash may have inserted what several names have in common, and that can end with the backslash of a quote.
+            # bash may have inserted the common part of several names, and that can end with the backslash of a quote.
             line = line[:-1]
         *words, word = split_arg_string(line + _END)
         return words[1:], word.removesuffix(_END)
@@ -116,7 +116,7 @@ class _Zsh(_Quiet, ZshComplete):
     """Completion for zsh."""
 
     def format_completion(self, item: CompletionItem[str]) -> str:
-        """Return the lines for a word. With a description, zsh would take backslashes out of it."""
+        """Return the lines for a word. Words with a backslash get no description: zsh would remove the backslash."""
         if "\\" in item.value:
             item.help = None
         return super().format_completion(item)
@@ -131,16 +131,16 @@ class _Fish(_Quiet, FishComplete):
 
 
 SHELLS: Final[dict[str, type[ShellComplete]]] = {"bash": _Bash, "zsh": _Zsh, "fish": _Fish}
-"""The shells for which there is completion."""
+"""The supported shells."""
 
 
 def script(program: "click.Command", shell: str) -> str:
-    """Return what a shell has to run to complete `cas`."""
+    """Return the script that a shell must run to complete `cas`."""
     return SHELLS[shell](program, {}, _PROGRAM, VARIABLE).source()
 
 
 def complete(program: "click.Command", instruction: str) -> int:
-    """Do what a shell asks by VARIABLE (such as `bash_complete`), and return the exit status."""
+    """Answer the request of a shell in VARIABLE (such as `bash_complete`) and return the exit status."""
     from click.shell_completion import add_completion_class, shell_complete
 
     for shell, of_shell in SHELLS.items():
@@ -149,17 +149,17 @@ def complete(program: "click.Command", instruction: str) -> int:
 
 
 def _quoted(name: str, quote: str) -> str:
-    """Return a name as it is typed in bash behind the quote that is open ("": none is)."""
+    """Return a name as it is typed in bash after the open quote ("": no quote is open)."""
     if quote == "'":
         return name.replace("'", "'\\''")
     if quote:
-        # An exclamation mark calls up a line typed before, and a backslash before it would stay.
+        # An exclamation mark would recall an earlier command line, and a backslash before it would remain.
         return "".join("\"'!'\"" if c == "!" else f"\\{c}" if c in '$`"\\' else c for c in name)
     return "".join(c if c in _PLAIN or not c.isascii() else f"\\{c}" for c in name)
 
 
 def _cut(line: str, breaks: str) -> tuple[int, str]:
-    """Return how many characters of the last word, unquoted, bash keeps, and which quote is open ("": none is).
+    """Return how many characters of the last word, unquoted, bash keeps, and which quote is open ("": none).
 
     bash replaces what follows the last break that is not quoted, or the open quote.
     """

@@ -1,4 +1,4 @@
-"""What a person asks of every command alike: where, in which colours, in which shape."""
+"""The global options of every command (where to work, colours), and how commands and options are declared."""
 
 import os
 from collections import Counter
@@ -33,20 +33,20 @@ Function = TypeVar("Function", bound=Callable[..., object])
 META: Final = "cli.app.invocation"
 
 NARROWING: Final = frozenset({"ID", "NAME", "PATH", "TIME"})
-"""What options take that say which edits are meant, or whose: nothing can't be what is meant."""
+"""Metavariables of options that select edits or their owner: an empty value can't be meant there."""
 
 
 @value
 class Invocation:
-    """The options that every command takes, before its name or after it."""
+    """The values of the options that every command takes, before its name or after it."""
 
-    place: str = ""  # where -C said to go, as seen from where the person is; the process stands there by now
+    place: str = ""  # value of -C, relative to where the user was; the process has already changed to it
     color: str = "auto"  # auto, always, never
     debug: bool = False
 
     @classmethod
     def of(cls, context: click.Context) -> "Invocation":
-        """Return what was asked for in `context` and the contexts around it."""
+        """Return the options given in `context` and the contexts around it."""
         given: Mapping[str, object] = context.meta.get(META, {})
         color, place = given.get("color", "auto"), given.get("place", "")
         return cls(
@@ -57,7 +57,7 @@ class Invocation:
 
     @classmethod
     def current(cls) -> "Invocation":
-        """Return what was asked for in the command that is running."""
+        """Return the options of the command that is running."""
         return cls.of(click.get_current_context())
 
     def screen(self) -> Screen:
@@ -74,23 +74,23 @@ class Invocation:
         return Workspace.find(self.start())
 
     def is_set_by_environment(self) -> bool:
-        """Return whether a variable of the environment says where the workspace is."""
+        """Return whether an environment variable names the workspace."""
         return not self.place and bool(os.environ.get("CAS_WORKSPACE"))
 
     @property
     def program(self) -> str:
-        """Return how a command that a person is told to type begins, to be about this workspace, as this one is."""
+        """Return how a command that a message tells the user to type begins, to be about this workspace."""
         from cli.screen.quoting import typed
 
         return f"cas -C {typed(self.place)}" if self.place else "cas"
 
     def start(self) -> str:
-        """Return the folder at or above which the workspace is meant.
+        """Return the folder at or above which the workspace is searched.
 
-        Raises ClickException where the current folder is gone, NotAWorkspace where the variable names no folder: it may
-        be mistyped, and above it another workspace.
+        Raises ClickException if the current folder no longer exists, and NotAWorkspace if the variable names no folder:
+        it may be mistyped, and another workspace may be above it.
         """
-        # Absolute, so that the sentence about a missing workspace says where it looked.
+        # Absolute, so that the message about a missing workspace names the folder.
         start = absolute(os.environ["CAS_WORKSPACE"] if self.is_set_by_environment() else os.curdir)
         if self.is_set_by_environment() and not os.path.isdir(start):  # noqa: PTH112 -- as in `absolute`
             from objstore import NotAWorkspace
@@ -100,11 +100,13 @@ class Invocation:
 
 
 def absolute(path: str) -> str:
-    """Return the absolute path of what is named from the current folder. Raises ClickException where that is gone."""
+    """Return the absolute form of a path. Raises ClickException if the current folder no longer exists."""
     try:
         return os.path.abspath(path)  # noqa: PTH100 -- pathlib costs 4 ms of start-up
     except FileNotFoundError:
-        raise click.ClickException("The current folder is gone. Change to another one, or say -C DIR.") from None
+        raise click.ClickException(
+            "The current folder no longer exists. Change to another one, or pass -C DIR."
+        ) from None
 
 
 def global_options() -> list[click.Parameter]:
@@ -114,7 +116,7 @@ def global_options() -> list[click.Parameter]:
             ["-C", "place"],
             metavar="DIR",
             type=click.Path(exists=True, file_okay=False),
-            multiple=True,  # so that a second one is met with
+            multiple=True,  # so that a second value is detected
             is_eager=True,
             callback=_enter,
             expose_value=False,
@@ -125,14 +127,14 @@ def global_options() -> list[click.Parameter]:
             type=click.Choice(["auto", "always", "never"]),
             callback=_remember,
             expose_value=False,
-            help="Colour: on a terminal (auto), always or never.  [NO_COLOR is heard]",
+            help="Colour: on a terminal (auto), always or never. Honours NO_COLOR.",
         ),
         click.Option(
             ["--debug"],
             is_flag=True,
             callback=_remember,
             expose_value=False,
-            help="Show where an error came from.",
+            help="Show the traceback of an error.",
         ),
     ]
 
@@ -141,24 +143,24 @@ def _enter(context: click.Context, option: click.Parameter, places: tuple[str, .
     if len(places) > 1:
         raise _second_value(context, option, len(places))
     for place in places:
-        # Later options and arguments name files from there.
+        # Options and arguments that follow are relative to that folder.
         os.chdir(place)
         given = context.meta.setdefault(META, {})
         given["place"] = os.path.join(given.get("place", ""), place)  # noqa: PTH118 -- as in `absolute`
 
 
 def _remember(context: click.Context, option: click.Parameter, value: object) -> None:
-    # The option may stand before the command and after it; the one nearer to the end wins.
+    # The option may come before the command or after it; the last one wins.
     if value and option.name is not None:
         context.meta.setdefault(META, {})[option.name] = value
 
 
 def _second_value(context: click.Context, option: click.Parameter, times: int) -> click.UsageError:
-    return click.UsageError(f"{option.get_error_hint(context)} takes one value, and is given {times}.", context)
+    return click.UsageError(f"{option.get_error_hint(context)} takes one value, not {times}.", context)
 
 
 def recorded_text(context: click.Context, option: click.Parameter, said: str) -> str:
-    """Return what a person says that becomes part of a record. Raises click.BadParameter for what none can hold."""
+    """Return a text that becomes part of a record. Raises click.BadParameter if a record can't hold it."""
     try:
         said.encode()
     except UnicodeEncodeError:
@@ -167,29 +169,29 @@ def recorded_text(context: click.Context, option: click.Parameter, said: str) ->
         from objstore import MAX_TEXT
 
         if len(said) > MAX_TEXT:
-            told = f"It has {len(said)} characters, and a record takes {MAX_TEXT}."
-            raise click.BadParameter(told, context, option)
+            reason = f"It has {len(said)} characters; a record holds at most {MAX_TEXT}."
+            raise click.BadParameter(reason, context, option)
     return said
 
 
 class Number(click.IntRange):
     """A whole number within bounds."""
 
-    name = "number"  # what it is called in help, and where something else stands
+    name = "number"  # its name in help and in error messages
 
 
 class Command(click.Command):
-    """A command of `cas`: takes the options that every command takes."""
+    """A command of `cas`, with the global options."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:  # noqa: ANN401 -- click's signature, passed on
         super().__init__(*arguments, **settings)
         self.params.extend(global_options())
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take what is given, but for an option's second value, which would count alone, and for an empty name.
+        """Parse the arguments, and refuse a second value of an option and an empty name.
 
-        Such is that of a shell's variable that nobody has set. It would count as not given, or as the folder where one
-        is. The command would be about less than was meant, or about more.
+        Of two values only the last would count. An empty name is that of an unset shell variable: it would count as not
+        given, or as the current folder. Both would make the command act on more or less than the user meant.
         """
         typed = list(args)
         rest = super().parse_args(ctx, args)
@@ -216,7 +218,7 @@ def command(name: str, cls: type[Command] = Command) -> Callable[[Callable[..., 
 
 
 class CommandGroup(click.Group):
-    """A command of `cas` that has commands of its own: takes the options that every command takes, as they do."""
+    """A command of `cas` that has subcommands; it takes the global options, and so do they."""
 
     command_class = Command
 
@@ -226,11 +228,11 @@ class CommandGroup(click.Group):
 
 
 def command_group(name: str, *, otherwise: str) -> Callable[[Callable[..., None]], CommandGroup]:
-    """Return a decorator that makes a function the command `name`, of which `otherwise` is what is meant alone."""
+    """Return a decorator that makes a function the command `name`; `otherwise` is its default subcommand."""
 
     class Group(CommandGroup):
         def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-            # Its options need not its name either: `cas config --json`.
+            # The options of the default subcommand don't need its name either: `cas config --json`.
             only_options = not args or args[0].startswith("-")
             if only_options and not ctx.resilient_parsing and not set(args) & {*self.commands, *ctx.help_option_names}:
                 args = [otherwise, *args]
@@ -243,7 +245,9 @@ def command_group(name: str, *, otherwise: str) -> Callable[[Callable[..., None]
                 return super().resolve_command(ctx, args)
             except click.UsageError as error:
                 known = ", ".join(self.commands)
-                raise click.UsageError(f"`{ctx.command_path}` has no command {args[0]!r}, but {known}.", ctx) from error
+                raise click.UsageError(
+                    f"`{ctx.command_path}` has no command {args[0]!r}; its commands are {known}.", ctx
+                ) from error
 
     return click.group(name, cls=Group)
 
@@ -254,5 +258,5 @@ def json_option(function: Function) -> Function:
 
 
 def reviewer() -> str:
-    """Return who is at the desk, as records name them."""
+    """Return the name of the reviewer for records."""
     return os.environ.get("LOGNAME") or os.environ.get("USER") or f"uid {os.getuid()}"

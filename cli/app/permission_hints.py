@@ -1,4 +1,4 @@
-"""What the system, or a link, does not let a person do: who may, and what to do about it."""
+"""Explain refused access to a file: who has it, and what the user can do."""
 
 import os
 import stat
@@ -15,34 +15,34 @@ __all__ = ["message_of", "permission_advice", "symlink_advice"]
 
 
 def message_of(error: Exception) -> str:
-    """Return what an error says to a person. Of a link, the store says it in the words of the contracts."""
+    """Return the message of an error for a user. For a link, the store's own message has the words of the contracts."""
     from objstore import PathIsSymlink
 
     if isinstance(error, PathIsSymlink):
-        return f"{error.path} is a link now, which no edit tells of, and links are never changed."
+        return f"{error.path} is now a symbolic link that no edit recorded; links are never changed."
     return str(error)
 
 
 def symlink_advice(error: "PathIsSymlink") -> str:
     """Return what to do about a link."""
-    return f"Remove it by hand and do the same again, or leave out the edits of {error.path}."
+    return f"Remove the link and run the command again, or leave out the edits of {error.path}."
 
 
 def permission_advice(error: "PermissionRefused", start: str) -> str:
-    """Return a sentence on whose the file or its folder is, and how one may use it; "" where that can't be told.
+    """Return a sentence about the owner or mode of a file and how to get access; "" if that can't be determined.
 
-    `start`: at or above which folder the workspace is. Raises OSError.
+    `start`: the folder at or above which the workspace is. Raises OSError.
     """
     place = _place(error.path, start)
     if not place.is_dir() and os.access(place, os.R_OK | os.W_OK):
-        # A file is written beside its place and put there whole: it is the folder that refuses.
+        # A file is written next to its path and then moved there: the folder is what refuses.
         place = place.parent
     found, shown = place.stat(), typed(str(place))
     is_folder = stat.S_ISDIR(found.st_mode)
     if os.access(place, os.R_OK | os.W_OK | (os.X_OK if is_folder else 0)):
         return ""
     if os.statvfs(place).f_flag & os.ST_RDONLY:
-        return f"{shown} is on a disk that can only be read."
+        return f"{shown} is on a read-only filesystem."
     if found.st_uid != os.geteuid():
         owner = _user(found.st_uid)
         return f"{shown} belongs to {owner}: run cas as {owner}, or ask for the right to write there."
@@ -50,7 +50,7 @@ def permission_advice(error: "PermissionRefused", start: str) -> str:
 
 
 def _place(path: str, start: str) -> Path:
-    """Return what stands where the refusal was, or the nearest folder above it."""
+    """Return the path that was refused if it exists, or else the nearest folder above it."""
     from objstore import CasError, find_root
 
     try:

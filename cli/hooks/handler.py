@@ -1,7 +1,7 @@
-"""The process that an agent's program starts for each of its events: records what changed, and never gets in its way.
+"""Handle one event of an agent's program: record what changed, and never disturb the agent.
 
-Whatever goes wrong here, it ends with status 0 and prints nothing: a fault of ours is written to a log in the store's
-folder, and what this event should have told is found at the next one.
+On any failure the process still ends with status 0 and prints nothing: our error is written to a log in the store's
+folder, and the next event records what this one should have.
 """
 
 import json
@@ -28,10 +28,10 @@ CLIENTS: Final = {
     "opencode": "cli.hooks.clients.opencode",
     "vscode": "cli.hooks.clients.vscode",
 }
-"""The module of each client whose events are understood."""
+"""The module of each supported client."""
 
 HOOK_LOG: Final = ".cas/hook.log"
-"""Where faults are written, in the workspace."""
+"""File in the workspace for errors of hooks."""
 
 _PROJECT: Final = "CLAUDE_PROJECT_DIR"
 """Variable with the folder in which a session began; Gemini CLI and Cursor set it too."""
@@ -42,11 +42,11 @@ _REJECTED: Final = (
     "Read a file again before you edit it, and don't repeat what was rejected:"
 )
 _MOST_TOLD: Final = 20
-"""Rejected edits that an agent is told of at once."""
+"""Rejected edits that are reported to an agent at once."""
 
 
 def main(arguments: list[str], given: bytes) -> int:
-    """Handle an event for the client that `arguments` name; return 0, whatever happens."""
+    """Handle an event for the client that `arguments` name; always return 0."""
     place = os.getcwd()  # noqa: PTH109 - pathlib costs 4 ms of start-up
     try:
         event = _event_of(arguments, given, place, os.environ.get(_PROJECT, ""))
@@ -58,10 +58,7 @@ def main(arguments: list[str], given: bytes) -> int:
 
 
 def _event_of(arguments: list[str], given: bytes, folder: str, home: str) -> Event:
-    """Return what an event says to whoever works in `folder`; `home`: where the session began ("": unknown).
-
-    Raises ValueError, TypeError.
-    """
+    """Return the event of an agent in `folder`; `home`: where the session began ("": unknown)."""
     payload = json.loads(given)
     if not isinstance(payload, Mapping):
         raise TypeError("the event is no JSON object")
@@ -83,23 +80,23 @@ def client_of(name: str) -> Client:
 
 
 def handle(client: Client, event: Event, say: Callable[[Payload | None], object]) -> None:
-    """Record what the event tells of, then give `say`, once, what to print (None: nothing).
+    """Record what the event reports, then call `say`, once, with what to print (None: nothing).
 
-    A place without a workspace is none of our business. The event's own workspace stays open, because the process ends
-    next: SQLite would tidy up the index each time it is closed. Raises what the store raises.
+    Folders without a workspace are ignored. The event's own workspace stays open, because the process ends next:
+    closing it would make SQLite tidy up the index each time. Raises what the store raises.
     """
     from objstore import Workspace
 
     roots = [] if event.moment is HookMoment.OTHER or not event.conversation else _roots(event)
     for other in roots[1:]:
-        # The agent hears of one: that of the first file that is in any. A fault of one is none of the others'.
+        # The agent hears of one workspace: that of the first named file. A failure in another one must not affect it.
         try:
             with Workspace.open(other) as workspace:
                 _record(workspace.hooks, event)
         except Exception as error:  # noqa: BLE001 - as in `main`
             log_fault(other, [event.notes.get("client", "")], error)
-    told = {os.path.realpath(root) for root in roots}
-    _record_elsewhere(_roots_elsewhere(event, roots), event, told)
+    recorded_in = {os.path.realpath(root) for root in roots}
+    _record_elsewhere(_roots_elsewhere(event, roots), event, recorded_in)
     if event.moment is HookMoment.BEFORE and event.touched != NOWHERE:
         _note_call_begun_elsewhere(event, roots)
     if not roots:
@@ -107,9 +104,9 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
         return
     with Workspace.open(roots[0]) as workspace:
         calls = workspace.hooks
-        _record_elsewhere(_roots_visited_by_tools(calls, event), event, told)
+        _record_elsewhere(_roots_visited_by_tools(calls, event), event, recorded_in)
         _record(calls, event)
-        # A subagent keeps what it hears to itself: its session is told, at the latest when the subagent is back.
+        # A subagent would keep the text to itself: its session gets it, at the latest when the subagent reports back.
         hears = not event.agent and client.reply(event, "") is not None
         rejected = calls.rejected(event.conversation, _MOST_TOLD) if hears else None
         say(client.reply(event, _rejections(rejected)) if rejected else None)
@@ -118,17 +115,17 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
 
 
 def _roots(event: Event) -> list[str]:
-    """Return the workspaces that hold the named files, in their order, or else that of the agent, if there is one.
+    """Return the workspaces of the named files, in order, or else the agent's own, if there is one.
 
-    An agent that has gone to a folder of no workspace is still of the one where it began, so that what it began there
-    ends. A tool that begins elsewhere is no tool of that folder.
+    An agent that has moved to a folder outside any workspace still belongs to the one where it began, so that its open
+    calls end. A tool that begins elsewhere doesn't belong to that folder.
     """
     from objstore import NotAWorkspace, find_root
 
     roots: list[str] = []
     named = dict.fromkeys(_folder_of(event, path) for path in event.touched or ())
     for start in named or [event.place, *event.others]:
-        with suppress(NotAWorkspace, ValueError):  # no path holds a NUL, or half a character
+        with suppress(NotAWorkspace, ValueError):  # a NUL or half a character is in no path
             root = find_root(start)
             roots += [root] if root not in roots else []
     if not roots and event.home and _may_end_call_begun_elsewhere(event):
@@ -138,9 +135,10 @@ def _roots(event: Event) -> list[str]:
 
 
 def _roots_elsewhere(event: Event, roots: list[str]) -> list[str]:
-    """Return the workspaces besides `roots` in which what the event ends may have begun.
+    """Return the workspaces besides `roots` in which the call that the event ends may have begun.
 
-    That of the folder where the session began, and all above: an agent may have gone into a workspace inside another.
+    These are the workspace of the folder where the session began, and all above: an agent may have moved into a
+    workspace inside another.
     """
     from objstore import CasError, find_root
 
@@ -160,12 +158,12 @@ def _roots_elsewhere(event: Event, roots: list[str]) -> list[str]:
 
 
 def _may_end_call_begun_elsewhere(event: Event) -> bool:
-    """Return whether the event may be about a call that began in another folder: the agent may have gone since."""
+    """Return whether the event may end a call that began in another folder, from where the agent has moved since."""
     return not event.touched and event.moment not in {HookMoment.BEFORE, HookMoment.OTHER}
 
 
 def _roots_visited_by_tools(calls: "HookSessions", event: Event) -> list[str]:
-    """Return the workspaces off the way in which tools have begun, where the event is about no tool or names none."""
+    """Return other workspaces in which tools of the conversation began, if the event is about no particular tool."""
     from objstore import CasError, find_root
 
     found: list[str] = []
@@ -176,19 +174,19 @@ def _roots_visited_by_tools(calls: "HookSessions", event: Event) -> list[str]:
     return found
 
 
-def _record_elsewhere(roots: list[str], event: Event, told: set[str]) -> None:
-    """Record what the event tells of in workspaces where the agent isn't, if it has been there; never raise.
+def _record_elsewhere(roots: list[str], event: Event, recorded_in: set[str]) -> None:
+    """Record the event in workspaces where the agent is no longer, if it was there before; never raise.
 
-    And in those that they know it went to. `told`: where it is recorded already.
+    Do the same for the workspaces to which these know it went. `recorded_in`: where the event is already recorded.
     """
     from objstore import Workspace
 
     waiting = list(roots)
     while waiting:
         root = waiting.pop(0)
-        if os.path.realpath(root) in told:
+        if os.path.realpath(root) in recorded_in:
             continue
-        told.add(os.path.realpath(root))
+        recorded_in.add(os.path.realpath(root))
         try:
             with Workspace.open(root) as workspace:
                 calls = workspace.hooks
@@ -200,10 +198,10 @@ def _record_elsewhere(roots: list[str], event: Event, told: set[str]) -> None:
 
 
 def _note_call_begun_elsewhere(event: Event, roots: list[str]) -> None:
-    """Have the workspaces that may hear of the turn's end know where a tool begins that else won't; never raise.
+    """Tell the workspaces that may hear of the turn's end where a tool begins, if they would not know; never raise.
 
-    The agent may end its turn where it is now, or where its session began, and all above hear of that. And those where
-    the tool begins hear now what it was asked for.
+    The agent may end its turn where it is now, or where its session began, and all workspaces above hear of that. The
+    workspaces where the tool begins receive the prompt now.
     """
     from objstore import Workspace
 
@@ -233,7 +231,7 @@ def _note_call_begun_elsewhere(event: Event, roots: list[str]) -> None:
 
 
 def _folder_of(event: Event, path: str) -> str:
-    """Return the innermost folder that there is on the way to a file."""
+    """Return the innermost existing folder on the path to a file."""
     folder = os.path.dirname(os.path.join(event.place, path))  # noqa: PTH118, PTH120 - as above
     while folder != os.path.dirname(folder) and not os.path.isdir(folder):  # noqa: PTH112, PTH120 - as above
         folder = os.path.dirname(folder)  # noqa: PTH120 - as above
@@ -241,7 +239,7 @@ def _folder_of(event: Event, path: str) -> str:
 
 
 def _record(calls: "HookSessions", event: Event) -> None:
-    """Record what the event tells of."""
+    """Record what the event reports."""
     match event.moment:
         case HookMoment.PROMPT | HookMoment.PAUSE | HookMoment.OVER | HookMoment.START:
             _record_turn(calls, event)
@@ -282,7 +280,7 @@ def _record_turn(calls: "HookSessions", event: Event) -> None:
 
 
 def _record_question(calls: "HookSessions", call: "AgentCall", moment: HookMoment) -> None:
-    """Record what a person was asked about a tool, or has answered."""
+    """Record a question to a person about a tool, or the answer."""
     if moment is HookMoment.ASKED:
         calls.asked(call)
     elif moment is HookMoment.ALLOWED:
@@ -310,7 +308,7 @@ def _call(calls: "HookSessions", event: Event) -> "AgentCall":
 
 
 def _words(event: Event) -> str:
-    """Return what a call is known by that has no id: its client may still run several tools at once."""
+    """Return the identity of a call without an id: its client may still run several tools at once."""
     from objstore import blob_id
 
     given = ""
@@ -320,21 +318,21 @@ def _words(event: Event) -> str:
     return "\0".join([*said, blob_id(given.encode()).hex()])
 
 
-def _rejections(told: "UnreportedRejections") -> str:
-    """Return what an agent should read of its rejected edits."""
+def _rejections(unreported: "UnreportedRejections") -> str:
+    """Return the text that tells an agent about its rejected edits."""
     lines = []
-    for each in told.rejections:
+    for each in unreported.rejections:
         name = each.edit.seq if each.is_whole else ", ".join(map(str, each.units))
         because = f", because: {each.reason}" if each.reason else ""
         lines.append(f"- edit {name} of {os.fsdecode(each.edit.edit.path)!r}: rejected{because}")
-    more = [f"- and {told.more} more"] if told.more else []
+    more = [f"- and {unreported.more} more"] if unreported.more else []
     return "\n".join([_REJECTED, *lines, *more])
 
 
 def log_fault(place: str, arguments: list[str], error: Exception) -> None:
-    """Write a fault to the log of the workspace around `place`, if there is one; the agent hears nothing of it."""
-    # The last resort: where not even this can be written there is nobody left to tell. No store is opened: it may be
-    # what failed.
+    """Write an error to the log of the workspace around `place`, if there is one; the agent is not told."""
+    # The last resort: if even this can't be written, no one can be told. No store is opened, because that may be what
+    # failed.
     with suppress(Exception):
         from objstore import find_root
 

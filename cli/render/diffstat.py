@@ -1,4 +1,4 @@
-"""The diffstat: how much changed in which files, as a table with a bar for each."""
+"""The diffstat: how many lines changed in each file, as a table with a bar for each."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -38,9 +38,9 @@ def file_change(name: str, before: bytes | None, after: bytes | None) -> FileCha
 
 
 def edit_change(view: "EditView", blobs: "Callable[[BlobId], bytes]") -> FileChange:
-    """Return how much an edit changed, as its record says.
+    """Return how much an edit changed, according to its record.
 
-    Where it names no hunks, or one that is the whole file, as of what is no text, the bytes are looked at.
+    If the record names no hunks, or one that is the whole file, as for binary content, the bytes are read.
     """
     edit = view.edit
     name = os.fsdecode(edit.path)
@@ -73,7 +73,7 @@ def summed(changes: Iterable[FileChange], *, newest_first: bool = False) -> list
 
 
 def diffstat(changes: Iterable[FileChange], screen: Screen, *, newest_first: bool = False) -> Iterator[bytes]:
-    """Yield the table, and below it the sum. `newest_first`: the changes of each file are in that order."""
+    """Yield the table, and the sum below it. `newest_first`: the changes of each file are in that order."""
     changes = summed(changes, newest_first=newest_first)
     names = [end_of(shown_name(change.name), LONGEST_NAME) for change in changes]
     width = max(map(shown_width, names), default=0)
@@ -99,7 +99,7 @@ def diffstat(changes: Iterable[FileChange], screen: Screen, *, newest_first: boo
 
 
 def _size(text: bytes) -> int | None:
-    """Return how many bytes a state has; None for one that is too large to be here."""
+    """Return the number of bytes of a state; None for one that is too large to be loaded."""
     return None if is_placeholder(text) else len(text)
 
 

@@ -1,4 +1,4 @@
-"""Edits and diffs, as text for a person: lines, as bytes to write."""
+"""Edits and diffs as text for a person: lines, as bytes to write."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,13 +40,13 @@ __all__ = [
 
 CONTEXT: Final = 3
 FACT_AT: Final = 14
-"""Columns before what is known of an edit, for what that is."""
+"""Width of the column with the names of facts about an edit."""
 
 SHORT_HASH: Final = 16
-"""Digits of a hash by which it can be named."""
+"""Digits of a shortened hash, which still name the blob."""
 
 STATUS_COLOR: Final = {Status.PENDING: "yellow", Status.ACCEPTED: "green", Status.REJECTED: "red"}
-"""In which colour a status is shown."""
+"""Colour of each status."""
 
 NO_NEWLINE: Final = b"\\ No newline at end of file"
 SIGN_COLOR: Final = {b"-": "red", b"+": "green", b"@": "cyan"}
@@ -54,8 +54,8 @@ SIGN_COLOR: Final = {b"-": "red", b"+": "green", b"@": "cyan"}
 # ---- one edit
 
 
-def edit_header(view: "EditView", screen: Screen, standing: Sequence["UnresolvedMarkers"] = ()) -> Iterator[bytes]:
-    """Yield what is known of one edit beside its diff. `standing`: the conflict markers that are in the files."""
+def edit_header(view: "EditView", screen: Screen, unresolved: Sequence["UnresolvedMarkers"] = ()) -> Iterator[bytes]:
+    """Yield the facts about one edit. `unresolved`: the conflict markers that are in the files."""
     edit = view.edit
     name = shown_move(edit.source, edit.path)
     title = f"edit {edit.seq}  {edit.operation.value}  {name}  +{edit.added} -{edit.removed}"
@@ -69,8 +69,8 @@ def edit_header(view: "EditView", screen: Screen, standing: Sequence["Unresolved
         "tool": shown_name(edit.tool),
         "origin": "" if edit.origin is Origin.AGENT else edit.origin.value,
         "amends": "" if edit.amends is None else f"edit {edit.amends}",
-        "markers": "" if edit.marks is None else _own_markers(edit, edit.marks, standing),
-        "between": "; ".join(_shown_places(markers) for markers in standing if concerns(markers, edit)),
+        "markers": "" if edit.marks is None else _own_markers(edit, edit.marks, unresolved),
+        "between": "; ".join(_shown_places(markers) for markers in unresolved if concerns(markers, edit)),
         "time": moment(edit.time, zone=True),
         "before": _shown_state(edit.before),
         "after": _shown_state(edit.after),
@@ -83,12 +83,12 @@ def edit_header(view: "EditView", screen: Screen, standing: Sequence["Unresolved
 
 
 def concerns(markers: "UnresolvedMarkers", edit: "Edit") -> bool:
-    """Return whether anything of the edit stands between the markers."""
+    """Return whether one of the edit's hunks is between the markers."""
     return any(unit.seq == edit.seq for unit in (*markers.decided, *markers.aside))
 
 
-def _own_markers(edit: "Edit", marks: "Marks", standing: Sequence["UnresolvedMarkers"]) -> str:
-    where = next((_shown_places(markers) for markers in standing if markers.edit == edit.seq), "resolved")
+def _own_markers(edit: "Edit", marks: "Marks", unresolved: Sequence["UnresolvedMarkers"]) -> str:
+    where = next((_shown_places(markers) for markers in unresolved if markers.edit == edit.seq), "resolved")
     aside = " ".join(str(unit) for unit, _ in marks.aside)
     return f"of decision {marks.decision}, which set aside {aside}: {where}"
 
@@ -102,8 +102,8 @@ def edit_diff(
 ) -> Iterator[bytes]:
     """Yield the diff of one edit, each hunk under its own name and status (`12:1 pending`).
 
-    With `units`, only those hunks. The result is a unified diff: names stand where one may hold a remark.
-    Raises EditExpired.
+    With `units`, only those hunks. The result is a unified diff: the names are where a diff allows a remark. Raises
+    EditExpired.
     """
     view.refuse_if_expired()
     edit = view.edit
@@ -117,7 +117,7 @@ def edit_diff(
             yield screen.line(f"{label}  {change}")
     has_parts = edit.hunks or edit.newline
     if not has_parts or before is None or after is None or is_either_binary(before, after):
-        # The bytes are the edit's only hunk, or where they came or went with the file, part of the whole.
+        # The bytes are the edit's only hunk, or part of its whole-file unit if they came or went with the file.
         concerned = [hunk for hunk in sorted(wanted) if hunk or not edit.hunks]
         if concerned and before != after:
             if is_either_binary(before or b"", after or b""):
@@ -140,7 +140,7 @@ def edit_diff(
         lead = min(CONTEXT, hunks[0].old_start - shown)
         trail = min(CONTEXT, following - hunks[-1].old_end)
         if not trail and later is not None and piece[-1][0]:
-            trail = 1  # what is not wanted begins with the last line, and changes no more of that than its newline
+            trail = 1  # the unwanted hunk begins at the last line, and changes only its newline
         shown = hunks[-1].old_end
         if piece[0][0] in wanted:
             shown += trail
@@ -170,13 +170,13 @@ def _hunk_body(
 
 
 def shown_move(source: bytes | None, path: bytes) -> str:
-    """Return a file's name, with the one that it had before if it was moved."""
+    """Return a file's name, with its previous name if it was moved."""
     name = shown_name(os.fsdecode(path))
     return name if source is None else f"{shown_name(os.fsdecode(source))} -> {name}"
 
 
 def _shown_expiration(expired: "Expiration") -> str:
-    return f"{moment(expired.time, zone=True)}, {shown_name(expired.reason)}: what it changed is kept no more"
+    return f"{moment(expired.time, zone=True)}, {shown_name(expired.reason)}: its content is no longer kept"
 
 
 def _shown_size(workspace: "Workspace", state: "FileState") -> str:
@@ -199,7 +199,7 @@ def _shown_state(state: "FileState | None") -> str:
 
 
 def _shown_hash(digits: str, behind: str) -> str:
-    """Return a hash and what stands behind it: at a terminal that has no room for it, its beginning, which names it."""
+    """Return a hash and the text after it; shortened if the terminal is too narrow."""
     room = width_of_terminal()
     is_cut = 0 < room < FACT_AT + len(digits) + len(behind)
     return (digits[:SHORT_HASH] if is_cut else digits) + behind
@@ -215,7 +215,7 @@ def _whole_changes(edit: "Edit") -> Iterator[str]:
     elif edit.before is not None and edit.after is not None and edit.before.mode != edit.after.mode:
         yield f"mode {edit.before.mode:04o} -> {edit.after.mode:04o}"
     if edit.newline:
-        yield "final newline came or went"
+        yield "final newline added or removed"
 
 
 def _hunk_head(hunks: Sequence[Hunk], lead: int, trail: int, label: str, screen: Screen) -> bytes:
@@ -231,7 +231,7 @@ def _span(start: int, count: int) -> str:
 
 
 def _sides(old: Sequence[bytes], new: Sequence[bytes], screen: Screen) -> Iterator[bytes]:
-    """Yield both sides of a change, in colour with the words marked that differ within lines."""
+    """Yield both sides of a change, coloured, with the words marked that differ within lines."""
     if not screen.color or not old or not new:
         yield from _side(b"-", old, screen)
         yield from _side(b"+", new, screen)
@@ -281,10 +281,10 @@ def diff_text(
     modes: tuple[int, int] | None = None,
     is_move: bool = True,
 ) -> Iterator[bytes]:
-    """Yield the unified diff of a file, with the extended header lines of git for what no hunk can say.
+    """Yield the unified diff of a file, with git's extended header lines for what no hunk can express.
 
-    None stands for no file. `modes` are the permission bits before and after. `is_move`: whether two paths are those
-    of one file that was moved, and not of two that are compared.
+    None means no file. `modes` are the permission bits before and after. `is_move`: whether two paths are those of one
+    file that was moved, and not of two files that are compared.
     """
     header = [f"diff --git {_diff_name('a', path_before)} {_diff_name('b', path_after)}"]
     mode_before, mode_after = modes or (0o644, 0o644)
@@ -307,7 +307,7 @@ def diff_text(
         path_before=f"a/{path_before}",
         path_after=f"b/{path_after}",
     )
-    # Only b"\n" ends a line here; splitlines() would cut on CR too.
+    # Only b"\n" ends a line here; splitlines() would cut at CR too.
     rows = diff.removesuffix(b"\n").split(b"\n") if diff else []
     names = 2 if rows and rows[0].startswith(b"--- ") else 0
     for row in rows[:names]:
@@ -321,7 +321,7 @@ def _diff_columns(before: bytes, after: bytes, screen: Screen) -> Iterator[bytes
     old, new = split_lines(before), split_lines(after)
     hunks = [hunk for _, hunk in numbered_hunks(old, new, diff_lines(before, after))]
     if not hunks:
-        return  # an empty file came or went, or nothing but a name or a mode is otherwise
+        return  # an empty file was created or deleted, or only a name or mode differs
     shown = 0
     for hunk, following in zip(hunks, [*(later.old_start for later in hunks[1:]), len(old)], strict=True):
         lead, trail = min(CONTEXT, hunk.old_start - shown), min(CONTEXT, following - hunk.old_end)
@@ -354,7 +354,7 @@ def _diff_rows(rows: Sequence[bytes], screen: Screen) -> Iterator[bytes]:
 
 
 def _diff_name(side: str, path: str) -> str:
-    # As `unified_diff` writes names, so that one reader understands both.
+    # In the form of `unified_diff`, so that one parser understands both.
     return quoted_name(f"{side}/{path}" if side else path).decode()
 
 
@@ -383,6 +383,6 @@ def moment(microseconds: int, *, zone: bool = False) -> str:
 
 
 def not_looked_at(place: "SkippedPath") -> str:
-    """Return what to say of a place that a look passed over though no rule says so."""
+    """Return the message about a path that a scan could not read."""
     where = f"{shown_name(place.path)}: " if place.path else ""
-    return f"cas: not looked at: {where}{shown_name(place.reason)}"
+    return f"cas: skipped: {where}{shown_name(place.reason)}"

@@ -1,4 +1,4 @@
-"""Changes from outside that stand in the way of a decision: shown, asked about, and settled as told."""
+"""Ask what to do about changes from outside that block a decision, and take the decision accordingly."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 __all__ = ["external_diff", "external_sides", "settled"]
 
 Decide = Callable[[OnExternal, tuple["ExternalChange", ...]], "DecisionOutcome"]
-"""Takes the decision: what to do about changes from outside, and those that the person was shown."""
+"""Takes the decision, given what to do about changes from outside, and which of them the person was shown."""
 
 
 def settled(workspace: "Workspace", decide: Decide, on_external: OnExternal | None) -> "DecisionOutcome":
-    """Take a decision and return its outcome; at a terminal, ask what to do about changes from outside.
+    """Take a decision and return its outcome; on a terminal, ask what to do about changes from outside.
 
-    `on_external` answers beforehand (None: it does not). The outcome is ExternalChanges when the answer is
-    to abort, and when there is nobody to ask.
+    `on_external` is the answer given in advance (None: none). The outcome is ExternalChanges if the answer is to abort,
+    or if no one can be asked.
     """
     outcome = decide(on_external or OnExternal.ABORT, ())
     if on_external is not None or not isinstance(outcome, ExternalChanges) or not can_ask():
         return outcome
-    # Standard output may be read by a program: the conversation with the person is on stderr.
+    # Standard output may be read by a program: the dialogue with the person is on stderr.
     for change in outcome.changes:
         for line in external_diff(workspace, change, FOR_STDERR):
             click.echo(line, err=True, nl=False)
@@ -60,17 +60,21 @@ def external_sides(workspace: "Workspace", change: "ExternalChange") -> tuple[by
 
 
 def _asked(number: int) -> OnExternal:
-    # Before the question: Ctrl-C while something is imported may be lost in the import system's own clean-up.
+    # Before the question: Ctrl-C during an import may be lost in the import system's own clean-up.
     from cli.screen.keyboard import await_typing
 
     changes = "This change was" if number == 1 else f"These {number} changes were"
     click.echo(f"{changes} made outside and never recorded.", err=True)
     while True:
         try:
-            click.echo("Keep (record and carry through), discard (go back), or abort? [K/d/a] ", err=True, nl=False)
+            click.echo(
+                "Keep (record it and continue), discard (restore the recorded state), or abort? [K/d/a] ",
+                err=True,
+                nl=False,
+            )
             await_typing(sys.stdin.fileno())
         except KeyboardInterrupt:
-            click.echo(err=True)  # so that the shell goes on in a line of its own
+            click.echo(err=True)  # so that the shell's prompt begins a new line
             raise
         answer = sys.stdin.readline()
         if not answer:

@@ -1,7 +1,7 @@
-"""The shapes of --json: edits with the fields of the edit log, decisions, the workspace.
+"""JSON shapes of edits (with the fields of the edit log), decisions and the workspace.
 
-docs/json.md describes them. Numbers of lines are zero-based; ids and hashes are hex; paths are absolute.
-Text that is not UTF-8 has U+FFFD where it is not: `cas cat` gives exact bytes.
+docs/json.md describes them. Line numbers are zero-based; ids and hashes are hex; paths are absolute. In text that is
+not UTF-8, U+FFFD replaces the invalid bytes: `cas cat` prints exact bytes.
 """
 
 import json
@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 BYTES_QUOTED: Final = 65_536
-"""Bytes of the lines that a hunk in conflict took out, and of those that it put in."""
+"""Number of bytes quoted of the lines that a conflicting hunk removed, and of those that it inserted."""
 
 Json: TypeAlias = "bool | int | str | Sequence[Json] | dict[str, Json] | None"
 
@@ -62,9 +62,9 @@ def json_line(shape: dict[str, Json]) -> bytes:
 
 
 def edit_shape(workspace: "Workspace", view: "EditView", read_errors: ReadErrors | None = None) -> dict[str, Json]:
-    """Return one edit: the fields of the edit log, and the store's own beside them.
+    """Return one edit: the fields of the edit log, and then the store's own.
 
-    Bytes that are lost are no reason to hold back the rest; `losses` hears of them.
+    If some bytes are lost, the rest is returned all the same; `read_errors` collects the loss.
     """
     edit = view.edit
     before, after = edit.before, edit.after
@@ -82,7 +82,7 @@ def edit_shape(workspace: "Workspace", view: "EditView", read_errors: ReadErrors
         "source_path": None if edit.source is None else _path(workspace, os.fsdecode(edit.source)),
         "tool_name": _text(edit.tool),
         "status": view.status.value,
-        # The store keeps states, not files of diffs: `cas show` and `cas cat` derive both.
+        # The store keeps states, not files of diffs: `cas show` and `cas cat` compute both.
         "diff_file": None,
         "checkpoint_file": None,
         "hash_before": hash_before,
@@ -130,7 +130,7 @@ def edit_shape(workspace: "Workspace", view: "EditView", read_errors: ReadErrors
 def shown_edit_shape(
     workspace: "Workspace", view: "EditView", units: Iterable[Unit], read_errors: ReadErrors
 ) -> dict[str, Json]:
-    """Return one edit with its diff, both of only those hunks that are meant. `losses` hears of bytes that are lost."""
+    """Return one edit with its diff, limited to the selected hunks. `read_errors` collects lost bytes."""
     units = tuple(units)
     shape = edit_shape(workspace, view, read_errors)
     meant = {unit.hunk for unit in units}
@@ -142,18 +142,18 @@ def shown_edit_shape(
     ]
     try:
         shape["diff"] = None if view.expired else _joined(edit_diff(view, workspace, EXACT, units))
-    except UNREADABLE as error:  # the hashes may be known though the bytes are lost
+    except UNREADABLE as error:  # the hashes may be known even if the bytes are lost
         shape |= {"diff": None, "lost": shape["lost"] or str(error)}
         read_errors.note(error)
     return shape
 
 
 def _sha256(workspace: "Workspace", view: "EditView", state: "FileState | None", read_errors: ReadErrors) -> str | None:
-    """Return the hash of a state's bytes; None where there is no file, and where they were let go or are lost."""
+    """Return the hash of a state's bytes; None if there is no file, or its bytes have expired or are lost."""
     try:
         return None if state is None else workspace.history.sha256(state.blob)
     except UNREADABLE as error:
-        # Of an edit that expired, they are here only where something else holds them, such as the file.
+        # The bytes of an expired edit exist only if something else holds them, such as the current file.
         if view.expired is None or not isinstance(error, BlobMissing):
             read_errors.note(error)
         return None
@@ -163,7 +163,7 @@ def _sha256(workspace: "Workspace", view: "EditView", state: "FileState | None",
 
 
 def status_shape(report: "StatusReport") -> dict[str, Json]:
-    """Return the workspace at a glance."""
+    """Return the status of the workspace."""
     return {
         "workspace": _text(report.root),
         "edits": report.edits,
@@ -209,7 +209,7 @@ def markers_shape(root: str, markers: "UnresolvedMarkers") -> dict[str, Json]:
 
 
 def external_shape(root: str, change: "ExternalChange") -> dict[str, Json]:
-    """Return one file that is not what the journal says."""
+    """Return one file that differs from the journal."""
     return {
         "file_path": _text(os.path.join(root, change.path)),  # noqa: PTH118 -- a name, not a place
         "change": shown_external(change),
@@ -228,7 +228,7 @@ def outcome_shape(
 ) -> dict[str, Json]:
     """Return what a decision did, would do, or why it was refused: `outcome` says which.
 
-    Every field is always there.
+    Every field is always present.
     """
     shape: dict[str, Json] = {
         "outcome": "",
@@ -254,7 +254,7 @@ def outcome_shape(
                 "changed": [
                     {"name": str(unit), "status": status.value, "cascaded": unit in outcome.cascaded}
                     for unit, status in outcome.verdicts
-                    # The whole-file part of an edit that has none can't be named.
+                    # The whole-file unit of an edit without one can't be named.
                     if unit.hunk or _has_whole(workspace, unit.seq, outcome)
                 ],
                 "files": [
@@ -294,7 +294,7 @@ def outcome_shape(
 
 
 def restored_shape(workspace: "Workspace", outcome: "CallOutcome", *, dry_run: bool) -> dict[str, Json]:
-    """Return what came of bringing a state back; a dry run has recorded nothing, and says what would change."""
+    """Return the result of a restore; a dry run has recorded nothing, and says what would change."""
     files = [_effect_shape(workspace, effect, workspace.review.preview) for effect in outcome.files]
     return {
         "dry_run": dry_run,
@@ -305,7 +305,7 @@ def restored_shape(workspace: "Workspace", outcome: "CallOutcome", *, dry_run: b
 
 
 def _has_whole(workspace: "Workspace", seq: int, outcome: Decided) -> bool:
-    """Return whether an edit has a whole-file part; a dry run may speak of one that it would only record."""
+    """Return whether an edit has a whole-file unit; a dry run may name an edit that it would only record."""
     for edit in outcome.unrecorded:
         if edit.seq == seq:
             return edit.changes_whole
@@ -313,7 +313,7 @@ def _has_whole(workspace: "Workspace", seq: int, outcome: Decided) -> bool:
 
 
 def _effect_shape(workspace: "Workspace", effect: "FileEffect", preview: Preview | None) -> dict[str, Json]:
-    """Return what happens to one file; with `preview` (a dry run) its diff too."""
+    """Return the effect on one file; with `preview` (a dry run) also its diff."""
     shape: dict[str, Json] = {
         "path_before": None if effect.path_before is None else _path(workspace, effect.path_before),
         "path_after": None if effect.path_after is None else _path(workspace, effect.path_after),
@@ -363,7 +363,7 @@ def _notice_shape(workspace: "Workspace", notice: "Notice") -> dict[str, Json]:
 
 
 def external_diff_shape(workspace: "Workspace", change: "ExternalChange") -> dict[str, Json]:
-    """Return one file that is not what the journal says, with the difference."""
+    """Return one file that differs from the journal, with the difference."""
     shape = external_shape(workspace.root, change)
     shape["diff"] = _joined(external_diff(workspace, change, EXACT))
     return shape

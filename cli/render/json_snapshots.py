@@ -1,4 +1,4 @@
-"""The shapes of --json for snapshots and for what a look records. docs/snapshots.md describes them.
+"""JSON shapes of snapshots and of what a scan records. docs/snapshots.md describes them.
 
 Ids and hashes are hex; paths are relative to the workspace.
 """
@@ -41,7 +41,7 @@ def view_shape(view: "SnapshotView") -> "dict[str, Json]":
 
 
 def taken_shape(taken: "SnapshotResult") -> "dict[str, Json]":
-    """Return a snapshot that was just taken."""
+    """Return a snapshot that was just created."""
     return view_shape(taken.view) | {
         "files": taken.files,
         "same_as_before": taken.is_same,
@@ -50,14 +50,14 @@ def taken_shape(taken: "SnapshotResult") -> "dict[str, Json]":
 
 
 def shown_shape(view: "SnapshotView", found: "Iterable[tuple[str, PathState]]") -> "dict[str, Json]":
-    """Return a snapshot with all that it holds."""
+    """Return a snapshot with its whole content."""
     return view_shape(view) | {
         "entries": [{"path": text_shape(path), **_state(state)} for path, state in found],
     }
 
 
 def changes_shape(found: "Iterable[SnapshotChange]", passed: "Sequence[SkippedPath]") -> "dict[str, Json]":
-    """Return what differs."""
+    """Return the differences."""
     return {"changes": [_change(change) for change in found], "not_covered": _passed(passed)}
 
 
@@ -75,7 +75,7 @@ def restored_shape(workspace: "Workspace", done: "RestoreResult") -> "dict[str, 
 
 
 def recorded_shape(workspace: "Workspace", found: "Recorded") -> "dict[str, Json]":
-    """Return what a look found and recorded."""
+    """Return what a scan found and recorded."""
     return {
         "conversation_id": found.conversation or None,
         "edits": [edit_shape(workspace, view) for view in found.edits],

@@ -1,6 +1,6 @@
-"""The shapes of --json for what is in the store and what is damaged. docs/json.md describes them.
+"""JSON shapes of what is in the store and what is damaged. docs/json.md describes them.
 
-Ids and hashes are hex; paths are relative to the workspace, because a store may stand alone.
+Ids and hashes are hex; paths are relative to the workspace, because a store may exist without one.
 """
 
 import json
@@ -43,12 +43,12 @@ def json_line(shape: "dict[str, Json]") -> bytes:
 
 
 def text_shape(text: str) -> str:
-    """Return a text without what JSON can't hold: a byte that is not UTF-8 becomes U+FFFD."""
+    """Return a text without what JSON can't hold: U+FFFD replaces each byte that is not UTF-8."""
     return _text(text)
 
 
 def check_shape(report: "CheckReport", *, repaired: bool) -> "dict[str, Json]":
-    """Return what a check found."""
+    """Return the result of a check."""
     return {
         "workspace": _text(report.root),
         "sound": not report.faults,
@@ -74,7 +74,7 @@ def check_shape(report: "CheckReport", *, repaired: bool) -> "dict[str, Json]":
 
 
 def salvage_shape(found: "Salvage") -> "dict[str, Json]":
-    """Return what was saved of a store and what is lost; records behind the break with all that they say."""
+    """Return what was saved of a store and what is lost; records after the break with all their fields."""
     return {
         "store": found.store.hex(),
         "whole": found.is_whole,
@@ -127,7 +127,7 @@ def _found_shape(found: "ScannedRecord") -> "dict[str, Json]":
 
 
 def record_shape(record: "Record") -> "dict[str, Json]":
-    """Return everything that a record says, with the field names of the format."""
+    """Return all fields of a record, with their names in the format."""
     match record:
         case Edit():
             return {
@@ -225,7 +225,7 @@ def record_shape(record: "Record") -> "dict[str, Json]":
 
 
 def record_view_shape(view: "RecordView") -> "dict[str, Json]":
-    """Return a record, its names, and where it lies."""
+    """Return a record, its names, and its place in the log."""
     return {
         "id": view.id.hex(),
         "previous": None if view.previous is None else view.previous.hex(),
@@ -236,7 +236,7 @@ def record_view_shape(view: "RecordView") -> "dict[str, Json]":
 
 
 def segment_shape(view: "SegmentView") -> "dict[str, Json]":
-    """Return a segment, and how much is in it."""
+    """Return a segment and what it contains."""
     return {
         "segment": view.number,
         "bytes": view.size,
@@ -247,7 +247,7 @@ def segment_shape(view: "SegmentView") -> "dict[str, Json]":
 
 
 def stats_shape(found: "StoreStats") -> "dict[str, Json]":
-    """Return the store in numbers; null for what damage leaves unknown."""
+    """Return the store in numbers; null for what is unknown because of damage."""
     is_whole = found.damage is None
     return {
         "edits": {status.value: number for status, number in found.edits.items()},
@@ -282,7 +282,7 @@ def stats_shape(found: "StoreStats") -> "dict[str, Json]":
 
 
 def blame_shape(part: "BlamedLines") -> "dict[str, Json]":
-    """Return lines that the same hunk put into a file."""
+    """Return lines that the same hunk inserted into a file."""
     edit = None if part.view is None else part.view.edit
     return {
         "start": part.start,

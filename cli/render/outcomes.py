@@ -27,7 +27,7 @@ __all__ = [
 
 LINES_SHOWN: Final = 8
 BYTES_SHOWN: Final = 500
-"""Bytes of each of these lines: that of a minified file may have millions."""
+"""Maximum bytes of each of these lines: a line of a minified file may have millions."""
 NOTICES_SHOWN: Final = 5
 CONFLICTS_SHOWN: Final = 50
 NAMES_SHOWN: Final = 10
@@ -37,19 +37,19 @@ DONE: Final = {
     Action.ACCEPT: "Accepted",
     Action.REJECT: "Rejected",
     Action.RESET: "Made pending again:",
-    Action.UNDO: "Took back the decision on",
-    Action.REDO: "Took again the decision on",
+    Action.UNDO: "Undid the decision on",
+    Action.REDO: "Redid the decision on",
 }
 WANTED: Final = {
     Action.ACCEPT: "accept",
     Action.REJECT: "reject",
     Action.RESET: "make pending again",
-    Action.UNDO: "take back the decision on",
-    Action.REDO: "take again the decision on",
+    Action.UNDO: "undo the decision on",
+    Action.REDO: "redo the decision on",
 }
 
 Preview = Callable[["FileEffect"], tuple[bytes | None, bytes | None]]
-"""Gives the bytes of a file before and after a decision; None: no file."""
+"""Returns the bytes of a file before and after a decision; None: no file."""
 
 
 # ---- done, or shown
@@ -65,11 +65,11 @@ def decided_text(
 ) -> Iterator[bytes]:
     """Yield what a decision changed: the units, the files, and what was recorded on the way.
 
-    `files`: those that the edits are of, where it has to be said.
+    `files`: the files of the edits, if the line should name them.
     """
-    besides = {*outcome.cascaded, *outcome.returned}
+    unnamed = {*outcome.cascaded, *outcome.returned}
     outside = {edit.seq for edit in (*(view.edit for view in outcome.external), *outcome.unrecorded)}
-    decided = [unit for unit, _ in outcome.verdicts if unit not in besides]
+    decided = [unit for unit, _ in outcome.verdicts if unit not in unnamed]
     named = [unit for unit in decided if unit.seq not in outside]
     discarded = {unit.seq for unit in decided if unit.seq in outside}
     if dry_run:
@@ -78,8 +78,8 @@ def decided_text(
     yield screen.line(f"{said} {shown_units(named, _parted(outcome, edit))}{_of_files(files)}.")
     aside = {unit for markers in outcome.markers for unit in markers.aside}
     cascaded = [unit for unit in outcome.cascaded if unit not in aside]
-    if also := list(_untold(cascaded, {unit.seq for unit in named}, edit)):
-        yield screen.line(f"Also {shown_units(also)}, which can't stand without.")
+    if also := list(_worth_naming(cascaded, {unit.seq for unit in named}, edit)):
+        yield screen.line(_also_text(outcome.action, also, on=named, dry_run=dry_run))
     yield from _markers_text(outcome, screen, dry_run=dry_run)
     for change in outcome.unrecorded:
         if change.seq in discarded:
@@ -97,13 +97,20 @@ def decided_text(
     for notice in outcome.notices[:NOTICES_SHOWN]:
         yield screen.line(f"Note: {visible(str(notice))}.")
     if len(outcome.notices) > NOTICES_SHOWN:
-        yield screen.line(
-            f"Note: and {len(outcome.notices) - NOTICES_SHOWN} more such neighbours (--json has them all)."
-        )
+        yield screen.line(f"Note: and {len(outcome.notices) - NOTICES_SHOWN} more such notes (--json has them all).")
 
 
-def _untold(units: Iterable[Unit], named: Container[int], edit: Callable[["Seq"], "EditView"]) -> Iterator[Unit]:
-    """Yield the units but for whole-file parts from which nothing follows, of edits that are `named` already."""
+def _also_text(action: Action, units: Sequence[Unit], *, on: Sequence[Unit], dry_run: bool) -> str:
+    """Return the line about units that were decided because they depend on named ones."""
+    names = shown_units(units)
+    verb = "depends" if names.count(" ") == 1 else "depend"
+    did = f"Would also {WANTED[action]}" if dry_run else f"Also {DONE[action][0].lower()}{DONE[action][1:]}"
+    named = "it" if len({unit.seq for unit in on}) == 1 else "them"
+    return f"{did} {names.removeprefix('hunk ')}, which {verb} on {named}."
+
+
+def _worth_naming(units: Iterable[Unit], named: Container[int], edit: Callable[["Seq"], "EditView"]) -> Iterator[Unit]:
+    """Yield the units, except whole-file units without effect of edits that are `named` already."""
     for unit in units:
         if unit.hunk or unit.seq not in named or edit(unit.seq).whole:
             yield unit
@@ -117,7 +124,7 @@ def _of_files(files: Sequence[str]) -> str:
 
 
 def _markers_text(outcome: "Decided", screen: Screen, *, dry_run: bool) -> Iterator[bytes]:
-    """Yield which conflict markers come and which go."""
+    """Yield which conflict markers are added and removed."""
     for markers in outcome.markers:
         places = "a place" if markers.regions == 1 else f"{markers.regions} places"
         yield screen.line(
@@ -131,9 +138,9 @@ def _markers_text(outcome: "Decided", screen: Screen, *, dry_run: bool) -> Itera
         )
         is_back = any(status is not Status.REJECTED for _, status in outcome.verdicts)
         yield screen.line(
-            f"Would take out {said}."
+            f"Would remove {said}."
             if dry_run
-            else f"Took out {said}" + ("; what was set aside for them is as it was before." if is_back else ".")
+            else f"Removed {said}" + ("; what was set aside for them is restored." if is_back else ".")
         )
 
 
@@ -154,7 +161,7 @@ def effect_text(files: Iterable["FileEffect"], preview: Preview, screen: Screen)
 
 
 def _parted(outcome: "Decided", edit: Callable[["Seq"], "EditView"]) -> set["Seq"]:
-    """Return the edits whose whole-file part was decided, and of whose hunks some are otherwise; of a few edits."""
+    """Return the edits whose whole-file unit was decided and of which some hunks have another status."""
     verdicts = dict(outcome.verdicts)
     wholes = {unit.seq: status for unit, status in verdicts.items() if not unit.hunk}
     if len(wholes) > MOST_HUNKS:
@@ -171,7 +178,7 @@ def _parted(outcome: "Decided", edit: Callable[["Seq"], "EditView"]) -> set["Seq
 
 
 def shown_units(units: Sequence[Unit], parted: Container[int] = ()) -> str:
-    """Return units as a person names them: whole edits by number, else hunk by hunk, as those that are `parted`."""
+    """Return units in words: whole edits by number, else hunk by hunk, as for edits in `parted`."""
     by_edit: dict[int, list[int]] = {}
     for unit in sorted(units):
         by_edit.setdefault(unit.seq, []).append(unit.hunk)
@@ -186,14 +193,14 @@ def shown_units(units: Sequence[Unit], parted: Container[int] = ()) -> str:
 
 
 def _shown_hunks(names: Sequence[str]) -> str:
-    """Return the names of some hunks, cut short where there are many, as numbers of edits are."""
+    """Return the names of some hunks, shortened like numbers of edits."""
     if len(names) <= MOST_HUNKS:
         return " ".join(names)
     return f"{' '.join(names[: MOST_HUNKS - 2])} ... {names[-1]} ({len(names)} hunks)"
 
 
 def effect_line(effect: "FileEffect", *, dry_run: bool) -> str:
-    """Return in a line what happens to a file, or would."""
+    """Return one line about what happens to a file, or would."""
     match effect.path_before, effect.path_after:
         case str(gone), None:
             done, wanted, rest = "Removed", "Would remove", shown_name(gone)
@@ -216,18 +223,18 @@ def effect_line(effect: "FileEffect", *, dry_run: bool) -> str:
 
 
 def conflict_text(outcome: "Conflicted", advice: Sequence[str], screen: Screen) -> Iterator[bytes]:
-    """Yield which edit needs which, on which lines, what the lines are, and what can be done."""
+    """Yield which edit needs which, on which lines, the lines themselves, and what can be done."""
     number = len(outcome.conflicts)
     yield screen.line(f"cas: refused, nothing was changed: {number} conflict{'' if number == 1 else 's'}.")
     quoted: tuple[Unit, bytes, bytes] | None = None
     for conflict in outcome.conflicts[:CONFLICTS_SHOWN]:
         yield screen.line(f"  {visible(str(conflict))}")
         lines = (conflict.unit, conflict.removed, conflict.inserted)
-        if lines != quoted:  # a hunk may need several others: its lines are said once
+        if lines != quoted:  # a hunk may need several others: its lines are quoted once
             yield from _quoted_both(conflict, screen)
         quoted = lines
     if number > CONFLICTS_SHOWN:
-        yield screen.line(f"  and {number - CONFLICTS_SHOWN} more, all of which --json has")
+        yield screen.line(f"  and {number - CONFLICTS_SHOWN} more (--json has them all)")
     for line in advice:
         yield screen.line(line)
 
@@ -243,12 +250,12 @@ def resolution_commands(
     can_mark: bool = False,
     program: str = "cas",
 ) -> list[str]:
-    """Return what a person can do about a refused decision, as commands to type.
+    """Return what the user can do about a refused decision, as commands to type.
 
-    `selection` is what was named, as spelt (None: nothing, it was an undo or redo); `edit` looks up an edit by its
-    number, and `newest` is that of the newest. `on_external` is what was said about changes from outside, which each
-    command has to say again; `can_mark`: whether --markers would take the decision; `program`: how each begins, for the
-    numbers are those of other edits in another workspace.
+    `selection` is what was named (None: nothing, it was an undo or redo); `edit` returns an edit by its number, and
+    `newest` is the number of the newest. `on_external` is the answer about changes from outside, which each command
+    must repeat; `can_mark`: whether --markers would take the decision; `program`: how each command begins, because the
+    numbers mean other edits in another workspace.
     """
     outside = set(outcome.outside)
     in_the_way = outcome.reject_first
@@ -257,12 +264,12 @@ def resolution_commands(
     said = []
     is_dropped = any(unit.seq in outside for unit in in_the_way)
     if is_dropped:
-        # It has no number yet by which it could be named.
+        # It has no number yet to name it by.
         on_external = OnExternal.DISCARD
     settled = "" if on_external is None else f" --on-external {on_external.value}"
     if is_dropped:
         said = [
-            f"The change from outside can't stay as it is: say{settled} to drop it (it stays retrievable)"
+            f"The change from outside is in conflict: pass{settled} to drop it (it can still be restored)"
             + ("," if can_mark else "."),
             *(["or --markers to keep both in the file."] if can_mark else []),
         ]
@@ -275,12 +282,12 @@ def resolution_commands(
         return said
     named = "" if selection is None else _spelt(selection)
     if selection is not None and selection.everything:
-        named = f"1..{newest}"  # the same, where nothing may stand beside --all
+        named = f"1..{newest}"  # the same edits, for where --all can't be combined with others
     match action:
         case Action.REJECT if selection is not None:
             together = f"Or name them together:  {program} reject {named} {live}{settled}"
             cascade = f"To reject what depends on it too:  {program} reject --cascade {_spelt(selection)}{settled}"
-            # What has taken a path depends on nothing that it could follow, and what is dropped needs no cascade.
+            # What has taken a path doesn't depend on the rejected edits, so no cascade helps, nor for dropped changes.
             is_path = any(conflict.kind is ConflictKind.PATH_TAKEN for conflict in outcome.conflicts)
             if is_path:
                 together = f"To reject them together:  {program} reject {named} {live}{settled}"
@@ -298,7 +305,7 @@ def resolution_commands(
 
 
 def _first_of(words: str) -> str:
-    """Return the first few of some names, and how many more there are."""
+    """Return the first few of some names, and the number of further ones."""
     names = words.split(" ")
     more = len(names) - NAMES_SHOWN
     return " ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
@@ -325,8 +332,8 @@ def _spelt_units(units: Iterable[Unit], edit: Callable[[int], "EditView"]) -> st
     for seq, hunks in by_edit.items():
         view = edit(seq)
         if view.expired is not None:
-            continue  # it stays as it was decided
-        # An edit that is meant with all its hunks is named as one.
+            continue  # it keeps its status
+        # An edit of which all hunks are named is named as a whole.
         if 0 in hunks or (not view.whole and len(hunks) == len(view.units) - 1):
             words.append(str(seq))
         else:
@@ -355,12 +362,12 @@ def _quoted(sign: bytes, text: bytes, screen: Screen) -> Iterator[bytes]:
 
 
 def is_of_binary(conflict: "Conflict") -> bool:
-    """Return whether the lines of a conflict are none of a text."""
+    """Return whether the conflict is in a file that is not text."""
     return is_either_binary(conflict.removed, conflict.inserted)
 
 
 def beginning(text: bytes, most: int) -> bytes:
-    """Return the first bytes of a text, `most` at most, without the part of a character at their end."""
+    """Return at most the first `most` bytes of a text, without an incomplete character at the end."""
     end = most
     while len(text) > most and end > most - 3 and text[end] & 0xC0 == 0x80:  # noqa: PLR2004 - as UTF-8 goes on
         end -= 1
@@ -368,10 +375,10 @@ def beginning(text: bytes, most: int) -> bytes:
 
 
 def external_refusal(changes: Sequence["ExternalChange"], program: str = "cas") -> str:
-    """Return why a decision was not taken while files differ from what was recorded. `program`: as in `ways_out`."""
+    """Return why a decision was refused: files changed outside. `program`: as in `resolution_commands`."""
     names = ", ".join(shown_name(change.path) for change in changes[:3])
     more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""  # noqa: PLR2004 -- three names fit a line
     return (
         f"refused, nothing was changed: {names}{more} changed outside since the last recorded state.\n"
-        f"See `{program} diff`. Say --on-external keep to record it and carry it through, or discard to drop it."
+        f"See `{program} diff`. Pass --on-external keep to record it and continue, or --on-external discard to drop it."
     )

@@ -1,4 +1,4 @@
-"""Rows: edits as lines of a list, which at a terminal are no longer than it is wide."""
+"""Lists of edits, one row each, which on a terminal fit its width."""
 
 import time
 from collections.abc import Iterator
@@ -14,33 +14,33 @@ if TYPE_CHECKING:
 __all__ = ["Rows", "short_moment"]
 
 SHORTEST_CONVERSATION: Final = 8
-"""Characters that stay of a conversation's name, even where fewer would name it."""
+"""Characters that are kept of a conversation's name, even if fewer would identify it."""
 
 SHORTEST_NAME: Final = 8
 """Columns below which a file's name is not cut."""
 
 WITH_OPERATION: Final = 69
-"""Columns below which a terminal has no room for what kind of edit it was."""
+"""Width of a terminal below which the kind of edit is left out."""
 
 WITH_TIME: Final = 60
-"""Columns below which a terminal has no room for times either."""
+"""Width of a terminal below which times are left out too."""
 
 NARROW: Final = 100
-"""Columns below which a terminal has no room for times to the second."""
+"""Width of a terminal below which times have no seconds."""
 
 RECENT: Final = 250 * 86_400
-"""Seconds for which the year of a time goes without saying, as in listings of files."""
+"""Seconds for which a time is shown without its year, as in listings of files."""
 
 
 class Rows:
-    """Edits as lines of a list. What is too long for the terminal is cut as it can still be typed, if that helps."""
+    """Edits as rows of a list. Names too long for the terminal are cut so that they can still be typed."""
 
     def __init__(self, workspace: "Workspace", screen: Screen) -> None:
         self._workspace = workspace
         self._screen = screen
         self._width = width_of_terminal()
         self._is_narrow = 0 < self._width < NARROW
-        self._short: dict[str, str] = {}  # what names each conversation here
+        self._short: dict[str, str] = {}  # the shortened name of each conversation
 
     def of(self, view: "EditView") -> Iterator[bytes]:
         """Yield one edit, and on a second line the reason of the decision on it."""
@@ -62,20 +62,20 @@ class Rows:
         return "" if self._width < WITH_TIME else f"{short_moment(microseconds)}  "
 
     def _fitted(self, view: "EditView", used: int) -> tuple[str, str]:
-        """Return the file's name and what stands behind it, in the columns that are left of the terminal's."""
+        """Return the file's name and the text after it, cut to the columns that are left."""
         name, conversation, origin = shown_move(view.edit.source, view.edit.path), view.edit.conversation, _origin(view)
         last = f"  {shown_name(conversation)}{origin}"
         room = self._width - used
         if not self._width or shown_width(name + last) <= room:
             return name, last
-        # Of what stands behind it, less and less, until something of the name can be told.
+        # Shorten the text after it step by step, until enough of the name can be read.
         needed = min(SHORTEST_NAME, shown_width(name))
         shorter = (f"  {shown_name(self._shortest(conversation))}{origin}", origin, "")
         last = next((last for last in shorter if room - shown_width(last) >= needed), "")
         return end_of(name, max(room - shown_width(last), needed)), last
 
     def _shortest(self, conversation: str) -> str:
-        """Return the shortest beginning of a conversation's name that names no other one."""
+        """Return the shortest prefix of a conversation's name that is unique."""
         found = self._short.get(conversation)
         if found is None:
             lengths = range(SHORTEST_CONVERSATION, len(conversation))
@@ -92,14 +92,14 @@ class Rows:
 
 
 def short_moment(microseconds: int) -> str:
-    """Return a time in eleven columns: of what is long ago, or still to come, the date."""
+    """Return a time in eleven columns; only the date if it is long ago or in the future."""
     when = date_of(microseconds).astimezone()
     is_recent = 0 <= time.time() - microseconds / 1e6 < RECENT
     return when.strftime("%m-%d %H:%M" if is_recent else "%Y-%m-%d ")
 
 
 def _origin(view: "EditView") -> str:
-    """Return what is said behind an edit that is not just an agent's."""
+    """Return the remark after an edit that is not simply an agent's."""
     edit = view.edit
     origin = "" if edit.origin is Origin.AGENT else f"  ({edit.origin.value})"
     if edit.amends is not None:

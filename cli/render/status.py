@@ -1,4 +1,4 @@
-"""The workspace at a glance, as text for a person: lines, as bytes to write."""
+"""The status of the workspace as text for a person: lines, as bytes to write."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLACES: Final = 6
 NUMBERS: Final = 12
 COUNTS: Final = 9
 LEAST_ROOT: Final = 12
-"""Columns of the workspace's path, however narrow the terminal is."""
+"""Columns for the workspace's path, however narrow the terminal is."""
 
 
 def status_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
@@ -35,13 +35,13 @@ def status_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
     yield screen.line(f"{end_of(root, max(LEAST_ROOT, room - len(counts) - 2)) if room else root}: {counts}")
     if not report.edits:
         yield screen.line(
-            "Nothing is recorded yet. What agents do is, after `cas setup CLIENT`; `cas doctor` checks that."
+            "Nothing is recorded yet. To record an agent's edits, run `cas setup CLIENT`; `cas doctor` checks it."
         )
     yield from _pending_text(report.groups, screen)
     yield from _section("changed outside (see `cas diff`):", len(report.external), _external(report, screen), screen)
-    title = "conflict markers (resolve them in the file, or decide anew):"
-    yield from _section(title, len(report.markers), map(_standing, report.markers), screen)
-    yield from _section("can't be looked at:", len(report.unreadable), map(shown_name, report.unreadable), screen)
+    title = "conflict markers (resolve them in the file, or decide again):"
+    yield from _section(title, len(report.markers), map(_markers_line, report.markers), screen)
+    yield from _section("can't be read:", len(report.unreadable), map(shown_name, report.unreadable), screen)
     yield screen.line()
     yield screen.line(
         f"store: {size_text(report.store_bytes)} in {counted(report.blobs, 'blob')}{_reclaimable(report)}"
@@ -50,7 +50,7 @@ def status_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
 
 
 def _section(title: str, count: int, rows: Iterable[str], screen: Screen) -> Iterator[bytes]:
-    """Yield the first of `count` rows under their title; nothing where there are none."""
+    """Yield the first of `count` rows under their title; nothing if there are none."""
     if not count:
         return
     yield screen.line()
@@ -67,13 +67,13 @@ def _external(report: StatusReport, screen: Screen) -> Iterator[str]:
         yield f"{kind}  {shown_name(change.path)}"
 
 
-def _standing(markers: UnresolvedMarkers) -> str:
+def _markers_line(markers: UnresolvedMarkers) -> str:
     places = ", ".join(map(str, markers.lines[:PLACES])) + (" ..." if len(markers.lines) > PLACES else "")
     return f"{shown_name(markers.path)}:{places}  {shown_markers(markers)}"
 
 
 def _faults(root: str) -> Iterator[str]:
-    """Yield what is to be said of faults that hooks had, of which nobody was told when they happened."""
+    """Yield a line about errors of hooks, which no one saw when they happened."""
     try:
         with open(os.path.join(root, ".cas", "hook.log"), "rb") as log:  # noqa: PTH118, PTH123 -- pathlib costs start-up
             lines = log.read().splitlines()
@@ -81,18 +81,18 @@ def _faults(root: str) -> Iterator[str]:
         return
     if lines:
         last = shown_name(lines[-1].decode("utf-8", "replace"))
-        yield f"hooks: {counted(len(lines), 'fault')}, the last: {last} (see `cas doctor`)"
+        yield f"hooks: {counted(len(lines), 'error')}, the last: {last} (see `cas doctor`)"
 
 
 def _reclaimable(report: StatusReport) -> str:
     """Return what `cas gc` would do about the size of the store."""
     found = report.reclaimable
     if found.unreadable:
-        return " (see `cas config`: the limits can't be told)"
+        return " (the limits can't be read, see `cas config`)"
     said = [f"frees about {size_text(found.free_bytes)}"] if found.free_blobs else []
-    said += [f"may let go of {counted(found.old_edits, 'old edit')}"] if found.old_edits else []
+    said += [f"may expire {counted(found.old_edits, 'old edit')}"] if found.old_edits else []
     if found.max_size is not None and report.store_bytes > found.max_size:
-        said.append(f"makes room for {size_text(report.store_bytes - found.max_size)} over the limit")
+        said.append(f"frees the {size_text(report.store_bytes - found.max_size)} over the limit")
     return f"; `cas gc` {', '.join(said)}" if said else ""
 
 
@@ -106,7 +106,7 @@ def shown_external(change: ExternalChange) -> str:
 
 
 def shown_markers(markers: UnresolvedMarkers) -> str:
-    """Return whose conflict stands between the markers."""
+    """Return which edits are in conflict between the markers."""
     decided, aside = ({unit.seq: None for unit in units} for units in (markers.decided, markers.aside))
     return f"edit {markers.edit}: {shown_edits(list(decided))} against {shown_edits(list(aside))}"
 
@@ -139,14 +139,14 @@ def _counts(group: PendingGroup) -> str:
 
 
 def shown_edits(seqs: Sequence[int]) -> str:
-    """Return the numbers of some edits, cut short where there are many."""
+    """Return the numbers of some edits, shortened if there are many."""
     if len(seqs) <= NUMBERS:
         return " ".join(map(str, seqs))
     return f"{' '.join(map(str, seqs[: NUMBERS - 2]))} ... {seqs[-1]} ({len(seqs)} edits)"
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number of things, in words."""
+    """Return a number with its noun."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 

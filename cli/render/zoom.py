@@ -1,4 +1,4 @@
-"""The close-up: one hunk as a review shows it, with what it is about, in no more than a screen."""
+"""Show one hunk in a review, with its edit, on no more than a screen."""
 
 import shutil
 from collections.abc import Iterator
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 __all__ = ["zoom"]
 
 MIN_ROWS: Final = 8
-"""Of a hunk, however small the terminal is."""
+"""Least number of rows of a hunk, however small the terminal is."""
 
 RESERVED_ROWS: Final = 6
-"""Rows of a screen that a hunk must leave free."""
+"""Rows of the screen that a hunk leaves free."""
 
 
 def zoom(view: "EditView", unit: Unit, place: str, workspace: "Workspace", screen: Screen) -> Iterator[bytes]:
-    """Yield one hunk of an edit, as far as it fits. `place`: where in the review."""
+    """Yield one hunk of an edit, as much as fits. `place`: its position in the review."""
     edit, reason = view.edit, view.reasons[unit.hunk]
     title = f"edit {view.seq}  {edit.operation.value}  {shown_move(edit.source, edit.path)}"
     head = [

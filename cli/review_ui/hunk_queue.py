@@ -1,4 +1,4 @@
-"""The agenda: which hunks a review comes to, in which order, and where it is."""
+"""Choose the hunks that a review shows, and their order."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
@@ -13,42 +13,42 @@ __all__ = ["ReviewQueue", "real_units"]
 
 
 class ReviewQueue:
-    """The edits to review, by conversation and file as `cas status` lists them. Hunks put off before come last.
+    """The edits to review, by conversation and file as `cas status` lists them. Hunks skipped earlier come last.
 
-    Nothing of it is kept: what is pending tells where a review has to go on.
+    The queue is not saved: the next review starts from what is pending then.
     """
 
     def __init__(
         self, workspace: "Workspace", skipped_hunks: "SkippedHunks", wanted: Callable[["PendingGroup", int], bool]
     ) -> None:
-        """Find what is pending and `wanted`, given a group of edits and the number of one of them."""
+        """Find the pending edits that are `wanted`, given a group of edits and the number of one of them."""
         self._workspace = workspace
         self._skipped_hunks = skipped_hunks
         self._wanted = wanted
         self._seqs: list[int] = []
-        self._at = (0, -1)  # position of the edit, and hunk
-        self._again = False  # whether what was put off before is being looked at
-        self._passed: list[Unit] = []  # what was shown before, the last one last
-        self._put_off: Final[set[Unit]] = set()  # in this pass
+        self._at = (0, -1)  # index of the edit, and hunk
+        self._again = False  # whether hunks skipped in an earlier review are being shown
+        self._passed: list[Unit] = []  # hunks shown before, oldest first
+        self._put_off: Final[set[Unit]] = set()  # in this review
         self._take_in()
 
     def __len__(self) -> int:
-        """Return how many edits there are."""
+        """Return the number of edits."""
         return len(self._seqs)
 
     def position(self, unit: Unit) -> int:
-        """Return the edit's place among all of them, from 1."""
+        """Return the edit's position among all of them, from 1."""
         return self._seqs.index(unit.seq) + 1
 
     def next(self) -> Unit | None:
-        """Go on to the next hunk that is pending, and return it (None: there is none left)."""
+        """Go to the next pending hunk and return it (None: there is none left)."""
         while True:
             for at, view in self._views(self._at[0]):
                 for unit in self._pending(view):
                     if (at, unit.hunk) > self._at and self._is_due(view, unit):
                         self._at = (at, unit.hunk)
                         return unit
-            # Agents go on meanwhile; and what was put off in an earlier pass is looked at when all else is done.
+            # Agents continue meanwhile; hunks that were skipped in an earlier review come after all others.
             if self._take_in():
                 continue
             if self._again:
@@ -60,25 +60,25 @@ class ReviewQueue:
         self._passed.append(unit)
 
     def put_off(self, unit: Unit) -> None:
-        """Note that a hunk is not to be shown again in this pass."""
+        """Note that a hunk is not to be shown again in this review."""
         self._put_off.add(unit)
 
     def back(self) -> Unit | None:
-        """Return to the hunk that was shown last (None: there is none)."""
+        """Go back to the hunk that was shown last (None: there is none)."""
         if not self._passed:
             return None
         return self.go(self._passed.pop())
 
     def go(self, unit: Unit) -> Unit:
-        """Go to a hunk, and return it."""
+        """Go to a hunk and return it."""
         self._at = (self._seqs.index(unit.seq), unit.hunk)
         self._put_off.discard(unit)
         return unit
 
     def find(self, fits: Callable[["EditView", Unit], bool], after: Unit) -> tuple[Unit, bool] | None:
-        """Return the next pending hunk behind `after` that fits, from the top again after the last (None: none).
+        """Return the next pending hunk after `after` that fits, from the top again after the last (None: none).
 
-        And whether it was found from the top.
+        And whether the search continued from the top.
         """
         start = (self._seqs.index(after.seq), after.hunk)
         behind: list[tuple[EditView, Unit]] = []
@@ -90,7 +90,7 @@ class ReviewQueue:
         return next(found, None)
 
     def alike(self, view: "EditView", *, same_file: bool) -> list[Unit]:
-        """Return what is pending of the edit's file in its conversation, or of the whole conversation."""
+        """Return the pending units of the edit's file in its conversation, or of the whole conversation."""
         groups = [
             group for group in self._workspace.review.status().groups if group.conversation == view.edit.conversation
         ]
@@ -100,7 +100,7 @@ class ReviewQueue:
         return [unit for seq in seqs for unit in self._pending(self._workspace.history.edit(seq))]
 
     def counts(self) -> tuple[int, int]:
-        """Return how many edits are pending, in whole or in part: of those that are wanted, and of the others."""
+        """Return how many edits are pending, in whole or in part: of the wanted ones, and of the others."""
         wanted = [self._wanted(group, seq) for group in self._workspace.review.status().groups for seq in group.seqs]
         return sum(wanted), len(wanted) - sum(wanted)
 

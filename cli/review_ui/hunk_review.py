@@ -1,7 +1,10 @@
-"""The interactive review: one hunk after another is shown, and one key decides on it.
+"""Review hunk by hunk: show one, and decide on it with one key.
 
-Each decision is recorded before the next hunk is shown, so whatever ends the review, nothing of it is lost, and the
-next one goes on where it ended.
+Each decision is recorded before the next hunk is shown, so whatever ends the review, nothing is lost, and the next
+review continues where it ended.
+
+This module is longer than 500 lines because it is one dialogue: each key's action shares the keyboard, the screen, the
+queue and the steps to undo. What doesn't need them is in the package's other modules.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,6 +19,7 @@ from cli.app.invocation import Invocation, reviewer
 from cli.app.permission_hints import message_of
 from cli.render.edits import edit_diff, edit_header, shown_move
 from cli.render.outcomes import conflict_text, decided_text, shown_units
+from cli.render.status import shown_edits
 from cli.render.zoom import zoom
 from cli.review_ui.hunk_queue import ReviewQueue, real_units
 from cli.review_ui.skipped import SkippedHunks
@@ -28,6 +32,7 @@ from objstore import (
     Action,
     CasError,
     Conflicted,
+    ConflictKind,
     Decided,
     DecidedMeanwhile,
     ExternalChanges,
@@ -68,7 +73,7 @@ DECIDING_KEYS: Final = frozenset("arRx")
 
 
 class _Same(Enum):
-    """That a review stays at the hunk where it is."""
+    """The review stays at the current hunk."""
 
     STAY = "as it is on the screen"
     ANEW = "shown once more"
@@ -79,22 +84,22 @@ Where: TypeAlias = "Unit | _Same | None"
 
 
 class Review:
-    """One pass over what is pending."""
+    """One pass over the pending hunks."""
 
     def __init__(
         self, workspace: "Workspace", keyboard: Keyboard, screen: Screen, wanted: Callable[["PendingGroup", int], bool]
     ) -> None:
-        """Begin a pass over what is pending and `wanted`, given a group of edits and the number of one of them."""
+        """Begin a pass over the pending edits that are `wanted`, given a group of edits and one's number."""
         self._workspace = workspace
         self._keyboard = keyboard
         self._screen = screen
         self._skipped_hunks = SkippedHunks(workspace.root)
         self._review_queue = ReviewQueue(workspace, self._skipped_hunks, wanted)
         self._steps: list[_Step] = []
-        self._withdrawn: set[int] = set()  # decisions by which amendments were taken back: no steps of their own
-        self._shown = Status.PENDING  # what the hunk on the screen was when it was shown
+        self._withdrawn: set[int] = set()  # decisions that took back amendments: they are no steps of their own
+        self._shown = Status.PENDING  # status of the hunk on the screen when it was shown
         self._sought = ""
-        self._is_forgetful = False  # whether it was said that the bookmark can't be kept
+        self._is_forgetful = False  # whether it was already reported that skipped hunks can't be saved
 
     def run(self) -> None:
         """Show hunk after hunk until none is left, or the person quits."""
@@ -120,14 +125,14 @@ class Review:
 
     def _close(self) -> None:
         left, others = self._review_queue.counts()
-        accepted, rejected = self._standing(Status.ACCEPTED), self._standing(Status.REJECTED)
+        accepted, rejected = self._count_decided(Status.ACCEPTED), self._count_decided(Status.REJECTED)
         these = " of these" if others else ""
         rest = f"{left} edit{'s' * (left > 1)}{these} left pending" if left else f"nothing{these} is left pending"
         rest += f", {_others(others)}" if others else ""
         self._say(f"{_hunks(accepted)} accepted, {_hunks(rejected)} rejected, {rest}.")
 
     def _acted(self, key: str, unit: Unit) -> Where:
-        """Do what a key says, and return where that leads."""
+        """Do the action of a key, and return where it leads."""
         acts: dict[str, Callable[[Unit], Where]] = {
             "a": lambda unit: self._decided(Action.ACCEPT, {unit: self._shown}),
             "r": lambda unit: self._decided(Action.REJECT, {unit: self._shown}),
@@ -149,7 +154,7 @@ class Review:
             self._say("Press ? for what the keys do.")
             return _Same.STAY
         try:
-            self._workspace.reopen()  # where the last try could not be made durable
+            self._workspace.reopen()  # if the last try could not be made durable
             if key in DECIDING_KEYS and self._workspace.history.edit(unit.seq).units[unit.hunk] is not self._shown:
                 self._say(f"{unit} was decided elsewhere meanwhile.")
                 return _Same.ANEW
@@ -158,11 +163,12 @@ class Review:
             self._say(str(error))
             return _Same.ANEW
         except (CasError, OSError) as error:
-            # A lock, a full disk, a file that is changed at this moment: the hunk is as it was, and can be tried again.
+            # A lock, a full disk, a file that is changed at this moment: the hunk is unchanged, and the user can try
+            # again.
             self._say(f"cas: {visible(message_of(error))}")
             return _Same.STAY
         except ClickException as error:
-            self._say(f"cas: {visible(error.format_message())}. Nothing was changed.")  # the editor's failure
+            self._say(f"cas: {visible(error.format_message())}. Nothing was changed.")  # the editor failed
             return _Same.STAY
 
     # ---- deciding
@@ -173,7 +179,7 @@ class Review:
         if isinstance(outcome, Conflicted):
             goes = [unit for unit in outcome.reject_first if unit.seq not in outcome.outside]
             views = {seq: self._workspace.history.edit(seq) for seq in {unit.seq for unit in goes}}
-            beside = {unit: views[unit.seq].units[unit.hunk] for unit in goes}
+            also = {unit: views[unit.seq].units[unit.hunk] for unit in goes}
             self._write(conflict_text(outcome, [], self._screen))
             if action is not Action.REJECT:
                 return _Same.STAY
@@ -181,17 +187,17 @@ class Review:
             self._ask(f"Reject what depends on it too{listed} [c], or leave it [any other key]")
             if self._key() != "c":
                 return _Same.STAY
-            outcome = self._outcome(action, [*shown], {**beside, **shown}, reason=reason, told=outcome)
+            outcome = self._outcome(action, [*shown], {**also, **shown}, reason=reason, told=outcome)
         return self._concluded(outcome, next(iter(shown)))
 
     def _concluded(self, outcome: "DecisionOutcome", unit: Unit) -> Where:
-        """Tell what came of a decision, and return where that leads."""
+        """Report the outcome of a decision, and return where it leads."""
         match outcome:
             case Decided():
                 self._note(unit, outcome)
                 return None
             case NothingToDo():
-                self._say("That is so already.")
+                self._say("Nothing to do: that is already so.")
                 return None
             case Conflicted():
                 self._write(conflict_text(outcome, [], self._screen))
@@ -209,12 +215,12 @@ class Review:
         reason: str,
         told: Conflicted | None = None,
     ) -> "DecisionOutcome":
-        """Decide; `told`: what stands in the way, and is to go too (None: nothing is)."""
+        """Take a decision; `told`: the conflict whose hunks are to be rejected too (None: none are)."""
         decide = partial(self._workspace.decide, action, units, reason=reason, who=reviewer(), shown=shown)
         return self._carried_out(partial(decide, cascade=told is not None, told=told))
 
     def _carried_out(self, decide: "Callable[..., DecisionOutcome]") -> "DecisionOutcome":
-        """Do what is to be done, once it is known what becomes of changes from outside."""
+        """Take a decision, after asking about changes from outside if there are any."""
         with showing_progress(self._workspace, DECIDING):
             outcome = decide(on_external=OnExternal.ABORT, expected=())
         if not isinstance(outcome, ExternalChanges):
@@ -232,18 +238,18 @@ class Review:
             self._write(external_diff(self._workspace, change, self._screen))
         self._say("This was changed outside, and never recorded.")
         choices = {"k": OnExternal.KEEP, ENTER: OnExternal.KEEP, "d": OnExternal.DISCARD}
-        self._ask("Keep (record and carry through), discard (go back), or abort? [K/d/a]")
+        self._ask("Keep (record it and continue), discard (restore the recorded state), or abort? [K/d/a]")
         return choices.get(self._key(), OnExternal.ABORT)
 
     def _note(self, unit: Unit, outcome: Decided) -> None:
-        """Tell what a decision did, and remember how to take it back."""
+        """Report a decision, and remember how to undo it."""
         self._write(decided_text(outcome, self._workspace.history.edit, self._screen, dry_run=False))
         self._review_queue.leave(unit)
         self._steps.append(_Step(unit, decision=outcome.number, verdicts=outcome.verdicts))
         self._remember(self._skipped_hunks.decided, [changed for changed, _ in outcome.verdicts])
 
-    def _standing(self, status: Status) -> int:
-        """Return how many hunks that were decided here have the status now: each counts once, however often."""
+    def _count_decided(self, status: Status) -> int:
+        """Return how many of the hunks decided here have the status now; each counts once."""
         decided = {unit for step in self._steps for unit, _ in step.verdicts}
         views = {seq: self._workspace.history.edit(seq) for seq in {unit.seq for unit in decided}}
         return sum(views[unit.seq].units[unit.hunk] is status for unit in decided if unit.hunk or views[unit.seq].whole)
@@ -284,7 +290,7 @@ class Review:
         self._remember(self._skipped_hunks.skip, units)
 
     def _remember(self, note: Callable[[bytes, set[int]], None], units: Sequence[Unit]) -> None:
-        """Note something about hunks for the next review; this one goes on also where that can't be kept."""
+        """Save something about hunks for the next review; this one continues even if that fails."""
         by_edit: dict[int, set[int]] = {}
         for unit in units:
             by_edit.setdefault(unit.seq, set()).add(unit.hunk)
@@ -293,32 +299,32 @@ class Review:
                 note(self._workspace.history.edit(seq).id, hunks)
         except OSError as error:
             if not self._is_forgetful:
-                self._say(f"cas: The next review will not know what was put off: {visible(str(error))}")
+                self._say(f"cas: The next review will not know what you skipped: {visible(str(error))}")
             self._is_forgetful = True
 
     def _undone(self, _: Unit) -> Where:
         if not self._steps:
-            undoes = f"`{Invocation.current().program} undo` takes back an earlier decision"
+            undoes = f"`{Invocation.current().program} undo` undoes an earlier decision"
             self._say(f"Nothing was done in this review. {undoes}.")
             return _Same.STAY
         step = self._steps[-1]
         if step.amendment:
             units = real_units(self._workspace.history.edit(step.amendment))
             outcome = self._outcome(Action.REJECT, units, {}, reason="")
-            if isinstance(outcome, NothingToDo):  # somebody else has rejected it
+            if isinstance(outcome, NothingToDo):  # someone else has rejected it
                 self._steps.pop()
-                self._say("That is so already.")
+                self._say("Nothing to do: that is already so.")
                 return _Same.STAY
         else:
             undo = partial(self._workspace.review.undo, step.decision, past=self._withdrawn, who=reviewer())
             outcome = self._carried_out(undo)
             if isinstance(outcome, NothingToDo):
-                self._say(f"Something else was decided since. `{Invocation.current().program} undo` takes that back.")
+                self._say(f"Something else was decided since. `{Invocation.current().program} undo` undoes that.")
                 return _Same.STAY
         if not isinstance(outcome, Decided):
             if isinstance(outcome, Conflicted):
                 self._write(conflict_text(outcome, [], self._screen))
-            self._say("That can't be taken back now.")
+            self._say("That can't be undone now.")
             return _Same.STAY
         self._steps.pop()
         if step.amendment:
@@ -351,16 +357,14 @@ class Review:
             self._steps.append(_Step(unit, amendment=view.seq))
             self._say(f"Recorded edit {view.seq}, which amends edit {unit.seq}. {unit} itself is still pending.")
             if view.edit.before is not None and view.edit.before.blob != seen:
-                self._say("The file had changed meanwhile: what you typed was carried over.")
+                self._say("The file changed meanwhile: your text was carried over to the new version.")
         return _Same.STAY
 
     def _split(self, unit: Unit) -> Where:
         split = self._located(unit)
-        found = [] if split is None else parts(Part(old=split.old, new=split.new))
-        if split is None or len(found) == 1:
-            why = "its lines are built upon or can't be told from others, or it is no change of lines"
-            why = why if split is None else "it is in one piece"
-            self._say(f"{unit} can't be split: {why}.")
+        found = [] if isinstance(split, str) else parts(Part(old=split.old, new=split.new))
+        if isinstance(split, str) or len(found) == 1:
+            self._say(f"Can't split {unit}: {split if isinstance(split, str) else 'it has only one part'}.")
             return _Same.STAY
         before = len(self._steps)
         kept = self._decide_on_parts(unit, split, found)
@@ -368,46 +372,53 @@ class Review:
             return _Same.STAY
         if kept:
             return self._decided(Action.ACCEPT, {unit: self._shown})
-        # What took the parts out goes with the hunk: without it, it would take out or put back a second time.
+        # The amendments that took parts out are rejected with the hunk: without it, they would apply a second time.
         views = [self._workspace.history.edit(step.amendment) for step in self._steps[before:] if step.amendment]
         taken_out = {part: view.units[part.hunk] for view in views for part in real_units(view)}
         return self._decided(Action.REJECT, {unit: self._shown, **taken_out})
 
-    def _located(self, unit: Unit) -> Split | None:
-        """Return where the hunk stands in its file as it is (None: it can't be told apart from others)."""
+    def _located(self, unit: Unit) -> Split | str:
+        """Return where the hunk is in the current file, or why that can't be determined, as part of a sentence."""
         edit = self._workspace.history.edit(unit.seq).edit
         if not unit.hunk or edit.before is None or edit.after is None:
-            return None
+            return "it is not a change of lines"
         old, new = self._workspace.history.text(edit.before.blob), self._workspace.history.text(edit.after.blob)
-        # What was changed outside stays as it is, and an amendment records it first.
+        if is_either_binary(old, new):
+            return "its file is not text"
+        # Changes from outside stay; an amendment records them first.
         planned = self._workspace.review.decide(
             Action.REJECT, [unit], who=reviewer(), on_external=OnExternal.KEEP, dry_run=True
         )
-        if is_either_binary(old, new) or not isinstance(planned, Decided) or len(planned.files) != 1:
-            return None
+        if isinstance(planned, Conflicted):
+            return _built_upon(unit, planned)
+        if not isinstance(planned, Decided) or len(planned.files) != 1:
+            return "rejecting it changes no file"
         text, without = self._workspace.review.preview(planned.files[0])
         if text is None or without is None:
-            return None
+            return "its file does not exist now"
         hunk = edit.hunks[unit.hunk - 1]
-        return located(
+        found = located(
             split_lines(old)[hunk.old_start : hunk.old_end],
             split_lines(new)[hunk.new_start : hunk.new_end],
             without,
             text,
             self._first_line(unit, planned.files[0].path_before or "", text),
         )
+        return "its lines can't be told apart from the lines around them" if found is None else found
 
     def _first_line(self, unit: Unit, path: str, text: bytes) -> int | None:
-        """Return at which line of a text the lines begin that the hunk put in (None: there are none, or who knows)."""
+        """Return the line of a text at which the lines begin that the hunk inserted (None: none, or unknown)."""
         recorded, blamed = self._workspace.history.blame(path)
         return next((part.start for part in blamed if part.unit == unit), None) if recorded == text else None
 
     def _decide_on_parts(self, unit: Unit, split: Split, found: list[Part]) -> bool | None:
-        """Ask about each part; return whether any was accepted (None: the person stopped).
+        """Ask about each part; return whether any was accepted (None: the user stopped).
 
-        A part that is rejected is taken out at once, by an amendment of the edit.
+        A rejected part is taken out at once, by an amendment of the edit.
         """
-        seen = blob_id(split.text([split.new]))  # what the parts are cut from: if the file is another by then, it stays
+        seen = blob_id(
+            split.text([split.new])
+        )  # the text that the parts are cut from: if the file differs by then, it stays
         done: list[tuple[bytes, ...]] = []
         left = list(found)
         kept = False
@@ -511,7 +522,7 @@ class Review:
         try:
             key = self._keyboard.key()
         except KeyboardInterrupt:
-            self._say()  # so that the shell goes on in a line of its own
+            self._say()  # so that the shell's prompt begins a new line
             raise
         self._say("" if key in {ENTER, END} else visible(key))
         return key
@@ -522,7 +533,7 @@ class Review:
 
 
 class _Step:
-    """One thing that was done in this review, to be taken back."""
+    """One action of this review that can be undone."""
 
     def __init__(
         self,
@@ -532,10 +543,21 @@ class _Step:
         verdicts: tuple[tuple[Unit, Status], ...] = (),
         amendment: int | None = None,
     ) -> None:
-        self.unit: Final = unit  # at which it was done
+        self.unit: Final = unit  # the hunk on the screen at the time
         self.decision: Final = decision  # its number; 0: it was an amendment
         self.verdicts: Final = verdicts  # of the decision
         self.amendment: Final = amendment  # its number; None: it was a decision
+
+
+def _built_upon(unit: Unit, refused: Conflicted) -> str:
+    """Return why a hunk on which others depend can't be split, as part of a sentence."""
+    later = sorted({other.seq for other in refused.reject_first if other.seq != unit.seq})
+    if not later:
+        return "other hunks of its edit depend on it"
+    changed = f"edit{'s' * (len(later) > 1)} {shown_edits(later)}"
+    if any(conflict.kind is ConflictKind.PATH_TAKEN for conflict in refused.conflicts):
+        return f"{changed} took its file's path"
+    return f"{changed} changed these lines later"
 
 
 def _others(number: int) -> str:

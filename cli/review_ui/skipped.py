@@ -1,6 +1,7 @@
-"""The bookmark: which hunks a reviewer has put off, kept from one pass to the next.
+"""Remember which hunks a reviewer has skipped, from one review to the next.
 
-It is the reviewer's own and no part of the history, so it lies in the person's state folder, one file a workspace.
+They are the reviewer's own and not part of the history, so they are saved in the user's state folder, one file for each
+workspace.
 """
 
 import json
@@ -15,10 +16,10 @@ _MOST_BYTES: Final = 4 << 20
 
 
 class SkippedHunks:
-    """The hunks that were put off, by the id of their edit."""
+    """The skipped hunks, by the id of their edit."""
 
     def __init__(self, root: str) -> None:
-        """Take up what was kept for the workspace at `root`; what can't be understood counts as nothing."""
+        """Load the skipped hunks of the workspace at `root`; a file that can't be parsed counts as empty."""
         named = os.environ.get("XDG_STATE_HOME")
         state = Path(named) if named else Path("~/.local/state").expanduser()
         name = sha256(os.fsencode(root)).hexdigest()[:32]
@@ -26,11 +27,11 @@ class SkippedHunks:
         self._skipped = self._taken_up()
 
     def is_skipped(self, edit: bytes, hunk: int) -> bool:
-        """Return whether the hunk was put off."""
+        """Return whether the hunk was skipped."""
         return hunk in self._skipped.get(edit.hex(), ())
 
     def skip(self, edit: bytes, hunks: set[int]) -> None:
-        """Put hunks off. Raises OSError where that can't be kept."""
+        """Note skipped hunks. Raises OSError if they can't be saved."""
         self._skipped.setdefault(edit.hex(), set()).update(hunks)
         self._keep()
 

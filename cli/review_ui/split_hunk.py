@@ -1,4 +1,4 @@
-"""Splitting: a hunk cut into parts that can be decided on one by one, and the text that comes of it."""
+"""Cut a hunk into parts that can be decided on one by one, and compute the resulting text."""
 
 from collections.abc import Sequence
 
@@ -10,20 +10,20 @@ __all__ = ["Part", "Split", "located", "parts"]
 
 @value
 class Part:
-    """Lines that stand in for others. Both may be empty, never both at once."""
+    """Lines that replace others. Both sides may be empty, but never both at once."""
 
     old: tuple[bytes, ...]
     new: tuple[bytes, ...]
 
     @property
     def changes(self) -> bool:
-        """Return whether there is anything to decide."""
+        """Return whether the sides differ."""
         return self.old != self.new
 
 
 @value
 class Split:
-    """Where a hunk stands in a file: the text above it, its own two sides, and the text below it."""
+    """The place of a hunk in a file: the text above it, its own two sides, and the text below it."""
 
     above: bytes
     old: tuple[bytes, ...]
@@ -35,7 +35,7 @@ class Split:
         return b"".join((self.above, *(line for lines in chosen for line in lines), self.below))
 
     def taken_out(self, part: Part, done: Sequence[Sequence[bytes]]) -> Hunk:
-        """Return what gives a part's old lines for its new ones, where `done` stands in the hunk's place above it."""
+        """Return the hunk that undoes a part; `done`: the chosen lines of the parts above it."""
         start = self.above.count(b"\n") + sum(map(len, done))
         return Hunk(start, len(part.new), start, len(part.old))
 
@@ -43,10 +43,10 @@ class Split:
 def located(
     old: Sequence[bytes], new: Sequence[bytes], without: bytes, text: bytes, first: int | None = None
 ) -> Split | None:
-    """Return where the hunk from `old` to `new` stands, given the file without it and with it.
+    """Return the place of the hunk from `old` to `new`, given the file without it and with it.
 
-    `first`: the first line there that it has put in (None: that is not known). None where its lines can't be told from
-    others beside them, where the two files differ in more than that, or in a line without its newline.
+    `first`: the first line that it inserted (None: unknown). Returns None if its lines can't be distinguished from
+    those around them, or if the two files differ in more than the hunk, or in a line without its newline.
     """
     if not all(line.endswith(b"\n") for line in (*old, *new)):
         return None
@@ -70,10 +70,10 @@ def located(
 
 
 def parts(whole: Part) -> list[Part]:
-    """Return a part cut into smaller ones, in order; it alone where it can't be cut.
+    """Return a part cut into smaller ones, in order; only itself if it can't be cut.
 
-    Their sides put together are its sides. Where lines are equal on both sides, it is cut there; else, where lines are
-    alike, each stands in for the one that it is like; else at blank lines; else line by line.
+    Together, their sides are its sides. It is cut at lines that are equal on both sides; else, lines that are alike
+    replace each other; else it is cut at blank lines; else line by line.
     """
     for cut in (_at_equal_lines, _at_alike_lines, _at_blank_lines, _line_by_line):
         found = cut(whole)
@@ -101,7 +101,7 @@ def _common(one: Sequence[bytes], other: Sequence[bytes]) -> int:
 
 
 def _cut(whole: Part, cuts: Sequence[tuple[int, int]]) -> list[Part]:
-    """Return the parts between the cuts, each a position in both sides."""
+    """Return the parts between the cuts; each cut is a position in both sides."""
     found = []
     old_at = new_at = 0
     for old_end, new_end in [*cuts, (len(whole.old), len(whole.new))]:

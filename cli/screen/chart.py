@@ -1,4 +1,4 @@
-"""The chart: how much happened when, as a row of columns that fits a line of a terminal."""
+"""Draw amounts over time as a row of columns that fits a line of a terminal."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -10,7 +10,7 @@ __all__ = ["chart"]
 
 MAX_CHART_COLUMNS: Final = 60
 MINUTES: Final = {"minute": 1, "10 minutes": 10, "hour": 60, "6 hours": 360, "day": 1_440, "week": 10_080}
-"""How much time a column may stand for, in minutes; where none is enough, as many weeks as it takes."""
+"""Possible spans of a column in minutes; if none is large enough, a column is as many weeks as needed."""
 
 HEIGHTS: Final = " ▁▂▃▄▅▆▇█"
 

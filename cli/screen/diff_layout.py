@@ -1,4 +1,4 @@
-"""The layout of what is read: as a diff, in two columns, or as a table of how much changed."""
+"""The options for the layout of changes: a diff, two columns, or a table of how much changed."""
 
 import shutil
 from collections.abc import Callable
@@ -18,19 +18,19 @@ Function = TypeVar("Function", bound=Callable[..., object])
 def takes_layout(function: Function) -> Function:
     """Give a command the options --stat and --side-by-side, as arguments `stat` and `columns`."""
 
-    @click.option("--stat", is_flag=True, help="Show how many lines changed in which files instead.")
+    @click.option("--stat", is_flag=True, help="Show the number of changed lines in each file instead.")
     @click.option("-y", "--side-by-side", "columns", is_flag=True, help="Show both sides of a change in columns.")
     @wraps(function)
     def with_layout(*, stat: bool, columns: bool, **others: object) -> object:
         if stat and columns:
             raise click.UsageError("--stat and --side-by-side exclude each other.")
         if (stat or columns) and others.get("as_json"):
-            raise click.UsageError(f"--json has a shape of its own: it goes without {'--stat' if stat else '-y'}.")
+            raise click.UsageError(f"--json and {'--stat' if stat else '-y'} exclude each other.")
         return function(stat=stat, columns=columns, **others)
 
     return cast("Function", with_layout)
 
 
 def in_columns(screen: Screen, columns: bool) -> Screen:  # noqa: FBT001 -- the option's value, handed on
-    """Return the screen, with changes in two columns as wide as the terminal if they are asked for."""
+    """Return the screen, set to two columns of the terminal's width if they were asked for."""
     return replace(screen, columns=shutil.get_terminal_size().columns) if columns else screen

@@ -1,4 +1,4 @@
-"""The editor: a file as a person makes it, in the program that VISUAL or EDITOR names."""
+"""Let a person edit a file in the program that VISUAL or EDITOR names."""
 
 import shutil
 import tempfile
@@ -19,9 +19,9 @@ __all__ = ["edited"]
 
 @contextmanager
 def edited(file: "Content") -> Iterator[bytes]:
-    """Give what a person makes of a copy of the file. Raises click.ClickException where the editor fails.
+    """Yield the content that a person makes of a copy of the file. Raises click.ClickException if the editor fails.
 
-    What was typed outlives whatever fails, in the editor or while it is used: its copy is kept then, and named.
+    The typed text survives any failure, in the editor or while it is used: its copy is then kept and named.
     """
     folder = Path(tempfile.mkdtemp(prefix="cas-amend-"))
     copy = folder / PurePath(file.path).name
@@ -30,14 +30,14 @@ def edited(file: "Content") -> Iterator[bytes]:
         try:
             click.edit(filename=str(copy))
         except ValueError as error:
-            raise click.ClickException(f"VISUAL or EDITOR names no program: {error}") from error
+            raise click.ClickException(f"VISUAL or EDITOR is no valid command: {error}") from error
         yield copy.read_bytes()
     except BaseException:
-        # An editor that was ended may have left what was typed in a file of its own beside the copy.
+        # An editor that was killed may have left the typed text in a file of its own next to the copy.
         typed = [left for left in sorted(folder.iterdir()) if left != copy or left.read_bytes() != file.bytes]
         if not typed:
             shutil.rmtree(folder)
         for left in typed:
-            click.echo(f"What you typed is in {shown_name(str(left))}", err=True)
+            click.echo(f"Your text is saved in {shown_name(str(left))}", err=True)
         raise
-    shutil.rmtree(folder, ignore_errors=True)  # what is done is recorded
+    shutil.rmtree(folder, ignore_errors=True)  # the result is recorded

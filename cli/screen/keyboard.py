@@ -1,4 +1,4 @@
-"""The keyboard: single keys and whole lines from a person at a terminal, which is left as it was found."""
+"""Read single keys and whole lines from a person at a terminal, and leave the terminal as it was."""
 
 import os
 import select
@@ -18,20 +18,20 @@ END: Final = "\x04"  # Ctrl-D
 
 _LOCAL: Final = 3
 _CONTROL: Final = 6
-"""Where termios keeps the local modes, and the control characters."""
+"""Position of the local modes and of the control characters in termios' list."""
 
 _SEQUENCE_SECONDS: Final = 0.05
-"""How long a terminal may take from the first byte of a key to its others."""
+"""Time that a terminal may take from the first byte of a key to the others."""
 
 _ENDING: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-"""Signals that would end the process and leave the terminal as it is."""
+"""Signals that would end the process and leave the terminal changed."""
 
 
 class Keyboard:
-    """A terminal that gives each key as it is pressed, without showing it. Ctrl-C and Ctrl-Z work as ever."""
+    """A terminal that returns each key when it is pressed, without showing it. Ctrl-C and Ctrl-Z work as usual."""
 
     def __init__(self) -> None:
-        """Take standard input, which must be a terminal, and leave it as it is until the keyboard is entered."""
+        """Take standard input, which must be a terminal, and leave it unchanged until the keyboard is entered."""
         self._fd: Final = sys.stdin.fileno()
         self._found: Final[list[Any]] = termios.tcgetattr(self._fd)
         self._held = False
@@ -39,23 +39,23 @@ class Keyboard:
         self.question = b""  # what the next key or line answers; shown again to a person who comes back to it
 
     def __enter__(self) -> Self:
-        """Ask for single keys."""
+        """Switch to single keys."""
         self._handlers: dict[signal.Signals, Any] = {signal.SIGCONT: signal.signal(signal.SIGCONT, self._on_continue)}
         for number in _ENDING:
-            # What is ignored, as under nohup, stays so.
+            # Signals that were ignored, as under nohup, stay ignored.
             if signal.getsignal(number) is signal.SIG_DFL:
                 self._handlers[number] = signal.signal(number, self._on_ending)
         self._hold()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give the terminal back."""
+        """Restore the terminal."""
         self._release()
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
 
     def key(self) -> str:
-        """Return the next key: a character; ESCAPE for that key and "" for one that sends more, such as an arrow.
+        """Return the next key: a character; ESCAPE for that key, and "" for one that sends more, such as an arrow.
 
         Raises EOFError when the terminal is gone.
         """
@@ -65,7 +65,7 @@ class Keyboard:
             while self._is_waiting() and len(sequence) < 16:  # noqa: PLR2004 -- no key sends more
                 sequence += self._byte()
             return "" if sequence else ESCAPE
-        # Of a character in UTF-8, the first byte tells how many there are.
+        # The first byte of a character in UTF-8 gives the number of bytes.
         more = sum(first[0] >= start for start in (0xC0, 0xE0, 0xF0))
         return (first + b"".join(self._byte() for _ in range(more))).decode(errors="replace").replace("\r", ENTER)
 
@@ -87,7 +87,7 @@ class Keyboard:
 
     @contextmanager
     def released(self) -> Iterator[None]:
-        """Give the terminal back for a while: to an editor, a pager, or a line that is typed."""
+        """Restore the terminal for a while: for an editor, a pager, or a line to be typed."""
         self._release()
         try:
             yield
@@ -118,28 +118,28 @@ class Keyboard:
         termios.tcsetattr(self._fd, termios.TCSADRAIN, self._found)
 
     def _on_continue(self, _signal: int, _frame: FrameType | None) -> None:
-        # The shell that had the terminal in between has set it as it likes it.
+        # The shell that had the terminal meanwhile has set its own modes.
         if self._held:
             self._hold()
         if self._held or self._is_line_typed:
-            # What was typed of a line is gone: the terminal drops it when it stops who reads it.
-            with suppress(OSError):  # nobody sees it, then
+            # A partly typed line is gone: the terminal drops it when it stops its reader.
+            with suppress(OSError):  # no one would see it
                 os.write(sys.stdout.fileno(), self.question)
 
     def _on_ending(self, number: int, _frame: FrameType | None) -> None:
         if self._held:
-            # Nothing is waited for: the terminal may be gone, or have been told to stop its output.
+            # Don't wait: the terminal may be gone, or its output may be stopped.
             with suppress(termios.error):
                 termios.tcsetattr(self._fd, termios.TCSANOW, self._found)
-        # What was decided is recorded, so no more has to be done than to end as anything else does.
+        # Decisions are already recorded, so ending like any other process is enough.
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
 
 def await_typing(fd: int) -> None:
-    """Wait until something can be read that was typed. A signal's handler runs at once, so Ctrl-C ends the wait.
+    """Wait until typed input can be read. A signal's handler runs at once, so Ctrl-C ends the wait.
 
-    A signal that comes just before a read begins is heard by Python only when the read ends: with the next key.
+    Python notices a signal that comes just before a read begins only when the read ends: with the next key.
     """
     heard, hears = os.pipe()
     try:

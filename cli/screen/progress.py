@@ -1,4 +1,4 @@
-"""Progress: one line on a terminal's standard error while something takes its time."""
+"""Show progress in one line on a terminal's standard error."""
 
 import sys
 import threading
@@ -15,37 +15,37 @@ if TYPE_CHECKING:
 __all__ = ["DECIDING", "LOOKING", "Progress", "progress_line", "showing_progress"]
 
 PATIENCE: Final = 1.0
-"""Seconds after which a person at a terminal is told how far the work is."""
+"""Seconds until the first progress is shown."""
 
 SHORTEST: Final = 0.05
-"""Seconds that count as silence, however impatient the person is."""
+"""Least number of seconds that count as silence."""
 
 WIDTH: Final = 24
 
 LOOKING: Final = {"files": "looking", "changes": "recording", "paths": "writing"}
-"""What is said of a look, and of what comes of it."""
+"""Progress words of a scan and what follows it."""
 
 DECIDING: Final = {"files": "comparing", "documents": "replaying", "paths": "writing"}
-"""What is said of a decision."""
+"""Progress words of a decision."""
 
 
 class Progress:
-    """A bar with what is worked on and the time that is left; nothing off a terminal, or where all is done at once."""
+    """A progress bar with the kind of work and the time left; invisible off a terminal, and for short work."""
 
     def __init__(self, words: Mapping[str, str]) -> None:
-        """`words`: what is said of each kind of work; others are named as they are told."""
+        """`words`: the verb for each kind of work; other kinds are shown by their own name."""
         self._terminal = sys.stderr is not None and sys.stderr.isatty()
         self._words = words
         self._stages: dict[str, float] = {}
         self._began = self._next = time.monotonic()
         self._next += PATIENCE
-        self._line = ""  # what was told last
+        self._line = ""  # the last progress
         self._shown = False
         self._drawing = threading.Lock()
 
     @property
     def is_visible(self) -> bool:
-        """Return whether anybody sees it. Who has to count for it need not, if nobody does."""
+        """Return whether it is shown at all; if not, the caller needn't count."""
         return self._terminal
 
     def __enter__(self) -> Self:
@@ -53,18 +53,18 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End it."""
+        """End the progress bar."""
         self.end()
 
     def end(self) -> None:
-        """Wipe the line, for good."""
+        """Erase the line, for good."""
         with self._drawing:
             if self._shown:
                 click.echo("\r\x1b[K", err=True, nl=False)
             self._terminal = self._shown = False
 
-    def tell(self, what: str, done: int, total: int) -> None:
-        """Show that so much of `total` is done of the work `what`."""
+    def report(self, what: str, done: int, total: int) -> None:
+        """Show that `done` of `total` of the work `what` is done."""
         now = time.monotonic()
         began = self._stages.setdefault(what, now)
         if not self._terminal or now < self._next or not total:
@@ -73,7 +73,7 @@ class Progress:
         self._draw(self._line, now + PATIENCE / 5)
 
     def show_elapsed_while_quiet(self, over: threading.Event) -> None:
-        """Show for how long it has taken, whenever nothing is told for a while: one large file, say; until `over`."""
+        """Show the elapsed time whenever there is no progress for a while, as with one large file; until `over`."""
         silence = max(PATIENCE, SHORTEST)
         while not over.wait(silence):
             now = time.monotonic()
@@ -90,10 +90,10 @@ class Progress:
 
 @contextmanager
 def showing_progress(workspace: "Workspace", words: Mapping[str, str]) -> Iterator[None]:
-    """Show how far the workspace is with what it is asked to do meanwhile. `words` as for Progress.
+    """Show the progress of the workspace during the block. `words` as for Progress.
 
-    A look begins with what it shares with a child, and no process with threads has one: so of a look, silence is told
-    only from the first word on.
+    A scan first shares work with a child process, and a process with threads has none: so for a scan, silence is only
+    reported after its first progress.
     """
     with Progress(words) as progress:
         if not progress.is_visible:
@@ -102,15 +102,15 @@ def showing_progress(workspace: "Workspace", words: Mapping[str, str]) -> Iterat
         over = threading.Event()
         teller = threading.Thread(target=progress.show_elapsed_while_quiet, args=(over,), daemon=True)
 
-        def tell(what: str, done: int, total: int) -> None:
+        def report(what: str, done: int, total: int) -> None:
             if teller.ident is None:
                 teller.start()
-            progress.tell(what, done, total)
+            progress.report(what, done, total)
 
         if words is not LOOKING:
             teller.start()
         try:
-            with workspace.reporting_progress(tell):
+            with workspace.reporting_progress(report):
                 yield
         finally:
             over.set()
@@ -119,7 +119,7 @@ def showing_progress(workspace: "Workspace", words: Mapping[str, str]) -> Iterat
 
 
 def progress_line(words: str, what: str, done: int, total: int, seconds: float) -> str:
-    """Return how far some work is, with a bar and, once that can be told, the time left at the pace so far."""
+    """Return a line with the progress, a bar and, once it can be estimated, the time left at the current pace."""
     filled = WIDTH * done // total
     bar = "#" * filled + "." * (WIDTH - filled)
     left = f", {_shown_time(seconds * (total - done) / done)} left" if done and seconds > 0 else ""
@@ -132,7 +132,7 @@ def _shown_time(seconds: float) -> str:
 
 
 def _cut(line: str) -> str:
-    """Return what of a line fits into one line of the terminal: of one that wraps, only the end could be wiped."""
+    """Return the part of a line that fits the terminal: of a wrapped line, only the end could be erased."""
     from shutil import get_terminal_size
 
     return line[: max(1, get_terminal_size().columns - 1)]

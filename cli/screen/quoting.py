@@ -1,4 +1,4 @@
-"""Quoting: a word as it has to be typed in a shell, which gives it back whole."""
+"""Quote a word for a shell, which reads it back whole."""
 
 import os
 from typing import Final
@@ -11,16 +11,16 @@ _ASCII_SHOWN: Final = range(0x20, 0x7F)
 
 
 def typed(word: str) -> str:
-    """Return a word in the quotes that it needs; where not all of it can be shown, as `numbered`."""
+    """Return a word in the quotes that it needs; as `numbered` if it holds what can't be shown."""
     from shlex import quote
 
     return quote(word) if visible(word) == word else numbered(word)
 
 
 def numbered(word: str) -> str:
-    """Return a word in a shell's quotes ($'...') in which every character that is not ASCII is a number.
+    """Return a word in a shell's quotes ($'...') in which every character that is not ASCII is escaped by its number.
 
-    bash, zsh and POSIX of 2024 know them.
+    bash, zsh and POSIX of 2024 support this form.
     """
     plain = word.replace("\\", "\\\\").replace("'", "\\'")
     return "$'" + "".join(_spelt(byte) for byte in os.fsencode(plain)) + "'"

@@ -1,4 +1,4 @@
-"""A screenful: of what is to be shown, as much as fits into so many rows of a terminal."""
+"""Cut text to the number of lines that fits into so many rows of a terminal."""
 
 import re
 from collections.abc import Iterable
@@ -14,15 +14,15 @@ PLAIN: Final = "\x1b[0m"
 
 
 class Screenful(NamedTuple):
-    """What fits, and what does not."""
+    """What fits, and how much does not."""
 
     lines: list[bytes]
-    is_cut: bool  # whether of the last of them only the beginning fits
-    more: int  # lines of which nothing does
+    is_cut: bool  # whether only the beginning of the last line fits
+    more: int  # number of lines that don't fit at all
 
 
 def screenful(lines: Iterable[bytes], rows: int, columns: int) -> Screenful:
-    """Return what fits into `rows` of a terminal as wide as that. A line that is too long for one row takes several."""
+    """Return what fits into `rows` of a terminal of that width. A line that is too long for one row takes several."""
     shown: list[bytes] = []
     is_cut, more = False, 0
     for line in lines:
@@ -38,7 +38,7 @@ def screenful(lines: Iterable[bytes], rows: int, columns: int) -> Screenful:
 
 
 def height(text: str, columns: int) -> int:
-    """Return how many rows of a terminal a line takes."""
+    """Return the number of rows that a line takes."""
     return _fitting(text, len(text) + 1, columns)[1]
 
 
@@ -51,7 +51,7 @@ def _fitting(text: str, rows: int, columns: int) -> tuple[int, int]:
     for found in TOKEN.finditer(text):
         mark = found[0]
         if mark == "\t":
-            # A tab goes no further than to the end of its row.
+            # A tab goes no further than the end of its row.
             at = min(columns, (at // TAB + 1) * TAB)
             continue
         width = shown_width(mark) if len(mark) == 1 else 0

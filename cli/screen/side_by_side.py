@@ -1,4 +1,4 @@
-"""Columns: a change with its two sides next to each other, for a person at a wide terminal."""
+"""Show the two sides of a change next to each other, for a person at a wide terminal."""
 
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
@@ -14,7 +14,7 @@ NUMBER: Final = 5
 """Characters for the number of a line."""
 
 MIN_SIDE_COLUMNS: Final = 10
-"""Characters for the text of a line, however narrow the terminal is."""
+"""Least number of characters for the text of a line, however narrow the terminal is."""
 
 TAB: Final = 8
 
@@ -24,10 +24,10 @@ NO_NEWLINE: Final = r"\ No newline at end of file"
 class Cell(NamedTuple):
     """One line on one side."""
 
-    number: str  # from 1; "": it is a remark on the line above
-    line: bytes  # as the file has it
-    text: str  # as it is shown
-    spans: tuple[Span, ...]  # what differs from the line on the other side
+    number: str  # from 1; "": a remark on the line above
+    line: bytes  # as in the file
+    text: str  # as shown
+    spans: tuple[Span, ...]  # differences from the line on the other side
 
 
 def hunk_rows(
@@ -35,7 +35,7 @@ def hunk_rows(
 ) -> Iterator[bytes]:
     """Yield a hunk in two columns, with `lead` unchanged lines above it and `trail` below it.
 
-    `old` and `new` are the lines of both texts; the screen says how wide both columns are together.
+    `old` and `new` are the lines of both texts; `screen.columns` is the width of both columns together.
     """
     width = max(MIN_SIDE_COLUMNS, (screen.columns - 3) // 2 - NUMBER - 1)
     for i in range(lead, 0, -1):
@@ -85,11 +85,11 @@ def _differing(left: Cell, right: Cell) -> tuple[Cell, Cell]:
 
 
 def _row(left: Cell | None, right: Cell | None, width: int, screen: Screen) -> Iterator[bytes]:
-    """Yield one line of each side, either of which may be missing, folded where it is too long."""
+    """Yield one line of each side, either of which may be missing, folded if it is too long."""
     if left is not None and right is not None:
         mark = " " if left.line == right.line else "|"
         if left.text == right.text and left.line.removesuffix(b"\n") != right.line.removesuffix(b"\n"):
-            # A tab can look like spaces, and one byte that is no text like another.
+            # A tab can look like spaces, and one undecodable byte like another.
             left, right = _spelt_out(left), _spelt_out(right)
     else:
         mark = "<" if right is None else ">"

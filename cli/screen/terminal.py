@@ -1,4 +1,4 @@
-"""The way out: colour, the pager, and text that can't pass for something else."""
+"""Standard output: colour, the pager, and escaping of text that could mislead or control a terminal."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ __all__ = [
 
 
 class OutputFailed(Exception):
-    """Standard output took no more: full disk, closed pipe, no such descriptor."""
+    """Raised when standard output accepts no more: full disk, closed pipe, closed descriptor."""
 
     def __init__(self, cause: OSError) -> None:
         self.errno = cause.errno
         super().__init__(f"The output could not be written: {cause.strerror or cause}")
 
 
-# ---- what is shown of hostile characters
+# ---- how hostile characters are shown
 
-# Besides the control characters: line separators of Unicode, the marks that turn the direction of text around, with
-# which one line can be made to read as another, and what shows nothing, with which a text can hold another one.
+# Besides control characters: Unicode line separators, marks that turn the direction of text, with which one line can
+# look like another, and invisible characters, with which a text can hide another one.
 TURNING: Final = (0x2028, 0x2029, 0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 CONTROL: Final = (*range(0x20), *range(0x7F, 0xA0))
-UNDECODED: Final = range(0xDC80, 0xDD00)  # how Python holds a byte that is not UTF-8
+UNDECODED: Final = range(0xDC80, 0xDD00)  # how Python represents a byte that is not UTF-8
 SHORT: Final = {0x07: r"\a", 0x08: r"\b", 0x09: r"\t", 0x0A: r"\n", 0x0B: r"\v", 0x0C: r"\f", 0x0D: r"\r"}
 
 
 @cache
 def _spelt_out() -> dict[int, str]:
-    """Return how each character is shown that can't be sent to a terminal."""
+    """Return the escape for each character that must not be sent to a terminal."""
     return (
         {code: f"\\x{code:02x}" for code in CONTROL}
         | {code: f"\\u{code:04x}" for code in TURNING}
@@ -65,9 +65,9 @@ def _spelt_out() -> dict[int, str]:
 
 @cache
 def _hidden() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return what fits a character that shows nothing, and what fits one of these, or another with its own behind it.
+    """Return patterns for an invisible character, and for one of these or a visible one with those that belong to it.
 
-    Joiners and variation selectors belong to a script or an emoji: behind a character of those each may stand once.
+    Joiners and variation selectors belong to a script or an emoji: each may follow a character of those once.
     """
     import re
 
@@ -79,9 +79,9 @@ def _hidden() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def visible(text: str, *, keep: str = "") -> str:
-    """Return `text` with every character that controls a terminal or shows nothing, and undecoded bytes, spelt out.
+    """Return `text` with control characters, invisible characters and undecoded bytes escaped.
 
-    Characters in `keep` stay as they are.
+    Characters in `keep` stay unchanged.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -93,11 +93,10 @@ def visible(text: str, *, keep: str = "") -> str:
 
 
 def shown_name(path: str) -> str:
-    r"""Return `path` as it is, or in quotes with C escapes where it would mislead (as git does).
+    r"""Return `path` unchanged, or in quotes with C escapes if it could mislead (as git does).
 
-    The spelling is unambiguous, and can be told apart by eye: a name with a quote or a backslash in it is quoted too,
-    and within quotes everything that can't be seen is spelt out, also what does nothing to a terminal, such as a space
-    of no width.
+    The result is unambiguous also to the eye: a name with a quote or a backslash is quoted too, and within quotes
+    everything invisible is escaped, even what has no effect on a terminal, such as a space of no width.
     """
     if path and path.isprintable() and path == path.strip() == visible(path) and not any(c in path for c in '"\\'):
         return path
@@ -111,7 +110,7 @@ def _numbered(character: str) -> str:
 
 
 def shown_width(text: str) -> int:
-    """Return how many columns of a terminal a text takes."""
+    """Return the number of columns of a terminal that a text takes."""
     if text.isascii():
         return len(text)
     from unicodedata import category, east_asian_width
@@ -123,14 +122,14 @@ def shown_width(text: str) -> int:
 
 
 def padded(text: str, width: int) -> str:
-    """Return `text` with spaces behind it, so that it takes `width` columns of a terminal, if it takes no more."""
+    """Return `text` padded with spaces to `width` columns of a terminal, if it is not wider."""
     return text + " " * (width - shown_width(text))
 
 
 def end_of(text: str, width: int) -> str:
-    """Return `text` in at most `width` columns: of a longer one its end, behind three dots.
+    """Return `text` in at most `width` columns: the end of a longer one, after three dots.
 
-    The end of a path tells more than its beginning.
+    The end of a path says more than its beginning.
     """
     if shown_width(text) <= width:
         return text
@@ -141,7 +140,7 @@ def end_of(text: str, width: int) -> str:
 
 
 def width_of_terminal() -> int:
-    """Return how many columns the terminal has that standard output is (0: it is none)."""
+    """Return the number of columns of the terminal on standard output (0: it is no terminal)."""
     if sys.stdout is None or not sys.stdout.isatty():
         return 0
     import shutil
@@ -152,7 +151,7 @@ def width_of_terminal() -> int:
 # ---- writing
 
 FOR_SHELLS: Final = frozenset("|&;<>()$`\n")
-"""Characters with which the name of a pager is a line for a shell, as with other programs."""
+"""Characters that make the value of PAGER a command line for a shell, as with other programs."""
 
 REVERSE: Final = "\x1b[7m"
 NOT_REVERSE: Final = "\x1b[27m"
@@ -163,8 +162,8 @@ class Screen:
     """How to write to standard output."""
 
     color: bool
-    guarded: bool  # a person looks at it: control characters in files are spelt out instead of sent
-    columns: int = 0  # the width that both sides of a change take next to each other; 0: one below the other
+    guarded: bool  # a person reads it: control characters in files are escaped
+    columns: int = 0  # width for both sides of a change next to each other; 0: one below the other
 
     def paint(self, text: str, color: str | None = None, *, bold: bool = False) -> str:
         """Return `text`, coloured if colour is on."""
@@ -175,7 +174,7 @@ class Screen:
         return click.style(text, fg=color, bold=bold or None)
 
     def emphasize(self, text: str, spans: Iterable[tuple[int, int]]) -> str:
-        """Return `text` with some of its characters, from start up to end each, in reverse if colour is on."""
+        """Return `text` with the given spans, from start up to end, in reverse video if colour is on."""
         if not self.color:
             return text
         pieces, at = [], 0
@@ -189,23 +188,23 @@ class Screen:
         return text.encode("utf-8", "backslashreplace") + b"\n"
 
     def content(self, line: bytes) -> bytes:
-        """Return a line out of a file, without its line feed, as bytes to write.
+        """Return a line of a file, without its line feed, as bytes to write.
 
-        They are the exact bytes, unless a person is looking.
+        The bytes are exact, unless a person reads them.
         """
         return listed(line) if self.guarded else line
 
 
 def listed(line: bytes) -> bytes:
-    """Return a line out of a file for a view that only people read: control characters are escaped in a pipe, too."""
+    """Return a line of a file for a view that only people read: control characters are escaped in a pipe, too."""
     return visible(line.decode("utf-8", "surrogateescape"), keep="\t").encode()
 
 
 FOR_STDERR: Final = Screen(color=False, guarded=True)
-"""How to write to standard error: for a person, and plain."""
+"""Writes to standard error: for a person, without colour."""
 
 EXACT: Final = Screen(color=False, guarded=False)
-"""How to write for a program: plain, and the bytes of files as they are."""
+"""Writes for a program: without colour, and the exact bytes of files."""
 
 
 def screen_for(color: str) -> Screen:
@@ -217,17 +216,17 @@ def screen_for(color: str) -> Screen:
 
 
 def _is_dumb() -> bool:
-    """Return whether the terminal is one that only shows text; where nothing says which it is, it may be."""
+    """Return whether the terminal only shows text; an unknown terminal may be one."""
     return os.environ.get("TERM", "") in {"", "dumb"}
 
 
 def can_ask() -> bool:
-    """Return whether a person is there to answer: both stdin and stderr are terminals."""
+    """Return whether a person can be asked: both stdin and stderr are terminals."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 
 def guarded(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the bytes of a file as they are; for a terminal, with control characters and undecoded bytes spelt out."""
+    """Yield the bytes of a file; for a terminal, with control characters and undecoded bytes escaped."""
     if not screen_for("never").guarded:
         yield from pieces
         return
@@ -256,7 +255,7 @@ def write(pieces: Iterable[bytes], *, paged: bool = False) -> None:
 
 
 def flush() -> None:
-    """Hand what was written to the system. Raises OutputFailed."""
+    """Flush standard output. Raises OutputFailed."""
     if sys.stdout is not None:
         try:
             sys.stdout.flush()
@@ -271,7 +270,7 @@ def _stdout() -> BinaryIO:
 
 
 def _page(pieces: Iterable[bytes]) -> bool:
-    """Show `pieces` in the pager; return False, with nothing taken from them, if there is none."""
+    """Show `pieces` in the pager; return False, and consume nothing, if there is no pager."""
     import shlex
     import shutil
     import signal
@@ -280,18 +279,18 @@ def _page(pieces: Iterable[bytes]) -> bool:
     wanted = os.environ.get("CAS_PAGER", os.environ.get("PAGER", "less -FRX"))
     try:
         words = shlex.split(wanted)
-    except ValueError:  # a quote that does not end names no program
+    except ValueError:  # an unclosed quote names no program
         words = []
     program = shutil.which(words[0]) if words else None
     if program is None or words == ["cat"]:
         return False
     if FOR_SHELLS & set(wanted):
         program, words = "/bin/sh", ["sh", "-c", wanted]
-    # A plain `less` in PAGER has to behave as ours does; LESS of the person's own comes first.
+    # A plain `less` in PAGER must behave like our default; the user's own LESS wins.
     environment = {"LESS": "FRX"} | dict(os.environ)
     chosen = [program, *words[1:]]
     with subprocess.Popen(chosen, stdin=subprocess.PIPE, env=environment) as pager:  # noqa: S603 -- the person's own
-        # Ctrl-C belongs to the pager while it is up.
+        # Ctrl-C belongs to the pager while it runs.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             _feed(pager.stdin, pieces)
@@ -309,5 +308,5 @@ def _feed(pager: IO[bytes] | None, pieces: Iterable[bytes]) -> None:
             for piece in pieces:
                 pager.write(piece)
     except BrokenPipeError:
-        # The person has seen enough and left the pager: that is no failure.
+        # The user left the pager: that is no failure.
         return

@@ -1,4 +1,4 @@
-"""Words: which lines of a change belong together, and what differs within them."""
+"""Find which lines of a change belong together, and which words in them differ."""
 
 import re
 from collections.abc import Sequence
@@ -10,13 +10,13 @@ __all__ = ["Emphasis", "Span", "emphasis", "paired_lines"]
 TOKEN: Final = re.compile(r"\w+|\s+|.", re.DOTALL)
 
 ALIKE: Final = 0.5
-"""Share of equal characters from which on two lines count as one line that was changed."""
+"""Share of equal characters from which two lines count as one line that was changed."""
 
 MOST_COMPARED: Final = 2_500
-"""Pairs of lines that are compared at most; beyond that, nothing is paired."""
+"""Number of pairs of lines that are compared at most; above it, nothing is paired."""
 
 MOST_CHARACTERS: Final = 2_000
-"""Of a line that is compared word by word."""
+"""Characters of a line above which its words are not compared."""
 
 
 class Span(NamedTuple):
@@ -34,7 +34,7 @@ class Emphasis(NamedTuple):
 
 
 def emphasis(old: str, new: str) -> Emphasis | None:
-    """Return the words in which two lines differ, or None where little else is left of them."""
+    """Return the words in which two lines differ, or None if they have little in common."""
     if max(len(old), len(new)) > MOST_CHARACTERS:
         return None
     old_words, new_words = TOKEN.findall(old), TOKEN.findall(new)
@@ -58,7 +58,7 @@ def emphasis(old: str, new: str) -> Emphasis | None:
 def paired_lines(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int]]:
     """Return the pairs of lines that belong together (index in `old`, index in `new`), both ascending.
 
-    Lines belong together where they are alike. Of the ways to pair them in order, it is one with the most in common.
+    Lines belong together if they are alike. Of the ways to pair them in order, this is one with the most in common.
     """
     if len(old) * len(new) > MOST_COMPARED:
         return []

@@ -1,7 +1,7 @@
-"""Candidates: the values that a shell offers for an option or an argument, as click's `shell_complete=` takes them.
+"""Find the values that a shell offers for an option or an argument, for click's `shell_complete=`.
 
-Names come from the store of the workspace that the command line is about. A name may be one that an agent or a bundle
-gave, and hold anything: `cli.app.completion` quotes it for the shell.
+Names come from the store of the workspace that the command line is about. An agent or a bundle may have given a name
+any content: `cli.app.completion` quotes it for the shell.
 """
 
 import os
@@ -24,13 +24,13 @@ Completer = Callable[[click.Context, click.Parameter, str], "list[CompletionItem
 
 _LIMIT: Final = 200
 _PATHS_READ: Final = 5_000
-"""Recorded paths that are read to find the files and folders one step below what is typed."""
+"""Number of recorded paths that are read to find the files and folders one level below the typed text."""
 
 _TOOLS_IN: Final = 256
-"""Newest edits whose tools are offered."""
+"""Number of newest edits whose tools are offered."""
 
 _MOMENTS: Final = {"today": "since midnight", "yesterday": "the day before", "1h": "an hour ago", "1d": "", "1w": ""}
-"""Examples of moments, and what they mean where that is not obvious."""
+"""Examples of times, and what they mean if that is not obvious."""
 
 
 def names(*kinds: str) -> Completer:
@@ -44,7 +44,7 @@ def names(*kinds: str) -> Completer:
             for kind in kinds:
                 of_kind = _found(workspace, kind, word)
                 # After `--`, click completes an argument that begins like an option. Before it, only a path can be
-                # typed in another way.
+                # typed in another form.
                 if isinstance(parameter, click.Argument) and not word.startswith("-"):
                     of_kind = _unlike_options(of_kind, is_path=kind == "path")
                 found += islice(of_kind, _LIMIT)
@@ -72,19 +72,19 @@ def setting_values(context: click.Context, _parameter: click.Parameter, word: st
 
 
 def moments(_context: click.Context, _parameter: click.Parameter, word: str) -> "list[CompletionItem]":
-    """Return examples of moments."""
+    """Return examples of times."""
     return _items((name, about) for name, about in _MOMENTS.items() if name.startswith(word))
 
 
 def files(_context: click.Context, _parameter: click.Parameter, word: str) -> "list[CompletionItem]":
-    """Have the shell complete files on disk."""
+    """Let the shell complete files on disk."""
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(word, type="file")]
 
 
 def folders(_context: click.Context, _parameter: click.Parameter, word: str) -> "list[CompletionItem]":
-    """Have the shell complete folders on disk."""
+    """Let the shell complete folders on disk."""
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(word, type="dir")]
@@ -119,9 +119,9 @@ def _unlike_options(found: Iterable[tuple[str, str]], *, is_path: bool) -> Itera
 
 
 def _paths(workspace: "Workspace", word: str) -> Iterator[tuple[str, str]]:
-    """Yield recorded files and folders one step below what is typed, relative to the current folder.
+    """Yield recorded files and folders one level below the typed text, relative to the current folder.
 
-    A folder that holds all that is left is entered at once: a shell would put a space behind it.
+    A folder that contains all matches is entered at once: a shell would put a space after it.
     """
     from objstore import NameKind
 

@@ -1,4 +1,4 @@
-"""Suggestions for names that nothing has: what they may have been meant for, or how far the names go."""
+"""Suggest what an unknown name may have been meant for, or say how far the names go."""
 
 import os
 import re
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 __all__ = ["last_held", "meant", "other_form"]
 
 MOST: Final = 2
-LOOKED_AT: Final = 20  # newest edits of a file among which one left it with bytes
+LOOKED_AT: Final = 20  # newest edits of a file that are searched for one that left it with content
 
 NEWEST: Final = r"([0-9]+(:.*|\.\.[0-9]+)?|head|last|latest|newest|tip)\^?"
-"""What begins with a number, and what other tools call the newest of all."""
+"""Pattern of what begins with a number, and of other tools' names for the newest."""
 
 LISTED: Final = {"snapshot": "snapshot list", "pin": "pin"}
-"""The command that lists the names of a kind that has its own numbers."""
+"""The command that lists the names of a kind with its own numbers."""
 
 
 def meant(error: "NoSuchName", start: str, program: str = "cas") -> str:
-    """Return a sentence on what the name may have been meant for; "" where there is nothing to say.
+    """Return a sentence on what the name may have been meant for; "" if there is no suggestion.
 
-    `start`: at or above which folder the workspace is; `program`: how a command begins that is about it.
+    `start`: the folder at or above which the workspace is; `program`: how a command about it begins.
     """
     from objstore import CasError, FileMissing, NotInSnapshot, Workspace
 
@@ -49,11 +49,11 @@ def meant(error: "NoSuchName", start: str, program: str = "cas") -> str:
     except FileMissing as missing:
         return other_form(missing)
     except CasError:
-        return ""  # what is wrong was said already; this would only have helped
+        return ""  # the error was already reported; this would only have helped
 
 
 def last_held(workspace: "Workspace", path: str) -> str:
-    """Return how the newest state with bytes of what stood at `path` has to be typed; "" where there is none."""
+    """Return how to type the newest state with content of the file at `path`; "" if there is none."""
     from objstore import EditFilter
 
     for view in workspace.history.edits(EditFilter(path=path, newest_first=True, limit=LOOKED_AT)):
@@ -66,16 +66,16 @@ def last_held(workspace: "Workspace", path: str) -> str:
 
 
 def other_form(error: "FileMissing") -> str:
-    """Return a sentence on what stands there by a name that looks the same; "" where nothing does."""
+    """Return a sentence about an existing file whose name looks the same; "" if there is none."""
     return _same(error.other) if error.other else ""
 
 
 def _same(name: str) -> str:
-    return f"The same name in another Unicode form is there: in a shell, {numbered(name)} is it."
+    return f"There is a file with the same name in another Unicode form: type it as {numbered(name)}."
 
 
 def _several(error: "NoSuchName", program: str) -> str:
-    """Return how several edits are named, for a name that looks like those of several."""
+    """Return how to name several edits, for a name that looks like several."""
     name = error.spelling
     bounds = re.fullmatch(r"([0-9]{1,18})\.\.([0-9]{1,18})", name)
     if bounds is not None and int(bounds[1]) > int(bounds[2]):
@@ -83,12 +83,12 @@ def _several(error: "NoSuchName", program: str) -> str:
     if bounds is not None and error.kind == "recorded file":
         return f"`{program} show {name}` shows these edits."
     if "edit" in error.kind and re.fullmatch(r"[0-9]+(-[0-9]+|(,[0-9]+)+)", name):
-        return f"Several edits are named one by one, or as a range: {name.replace('-', '..').replace(',', ' ')}."
+        return f"Name several edits one by one, or as a range: {name.replace('-', '..').replace(',', ' ')}."
     return ""
 
 
 def _other_kind(workspace: "Workspace", error: "NoSuchName", program: str) -> str:
-    """Return what has this name, where that is of another kind."""
+    """Return what has this name among other kinds of names."""
     from objstore import AmbiguousName, NameKind, NoSuchName
 
     name, kind = error.spelling, error.kind
@@ -102,7 +102,7 @@ def _other_kind(workspace: "Workspace", error: "NoSuchName", program: str) -> st
     if kind in {"recorded file", "state"} and state is None:
         path = recorded_named(workspace, name)
         if held := last_held(workspace, path):
-            return f"It is there no more: `{program} cat {held}` prints what it held."
+            return f"The file no longer exists: `{program} cat {held}` prints its last content."
         if workspace.history.names_with_prefix(NameKind.PATH, "" if path == "." else f"{path}/", 1):
             return f"It is a folder: `{program} ls {_typed(name)}` lists the files in it."
     with suppress(NoSuchName, AmbiguousName):
@@ -120,7 +120,7 @@ def _other_kind(workspace: "Workspace", error: "NoSuchName", program: str) -> st
 
 
 def _other_file(workspace: "Workspace", named: str, version: str) -> str:
-    """Return the state that an edit left, where it is of another file than the named one, or deleted it."""
+    """Return the state of the edit if the edit changed a different file than the named one, or deleted it."""
     view, _ = workspace.history.find_units(version.removesuffix("^"))
     own = os.fsdecode(view.edit.path)
     path = _from_here(workspace, own)
@@ -128,12 +128,12 @@ def _other_file(workspace: "Workspace", named: str, version: str) -> str:
     if view.edit.after is None and not version.endswith("^"):
         return f"Edit {view.seq} deleted {path}: did you mean {path}@{view.seq}^?"
     if own == path_named(workspace, named):
-        return ""  # it is right, and there are no bytes
-    return f"Edit {view.seq} is of {path}: did you mean {path}@{version}?"
+        return ""  # the name is right, and there is no content
+    return f"Edit {view.seq} changed {path}: did you mean {path}@{version}?"
 
 
 def _near(workspace: "Workspace", error: "NoSuchName", program: str) -> str:
-    """Return which names are near to it."""
+    """Return similar names."""
     from objstore import NameKind
 
     spelling = error.spelling if is_on_disk(workspace, error.spelling) else error.spelling.partition("@")[0]
@@ -152,11 +152,11 @@ def _near(workspace: "Workspace", error: "NoSuchName", program: str) -> str:
 
 
 def _newest(workspace: "Workspace", error: "NoSuchName", program: str) -> str:
-    """Return how far the numbers go, of a name that has one."""
+    """Return how far the numbers go, for a name that contains one."""
     from objstore import NameKind
 
     if is_on_disk(workspace, error.spelling) and state_parts(error.spelling):
-        return "That is a file on disk, of which no edit is recorded."
+        return "That file is on disk, but no edit of it is recorded."
     path, _, version = error.spelling.rpartition("@")
     edit, _, hunk = version.partition(":")
     if hunk and workspace.history.names_with_prefix(NameKind.EDIT, f"{edit}:", 1):
@@ -170,7 +170,7 @@ def _newest(workspace: "Workspace", error: "NoSuchName", program: str) -> str:
 
 
 def _looks_like(name: str, other: str) -> bool:
-    """Return whether two names differ, and in nothing but their Unicode form."""
+    """Return whether two names differ only in their Unicode form."""
     if name == other or name.isascii() or other.isascii():
         return False
     from unicodedata import normalize
@@ -185,12 +185,12 @@ def _either(found: list[str], spelling: str) -> str:
 
 
 def _typed(path: str) -> str:
-    """Return a path as it has to be typed in a shell: it may begin as an option does."""
+    """Return a path as it must be typed in a shell: it may begin like an option."""
     return typed(f"./{path}" if path.startswith("-") else path)
 
 
 def _from_here(workspace: "Workspace", path: str) -> str:
-    """Return the path as it is to be typed where the person stands, the other way round of `path_named`."""
+    """Return the path as typed from the current folder, the reverse of `path_named`."""
     from pathlib import Path
 
     here = Path.cwd()

@@ -23,7 +23,7 @@ __all__ = [
 
 @value
 class EditConditions:
-    """What has to hold of an edit beyond what the store can look up."""
+    """Conditions on an edit beyond what the store can look up."""
 
     tool: str = ""  # "": any
     since: int | None = None  # microseconds since the epoch; None: from the beginning
@@ -34,11 +34,11 @@ class EditConditions:
 
     @property
     def is_empty_condition(self) -> bool:
-        """Return whether nothing is asked for."""
+        """Return whether there is no condition."""
         return replace(self, places=None) == EditConditions() and (self.places is None or self.places.is_filter)
 
     def matches_edit(self, view: "EditView") -> bool:
-        """Return whether the edit is asked for."""
+        """Return whether the edit meets the conditions."""
         edit = view.edit
         return (
             self.tool in {"", edit.tool}
@@ -53,13 +53,13 @@ class EditConditions:
 def matching(
     workspace: "Workspace", wanted: EditFilter, terms: EditConditions, number: int | None
 ) -> Iterator["EditView"]:
-    """Yield the edits that fit, newest first, at most `number` (None: all)."""
+    """Yield the edits that match, newest first, at most `number` (None: all)."""
     views = newest_first(workspace, wanted, number if terms.is_empty_condition else None)
     return islice(filter(terms.matches_edit, views), number)
 
 
 def lineage_at(workspace: "Workspace", path: str) -> int:
-    """Return the lineage of the file that stands at `path`, or stood there last. Raises NoSuchName."""
+    """Return the lineage of the file that is at `path`, or was there last. Raises NoSuchName."""
     for view in newest_first(workspace, EditFilter(path=path), None):
         if view.edit.path == os.fsencode(path):
             return view.edit.document

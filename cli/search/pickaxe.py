@@ -1,4 +1,4 @@
-"""The pickaxe: which edits added or removed a text, found by counting it in each state before and after."""
+"""Find the edits that added or removed a text, by counting it in each state before and after."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 __all__ = ["Pickaxe", "count_text"]
 
 COUNTS_KEPT: Final = 65_536
-"""States whose count is remembered: the state after an edit is most often the one before the next."""
+"""Number of states whose count is remembered: the state after an edit is usually the one before the next."""
 
 
 class Pickaxe:
-    """Looks for one text. Every state is read once; none is held but the one that is being read."""
+    """Search for one text. Every state is read once; only the one being read is in memory."""
 
     def __init__(self, workspace: "Workspace", text: bytes, progress: "Progress", read_errors: "ReadErrors") -> None:
-        """Look for `text`, which is not empty; `progress` is told of the edits, from the first one asked about back.
+        """Search for `text`, which is not empty; `progress` receives the edits done, from the first one checked back.
 
-        `losses` hears of states that can't be read.
+        `read_errors` collects states that can't be read.
         """
 
         @lru_cache(maxsize=COUNTS_KEPT)
@@ -33,14 +33,14 @@ class Pickaxe:
         self._count = count
         self._progress = progress
         self._losses = read_errors
-        self._newest = 0  # the first edit that was asked about
-        self.expired = 0  # edits that could not be looked at, because what they changed is gone
-        self.lost = 0  # and because it can't be read
+        self._newest = 0  # the first edit that was checked
+        self.expired = 0  # edits that could not be searched because their content has expired
+        self.lost = 0  # edits that could not be searched because their content can't be read
 
     def changes_occurrences(self, view: "EditView") -> bool:
-        """Return whether the text occurs more or less often after the edit than before; False where none can tell."""
+        """Return whether the text occurs more or less often after the edit than before; False if that is unknown."""
         self._newest = self._newest or view.seq
-        self._progress.tell("edits", self._newest - view.seq, self._newest)
+        self._progress.report("edits", self._newest - view.seq, self._newest)
         if view.expired is not None:
             self.expired += 1
             return False
@@ -57,7 +57,7 @@ class Pickaxe:
 
 
 def count_text(pieces: Iterable[bytes], text: bytes) -> int:
-    """Return how often `text` occurs in the bytes that the pieces make together, without overlaps, from the left."""
+    """Return how often `text` occurs in the concatenated pieces, without overlaps, from the left."""
     found, rest = 0, b""
     for piece in pieces:
         held = rest + piece
@@ -67,6 +67,6 @@ def count_text(pieces: Iterable[bytes], text: bytes) -> int:
             found += 1
             behind = at + len(text)
             at = held.find(text, behind)
-        # The beginning of one may be all that this piece has of it.
+        # The end of this piece may hold the beginning of an occurrence.
         rest = held[max(behind, len(held) - len(text) + 1) :]
     return found

@@ -1,1 +1,5 @@
-"""TODO."""
+"""What names on the command line denote: edits, hunks, files, states and times.
+
+Read `selectors` first; `dates` parses times. Names are resolved through `objstore` and returned as its values; nothing
+here prints or suggests names (`cli.search.did_you_mean` does).
+"""

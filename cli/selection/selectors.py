@@ -1,4 +1,4 @@
-"""Resolve what is named on the command line: files, folders, edits, hunks and recorded states."""
+"""Resolve names on the command line: files, folders, edits, hunks and recorded states."""
 
 import os
 import re
@@ -53,14 +53,14 @@ BLOB: Final = r"[0-9a-fA-F]{4,64}"
 EDITED: Final = "file that an agent edited"
 FIRST_READ: Final = 64
 MOST_READ: Final = 4_096
-"""Edits that are read at once: few for who leaves the pager early, many for who wants them all."""
+"""Number of edits read at once: few for a user who leaves the pager early, many for one who wants them all."""
 
 FoundT = TypeVar("FoundT")
 
 
 @value
 class UnitSelection:
-    """Which edits and hunks a decision names, as spelt by the person."""
+    """The edits and hunks that a decision names, as typed."""
 
     names: tuple[str, ...] = ()
     conversation: str = ""  # "": any
@@ -69,22 +69,22 @@ class UnitSelection:
 
     @property
     def is_group(self) -> bool:
-        """Return whether edits are meant by what they have in common."""
+        """Return whether edits are selected by a property that they share."""
         return bool(self.conversation or self.file or self.everything)
 
     def check(self) -> None:
-        """Raise click.UsageError when nothing is named, or `--all` is narrowed."""
+        """Raise click.UsageError if nothing is named, or `--all` is combined with others."""
         if not self.names and not self.is_group:
             raise click.UsageError("Name edits (12), hunks (12:2), --conversation ID, --file PATH or --all.")
         if self.everything and (self.names or self.conversation or self.file):
-            raise click.UsageError("--all stands alone.")
+            raise click.UsageError("--all can't be combined with other names.")
 
 
 # ---- files
 
 
 def path_named(workspace: "Workspace", spelling: str, held_by: "Sequence[int]" = ()) -> str:
-    """Return the path, relative to the workspace, of a file named from where the person stands.
+    """Return the path, relative to the workspace, of a file named from the current folder.
 
     From outside the workspace (CAS_WORKSPACE), a relative path begins at its root, unless that leads out of it. A path
     may leave the workspace and come back. `held_by`: snapshots, as of Workspace.relative. Raises PathError.
@@ -93,14 +93,14 @@ def path_named(workspace: "Workspace", spelling: str, held_by: "Sequence[int]" =
 
 
 def recorded_named(workspace: "Workspace", spelling: str) -> str:
-    """Return the path, as `path_named`, of a file whose history is asked for, by Workspace.recorded."""
+    """Return the path, as `path_named`, of a file whose history is wanted, by Workspace.recorded."""
     return from_here(workspace, spelling, workspace.recorded)
 
 
 def paths_named(workspace: "Workspace", spelling: str, *, unrecorded: bool = False) -> list[str]:
-    """Return the path, as `path_named`, and where a link hides what was recorded there, that as well, or alone.
+    """Return the path, as `path_named`; if a link hides what was recorded there, also the hidden path, or only that.
 
-    `unrecorded`: also where nothing was, for what snapshots tell of.
+    `unrecorded`: also if nothing was recorded there, for the content of snapshots.
     """
     hidden = from_here(workspace, spelling, workspace.spelt if unrecorded else workspace.recorded)
     try:
@@ -110,11 +110,11 @@ def paths_named(workspace: "Workspace", spelling: str, *, unrecorded: bool = Fal
 
 
 def from_here(workspace: "Workspace", spelling: str, found: Callable[[str], FoundT]) -> "FoundT":
-    """Return what `found` gives for a path that a person names from where they stand; it may raise PathError."""
+    """Return the result of `found` for a path that a user names from the current folder; it may raise PathError."""
     from pathlib import Path
 
     here = Path.cwd()
-    # Joined as text: `..` after a link means what the core says that it means.
+    # Joined as text: the core decides what `..` after a link means.
     joined = str(here / spelling)
     try:
         return found(joined if here.is_relative_to(workspace.root) else spelling)
@@ -122,7 +122,7 @@ def from_here(workspace: "Workspace", spelling: str, found: Callable[[str], Foun
         head, tail = os.path.split(joined.rstrip("/"))
         if tail in {"", os.curdir, os.pardir}:
             head, tail = joined, ""
-        # As the system goes there, and not as text: behind a link, `..` is the folder above the one that it leads to.
+        # As the system resolves it, and not as text: after a link, `..` is the folder above the link's target.
         led = os.path.join(real_path(head), tail)  # noqa: PTH118 -- as text, `.` and `..` included
         try:
             return found(led)
@@ -146,30 +146,30 @@ def edit_filter(workspace: "Workspace", *, conversation: str, status: Status | N
 
 
 def units_named(workspace: "Workspace", action: Action, selection: UnitSelection) -> dict[Unit, Status]:
-    """Return the units that `selection` stands for when `action` is to be taken, and what they are.
+    """Return the units that `selection` selects for `action`, with their status.
 
-    Edits and hunks that are named stand for themselves. A group, or a range of edits (3..7), stands for edits of agents
-    that have not expired: for `accept` the pending ones, so that what was rejected stays rejected (or all, where none
-    is pending); for `reject` the pending and the accepted ones; for `reset` all.
-    Raises NoSuchName, AmbiguousName, EditExpired or PathError.
+    Edits and hunks that are named select themselves. A group, or a range of edits (3..7), selects edits of agents that
+    have not expired: for `accept` the pending ones, so that rejected ones stay rejected (or all, if none is pending);
+    for `reject` the pending and the accepted ones; for `reset` all. Raises NoSuchName, AmbiguousName, EditExpired or
+    PathError.
     """
     named: dict[Unit, Status] = {}
     for spelling in selection.names:
         views = _range(workspace, spelling)
         if views:
-            # A range is a group: what a person typed in between is not meant.
+            # A range is a group: a person's own edits in between are not selected.
             named |= _group(_kept(_by_agents(views), spelling, "edit of an agent"), action)
         else:
             view, units = workspace.history.find_units(spelling)
             named |= {unit: view.units[unit.hunk] for unit in units}
     if selection.is_group:
         found = _grouped(workspace, selection)
-        # What a person typed is recorded too, but goes only when it is named itself.
+        # A person's own edits are recorded too, but only selected by name.
         views = _by_agents(found)
         if selection.everything:
             views = [view for view in views if view.expired is None]
         if not views and selection.conversation:
-            # A conversation of a person's alone, such as a restored snapshot, is named by its name.
+            # A conversation with only a person's edits, such as a restored snapshot, is selected by its name.
             views = [view for view in found if view.edit.origin is Origin.PERSON]
         if not views and selection.conversation and selection.file:
             _refuse_if_not_of_conversation(workspace, selection)
@@ -180,7 +180,7 @@ def units_named(workspace: "Workspace", action: Action, selection: UnitSelection
 
 
 def _grouped(workspace: "Workspace", selection: UnitSelection, *, anywhere: bool = False) -> list["EditView"]:
-    """Return the edits of all that a group stands for; with `anywhere`, those of other conversations, too."""
+    """Return the edits of all that a group selects; with `anywhere`, also those of other conversations."""
     conversation = "" if anywhere else selection.conversation
     try:
         return edits_meant(workspace, conversation=conversation, file=selection.file)
@@ -191,7 +191,7 @@ def _grouped(workspace: "Workspace", selection: UnitSelection, *, anywhere: bool
 
 
 def _refuse_if_not_of_conversation(workspace: "Workspace", selection: UnitSelection) -> None:
-    """Raise click.ClickException where an agent edited the file, but in no call of the conversation."""
+    """Raise click.ClickException if an agent edited the file, but in no call of the conversation."""
     if _by_agents(_grouped(workspace, selection, anywhere=True)):
         from cli.app.invocation import Invocation
         from cli.screen.quoting import typed
@@ -207,7 +207,7 @@ def _by_agents(views: list["EditView"]) -> list["EditView"]:
 
 
 def _kept(views: list["EditView"], spelling: str, what: str) -> list["EditView"]:
-    """Return the edits that have not expired. Raises NoSuchName where there are none, EditExpired where all have."""
+    """Return the edits that have not expired. Raises NoSuchName if there are none, EditExpired if all have."""
     if not views:
         raise NoSuchName(spelling, what)
     kept = [view for view in views if view.expired is None]
@@ -217,11 +217,11 @@ def _kept(views: list["EditView"], spelling: str, what: str) -> list["EditView"]
 
 
 def _range(workspace: "Workspace", spelling: str) -> list["EditView"]:
-    """Return the edits that `3..7` names; nothing, if it is no range or there are none."""
-    spelt = re.fullmatch(r"([0-9]{1,18})\.\.([0-9]{1,18})", spelling)
-    if spelt is None:
+    """Return the edits that `3..7` names; nothing if it is no range or there are none."""
+    bounds = re.fullmatch(r"([0-9]{1,18})\.\.([0-9]{1,18})", spelling)
+    if bounds is None:
         return []
-    first, last = int(spelt[1]), int(spelt[2])
+    first, last = int(bounds[1]), int(bounds[2])
     newest = workspace.history.edits(EditFilter(newest_first=True, limit=1))
     last = min(last, newest[0].seq if newest else 0)
     if first > last:
@@ -245,7 +245,7 @@ def _units(views: list["EditView"], statuses: set[Status]) -> dict[Unit, Status]
     for view in views:
         real = [hunk for hunk in range(len(view.units)) if hunk or view.whole]
         hunks = [hunk for hunk in real if view.units[hunk] in statuses]
-        # An edit that is meant with all its hunks is meant whole.
+        # An edit with all its hunks selected is selected as a whole.
         units |= {
             Unit(view.seq, hunk): view.units[hunk] for hunk in (range(len(view.units)) if hunks == real else hunks)
         }
@@ -253,7 +253,7 @@ def _units(views: list["EditView"], statuses: set[Status]) -> dict[Unit, Status]
 
 
 def edits_named(workspace: "Workspace", spelling: str) -> list[tuple["EditView", tuple[Unit, ...]]]:
-    """Return the edits that an edit, a hunk or a conversation names, each with the units that are meant.
+    """Return the edits that an edit, a hunk or a conversation names, each with the selected units.
 
     Raises NoSuchName or AmbiguousName.
     """
@@ -276,7 +276,7 @@ def edits_named(workspace: "Workspace", spelling: str) -> list[tuple["EditView",
 
 
 def state_parts(spelling: str) -> tuple[str, str] | None:
-    """Return path and version of a spelling such as `PATH@12`, `PATH@12^` or `PATH@2h` (None: it is none such)."""
+    """Return path and version of a name such as `PATH@12`, `PATH@12^` or `PATH@2h` (None: it has another form)."""
     from objstore import is_moment
 
     path, _, version = spelling.rpartition("@")
@@ -287,7 +287,7 @@ def state_parts(spelling: str) -> tuple[str, str] | None:
 def looks_like_state(workspace: "Workspace", spelling: str) -> bool:
     """Return whether `spelling` names a state (`PATH@12`, `PATH@12^`, `PATH@2h`, a blob's hash) and no file.
 
-    A file on disk is meant first, and before a blob one that was ever recorded.
+    A file on disk takes precedence, and over a blob any file that was ever recorded.
     """
     is_hash = re.fullmatch(BLOB, spelling) is not None
     if not is_hash and state_parts(spelling) is None:
@@ -296,7 +296,7 @@ def looks_like_state(workspace: "Workspace", spelling: str) -> bool:
 
 
 def is_on_disk(workspace: "Workspace", spelling: str) -> bool:
-    """Return whether anything stands at the path that is spelt."""
+    """Return whether anything exists at the path that is named."""
     try:
         return os.path.lexists(os.path.join(workspace.root, path_named(workspace, spelling)))  # noqa: PTH118 -- no link is followed
     except PathError:
@@ -304,7 +304,7 @@ def is_on_disk(workspace: "Workspace", spelling: str) -> bool:
 
 
 def was_recorded(workspace: "Workspace", spelling: str) -> bool:
-    """Return whether a file has ever been recorded at the path that is spelt."""
+    """Return whether a file has ever been recorded at the path that is named."""
     try:
         path = recorded_named(workspace, spelling)
     except PathError:
@@ -320,11 +320,11 @@ def state_named(workspace: "Workspace", spelling: str) -> "State":
     try:
         if not looks_like_state(workspace, spelling):
             return workspace.history.last_state(recorded_named(workspace, spelling))
-        spelt = state_parts(spelling)
-        if spelt is None:
+        parts = state_parts(spelling)
+        if parts is None:
             return workspace.history.find_state(spelling)
-        path, version = spelt
-        # The links in it are for the core to follow, which knows what they hide.
+        path, version = parts
+        # The core follows links in it, because it knows what they hide.
         return from_here(workspace, path, lambda one: workspace.history.find_state(f"{one}@{version}"))
     except NoSuchName as error:
         raise NoSuchName(spelling, error.kind) from None  # as it was typed
@@ -332,20 +332,20 @@ def state_named(workspace: "Workspace", spelling: str) -> "State":
 
 @value
 class PathSelection:
-    """Files and folders whose edits are asked for."""
+    """Files and folders whose edits are selected."""
 
-    file: str = ""  # the only place, where it is a file: the store can look it up
+    file: str = ""  # the only place, if it is a file: the store can look it up
     documents: frozenset[int] = frozenset()  # the lineages of files
-    folders: tuple[bytes, ...] = ()  # each with a slash behind it; b"": the workspace
+    folders: tuple[bytes, ...] = ()  # each with a slash at its end; b"": the workspace
     patterns: tuple[str, ...] = ()  # of paths, as shells write them
 
     @property
     def is_filter(self) -> bool:
-        """Return whether the store looks up all that is asked for."""
+        """Return whether the store can look up the whole selection."""
         return not self.documents and not self.folders and not self.patterns
 
     def hold(self, edit: "Edit") -> bool:
-        """Return whether the edit happened there."""
+        """Return whether the edit happened at one of these places."""
         if self.is_filter or edit.document in self.documents:
             return True
         paths = (edit.path,) if edit.source is None else (edit.path, edit.source)
@@ -362,13 +362,13 @@ class PathSelection:
 def places_named(
     workspace: "Workspace", spellings: Sequence[str], *, exactly: bool = False, hidden: bool = False
 ) -> PathSelection:
-    """Return the places that paths name: all files that ever stood there, and folders. Raises NoSuchName, PathError.
+    """Return the places that paths name: all files that were ever there, and folders. Raises NoSuchName, PathError.
 
-    With `hidden` also those in whose place a link leads elsewhere by now. That is for looking: a decision on a file is
-    not to fail for what nothing can be written to.
+    With `hidden`, also those that a link hides by now. That is for viewing: a decision on a file must not fail because
+    of places that can't be written.
 
-    Unless `exactly`, a path that was never a file's, with `*`, `?` or `[`, is a pattern, of which a star stands for
-    slashes, too.
+    Unless `exactly`, a path with `*`, `?` or `[` that was never a file's is a pattern, in which a star also matches
+    slashes.
     """
     files: list[str] = []
     folders: list[bytes] = []
@@ -387,7 +387,7 @@ def places_named(
         if not below or workspace.history.names_with_prefix(NameKind.PATH, below, 1):
             folders.append(folder)
         elif not is_file:
-            # All that was ever in a folder may have gone from it.
+            # A folder may be empty now.
             held = PathSelection(folders=(folder,), patterns=() if exactly else _pattern(workspace, spelling, path))
             if not any(held.hold(view.edit) for view in newest_first(workspace, EditFilter(), None)):
                 raise NoSuchName(spelling, "recorded file")
@@ -411,7 +411,7 @@ def edits_meant(workspace: "Workspace", *, conversation: str, file: str) -> list
 
 
 def path_predicate(workspace: "Workspace", file: str) -> Callable[["Edit"], bool]:
-    """Return what tells of an edit, also of one that is recorded later, whether it happened at a place ("": any).
+    """Return a predicate that says whether an edit, also a later one, happened at a place ("": any).
 
     Raises NoSuchName, PathError.
     """
@@ -424,19 +424,19 @@ def path_predicate(workspace: "Workspace", file: str) -> Callable[["Edit"], bool
 
 
 def _pattern(workspace: "Workspace", spelling: str, path: str) -> tuple[str, ...]:
-    """Return the pattern that a path is, spelt from where the person stands; nothing, if it is none."""
+    """Return the pattern that a path is, relative to the workspace; nothing if it is none."""
     from glob import escape, has_magic
 
     if not has_magic(spelling):
         return ()
-    # The folder that the person stands in is not meant as one, whatever its name.
+    # The current folder itself is not a pattern, whatever its name.
     here = path_named(workspace, ".")
     inside = path.startswith(f"{here}/")
     return (escape(here) + path[len(here) :] if inside else path,)
 
 
 def newest_first(workspace: "Workspace", wanted: EditFilter, number: int | None) -> Iterator["EditView"]:
-    """Yield the edits that fit, newest first, at most `number` (None: all)."""
+    """Yield the edits that match, newest first, at most `number` (None: all)."""
     before, size = 0, number or FIRST_READ
     while True:
         size = min(size, MOST_READ)

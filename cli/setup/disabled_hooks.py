@@ -1,6 +1,6 @@
-"""Switches with which clients turn hooks off, all or ours: what was set up stands there then, and nothing happens.
+"""Find settings with which clients turn hooks off, all or ours: then the setup exists, but nothing is recorded.
 
-Facts from the clients' own documentation. What an administrator sets for everybody is not looked at.
+Facts from the clients' own documentation. Settings of an administrator for all users are not checked.
 """
 
 import json
@@ -28,19 +28,19 @@ class DisabledHooks:
     def __str__(self) -> str:
         if isinstance(self.value, bool):
             said = str(self.value).lower()
-            return f"{self.path} says {self.name} = {said}, so none is called, and ours neither; take that out"
-        return f"{self.path} names {json.dumps(self.value)} in {self.name}, so ours are not called; take that out"
+            return f"{self.path} sets {self.name} = {said}, which turns all hooks off; remove that setting"
+        return f"{self.path} lists {json.dumps(self.value)} in {self.name}, which turns our hooks off; remove it there"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Switch:
-    """Where a client's switch stands, and how."""
+    """The location of a client's switch, and its names."""
 
-    own: Sequence[str]  # files of the user, from the client's folder
-    projects: Sequence[str]  # files of the project, from its folder; what a later one says counts
-    names: Sequence[Sequence[str]]  # paths to it: its name, and names that it had
+    own: Sequence[str]  # files of the user, relative to the client's folder
+    projects: Sequence[str]  # files of the project, relative to its folder; the last one wins
+    names: Sequence[Sequence[str]]  # paths to it: its name, and its former names
     off: bool
-    listed: Sequence[str] = ()  # path to a list of hooks that are off, by name; what any file lists counts
+    listed: Sequence[str] = ()  # path to a list of disabled hooks, by name; entries of all files count
 
 
 _SWITCHES: Final[Mapping[str, _Switch]] = {
@@ -67,9 +67,9 @@ _SWITCHES: Final[Mapping[str, _Switch]] = {
 
 
 def disabled_hooks(client: str, root: Path | None, home: Path) -> DisabledHooks | None:
-    """Return what turns the client's hooks off in the project at `root`; None: nothing that is known of.
+    """Return the setting that turns the client's hooks off in the project at `root`; None: none is known.
 
-    `root`: None for what the user has for all projects.
+    `root`: None for the user's settings for all projects.
     """
     switch = _SWITCHES.get(client)
     if switch is None:
@@ -90,7 +90,7 @@ def disabled_hooks(client: str, root: Path | None, home: Path) -> DisabledHooks 
 
 
 def _said(path: Path) -> object:
-    """Return what a settings file says; one that can't be read says nothing."""
+    """Return the content of a settings file; one that can't be read counts as empty."""
     try:
         text = (text_of(path) or "").removeprefix("\ufeff")
         return tomllib.loads(text) if path.suffix == ".toml" else loaded(text)

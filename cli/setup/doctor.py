@@ -1,4 +1,4 @@
-"""A look at whether what was set up works: it runs the programs that clients would run."""
+"""Check that the setup works: run the programs that clients would run."""
 
 import json
 import os
@@ -14,12 +14,12 @@ from typing import Final
 from cli.hooks.handler import CLIENTS, HOOK_LOG
 from cli.setup.disabled_hooks import disabled_hooks
 from cli.setup.plans import HOMES, WIRED, Programs, Scope, plan
-from cli.setup.settings_files import SetupState, changes, standing
+from cli.setup.settings_files import SetupState, changes, setup_state
 
 __all__ = ["Finding", "examine"]
 
 _PATIENCE: Final = 10
-"""Seconds that a client gives a program to start, at least."""
+"""Seconds that clients allow a program to start, at least."""
 
 _INITIALIZE: Final = {
     "jsonrpc": "2.0",
@@ -35,7 +35,7 @@ _INITIALIZE: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What one check found."""
+    """The result of one check."""
 
     check: str
     ok: bool
@@ -43,7 +43,7 @@ class Finding:
 
 
 def examine(root: Path, home: Path, programs: Programs, clients: Sequence[str] | None) -> Iterator[Finding]:
-    """Yield what each check finds. `clients`: which must be set up; None: those that are."""
+    """Yield the result of each check. `clients`: those that must be set up; None: those that are."""
     yield _runs([programs.cas, "--version"], "the command runs")
     yield _server_answers(programs, root)
     wired = False
@@ -58,36 +58,36 @@ def examine(root: Path, home: Path, programs: Programs, clients: Sequence[str] |
             wired = wired or bool(in_part)
             yield from in_part
             if clients is not None and client in clients and all(one.ok for one in in_part):
-                yield Finding(check=f"{client} is set up", ok=False, said=f"`cas setup {client}` does it")
+                yield Finding(check=f"{client} is set up", ok=False, said=f"run `cas setup {client}`")
         if client in CLIENTS and (places or (clients is not None and client in clients)):
             yield _hook_answers(client, programs, root)
             switch = disabled_hooks(client, root, home)
             if switch is not None:
                 yield Finding(check=f"{client} runs hooks", ok=False, said=str(switch))
     if not wired and clients is None:
-        yield Finding(check="no client is set up", ok=True, said="`cas setup CLIENT` has an agent's own edits recorded")
+        yield Finding(check="no client is set up", ok=True, said="to record an agent's edits, run `cas setup CLIENT`")
     yield from _settings_make_sense(root)
     yield _no_faults(root)
 
 
 def _in_part(client: str, root: Path, home: Path, programs: Programs) -> Iterator[Finding]:
-    """Yield where something of ours stands in the files of a client that is set up for nobody as a whole."""
+    """Yield where parts of our setup exist for a client that is not set up completely anywhere."""
     for name, scope in _scopes(root, home):
         words = f"cas setup {client}{' --user' if name == 'user' else ''}"
-        match standing(plan(client, scope, programs)):
+        match setup_state(plan(client, scope, programs)):
             case SetupState.NOTHING:
                 pass
             case SetupState.SOME:
-                # A person may want no more.
-                said = f"for the {name}; `{words}` does the rest"
+                # A user may want no more.
+                said = f"for the {name}; run `{words}` for the rest"
                 yield Finding(check=f"{client} is set up in part", ok=True, said=said)
             case SetupState.BROKEN:
-                said = f"for the {name} in part, and not all that it does is told; `{words}` mends it"
+                said = f"for the {name}, but incompletely: not all its edits are recorded. Run `{words}` to repair it"
                 yield Finding(check=f"{client} is set up", ok=False, said=said)
 
 
 def changes_of(client: str, scope: Scope, programs: Programs) -> bool:
-    """Return whether setting the client up would change anything; settings that make no sense count as a change."""
+    """Return whether setting the client up would change anything; invalid settings count as a change."""
     try:
         return bool(changes(plan(client, scope, programs), remove=False))
     except (OSError, ValueError):
@@ -95,9 +95,9 @@ def changes_of(client: str, scope: Scope, programs: Programs) -> bool:
 
 
 def _named(client: str, home: Path) -> str:
-    """Return what to call the user's scope: with the place, where a variable tells another than the home."""
-    told = Scope(project=None, home=home).told(client)
-    return "user" if told is None else f"user, in {told}, as {HOMES[client][0]} says"
+    """Return the name of the user's scope: with the folder, if a variable names another one than the home."""
+    moved = Scope(project=None, home=home).folder_from_variable(client)
+    return "user" if moved is None else f"user, in {moved}, as {HOMES[client][0]} says"
 
 
 def _scopes(root: Path, home: Path) -> Iterator[tuple[str, Scope]]:
@@ -120,32 +120,34 @@ def _runs(arguments: Sequence[str], check: str, *, given: str = "", place: Path 
 
 def _late(arguments: Sequence[str]) -> str:
     return (
-        f"not within {_PATIENCE} s, and clients wait no longer. If the machine is busy, try again when it is not; "
-        f"else {_by_hand(arguments)}"
+        f"no answer within {_PATIENCE} s, the longest that clients wait. If the machine is busy, try again later; "
+        f"otherwise {_by_hand(arguments)}"
     )
 
 
 def _by_hand(arguments: Sequence[str]) -> str:
-    return f"`{shlex.join(arguments)} < {os.devnull}` shows what it says"
+    return f"`{shlex.join(arguments)} < {os.devnull}` shows its output"
 
 
 def _hook_answers(client: str, programs: Programs, root: Path) -> Finding:
-    # An event that no client has: understood as far as JSON goes, and then nothing to do.
+    # An event that no client has: parsed as JSON, and then ignored.
     event = json.dumps({"hook_event_name": "Doctor", "session_id": "doctor", "cwd": str(root)})
     before = _logged(root)
     found = _runs([programs.cas, "hook", client], f"the hook of {client} answers", given=event, place=root)
-    # It ends well whatever fails, for the agent's sake: that is in its log alone.
+    # A hook succeeds whatever fails, for the agent's sake: the error is only in its log.
     faults = _logged(root)[len(before) :]
     if len(faults) == 1:
-        os.truncate(root / HOOK_LOG, sum(map(len, before)))  # else it would be said of agents' hooks from now on
+        os.truncate(
+            root / HOOK_LOG, sum(map(len, before))
+        )  # or it would be reported as an agent's hook's error from now on
     said = b"".join(faults).decode("utf-8", "replace").strip()
     return replace(found, ok=False, said=said) if faults and found.ok else found
 
 
 def _logged(root: Path) -> list[bytes]:
-    """Return the lines of the log of faults."""
+    """Return the lines of the log of errors."""
     log = root / HOOK_LOG
-    return log.read_bytes().splitlines(keepends=True) if log.is_file() else []  # a pipe may have its name
+    return log.read_bytes().splitlines(keepends=True) if log.is_file() else []  # its name may be that of a pipe
 
 
 def _server_answers(programs: Programs, root: Path) -> Finding:
@@ -165,8 +167,8 @@ def _server_answers(programs: Programs, root: Path) -> Finding:
 
 def _greeted(server: "subprocess.Popen[bytes]", arguments: Sequence[str], check: str) -> Finding:
     if server.stdin is None or server.stdout is None:
-        return Finding(check=check, ok=False, said="it can't be talked to")
-    with suppress(BrokenPipeError):  # it has ended, and so has what it says
+        return Finding(check=check, ok=False, said="it has no standard input or output")
+    with suppress(BrokenPipeError):  # it has ended, and its output says why
         server.stdin.write(json.dumps(_INITIALIZE).encode() + b"\n")
     ready, _, _ = select.select([server.stdout], [], [], _PATIENCE)
     if not ready:
@@ -175,7 +177,7 @@ def _greeted(server: "subprocess.Popen[bytes]", arguments: Sequence[str], check:
         answer = json.loads(server.stdout.readline())
         name = answer["result"]["serverInfo"]["name"]
     except (ValueError, KeyError, TypeError):
-        return Finding(check=check, ok=False, said=f"not in the protocol's words: {_by_hand(arguments)}")
+        return Finding(check=check, ok=False, said=f"the answer is not valid MCP: {_by_hand(arguments)}")
     return Finding(check=check, ok=True, said=str(name))
 
 
@@ -186,11 +188,11 @@ def _settings_make_sense(root: Path) -> Iterator[Finding]:
     try:
         Configuration(str(root)).all()
     except CasError as error:
-        yield Finding(check="the settings make sense", ok=False, said=str(error))
+        yield Finding(check="the settings are valid", ok=False, said=str(error))
 
 
 def _no_faults(root: Path) -> Finding:
-    check = "hooks had no faults"
+    check = "hooks had no errors"
     lines = [line.decode("utf-8", "replace").rstrip("\n") for line in _logged(root)]
     last = f"{len(lines)} in {HOOK_LOG}, the last: {lines[-1]}; `cas doctor --forget` empties it" if lines else ""
     return Finding(check=check, ok=not lines, said=last)

@@ -1,7 +1,7 @@
-"""Our hook in a client's lists of hooks: found by what it runs, wherever it stands, and told from everybody else's.
+"""Insert our hook into a client's lists of hooks and remove it, wherever it is, and leave all other hooks alone.
 
-A list holds hooks, or groups of hooks with the matcher that they share. A person may put hooks into our group, and ours
-into a group of theirs: what is ours is always the one hook.
+A list holds hooks, or groups of hooks with a common matcher. A user may put hooks into our group, and ours into a group
+of theirs: only the single hook is ours. We find it by the command that it runs.
 """
 
 import shlex
@@ -14,7 +14,7 @@ from cli.setup.jsonc_edit import Key, appended, discarded, loaded, with_members
 __all__ = ["IN_ANY_CASE", "is_ours", "with_hook", "without_hooks"]
 
 IN_ANY_CASE: Final = " || exit 0"
-"""Ends a command that Copilot's own program may run: it lets no tool run where the command fails or is missing."""
+"""End of a command that Copilot's own program may run: it blocks a tool if the command fails or is missing."""
 
 _HOOKS: Final = "hooks"
 _MATCHER: Final = "matcher"
@@ -26,9 +26,9 @@ IsOurs = Callable[[object], bool]
 
 
 def is_ours(client: str, program: str) -> IsOurs:
-    """Return what tells whether a hook is ours: it runs `cas hook CLIENT`, by that name or from anywhere.
+    """Return a predicate for our hooks: they run `cas hook CLIENT`, by that name or from any folder.
 
-    Others have a command `hook` too, with the clients' names. `program`: how `cas` is run now.
+    Other programs have a command `hook` too, with the clients' names. `program`: how `cas` is run now.
     """
 
     def check(hook: object) -> bool:
@@ -37,7 +37,7 @@ def is_ours(client: str, program: str) -> IsOurs:
             return False
         try:
             words = shlex.split(command.removesuffix(IN_ANY_CASE))
-        except ValueError:  # a quote that doesn't end
+        except ValueError:  # an unclosed quote
             return False
         said = [word for word in words[1:] if word != _OBSOLETE]
         return said == ["hook", client] and (words[0] == program or PurePath(words[0]).name == _PROGRAM)
@@ -48,20 +48,20 @@ def is_ours(client: str, program: str) -> IsOurs:
 def with_hook(text: str, event: str, entry: Mapping[str, object], ours: IsOurs) -> str:
     """Return the text with our entry in the list of an event: one hook, alone or in a group. Raises JsonInvalid.
 
-    A hook of ours that stands there in the right place is only brought up to date, and keeps what a person gave it.
+    A hook of ours that is already in the right place is only updated, and keeps what a user added to it.
     """
     path: list[Key] = [_HOOKS, event]
     listed = _listed(text, event)
-    standing = list(_places(listed, ours))
-    if len(standing) == 1:
-        ((at, inside),) = standing
+    existing = list(_places(listed, ours))
+    if len(existing) == 1:
+        ((at, inside),) = existing
         if bool(inside) == (_HOOKS in entry) and listed[at].get(_MATCHER) == entry.get(_MATCHER):
             return with_members(text, [*path, at, *inside], _hook_of(entry))
     return appended(_without(text, event, ours), path, entry)
 
 
 def without_hooks(text: str, ours: IsOurs) -> str:
-    """Return the text without hooks of ours, whatever events they are for, and without what is empty then.
+    """Return the text without our hooks, for any event, and without containers that become empty.
 
     Raises JsonInvalid.
     """
@@ -78,7 +78,7 @@ def _hook_of(entry: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _listed(text: str, event: str) -> list[Any]:
-    """Return the list of an event; an empty one where there is none, or something else."""
+    """Return the list of an event; an empty one if there is none, or something else."""
     held = loaded(text)
     for key in (_HOOKS, event):
         held = held.get(key) if isinstance(held, dict) else None
@@ -86,7 +86,7 @@ def _listed(text: str, event: str) -> list[Any]:
 
 
 def _places(listed: list[Any], ours: IsOurs) -> Iterator[tuple[int, tuple[Key, ...]]]:
-    """Yield which entries of a list have hooks of ours, and the path to each in there; none: the entry is the hook."""
+    """Yield the index of each entry that has hooks of ours, and the path to each in it; none: the entry is the hook."""
     for at, entry in enumerate(listed):
         inner = entry.get(_HOOKS) if isinstance(entry, dict) else None
         if isinstance(inner, list):

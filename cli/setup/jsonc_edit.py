@@ -1,6 +1,7 @@
-"""JSON as people write it in settings files, with comments and trailing commas: changed in place, all else kept.
+"""Edit JSON as people write it in settings files, with comments and trailing commas: change in place, keep the rest.
 
-Every function takes a text and returns one. What a function doesn't name keeps its bytes: comments, order, spacing.
+Every function takes a text and returns one. Everything that a function doesn't name keeps its bytes: comments, order,
+spacing.
 """
 
 import json
@@ -21,12 +22,12 @@ __all__ = [
 ]
 
 Key: TypeAlias = str | int
-"""One step of a path: a member's name, or an item's place."""
+"""One step of a path: a member's name, or an item's index."""
 
 _SKIPPED: Final = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING: Final = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
 _SCALAR: Final = re.compile(r"-?[0-9][0-9eE+.\-]*|true|false|null")
-_BESIDE: Final = re.compile(r"(?:[ \t]*(?:/\*[^\n]*?\*/|//[^\r\n]*))*")
+_TRAILING_COMMENTS: Final = re.compile(r"(?:[ \t]*(?:/\*[^\n]*?\*/|//[^\r\n]*))*")
 """Comments on the line on which something ends: they are about it."""
 
 _LINE_ENDS: Final = re.compile(r"\r?\n|\Z")
@@ -35,18 +36,18 @@ _DEEPEST: Final = 200
 
 
 class JsonInvalid(ValueError):
-    """The text is no JSON, not even with comments."""
+    """Raised when the text is no JSON, not even with comments."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Node:
-    """A value, where it stands, and what is in it."""
+    """A value, its place in the text, and its children."""
 
     start: int
     end: int = 0
     value: Any = None
     starts: list[int] = field(default_factory=list)  # of a container: where each member or item begins
-    nodes: list["_Node"] = field(default_factory=list)  # of a container: what each is
+    nodes: list["_Node"] = field(default_factory=list)  # of a container: the value of each
     keys: list[str] = field(default_factory=list)  # of an object
 
 
@@ -56,20 +57,20 @@ def loaded(text: str) -> Any:  # noqa: ANN401 - whatever the document holds
 
 
 def with_member(text: str, path: Sequence[Key], value: object) -> str:
-    """Return the text with the member at `path` set; objects on the way are made. Raises JsonInvalid."""
+    """Return the text with the member at `path` set; missing objects are created. Raises JsonInvalid."""
     text = text if text.strip() else "{}\n"
     node, depth = _deepest(_parsed(text), path)
     if depth == len(path):
-        return text if node.value == value else text[: node.start] + _spelt(value, text, depth) + text[node.end :]
+        return text if node.value == value else text[: node.start] + _formatted(value, text, depth) + text[node.end :]
     if not isinstance(node.value, dict):
         raise JsonInvalid(f"{_named(path[:depth])} is no object")
     for key in reversed(path[depth + 1 :]):
         value = {key: value}
-    return _inserted(text, node, f"{json.dumps(path[depth])}: {_spelt(value, text, depth + 1)}", depth)
+    return _inserted(text, node, f"{json.dumps(path[depth])}: {_formatted(value, text, depth + 1)}", depth)
 
 
 def with_members(text: str, path: Sequence[Key], members: Mapping[str, object]) -> str:
-    """Return the text with these members in the object at `path`, and its others as they are; it is made if need be.
+    """Return the text with these members in the object at `path`; its other members stay, and it is created if needed.
 
     Raises JsonInvalid.
     """
@@ -83,7 +84,7 @@ def with_members(text: str, path: Sequence[Key], members: Mapping[str, object]) 
 
 
 def appended(text: str, path: Sequence[Key], value: object) -> str:
-    """Return the text with `value` as the last item of the array at `path`, unless it is in there already.
+    """Return the text with `value` as the last item of the array at `path`, unless it already contains it.
 
     Raises JsonInvalid.
     """
@@ -93,11 +94,11 @@ def appended(text: str, path: Sequence[Key], value: object) -> str:
         return with_member(text, path, [value])
     if not isinstance(node.value, list):
         raise JsonInvalid(f"{_named(path)} is no array")
-    return text if value in node.value else _inserted(text, node, _spelt(value, text, depth + 1), depth)
+    return text if value in node.value else _inserted(text, node, _formatted(value, text, depth + 1), depth)
 
 
 def without_member(text: str, path: Sequence[Key]) -> str:
-    """Return the text without the member at `path`, and without objects that are empty then, of comments too.
+    """Return the text without the member at `path`, and without objects that become empty, also of comments.
 
     Raises JsonInvalid.
     """
@@ -113,9 +114,9 @@ def without_member(text: str, path: Sequence[Key]) -> str:
 
 
 def discarded(text: str, path: Sequence[Key], is_ours: Callable[[Any], bool]) -> str:
-    """Return the text without the items of the array at `path` that are ours, and without what is empty then.
+    """Return the text without the items of the array at `path` that are ours, and without containers that become empty.
 
-    What holds a comment is not empty. Raises JsonInvalid.
+    A container with a comment is not empty. Raises JsonInvalid.
     """
     if not text.strip():
         return text
@@ -189,7 +190,7 @@ def _container(text: str, at: int, depth: int) -> _Node:
 
 
 def _deepest(node: _Node, path: Sequence[Key]) -> tuple[_Node, int]:
-    """Return the last value on the path that there is, and how many of the path's keys lead to it."""
+    """Return the last existing value on the path, and how many of the path's keys lead to it."""
     for depth, key in enumerate(path):
         at = _place(node, key)
         if at is None:
@@ -199,18 +200,18 @@ def _deepest(node: _Node, path: Sequence[Key]) -> tuple[_Node, int]:
 
 
 def _place(node: _Node, key: Key) -> int | None:
-    """Return which of what is in a container the key names; None: none, or it is no such container."""
+    """Return the index of the child that the key names; None: none, or the container is of another kind."""
     if isinstance(key, int):
         return key if isinstance(node.value, list) and key < len(node.nodes) else None
     if key not in node.keys:
         return None
     if node.keys.count(key) > 1:
-        raise JsonInvalid(f"{json.dumps(key)} stands there more than once, and programs heed only one of them")
+        raise JsonInvalid(f"{json.dumps(key)} appears more than once, and programs use only one of them")
     return node.keys.index(key)
 
 
 def _has_comments(text: str, node: _Node) -> bool:
-    """Return whether there are comments in a container beside what it holds."""
+    """Return whether a container has comments between its children."""
     starts = [node.start + 1, *(inner.end for inner in node.nodes)]
     ends = [*node.starts, node.end - 1]
     return any("/" in text[start:end] for start, end in zip(starts, ends, strict=True))
@@ -224,7 +225,7 @@ def _named(path: Sequence[Key]) -> str:
 
 
 def _line_end(text: str) -> str:
-    """Return the line ending of the first line; a line feed where there is only one line."""
+    """Return the line ending of the first line; a line feed if there is only one line."""
     first = text.find("\n")
     return "\r\n" if first > 0 and text[first - 1] == "\r" else "\n"
 
@@ -234,16 +235,16 @@ def _indent(text: str) -> str:
     return found.group(1) if found is not None else "  "
 
 
-def _spelt(value: object, text: str, depth: int) -> str:
-    """Return a value as it stands at some depth of the text, laid out as the text is."""
+def _formatted(value: object, text: str, depth: int) -> str:
+    """Return a value as text at some depth, laid out like the rest of the text."""
     step = _indent(text)
     return json.dumps(value, indent=step, ensure_ascii=False).replace("\n", _line_end(text) + step * depth)
 
 
-def _inserted(text: str, node: _Node, spelt: str, depth: int) -> str:
+def _inserted(text: str, node: _Node, entry: str, depth: int) -> str:
     """Return the text with one more member or item at the end of a container."""
     step, end = _indent(text), _line_end(text)
-    line = end + step * (depth + 1) + spelt
+    line = end + step * (depth + 1) + entry
     if not node.nodes:
         inside = text[node.start + 1 : node.end - 1]
         kept = inside.rstrip() if inside.strip() else ""
@@ -252,14 +253,14 @@ def _inserted(text: str, node: _Node, spelt: str, depth: int) -> str:
     comma = _skipped(text, last)
     is_trailing = text.startswith(",", comma)
     if not is_trailing and "\n" not in text[node.start : node.end]:
-        return text[:last] + ", " + spelt + text[last:]
-    beside = _beside(text, comma + 1 if is_trailing else last)
-    before = text[:beside] if is_trailing else text[:last] + "," + text[last:beside]
-    return before + line + ("," if is_trailing else "") + text[beside:]
+        return text[:last] + ", " + entry + text[last:]
+    after_comments = _after_comments(text, comma + 1 if is_trailing else last)
+    before = text[:after_comments] if is_trailing else text[:last] + "," + text[last:after_comments]
+    return before + line + ("," if is_trailing else "") + text[after_comments:]
 
 
-def _beside(text: str, at: int) -> int:
-    found = _BESIDE.match(text, at)
+def _after_comments(text: str, at: int) -> int:
+    found = _TRAILING_COMMENTS.match(text, at)
     return at if found is None else found.end()
 
 
@@ -270,7 +271,7 @@ def _cut(text: str, node: _Node, at: int) -> str:
     if text.startswith(",", comma):
         end = comma + 1
     elif at > 0:
-        # The last one takes the comma before it along, unless a comment stands between.
+        # The last one takes the comma before it along, unless a comment is between them.
         before = node.nodes[at - 1].end
         comma = _skipped(text, before)
         text = text[:comma] + text[comma + 1 :]

@@ -1,4 +1,4 @@
-"""The plugin for opencode: a file in that program's language that passes its hooks on to ours, one JSON an event.
+"""The plugin for opencode: a JavaScript file that passes that program's hooks to ours, one JSON object an event.
 
 Source: the client's plugin pages. Version 2 calls `setup`; version 1, from 1.18.29 on, `server` of the same object.
 """
@@ -8,10 +8,10 @@ from typing import Final
 __all__ = ["FIRST_WORDS", "PLUGIN", "PROGRAM"]
 
 FIRST_WORDS: Final = "// Written by `cas setup opencode`"
-"""What the file of every version of ours begins with; one that begins otherwise is somebody else's."""
+"""Beginning of the file in every version of ours; a file that begins otherwise is not ours."""
 
 PROGRAM: Final = "@CAS@"
-"""Stands in PLUGIN for the command `cas`, as a string of JavaScript."""
+"""Placeholder in PLUGIN for the command `cas`, as a string of JavaScript."""
 
 PLUGIN: Final = """\
 // Written by `cas setup opencode`: tells the recorder of file edits what each tool is about to do, and when it is over.

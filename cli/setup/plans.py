@@ -1,6 +1,6 @@
-"""Plans: which settings files of an agent's program get what, so that it starts our server and calls our hooks.
+"""Plan which settings files of an agent's program get what, so that it starts our server and calls our hooks.
 
-Facts about each program's files come from its own documentation; where a program reads a file of the project and one of
+Facts about each program's files come from its own documentation; if a program reads a file of the project and one of
 the user, both have the same shape.
 """
 
@@ -24,17 +24,17 @@ NAME: Final = "editledger"
 """Our name in other programs' settings."""
 
 _SECONDS: Final = 30
-"""How long a client waits for a hook before it goes on without; the first look at a large tree may take some."""
+"""Seconds that a client waits for a hook; the first scan of a large tree may take some."""
 
 _SECONDS_AT_ITS_END: Final = 3
-"""The most that Codex waits for where it ends or is interrupted; it warns at each start of hooks that want more."""
+"""The most that Codex waits when it ends or is interrupted; it warns at each start about hooks that want more."""
 
 HOMES: Final[Mapping[str, tuple[str, str]]] = {
     "claude-code": ("CLAUDE_CONFIG_DIR", ""),
     "codex": ("CODEX_HOME", ""),
     "gemini": ("GEMINI_CLI_HOME", ".gemini"),
 }
-"""Variable by which a user tells a client where what is theirs lies, and the client's folder in what it names."""
+"""Variable with which a user moves a client's settings, and the client's folder inside the named one."""
 
 _FOLDERS: Final = {"claude-code": ".claude", "codex": ".codex", "gemini": ".gemini"}
 """A client's folder, in a project or in the home."""
@@ -52,7 +52,7 @@ class Programs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """For whom a client is set up: one project, or all that a user does."""
+    """For whom a client is set up: one project, or all projects of a user."""
 
     project: Path | None  # None: the user
     home: Path
@@ -60,56 +60,56 @@ class Scope:
 
     @property
     def base(self) -> Path:
-        """Return the folder that holds the client's own folder."""
+        """Return the folder that contains the client's own folder."""
         return self.home if self.project is None else self.project
 
     def folder(self, client: str) -> Path:
         """Return the folder of a client of HOMES."""
-        return self.told(client) or self.base / _FOLDERS[client]
+        return self.folder_from_variable(client) or self.base / _FOLDERS[client]
 
-    def told(self, client: str) -> Path | None:
-        """Return the folder that the client has by a variable (None: by none; what is not absolute does not count)."""
+    def folder_from_variable(self, client: str) -> Path | None:
+        """Return the client's folder if a variable names it (None: none does; a relative path does not count)."""
         variable, below = HOMES.get(client, ("", ""))
         named = Path(os.environ.get(variable, ""))
         return named / below if self.project is None and named.is_absolute() else None
 
     def staying(self, client: str) -> Path:
-        """Return the folder that stays, with all above it, though nothing should be left in it."""
-        return self.told(client) or self.base
+        """Return the folder that is kept, with all above it, even if it becomes empty."""
+        return self.folder_from_variable(client) or self.base
 
     @property
     def served(self) -> list[str]:
-        """Return the arguments of the server: a project's own folder, or what the client says when it asks."""
+        """Return the arguments of the server: a project's own folder, or the client's answer when it asks for roots."""
         return [] if self.project is None else ["."]
 
     @property
     def configurations(self) -> Path:
         """Return the folder of the user's settings by the XDG base directory specification."""
         named = os.environ.get("XDG_CONFIG_HOME", "")
-        # What is not absolute does not count, as that has it.
+        # A relative path does not count, by that specification.
         return Path(named) if Path(named).is_absolute() else self.home / ".config"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupStep:
-    """What becomes of one settings file. Both are functions of its text; an empty text is no file."""
+    """The change to one settings file. Both directions are functions of its text; an empty text means no file."""
 
     path: Path
     apply: Edit
     undo: Edit
-    is_certain: bool = False  # what `undo` takes out is of our making: a person's entry may have our name
+    is_certain: bool = False  # whether what `undo` removes is certainly ours: a user's entry may have our name
     is_foreign_entry: Callable[[str], bool] = lambda _: (
         False
     )  # whether a text has such an entry, which runs something else
     has_extra_settings: Callable[[str], bool] = lambda _: (
         False
-    )  # whether `undo` takes out of a text what `apply` doesn't write
-    remark: Edit = lambda _: ""  # what a person should know of what is left as it stands in a text ("": nothing)
-    is_partial: Callable[[str], bool] = lambda _: False  # whether a text has hooks of ours, but not as they should be
+    )  # whether `undo` removes something from a text that `apply` doesn't write
+    remark: Edit = lambda _: ""  # what the user should know about what stays in a text ("": nothing)
+    is_partial: Callable[[str], bool] = lambda _: False  # whether a text has hooks of ours, but not complete
 
 
 def plan(client: str, scope: Scope, programs: Programs) -> tuple[SetupStep, ...]:
-    """Return the steps for a client of WIRED. What they write twice is the same as what they write once."""
+    """Return the steps for a client of WIRED. Applying them twice is the same as once."""
     return WIRED[client](scope, programs)
 
 
@@ -118,7 +118,7 @@ def plan(client: str, scope: Scope, programs: Programs) -> tuple[SetupStep, ...]
 
 def _claude_code(scope: Scope, programs: Programs) -> tuple[SetupStep, ...]:
     if scope.project is None:
-        servers = (scope.told("claude-code") or scope.home) / ".claude.json"
+        servers = (scope.folder_from_variable("claude-code") or scope.home) / ".claude.json"
     else:
         servers = scope.project / ".mcp.json"
     server = _Server(programs=programs, arguments=scope.served, more={"type": "stdio"})
@@ -230,7 +230,7 @@ WIRED: Final[Mapping[str, Callable[[Scope, Programs], tuple[SetupStep, ...]]]] =
     "vscode": _vscode,
     "opencode": _opencode,
 }
-"""What is to be done for each client."""
+"""The steps for each client."""
 
 
 # ---- kinds of steps
@@ -238,56 +238,56 @@ WIRED: Final[Mapping[str, Callable[[Scope, Programs], tuple[SetupStep, ...]]]] =
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Server:
-    """The entry of our server among a client's: what it has to hold, whatever else a person puts into it."""
+    """The entry of our server among a client's: what it must hold; a user may add more."""
 
     programs: Programs
     arguments: Sequence[str]
     more: Mapping[str, object] = field(default_factory=dict)
     is_one_list: bool = False  # whether the command and its arguments are one list
 
-    def members(self, standing: object) -> dict[str, Any]:
-        """Return what to put into the entry that stands there: arguments that our server gets there are a person's."""
+    def members(self, existing: object) -> dict[str, Any]:
+        """Return the members to set in the existing entry: arguments of our server that are there are the user's."""
         ours: dict[str, Any] = {"command": self.programs.server, "args": list(self.arguments)}
-        if self._runs_ours(standing) and (given := self._given(standing)) is not None:
+        if self._runs_ours(existing) and (given := self._given(existing)) is not None:
             ours["args"] = given
         if self.is_one_list:
             ours = {"command": [ours["command"], *ours["args"]]}
         return {**self.more, **ours}
 
-    def is_foreign_entry(self, standing: object) -> bool:
-        """Return whether an entry stands there that runs something else: a person had it before us."""
-        return standing is not None and not self._runs_ours(standing)
+    def is_foreign_entry(self, existing: object) -> bool:
+        """Return whether an existing entry runs something else: a user had it before us."""
+        return existing is not None and not self._runs_ours(existing)
 
-    def has_extra_settings(self, standing: object) -> bool:
-        """Return whether an entry stands there that has something of a person's."""
-        if not isinstance(standing, Mapping) or self.is_foreign_entry(standing):
-            return standing is not None
-        return {**standing, **self.members(standing)} != self.members(None)
+    def has_extra_settings(self, existing: object) -> bool:
+        """Return whether an existing entry has something of a user's."""
+        if not isinstance(existing, Mapping) or self.is_foreign_entry(existing):
+            return existing is not None
+        return {**existing, **self.members(existing)} != self.members(None)
 
-    def remark(self, standing: object) -> str:
-        """Return what to say of arguments that are left as they are and may not do ("": nothing)."""
-        given = self._given(standing) if self._runs_ours(standing) else None
+    def remark(self, existing: object) -> str:
+        """Return a warning about arguments that are left alone and may not work ("": none)."""
+        given = self._given(existing) if self._runs_ours(existing) else None
         ours = list(self.arguments)
         if given is None or (isinstance(given, list) and given[max(0, len(given) - len(ours)) :] == ours):
             return ""
         said = f"our server's arguments {json.dumps(given)} stay as they are"
-        return f"{said}; those that we give end in {json.dumps(ours)}" if ours else said
+        return f"{said}; those of `cas setup` end in {json.dumps(ours)}" if ours else said
 
-    def _runs_ours(self, standing: object) -> bool:
-        command = standing.get("command") if isinstance(standing, Mapping) else None
+    def _runs_ours(self, existing: object) -> bool:
+        command = existing.get("command") if isinstance(existing, Mapping) else None
         if self.is_one_list:
             command = command[0] if isinstance(command, list) and command else None
         return isinstance(command, str) and (command == self.programs.server or PurePath(command).name == NAME)
 
-    def _given(self, standing: Any) -> Any:  # noqa: ANN401 - whatever a settings file holds
-        """Return the arguments of an entry that runs our server; None: it says nothing of them."""
-        return standing["command"][1:] if self.is_one_list else standing.get("args")
+    def _given(self, existing: Any) -> Any:  # noqa: ANN401 - whatever a settings file holds
+        """Return the arguments of an entry that runs our server; None: it has none."""
+        return existing["command"][1:] if self.is_one_list else existing.get("args")
 
 
 def _member(path: Path, keys: Sequence[Key], server: _Server) -> SetupStep:
-    """Return the step that puts the entry of our server into a JSON file: what a person adds to it is theirs."""
+    """Return the step that puts our server's entry into a JSON file; what a user adds to the entry stays."""
 
-    def standing(text: str) -> object:
+    def existing(text: str) -> object:
         held = loaded(text)
         for key in keys:
             held = held.get(key) if isinstance(held, dict) else None
@@ -295,11 +295,11 @@ def _member(path: Path, keys: Sequence[Key], server: _Server) -> SetupStep:
 
     return SetupStep(
         path=path,
-        apply=lambda text: with_members(text, keys, server.members(standing(text))),
+        apply=lambda text: with_members(text, keys, server.members(existing(text))),
         undo=lambda text: without_member(text, keys),
-        is_foreign_entry=lambda text: server.is_foreign_entry(standing(text)),
-        has_extra_settings=lambda text: server.has_extra_settings(standing(text)),
-        remark=lambda text: server.remark(standing(text)),
+        is_foreign_entry=lambda text: server.is_foreign_entry(existing(text)),
+        has_extra_settings=lambda text: server.has_extra_settings(existing(text)),
+        remark=lambda text: server.remark(existing(text)),
     )
 
 
@@ -316,11 +316,13 @@ def _table(path: Path, names: Sequence[str], server: _Server) -> SetupStep:
 
 
 def _whole(path: Path, content: str, first_words: str) -> SetupStep:
-    """Return the step for a file that is all ours, which its first words tell."""
+    """Return the step for a file that is entirely ours, which its first words show."""
 
     def apply(text: str) -> str:
         if text.strip() and not text.startswith(first_words):
-            raise ValueError(f"`cas setup` didn't write it, and needs its name: it would begin with {first_words!r}")
+            raise ValueError(
+                f"`cas setup` did not write this file and needs its name: its own begins with {first_words!r}"
+            )
         return content
 
     return SetupStep(
@@ -337,7 +339,7 @@ def _hook(command: str, *, seconds: int = _SECONDS) -> dict[str, object]:
 
 
 def _versioned(hooks: SetupStep) -> SetupStep:
-    """Return the step for a file that has to say which version of its format it is of."""
+    """Return the step for a file that must name the version of its format."""
 
     def apply(text: str) -> str:
         said = loaded(text)

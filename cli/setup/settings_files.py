@@ -1,4 +1,4 @@
-"""Settings files of other programs on disk: read, shown as they would become, and replaced whole with a copy kept."""
+"""Read other programs' settings files, compute their changes, and replace them atomically with a copy kept."""
 
 import os
 import stat
@@ -10,16 +10,16 @@ from typing import Final
 
 from cli.setup.plans import NAME, SetupStep
 
-__all__ = ["BACKUP", "SettingsChange", "SetupState", "changes", "remarks", "standing", "text_of", "write"]
+__all__ = ["BACKUP", "SettingsChange", "SetupState", "changes", "remarks", "setup_state", "text_of", "write"]
 
 BACKUP: Final = ".before-editledger"
-"""What the name of the copy ends in that holds a file as it was before anything of ours came into it."""
+"""Suffix of the copy that holds a file as it was before our first change."""
 
 _LONGEST: Final = 16 << 20
 
 
 class SetupState(Enum):
-    """What stands in a client's files that is not set up as a whole."""
+    """What exists in the files of a client that is not set up completely."""
 
     NOTHING = "nothing of ours"
     SOME = "our server alone, or our hooks alone"
@@ -28,20 +28,21 @@ class SetupState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsChange:
-    """What becomes of one settings file, and of the copy beside it."""
+    """The change to one settings file, and to the copy next to it."""
 
-    path: Path  # through links: many keep their settings elsewhere
+    path: Path  # with links resolved: many keep their settings elsewhere
     before: str | None  # None: there is no such file
-    after: str | None  # None: it goes
-    is_kept: bool = False  # as it is before, in a copy
-    is_restored: bool = False  # it is as its copy has it, which goes
-    is_given_back: bool = False  # with it, an entry of our name that was there before us
+    after: str | None  # None: it is deleted
+    is_kept: bool = False  # whether its previous content is kept in a copy
+    is_restored: bool = False  # whether it is restored from its copy, which is deleted
+    is_given_back: bool = False  # whether this restores an entry of our name that was there before us
 
 
 def changes(steps: Iterable[SetupStep], *, remove: bool) -> list[SettingsChange]:
-    """Return what the steps change, or what taking them back changes; files that stay as they are are left out.
+    """Return what the steps change, or what removing them changes; unchanged files are left out.
 
-    Raises OSError for files that can't be read, ValueError for those that make no sense, or are no text, or too long.
+    Raises OSError for files that can't be read, ValueError for invalid ones, and for those that are no text or too
+    long.
     """
     found: list[SettingsChange] = []
     for step in steps:
@@ -50,20 +51,20 @@ def changes(steps: Iterable[SetupStep], *, remove: bool) -> list[SettingsChange]
         try:
             change = (_taken_back if remove else _set_up)(step, path, before, copy)
         except ValueError as error:
-            raise ValueError(f"{path} can't be changed safely, and stays as it is: {error}") from error
+            raise ValueError(f"{path} can't be changed safely and was left as it is: {error}") from error
         if change.after != change.before:
             found.append(change)
     return found
 
 
 def remarks(steps: Iterable[SetupStep]) -> list[str]:
-    """Return what a person should know of what stays in the steps' files as it is. Raises as `changes`."""
+    """Return what the user should know about what stays in the steps' files. Raises as `changes`."""
     found = [(step.path, step.remark(text_of(step.path) or "")) for step in steps]
     return [f"In {path}, {said}." for path, said in found if said]
 
 
-def standing(steps: Iterable[SetupStep]) -> SetupState:
-    """Return what stands of the steps, which are not all done, in their files."""
+def setup_state(steps: Iterable[SetupStep]) -> SetupState:
+    """Return which of the steps exist in their files, if not all do."""
     has_ours, is_read = False, True
     for step in steps:
         text = ""
@@ -80,29 +81,29 @@ def standing(steps: Iterable[SetupStep]) -> SetupState:
 
 
 def text_of(path: Path) -> str | None:
-    """Return what the file holds; None: there is none. Raises OSError, and ValueError that names it."""
+    """Return the file's content; None: there is none. Raises OSError, and ValueError that names it."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)  # a pipe may never have a writer
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise ValueError(f"{path} is no file with settings, and stays as it is")
+        raise ValueError(f"{path} is not a regular file and was left as it is")
     with open(fd, "rb") as file:  # noqa: PTH123 - of a descriptor, which pathlib can't open
         content = file.read(_LONGEST + 1)
     if len(content) > _LONGEST:
-        raise ValueError(f"{path} is larger than {_LONGEST >> 20} MiB, the most that is read, and stays as it is")
+        raise ValueError(f"{path} is larger than {_LONGEST >> 20} MiB, the most that is read, and was left as it is")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not in UTF-8 (byte {error.start}), and stays as it is") from error
+        raise ValueError(f"{path} is not in UTF-8 (byte {error.start}), and was left as it is") from error
 
 
 def write(change: SettingsChange, below: Path) -> None:
-    """Give the file its new text in one step, its mode kept, and make the copy beside it, or let it go. Raises OSError.
+    """Replace the file atomically, keep its mode, and create or delete the copy next to it. Raises OSError.
 
-    With a file that goes, the folders above it go, as far as they are `below` that one and left empty.
-    FileExistsError where it is not as it was when the change was planned.
+    With a deleted file, empty folders above it are deleted, as far as they are `below` that one. Raises FileExistsError
+    if the file has changed since the change was planned.
     """
     if text_of(change.path) != change.before:
         raise FileExistsError(f"{change.path} was changed meanwhile; nothing was written to it")
@@ -119,7 +120,7 @@ def write(change: SettingsChange, below: Path) -> None:
 
 
 def _set_up(step: SetupStep, path: Path, before: str | None, copy: str | None) -> SettingsChange:
-    """Return what becomes of a file that is to have ours. The first copy is the one that knows how it was before."""
+    """Return the change that adds our entries to a file. The first copy is the one that holds the original."""
     is_kept = (
         before is not None and copy is None and (step.is_foreign_entry(before) or not _is_of_our_making(step, before))
     )
@@ -127,11 +128,12 @@ def _set_up(step: SetupStep, path: Path, before: str | None, copy: str | None) -
 
 
 def _taken_back(step: SetupStep, path: Path, before: str | None, copy: str | None) -> SettingsChange:
-    """Return what becomes of a file that is to be without ours.
+    """Return the change that removes our entries from a file.
 
-    What is ours can be cut out of any text, but not always so that every space and comma is as it was. The copy knows
-    how it was: where ours, cut out, leaves the same text as it does of the copy that is set up anew, nobody has changed
-    anything else since, and the copy it is. So a person gets back what stood there under our name, and was not ours.
+    Our entries can be cut out of any text, but not always so that every space and comma is as before. The copy holds
+    the original: if cutting our entries out of the file gives the same text as cutting them out of the copy after a new
+    setup, then no one has changed anything else since, and the copy is restored. So the user also gets back an entry of
+    our name that was not ours.
     """
     left = step.undo(before or "")
     if before is None or left == before or (copy is None and step.is_foreign_entry(before)):
@@ -142,11 +144,12 @@ def _taken_back(step: SetupStep, path: Path, before: str | None, copy: str | Non
             return SettingsChange(
                 path=path, before=before, after=copy, is_restored=True, is_given_back=is_foreign_entry
             )
-        # The file: nothing of anybody's was there before us.
+        # The file: before us, it had no content.
         is_ours = copy is None or (not is_foreign_entry and _is_ours_alone(step, copy))
     except ValueError:  # whatever has the copy's name
         is_ours = False
-    # What a person gave the server goes with it, and may be nowhere else: it may be all theirs, written before us.
+    # What a user gave the server's entry goes with it, and may exist nowhere else: perhaps they wrote the entry before
+    # us.
     is_kept = copy is None and step.has_extra_settings(before)
     return SettingsChange(
         path=path, before=before, after=None if is_ours and _is_empty(left) else left, is_kept=is_kept
@@ -154,7 +157,7 @@ def _taken_back(step: SetupStep, path: Path, before: str | None, copy: str | Non
 
 
 def _is_of_our_making(step: SetupStep, text: str) -> bool:
-    """Return whether the text needs no copy: it says nothing but what we wrote, in an earlier version maybe."""
+    """Return whether the text needs no copy: it only has what we wrote, perhaps in an earlier version."""
     return _is_ours_alone(step, text) and (step.is_certain or step.apply(text) == step.apply(""))
 
 
@@ -177,14 +180,14 @@ def _without_empty(folder: Path, below: Path) -> None:
         try:
             folder.rmdir()
         except OSError:
-            return  # something else stands in it
+            return  # it is not empty
         folder = folder.parent
 
 
 def _put(path: Path, text: str, *, like: Path) -> None:
     staged = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     mode = like.stat().st_mode & 0o777 if like.exists() else None
-    # A new file gets what the user's mask leaves to it.
+    # A new file gets the mode that the user's umask leaves.
     fd = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644 if mode is None else mode)
     try:
         with open(fd, "wb") as file:  # noqa: PTH123 - of a descriptor, which pathlib can't open

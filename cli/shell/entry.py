@@ -13,9 +13,9 @@ _COLLECT_AFTER: Final = 100_000
 """New objects after which garbage is collected. With Python's 700 a status takes 5 % longer, and finds no garbage."""
 
 _LONGEST_EVENT: Final = 64 << 20
-"""Bytes of a hook's event that are read: it may hold a whole file, twice."""
+"""Maximum bytes of a hook's event that are read: it may hold a whole file, twice."""
 
-_INTERRUPTED: Final = 130  # `cli.shell.main` has the same, but may be what is being imported
+_INTERRUPTED: Final = 130  # as in `cli.shell.main`, which may be what is being imported
 
 
 def main() -> int:
@@ -29,14 +29,14 @@ def main() -> int:
 
         return run()
     except KeyboardInterrupt:
-        return _INTERRUPTED  # while modules were being imported; later on `cli.shell.main` handles it
+        return _INTERRUPTED  # while modules were being imported; later `cli.shell.main` handles it
     finally:
-        # Leave nothing to the collection at the interpreter's end: 14 % of a status, for memory that is freed anyway.
+        # Skip the collection at the interpreter's end: 14 % of a status, for memory that is freed anyway.
         gc.freeze()
 
 
 def _is_typed() -> bool:
-    """Return whether a person named no client, and would sit before a command that waits for an event."""
+    """Return whether a person typed `cas hook` without a client, and would wait for an event at the terminal."""
     return len(sys.argv) == 2 and sys.stdin is not None and sys.stdin.isatty()  # noqa: PLR2004 - `cas hook`
 
 
@@ -52,13 +52,13 @@ def _hook(arguments: list[str]) -> NoReturn:
         except Exception:  # noqa: BLE001, S110 - where the program itself is broken, there is nobody left to tell
             pass
     except KeyboardInterrupt:
-        pass  # a client's own Ctrl-C reached this too; it is as if the client had ended it
-    # Status 0 even if the client has closed the pipe: at its end the interpreter would flush it, and report that.
+        pass  # a client's own Ctrl-C reached this too; end as if the client had ended it
+    # Status 0 even if the client has closed the pipe: the interpreter would flush it at its end, and report that.
     os._exit(0)
 
 
 def _handle(arguments: list[str]) -> None:
-    """Handle the event. Raises what an unfinished installation or a poor system may raise."""
+    """Handle the event. Raises what an incomplete installation or a system without resources may raise."""
     try:
         os.getcwd()  # noqa: PTH109 - pathlib costs 4 ms of start-up
     except OSError:
@@ -67,8 +67,8 @@ def _handle(arguments: list[str]) -> None:
     try:
         given = sys.stdin.buffer.read(_LONGEST_EVENT)
     except (AttributeError, OSError):
-        given = b""  # an event that makes no sense, and is told as one
-    gc.disable()  # a short life leaves little to collect, and looking for it takes a tenth of the time
+        given = b""  # an invalid event, reported as such
+    gc.disable()  # a short process leaves little to collect, and looking for it takes a tenth of the time
     from cli.hooks.handler import main as handle
 
     handle(arguments, given)

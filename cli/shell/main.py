@@ -1,4 +1,4 @@
-"""The door of `cas`: finds the command that was named, and turns every ending into an exit status.
+"""Find the command that was named, run it, and turn every ending into an exit status.
 
 | status | meaning |
 |---|---|
@@ -48,7 +48,7 @@ EXIT_BROKEN_PIPE: Final = 141
 LINE_FEED: Final = "\n"
 
 UNDECODED: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\udc([89a-f][0-9a-f])")
-"""How Python quotes a byte that is not UTF-8: as half of a character that nobody has typed."""
+"""Python's quotation of a byte that is not UTF-8: half of a character that no one has typed."""
 
 COMMANDS: Final = {
     "init": "cli.commands.setting_up.init_mcp_demo:init",
@@ -90,7 +90,7 @@ COMMANDS: Final = {
     "mcp": "cli.commands.setting_up.init_mcp_demo:mcp",
     "demo": "cli.commands.setting_up.init_mcp_demo:demo",
 }
-"""Where each command lives, in the order in which help lists them."""
+"""The module and name of each command, in the order of help."""
 
 
 SECTIONS: Final = {
@@ -100,7 +100,7 @@ SECTIONS: Final = {
     "Keeping": ["snapshot", "restore", "record", "export", "import", "pin", "gc", "purge"],
     "Looking into the store": ["stats", "ls", "cat", "hash", "verify", "records", "segments", "fsck", "salvage"],
 }
-"""What help lists under which heading; what is not named here is about setting up."""
+"""Commands under each heading of help; the others are about setting up."""
 
 
 class LazyGroup(click.Group):
@@ -111,7 +111,7 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands, each with the first sentence about it, under the headings of SECTIONS."""
+        """Write the commands, each with the first sentence of its help, under the headings of SECTIONS."""
         sectioned = {name for names in SECTIONS.values() for name in names}
         others = [name for name in COMMANDS if name not in sectioned]
         for heading, names in (*SECTIONS.items(), ("Setting up", others)):
@@ -124,12 +124,12 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that is named and its arguments; of a mistyped one, say which may be meant.
+        """Return the command that is named and its arguments; for a mistyped name, raise with a suggestion.
 
-        `help NAME` is another spelling of `NAME --help`.
+        `help NAME` is another form of `NAME --help`.
         """
         if args[0] == "help":
-            if ctx.resilient_parsing:  # a shell completes the command line: what follows `help` is a command's name
+            if ctx.resilient_parsing:  # a shell completes the command line: a command's name follows `help`
                 return super().resolve_command(ctx, args[1:]) if args[1:] else (None, None, [])
             if len(args) == 1 or args[1:] == ["help"]:
                 click.echo(ctx.get_help())
@@ -162,7 +162,7 @@ class LazyGroup(click.Group):
 
 
 def _sentence(command: click.Command) -> str:
-    """Return what a command is for, in one sentence out of its help."""
+    """Return the first sentence of a command's help."""
     said = " ".join((command.help or "").split("\n\n")[0].split())
     said = re.sub(r" \(12(?::2)?\)", "", said)
     return re.split(r"(?<!\.\.)\.(?: |$)|: ", said)[0] + "."
@@ -221,7 +221,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _is_waited_for(given: Sequence[str]) -> bool:
-    """Return whether it is the hook of a client, to which a status of 2 may say that its tool shall not run."""
+    """Return whether it is the hook of a client, for which status 2 may mean that its tool must not run."""
     words = iter(given)
     for word in words:
         if word in {"-C", "--color"}:
@@ -240,16 +240,16 @@ def _flushed(status: int) -> int:
 
 
 def _ended(error: Exception, *, debug: bool, asked: Invocation | None = None) -> int:
-    """Say on stderr what went wrong, behind all that was printed, and return the exit status.
+    """Print on stderr what went wrong, after all other output, and return the exit status.
 
-    `asked`: tells where a workspace is looked for (None: nowhere).
+    `asked`: says where the workspace is looked for (None: nowhere).
     """
     if not isinstance(error, OSError | OutputFailed):
         try:
             flush()
         except OutputFailed:
             _let_go_of_stdout()
-    # A reader that went away has nobody to tell; stderr may be as full as stdout was.
+    # A reader that went away can't be told; stderr may be as full as stdout was.
     with suppress(OSError):
         if debug:
             from traceback import print_exception
@@ -292,7 +292,7 @@ def _sentences(error: Exception) -> list[str]:
 
             return [f"cas: {_one_line(f'{error.message} {option_meant(error)}'.rstrip())}", *_hint(error)]
         case click.UsageError():
-            # click lists choices on lines of their own, and those of an argument also in place of its name.
+            # click lists choices on lines of their own, and those of an argument also instead of its name.
             said = error.format_message().replace("\n\t", " ")
             if isinstance(error, click.MissingParameter):
                 said = re.sub(r" '\{[^}]*\}'", "", said)
@@ -300,7 +300,7 @@ def _sentences(error: Exception) -> list[str]:
         case click.ClickException():
             return [f"cas: {_shown(error.format_message(), keep=LINE_FEED)}"]
         case OutputFailed(errno=errno.EPIPE) | OSError(errno=errno.EPIPE) | click.Abort():
-            # Who leaves a question finds the shell in a line of its own.
+            # A user who leaves a question gets the shell's prompt on a new line.
             return [""] if isinstance(error, click.Abort) else []
         case CasError() | OutputFailed():
             from cli.app.permission_hints import message_of
@@ -314,7 +314,7 @@ def _sentences(error: Exception) -> list[str]:
 
 
 def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
-    """Return what a mistyped name may have been meant for, where damage is looked into, or who may, as a line."""
+    """Return a line on what a mistyped name may mean, how to examine damage, or who has access."""
     from objstore import (
         BlobDamaged,
         BlobMissing,
@@ -329,10 +329,10 @@ def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
     )
 
     if isinstance(error, NotAWorkspace) and asked is not None and asked.is_set_by_environment():
-        return ["CAS_WORKSPACE says to look there."]
+        return ["CAS_WORKSPACE names that folder."]
     if isinstance(error, StoreDamaged | BlobDamaged | BlobMissing | HistoryBroken | SnapshotUnreadable):
         program = "cas" if asked is None else asked.program
-        return [f"`{program} fsck` tells what is damaged, and what that means for which files."]
+        return [f"Run `{program} fsck` to see what is damaged and which files that affects."]
     if isinstance(error, PathIsSymlink):
         from cli.app.permission_hints import symlink_advice
 
@@ -369,7 +369,7 @@ def _shown(sentence: str, *, keep: str = "") -> str:
 
 
 def _let_go_of_stdout() -> None:
-    # Python flushes stdout once more on its way out, and would complain there that it can't.
+    # Python flushes stdout once more at its end, and would report that it can't.
     if sys.stdout is not None:
         with suppress(OSError, ValueError):
             nowhere = os.open(os.devnull, os.O_WRONLY)

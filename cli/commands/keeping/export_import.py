@@ -29,14 +29,14 @@ __all__ = ["export", "import_"]
     "--bundle",
     metavar="FILE",
     shell_complete=files,
-    help="Write everything that is recorded into the new FILE (-: to standard output).",
+    help="Write the whole store to the new file FILE (- for standard output).",
 )
 @click.option(
     "-o",
     "--output",
     metavar="DIR",
     shell_complete=folders,
-    help="Write the patches into DIR, one file each; else to standard output.",
+    help="Write the patches into DIR, one file each, instead of to standard output.",
 )
 @click.option(
     "--conversation",
@@ -63,17 +63,19 @@ def export(
     file: str,
     as_json: bool,
 ) -> None:
-    """Take edits elsewhere: as patches (--patch), or the whole store with its history in one file (--bundle).
+    """Export edits as patches (--patch), or the whole store with its history in one file (--bundle).
 
-    Patches are of what is live: what was rejected is in none of them, and together they lead to the files as they are.
-    With some edits chosen, the patches stand on everything else that is live.
+    Patches contain live edits: rejected ones are left out, and all patches together lead to the current files. If you
+    select edits, their patches assume all other live edits.
     """
     if patch is bool(bundle):
-        raise click.UsageError("Say --patch, or --bundle FILE.")
+        raise click.UsageError("Pass either --patch or --bundle FILE.")
     if bundle and (names or output or conversation or file):
-        raise click.UsageError("A bundle holds everything: it goes with no other choice.")
+        raise click.UsageError(
+            "A bundle holds the whole store: pass --bundle without edits, --output, --conversation or --file."
+        )
     if bundle == "-" and (as_json or (sys.stdout is not None and sys.stdout.isatty())):
-        raise click.UsageError("A bundle is for `cas import`, neither for a terminal nor within JSON: name a FILE.")
+        raise click.UsageError("A bundle can't be written to a terminal or inside JSON. Name a file: --bundle FILE.")
     from objstore import FileExists
 
     invocation = Invocation.current()
@@ -81,20 +83,21 @@ def export(
     with invocation.workspace() as workspace:
         if bundle == "-":
             with Progress({"bytes": "writing"}) as progress:
-                workspace.transfer.send_bundle(lambda piece: write([piece]), progress.tell)
+                workspace.transfer.send_bundle(lambda piece: write([piece]), progress.report)
             return
         if bundle:
             try:
                 with Progress({"bytes": "writing"}) as progress:
-                    size = workspace.transfer.export_bundle(bundle, progress.tell)
+                    size = workspace.transfer.export_bundle(bundle, progress.report)
             except FileExists as error:
-                raise click.ClickException(f"{shown_name(bundle)} is there already. Name a new file.") from error
+                raise click.ClickException(f"{shown_name(bundle)} already exists. Name a new file.") from error
             if as_json:
                 from cli.render.json_store import json_line, text_shape
 
                 write([json_line({"bundle": text_shape(str(Path(bundle).absolute())), "bytes": size})])
             else:
-                write([screen.line(f"Wrote {shown_name(bundle)}: {size} bytes. `cas import` takes it, anywhere.")])
+                imports = "`cas import FILE DIR` makes a workspace from it"
+                write([screen.line(f"Wrote {shown_name(bundle)}: {size} bytes. {imports}.")])
             return
         _write_patches(workspace, names, output, conversation=conversation, file=file, as_json=as_json)
 
@@ -102,15 +105,15 @@ def export(
 @command("import")
 @click.argument("bundle", metavar="FILE|mcpdiff", type=click.Path())
 @click.argument("directory", metavar="DIR|PATH", type=click.Path(file_okay=False))
-@click.option("--store-only", is_flag=True, help="Leave DIR's files as they are; they may be there already.")
+@click.option("--store-only", is_flag=True, help="Import only the store; leave the files in DIR as they are.")
 @click.option(
     "--root",
     metavar="DIR",
     shell_complete=folders,
-    help="Where the files were when mcpdiff wrote its history, if they were moved.",
+    help="Folder that held the files when mcpdiff recorded them, if they have moved.",
 )
-@click.option("--partly", is_flag=True, help="Take over what can be, though not everything can.")
-@click.option("-n", "--dry-run", is_flag=True, help="Say what would be taken over, and record nothing.")
+@click.option("--partly", is_flag=True, help="Import what can be imported, even if not everything can.")
+@click.option("-n", "--dry-run", is_flag=True, help="Show what would be imported; record nothing.")
 @json_option
 def import_(
     *,
@@ -122,24 +125,24 @@ def import_(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Make a workspace in the new or empty DIR out of a bundle: its files, and the whole history behind them.
+    """Make a workspace in the new or empty DIR from a bundle: its files and their whole history.
 
-    FILE - is standard input. Everything in it is verified before anything is kept. A store is never imported
-    into another one: take edits there with cas export --patch.
+    FILE - is standard input. Everything is verified before anything is kept. A store is never imported into another
+    one: to move edits there, use cas export --patch.
 
-    `cas import mcpdiff PATH` takes over what mcpdiff has recorded of the files of this workspace, with what was
-    accepted and rejected: PATH is its .mcp/edit_history, or the folder that holds it. Each state is proven by its hash;
-    no file is written, and twice is the same as once.
+    `cas import mcpdiff PATH` imports what mcpdiff recorded about the files of this workspace, with its decisions: PATH
+    is its .mcp/edit_history, or the folder that holds it. Each state is verified by its hash; no file is written, and
+    importing twice is the same as once.
     """
     if bundle == "mcpdiff":
         if store_only:
-            raise click.UsageError("--store-only goes with a bundle.")
+            raise click.UsageError("--store-only is only for bundles.")
         from cli.commands.keeping.import_mcpdiff import import_mcpdiff_history
 
         import_mcpdiff_history(directory, root=root, partly=partly, dry_run=dry_run, as_json=as_json)
         return
     if root or partly or dry_run:
-        raise click.UsageError("--root, --partly and --dry-run go with mcpdiff.")
+        raise click.UsageError("--root, --partly and --dry-run are only for `cas import mcpdiff`.")
     if bundle == "-":
         with _received() as received:
             _import(received, directory, store_only=store_only, as_json=as_json)
@@ -147,19 +150,21 @@ def import_(
     if not Path(bundle).is_file():
         named = shown_name(bundle)
         if Path(bundle).exists():
-            raise click.UsageError(f"Not a regular file: {named}. A bundle from a pipe goes to `cas import - DIR`.")
+            raise click.UsageError(
+                f"Not a regular file: {named}. To read a bundle from a pipe, use `cas import - DIR`."
+            )
         raise click.UsageError(f"No such file: {named}")
     _import(bundle, directory, store_only=store_only, as_json=as_json)
 
 
 @contextmanager
 def _received() -> Iterator[str]:
-    """Keep what comes on standard input in a file while it is looked at, and yield its path."""
+    """Save standard input to a temporary file and yield its path."""
     from shutil import copyfileobj
     from tempfile import NamedTemporaryFile
 
     if sys.stdin is None or sys.stdin.isatty():
-        raise click.UsageError("Standard input has no bundle: `cas export --bundle - | cas import - DIR`.")
+        raise click.UsageError("No bundle on standard input. Pipe one in: `cas export --bundle - | cas import - DIR`.")
     with NamedTemporaryFile(prefix="cas-", suffix=".bundle") as file:
         copyfileobj(sys.stdin.buffer, file)
         file.flush()
@@ -171,7 +176,7 @@ def _import(bundle: str, directory: str, *, store_only: bool, as_json: bool) -> 
 
     with Progress({"blobs": "checking", "documents": "replaying"}) as progress:
         try:
-            found = import_bundle(bundle, directory, files=not store_only, progress=progress.tell)
+            found = import_bundle(bundle, directory, files=not store_only, progress=progress.report)
         except FileExists as error:
             raise click.ClickException(_taken(error.path, directory, store_only=store_only)) from error
     if as_json:
@@ -200,16 +205,16 @@ def _import(bundle: str, directory: str, *, store_only: bool, as_json: bool) -> 
 
 def _taken(path: str, directory: str, *, store_only: bool) -> str:
     if store_only or Path(path).name == ".cas":
-        return f"{shown_name(directory)} has a store already, and two histories can't be one: import into a new folder."
-    return f"{shown_name(directory)} is not empty ({shown_name(path)}). Import into a new folder, or say --store-only."
+        return f"{shown_name(directory)} already has a store, and stores can't be merged. Import into a new folder."
+    return f"{shown_name(directory)} is not empty ({shown_name(path)}). Import into a new folder, or pass --store-only."
 
 
 def _chosen(workspace: "Workspace", names: tuple[str, ...], *, conversation: str, file: str) -> "list[Seq]":
-    """Return the edits that patches are wanted of. Raises NoSuchName, AmbiguousName, PathError."""
+    """Return the edits to export as patches. Raises NoSuchName, AmbiguousName, PathError."""
     named = [edit for name in names for edit in edits_named(workspace, name)]
     for view, units in named:
         if len(units) < len(view.units):
-            raise click.UsageError(f"A patch is of an edit, not of a hunk of it: say {view.seq}.")
+            raise click.UsageError(f"Patches are of whole edits, not of hunks. Name edit {view.seq}.")
     seqs = [view.seq for view, _ in named]
     if not names or conversation or file:
         meant = edits_meant(workspace, conversation=conversation, file=file)
@@ -220,7 +225,7 @@ def _chosen(workspace: "Workspace", names: tuple[str, ...], *, conversation: str
 def _write_patches(
     workspace: "Workspace", names: tuple[str, ...], output: str | None, *, conversation: str, file: str, as_json: bool
 ) -> None:
-    from cli.commands.keeping.git_patches import is_told, patches
+    from cli.commands.keeping.git_patches import is_expressible, patches
     from objstore import require_not_reserved
 
     if output is not None:
@@ -228,17 +233,18 @@ def _write_patches(
     seqs = _chosen(workspace, names, conversation=conversation, file=file)
     with showing_progress(workspace, {"edits": "working out"}):
         steps = workspace.history.series(seqs)
-        found = list(patches([step for step in steps if is_told(step)]))
+        found = list(patches([step for step in steps if is_expressible(step)]))
     written: list[Path] = []
     if output is None and not as_json:
         write(guarded(patch.content for patch in found))
     elif output is not None:
         folder = Path(output)
         folder.mkdir(parents=True, exist_ok=True)
-        # A file that is there is left alone: it may be of another series.
+        # An existing file is left alone: it may be of another series.
         if taken := [patch.name for patch in found if os.path.lexists(folder / patch.name)]:
             raise click.ClickException(
-                f"{shown_name(str(folder))} has {shown_name(taken[0])} already; nothing was written. Name a new folder."
+                f"{shown_name(str(folder))} already holds {shown_name(taken[0])}; "
+                "nothing was written. Name a new folder."
             )
         for patch in found:
             with (folder / patch.name).open("xb") as file_:
@@ -256,20 +262,20 @@ def _write_patches(
         screen = Invocation.current().screen()
         write(screen.line(shown_name(str(path))) for path in written)
     if any(patch.has_returns for patch in found):
-        click.echo("cas: some lines end in CR LF: git am keeps that only with --keep-cr.", err=True)
-    for why, untold in _untold([step for step in steps if not is_told(step)]).items():
-        named = f"edit{'' if len(untold) == 1 else 's'} {' '.join(map(str, untold))}"
-        click.echo(f"cas: no patch tells of {named}: {why}.", err=True)
+        click.echo("cas: some lines end in CR LF. Apply the patches with `git am --keep-cr` to keep that.", err=True)
+    for why, left_out in _inexpressible([step for step in steps if not is_expressible(step)]).items():
+        named = f"edit{'' if len(left_out) == 1 else 's'} {' '.join(map(str, left_out))}"
+        click.echo(f"cas: no patch for {named}: {why}.", err=True)
     if not steps:
-        click.echo("cas: nothing that is live was chosen: there is no patch.", err=True)
+        click.echo("cas: no live edit was selected, so there is no patch.", err=True)
 
 
-def _untold(steps: "list[SeriesStep]") -> "dict[str, list[Seq]]":
-    """Return the edits of which no patch tells, each with others under the reason that they have in common."""
+def _inexpressible(steps: "list[SeriesStep]") -> "dict[str, list[Seq]]":
+    """Return the edits that no patch can express, grouped by reason."""
     reasons: dict[str, list[Seq]] = {}
     for step in steps:
-        why = "of a mode, git keeps only whether a file may be executed"
+        why = "git records no more of a mode than whether a file is executable"
         if step.before == step.after:
-            why = "beside all else that is live, that makes no difference"
+            why = "the other live edits already have the same result"
         reasons.setdefault(why, []).extend(view.seq for view in step.views)
     return reasons

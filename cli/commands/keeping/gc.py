@@ -1,4 +1,4 @@
-"""The command `cas gc`: history that is old or too much let go, and its bytes taken out of the store."""
+"""The command `cas gc`: expire old history and remove unused bytes from the store."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -18,16 +18,20 @@ __all__ = ["gc"]
 
 
 @command("gc")
-@click.option("--older-than", metavar="AGE", help="Let go history that is wholly decided and older: 30d, 12h, never.")
-@click.option("--max-size", metavar="SIZE", help="Let go the oldest of it while the store is larger: 2GB, unlimited.")
-@click.option("--repack", is_flag=True, help="Compress all that stays harder, which takes its time.")
-@click.option("-n", "--dry-run", is_flag=True, help="Show what would go and what that frees; change nothing.")
+@click.option(
+    "--older-than", metavar="AGE", help="Expire history that is fully decided and older than AGE: 30d, 12h, never."
+)
+@click.option(
+    "--max-size", metavar="SIZE", help="Expire the oldest of it while the store is larger than SIZE: 2GB, unlimited."
+)
+@click.option("--repack", is_flag=True, help="Recompress what stays, into fewer bytes; this is slow.")
+@click.option("-n", "--dry-run", is_flag=True, help="Show what would expire and how much that frees; change nothing.")
 @json_option
 def gc(*, older_than: str | None, max_size: str | None, repack: bool, dry_run: bool, as_json: bool) -> None:
-    """Let go of old history, and free what nothing holds any more.
+    """Expire old history, and free what nothing holds any more.
 
-    Without options, the settings say what goes (`cas config`). What is pending, pinned, younger, or needed to tell what
-    a file holds never goes; the records of what goes are kept, so `cas log` still tells of it.
+    Without options, the settings decide what expires (`cas config`). Pending, pinned and recent edits never expire, nor
+    does what is needed to know a file's content. Records of expired edits stay, so `cas log` still lists them.
     """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
@@ -35,11 +39,11 @@ def gc(*, older_than: str | None, max_size: str | None, repack: bool, dry_run: b
         plan = workspace.retention.plan_gc(limits)
         done: GcResult | None = None
         repacked: Repacked | RepackPlan | None = None
-        with Progress({"edits": "letting go", "segments": "sweeping", "blobs": "compressing"}) as progress:
+        with Progress({"edits": "expiring", "segments": "compacting", "blobs": "compressing"}) as progress:
             if not dry_run:
-                done = workspace.retention.collect(limits, who=reviewer(), thorough=True, progress=progress.tell)
+                done = workspace.retention.collect(limits, who=reviewer(), thorough=True, progress=progress.report)
             if repack:
-                repacked = (workspace.retention.plan_repack if dry_run else workspace.retention.repack)(progress.tell)
+                repacked = (workspace.retention.plan_repack if dry_run else workspace.retention.repack)(progress.report)
     if as_json:
         from cli.render.json_store import json_line
 
@@ -52,7 +56,7 @@ def gc(*, older_than: str | None, max_size: str | None, repack: bool, dry_run: b
 
 
 def _limits(workspace: "Workspace", older_than: str | None, max_size: str | None) -> "RetentionLimits":
-    """Return the limits that were given, and for what was not, those of the settings."""
+    """Return the limits given as options, and the settings for the others."""
     from objstore import SettingKind, value_of
 
     limits = workspace.retention.limits()
@@ -74,27 +78,29 @@ def _text(plan: "GcPlan", done: "GcResult | None", screen: Screen) -> Iterator[b
     if done is None:
         yield screen.line("Dry run: nothing was changed.")
     for expiry_batch in plan.expiry.batches:
-        verb = "Would let go" if done is None else "Let go"
+        verb = "Would expire" if done is None else "Expired"
         yield screen.line(
-            f"{verb} of {_count(expiry_batch.edit_count, 'edit')}, the newest of {moment(expiry_batch.newest)}: "
+            f"{verb} {_count(expiry_batch.edit_count, 'edit')}, the newest of {moment(expiry_batch.newest)}: "
             f"{visible(expiry_batch.reason)}."
         )
     if not plan.expiry.batches:
-        yield screen.line("No history goes.")
+        yield screen.line("No history expires.")
     if done is None:
         frees = f"{size_text(plan.free_bytes)} in {_count(plan.free_blobs, 'blob')}"
         yield screen.line(f"Would free {frees}, of {size_text(plan.store_bytes)}.")
     else:
         freed = done.bytes_before - done.bytes_after
-        yield screen.line(f"Freed {size_text(max(0, freed))}; the store has {size_text(done.bytes_after)}.")
+        yield screen.line(f"Freed {size_text(max(0, freed))}; the store now takes {size_text(done.bytes_after)}.")
         if done.index_damage:
-            yield screen.line(f"Note: the index was wrong and was made anew from the log: {done.index_damage}.")
+            yield screen.line(f"Note: the index was wrong and was rebuilt from the log: {done.index_damage}.")
         if not done.is_done:
-            yield screen.line("Note: some stays, because others decided meanwhile; run it again.")
+            yield screen.line(
+                "Note: some history was kept because another process recorded decisions meanwhile. Run `cas gc` again."
+            )
     if plan.expiry.missing:
         yield screen.line(
-            f"Note: {size_text(plan.expiry.missing)} more would have to go to keep to the limit, "
-            "and all else is pending, pinned or needed."
+            f"Note: the store stays {size_text(plan.expiry.missing)} over the limit: "
+            "everything that is left is pending, pinned or needed."
         )
 
 
@@ -107,7 +113,9 @@ def _repack_text(repacked: "Repacked | RepackPlan", screen: Screen) -> Iterator[
         return
     yield screen.line(f"Compressed {_count(repacked.blobs, 'blob')}: the store from {sizes}.")
     if not repacked.is_done:
-        yield screen.line("Note: some is as it was, because others wrote meanwhile; run it again.")
+        yield screen.line(
+            "Note: some blobs were not compressed because another process wrote meanwhile. Run `cas gc --repack` again."
+        )
 
 
 def _repack_shape(repacked: "Repacked | RepackPlan") -> "dict[str, Json]":

@@ -1,4 +1,4 @@
-"""Patches: a step of a series as a mail that `git am` takes, and that `patch` takes for the diff in it.
+"""Write a step of a patch series as a mail that `git am` accepts, and `patch` for the diff in it.
 
 Source: git's diff format with extended headers (names, modes, binary literals), and the mbox of `git format-patch`.
 """
@@ -19,14 +19,14 @@ from objstore import Origin, date_of, is_either_binary, quoted_name, unified_dif
 if TYPE_CHECKING:
     from objstore import EditView, SeriesStep, StepState
 
-__all__ = ["Patch", "is_told", "patches"]
+__all__ = ["Patch", "is_expressible", "patches"]
 
 ADDRESS: Final = "cas@localhost"
 NAMELESS: Final = " .,:;()<>\"\\'"
-"""What git takes from both ends of an author's name. Of a name without more, it takes no mail."""
+"""Characters that git strips from both ends of an author's name. git refuses a mail if nothing is left."""
 
 CLOSED: Final = re.compile(r"[^()]*(\([^()\\]*\)[^()]*)*")
-"""A name of which all parentheses are closed as git reads them."""
+"""Pattern of a name whose parentheses are all closed, as git reads them."""
 
 NOBODY: Final = "0" * 40
 LONGEST_SLUG: Final = 52
@@ -41,11 +41,11 @@ class Patch:
 
     name: str  # of its file
     content: bytes
-    has_returns: bool  # whether a line ends in CR LF, which mail loses unless told otherwise
+    has_returns: bool  # whether a line ends in CR LF, which mail loses by default
 
 
-def is_told(step: "SeriesStep") -> bool:
-    """Return whether a patch can tell of a step: git keeps of a mode only whether the file may be executed."""
+def is_expressible(step: "SeriesStep") -> bool:
+    """Return whether a patch can express a step: of a mode, git keeps only whether the file is executable."""
     before, after = step.before, step.after
     if before is None or after is None:
         return True
@@ -53,7 +53,7 @@ def is_told(step: "SeriesStep") -> bool:
 
 
 def patches(steps: "list[SeriesStep]") -> Iterator[Patch]:
-    """Yield a patch for each step, of which all can be told."""
+    """Yield a patch for each step; each must be expressible."""
     for number, step in enumerate(steps, 1):
         title = _title(step)
         slug = "".join(c if c.isascii() and c.isalnum() else "-" for c in title)
@@ -99,7 +99,7 @@ def _mail(step: "SeriesStep", title: str, number: int, count: int) -> Iterator[b
 
 
 def _author(view: "EditView") -> str:
-    """Return who made an edit, by the first of the names for that which git takes for an author's."""
+    """Return the author of an edit: the first of its names that git accepts as an author."""
     notes = view.edit.notes
     if view.edit.origin is Origin.AGENT:
         names = [notes.get("agent", ""), notes.get("client", ""), view.edit.tool]
@@ -109,9 +109,9 @@ def _author(view: "EditView") -> str:
 
 
 def _as_author(name: str) -> str:
-    """Return a name as one that git takes for an author's; "" where it would refuse what it leaves of it."""
-    # git takes what stands around the first @ for the address, and reads beyond the end for a quote or a parenthesis
-    # that is not closed, in quotes or encoded as it may be.
+    """Return a name in the form that git accepts for an author; "" if git would refuse it."""
+    # git takes the text around the first @ as the address, and reads past the end for a quote or a parenthesis that is
+    # not closed, even in quotes or encoded.
     said = _spelt(name.replace("@", " at ").replace('"', "'")).strip()
     if not CLOSED.fullmatch(said):
         said = said.replace("(", "[").replace(")", "]")
@@ -120,7 +120,7 @@ def _as_author(name: str) -> str:
 
 def _header(text: str) -> str:
     safe = _spelt(text)
-    # What begins as a word that is encoded has to be one.
+    # A word that begins like an encoded word must be one.
     return safe if safe.isascii() and "=?" not in safe else Header(safe, "utf-8", maxlinelen=10_000).encode()
 
 
@@ -162,22 +162,22 @@ def _diff(before: "StepState | None", after: "StepState | None") -> Iterator[byt
     for at, line in enumerate(lines[:2]):
         name = line[4:]
         if name.endswith(b" "):
-            # GNU patch takes the spaces at the end for none of the name, even before a tab.
+            # GNU patch drops spaces at the end of a name, even before a tab.
             lines[at] = line[:4] + b'"%b"' % name
         elif b" " in name and not name.startswith(b'"') and name != b"/dev/null":
-            # A tab ends a name that has spaces in it; git and GNU patch agree on that.
+            # A tab ends a name with spaces in it; git and GNU patch agree on that.
             lines[at] = line + b"\t"
     yield b"\n".join(lines)
 
 
 def _header_name(name: str) -> bytes:
-    """Return a name as it stands in a header line, where GNU patch takes a space for its end unless it is quoted."""
-    spelt = quoted_name(name)
-    return b'"%b"' % spelt if b" " in spelt and not spelt.startswith(b'"') else spelt
+    """Return a name for a header line; quoted if it has spaces, because GNU patch would end it at the first one."""
+    quoted = quoted_name(name)
+    return b'"%b"' % quoted if b" " in quoted and not quoted.startswith(b'"') else quoted
 
 
 def _mode(side: "StepState | None") -> str:
-    # git knows of two kinds of file.
+    # git knows two kinds of file.
     return "100755" if side is not None and side.mode & EXECUTABLE else "100644"
 
 
@@ -188,7 +188,7 @@ def _git_id(content: bytes | None) -> str:
 
 
 def _literal(content: bytes) -> Iterator[bytes]:
-    """Yield the bytes as git writes a binary file: deflated, in base 85, each line with its length before it."""
+    """Yield bytes as git writes a binary file: deflated, in base 85, each line prefixed with its length."""
     yield b"literal %d\n" % len(content)
     deflated = zlib.compress(content)
     for start in range(0, len(deflated), LINE_BYTES):

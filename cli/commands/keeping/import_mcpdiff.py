@@ -1,4 +1,4 @@
-"""`cas import mcpdiff`: another tool's history becomes this workspace's."""
+"""`cas import mcpdiff`: import another tool's history into this workspace."""
 
 import os
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _HISTORY: Final = Path(".mcp") / "edit_history"
 
 
 def import_mcpdiff_history(path: str, *, root: str | None, partly: bool, dry_run: bool, as_json: bool) -> None:
-    """Take over mcpdiff's history at `path`, and say what came of it; the process ends with 1 if not all could be."""
+    """Import mcpdiff's history at `path` and report the result; exit with 1 if not everything was imported."""
     invocation = Invocation.current()
     with invocation.workspace() as workspace, showing_progress(workspace, {"entries": "working out states"}):
         found = workspace.transfer.import_mcpdiff_history(
@@ -45,37 +45,38 @@ def import_mcpdiff_history(path: str, *, root: str | None, partly: bool, dry_run
         }
         write([json_line(shape)])
     else:
-        write(_told(found, invocation.screen(), dry_run=dry_run))
+        write(_import_text(found, invocation.screen(), dry_run=dry_run))
     if found.problems:
         click.get_current_context().exit(1)
 
 
 def _history(path: str) -> Path:
-    """Return the folder of the history that is meant. Raises UsageError."""
+    """Return the folder of the history that `path` names. Raises UsageError."""
     given = Path(path)
     for place in (given, given / _HISTORY, given / "edit_history"):
         if (place / "logs").is_dir():
             return place
-    raise click.UsageError(f"No history of mcpdiff: {shown_name(os.fspath(given / _HISTORY))} has no folder logs")
+    raise click.UsageError(f"No mcpdiff history found: {shown_name(os.fspath(given / _HISTORY))} has no folder `logs`.")
 
 
-def _told(found: "McpdiffImport", screen: Screen, *, dry_run: bool) -> Iterator[bytes]:
+def _import_text(found: "McpdiffImport", screen: Screen, *, dry_run: bool) -> Iterator[bytes]:
     for one in found.problems:
-        yield screen.line(f"Not taken over: {shown_name(one.place)}: {shown_name(one.reason)}")
-    verb = "Took over" if found.is_recorded else "Would take over" if dry_run else "Could take over"
+        yield screen.line(f"Not imported: {shown_name(one.place)}: {shown_name(one.reason)}")
+    verb = "Imported" if found.is_recorded else "Would import" if dry_run else "Could import"
     pending = found.edits - found.accepted - found.rejected
     yield screen.line(
         f"{verb} {found.edits} edits: {found.accepted} accepted, {found.rejected} rejected, {pending} to be reviewed."
     )
     if found.external:
-        yield screen.line(f"Changes that nobody had recorded, between them or since: {found.external}.")
+        yield screen.line(f"Changes that mcpdiff had not recorded: {found.external}.")
     if found.already:
-        yield screen.line(f"Taken over before: {found.already}.")
+        yield screen.line(f"Already imported: {found.already}.")
     if found.unchanged:
         yield screen.line(f"Entries that changed nothing: {found.unchanged}.")
     if found.problems and not found.is_recorded and not dry_run:
-        yield screen.line("Nothing was recorded. With --partly, what can be taken over is.")
+        yield screen.line("Nothing was recorded. To import what can be imported, pass --partly.")
     if any(one.is_elsewhere for one in found.problems):
         yield screen.line(
-            "Entries name files outside the workspace. If it had another name or place then, say so with --root DIR."
+            "Some entries name files outside the workspace. "
+            "If its folder has moved since, pass the old one: --root DIR."
         )

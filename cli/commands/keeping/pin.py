@@ -1,4 +1,4 @@
-"""The command `cas pin`: what is to be kept, whatever its age and however full the store is."""
+"""The command `cas pin`: keep edits and blobs whatever their age and however full the store is."""
 
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ __all__ = ["pin"]
 
 @command_group("pin", otherwise="list")
 def pin() -> None:
-    """Keep edits and blobs that `cas gc` would let go when they are old or the store is full."""
+    """Keep edits and blobs that `cas gc` would expire when they are old or the store is full."""
 
 
 @pin.command("list")
@@ -35,7 +35,7 @@ def listing(*, as_json: bool) -> None:
         screen = invocation.screen()
         write(_row(view, screen) for view in views)
         if not views:
-            click.echo(f"There are no pins: `{invocation.program} pin add EDIT` makes one.", err=True)
+            click.echo(f"There are no pins. `{invocation.program} pin add EDIT` makes one.", err=True)
 
 
 @pin.command("add")
@@ -46,12 +46,12 @@ def listing(*, as_json: bool) -> None:
     shell_complete=names("edit", "conversation", "path"),
     required=True,
 )
-@click.option("--title", callback=recorded_text, metavar="TEXT", default="", help="What for.")
+@click.option("--title", callback=recorded_text, metavar="TEXT", default="", help="Why it is kept.")
 @json_option
 def add(*, names: tuple[str, ...], title: str, as_json: bool) -> None:
     """Pin edits (12), conversations, or states (PATH@12, a hash).
 
-    A pinned edit is kept with everything that came after it in its file; of a state only the bytes are kept.
+    A pinned edit is kept together with all later edits of its file; of a state only the bytes are kept.
     """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
@@ -71,7 +71,7 @@ def add(*, names: tuple[str, ...], title: str, as_json: bool) -> None:
 )
 @json_option
 def remove(*, numbers: tuple[int, ...], as_json: bool) -> None:
-    """Take pins out: what they held may go again."""
+    """Remove pins: `cas gc` may then expire what they held."""
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         gone = workspace.retention.unpin(numbers, who=reviewer())
@@ -80,7 +80,7 @@ def remove(*, numbers: tuple[int, ...], as_json: bool) -> None:
 
 
 def _meant(workspace: "Workspace", name: str) -> "Iterator[tuple[Seq | None, BlobId | None]]":
-    """Yield the edits or the blob that a name stands for. Raises NoSuchName or AmbiguousName."""
+    """Yield the edits or the blob that a name denotes. Raises NoSuchName or AmbiguousName."""
     from cli.selection.selectors import edits_named, looks_like_state, state_named
     from objstore import NoSuchName
 

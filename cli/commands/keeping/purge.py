@@ -1,4 +1,4 @@
-"""The command `cas purge`: bytes that must not be kept, taken out of history for good."""
+"""The command `cas purge`: remove bytes from the history for good."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -20,14 +20,15 @@ __all__ = ["purge"]
 
 @command("purge")
 @click.argument("names", metavar="PATH|STATE...", nargs=-1, shell_complete=names("path"), required=True)
-@click.option("-n", "--dry-run", is_flag=True, help="Show what would go; change nothing.")
-@click.option("--force", is_flag=True, help="Let go of pending edits, snapshots and pins that hold the bytes, too.")
+@click.option("-n", "--dry-run", is_flag=True, help="Show what would be purged; change nothing.")
+@click.option("--force", is_flag=True, help="Also purge pending edits, snapshots and pins that hold the bytes.")
 @json_option
 def purge(*, names: tuple[str, ...], dry_run: bool, force: bool, as_json: bool) -> None:
-    """Take bytes out of history for good: every past state of the file at PATH, or a state (PATH@12, a hash).
+    """Remove bytes from the history for good: every past state of the file at PATH, or a state (PATH@12, a hash).
 
-    Edits that mention them, and those before them in their files, can then be neither shown nor decided. Files are left
-    alone; while one holds the bytes, nothing is purged. Copies elsewhere, such as a backup of .cas, are yours to find.
+    Edits that mention them, and earlier edits of the same files, can then be neither shown nor decided. Files are not
+    changed; while a file still holds the bytes, nothing is purged. Copies elsewhere, such as a backup of .cas, are
+    yours to find.
     """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
@@ -35,8 +36,8 @@ def purge(*, names: tuple[str, ...], dry_run: bool, force: bool, as_json: bool) 
         if dry_run:
             plan = workspace.retention.plan_purge(blobs=blobs)
         else:
-            with Progress({"edits": "letting go", "segments": "sweeping"}) as progress:
-                plan = workspace.retention.purge(blobs, force=force, who=reviewer(), progress=progress.tell)
+            with Progress({"edits": "expiring", "segments": "sweeping"}) as progress:
+                plan = workspace.retention.purge(blobs, force=force, who=reviewer(), progress=progress.report)
     if as_json:
         from cli.render.json_store import json_line
 
@@ -46,7 +47,7 @@ def purge(*, names: tuple[str, ...], dry_run: bool, force: bool, as_json: bool) 
 
 
 def _plan(workspace: "Workspace", name: str) -> "PurgePlan":
-    """Return what a name alone would come to. Raises NoSuchName where it names nothing that is stored."""
+    """Return the plan for one name. Raises NoSuchName if it names nothing that is stored."""
     from objstore import NoSuchName
 
     if looks_like_state(workspace, name):
@@ -55,11 +56,11 @@ def _plan(workspace: "Workspace", name: str) -> "PurgePlan":
         found = workspace.retention.plan_purge(blobs=[] if state.blob is None else [state.blob])
     else:
         found = from_here(workspace, name, lambda path: workspace.retention.plan_purge(path=path))
-        if not found.blobs and _stands(workspace, name):
+        if not found.blobs and _exists(workspace, name):
             records = f"`{Invocation.current().program} record`"
             raise click.ClickException(
-                f"{shown_name(name)} has no past state: all that is recorded of it stands in it now. Change the file, "
-                f"and {records} the change; then what it held is history, and can be purged."
+                f"{shown_name(name)} has no past state: what is recorded is its current content. "
+                f"Change the file and run {records}; then the old content can be purged."
             )
     if not found.blobs:
         raise NoSuchName(name, "file with a past state, and no state with bytes,")
@@ -67,19 +68,19 @@ def _plan(workspace: "Workspace", name: str) -> "PurgePlan":
 
 
 def _refuse_guess(workspace: "Workspace", name: str) -> None:
-    """Raise click.ClickException where the name of a state was that of a file, too: what goes is gone for good."""
-    spelt = state_parts(name)
-    if spelt is not None and was_recorded(workspace, name):
+    """Raise click.ClickException if the name denotes a state and also once named a file: a purge can't be undone."""
+    parts = state_parts(name)
+    if parts is not None and was_recorded(workspace, name):
         from cli.screen.quoting import typed
 
         shown, lists = shown_name(name), f"`{Invocation.current().program} log {typed(name)}` lists its edits"
         raise click.ClickException(
-            f"{shown} is a state of {shown_name(spelt[0])}, and was the name of a file. Name what is meant: the state "
-            f"by its hash, those of the file as {shown_name(f'{name}@12')} ({lists})."
+            f"{shown} is ambiguous: it is a state of {shown_name(parts[0])}, and a file once had this name. "
+            f"Name the state by its hash, or a state of the file as {shown_name(f'{name}@12')} ({lists})."
         )
 
 
-def _stands(workspace: "Workspace", name: str) -> bool:
+def _exists(workspace: "Workspace", name: str) -> bool:
     from objstore import NoSuchName
 
     try:
@@ -97,7 +98,7 @@ def _text(plan: "PurgePlan", screen: Screen, *, dry_run: bool) -> Iterator[bytes
     can = "can" if dry_run else "can now"
     for kind, spans, lost in (
         ("Edit", plan.edits, "neither shown nor decided"),
-        ("Decision", plan.decisions, "neither undone nor made again"),
+        ("Decision", plan.decisions, "neither undone nor redone"),
     ):
         if spans:
             shown = " ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
@@ -106,17 +107,19 @@ def _text(plan: "PurgePlan", screen: Screen, *, dry_run: bool) -> Iterator[bytes
     for kind, numbers in (("Pending edit", plan.pending), ("Snapshot", plan.snapshots), ("Pin", plan.pins)):
         if numbers:
             several = "" if len(numbers) == 1 else "s"
-            gone = "would go, too (needs --force)" if dry_run else "went, too"
+            gone = "would be purged too (needs --force)" if dry_run else "purged too"
             yield screen.line(f"{kind}{several} {' '.join(map(str, numbers))} {gone}.")
     if plan.baseline is not None:
-        kept = "would be kept in another" if dry_run else "is kept in another"
-        yield screen.line(f"Snapshot {plan.baseline} is that of the first look; what else it holds {kept} one.")
+        kept = "would be kept" if dry_run else "is kept"
+        yield screen.line(f"Snapshot {plan.baseline} is the baseline; the rest of what it holds {kept} in a new one.")
     if plan.files:
-        yield screen.line(f"First, change what holds the bytes now: {', '.join(map(shown_name, plan.files))}.")
+        yield screen.line(
+            f"Change these files first, they still hold the bytes: {', '.join(map(shown_name, plan.files))}."
+        )
     if plan.changed_outside:
         changed = ", ".join(map(shown_name, plan.changed_outside))
         records = f"`{Invocation.current().program} record`"
-        yield screen.line(f"First, {records} what was changed outside since: {changed}.")
+        yield screen.line(f"Run {records} first, these files changed outside: {changed}.")
 
 
 def _shape(plan: "PurgePlan", *, dry_run: bool) -> "dict[str, Json]":

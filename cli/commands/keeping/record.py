@@ -1,4 +1,4 @@
-"""The command `cas record`: what happened to files since the last look becomes edits, once, now."""
+"""The command `cas record`: record once what changed in the files since the last scan."""
 
 import os
 from collections.abc import Iterator
@@ -25,23 +25,23 @@ __all__ = ["record"]
     default="",
     metavar="ID",
     shell_complete=names("conversation"),
-    help="Which conversation the edits belong to.",
+    help="Conversation to record the edits under.",
 )
-@click.option("--note", callback=recorded_text, default="", metavar="TEXT", help="What they are about.")
+@click.option("--note", callback=recorded_text, default="", metavar="TEXT", help="Note to record with the edits.")
 @click.option(
     "--agent",
     callback=recorded_text,
     default="",
     metavar="NAME",
-    help="An agent made them, so they are to be reviewed.",
+    help="Record the edits as an agent's, pending review.",
 )
 @json_option
 def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, as_json: bool) -> None:
-    """Look at the files once, now, and record each that changed since the last look as an edit of yours.
+    """Scan the files once and record each change since the last scan as an edit of yours.
 
-    What a tool of an agent may have done that a hook has told of and that runs still is the agent's, unless you say
-    whose it is. With PATH, only these files and what lies below these folders. The first look of a workspace records
-    nothing of files that no tool has edited: it only keeps what they hold, so that the next one can tell.
+    While a hook reports that an agent's tool is running, changes that it may have made are recorded as the agent's,
+    unless you say whose they are. With PATH, only these files and everything below these folders are scanned. The first
+    scan of a workspace saves a baseline and records nothing for files that no tool has edited.
     """
     from cli.render.edits import not_looked_at
     from cli.selection.selectors import path_named, places_named
@@ -57,7 +57,7 @@ def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, 
     with invocation.workspace() as workspace:
         named = [path_named(workspace, path) for path in paths] or None
         with showing_progress(workspace, LOOKING):
-            # Who says whose it is, knows; of the rest, agents at work may have done some.
+            # A user who names the owner knows; otherwise agents at work may have made some of the changes.
             is_said = bool(agent or conversation)
             found = (workspace.record_changes if is_said else workspace.hooks.notice)(info, named, ignored=True)
         if as_json:
@@ -69,12 +69,12 @@ def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, 
             write(_text(workspace, found, invocation.screen()))
             for place in found.passed:
                 click.echo(not_looked_at(place), err=True)
-        # Of what neither stands there nor ever did, that nothing changed would be no answer.
-        gone = [name for name, at in zip(paths, named or (), strict=True) if not _stands(workspace, at)]
+        # For a path that doesn't exist and never did, "nothing changed" would be no answer.
+        gone = [name for name, at in zip(paths, named or (), strict=True) if not _exists(workspace, at)]
         places_named(workspace, gone, exactly=True)
 
 
-def _stands(workspace: "Workspace", path: str) -> bool:
+def _exists(workspace: "Workspace", path: str) -> bool:
     from pathlib import Path
 
     return os.path.lexists(Path(workspace.root, path))
@@ -82,13 +82,13 @@ def _stands(workspace: "Workspace", path: str) -> bool:
 
 def _text(workspace: "Workspace", found: "Recorded", screen: Screen) -> Iterator[bytes]:
     from cli.render.rows import Rows
+    from cli.render.status import counted
 
     if found.baseline is not None:
-        yield screen.line(
-            "This was the first look: what stands now is known, and what changes from here on is recorded."
-        )
+        files = counted(len(workspace.snapshots.files(found.baseline.number)), "file")
+        yield screen.line(f"Saved a baseline of {files}. From now on, changes are recorded.")
     rows = Rows(workspace, screen)
     for view in found.edits:
         yield from rows.of(view)
     if not found.edits:
-        yield screen.line("Nothing changed." if found.baseline is None else "Nothing that was recorded before changed.")
+        yield screen.line("Nothing changed." if found.baseline is None else "No recorded file changed.")

@@ -1,4 +1,4 @@
-"""The command `cas snapshot`: what stands in the workspace now, kept, compared, and brought back."""
+"""The command `cas snapshot`: save the files of the workspace, compare with them, and restore them."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ __all__ = ["snapshot"]
 
 @command_group("snapshot", otherwise="create")
 def snapshot() -> None:
-    """Keep what stands in the workspace or in a folder now, compare with it, and bring it back.
+    """Save the files of the workspace or of a folder, compare with them, and restore them.
 
     A snapshot is named by its number.
     """
@@ -29,10 +29,12 @@ def snapshot() -> None:
 
 @snapshot.command("create")
 @click.argument("folder", metavar="[FOLDER]", shell_complete=folders, default="")
-@click.option("-m", "--message", "title", callback=recorded_text, default="", metavar="TEXT", help="What it is for.")
+@click.option(
+    "-m", "--message", "title", callback=recorded_text, default="", metavar="TEXT", help="Title of the snapshot."
+)
 @json_option
 def create(*, folder: str, title: str, as_json: bool) -> None:
-    """Keep what stands in FOLDER, or in the whole workspace."""
+    """Save the files in FOLDER, or in the whole workspace."""
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         path = _folder(workspace, folder)
@@ -62,14 +64,14 @@ def listing(*, as_json: bool) -> None:
     else:
         write((_view_line(view, invocation.screen()) for view in views), paged=True)
         if not views:
-            click.echo(f"There are no snapshots: `{invocation.program} snapshot` takes one.", err=True)
+            click.echo(f"There are no snapshots. `{invocation.program} snapshot` takes one.", err=True)
 
 
 @snapshot.command("show")
 @click.argument("number", type=Number(min=1), shell_complete=names("snapshot"))
 @json_option
 def show(*, number: int, as_json: bool) -> None:
-    """List what a snapshot holds: mode, blob and path. `cas cat` prints a blob."""
+    """List the content of a snapshot: mode, blob and path. `cas cat` prints a blob."""
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         view, found = workspace.snapshots.get(number), workspace.snapshots.files(number)
@@ -88,12 +90,12 @@ def show(*, number: int, as_json: bool) -> None:
 @click.argument("number", type=Number(min=1), shell_complete=names("snapshot"))
 @click.argument("other", required=False, shell_complete=names("snapshot"))
 @click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=names("path"))
-@click.option("-p", "--patch", is_flag=True, help="With the diff of each file.")
+@click.option("-p", "--patch", is_flag=True, help="Show the diff of each file.")
 @json_option
 def diff(*, number: int, other: str | None, paths: tuple[str, ...], patch: bool, as_json: bool) -> None:
-    """List what has changed since snapshot NUMBER, up to now or up to snapshot OTHER; at and below each PATH, if named.
+    """List what changed between snapshot NUMBER and now, or snapshot OTHER; with PATH, only at and below each PATH.
 
-    A file whose name is a number is named as ./2.
+    Write a file whose name is a number as ./2.
     """
     invocation = Invocation.current()
     until = int(other) if other is not None and other.isdecimal() else None
@@ -110,25 +112,25 @@ def diff(*, number: int, other: str | None, paths: tuple[str, ...], patch: bool,
 
             write([json_line(changes_shape(found, passed))])
             return
-        _tell(passed)
+        _report_skipped(passed)
         screen, read_errors = invocation.screen(), ReadErrors()
         if patch:
             write(_patches(workspace, found, screen, read_errors, until_now=until is None), paged=True)
         else:
             write(_change_lines(found, screen), paged=True)
-    read_errors.tell()
+    read_errors.raise_first()
 
 
 @snapshot.command("restore")
 @click.argument("number", type=Number(min=1), shell_complete=names("snapshot"))
 @click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=names("path"))
-@click.option("-n", "--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("-n", "--dry-run", is_flag=True, help="Show what would change; change nothing.")
 @json_option
 def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
-    """Bring back what snapshot NUMBER holds, or what it holds at and below each PATH.
+    """Restore the content of snapshot NUMBER, or only at and below each PATH.
 
-    What differs is written, and files that came since are deleted; what is ignored is left alone. These are edits like
-    any other, made by you, and `cas reject --conversation ID` takes all of them back.
+    Files that differ are written, and files created since are deleted; ignored files are left alone. These are ordinary
+    edits of yours: `cas reject --conversation ID` undoes all of them.
     """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
@@ -142,8 +144,8 @@ def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool
             write([json_line(restored_shape(workspace, done))])
     if not as_json:
         write(_restored_text(done, invocation, dry_run=dry_run))
-        _tell(done.passed)
-    _tell_loss(done)
+        _report_skipped(done.passed)
+    _raise_loss(done)
 
 
 @snapshot.command("delete")
@@ -152,9 +154,9 @@ def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool
 )
 @json_option
 def delete(*, numbers: tuple[int, ...], as_json: bool) -> None:
-    """Give snapshots up. What only they held goes when `cas gc` next runs.
+    """Delete snapshots. What only they held is freed by the next `cas gc`.
 
-    Of the one that the first look took, what changed since is recorded before, and another one taken.
+    If one of them is the baseline, changes since then are recorded first and a new baseline is taken.
     """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
@@ -187,7 +189,7 @@ def _folder(workspace: "Workspace", spelling: str, held_by: "Sequence[int]" = ()
 
 @contextmanager
 def _as_typed(named: "dict[str, str]") -> "Iterator[None]":
-    """Have a refusal of one of the paths that are named spell it as it was typed."""
+    """Make an error about one of the given paths show it as it was typed."""
     from objstore import NotInSnapshot
 
     try:
@@ -199,15 +201,15 @@ def _as_typed(named: "dict[str, str]") -> "Iterator[None]":
 # ---- words
 
 
-def _tell(passed: "Sequence[SkippedPath]") -> None:
-    """Say on stderr what could not be looked at."""
+def _report_skipped(passed: "Sequence[SkippedPath]") -> None:
+    """Report on stderr the paths that could not be read."""
     for place in passed:
         named = f"{shown_name(place.path)}: " if place.path else ""
-        click.echo(f"cas: not covered: {named}{shown_name(place.reason)}", err=True)
+        click.echo(f"cas: not included: {named}{shown_name(place.reason)}", err=True)
 
 
-def _tell_loss(done: "RestoreResult") -> None:
-    """Raise BlobMissing where a file was left because its bytes are lost: the command ends with it."""
+def _raise_loss(done: "RestoreResult") -> None:
+    """Raise BlobMissing if a file was skipped because its bytes are lost: the command ends with that error."""
     from objstore import BlobMissing
 
     for change in done.left:
@@ -219,8 +221,8 @@ def _renewed_text(recorded: int, screen: Screen) -> Iterator[bytes]:
     from cli.render.status import counted
 
     if recorded:
-        yield screen.line(f"Before that, {counted(recorded, 'edit')} recorded what had changed since it was taken.")
-    yield screen.line("Another one was taken in its place: files without an edit are compared with that from now on.")
+        yield screen.line(f"Recorded what had changed since it was taken first, as {counted(recorded, 'edit')}.")
+    yield screen.line("Took a new baseline snapshot: files without an edit are now compared with that one.")
 
 
 def _taken_text(taken: "SnapshotResult", screen: Screen) -> Iterator[bytes]:
@@ -228,8 +230,8 @@ def _taken_text(taken: "SnapshotResult", screen: Screen) -> Iterator[bytes]:
 
     view = taken.view
     where = shown_name(view.path) if view.path else "the workspace"
-    same = ", nothing has changed since the one before" if taken.is_same else ""
-    _tell(taken.passed)
+    same = ", unchanged since the last one" if taken.is_same else ""
+    _report_skipped(taken.passed)
     yield screen.line(f"Snapshot {view.number} of {where}: {counted(taken.files, 'file')}{same}.")
 
 
@@ -276,9 +278,9 @@ def _patches(
     *,
     until_now: bool,
 ) -> Iterator[bytes]:
-    """Yield the diff of each file, or in its place why there is none; `losses` hears of bytes that are lost.
+    """Yield the diff of each file, or the reason why there is none; `read_errors` collects lost bytes.
 
-    `until_now`: whether what came after is what stands there now, and no snapshot.
+    `until_now`: whether the second side is the current files, and not a snapshot.
     """
     from cli.render.edits import diff_text
     from objstore import UNREADABLE, PathError
@@ -303,9 +305,9 @@ def _patches(
 
 
 def _bytes(workspace: "Workspace", path: str, state: "PathState", *, is_now: bool) -> bytes:
-    """Return a file's bytes for a diff: out of the store, or, of what was found there and is in none, as they stand.
+    """Return a file's bytes for a diff: from the store, or from disk if the store doesn't have them.
 
-    Raises what `History.text` raises, and PathError where what was found does not stand there any more.
+    Raises what Workspace.text raises, and PathError if the file on disk has changed meanwhile.
     """
     from objstore import MAX_BLOB, UNREADABLE, FileChanged, FileTooLarge, placeholder
 
@@ -348,11 +350,11 @@ def _restored_text(done: "RestoreResult", invocation: Invocation, *, dry_run: bo
 
 def _why_left(change: "SnapshotChange", done: "RestoreResult") -> str:
     if change.path in done.lost:
-        return "the store has lost its bytes"
+        return "the store no longer has its content"
     above = [other for other in (*done.left, *done.above) if change.path.startswith(f"{other.path}/")]
     kinds = {side.kind for each in (change, *above) for side in (each.before, each.after) if side is not None}
     if "left-out" in kinds:
         return "the snapshot does not hold it, or it is ignored"
     if "symlink" in kinds:
-        return "a link is neither made nor changed"
-    return "a folder and a file want the same name"
+        return "links are never created or changed"
+    return "a folder and a file have the same name"

@@ -1,4 +1,4 @@
-"""The commands `cas accept`, `reject`, `reset`, `undo` and `redo`: a person's word on edits."""
+"""The commands `cas accept`, `reject`, `reset`, `undo` and `redo`: take a decision on edits and report it."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -36,13 +36,13 @@ __all__ = ["DecisionCommand", "accept", "redo", "reject", "reset", "undo"]
 
 STANDING: Final = {Action.ACCEPT: "accepted", Action.REJECT: "rejected", Action.RESET: "pending"}
 
-STEPS: Final = {Action.UNDO: "take back", Action.REDO: "take again"}
+STEPS: Final = {Action.UNDO: "undo", Action.REDO: "redo"}
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def _takes_selection(function: Function) -> Function:
-    """Give a command the parameters that name edits, as one argument `selection`."""
+    """Give a command the parameters that name edits, combined into one argument `selection`."""
 
     @click.argument("names", metavar="[EDIT|HUNK]...", nargs=-1, shell_complete=names("edit"))
     @click.option(
@@ -70,17 +70,17 @@ def _takes_selection(function: Function) -> Function:
     return cast("Function", with_selection)
 
 
-MARKERS_HELP: Final = "Where edits can't stand together, put both into the file, between conflict markers."
+MARKERS_HELP: Final = "On a conflict, write both versions into the file, between conflict markers."
 
 
 def _takes_decision_options(function: Function) -> Function:
-    """Give a command the parameters that say how to decide, as one argument `desk`."""
+    """Give a command the options that say how to decide, combined into one argument `decision_command`."""
 
     @click.option("-n", "--dry-run", is_flag=True, help="Show exactly what would change on disk; change nothing.")
     @click.option(
         "--on-external",
         type=click.Choice([choice.value for choice in OnExternal]),
-        help="What to do about changes that nobody recorded; without it, ask (or abort, off a terminal).",
+        help="What to do about changes that were not recorded. Default: ask, or abort without a terminal.",
     )
     @json_option
     @wraps(function)
@@ -101,9 +101,9 @@ def _takes_decision_options(function: Function) -> Function:
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
 @_takes_decision_options
 def accept(*, decision_command: "DecisionCommand", selection: UnitSelection, markers: bool) -> None:
-    """Accept edits (12) or hunks (12:2). What was rejected comes back.
+    """Accept edits (12) or hunks (12:2). Rejected ones come back.
 
-    --conversation, --file and --all stand for pending edits, or for all if none is pending.
+    --conversation, --file and --all select pending edits, or all if none is pending.
     """
     decision_command.decide(Action.ACCEPT, selection, markers=markers)
 
@@ -111,20 +111,25 @@ def accept(*, decision_command: "DecisionCommand", selection: UnitSelection, mar
 @command("reject")
 @_takes_selection
 @click.option(
-    "-m", "--reason", callback=recorded_text, metavar="TEXT", default="", help="Why, for the record and for the agent."
+    "-m",
+    "--reason",
+    callback=recorded_text,
+    metavar="TEXT",
+    default="",
+    help="Reason to record and to report to the agent.",
 )
-@click.option("--cascade", is_flag=True, help="Reject what can't stand without them, too.")
+@click.option("--cascade", is_flag=True, help="Also reject what depends on them.")
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
 @_takes_decision_options
 def reject(
     *, decision_command: "DecisionCommand", selection: UnitSelection, reason: str, cascade: bool, markers: bool
 ) -> None:
-    """Reject edits (12) or hunks (12:2): their effect goes, every other edit stays.
+    """Reject edits (12) or hunks (12:2): their changes are taken out, every other edit stays.
 
-    --conversation, --file and --all stand for pending and accepted edits.
+    --conversation, --file and --all select pending and accepted edits.
     """
     if cascade and markers:
-        raise click.UsageError("--cascade rejects what --markers would show: name one of them.")
+        raise click.UsageError("--cascade and --markers exclude each other: pass one of them.")
     decision_command.decide(Action.REJECT, selection, reason=reason, cascade=cascade, markers=markers)
 
 
@@ -133,42 +138,44 @@ def reject(
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
 @_takes_decision_options
 def reset(*, decision_command: "DecisionCommand", selection: UnitSelection, markers: bool) -> None:
-    """Make edits (12) or hunks (12:2) pending again. What was rejected comes back."""
+    """Make edits (12) or hunks (12:2) pending again. Rejected ones come back."""
     decision_command.decide(Action.RESET, selection, markers=markers)
 
 
 class _Undo(Command):
-    """A command that names no edit, though it sounds as if it did."""
+    """A command that takes no name, though users may expect that it does."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take what is given; of a name, say what takes it."""
+        """Parse the arguments; if there is a name, say which command takes one."""
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
             if "unexpected extra argument" not in error.format_message():
                 raise
             raise click.UsageError(
-                "undo takes back the newest decision, whatever it was about. To take an edit out: cas reject EDIT.", ctx
+                "`cas undo` undoes the newest decision, whatever it was about. "
+                "To take an edit out, run `cas reject EDIT`.",
+                ctx,
             ) from error
 
 
 @command("undo", cls=_Undo)
 @_takes_decision_options
 def undo(*, decision_command: "DecisionCommand") -> None:
-    """Take back the newest decision that stands."""
+    """Undo the newest decision."""
     decision_command.step(Action.UNDO)
 
 
 @command("redo")
 @_takes_decision_options
 def redo(*, decision_command: "DecisionCommand") -> None:
-    """Take the decision again that the last undo took back, unless something else was decided since."""
+    """Redo the decision that was last undone, unless another decision was made since."""
     decision_command.step(Action.REDO)
 
 
 @value
 class DecisionCommand:
-    """How a decision is to be taken and reported."""
+    """Take a decision as the options say, and report the outcome."""
 
     invocation: Invocation
     dry_run: bool
@@ -188,7 +195,7 @@ class DecisionCommand:
         selection.check()
         with self.invocation.workspace() as workspace:
             units = units_named(workspace, action, selection)
-            # Before: the folder that the person stands in may be empty then, and go.
+            # Before the decision: the current folder may become empty by it and be removed.
             paths = _paths(workspace, selection)
 
             decision = partial(workspace.decide, action, [*units], reason=reason, who=reviewer(), shown=units)
@@ -261,7 +268,9 @@ class DecisionCommand:
                     program=self.invocation.program,
                 )
                 if markers:
-                    advice.insert(0, "Markers can't show this: they stand between live lines of a text.")
+                    advice.insert(
+                        0, "Conflict markers can't show this: they only work between live lines of a text file."
+                    )
                 for line in conflict_text(outcome, advice, FOR_STDERR):
                     click.echo(line, err=True, nl=False)
                 click.get_current_context().exit(1)
@@ -275,9 +284,9 @@ class DecisionCommand:
                     screen = self.invocation.screen()
                     write([screen.line(f"Nothing to do: already {STANDING[action]}.")])
                     if reason:
-                        # It must not look as if it had been heard: no agent will ever read it.
-                        resets = f"`{self.invocation.program} reset` them, and reject them with it"
-                        write([screen.line(f"The reason was not recorded: {resets}.")])
+                        # Say so: no agent will ever read this reason.
+                        resets = f"`{self.invocation.program} reset` them first, then reject them with the reason"
+                        write([screen.line(f"The reason was not recorded. To record it, {resets}.")])
             case _:
                 assert_never(outcome)
 
@@ -293,15 +302,15 @@ class DecisionCommand:
         write(text, paged=self.dry_run)
 
     def _own_edit(self, workspace: "Workspace") -> str:
-        """Return how the newest edit is taken back, if it is a person's, as a restored file is: no decision made it."""
+        """Return how to undo the newest edit if the user made it, as by `cas restore`: no decision made it."""
         for view in workspace.history.edits(EditFilter(newest_first=True, limit=1)):
             if view.edit.origin is Origin.PERSON and view.status is not Status.REJECTED and view.expired is None:
-                return f"\nThe newest edit is your own: `{self.invocation.program} reject {view.seq}` takes it back."
+                return f"\nThe newest edit is your own. To undo it, run `{self.invocation.program} reject {view.seq}`."
         return ""
 
 
 def _paths(workspace: "Workspace", selection: UnitSelection) -> dict[int, str]:
-    """Return of what --file stands for the path of each edit, by its number."""
+    """Return the path of each edit that --file selects, by its number."""
     if not selection.file:
         return {}
     from os import fsdecode

@@ -1,4 +1,4 @@
-"""The command `cas amend`: a person betters the result of an edit."""
+"""The command `cas amend`: fix an edit in an editor."""
 
 import sys
 from contextlib import AbstractContextManager
@@ -24,13 +24,13 @@ __all__ = ["amend"]
     "source",
     metavar="FILE",
     shell_complete=files,
-    help="Take the file's new bytes from FILE (- for standard input).",
+    help="Read the file's new content from FILE (- for standard input).",
 )
 @json_option
 def amend(*, name: str, source: str | None, as_json: bool) -> None:
-    """Better the result of an edit: an editor opens its file as it stands, and what you change belongs to the edit.
+    """Fix an edit in your editor: it opens the current file, and what you change belongs to the edit.
 
-    Who rejects the edit rejects its amendments with it. Rejecting the amendment gives the edit's own result back.
+    Rejecting the edit also rejects its amendments. Rejecting an amendment restores the edit's own result.
     """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
@@ -48,11 +48,17 @@ def amend(*, name: str, source: str | None, as_json: bool) -> None:
             return
         screen = invocation.screen()
         if not outcome.edits:
-            write([screen.line(f"Nothing to do: {shown_name(file.path)} holds these bytes already.")])
+            write([screen.line(f"Nothing to do: {shown_name(file.path)} already has this content.")])
         for view in outcome.edits:
             write([screen.line(f"Recorded edit {view.seq}, which amends edit {seq}.")])
             if view.edit.before is not None and view.edit.before.blob != file.blob:
-                write([screen.line(f"{shown_name(file.path)} had changed meanwhile: what you typed was carried over.")])
+                write(
+                    [
+                        screen.line(
+                            f"{shown_name(file.path)} changed meanwhile: your text was carried over to the new version."
+                        )
+                    ]
+                )
 
 
 def _read(source: str) -> bytes:
@@ -61,7 +67,7 @@ def _read(source: str) -> bytes:
 
 def _typed(file: "Content") -> AbstractContextManager[bytes]:
     if not can_ask():
-        raise click.UsageError("Without a terminal there is no editor: name the new bytes with --from FILE.")
+        raise click.UsageError("An editor needs a terminal. Without one, pass the new content with --from FILE.")
     from cli.screen.editor import edited
 
     return edited(file)

@@ -1,4 +1,4 @@
-"""The commands `cas blame` and `cas restore`: where each line comes from, and a recorded state brought back."""
+"""The commands `cas blame` and `cas restore`: where each line comes from, and restoring a recorded state."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -22,10 +22,10 @@ __all__ = ["blame", "restore"]
 @click.argument("path", metavar="PATH|PATH@EDIT", shell_complete=names("path"))
 @json_option
 def blame(*, path: str, as_json: bool) -> None:
-    """Show the hunk, conversation, tool and time behind each line of PATH as it was last recorded.
+    """Show the hunk, conversation, tool and time behind each line of PATH as last recorded.
 
-    PATH@12 is as after edit 12, PATH@12^ as before it. With --json, one object for each run of lines; lines are counted
-    from zero.
+    PATH@12 is the file after edit 12, PATH@12^ before it. With --json, one object for each run of lines; lines are
+    counted from zero.
     """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
@@ -43,17 +43,17 @@ def blame(*, path: str, as_json: bool) -> None:
 
 
 def _past(workspace: "Workspace", spelling: str) -> "tuple[str, tuple[Seq, bool] | None]":
-    """Return the file that is named, and of which past state its lines are wanted (None: they are the last's)."""
+    """Return the file that is named, and which past state of it (None: the last recorded one)."""
     from objstore import Seq
 
-    spelt = state_parts(spelling) if looks_like_state(workspace, spelling) else None
-    if spelt is None:
+    parts = state_parts(spelling) if looks_like_state(workspace, spelling) else None
+    if parts is None:
         return spelling, None
-    number = spelt[1].removesuffix("^")
+    number = parts[1].removesuffix("^")
     if not number.isdecimal():
         lists = f"`{Invocation.current().program} log PATH` lists them"
-        raise click.UsageError(f"Of a past state, name the edit, as in PATH@12; {lists}.")
-    return spelt[0], (Seq(int(number)), number != spelt[1])
+        raise click.UsageError(f"Name a past state by its edit, as in PATH@12; {lists}.")
+    return parts[0], (Seq(int(number)), number != parts[1])
 
 
 @command("restore")
@@ -61,19 +61,18 @@ def _past(workspace: "Workspace", spelling: str) -> "tuple[str, tuple[Seq, bool]
 @click.option("-n", "--dry-run", is_flag=True, help="Show exactly what would change on disk; change nothing.")
 @json_option
 def restore(*, name: str, dry_run: bool, as_json: bool) -> None:
-    """Bring a file back to a recorded state.
+    """Restore a file to a recorded state.
 
-    PATH@12 is as after edit 12, PATH@12^ as before it, PATH@2h as two hours ago, PATH@2026-11-20 as when that day
-    began, PATH as last recorded.
+    PATH@12 is the file after edit 12, PATH@12^ before it, PATH@2h two hours ago, PATH@2026-11-20 at the start of that
+    day, PATH as last recorded.
 
-    This is an edit like any other, made by you: `cas reject` takes it back. What stood there unrecorded is recorded
-    first.
+    This is an ordinary edit of yours: `cas reject` undoes it. Unrecorded changes to the file are recorded first.
     """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         state = state_named(workspace, name)
         if not state.path:
-            raise click.UsageError("A hash tells no path: name the state as PATH@EDIT.")
+            raise click.UsageError("A hash doesn't say which file to restore. Name the state as PATH@EDIT.")
         outcome = workspace.review.restore(state, dry_run=dry_run)
         if as_json:
             from cli.render.json_edits import restored_shape
@@ -98,10 +97,10 @@ def _restored_text(
             else f"Recorded the change from outside to {name} as edit {view.seq}."
         )
     if not outcome.edits:
-        yield screen.line(f"No file {'changes' if dry_run else 'changed'}: it is as in this state.")
+        yield screen.line(f"No file {'changes' if dry_run else 'changed'}: {name} already is in this state.")
         if state.blob is None and (held := last_held(workspace, state.path)):
             yield screen.line(
-                f"No file stands there in it. `{invocation.program} restore {held}` brings back what did."
+                f"In this state there is no such file. `{invocation.program} restore {held}` restores its last content."
             )
     elif dry_run:
         from cli.render.outcomes import effect_line, effect_text

@@ -1,4 +1,4 @@
-"""The commands `cas diff` and `cas cat`: what stands in files, now and at any recorded moment."""
+"""The commands `cas diff` and `cas cat`: the content of files, now and at any recorded moment."""
 
 import os
 from collections.abc import Iterator
@@ -28,15 +28,15 @@ __all__ = ["cat", "diff"]
 def diff(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) -> None:
     """Show what changed outside: the last recorded state of each PATH (or of all files) against the disk.
 
-    With two names of which one is a state (PATH@12 after edit 12, PATH@12^ before it, a blob's hash), show
-    the difference between the two; a path alone is then its last recorded state.
+    With two names of which at least one is a state (PATH@12 after edit 12, PATH@12^ before it, a blob's hash), show the
+    difference between the two; a path alone is then its last recorded state.
     """
     invocation = Invocation.current()
     screen = in_columns(invocation.screen(), columns)
     with invocation.workspace() as workspace:
         if any(looks_like_state(workspace, name) for name in names):
             if len(names) != 2:  # noqa: PLR2004 -- from and to
-                raise click.UsageError(f"A state is compared with one other, as in `cas diff {_two_states(names)}`.")
+                raise click.UsageError(f"`cas diff` compares two states, as in `cas diff {_two_states(names)}`.")
             before, after = (state_named(workspace, name) for name in names)
             if as_json:
                 from cli.render.json_edits import diff_shape, json_line
@@ -70,9 +70,9 @@ def diff(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) ->
 @command("cat")
 @click.argument("name", metavar="STATE", shell_complete=names("path"))
 def cat(*, name: str) -> None:
-    """Write the exact bytes of a state; on a terminal, control characters are spelt out.
+    """Write the exact bytes of a state; on a terminal, control characters are escaped.
 
-    It is named PATH@12, PATH@12^, PATH@2h (two hours ago), PATH@2026-11-20, PATH (as last recorded) or by its hash.
+    Name it by PATH@12, PATH@12^, PATH@2h (two hours ago), PATH@2026-11-20, PATH (as last recorded) or its hash.
     """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
@@ -81,7 +81,7 @@ def cat(*, name: str) -> None:
             from cli.search.did_you_mean import last_held
 
             held = last_held(workspace, state.path) if state_parts(name) is None else ""
-            instead = f" `{invocation.program} cat {held}` prints what it held." if held else ""
+            instead = f" `{invocation.program} cat {held}` prints its last content." if held else ""
             raise click.ClickException(f"There is no file {shown_name(state.path)} in this state.{instead}")
         write(guarded(workspace.history.pieces(state.blob)))
 
@@ -96,22 +96,22 @@ def _changes(workspace: "Workspace", names: tuple[str, ...]) -> list["ExternalCh
         if not wanted or any(covers(path, change.path) for path in wanted)
     ]
     for path, name in wanted.items():
-        # What nobody has recorded and is not there has not changed; that must not read like a file that is as it was.
+        # A path that was never recorded and doesn't exist has not changed; don't report it like an unchanged file.
         if path != "." and not os.path.lexists(Path(workspace.root, path)) and not _is_recorded(workspace, path):
             raise NoSuchName(name, "file")
     return found
 
 
 def _two_states(names: tuple[str, ...]) -> str:
-    """Return how a difference is named; where there is one state only, the one from there to the last state."""
+    """Return the names of a comparison; for a single state, the comparison with the last recorded state."""
     from cli.screen.quoting import typed
 
-    spelt = state_parts(names[0])
-    return "A B" if len(names) != 1 or spelt is None else f"{typed(names[0])} {typed(spelt[0])}"
+    parts = state_parts(names[0])
+    return "A B" if len(names) != 1 or parts is None else f"{typed(names[0])} {typed(parts[0])}"
 
 
 def _is_recorded(workspace: "Workspace", path: str) -> bool:
-    """Return whether a file has ever been recorded at the path, or one is now recorded below it."""
+    """Return whether a file has ever been recorded at the path, or is recorded now below it."""
     return bool(
         workspace.history.edits(EditFilter(path=path, limit=1))
         or workspace.history.names_with_prefix(NameKind.PATH, f"{path}/", 1)

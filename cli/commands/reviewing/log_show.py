@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 __all__ = ["log", "show"]
 
 _MOST_EDITS: Final = sys.maxsize
-"""More than can be counted to is a slip, and is said to be one."""
+"""Larger numbers are taken for a mistake and refused."""
 
 
 class _Log(Command):
-    """A list of which `-3` is the newest three, as in other logs."""
+    """The command `log`, in which `-3` means the newest three, as in other logs."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take `-3` for `-n 3`, where it is no value of the option before it."""
+        """Read `-3` as `-n 3`, unless it is the value of the option before it."""
         taking = {
             name
             for param in self.params
@@ -45,11 +45,11 @@ class _Log(Command):
             for name in param.opts
         }
         behind = args.index("--") if "--" in args else len(args)
-        spelt = [
+        expanded = [
             f"-n{word[1:]}" if re.fullmatch("-[0-9]+", word) and at < behind and before not in taking else word
             for at, (before, word) in enumerate(pairwise(["", *args]))
         ]
-        return super().parse_args(ctx, spelt)
+        return super().parse_args(ctx, expanded)
 
 
 @command("log", cls=_Log)
@@ -66,9 +66,9 @@ class _Log(Command):
     metavar="PATH",
     shell_complete=names("path"),
     default="",
-    help="Only edits of the files that ever stood at PATH.",
+    help="Only edits of the files that were ever at PATH.",
 )
-@click.option("--follow", is_flag=True, help="Of these, only the file that stands there now, under all its names.")
+@click.option("--follow", is_flag=True, help="Follow the file that is at PATH now through its renames.")
 @click.option("--tool", metavar="NAME", shell_complete=names("tool"), default="", help="Only edits by this tool.")
 @click.option("--status", type=click.Choice([status.value for status in Status]), help="Only edits of this status.")
 @click.option(
@@ -79,7 +79,7 @@ class _Log(Command):
     help="Only edits since TIME: 2h, yesterday, 2026-11-20 14:30.",
 )
 @click.option("--until", callback=until_named, metavar="TIME", shell_complete=moments, help="Only edits until TIME.")
-@click.option("-S", "text", metavar="TEXT", help="Only edits that added or removed TEXT; every state of them is read.")
+@click.option("-S", "text", metavar="TEXT", help="Only edits that added or removed TEXT; reads every state of them.")
 @click.option("-n", "--number", type=Number(1, _MOST_EDITS), help="Only the newest NUMBER edits; -3 is -n 3.")
 @click.option("-p", "--patch", is_flag=True, help="Show the diff of each edit.")
 @click.option("--reverse", is_flag=True, help="Oldest first.")
@@ -111,9 +111,9 @@ def log(  # noqa: PLR0913 -- each is an option of the command
     if follow and len(places) != 1:
         raise click.UsageError("--follow follows one file: name one PATH.")
     if text == "":
-        raise click.UsageError("-S looks for a text: give at least one character.")
+        raise click.UsageError("-S needs a text of at least one character.")
     if patch and as_json:
-        raise click.UsageError("--json of a list has no diffs: `cas show EDIT --json` has those of an edit.")
+        raise click.UsageError("`cas log --json` has no diffs. Use `cas show EDIT --json` for those of an edit.")
     invocation = Invocation.current()
     read_errors = ReadErrors()
     from cli.screen.progress import Progress
@@ -157,7 +157,7 @@ def log(  # noqa: PLR0913 -- each is an option of the command
         if terms.pickaxe is not None and terms.pickaxe.lost:
             lost = terms.pickaxe.lost
             click.echo(f"Not searched: {lost} edit{'s' * (lost > 1)}, whose content is lost.", err=True)
-    read_errors.tell()
+    read_errors.raise_first()
 
 
 @command("show")
@@ -183,9 +183,9 @@ def show(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) ->
             write(_stat_text(workspace, (view for view, _ in meant), screen, read_errors), paged=True)
         else:
             write(_show_text(workspace, meant, screen, read_errors), paged=True)
-    read_errors.tell()
+    read_errors.raise_first()
     if all(view.expired is not None for view, _ in meant):
-        # Its record was shown; that there is no diff must not look like an edit that changed nothing.
+        # Its record was shown; a missing diff must not look like an edit that changed nothing.
         meant[0][0].refuse_if_expired()
 
 
@@ -196,7 +196,7 @@ def _newest(workspace: "Workspace") -> str:
 
 
 def _searched(pieces: Iterator[bytes], progress: "Progress") -> Iterator[bytes]:
-    """Return what a search finds. At a terminal, as soon as a screenful is found: until then it shows how far it is."""
+    """Return the results of a search. On a terminal, show progress until a screenful is found."""
     if sys.stdout is None or not sys.stdout.isatty():
         return pieces
     from shutil import get_terminal_size
@@ -241,11 +241,11 @@ def _log_text(
 def _show_text(
     workspace: "Workspace", meant: list[tuple["EditView", tuple["Unit", ...]]], screen: Screen, read_errors: ReadErrors
 ) -> Iterator[bytes]:
-    standing = workspace.review.markers()
+    unresolved = workspace.review.markers()
     for at, (view, units) in enumerate(meant):
         if at:
             yield screen.line()
-        yield from edit_header(view, screen, standing)
+        yield from edit_header(view, screen, unresolved)
         if view.expired is None:
             yield screen.line()
             yield from _diff_text(workspace, view, units, screen, read_errors)
@@ -254,7 +254,7 @@ def _show_text(
 def _diff_text(
     workspace: "Workspace", view: "EditView", units: tuple["Unit", ...] | None, screen: Screen, read_errors: ReadErrors
 ) -> Iterator[bytes]:
-    """Yield the diff of an edit, or in its place that what it needs is lost: the next one may have all it needs."""
+    """Yield the diff of an edit, or a line saying that its content is lost: other edits may be readable."""
     try:
         yield from edit_diff(view, workspace, screen, units)
     except UNREADABLE as error:

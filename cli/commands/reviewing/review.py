@@ -1,4 +1,4 @@
-"""The command `cas review`: a pass over what is pending, hunk by hunk, with single keys."""
+"""The command `cas review`: go through the pending hunks with single keys."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -34,12 +34,14 @@ __all__ = ["review"]
     help="Only edits of this file, in a folder, or of a pattern.",
 )
 def review(*, names: tuple[str, ...], conversation: str, file: str) -> None:
-    """Go through what is pending, hunk by hunk: one key accepts, rejects, skips, splits or amends. ? lists the keys.
+    """Go through the pending hunks: one key accepts, rejects, skips, splits or amends. ? lists the keys.
 
-    Each decision is recorded at once. Whenever you quit, the next review goes on with what is still pending.
+    Each decision is recorded at once. Whenever you quit, the next review continues with what is still pending.
     """
     if not can_ask() or not sys.stdout.isatty():
-        raise click.UsageError("A review needs a terminal. Off one, say cas accept, cas reject and cas show.")
+        raise click.UsageError(
+            "`cas review` needs a terminal. Without one, use `cas show`, `cas accept` and `cas reject`."
+        )
     from cli.review_ui.hunk_review import Review
     from cli.screen.keyboard import Keyboard
 

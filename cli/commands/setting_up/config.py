@@ -1,4 +1,4 @@
-"""The command `cas config`: the settings that hold, where each is written down, and a way to change them."""
+"""The command `cas config`: show the effective settings and their source, and change them."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
@@ -26,15 +26,15 @@ def _own_option(function: Function) -> Function:
 def config() -> None:
     """List, read and change settings: `cas config get NAME`, `cas config set NAME VALUE`.
 
-    The first of these that has a setting counts: .cas/config.toml of the workspace, editledger/config.toml in your
-    folder of settings (~/.config, or XDG_CONFIG_HOME), the environment.
+    The first of these that has a setting wins: .cas/config.toml of the workspace, editledger/config.toml in your
+    settings folder (~/.config, or XDG_CONFIG_HOME), the environment.
     """
 
 
 @config.command("list")
 @json_option
 def listing(*, as_json: bool) -> None:
-    """List every setting with its value and where that comes from. With --json, one object a line."""
+    """List every setting with its value and its source. With --json, one object a line."""
     found = _configuration().all()
     if as_json:
         write(_json_line(given) for given in found)
@@ -56,7 +56,7 @@ def get(*, name: str, as_json: bool) -> None:
 @click.argument("value", metavar="VALUE", shell_complete=setting_values)
 @_own_option
 def change(*, name: str, value: str, own: bool) -> None:
-    """Set a setting of this workspace. Comments and whatever else the file holds stay as they are."""
+    """Set a setting of this workspace. Comments and all other content of the file stay."""
     _configuration(changing=not own).set(name, value, own=own)
 
 
@@ -64,14 +64,14 @@ def change(*, name: str, value: str, own: bool) -> None:
 @click.argument("name", metavar="NAME", shell_complete=settings)
 @_own_option
 def unset(*, name: str, own: bool) -> None:
-    """Take a setting out of this workspace's file. Exits with 1 where it is not in there."""
+    """Remove a setting from this workspace's file. Exits with 1 if it is not in the file."""
     configuration = _configuration(changing=not own)
     if not configuration.unset(name, own=own):
         raise click.ClickException(f"{name} is not set in {configuration.files[-1 if own else 0]}.")
 
 
 def _configuration(*, changing: bool = False) -> "Configuration":
-    """Return the settings of the workspace here; where none is, those of the person (`changing`: NotAWorkspace)."""
+    """Return the settings of the workspace here; outside of one, the user's (`changing`: raise NotAWorkspace)."""
     from objstore import Configuration, NotAWorkspace
 
     try:
@@ -84,11 +84,11 @@ def _configuration(*, changing: bool = False) -> "Configuration":
 
 def _list_text(found: "list[ConfiguredValue]", screen: Screen) -> Iterator[bytes]:
     width = max(len(given.setting.name) for given in found)
-    spelt = max(len(given.spelling) for given in found)
+    width = max(len(given.spelling) for given in found)
     for given in found:
         origin = shown_name(given.origin) if given.origin else "default"
         name = screen.paint(f"{given.setting.name:{width}}", bold=True)
-        yield screen.line(f"{name}  {shown_name(given.spelling):{spelt}}  ({origin})")
+        yield screen.line(f"{name}  {shown_name(given.spelling):{width}}  ({origin})")
         yield screen.line(f"    {given.setting.meaning}")
 
 

@@ -1,9 +1,9 @@
 """The demonstration: an agent edits a copy of real source files through the server, a person reviews with `cas`.
 
-Everything is real: the server is a process of its own, the client is the protocol's official one, the files are a
-copy of packages from Python's standard library, and every review step is the `cas` command run as a process. What
-each file must then hold is worked out here, by plain replacement in the original text, and compared by hash. The
-first difference ends the demonstration with status 1.
+Everything is real: the server is a process of its own, the client is the protocol's official one, the files are a copy
+of packages from Python's standard library, and every review step is the `cas` command run as a process. The expected
+content of each file is computed here, by plain replacement in the original text, and compared by hash. The first
+difference ends the demonstration with status 1.
 """
 
 import difflib
@@ -28,13 +28,13 @@ from mcp.client.stdio import stdio_client
 __all__ = ["run"]
 
 PACKAGES: Final = ("json", "email", "logging")
-"""Packages of the standard library that are copied: on every machine, in every supported version."""
+"""Packages of the standard library to copy: they exist on every machine, in every supported version."""
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 
 class Differs(Exception):
-    """Something is not what it must be."""
+    """Raised when a result differs from the expected one."""
 
 
 def run() -> int:
@@ -52,7 +52,7 @@ def run() -> int:
         except Differs as difference:
             click.secho(f"\nDIFFERS: {difference}", fg="red", err=True)
             return 1
-    click.echo(f"\n{stage.checks} checks, all as they must be, in {time.monotonic() - began:.1f} s.")
+    click.echo(f"\n{stage.checks} checks passed in {time.monotonic() - began:.1f} s.")
     return 0
 
 
@@ -60,7 +60,7 @@ def run() -> int:
 
 
 class DemoWorkspace:
-    """The folder, what each file in it must hold, and the `cas` command run there."""
+    """The demonstration's folder, the expected content of each file in it, and the `cas` command run there."""
 
     def __init__(self, root: Path) -> None:
         self.root: Final = root
@@ -79,30 +79,30 @@ class DemoWorkspace:
         self.cas("init")
 
     def say(self, sentence: str) -> None:
-        """Begin a section."""
+        """Print the title of a section."""
         click.secho(f"\n# {sentence}", bold=True)
 
     def must(self, condition: object, fact: str) -> None:
-        """Count a check, and stop where it fails."""
+        """Count a check, and stop if it fails."""
         if not condition:
             raise Differs(fact)
         self.checks += 1
 
     def holds(self, name: str, expected: bytes | None) -> None:
-        """Check a file against what it must hold (None: it must not exist), by hash."""
+        """Check a file against its expected content (None: it must not exist), by hash."""
         path = self.root / name
         found = sha256(path.read_bytes()).hexdigest() if path.exists() else None
         wanted = None if expected is None else sha256(expected).hexdigest()
         self.must(found == wanted, f"{name} has {found}, and must have {wanted}")
 
     def only_differ(self, *names: str) -> None:
-        """Check that every file but these is as it was copied."""
+        """Check that all files except these are unchanged copies."""
         for name, content in self.original.items():
             if name not in names:
                 self.holds(name, content)
 
     def cas(self, *arguments: str, status: int = 0, show: bool = True) -> str:
-        """Run `cas` as a person would, show what it says, and return it."""
+        """Run `cas` as a person would, show its output, and return it."""
         if show:
             click.secho("$ cas " + " ".join(arguments), fg="cyan")
         command = [sys.executable, "-m", "cli", "-C", str(self.root), *arguments]
@@ -113,7 +113,7 @@ class DemoWorkspace:
         return done.stdout + done.stderr
 
     def log(self) -> list[dict[str, Json]]:
-        """Return every edit, oldest first, as `cas log --json` tells it."""
+        """Return every edit, oldest first, as reported by `cas log --json`."""
         lines = self.cas("log", "--json", "--reverse", show=False).splitlines()
         return [jsonlib.loads(line) for line in lines]
 
@@ -135,7 +135,7 @@ class Agent:
         self._conversation = ""
 
     def new_turn(self) -> None:
-        """Begin a new conversation: the server gives it a name in its first answer."""
+        """Begin a new conversation: the server names it in its first answer."""
         self._conversation = ""
 
     async def call(self, tool: str, **arguments: Json) -> Mapping[str, Json]:
@@ -255,13 +255,13 @@ def review(stage: DemoWorkspace) -> None:
 
 
 async def second_session(stage: DemoWorkspace, agent: Agent) -> None:
-    """Let the agent change a line that an earlier edit of its own put in."""
+    """Let the agent change a line that its own earlier edit inserted."""
     stage.say("The agent comes back and edits the very line that edit 1 put in")
     await agent.call("multi_edit_text_file", path=str(stage.root / DECODER), edits=_edits(ON_EARLY))
 
 
 def review_conflict(stage: DemoWorkspace) -> None:
-    """Run into a true conflict: it is named, nothing changes, and cascade settles it."""
+    """Run into a real conflict: it is named, nothing changes, and a cascade resolves it."""
     stage.say("Now edit 1 can't go alone: the conflict is named, and nothing changes")
     decoder = stage.original[DECODER]
     before = (stage.root / DECODER).read_bytes()
@@ -276,7 +276,7 @@ def review_conflict(stage: DemoWorkspace) -> None:
 
 
 def without_index(stage: DemoWorkspace) -> None:
-    """Delete everything that is derived and carry on."""
+    """Delete all derived data and continue."""
     stage.say("Delete the index: the journal is the only truth")
     report = stage.cas("status", "--json", show=False)
     for path in (stage.root / ".cas").glob("index.sqlite*"):

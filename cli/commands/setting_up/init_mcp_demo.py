@@ -1,4 +1,4 @@
-"""Commands that begin something: a workspace, the server, the demonstration."""
+"""The commands `cas init`, `mcp`, `completion` and `demo`: start a workspace, the server, or the demonstration."""
 
 import os
 import sys
@@ -21,16 +21,28 @@ def init(directory: str | None) -> None:
 
     screen = Invocation.current().screen()
     with Workspace.init(absolute(directory or os.curdir)) as workspace:
-        write([screen.line(f"{shown_name(workspace.root)} is a workspace: what is done there can be recorded.")])
+        write([screen.line(f"{shown_name(workspace.root)} is a workspace; edits in it can be recorded.")])
         if not workspace.history.edits(EditFilter(limit=1)):
-            write([screen.line("`cas setup CLIENT` has an agent's edits recorded, `cas watch` or `cas record` yours.")])
+            write(
+                [
+                    screen.line(
+                        "To record an agent's edits, run `cas setup CLIENT`; for yours, `cas watch` or `cas record`."
+                    )
+                ]
+            )
         outer = _around(workspace.root)
         if outer is not None:
-            write([screen.line(f"It lies in {shown_name(outer)}, a workspace too: here, `cas` means this one.")])
+            write(
+                [
+                    screen.line(
+                        f"It is inside another workspace, {shown_name(outer)}; commands run here use the inner one."
+                    )
+                ]
+            )
 
 
 def _around(root: str) -> str | None:
-    """Return the workspace that a folder lies in (None: in none)."""
+    """Return the workspace that contains a folder (None: no workspace does)."""
     from objstore import NotAWorkspace, find_root
 
     above = os.path.dirname(root)  # noqa: PTH120 -- pathlib costs 4 ms of start-up
@@ -50,7 +62,7 @@ def mcp(arguments: tuple[str, ...]) -> None:
 @command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print what makes bash, zsh or fish complete commands, options, edits, conversations and files of `cas`.
+    """Print the script that makes bash, zsh or fish complete commands, options, edits, conversations and files.
 
     In the shell's own start file: source <(cas completion bash), the same for zsh, or cas completion fish | source.
     """

@@ -1,4 +1,4 @@
-"""The commands `cas setup`, `cas doctor` and `cas hook`: agents' programs are told of the recorder, and it of them."""
+"""The commands `cas setup`, `cas doctor` and `cas hook`: connect agent programs, and receive their events."""
 
 import os
 import shutil
@@ -19,28 +19,37 @@ if TYPE_CHECKING:
 
 __all__ = ["doctor", "hook", "setup"]
 
-NEXT: Final = "It counts from the client's next start. `{program} doctor {client}` checks that it works."
-BESIDES: Final = {"codex": "Codex runs new hooks once you have trusted them: type /hooks in it."}
-"""What else a person has to do, which no settings file does."""
+NEXT: Final = "Restart {name} to begin recording. `{program} doctor {client}` checks that it works."
+BESIDES: Final = {"codex": "Codex runs new hooks only after you trust them: type /hooks in Codex."}
+"""What the user has to do in addition, because no settings file does it."""
 
-EACH: Final = "A folder is recorded once it is a workspace: `cas init` in each."
-"""Of what is set up for all that a person does: hooks make no folder a workspace by themselves."""
+EACH: Final = "Only workspaces are recorded: run `cas init` in each folder."
+"""Printed when a client is set up for all projects: hooks make no folder a workspace by themselves."""
 
-CLIENTS: Final = ("claude-code", "codex", "gemini", "cursor", "vscode", "opencode")
+NAMES: Final = {
+    "claude-code": "Claude Code",
+    "codex": "Codex",
+    "gemini": "Gemini CLI",
+    "cursor": "Cursor",
+    "vscode": "VS Code",
+    "opencode": "opencode",
+}
+"""What each client calls itself."""
+
+CLIENTS: Final = tuple(NAMES)
 
 
 @command("setup")
 @click.argument("client", type=click.Choice(CLIENTS))
-@click.option("--project", is_flag=True, help="For this project (the default).")
-@click.option("--user", is_flag=True, help="For all that you do with the client.")
+@click.option("--project", is_flag=True, help="Set up this project (the default).")
+@click.option("--user", is_flag=True, help="Set up all your projects.")
 @click.option("-n", "--dry-run", is_flag=True, help="Show what would change, and change nothing.")
-@click.option("--remove", is_flag=True, help="Take it back.")
+@click.option("--remove", is_flag=True, help="Remove what `cas setup` added.")
 def setup(*, client: str, project: bool, user: bool, dry_run: bool, remove: bool) -> None:
-    """Tell CLIENT of the recorder: it starts our server, and says before and after each of its own tools what it does.
+    """Connect CLIENT: install recording hooks and the MCP server.
 
-    Only what is ours is changed in its settings; a copy of each file as it was before us is kept beside it. For a
-    project this also makes the folder a workspace, and keeps what stands in it now, so that every later change can be
-    told.
+    Only our own entries in its settings are changed; a copy of each original file is kept next to it. For a project,
+    this also makes the folder a workspace and saves a baseline of its files, so that every later change is recorded.
     """
     from cli.setup.disabled_hooks import disabled_hooks
     from cli.setup.plans import HOMES, plan
@@ -49,11 +58,11 @@ def setup(*, client: str, project: bool, user: bool, dry_run: bool, remove: bool
 
     invocation = Invocation.current()
     if project and user:
-        raise click.UsageError("Say --project or --user, and not both.")
+        raise click.UsageError("Pass --project or --user, not both.")
     where = _scope(invocation, is_users=user)
-    told = where.told(client)
-    if told is not None:
-        place = f"{HOMES[client][0]} says where your settings of {client} are: {shown_name(str(told))}"
+    moved = where.folder_from_variable(client)
+    if moved is not None:
+        place = f"{HOMES[client][0]} says where your settings of {client} are: {shown_name(str(moved))}"
         write([invocation.screen().line(place)])
     steps = plan(client, where, _programs())
     try:
@@ -62,19 +71,19 @@ def setup(*, client: str, project: bool, user: bool, dry_run: bool, remove: bool
         switch = None if remove else disabled_hooks(client, where.project, where.home)
     except ValueError as error:
         raise click.ClickException(str(error)) from error
-    begun = None if dry_run or remove else where.project
-    if begun is not None:
-        Workspace.init(begun).close()  # where none can be, nothing else is changed either
+    new_workspace = None if dry_run or remove else where.project
+    if new_workspace is not None:
+        Workspace.init(new_workspace).close()  # if this fails, nothing else is changed either
     if not dry_run:
         _carry_out(wanted, where.staying(client), invocation.screen(), remove=remove)
-    write(_told(wanted, invocation.screen(), remove=remove, dry_run=dry_run))
+    write(_changes_text(wanted, invocation.screen(), remove=remove, dry_run=dry_run))
     warned = [*remarked, *([] if switch is None else [f"{switch}."])]
     write([invocation.screen().line(visible(said)) for said in warned])
-    if begun is not None:
-        write(_begun(begun, invocation.screen()))
+    if new_workspace is not None:
+        write(_baseline_text(new_workspace, invocation.screen()))
     if dry_run or remove:
         return
-    then = NEXT.format(program=invocation.program, client=client)
+    then = NEXT.format(program=invocation.program, client=client, name=NAMES[client])
     said = [then, *filter(None, [BESIDES.get(client)])] if wanted else []
     if where.project is None:
         said.append(EACH)
@@ -82,7 +91,7 @@ def setup(*, client: str, project: bool, user: bool, dry_run: bool, remove: bool
 
 
 def _carry_out(changes: "list[SettingsChange]", staying: Path, screen: Screen, *, remove: bool) -> None:
-    """Change one file after the other. Where one can't be, tell of those before it, and raise click.ClickException."""
+    """Change the files one by one. If one fails, report those before it and raise click.ClickException."""
     from cli.setup.settings_files import write as write_file
 
     for done, change in enumerate(changes):
@@ -91,20 +100,20 @@ def _carry_out(changes: "list[SettingsChange]", staying: Path, screen: Screen, *
         except (OSError, ValueError) as error:
             said = str(error)
             if isinstance(error, OSError) and error.strerror:
-                # What it names may be a file of ours beside it, or a folder above it.
+                # The error may name our temporary file next to it, or a folder above it.
                 said = f"{shown_name(str(change.path))} can't be changed: {error.strerror}"
             if done:
-                write(_told(changes[:done], screen, remove=remove, dry_run=False))
-                said += ". What is told above was changed before that; the same command goes on from there"
+                write(_changes_text(changes[:done], screen, remove=remove, dry_run=False))
+                said += ". The files above were changed before that; run the same command again to continue"
             raise click.ClickException(f"{said}.") from error
 
 
-def _told(changes: "list[SettingsChange]", screen: Screen, *, remove: bool, dry_run: bool) -> Iterator[bytes]:
+def _changes_text(changes: "list[SettingsChange]", screen: Screen, *, remove: bool, dry_run: bool) -> Iterator[bytes]:
     from cli.setup.settings_files import BACKUP
     from objstore import unified_diff
 
     if not changes:
-        yield screen.line("Nothing to change: it is all as it should be.")
+        yield screen.line("Nothing to change.")
     for change in changes:
         name = str(change.path)
         verb = "Would change" if dry_run else "Changed"
@@ -116,30 +125,34 @@ def _told(changes: "list[SettingsChange]", screen: Screen, *, remove: bool, dry_
             path_after=name,
         )
         if change.is_given_back:
-            yield screen.line("An entry of our name that runs something else stood there before us, and is back.")
+            yield screen.line("Restored the entry named editledger that was there before `cas setup`.")
         if remove and change.is_kept:
-            verb = "would stay" if dry_run else "stays"
-            yield screen.line(f"It holds what `cas setup` doesn't write, and {verb} as {shown_name(name + BACKUP)}.")
+            kept = "would be kept" if dry_run else "is kept"
+            yield screen.line(
+                f"It has settings that `cas setup` did not write; a copy {kept} as {shown_name(name + BACKUP)}."
+            )
 
 
-def _begun(project: Path, screen: Screen) -> Iterator[bytes]:
+def _baseline_text(project: Path, screen: Screen) -> Iterator[bytes]:
+    from cli.render.status import counted
     from cli.screen.progress import LOOKING, showing_progress
     from objstore import CallInfo, Origin, Workspace
 
     with Workspace.open(project) as workspace, showing_progress(workspace, LOOKING):
         found = workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
+        files = 0 if found.baseline is None else len(workspace.snapshots.files(found.baseline.number))
     if found.baseline is not None:
-        yield screen.line(f"What stands in {shown_name(str(project))} now is kept: later changes can be told.")
+        yield screen.line(f"Saved a baseline of {counted(files, 'file')}.")
     for place in found.passed:
-        yield screen.line(f"Not looked at: {shown_name(place.path)}: {place.reason}")
+        yield screen.line(f"Skipped: {shown_name(place.path)}: {place.reason}")
 
 
 @command("doctor")
 @click.argument("clients", nargs=-1, type=click.Choice(CLIENTS), metavar="[CLIENT]...")
-@click.option("--forget", is_flag=True, help="Empty the log of faults that hooks had.")
+@click.option("--forget", is_flag=True, help="Empty the log of hook errors.")
 @json_option
 def doctor(*, clients: tuple[str, ...], forget: bool, as_json: bool) -> None:
-    """Check that what was set up works: programs start, settings hold, hooks answer, and nothing failed lately."""
+    """Check that the setup works: programs start, settings are valid, hooks answer, and there were no recent errors."""
     from cli.setup.doctor import examine
 
     invocation = Invocation.current()
@@ -171,10 +184,10 @@ def _diagnosis(found: "list[Finding]", screen: Screen) -> Iterator[bytes]:
 @click.argument("client", type=click.Choice(CLIENTS))
 @click.option("--resident", is_flag=True, hidden=True, expose_value=False)  # of versions that had a resident helper
 def hook(*, client: str) -> None:
-    """Record what a tool of CLIENT does, as an event on standard input says. `cas setup` makes clients call this.
+    """Record what a tool of CLIENT does, from an event on standard input. `cas setup` makes clients call this.
 
-    It never fails, and prints nothing but what the client's agent shall read: edits of its own that were rejected, with
-    the reasons. Faults go to `.cas/hook.log`, which `cas status` mentions and `cas doctor` shows.
+    It never fails, and prints only what the client's agent should read: which of its edits were rejected, and why.
+    Errors go to `.cas/hook.log`, which `cas status` mentions and `cas doctor` shows.
     """
     from cli.hooks.handler import main
 
@@ -196,7 +209,7 @@ def _scope(invocation: Invocation, *, is_users: bool) -> "Scope":
 
 
 def _programs() -> "Programs":
-    """Return the commands as clients should call them: by name where that leads here, or else by their place."""
+    """Return the commands that clients should call: by name if it leads to this installation, else by path."""
     from cli.setup.plans import Programs
 
     return Programs(cas=_program("cas"), server=_program("editledger"))
@@ -204,7 +217,7 @@ def _programs() -> "Programs":
 
 def _program(name: str) -> str:
     own = Path(sys.executable).with_name(name)
-    # An environment that was activated is on the path of this shell, and of no client that is started elsewhere.
+    # A client that is started elsewhere doesn't have the activated environment of this shell.
     active = os.environ.get("VIRTUAL_ENV")
     places = [place for place in os.get_exec_path() if not active or not Path(place).is_relative_to(active)]
     found = shutil.which(name, path=os.pathsep.join(places))

@@ -1,4 +1,4 @@
-"""The command `cas watch`: records what happens to files as it happens, for editors and agents that tell of nothing."""
+"""The command `cas watch`: record edits as they happen, for editors and agents that report none."""
 
 import os
 import signal
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 __all__ = ["watch"]
 
 _LONGEST_BURST: Final = 10
-"""Times the quiet after which a burst that doesn't end is recorded nevertheless."""
+"""A batch that doesn't end is recorded after this many times the quiet time."""
 
 _FIRST_REST: Final = 1.0
 _LONGEST_REST: Final = 60.0
-"""Seconds until what could not be recorded is tried again: twice as many each time."""
+"""Longest pause in seconds before a failed recording is tried again; the pause doubles each time."""
 
 _STORE: Final = ".cas"
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _KILLED: Final = 128
-"""What a shell adds to the number of the signal that ended a process."""
+"""Number that a shell adds to the signal that ended a process."""
 
 
 @command("watch")
@@ -38,7 +38,7 @@ _KILLED: Final = 128
     callback=recorded_text,
     default="",
     metavar="NAME",
-    help="An agent makes the edits, so they are to be reviewed.",
+    help="Record the edits as an agent's, pending review.",
 )
 @click.option(
     "--conversation",
@@ -46,7 +46,7 @@ _KILLED: Final = 128
     default="",
     metavar="ID",
     shell_complete=names("conversation"),
-    help="Which conversation they belong to.",
+    help="Conversation to record the edits under.",
 )
 @click.option(
     "--quiet-for",
@@ -54,13 +54,13 @@ _KILLED: Final = 128
     default=400,
     show_default=True,
     metavar="MS",
-    help="How long nothing must happen until what happened before is one call.",
+    help="Quiet time after which the changes before it are recorded as one call.",
 )
 def watch(*, agent: str, conversation: str, quiet_for: int) -> None:
-    """Record edits as they happen, until interrupted: those that come in one burst as one call.
+    """Record edits as they happen, until interrupted: edits of one batch become one call.
 
-    They are yours, and so accepted, unless --agent says otherwise or the hook of an agent has told that one of its
-    tools is running. Where hooks or our server tell of each tool, nothing need be watched.
+    They are yours, and so accepted, unless you pass --agent or the hook of an agent reports that one of its tools is
+    running. Where hooks or our server report each tool, you don't need to watch.
     """
     from cli.commands.setting_up.watch_batches import change_batches
     from objstore import CallInfo, Origin
@@ -79,13 +79,13 @@ def watch(*, agent: str, conversation: str, quiet_for: int) -> None:
             if not watches:
                 watched.begin()
                 ending.hold()
-                write([screen.line(f"Watching {shown_name(root)}; Ctrl-C ends it.")])
+                write([screen.line(f"Watching {shown_name(root)}. Press Ctrl-C to stop.")])
                 flush()
                 watches = True
             elif has_happened:
                 watched.hear()
             watched.record_when_due()
-        # A burst that was not over yet, or that nobody told of so far.
+        # A batch that has not ended yet, or that was not reported so far.
         watched.record()
     if ending.number == signal.SIGINT:
         raise KeyboardInterrupt
@@ -95,32 +95,32 @@ def watch(*, agent: str, conversation: str, quiet_for: int) -> None:
 def _tell_of_limit(folders: int) -> None:
     from cli.render.status import counted
 
-    said = f"{counted(folders, 'folder')} can't be watched: the system allows for no more (fs.inotify.max_user_watches)"
+    said = f"{counted(folders, 'folder')} can't be watched: the system limit is reached (fs.inotify.max_user_watches)"
     click.echo(
-        f"cas: {said}. What happens there is recorded when something happens elsewhere, or at the end.", err=True
+        f"cas: {said}. Changes there are recorded with the next change elsewhere, or when watching stops.", err=True
     )
 
 
 class _Ending:
-    """Signals that end the watching: the first one is noted, so that what has happened is recorded; a second kills."""
+    """Handle termination signals: the first one is noted, so that pending changes are recorded; a second one kills."""
 
     def __init__(self) -> None:
         self.number = 0
         self._before: Final[dict[signal.Signals, Any]] = {}
 
     def is_set(self) -> bool:
-        """Return whether the watching shall end."""
+        """Return whether to stop watching."""
         return self.number != 0
 
     def hold(self) -> None:
-        """Have signals noted from now on."""
+        """Start to note signals."""
         for number in _ENDING:
-            # What is ignored, as under nohup, stays so.
+            # Signals that were ignored, as under nohup, stay ignored.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 self._before[number] = signal.signal(number, self._note)
 
     def release(self) -> None:
-        """Have them do what they did before."""
+        """Restore the signals' previous effect."""
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
@@ -140,7 +140,7 @@ def _ending_once() -> Iterator[_Ending]:
 
 
 class _Watched:
-    """A workspace that is watched: what happens in it is recorded when it has gone quiet, or later if that fails."""
+    """A workspace that is watched: changes are recorded when it goes quiet, or later if that fails."""
 
     def __init__(self, workspace: "Workspace", info: "CallInfo", screen: Screen, *, quiet: float) -> None:
         self._workspace: Final = workspace
@@ -148,19 +148,19 @@ class _Watched:
         self._screen: Final = screen
         self._quiet: Final = quiet
         self._due: float | None = None  # None: nothing has happened
-        self._latest = 0.0  # when a burst is recorded that goes on
-        self._rest = 0.0  # until the next try; 0: the last one went well
+        self._latest = 0.0  # when a batch that continues is recorded anyway
+        self._rest = 0.0  # seconds until the next try; 0: the last one succeeded
         self._said = ""  # why the last try failed
-        self._unseen: Final[set[str]] = set()  # what was said to be not looked at
+        self._unseen: Final[set[str]] = set()  # paths that were already reported as unreadable
 
     def begin(self) -> None:
-        """Record what changed before anybody watched, which belongs to nobody. Raises what the store raises."""
+        """Record what changed before the watch began; it is nobody's edit. Raises what the store raises."""
         from objstore import CallInfo, Origin
 
         self._found(CallInfo(tool="", origin=Origin.EXTERNAL))
 
     def hear(self) -> None:
-        """Note that something happens."""
+        """Note that something changed."""
         moment = time.monotonic()
         if self._due is None:
             self._latest = moment + _LONGEST_BURST * self._quiet
@@ -168,20 +168,20 @@ class _Watched:
             self._due = min(moment + self._quiet, self._latest)
 
     def record_when_due(self) -> None:
-        """Record what happened, if it has gone quiet. Raises as `record`."""
+        """Record the changes if the workspace has gone quiet. Raises as `record`."""
         if self._due is not None and time.monotonic() >= self._due:
             self.record()
 
     def record(self) -> None:
-        """Look once, and write a line for each edit; what may work later is said and tried again.
+        """Scan once, and write a line for each edit; report a failure that may go away, and try again later.
 
-        Raises what the store raises that no time mends, and OutputFailed.
+        Raises what the store raises for permanent failures, and OutputFailed.
         """
         from objstore import CallAborted, CasError, DiskFailed, PathError, StoreLocked, StoreRefuses, Unacknowledged
 
         passing = (CallAborted, DiskFailed, PathError, StoreLocked, StoreRefuses, Unacknowledged)
         try:
-            self._workspace.reopen()  # where the last try could not be made durable
+            self._workspace.reopen()  # if the last try could not be made durable
             lines = list(self._lines())
         except (CasError, OSError) as error:
             is_there = os.path.isdir(os.path.join(self._workspace.root, _STORE))  # noqa: PTH112, PTH118 - as above
@@ -191,7 +191,7 @@ class _Watched:
             self._due = time.monotonic() + self._rest
             if str(error) != self._said:
                 self._said = str(error)
-                click.echo(f"cas: {visible(self._said)}\nWhat happened is recorded once that works.", err=True)
+                click.echo(f"cas: {visible(self._said)}\nChanges will be recorded when this works again.", err=True)
             return
         self._due, self._rest, self._said = None, 0.0, ""
         write(lines)
@@ -205,7 +205,7 @@ class _Watched:
             yield from rows.of(view)
 
     def _found(self, info: "CallInfo") -> "tuple[EditView, ...]":
-        """Look once, name what can't be looked at, each once, and return the edits."""
+        """Scan once, report each unreadable path once, and return the edits."""
         from cli.render.edits import not_looked_at
 
         found = self._workspace.hooks.notice(info)

@@ -1,4 +1,4 @@
-"""Bursts: word of what happens in a workspace, as it happens, and from nowhere that a link leads to."""
+"""Report batches of file events in a workspace, without following links."""
 
 import errno
 import os
@@ -12,46 +12,48 @@ from typing import Final, Protocol, Self, TypeAlias
 __all__ = ["StopCondition", "change_batches"]
 
 _ROUND: Final = 200
-"""Milliseconds, at most, until a burst that goes quiet and the ending are heeded."""
+"""Milliseconds, at most, until a batch that goes quiet or a stop request is noticed."""
 
 _SELDOM: Final = 20
-"""Times as long as the folders took to list, until they are listed anew: where folders come and come in a large tree,
-most of the time stays for the rest."""
+"""Multiple of the time that listing the folders took, to wait until they are listed again.
+
+In a large tree where folders keep appearing, most of the time is then left for other work.
+"""
 
 _BY_FOLDER: Final = sys.platform == "linux"
-"""Whether folders are listened to one by one. Where the system tells of all that is below one, it follows no link."""
+"""Whether each folder is watched on its own. Systems that report everything below a folder follow no links."""
 
 _Facts: TypeAlias = dict[str, tuple[int, ...]]
 """What is known of each name in a folder."""
 
 _UNDECODABLE: Final = "Unable to decode path"
-"""What watchfiles says of a name that is not UTF-8, instead of what happened."""
+"""watchfiles' message for a name that is not UTF-8, given instead of the event."""
 
 _REFUSED: Final = "Error creating recommended watcher: Too many open files"
-"""What it says where as many programs listen already as the system lets one user have."""
+"""Its message if as many programs watch already as the system allows one user."""
 
-_NONE_LEFT: Final = "nothing more can be watched: the system allows for no more (fs.inotify.max_user_instances)"
-"""What is said then."""
+_NONE_LEFT: Final = "nothing more can be watched: the system limit is reached (fs.inotify.max_user_instances)"
+"""Our message in that case."""
 
 _LIMITED: Final = "OS file watch limit reached"
-"""What it says where the system lets nobody listen to so many folders."""
+"""Its message if the system doesn't allow so many folders to be watched."""
 
 
 class StopCondition(Protocol):
-    """What says when to end."""
+    """Says when to stop."""
 
     def is_set(self) -> bool:
-        """Return whether it is time."""
+        """Return whether it is time to stop."""
 
 
 def change_batches(
     root: str, passed: str, *, quiet: int, ending: StopCondition, left_out: Callable[[int], None]
 ) -> Iterator[bool]:
-    """Yield every fifth of a second or sooner, until the ending, whether something has happened below `root`.
+    """Yield at least every fifth of a second, until asked to stop, whether something has changed below `root`.
 
-    From the first time on all is listened to that may be read; of the folder in it that is named `passed` nothing is
-    told. `quiet`: milliseconds after which what has happened is told at once. `left_out` is called, once, with how many
-    folders are more than the system allows for. Raises OSError where `root` can't be listened to.
+    From the first result on, every readable folder is watched, except the one named `passed` in `root`. `quiet`:
+    milliseconds after which changes are reported at once. `left_out` is called, once, with the number of folders above
+    the system limit. Raises OSError if `root` can't be watched.
     """
     limit = _Limit(left_out)
     while not ending.is_set():
@@ -68,7 +70,7 @@ def change_batches(
             except FileNotFoundError:
                 if not _is_folder(root):
                     raise
-                # Another folder, which went before it was listened to.
+                # Another folder, which was removed before it was watched.
             except OSError as error:
                 if not str(error).startswith(_LIMITED) or limit.most == 1:
                     raise
@@ -77,7 +79,7 @@ def change_batches(
                 if not str(error).startswith((_UNDECODABLE, _REFUSED)):
                     raise
                 limit.retry_after(error)
-                # A name that wasn't there before: from here on it says nothing else.
+                # A name that wasn't there before: from now on, watchfiles reports nothing else.
                 yield str(error).startswith(_UNDECODABLE)
                 while time.monotonic() < rested and not ending.is_set():
                     time.sleep(_ROUND / 1000)
@@ -87,86 +89,87 @@ def change_batches(
 def _rounds(
     tree: "_Tree", folders: list[str], most: int, *, quiet: int, ending: StopCondition
 ) -> Iterator[tuple[bool, bool]]:
-    """Yield whether something has happened in the first `most` folders, and whether there are others by now.
+    """Yield whether something has changed in the first `most` folders, and whether there are new folders.
 
-    The first time something has: what came while nobody listened to these folders. Raises as `bursts`, OSError where
-    they are more than the system allows for, and RuntimeError when something happens to a file whose name is not UTF-8.
+    The first result is always a change: events that came before these folders were watched were missed. Raises as
+    `change_batches`, OSError if the folders exceed the system limit, and RuntimeError when something happens to a file
+    whose name is not UTF-8.
     """
     from watchfiles import Change, watch
 
     def is_news(change: Change, path: str) -> bool:
-        # One that is known and came is another one by that name.
+        # A known folder that was created again is a different folder with that name.
         return (change is Change.added or path not in known) and tree.holds(path) and _is_folder(path)
 
     known, is_first, is_outdated = set(folders), True, False
-    told = watch(
+    events = watch(
         *[folder for folder in folders if folder not in tree.odd][:most],
-        watch_filter=None,  # else what happens in the store alone, again and again, would keep this from its turn
-        recursive=not _BY_FOLDER,  # it would follow links there, and give up at the first folder that may not be read
+        watch_filter=None,  # otherwise the constant changes in the store alone would delay other events
+        recursive=not _BY_FOLDER,  # recursive watching would follow links, and give up at the first unreadable folder
         step=min(quiet, _ROUND),
         debounce=_ROUND,
         stop_event=ending,
         rust_timeout=_ROUND,
         yield_on_timeout=True,
     )
-    with closing(told):
-        for burst in told:
+    with closing(events):
+        for batch in events:
             has_changed = tree.has_changed()
             if _BY_FOLDER and not is_outdated:
-                is_outdated = has_changed or any(is_news(*each) for each in burst)
+                is_outdated = has_changed or any(is_news(*each) for each in batch)
             if _BY_FOLDER and is_first and not is_outdated:
-                # They may have come before the folder above was listened to.
+                # They may have been created before the folder above was watched.
                 is_outdated = not known.issuperset(tree.folders())
-            yield is_first or has_changed or any(tree.holds(path) for _, path in burst), is_outdated
+            yield is_first or has_changed or any(tree.holds(path) for _, path in batch), is_outdated
             is_first = False
 
 
 class _Limit:
-    """How many folders may be listened to, as far as that has shown."""
+    """The number of folders that may be watched, as far as is known."""
 
     def __init__(self, left_out: Callable[[int], None]) -> None:
         self.most = sys.maxsize
-        self._stood = False  # whether they ever could
+        self._stood = False  # whether they could be watched before
         self._left_out: Final = left_out
         self._is_said = False
         self._was_met = False
 
     def holds(self, folders: int) -> None:
-        """Note that so many are listened to, or as many of them as may be."""
+        """Note that so many folders are watched, or as many of them as allowed."""
         self._was_met, self._stood = False, True
         if self.most < folders and not self._is_said:
             self._left_out(folders - self.most)
             self._is_said = True
 
     def is_met(self, folders: int) -> None:
-        """Note that these were too many."""
+        """Note that this number was too large."""
         if self._was_met:
             self.most = max(1, min(self.most, folders) * 3 // 4)
-        else:  # those of before may count still: they are let go a moment after they are given back
+        else:  # the previous watches may still count: they are released a moment after they are closed
             time.sleep(_ROUND / 1000)
         self._was_met = True
 
     def retry_after(self, error: RuntimeError) -> None:
-        """Wait a moment if it is said that too many listen. Raises OSError where nobody ever could."""
+        """Wait a moment if the error says that too many watch. Raises OSError if watching never worked."""
         if str(error).startswith(_REFUSED):
             if not self._stood:
                 raise OSError(errno.EMFILE, _NONE_LEFT) from error
-            time.sleep(_ROUND / 1000)  # what was listened with may count still, too
+            time.sleep(_ROUND / 1000)  # the closed watches may still count, too
 
 
 class _Tree:
-    """A folder and what is in it, but for one, with paths in UTF-8: others are refused by who tells of what happens.
+    """A folder and everything below it except one, with paths in UTF-8: watchfiles refuses others.
 
-    To a folder whose name is not, a descriptor leads that stays open until the tree is let go. Nobody can listen to the
-    folder in which such a name stands, file or folder: whenever it is so much as opened, nothing else is told any more.
-    So these folders are looked at.
+    A folder whose own name is not UTF-8 is watched through a descriptor, which stays open until the tree is closed. A
+    folder that contains such a name, file or folder, can't be watched: after it is merely opened, watchfiles reports
+    nothing else. These folders are polled instead.
     """
 
     def __init__(self, root: str, passed: str) -> None:
         self._descriptors: Final[dict[str, int]] = {}
         self._root: Final = root
         self._passed: Final = f"{self._spelt(root)}{os.sep}{passed}"
-        self.odd: dict[str, _Facts] = {}  # the folders in which such names stand, when they were last looked at
+        self.odd: dict[str, _Facts] = {}  # folders that contain such names, as last polled
 
     def __enter__(self) -> Self:
         return self
@@ -176,13 +179,13 @@ class _Tree:
             os.close(descriptor)
 
     def holds(self, path: str) -> bool:
-        """Return whether what lies there is not of the folder that is passed over."""
+        """Return whether a path is outside the folder that is passed over."""
         return path != self._passed and not path.startswith(self._passed + os.sep)
 
     def folders(self) -> list[str]:
-        """Return the folder and all below it that may be read, as they are spelt, from the top.
+        """Return the folder and all readable ones below it, as paths, from the top.
 
-        Raises OSError where the folder itself may not.
+        Raises OSError if the folder itself can't be read.
         """
         found, ahead = [], [self._root]
         for path in ahead:  # which grows meanwhile
@@ -194,7 +197,7 @@ class _Tree:
             except OSError:
                 if path == self._root:
                     raise
-                continue  # a look says which it may not read; others have gone
+                continue  # scans report unreadable folders; others were removed
             found.append(folder)
             if not all(_is_plain(each.name) for each in held) and folder not in self.odd:
                 self.odd[folder] = self._facts(folder)
@@ -202,7 +205,7 @@ class _Tree:
         return found
 
     def has_changed(self) -> bool:
-        """Return whether something has happened, since this was asked last, where nobody can listen."""
+        """Return whether something has changed since the last call in the folders that can't be watched."""
         before, self.odd = self.odd, {folder: self._facts(folder) for folder in self.odd}
         return before != self.odd
 

@@ -1,4 +1,4 @@
-"""The commands `cas fsck` and `cas salvage`: what is damaged, and a working store from what is left."""
+"""The commands `cas fsck` and `cas salvage`: report damage, and make a working store from what is left."""
 
 import os
 from collections.abc import Iterator
@@ -21,21 +21,21 @@ STORE_ID_BYTES: Final = 16
 
 
 @command("fsck")
-@click.option("--quick", is_flag=True, help="Check frames, records and index, but neither decode blobs nor replay.")
 @click.option(
-    "--repair", is_flag=True, help="Rebuild the index from the log, and mend all else that is derived and wrong."
+    "--quick", is_flag=True, help="Check only frames, records and index; decode no blobs and replay no documents."
 )
+@click.option("--repair", is_flag=True, help="Rebuild the index from the log, and repair all other derived data.")
 @json_option
 def fsck(*, quick: bool, repair: bool, as_json: bool) -> None:
     """Check the store: every frame, blob and record, the index, each file's history, and the disk.
 
-    Exits with 1 when anything is wrong. Files that changed outside, and an unfinished write, are told but not wrong.
+    Exits with 1 when anything is wrong. Changes from outside and an unfinished write are reported, but are not errors.
     """
     from objstore import check_store, repair_store
 
     invocation = Invocation.current()
     with Progress({"blobs": "checking", "documents": "replaying"}) as progress:
-        report = check_store(invocation.start(), quick=quick, progress=progress.tell)
+        report = check_store(invocation.start(), quick=quick, progress=progress.report)
         repaired = repair and (
             report.is_log_sound or report.leftovers > 0 or any(fault.repairable for fault in report.faults)
         )
@@ -55,29 +55,29 @@ def fsck(*, quick: bool, repair: bool, as_json: bool) -> None:
 @command("salvage")
 @click.argument("store", metavar="STORE", type=click.Path(exists=True, file_okay=False))
 @click.option("--to", "directory", metavar="DIR", type=click.Path(file_okay=False), help="Where the new store goes.")
-@click.option("--store-id", metavar="HEX", default="", help="The damaged store's id, where no segment's header tells.")
-@click.option("-n", "--dry-run", is_flag=True, help="Only say what can be saved.")
+@click.option("--store-id", metavar="HEX", default="", help="Id of the damaged store, if no segment's header has it.")
+@click.option("-n", "--dry-run", is_flag=True, help="Show what can be saved; write nothing.")
 @json_option
 def salvage(*, store: str, directory: str | None, store_id: str, dry_run: bool, as_json: bool) -> None:
     """Make a working store in DIR/.cas from what is left of STORE: a .cas folder, a copy, or a folder of segments.
 
-    Every blob that verifies is saved, and the journal up to the first lost record. What lies behind goes to
-    DIR/recovered, and all that is lost or saved is listed in DIR/salvage.json. STORE is left as it is.
-    Exits with 1 when anything is lost.
+    Every blob that verifies is saved, and the journal up to the first lost record. Content recorded after it goes to
+    DIR/recovered, and everything lost or saved is listed in DIR/salvage.json. STORE is not changed. Exits with 1 when
+    anything is lost.
     """
     from objstore import FileExists, FileMissing, salvage_store
 
     if directory is None and not dry_run:
-        raise click.UsageError("Say where to with --to DIR, or --dry-run.")
+        raise click.UsageError("Pass --to DIR or --dry-run.")
     if dry_run:
         directory = None
     screen = Invocation.current().screen()
     try:
         with Progress({"blobs": "checking"}) as progress:
-            found = salvage_store(store, directory, _store_id(store_id), progress.tell)
+            found = salvage_store(store, directory, _store_id(store_id), progress.report)
     except FileExists as error:
         taken = shown_name(error.path)
-        raise click.ClickException(f"{taken} is there already. Put it aside (mv), or say another DIR.") from error
+        raise click.ClickException(f"{taken} already exists. Move it away, or name another DIR.") from error
     except FileMissing as error:
         raise click.ClickException(
             f"No segment file (.seg) is in {shown_name(store)}. "
@@ -94,11 +94,11 @@ def salvage(*, store: str, directory: str | None, store_id: str, dry_run: bool, 
         click.get_current_context().exit(1)
 
 
-def _store_id(spelt: str) -> bytes | None:
-    if not spelt:
+def _store_id(digits: str) -> bytes | None:
+    if not digits:
         return None
     try:
-        store = bytes.fromhex(spelt)
+        store = bytes.fromhex(digits)
     except ValueError:
         store = b""
     if len(store) != STORE_ID_BYTES:
@@ -114,7 +114,7 @@ def _check_text(report: "CheckReport", screen: Screen, *, repaired: bool, rebuil
         yield screen.line(f"Note: {visible(note)}")
     if repaired:
         done = "Rebuilt the index from the log, r" if rebuilt else "R"
-        yield screen.line(f"{done}epaired what else is derived and was wrong, and cleared .cas/tmp.")
+        yield screen.line(f"{done}epaired the other derived data, and cleared .cas/tmp.")
     looked = ", ".join(
         (counted(report.segments, "segment"), counted(report.blobs, "blob"), counted(report.records, "record"))
     )
@@ -125,7 +125,7 @@ def _check_text(report: "CheckReport", screen: Screen, *, repaired: bool, rebuil
 
 def _salvage_text(found: "Salvage", directory: str | None, screen: Screen) -> Iterator[bytes]:
     if found.strays:
-        yield screen.line(f"Read although no segment is named so: {', '.join(map(shown_name, found.strays))}.")
+        yield screen.line(f"Read files that don't have a segment's name: {', '.join(map(shown_name, found.strays))}.")
     for number in found.missing_segments:
         yield screen.line(f"Segment {number} is missing.")
     for damage in found.damage:
@@ -135,7 +135,7 @@ def _salvage_text(found: "Salvage", directory: str | None, screen: Screen) -> It
         named = "; ".join(f"{kind} {' '.join(map(str, numbers))}" for kind, numbers in holders if numbers)
         yield screen.line(f"Lost blob {blob.id.hex()}: {blob.reason}{f' ({named})' if named else ''}.")
     if found.is_cut_off:
-        yield screen.line("The log ends before what was acknowledged last: the newest edits are lost.")
+        yield screen.line("The log ends before the last acknowledged write: the newest edits are lost.")
     if found.lost_edits:
         yield screen.line(f"Lost edits: {' '.join(map(str, found.lost_edits))}.")
     if found.lost_decisions:
@@ -147,11 +147,11 @@ def _salvage_text(found: "Salvage", directory: str | None, screen: Screen) -> It
     saved = f"{counted(len(found.blobs), 'blob')}, and {counted(len(found.journal), 'record')} in one unbroken journal"
     yield screen.line(f"{'Can be saved' if directory is None else 'Saved'}: {saved}.")
     if found.unchained:
-        states = "" if directory is None else f"; what they led to is in {shown_name(directory)}/recovered"
+        states = "" if directory is None else f"; their content is in {shown_name(directory)}/recovered"
         number = len(found.unchained)
-        yield screen.line(f"{counted(number, 'record')} {'lies' if number == 1 else 'lie'} behind a lost one{states}.")
+        yield screen.line(f"{counted(number, 'record')} {'comes' if number == 1 else 'come'} after a lost one{states}.")
     for file in found.unwritten:
-        state = f"`cas cat {file.state.blob.hex()}` gives what it holds"
-        yield screen.line(f"recovered/{shown_name(file.name)} can't be written, its path is too long there; {state}.")
+        state = f"`cas cat {file.state.blob.hex()}` prints its content"
+        yield screen.line(f"recovered/{shown_name(file.name)} was not written, because its path is too long; {state}.")
     if found.is_whole:
         yield screen.line("Nothing is lost.")

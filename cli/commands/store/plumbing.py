@@ -1,4 +1,4 @@
-"""Commands that look into the store: `cas hash`, `verify`, `records`, `segments` and `ls`."""
+"""The commands `cas hash`, `verify`, `records`, `segments` and `ls`: print what is in the store."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, assert_never
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["hash_file", "listing", "records", "segments", "verify"]
 
 RANGES: Final = 12
-"""Ranges of numbers that a line shows."""
+"""Number of ranges that a line shows."""
 
 LONGEST_NUMBER: Final = 18
 """Digits of an edit's number: more than any store has."""
@@ -28,13 +28,13 @@ LONGEST_NUMBER: Final = 18
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
 @json_option
 def hash_file(*, files: tuple[str, ...], as_json: bool) -> None:
-    """Print the name under which each FILE's bytes are stored: their BLAKE3 hash, as `b3sum` prints it."""
+    """Print the name under which each FILE's bytes are stored: their BLAKE3 hash, as printed by `b3sum`."""
     from blake3 import blake3
 
     screen = Invocation.current().screen()
     lines = []
     for name in files:
-        # Of any size, so it is hashed where it lies.
+        # It may be of any size, so it is hashed in place.
         digest = blake3().update_mmap(name).hexdigest()
         lines.append(_json({"file": _text(name), "blob": digest}) if as_json else screen.line(_row(digest, name)))
     write(lines)
@@ -45,14 +45,14 @@ def hash_file(*, files: tuple[str, ...], as_json: bool) -> None:
 @click.option("--all", "everything", is_flag=True, help="Verify every blob of the store.")
 @json_option
 def verify(*, names: tuple[str, ...], everything: bool, as_json: bool) -> None:
-    """Read blobs back and compare their bytes with their hash. A blob is named by its hash or by a state (PATH@12).
+    """Read blobs back and compare their bytes with their hash. Name a blob by its hash or by a state (PATH@12).
 
-    Exits with 1 when one is damaged or missing. Of those that are sound, only their number is told.
+    Exits with 1 when one is damaged or missing. Of intact blobs, only the number is printed.
     """
     from cli.selection.selectors import state_named
 
     if bool(names) is everything:
-        raise click.UsageError("Name blobs, or say --all.")
+        raise click.UsageError("Name blobs, or pass --all.")
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         blobs = workspace.history.blobs() if everything else [_blob(state_named(workspace, name)) for name in names]
@@ -65,7 +65,7 @@ def verify(*, names: tuple[str, ...], everything: bool, as_json: bool) -> None:
     else:
         screen = invocation.screen()
         write(screen.line(str(error)) for _, error in faults)
-        write([screen.line(f"{sound} of {len(blobs)} blobs are what their names say.")])
+        write([screen.line(f"{sound} of {len(blobs)} blobs match their hash.")])
     if faults:
         click.get_current_context().exit(1)
 
@@ -73,7 +73,7 @@ def verify(*, names: tuple[str, ...], everything: bool, as_json: bool) -> None:
 @command("records")
 @json_option
 def records(*, as_json: bool) -> None:
-    """List every record of the journal, oldest first. With --json, one object a line, with all that each says."""
+    """List every record of the journal, oldest first. With --json, one object a line, with all fields of the record."""
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         views = workspace.history.records()
@@ -114,7 +114,7 @@ def segments(*, as_json: bool) -> None:
 def listing(*, name: str, as_json: bool) -> None:
     """List the recorded files, or those at or below PATH.
 
-    As they are, after an edit (PATH@12, or @12 for all files), before it (PATH@12^), or at a time (PATH@2h).
+    Current files, or those after an edit (PATH@12, or @12 for all files), before it (PATH@12^), or at a time (PATH@2h).
     """
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
@@ -130,7 +130,7 @@ def listing(*, name: str, as_json: bool) -> None:
 
 
 def _ls_text(files: "dict[str, FileState]", screen: Screen) -> Iterator[bytes]:
-    """Yield a row for each file; at a terminal that has no room for one, with the beginnings of hashes."""
+    """Yield a row for each file; on a narrow terminal with shortened hashes."""
     from cli.render.edits import SHORT_HASH
 
     rows = [(f"{state.mode:04o}", state.blob.hex(), shown_name(path)) for path, state in files.items()]
@@ -149,7 +149,7 @@ def _faults(workspace: "Workspace", blobs: "list[BlobId]", progress: Progress) -
     from objstore import CasError
 
     for done, blob in enumerate(blobs):
-        progress.tell("blobs", done, len(blobs))
+        progress.report("blobs", done, len(blobs))
         try:
             for _ in workspace.history.pieces(blob):
                 pass
@@ -159,16 +159,16 @@ def _faults(workspace: "Workspace", blobs: "list[BlobId]", progress: Progress) -
 
 def _files(workspace: "Workspace", name: str) -> "dict[str, FileState]":
     if not name or (name.startswith("@") and state_parts(f".{name}") is not None):
-        paths, version = ["."], name[1:]  # all files, wherever the person stands
+        paths, version = ["."], name[1:]  # all files, whatever the current folder
     else:
-        spelt, version = (looks_like_state(workspace, name) and state_parts(name)) or (name, "")
-        paths = paths_named(workspace, spelt, unrecorded=True)
+        named, version = (looks_like_state(workspace, name) and state_parts(name)) or (name, "")
+        paths = paths_named(workspace, named, unrecorded=True)
     found = _files_at(workspace, version)
     return {at: state for at, state in found.items() if any(covers(path, at) for path in paths)}
 
 
 def _files_at(workspace: "Workspace", version: str) -> "dict[str, FileState]":
-    """Return all files at a version, as `state_parts` spells it ("": as they are). Raises NoSuchName."""
+    """Return all files at a version in the form of `state_parts` ("": the current one). Raises NoSuchName."""
     from datetime import datetime
 
     from objstore import NoSuchName, moment_of
@@ -223,7 +223,7 @@ def _said(record: "Record") -> str:
 
 
 def _ranges(ranges: Sequence[tuple[int, int]]) -> str:
-    """Return ranges of numbers as a person writes them, cut short where there are many."""
+    """Return ranges of numbers as text, shortened if there are many."""
     shown = [str(first) if first == last else f"{first}-{last}" for first, last in ranges[:RANGES]]
     return " ".join(shown) + (f" and {len(ranges) - RANGES} more" if len(ranges) > RANGES else "")
 

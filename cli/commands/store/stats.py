@@ -1,4 +1,4 @@
-"""The command `cas stats`: the store in numbers, with a small chart of what happened when."""
+"""The command `cas stats`: the store in numbers, with a small chart of activity over time."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
@@ -19,7 +19,7 @@ BAR: Final = 20
 @command("stats")
 @json_option
 def stats(*, as_json: bool) -> None:
-    """Show the store in numbers: edits, decisions, blobs, bytes, what happened when, and who changed what."""
+    """Show the store in numbers: edits, decisions, blobs, bytes, activity over time, and who changed what."""
     invocation = Invocation.current()
     with invocation.workspace() as workspace:
         found = workspace.history.stats()
@@ -39,10 +39,10 @@ def _stats_text(found: "StoreStats", screen: Screen) -> Iterator[bytes]:
     facts = {
         "edits": f"{found.edit_count} ({edits}) in {counted(found.conversations, 'conversation')}",
         "decisions": f"{found.decisions}",
-        "taken back": f"{found.voids}" if found.voids else "",
+        "rolled back": f"{found.voids}" if found.voids else "",
         "blobs": f"{found.blobs}, {found.blob_bytes} bytes, stored in {found.stored_blob_bytes} ({saved:.1f} to 1)"
         if found.damage is None
-        else "not known: some of them are damaged",
+        else "unknown: some are damaged",
         "records": f"{found.record_bytes} bytes",
         "segments": f"{found.segments}, {found.segment_bytes} bytes",
         "chain depths": " ".join(f"{depth}:{number}" for depth, number in found.depths.items())
@@ -71,7 +71,7 @@ def _stats_text(found: "StoreStats", screen: Screen) -> Iterator[bytes]:
 
 
 def _table(counts: Mapping[str, tuple[int, int, int]], screen: Screen) -> Iterator[bytes]:
-    """Yield those with the most edits, each with a bar for its share."""
+    """Yield the rows with the most edits, each with a bar for its share."""
     ordered = sorted(counts.items(), key=lambda row: (-row[1][0], row[0]))
     most = max((edits for edits, _, _ in counts.values()), default=1)
     for name, (edits, added, removed) in ordered[:FILES_SHOWN]:

@@ -1,1 +1,5 @@
-"""TODO."""
+"""The hook events of each supported agent program.
+
+`event` defines the common form; `claude_code`, `codex`, `cursor`, `gemini`, `opencode` and `vscode` each have `read`
+and `reply`, as `event.Client` says. They translate only: they open no store and no file.
+"""

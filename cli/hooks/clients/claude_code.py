@@ -1,11 +1,11 @@
 """Claude Code: hooks in settings.json, events as JSON on standard input.
 
-Source: the client's hooks reference (events, fields, additionalContext). What is said before a tool runs is read beside
-its result, as what is said after it is, but not for every decision on the call: so it is said after it. A tool that a
-person does not let run has no end; that they were asked is all that is told. Nor has a turn that a person breaks off;
-that Claude waits for them is told a minute later. A command in the background is over for its hook as soon as it runs,
-and of its own end nothing is told but that a later Stop names it no more. A call may be put off without an end
-(`defer`): it begins again, with its id, once its session has gone on.
+Source: the client's hooks reference (events, fields, additionalContext). Context that a hook returns before a tool runs
+reaches the agent next to the tool's result, as context returned after it does, but not for every decision on the call:
+so it is returned after. A tool that a person does not let run has no end event; only the question is reported. A turn
+that a person interrupts has none either; a minute later an event says that Claude waits for them. For its hook, a
+command in the background ends as soon as it runs; its real end is only reported by a later Stop that no longer names
+it. A call may be deferred without an end (`defer`): it begins again, with its id, once its session continues.
 """
 
 from typing import Final
@@ -41,7 +41,7 @@ _MOMENTS: Final = {
     "SessionEnd": HookMoment.OVER,
 }
 _WAITS: Final = "idle_prompt"
-"""The notification that no turn is going on: it waits for what the person says next."""
+"""The notification that no turn is running: the client waits for the next prompt."""
 
 _WRITES: Final = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
 _READS: Final = frozenset(
@@ -56,17 +56,17 @@ _CAN_TELL: Final = frozenset({"UserPromptSubmit", "SessionStart", "PostToolUse",
 
 
 def read(payload: Payload) -> Event:
-    """Return what a hook event says."""
+    """Return the event that a hook's payload describes."""
     return _of_copilot(payload) if "timestamp" in payload else _own(payload)
 
 
-def reply(event: Event, told: str) -> Payload | None:
-    """Return what to print so that the agent gets to read `told`."""
-    return context_in_copilot(event, told) if event.of_copilot else additional_context(event, told, _CAN_TELL)
+def reply(event: Event, message: str) -> Payload | None:
+    """Return what to print so that the agent reads `message`."""
+    return context_in_copilot(event, message) if event.of_copilot else additional_context(event, message, _CAN_TELL)
 
 
 def _of_copilot(payload: Payload) -> Event:
-    """Return what VS Code or Copilot's own program says: their tools and fields are told as to hooks of their own."""
+    """Return an event of VS Code or Copilot's own program: tools and fields are those of their own hooks."""
     from cli.hooks.clients import vscode
 
     event = vscode.read(payload)

@@ -1,8 +1,8 @@
-"""Codex: hooks in hooks.json, events shaped like those of Claude Code, edits as patches of its own format.
+"""Codex: hooks in hooks.json, events shaped like those of Claude Code, edits as patches in its own format.
 
 Source: the client's hooks page and its generated schemas, which allow no further output fields. A subagent's events
-carry its session's id; it begins once, and is back at the end of each of its turns. A tool that a person does not let
-run has no end, as in Claude Code; but the same question is asked where a command that runs already wants the network.
+carry its session's id; it begins once, and reports back at the end of each of its turns. A tool that a person does not
+let run has no end event, as in Claude Code; but the same question is asked when a running command wants the network.
 """
 
 from collections.abc import Iterator
@@ -39,13 +39,13 @@ _MOMENTS: Final = {
     "SessionEnd": HookMoment.OVER,
 }
 _OF_NETWORK: Final = "network-access "
-"""How the description begins where a person is asked whether a running command may use the network."""
+"""Beginning of the description when a person is asked whether a running command may use the network."""
 
 _CAN_TELL: Final = frozenset({"UserPromptSubmit", "SessionStart", "PostToolUse"})
 
 
 def read(payload: Payload) -> Event:
-    """Return what a hook event says."""
+    """Return the event that a hook's payload describes."""
     name = text(payload, "hook_event_name")
     tool = text(payload, "tool_name")
     given = map_of(payload, "tool_input")
@@ -74,9 +74,9 @@ def read(payload: Payload) -> Event:
     )
 
 
-def reply(event: Event, told: str) -> Payload | None:
-    """Return what to print so that the agent gets to read `told`."""
-    return additional_context(event, told, _CAN_TELL)
+def reply(event: Event, message: str) -> Payload | None:
+    """Return what to print so that the agent reads `message`."""
+    return additional_context(event, message, _CAN_TELL)
 
 
 def _touched(tool: str, given: Payload) -> TouchedPaths:

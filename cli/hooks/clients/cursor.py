@@ -1,7 +1,7 @@
-"""Cursor: hooks in hooks.json. It tells of one edit by several events; each finds what the one before it left to tell.
+"""Cursor: hooks in hooks.json. Several events report one edit; each records what the previous one left.
 
 Source: the client's hooks page. What a hook prints for an event without a way to the agent is ignored. A tool of any
-server is told as `MCP:` and its name, and not whose it is: what is said of ours here must hold for all of that name.
+server is reported as `MCP:` and its name, without its server: rules for our tools here apply to all tools of that name.
 """
 
 from typing import Final
@@ -23,10 +23,10 @@ _MOMENTS: Final = {
     "stop": HookMoment.PAUSE,
 }
 _TOOLS: Final = {"beforeShellExecution": "Shell", "afterShellExecution": "Shell", "afterFileEdit": "Write"}
-"""What tool an event speaks of that names none."""
+"""The tool that an event without a tool's name is about."""
 
 _NOT_LET: Final = "permission_denied"
-"""Why `postToolUseFailure` says that a tool failed that never ran."""
+"""The reason in `postToolUseFailure` for a tool that never ran."""
 
 _WRITES: Final = frozenset(
     {"Write", "Edit", "StrReplace", "MultiEdit", "Delete", "EditNotebook", "TabWrite"}
@@ -47,7 +47,7 @@ _CAN_TELL: Final = frozenset({"postToolUse", "sessionStart"})
 
 
 def read(payload: Payload) -> Event:
-    """Return what a hook event says."""
+    """Return the event that a hook's payload describes."""
     name = text(payload, "hook_event_name")
     moment = _MOMENTS.get(name, HookMoment.OTHER)
     given = map_of(payload, "tool_input")
@@ -72,14 +72,14 @@ def read(payload: Payload) -> Event:
             turn=text(payload, "generation_id"),
             command=text(given, "command") or text(payload, "command"),
         ),
-        # A turn is one in all folders. A tool begins in one: where it is not said in which, it is not taken for all.
+        # A turn spans all open folders. A tool begins in one: if it is not named, the tool is not taken for all.
         others=() if moment is HookMoment.BEFORE else tuple(folders[1:]),
     )
 
 
-def reply(event: Event, told: str) -> Payload | None:
-    """Return what to print so that the agent gets to read `told`."""
-    return {"additional_context": told} if event.name in _CAN_TELL else None
+def reply(event: Event, message: str) -> Payload | None:
+    """Return what to print so that the agent reads `message`."""
+    return {"additional_context": message} if event.name in _CAN_TELL else None
 
 
 def _roots(payload: Payload) -> list[str]:

@@ -1,4 +1,4 @@
-"""Events: what the hooks of any client say, in one shape."""
+"""The common form of the hook events of all clients."""
 
 import json
 import re
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 Payload: TypeAlias = Mapping[str, Any]
-"""A decoded hook event, of whatever shape: nothing in it is trusted."""
+"""A decoded hook event, of any shape: nothing in it is trusted."""
 
 TouchedPaths: TypeAlias = tuple[str, ...] | None
 """The files that a tool may change, as it names them. None: any file."""
@@ -59,16 +59,16 @@ _COPILOTS: Final = {
     "update_todo": "TodoWrite",
     "task": "Agent",
 }
-"""What Copilot's own program calls its tools, and what it says that Claude Code calls them."""
+"""The tools of Copilot's own program, and Claude Code's names for them, which it reports."""
 
 _JOINED: Final = "mcp_conversation_id"
 _JOINS: Final = re.compile(r"New conversation\. Pass mcp_conversation_id=(\S+) with your further changes\.")
-"""What our server says last of a call that began a conversation, to whom its client shows the text alone."""
+"""Last line of our server's answer to a call that began a conversation, for clients that show only the text."""
 
 _CONVERSATION: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _ANSWERS: Final = ("tool_response", "toolResponse", "tool_output", "tool_result", "result")
 _INSIDE: Final = ("structuredContent", "structured_content", "content", "llmContent", "text_result_for_llm", "text")
-"""Where in what a client tells of an answer the answer is."""
+"""Keys under which clients put a tool's answer."""
 
 _DEEPEST: Final = 4
 
@@ -77,7 +77,7 @@ _LONGEST: Final = 2000
 
 
 class HookMoment(Enum):
-    """What part of a session an event marks."""
+    """The part of a session that an event marks."""
 
     BEFORE = "before a tool runs"
     AFTER = "after a tool ran"
@@ -104,62 +104,62 @@ COMMON: Final[Mapping[str, HookMoment]] = MappingProxyType(
         "Stop": HookMoment.PAUSE,
     }
 )
-"""The events that Claude Code has and others have taken over, with their names."""
+"""The events of Claude Code that other clients have adopted, with their names."""
 
 
 class Event(NamedTuple):
     """One hook event. A named tuple, because an agent waits: `dataclasses` alone takes 10 ms to import."""
 
     moment: HookMoment
-    conversation: str  # "": the client said nothing of it
-    place: str  # folder in which the agent works; "": not said
-    name: str = ""  # of the event, as the client spells it
+    conversation: str  # "": the client gives none
+    place: str  # folder in which the agent works; "": unknown
+    name: str = ""  # of the event, as the client writes it
     tool: str = ""
     call: str = ""  # id of the tool call; "": the client gives none
     touched: TouchedPaths = NOWHERE
-    given: object = None  # the tool's input, as told: it tells calls without ids apart
+    given: object = None  # the tool's input as reported: it distinguishes calls without ids
     prompt: str = ""
     notes: Mapping[str, str] = MappingProxyType({})
-    agent: str = ""  # id of the subagent that does this, or begins, or is done; "": the session's own
-    reports_subagents: bool = False  # whether the client tells when a subagent begins
-    others: tuple[str, ...] = ()  # further folders that an event without files concerns: the client has them all open
-    of_copilot: bool = False  # whether VS Code or another program of Copilot's tells it, whose hooks it may be
-    home: str = ""  # folder in which the session began; "": nobody says
-    joins: str = ""  # conversation in which a tool of our server said that it worked; "": none
+    agent: str = ""  # id of the subagent that acts, begins or ends; "": the session itself
+    reports_subagents: bool = False  # whether the client reports when a subagent begins
+    others: tuple[str, ...] = ()  # further folders that an event without files concerns: all those open in the client
+    of_copilot: bool = False  # whether VS Code or another program of Copilot's sent it, whose own hooks may also run
+    home: str = ""  # folder in which the session began; "": unknown
+    joins: str = ""  # conversation that a tool of our server reported working in; "": none
 
 
 class Client(Protocol):
-    """What is to be known of a client; each has a module of this shape."""
+    """What each client's module provides."""
 
     def read(self, payload: Payload) -> Event:
-        """Return what a hook event says. Fields that are missing or of another type count as empty."""
+        """Return the event that a payload describes. Fields that are missing or of another type count as empty."""
         ...
 
-    def reply(self, event: Event, told: str) -> Payload | None:
-        """Return what to print so that the agent gets to read `told` (None: this event has no way to it)."""
+    def reply(self, event: Event, message: str) -> Payload | None:
+        """Return what to print so that the agent reads `message` (None: this event has no way to the agent)."""
         ...
 
 
-def additional_context(event: Event, told: str, hearing: Collection[str]) -> Payload | None:
-    """Return what to print, where the events named in `hearing` take context for the agent as Claude Code's do."""
+def additional_context(event: Event, message: str, hearing: Collection[str]) -> Payload | None:
+    """Return what to print for events named in `hearing`, which take context for the agent as Claude Code's do."""
     if event.name not in hearing:
         return None
-    return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": told}}
+    return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": message}}
 
 
-def context_in_copilot(event: Event, told: str) -> Payload | None:
-    """Return what to print where VS Code or another program of Copilot's reads it: each looks in another place."""
-    found = additional_context(event, told, _COPILOT_HEARS)
-    return None if found is None else {"additionalContext": told, **found}
+def context_in_copilot(event: Event, message: str) -> Payload | None:
+    """Return what to print for VS Code or another program of Copilot's: each reads another field."""
+    found = additional_context(event, message, _COPILOT_HEARS)
+    return None if found is None else {"additionalContext": message, **found}
 
 
 def canonical_tool_name(tool: str, call: str) -> str:
-    """Return what a tool is called before and after it runs, where a call has no id ("") by which to know it again."""
+    """Return a tool's name that is the same before and after it runs, to match calls without an id ("")."""
     return tool if call else _COPILOTS.get(tool, tool)
 
 
 def text(payload: Payload, *names: str) -> str:
-    """Return the first of the named fields that is a string with something in it, or an empty one."""
+    """Return the first of the named fields that is a non-empty string, or ""."""
     for name in names:
         value = payload.get(name)
         if isinstance(value, str) and value:
@@ -168,35 +168,35 @@ def text(payload: Payload, *names: str) -> str:
 
 
 def moment_ignoring_compaction(payload: Payload, moment: HookMoment) -> HookMoment:
-    """Return the moment of an event of Claude Code's shape; that a session was made shorter is none.
+    """Return the moment of an event of Claude Code's shape; the compaction of a session is none.
 
-    It goes on, perhaps in the middle of a turn, and so do its subagents.
+    The session continues, perhaps in the middle of a turn, and so do its subagents.
     """
     return HookMoment.OTHER if moment is HookMoment.START and text(payload, "source") == "compact" else moment
 
 
 def within(payload: Payload, moment: HookMoment) -> HookMoment:
-    """Return the moment as the whole session sees it, as `going_on`; no turn of a subagent is one of the session."""
+    """Return the moment from the whole session's view, as `moment_ignoring_compaction`; a subagent's turn is none."""
     is_turn = moment in {HookMoment.PROMPT, HookMoment.PAUSE, HookMoment.OVER, HookMoment.START}
     return HookMoment.OTHER if is_turn and subagent(payload) else moment_ignoring_compaction(payload, moment)
 
 
 def subagent(payload: Payload) -> str:
-    """Return the id of the subagent whose event of Claude Code's shape it is ("": the session's own)."""
+    """Return the id of the subagent that an event of Claude Code's shape is about ("": the session itself)."""
     return text(payload, "agent_id")
 
 
 def map_of(payload: Payload, name: str) -> Payload:
-    """Return the field if it is a map, or an empty one."""
+    """Return the field if it is a map, else an empty one."""
     value = payload.get(name)
     return value if isinstance(value, Mapping) else {}
 
 
 def paths_touched_by(tool: str, named: Sequence[str], *, reads: frozenset[str], writes: frozenset[str]) -> TouchedPaths:
-    """Return what a tool may change that names `named` in its input.
+    """Return the files that a tool may change, given the files `named` in its input.
 
-    `reads`: tools that change nothing; `writes`: tools that change the files they name, and no others. Any other tool
-    may change any file.
+    `reads`: tools that change nothing; `writes`: tools that change only the files they name. Any other tool may change
+    any file.
     """
     if tool in reads or "editledger" in tool:
         return NOWHERE  # our own server records what it does
@@ -204,9 +204,9 @@ def paths_touched_by(tool: str, named: Sequence[str], *, reads: frozenset[str], 
 
 
 def joined_by(tool: str, given: object, payload: Payload) -> str:
-    """Return the conversation in which a tool of our server works, by its input or its answer ("": none is named).
+    """Return the conversation in which a tool of our server works, from its input or its answer ("": none is named).
 
-    Only where the answer itself names it: a text may quote anything, and so may what is further in.
+    Only the answer itself counts: a text inside it may quote anything, and so may deeper fields.
     """
     if "editledger" not in tool and not tool.startswith("MCP:"):
         return ""
@@ -231,10 +231,10 @@ def _named_in(answer: object, depth: int) -> str:
 
 
 def patched(patch: str) -> tuple[str, ...]:
-    """Return the files that a patch of the shape "*** Begin Patch" names."""
+    """Return the files that a patch in the form "*** Begin Patch" names."""
     return tuple(dict.fromkeys(_FILE.findall(patch)))
 
 
 def notes_of(client: str, **said: str) -> dict[str, str]:
-    """Return what is worth keeping of who made an edit and why, long texts cut."""
+    """Return the notes to keep about who made an edit and why, with long texts cut."""
     return {"client": client} | {name: value[:_LONGEST] for name, value in said.items() if value}

@@ -1,4 +1,4 @@
-"""Gemini CLI: hooks in settings.json; what they print must be JSON and nothing else.
+"""Gemini CLI: hooks in settings.json; they must print JSON and nothing else.
 
 Source: the client's hooks reference. It gives tool calls no ids.
 """
@@ -34,13 +34,13 @@ _READS: Final = frozenset(
     | {"invoke_agent", "enter_plan_mode", "exit_plan_mode", "update_topic", "complete_task"}
     | {"read_mcp_resource", "list_mcp_resources"}
 )
-"""Tools that change no file themselves: what a subagent does it tells by itself."""
+"""Tools that change no file themselves: a subagent reports its own tools."""
 
 _CAN_TELL: Final = frozenset({"BeforeAgent", "AfterTool", "SessionStart"})
 
 
 def read(payload: Payload) -> Event:
-    """Return what a hook event says."""
+    """Return the event that a hook's payload describes."""
     name = text(payload, "hook_event_name")
     tool = text(payload, "tool_name")
     given = map_of(payload, "tool_input")
@@ -60,6 +60,6 @@ def read(payload: Payload) -> Event:
     )
 
 
-def reply(event: Event, told: str) -> Payload | None:
-    """Return what to print so that the agent gets to read `told`."""
-    return additional_context(event, told, _CAN_TELL)
+def reply(event: Event, message: str) -> Payload | None:
+    """Return what to print so that the agent reads `message`."""
+    return additional_context(event, message, _CAN_TELL)

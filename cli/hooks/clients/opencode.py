@@ -1,9 +1,10 @@
-"""opencode: a plugin that passes its hooks on, one JSON object an event; plugin and shape are ours.
+"""opencode: a plugin that passes its hooks on, one JSON object an event; plugin and format are ours.
 
 Source: the client's plugin interface, of version 1 and of version 2. Some of its versions never call
-`tool.execute.after`, so the plugin also says when a session falls idle: what a tool did is told then at the latest. A
-subagent is a session that names its parent; the plugin says whose it is. A person is asked when a tool has begun, and
-what is told of that names the call alone. In version 2 a tool that they refuse fails, and that may be told first.
+`tool.execute.after`, so the plugin also reports when a session becomes idle: a tool's changes are recorded then at the
+latest. A subagent is a session that names its parent; the plugin reports the parent. A person is asked after a tool has
+begun, and the report of that names only the call. In version 2 a tool that they refuse fails, and the failure may be
+reported first.
 """
 
 from typing import Final
@@ -30,7 +31,7 @@ __all__ = ["read", "reply"]
 _MOMENTS: Final = {
     "tool.execute.before": HookMoment.BEFORE,
     "tool.execute.after": HookMoment.AFTER,
-    "tool.execute.failed": HookMoment.FAILED,  # our name for an end that has no words to which ours could be added
+    "tool.execute.failed": HookMoment.FAILED,  # our name for an end without output to which our text could be added
     "chat.message": HookMoment.PROMPT,
     "permission.asked": HookMoment.ASKED,
     "permission.allowed": HookMoment.ALLOWED,  # our names for the two answers
@@ -49,7 +50,7 @@ _CAN_TELL: Final = frozenset({"tool.execute.after"})
 
 
 def read(payload: Payload) -> Event:
-    """Return what a hook event says."""
+    """Return the event that a hook's payload describes."""
     name = text(payload, "hook")
     tool = text(payload, "tool")
     given = map_of(payload, "args")
@@ -76,9 +77,9 @@ def read(payload: Payload) -> Event:
     )
 
 
-def reply(event: Event, told: str) -> Payload | None:
+def reply(event: Event, message: str) -> Payload | None:
     """Return what to print: the plugin adds it to what the agent reads next."""
-    return {"context": told} if event.name in _CAN_TELL else None
+    return {"context": message} if event.name in _CAN_TELL else None
 
 
 def _touched(tool: str, given: Payload) -> TouchedPaths:

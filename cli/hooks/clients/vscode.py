@@ -1,10 +1,10 @@
 """VS Code: agent hooks in .github/hooks, shaped like those of Claude Code, with tools and fields of its own.
 
 Which program runs them depends on who does a session's work. The editor itself: its page on agent hooks (a preview),
-which spells common fields in camel case and says that all are in snake case, so both count. Copilot's own program, in
+which writes common fields in camel case and says that all are in snake case, so both count. Copilot's own program, in
 the editor or in a terminal: its hooks reference. That one names tools as Claude Code does, at least before they run,
-and gives their calls no ids. Both run the hooks of Claude Code's settings too, and tell them the same in
-the same words.
+and gives their calls no ids. Both also run the hooks of Claude Code's settings, and report the same to them in the same
+form.
 """
 
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ _PATHS: Final = ("filePath", "file_path", "path")
 
 
 def read(payload: Payload) -> Event:
-    """Return what a hook event says."""
+    """Return the event that a hook's payload describes."""
     name = text(payload, "hook_event_name", "hookEventName")
     call = text(payload, "tool_use_id", "toolUseId")
     tool = canonical_tool_name(text(payload, "tool_name", "toolName"), call)
@@ -71,13 +71,13 @@ def read(payload: Payload) -> Event:
     )
 
 
-def reply(event: Event, told: str) -> Payload | None:
-    """Return what to print so that the agent gets to read `told`."""
-    return context_in_copilot(event, told)
+def reply(event: Event, message: str) -> Payload | None:
+    """Return what to print so that the agent reads `message`."""
+    return context_in_copilot(event, message)
 
 
 def _touched(tool: str, given: Payload, bare: str) -> TouchedPaths:
-    """Return what a tool may change. `bare`: its input, where that is no map but a text."""
+    """Return the files that a tool may change. `bare`: its input if that is a text and no map."""
     if tool == _PATCH or tool in _WRITES:
         files = patched(bare or text(given, "input", "patch"))
         if files or tool == _PATCH:

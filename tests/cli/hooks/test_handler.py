@@ -459,13 +459,13 @@ def test_a_field_of_another_type_counts_as_empty(client: str) -> None:
 
 def test_a_fault_is_logged_and_status_and_doctor_tell_of_it(folder: Path) -> None:
     assert hook("claude-code", b"{", folder=folder).status == 0
-    assert "hooks: 1 fault," in cas("status", folder=folder).text
+    assert "hooks: 1 error," in cas("status", folder=folder).text
     found = cas("doctor", folder=folder)
     assert found.status == 1
-    assert "hooks had no faults" in found.text
+    assert "hooks had no errors" in found.text
     forgetful = cas("doctor", "--forget", folder=folder)
     assert forgetful.status == 0
-    assert "ok   hooks had no faults" in forgetful.text
+    assert "ok   hooks had no errors" in forgetful.text
     assert "faults" not in cas("status", folder=folder).text
 
 
@@ -483,7 +483,7 @@ def test_a_hook_that_fails_at_the_doctors_trial_does_not_answer_and_leaves_no_fa
     found = {one["check"]: one for one in ran.lines()}
     assert not found["the hook of codex answers"]["ok"]
     assert "codex: ValueError: half of an update" in found["the hook of codex answers"]["said"]
-    assert found["hooks had no faults"]["ok"] == (not standing)
+    assert found["hooks had no errors"]["ok"] == (not standing)
     assert log.read_text() == standing
     module.write_text(whole)
     ran = cas("doctor", "codex", "--json", folder=folder, settings=settings)

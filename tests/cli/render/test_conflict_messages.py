@@ -94,7 +94,7 @@ def test_what_else_a_person_is_told_to_type_is_of_the_workspace_that_was_named(
     assert cas(*named, "restore", "a@1", "-C", "sub", folder=tmp_path).text == (
         f"Restored sub/a as edit 3; `{takes_back} 3` takes it back.\n"
     )
-    assert f"`{takes_back} 3` takes it back." in cas(*named, "undo", "-C", "sub", folder=tmp_path).said
+    assert f"To undo it, run `{takes_back} 3`." in cas(*named, "undo", "-C", "sub", folder=tmp_path).said
     assert runner.done("snapshot").status == 0
     runner.write("sub/a", b"three\n")
     said = cas(*named, "snapshot", "restore", "1", folder=tmp_path).text
@@ -119,18 +119,18 @@ def test_what_a_person_is_told_to_type_without_a_number_is_of_the_workspace_that
         return ran.text + ran.said
 
     assert f"`{program} log --file a` lists who did." in said("reject", "--conversation", "conv_mine", "--file", "a")
-    assert f"There are no pins: `{program} pin add EDIT` makes one." in said("pin")
-    assert f"There are no snapshots: `{program} snapshot` takes one." in said("snapshot", "list")
+    assert f"There are no pins. `{program} pin add EDIT` makes one." in said("pin")
+    assert f"There are no snapshots. `{program} snapshot` takes one." in said("snapshot", "list")
     assert f"`{program} log PATH` lists them." in said("blame", "a@2h")
-    assert f"and `{program} record` the change;" in said("purge", "a")
+    assert f"and run `{program} record`;" in said("purge", "a")
     assert f"(`{program} log c@1` lists its edits)." in said("purge", "c@1")
     runner.done("reject", "3")
-    assert f"The reason was not recorded: `{program} reset` them" in said("reject", "3", "-m", "why")
+    assert f"The reason was not recorded. To record it, `{program} reset` them" in said("reject", "3", "-m", "why")
     (runner.folder / "b").write_bytes(b"mine\n")
     assert f"See `{program} diff`." in said("reject", "2")
     segment = runner.folder / ".cas" / "segments" / "00000001.seg"
     segment.write_bytes(segment.read_bytes().replace(b"one", b"two"))
-    assert f"`{program} fsck` tells what is damaged" in said("cat", "a@1")
+    assert f"`{program} fsck` to see what is damaged" in said("cat", "a@1")
 
 
 @pytest.mark.parametrize("words", [["reject", "--cascade", "2"], ["reject", "2", "3"]])
@@ -183,7 +183,7 @@ def test_lines_of_a_hunk_that_is_in_two_conflicts_are_said_once(runner: CommandR
 def test_a_cascade_says_what_went_with_it(runner: CommandRunner) -> None:
     replaced_twice(runner)
     dry = runner.done("reject", "--cascade", "2", "--dry-run").text
-    assert "Would reject edit 2.\nAlso hunk 3:1, which can't stand without.\n" in dry
+    assert "Would reject edit 2.\nWould also reject 3:1, which depends on it.\n" in dry
     assert runner.done("reject", "--cascade", "2", "--json").json()["changed"] == [
         {"name": "2:1", "status": "rejected", "cascaded": False},
         {"name": "3:1", "status": "rejected", "cascaded": True},
@@ -503,7 +503,7 @@ def test_of_thousands_of_conflicts_or_hunks_the_first_are_told_and_how_many_ther
     assert told[0] == "cas: refused, nothing was changed: 60 conflicts."
     assert sum(line.startswith("  edit 2 hunk ") for line in told) == 50
     assert told[-3:] == [
-        "  and 10 more, all of which --json has",
+        "  and 10 more (--json has them all)",
         "To reject what depends on it too:  cas reject --cascade 1",
         "Or name them together:  cas reject 1 2",
     ]

@@ -27,7 +27,7 @@ def test_without_a_terminal_the_decision_is_off(runner: CommandRunner) -> None:
     assert (ran.status, ran.out) == (1, b"")
     assert ran.said == (
         "cas: refused, nothing was changed: a changed outside since the last recorded state.\n"
-        "See `cas diff`. Say --on-external keep to record it and carry it through, or discard to drop it.\n"
+        "See `cas diff`. Pass --on-external keep to record it and continue, or --on-external discard to drop it.\n"
     )
     assert looks(runner.folder) == before
     assert set(runner.statuses().values()) == {PENDING}
@@ -66,7 +66,7 @@ def test_discard_goes_back_and_the_bytes_stay_retrievable(runner: CommandRunner)
         ("accept 2", "Accepted edit 2."),
         ("reject 2", "Rejected edit 2."),
         ("reset 1", "Made pending again: edit 1."),
-        ("undo", "Took back the decision on edit 1."),
+        ("undo", "Undid the decision on edit 1."),
     ],
 )
 def test_what_is_discarded_is_not_said_to_be_accepted_or_made_pending(
@@ -122,7 +122,7 @@ def test_on_a_terminal_the_diff_is_shown_and_enter_keeps(runner: CommandRunner) 
     changed_outside(runner)
     status, shown = runner.typed("reject", "2", typed="\n")
     assert status == 0
-    question = shown.index("Keep (record and carry through), discard (go back), or abort? [K/d/a]")
+    question = shown.index("Keep (record it and continue), discard (restore the recorded state), or abort? [K/d/a]")
     assert shown.index("-3\n+mine\n") < question < shown.index("Rejected edit 2.")
     assert runner.bytes("a") == b"1\n2\nmine\n"
 
@@ -261,7 +261,7 @@ def test_what_else_stands_in_the_way_is_named_beside_the_change_from_outside(
         runner.edit("a", b"0\n", b"zero\n")
     (runner.folder / "a").write_bytes(runner.bytes("a").replace(b"8\n", b"eight\n"))
     said = runner.cas("accept", "2", "--on-external", "keep").said
-    assert "The change from outside can't stay as it is: say --on-external discard" in said
+    assert "The change from outside is in conflict: pass --on-external discard" in said
     assert said.endswith("\nTo make room first:  cas reject 3 --on-external discard\n") is beside
     assert ("make room" in said) is beside
     if beside:
@@ -277,7 +277,7 @@ def test_markers_are_advised_only_where_they_can_be_said_and_were_not(runner: Co
     runner.write("new", b"new\n")
     runner.done("reject", "2")
     (runner.folder / "a").write_bytes(b"1\nzwei\n3\n")
-    advice = "The change from outside can't stay as it is: say --on-external discard to drop it (it stays retrievable)"
+    advice = "The change from outside is in conflict: pass --on-external discard to drop it (it can still be restored)"
     assert f"{advice}.\n" in runner.cas("undo", "--on-external", "keep").said
     assert f"{advice},\nor --markers" in runner.cas("accept", "2", "--on-external", "keep").said
     (runner.folder / "new").write_bytes(b"new\nmine\n")
@@ -333,7 +333,7 @@ def test_what_is_advised_beside_a_change_from_outside_is_carried_out(
 ) -> None:
     words = history(runner)
     said = runner.cas(*words, "--on-external", "keep").said
-    assert "The change from outside can't stay as it is: say --on-external discard" in said
+    assert "The change from outside is in conflict: pass --on-external discard" in said
     assert [" ".join(command) for command in commands(said)] == [f"{what} --on-external discard" for what in advised]
     marked = runner.cas(*words, "--on-external", "keep", "--markers", "--dry-run")
     assert ("or --markers" in said) is (marked.status == 0)

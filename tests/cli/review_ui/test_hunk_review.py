@@ -201,7 +201,7 @@ def test_undo_asks_about_a_change_from_outside(history: CommandRunner, review: R
         press(stage, "r", at("2:2"))
         (history.folder / "a").write_bytes(FIRST.replace(b"eight", b"8") + b"mine\n")
         press(stage, "u", r"Keep .*, discard .*, or abort.*$")
-        press(stage, "a", "That can't be taken back now")
+        press(stage, "a", "That can't be undone now")
         assert history.statuses()["2:1"] is REJECTED
         press(stage, "u", r"Keep .*, discard .*, or abort.*$")
         press(stage, "k", at("2:1"))
@@ -373,9 +373,20 @@ def test_a_deletion_of_which_all_parts_are_rejected_puts_each_line_back_once(
 def test_a_hunk_in_one_piece_says_so(review: Review) -> None:
     with review() as stage:
         stage.sees(at("1:0"))
-        press(stage, "x", "1:0 can't be split")
+        press(stage, "x", "Can't split 1:0: it is not a change of lines.")
         press(stage, "a", at("2:1"))
-        press(stage, "x", "2:1 can't be split: it is in one piece")
+        press(stage, "x", "Can't split 2:1: it has only one part.")
+
+
+def test_a_hunk_that_a_later_edit_changed_can_t_be_split_and_names_that_edit(
+    runner: CommandRunner, review: Review
+) -> None:
+    (runner.folder / "a").write_bytes(FIRST)
+    runner.edit("a", b"two\n", b"2\n2b\n")
+    runner.edit("a", b"2\n2b\n", b"II\nIIb\n")
+    with review("1") as stage:
+        stage.sees(at("1:1"))
+        press(stage, "x", r"Can't split 1:1: edit 2 changed these lines later\.")
 
 
 def test_editing_is_an_amendment(history: CommandRunner, review: Review, tmp_path: Path) -> None:
@@ -428,7 +439,7 @@ def test_undo_goes_on_past_an_amendment_that_somebody_else_has_rejected(
         press(stage, "a", at("2:1"))
         press(stage, "e", "Recorded edit 4")
         history.done("reject", "4")
-        press(stage, "u", r"That is so already\.(?s:.*)" + at("2:1"))
+        press(stage, "u", r"Nothing to do: that is already so\.(?s:.*)" + at("2:1"))
         press(stage, "u", "Something else was decided since")
         history.done("undo")
         press(stage, "u", at("1:0"))
@@ -443,7 +454,7 @@ def test_what_was_typed_is_kept_where_the_file_has_changed_meanwhile(
     editor.chmod(0o755)
     with review("2", EDITOR=str(editor), VISUAL=str(editor), TMPDIR=str(tmp_path)) as stage:
         stage.sees(at("2:1"))
-        press(stage, "e", r"What you typed is in (?s:.*)changed on disk since it was read(?s:.*)" + at("2:1"))
+        press(stage, "e", r"Your text is saved in (?s:.*)changed on disk meanwhile(?s:.*)" + at("2:1"))
     (copy,) = tmp_path.glob("cas-amend-*/a")
     assert copy.read_bytes().startswith(b"one\nII\n")
     assert history.bytes("a").startswith(b"one\nzwei\n")

@@ -400,7 +400,7 @@ def test_a_state_before_a_folder_became_a_link_has_its_name_also_where_both_are_
     refused = linked.cas("restore", "src/f@1")
     assert refused.said == "cas: The folder src is now a symlink, and symlinks are not followed: src/f\n"
     refused = linked.cas("cat", "real/f@1")
-    assert refused.said.splitlines()[1] == "Edit 1 is of src/f: did you mean src/f@1?"
+    assert refused.said.splitlines()[1] == "Edit 1 changed src/f: did you mean src/f@1?"
 
 
 @pytest.mark.parametrize("target", ["there", "../there"])

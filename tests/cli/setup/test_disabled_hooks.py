@@ -41,7 +41,7 @@ def test_doctor_says_which_setting_of_whose_file_switches_hooks_off(
     for client, name, _, setting in off:
         assert told[f"{client} is set up"]["ok"]
         assert not told[f"{client} runs hooks"]["ok"]
-        assert str(told[f"{client} runs hooks"]["said"]).startswith(f"{project / name} says {setting}, ")
+        assert str(told[f"{client} runs hooks"]["said"]).startswith(f"{project / name} sets {setting}, ")
         settings = project / name
         settings.write_text(opposite(settings.read_text()))
     told = found()
@@ -76,7 +76,7 @@ def test_ours_that_are_off_by_name_are_told_by_setup_and_doctor(project: Path, h
     settings = put(home / ".gemini" / "settings.json", '{"hooksConfig": {"disabled": ["theirs", "editledger"]}}')
     # What one file lists no other takes back, and one of another name is not ours.
     put(project / ".gemini" / "settings.json", '{"hooksConfig": {"enabled": true, "disabled": ["other"]}}')
-    said = f'{settings} names "editledger" in hooksConfig.disabled, '
+    said = f'{settings} lists "editledger" in hooksConfig.disabled, '
     assert said in run(project, home, "setup", "gemini").text
     found = {one["check"]: one for one in run(project, home, "doctor", "gemini", "--json").lines()}
     assert found["gemini is set up"]["ok"]
@@ -95,4 +95,4 @@ def test_a_switch_in_a_users_settings_that_lie_elsewhere_counts(
     put(home / name, opposite(content))
     settings = put(tmp_path / "elsewhere" / below / Path(name).name, content)
     monkeypatch.setenv(variable, str(tmp_path / "elsewhere"))
-    assert str(disabled_hooks(client, None, home)).startswith(f"{settings} says {setting}, ")
+    assert str(disabled_hooks(client, None, home)).startswith(f"{settings} sets {setting}, ")

@@ -146,7 +146,7 @@ def test_members_that_are_set_leave_the_others_of_their_object_alone(
     ],
 )
 def test_a_name_that_stands_there_twice_is_refused_and_named(change: Callable[[str], str]) -> None:
-    with pytest.raises(JsonInvalid, match=r'^"a" stands there more than once'):
+    with pytest.raises(JsonInvalid, match=r'^"a" appears more than once'):
         change('{"a": {"c": 1}, "a": {"b": 1}}')
 
 
@@ -263,7 +263,7 @@ def test_setup_says_what_no_settings_file_can_do(project: Path, home: Path) -> N
 
 
 def test_setup_for_all_that_a_user_does_says_in_which_folders_that_is_recorded(project: Path, home: Path) -> None:
-    said = "A folder is recorded once it is a workspace: `cas init` in each."
+    said = "Only workspaces are recorded: run `cas init` in each folder."
     for _ in ("when it is set up", "and when it is already"):
         assert run(project, home, "setup", "codex", "--user").text.splitlines()[-1] == said
     assert not (project / ".cas").exists()
@@ -343,7 +343,7 @@ def test_what_a_person_gave_our_server_stays_in_a_copy_and_that_is_said(client: 
     settings.write_text(given)
     copy = settings.with_name(f"{settings.name}.before-editledger")
     said = run(project, home, "setup", client, "--remove").text
-    assert f"It holds what `cas setup` doesn't write, and stays as {copy}." in said
+    assert f"It has settings that `cas setup` did not write; a copy is kept as {copy}." in said
     assert copy.read_text() == given
     assert not settings.exists()
 
@@ -376,7 +376,7 @@ def test_an_entry_of_our_name_that_a_person_had_before_us_is_given_back(
     settings = put(project / SERVED[client], content)
     assert run(project, home, "setup", client).status == 0
     assert settings.read_text() != content
-    assert "stood there before us" in run(project, home, "setup", client, "--remove").text
+    assert "that was there before `cas setup`" in run(project, home, "setup", client, "--remove").text
     assert files(project) == {settings: content.encode(), project / "a.txt": b"one\n"}
 
 
@@ -467,7 +467,7 @@ def test_settings_that_are_no_object_are_left_alone_and_named(
     path = put(project / name, content)
     refused = run(project, home, "setup", client)
     assert refused.status == 1
-    assert refused.said.startswith(f"cas: {path} can't be changed safely, and stays as it is: ")
+    assert refused.said.startswith(f"cas: {path} can't be changed safely and was left as it is: ")
     assert run(project, home, "setup", client, "--remove").status == 0
     assert files(project) == {path: content.encode(), project / "a.txt": b"one\n"}
 
@@ -480,7 +480,7 @@ def test_a_file_that_can_not_be_changed_is_named_and_what_was_changed_before_it_
     ran = cas_unprivileged("setup", "claude-code", folder=project)
     assert (ran.status, ran.said) == (
         1,
-        f"{said}. What is told above was changed before that; the same command goes on from there.\n",
+        f"{said}. The files above were changed before that; run the same command again to continue.\n",
     )
     assert f"Changed {project / '.mcp.json'}:\n" in ran.text
     assert str(settings) not in ran.text
@@ -500,7 +500,7 @@ def test_a_pipe_in_place_of_settings_is_named_and_waited_for_by_nobody(project: 
         os.mkfifo(path)
     refused = run(project, home, "setup", "claude-code")
     assert refused.status == 1
-    assert refused.said == f"cas: {project / '.mcp.json'} is no file with settings, and stays as it is\n"
+    assert refused.said == f"cas: {project / '.mcp.json'} is not a regular file and was left as it is\n"
     assert run(project, home, "setup", "claude-code", "--remove").status == 1
     status, found = diagnosis(project, home, "claude-code")
     assert status == 1
@@ -625,7 +625,7 @@ def test_what_is_set_up_is_a_project_or_what_is_a_users_and_not_both(
     before = files(project, home)
     ran = run(project, home, "setup", "cursor", *words)
     assert (ran.status, ran.text) == (2, "")
-    assert ran.said.startswith("cas: Say --project or --user, and not both.")
+    assert ran.said.startswith("cas: Pass --project or --user, not both.")
     assert files(project, home) == before
 
 
@@ -651,7 +651,7 @@ def test_doctor_says_what_is_set_up_and_what_is_not(project: Path, home: Path) -
     found = {one["check"]: one["ok"] for one in run(project, home, "doctor", "codex", "--json").lines()}
     assert found["cursor is set up"]
     assert not found["codex is set up"]
-    assert found["hooks had no faults"]
+    assert found["hooks had no errors"]
 
 
 @pytest.mark.parametrize(("client", "name", "event"), HOOKED)
@@ -675,7 +675,7 @@ def test_doctor_finds_a_client_whose_hooks_are_in_place_in_part(
     assert status == 1
     assert found[f"{client} is set up"] == (
         False,
-        f"for the project in part, and not all that it does is told; `cas setup {client}` mends it",
+        f"for the project, but incompletely: not all its edits are recorded. Run `cas setup {client}` to repair it",
     )
     assert "no client is set up" not in found
 
@@ -685,7 +685,7 @@ def test_doctor_finds_nothing_wrong_with_a_server_that_a_person_set_up_alone(pro
     put(project / ".mcp.json", '{"mcpServers": {"editledger": {"command": "editledger", "args": ["/home/me"]}}}')
     status, found = diagnosis(project, home)
     assert status == 0
-    assert found["claude-code is set up in part"] == (True, "for the project; `cas setup claude-code` does the rest")
+    assert found["claude-code is set up in part"] == (True, "for the project; run `cas setup claude-code` for the rest")
     status, found = diagnosis(project, home, "claude-code")
     assert status == 1
     assert not found["claude-code is set up"][0]
@@ -716,9 +716,9 @@ def program(place: Path, does: str) -> str:
 @pytest.mark.parametrize(
     ("does", "said"),
     [
-        ("exec sleep 60", "not within 0.3 s, and clients wait no longer."),
-        ("echo no", "not in the protocol's words: "),
-        ("exec 0<&-; exit 1", "not in the protocol's words: "),
+        ("exec sleep 60", "no answer within 0.3 s, the longest that clients wait."),
+        ("echo no", "the answer is not valid MCP: "),
+        ("exec 0<&-; exit 1", "the answer is not valid MCP: "),
     ],
 )
 def test_doctor_says_what_to_do_about_a_server_that_does_not_answer_well(
@@ -730,7 +730,7 @@ def test_doctor_says_what_to_do_about_a_server_that_does_not_answer_well(
     answer = found["the server answers"]
     assert not answer.ok
     assert answer.said.startswith(said)
-    assert answer.said.endswith(f"`'{server}' {project} < /dev/null` shows what it says")
+    assert answer.said.endswith(f"`'{server}' {project} < /dev/null` shows its output")
     assert found["the command runs"].ok
 
 
@@ -740,5 +740,5 @@ def test_doctor_says_what_to_do_about_a_command_that_takes_too_long(project: Pat
     slow = Programs(cas=program(tmp_path / "cas", "exec sleep 60"), server="/nonexistent")
     first, second, *_ = doctor.examine(project, tmp_path, slow, [])
     assert not first.ok
-    assert first.said.endswith(f"else `{slow.cas} --version < /dev/null` shows what it says")
+    assert first.said.endswith(f"otherwise `{slow.cas} --version < /dev/null` shows its output")
     assert (second.ok, second.said) == (False, "[Errno 2] No such file or directory: '/nonexistent'")

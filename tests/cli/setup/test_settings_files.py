@@ -214,9 +214,9 @@ def test_a_plugin_of_an_earlier_version_is_ours(project: Path, home: Path) -> No
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b'{"model": "\xe9"}', "is not in UTF-8 (byte 11), and stays as it is"),
+        (b'{"model": "\xe9"}', "is not in UTF-8 (byte 11), and was left as it is"),
         (b'{"a": "' + b"y" * (16 << 20) + b'"}', "is larger than 16 MiB"),
-        (b'{"hooks": {}, "hooks": {"Stop": []}}', '"hooks" stands there more than once'),
+        (b'{"hooks": {}, "hooks": {"Stop": []}}', '"hooks" appears more than once'),
     ],
     ids=["latin-1", "large", "twice"],
 )

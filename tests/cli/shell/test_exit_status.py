@@ -66,9 +66,9 @@ def test_what_is_no_number_is_said_not_to_be_one(runner: CommandRunner, words: s
 def test_a_second_value_of_an_option_is_refused_and_takes_the_place_of_none(runner: CommandRunner) -> None:
     runner.write("a", b"x\n", conversation="c1")
     runner.write("b", b"x\n", conversation="c2")
-    said = "cas: '--file' takes one value, and is given 2.\nTry `cas reject --help`.\n"
+    said = "cas: '--file' takes one value, not 2.\nTry `cas reject --help`.\n"
     assert runner.cas("reject", "--file", "a", "--file", "b").said == said
-    said = "cas: '-m' / '--reason' takes one value, and is given 3.\nTry `cas reject --help`.\n"
+    said = "cas: '-m' / '--reason' takes one value, not 3.\nTry `cas reject --help`.\n"
     assert runner.cas("reject", "1", "-m", "x", "--reason=y", "-mz").said == said
     assert set(runner.statuses().values()) == {Status.PENDING}
     # How it is to be shown can be said again, as behind an alias.
@@ -87,7 +87,7 @@ def test_a_second_place_is_refused_before_the_command_and_behind_it(runner: Comm
         (["reject", "1", *named], " reject"),
         (["pin", *named, "add", "1"], " pin"),
     ):
-        said = f"cas: '-C' takes one value, and is given 2.\nTry `cas{command} --help`.\n"
+        said = f"cas: '-C' takes one value, not 2.\nTry `cas{command} --help`.\n"
         assert cas(*words, folder=tmp_path) == CommandResult(status=2, out=b"", err=said.encode())
     assert runner.statuses() == {"1:0": Status.PENDING}
     # Behind the command it is said from where the one before has gone, as behind an alias.
@@ -132,7 +132,7 @@ def test_help_lists_every_command(runner: CommandRunner, capsys: pytest.CaptureF
 def test_a_time_that_is_none_is_refused_with_the_option_it_was_given_to(runner: CommandRunner, option: str) -> None:
     ran = runner.cas("log", option, "garbage")
     assert ran.status == 2
-    assert ran.said.startswith(f"cas: Invalid value for '{option}': 'garbage' is no time: say 2h, ")
+    assert ran.said.startswith(f"cas: Invalid value for '{option}': 'garbage' is not a time: use 2h, ")
     assert ran.said.endswith("\nTry `cas log --help`.\n")
 
 
@@ -171,8 +171,8 @@ def test_a_link_in_the_way_of_a_decision_is_told_as_such_and_what_to_do(runner: 
         ran = runner.cas(*words)
         assert (ran.status, ran.out) == (1, b"")
         assert ran.said == (
-            "cas: a is a link now, which no edit tells of, and links are never changed.\n"
-            "Remove it by hand and do the same again, or leave out the edits of a.\n"
+            "cas: a is now a symbolic link that no edit recorded; links are never changed.\n"
+            "Remove the link and run the command again, or leave out the edits of a.\n"
         )
     assert (runner.folder / "a").is_symlink()
     (runner.folder / "a").unlink()
@@ -188,7 +188,7 @@ def test_a_link_in_the_way_of_a_decision_is_told_as_such_and_what_to_do(runner: 
         (["log", "--conversation", "con_one"], "Did you mean conv_one?\n"),
         (["show", "99"], "The newest edit is 1.\n"),
         (["cat", "src/greet.py@99"], "The newest edit is 1.\n"),
-        (["cat", "gret.py@1"], "Edit 1 is of src/greet.py: did you mean src/greet.py@1?\n"),
+        (["cat", "gret.py@1"], "Edit 1 changed src/greet.py: did you mean src/greet.py@1?\n"),
         (["cat", "gret.py@2h"], "Did you mean src/greet.py?\n"),
         (["cat", "src/greet.py@99^"], "The newest edit is 1.\n"),
         (["accept", "1:9"], "`cas show 1` shows its hunks.\n"),
@@ -233,7 +233,7 @@ def test_what_a_name_may_mean_is_spelt_as_it_is_to_be_typed_from_here(runner: Co
     below = runner.folder / "src"
     assert cas("cat", "grete.py", folder=below).said.endswith("Did you mean greet.py?\n")
     said = cas("cat", "greet.py@2", folder=below).said
-    assert said.endswith("Edit 2 is of ../README: did you mean ../README@2?\n")
+    assert said.endswith("Edit 2 changed ../README: did you mean ../README@2?\n")
     assert cas("cat", "../README@2", folder=below).out == b"x\n"
 
 
@@ -265,7 +265,7 @@ def test_a_name_that_is_not_utf_8_is_refused_as_others_are(runner: CommandRunner
     ("said", "refusal"),
     [
         (UNDECODED, r"'a\xffb' is not UTF-8."),
-        ("x" * (MAX_TEXT + 1), f"It has {MAX_TEXT + 1} characters, and a record takes {MAX_TEXT}."),
+        ("x" * (MAX_TEXT + 1), f"It has {MAX_TEXT + 1} characters; a record holds at most {MAX_TEXT}."),
     ],
     ids=["not UTF-8", "too long"],
 )
@@ -339,7 +339,7 @@ def test_the_workspace_can_be_named(runner: CommandRunner, tmp_path: Path) -> No
     elsewhere = {"CAS_WORKSPACE": str(tmp_path / "nowhere")}
     assert cas("-C", named, "status", folder=tmp_path, settings=elsewhere).text == here
     lost = cas("log", folder=tmp_path, settings=elsewhere)
-    assert (lost.status, lost.said.splitlines()[1]) == (10, "CAS_WORKSPACE says to look there.")
+    assert (lost.status, lost.said.splitlines()[1]) == (10, "CAS_WORKSPACE names that folder.")
     assert "CAS_WORKSPACE" not in cas("-C", str(tmp_path), "log", folder=tmp_path, settings=elsewhere).said
 
 
@@ -353,7 +353,7 @@ def test_a_workspace_is_not_looked_for_above_what_the_variable_names_and_is_no_f
     runner.write("a", b"x\n")
     (runner.folder / "a").write_bytes(b"y\n")
     place = runner.folder / named
-    said = f"cas: No workspace at {place}: this folder does not exist.\nCAS_WORKSPACE says to look there.\n"
+    said = f"cas: No workspace at {place}: no folder is to be found there.\nCAS_WORKSPACE names that folder.\n"
     for folder in (runner.folder, runner.folder.parent):
         ran = cas(*words, folder=folder, settings={"CAS_WORKSPACE": str(place)})
         assert ran == CommandResult(status=10, out=b"", err=said.encode())
@@ -363,13 +363,13 @@ def test_a_workspace_is_not_looked_for_above_what_the_variable_names_and_is_no_f
     assert (listed.status, listed.out) == (0, b"\n")
 
 
-HOW = "`cas setup CLIENT` has an agent's edits recorded, `cas watch` or `cas record` yours.\n"
+HOW = "To record an agent's edits, run `cas setup CLIENT`; for yours, `cas watch` or `cas record`.\n"
 
 
 def test_init_makes_a_workspace_once(tmp_path: Path) -> None:
     folder = tmp_path / "new"
     folder.mkdir()
-    said = f"{folder} is a workspace: what is done there can be recorded.\n"
+    said = f"{folder} is a workspace; edits in it can be recorded.\n"
     done = CommandResult(status=0, out=f"{said}{HOW}".encode(), err=b"")
     assert cas("init", folder=folder) == done
     assert cas("init", str(folder), folder=tmp_path) == done
@@ -407,8 +407,8 @@ def test_a_workspace_within_another_is_made_and_told_of(tmp_path: Path) -> None:
     inner.mkdir(parents=True)
     assert cas("init", folder=tmp_path).status == 0
     assert cas("init", folder=inner).text == (
-        f"{inner} is a workspace: what is done there can be recorded.\n{HOW}"
-        f"It lies in {tmp_path}, a workspace too: here, `cas` means this one.\n"
+        f"{inner} is a workspace; edits in it can be recorded.\n{HOW}"
+        f"It is inside another workspace, {tmp_path}; commands run here use the inner one.\n"
     )
 
 
@@ -568,7 +568,7 @@ def in_a_folder_that_is_gone(runner: CommandRunner, *words: str, stdin: bytes = 
 
 @pytest.mark.parametrize("words", ["status", "log", "doctor", "record", "init"])
 def test_a_folder_that_is_gone_is_said_to_be(runner: CommandRunner, words: str) -> None:
-    said = b"cas: The current folder is gone. Change to another one, or say -C DIR.\n"
+    said = b"cas: The current folder no longer exists. Change to another one, or pass -C DIR.\n"
     assert in_a_folder_that_is_gone(runner, *words.split()) == (1, b"", said)
 
 

@@ -168,7 +168,7 @@ def test_a_name_in_another_unicode_form_is_answered_with_the_one_that_is_there(
     runner.done("snapshot")
     ran = runner.cas(*(word.format(typed) for word in words.split()))
     assert (ran.status, ran.out) == (1, b"")
-    told, end = "The same name in another Unicode form is there: in a shell, ", " is it."
+    told, end = "There is a file with the same name in another Unicode form: type it as ", "."
     hint = ran.said.splitlines()[-1]
     assert (hint[: len(told)], hint[-len(end) :]) == (told, end)
     echoed = tmp_path / "echoed"
@@ -195,8 +195,8 @@ def test_of_a_deletion_the_state_before_it_is_advised_where_bytes_are_meant(runn
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("accept 1-3", "Several edits are named one by one, or as a range: 1..3."),
-        ("accept 1,3", "Several edits are named one by one, or as a range: 1 3."),
+        ("accept 1-3", "Name several edits one by one, or as a range: 1..3."),
+        ("accept 1,3", "Name several edits one by one, or as a range: 1 3."),
         ("accept a.txt", "It is a file: `cas log a.txt` lists its edits, and `--file a.txt` names them."),
         ("reject conv_one", "It is a conversation: `--conversation conv_one` names its edits."),
         ("log conv_one", "It is a conversation: `cas log --conversation conv_one` lists its edits."),
@@ -206,7 +206,7 @@ def test_of_a_deletion_the_state_before_it_is_advised_where_bytes_are_meant(runn
         ("show a.txt@3", "That is a state: `cas cat a.txt@3` prints it."),
         ("show a.txt@0s", "That is a state: `cas cat a.txt@0s` prints it."),
         ("blame a.txt@9", "The newest edit is 4."),
-        ("blame a.txt@2", "Edit 2 is of src/b.txt: did you mean src/b.txt@2?"),
+        ("blame a.txt@2", "Edit 2 changed src/b.txt: did you mean src/b.txt@2?"),
         ("log 2..3", "`cas show 2..3` shows these edits."),
         ("show HEAD", "The newest edit is 4."),
         ("diff latest", "The newest edit is 4."),
@@ -274,14 +274,20 @@ def test_a_name_of_which_not_all_can_be_shown_is_advised_as_a_shell_takes_it(run
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("undo 2", "undo takes back the newest decision, whatever it was about. To take an edit out: cas reject EDIT."),
+        (
+            "undo 2",
+            (
+                "`cas undo` undoes the newest decision, whatever it was about. "
+                "To take an edit out, run `cas reject EDIT`."
+            ),
+        ),
         ("checkout 2", "There is no `checkout`: `cas restore PATH@EDIT` brings a state back."),
         ("prune", "There is no `prune`: `cas gc` frees what nothing holds any more."),
-        ("config user.name", "`cas config` has no command 'user.name', but list, get, set, unset."),
+        ("config user.name", "`cas config` has no command 'user.name'; its commands are list, get, set, unset."),
         ("log --follow", "--follow follows one file: name one PATH."),
         ("log --follow a.txt src", "--follow follows one file: name one PATH."),
         ("completion", "Missing argument. Choose from: bash, zsh, fish"),
-        ("export --patch 3:1", "A patch is of an edit, not of a hunk of it: say 3."),
+        ("export --patch 3:1", "Patches are of whole edits, not of hunks. Name edit 3."),
     ],
 )  # fmt: skip
 def test_a_command_of_another_tool_is_answered_with_ours(used: CommandRunner, words: str, said: str) -> None:
@@ -294,18 +300,18 @@ def test_a_command_of_another_tool_is_answered_with_ours(used: CommandRunner, wo
     [
         ("log --author me", "No such option '--author'. Here it is --tool NAME."),
         ("show --author me", "No such option '--author'."),
-        ("log --oneline", "No such option '--oneline'. `cas log` does that without."),
-        ("show -p 2", "No such option '-p'. `cas show` does that without."),
+        ("log --oneline", "No such option '--oneline'. `cas log` already does that."),
+        ("show -p 2", "No such option '-p'. `cas show` already does that."),
         ("status -p", "No such option '-p'."),
         ("undo --bogus", "No such option '--bogus'."),
         ("cat -n a.txt", "No such option '-n'."),
         ("show -n", "No such option '-n'."),
         ("--no-pager log", "No such option '--no-pager'. Set CAS_PAGER=cat."),
         ("log --convers one", "No such option '--convers'. Did you mean --conversation?"),
-        ("status --short", "No such option '--short'. `cas status` does that without."),
+        ("status --short", "No such option '--short'. `cas status` already does that."),
         ("gc --prune", "No such option '--prune'."),
         ("snapshot list --jsn", "No such option '--jsn'. Did you mean --json?"),
-        ("mcp --tools", "No such option '--tools'. The server's own options follow two dashes: cas mcp -- --tools."),
+        ("mcp --tools", "No such option '--tools'. Put the server's own options after two dashes: cas mcp -- --tools."),
     ],
 )
 def test_an_option_of_another_tool_is_answered_with_ours(used: CommandRunner, words: str, said: str) -> None:
@@ -316,7 +322,7 @@ def test_an_option_of_another_tool_is_answered_with_ours(used: CommandRunner, wo
 
 @pytest.mark.parametrize("words", ["accept 1 --reason x", "undo -m x", "reset 1 -m x"])
 def test_a_reason_belongs_to_a_rejection(used: CommandRunner, words: str) -> None:
-    told = "A reason is given where something is rejected: cas reject --reason TEXT."
+    told = "Give a reason when you reject: cas reject --reason TEXT."
     assert told in used.cas(*words.split()).said.splitlines()[0]
 
 
@@ -368,16 +374,16 @@ def test_a_file_that_is_gone_is_told_of_with_what_it_held(runner: CommandRunner)
     runner.move("moved", "elsewhere")
     runner.done("reject", "3")
     for name, held in (("my notes", "'my notes@4^'"), ("moved", "'moved@5^'"), ("rejected", "rejected@3")):
-        prints = f"`cas cat {held}` prints what it held.\n"
+        prints = f"`cas cat {held}` prints its last content.\n"
         ran = runner.cas("blame", name)
-        assert (ran.status, ran.said.splitlines(keepends=True)[1]) == (1, f"It is there no more: {prints}")
+        assert (ran.status, ran.said.splitlines(keepends=True)[1]) == (1, f"The file no longer exists: {prints}")
         assert runner.cas("cat", name).said.endswith(prints)
         assert runner.done("cat", *shlex.split(held)).out == b"1\n"
-        brings = f"No file stands there in it. `cas restore {held}` brings back what did.\n"
+        brings = f"In this state there is no such file. `cas restore {held}` restores its last content.\n"
         ran = runner.cas("restore", name)
         assert (ran.text, ran.said) in {
-            (f"No file changed: it is as in this state.\n{brings}", ""),
-            ("", f"cas: No state is named '{name}' here.\nIt is there no more: {prints}"),
+            (f"No file changed: {name} already is in this state.\n{brings}", ""),
+            ("", f"cas: No state is named '{name}' here.\nThe file no longer exists: {prints}"),
         }
     assert "prints" not in runner.cas("cat", "my notes@4").said
 
@@ -445,12 +451,12 @@ def test_a_range_and_a_conversation_can_be_exported(used: CommandRunner) -> None
 
 
 def test_undo_tells_how_ones_own_newest_edit_is_taken_back(used: CommandRunner) -> None:
-    assert used.cas("undo").said == "cas: No decision to take back.\n"
+    assert used.cas("undo").said == "cas: No decision to undo.\n"
     used.done("restore", "a.txt@1")
     ran = used.cas("undo")
     assert (ran.status, ran.said) == (
         1,
-        "cas: No decision to take back.\nThe newest edit is your own: `cas reject 5` takes it back.\n",
+        "cas: No decision to undo.\nThe newest edit is your own. To undo it, run `cas reject 5`.\n",
     )
     used.done("reject", "5")
     used.done("undo")

@@ -111,8 +111,8 @@ def test_a_folder_that_may_be_listed_and_not_entered_holds_nothing_up(scene: Sce
     finally:
         (scene.root / "locked").chmod(0o755)
     assert (looked.status, taken.status) == (0, 0)
-    assert looked.said == "cas: not looked at: locked/a: Permission denied: locked/a\n"
-    assert taken.said == "cas: not covered: locked/a: Permission denied: locked/a\n"
+    assert looked.said == "cas: skipped: locked/a: Permission denied: locked/a\n"
+    assert taken.said == "cas: not included: locked/a: Permission denied: locked/a\n"
     with Workspace.open(scene.root) as workspace:
         found = workspace.record_changes(CallInfo(tool="look"))
         assert [os.fsdecode(view.edit.path) for view in workspace.history.edits()] == ["open/b", "locked/a"]

@@ -135,7 +135,7 @@ def test_what_is_there_and_no_regular_file_is_refused_as_that(tmp_path: Path, ki
     (tmp_path / "link").symlink_to("folder")
     ran = cas("import", kind, "there", folder=tmp_path)
     assert (ran.status, ran.out) == (2, b"")
-    instead = "A bundle from a pipe goes to `cas import - DIR`."
+    instead = "To read a bundle from a pipe, use `cas import - DIR`."
     assert ran.said.splitlines()[0] == f"cas: Not a regular file: {kind}. {instead}"
     assert not (tmp_path / "there").exists()
 
@@ -179,7 +179,7 @@ def test_the_history_goes_on_there(bundle: Path, tmp_path: Path) -> None:
 def test_an_export_leaves_the_store_and_an_older_bundle_alone(runner: CommandRunner, bundle: Path) -> None:
     before = bundle.read_bytes()
     ran = runner.cas("export", "--bundle", str(bundle))
-    assert (ran.status, ran.said) == (1, f"cas: {bundle} is there already. Name a new file.\n")
+    assert (ran.status, ran.said) == (1, f"cas: {bundle} already exists. Name a new file.\n")
     assert bundle.read_bytes() == before
     assert runner.done("fsck").status == 0
 
@@ -198,7 +198,9 @@ def test_a_store_in_which_bytes_are_damaged_is_not_bundled(runner: CommandRunner
         segment.write_bytes(sound[:at] + bytes([sound[at] ^ 1]) + sound[at + 1 :])
         refusal = runner.cas("export", "--bundle", str(tmp_path / "b"))
         assert (refusal.status, refusal.out) == (1, b"")
-        assert re.fullmatch("cas: Store damaged in segment 1 at byte .*\n`cas fsck` tells what is .*\n", refusal.said)
+        assert re.fullmatch(
+            "cas: Store damaged in segment 1 at byte .*\nRun `cas fsck` to see what is .*\n", refusal.said
+        )
         assert list(tmp_path.glob("b*")) == []
         sent = runner.cas("export", "--bundle", "-")
         assert (sent.status, sent.said) == (1, refusal.said)

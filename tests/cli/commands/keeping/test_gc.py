@@ -25,7 +25,7 @@ def test_a_dry_run_shows_what_would_go_and_changes_nothing(runner: CommandRunner
     segment = runner.folder / ".cas" / "segments" / "00000001.seg"
     before = segment.read_bytes()
     text = runner.done("gc", "--older-than", "0s", "--dry-run").text
-    assert "Dry run: nothing was changed.\nWould let go of 6 edits, the newest of " in text
+    assert "Dry run: nothing was changed.\nWould expire 6 edits, the newest of " in text
     assert ": older than 0 seconds.\nWould free " in text
     told = runner.done("gc", "--older-than", "0s", "--dry-run", "--json").json()
     assert told["expired"][0]["edit_ranges"] == [[1, 6]]
@@ -41,7 +41,7 @@ def test_what_went_is_marked_and_refused_with_the_reason(runner: CommandRunner) 
     assert [line.endswith("(expired)") for line in log] == [False] * 2 + [True] * 6
     shown = runner.cas("show", "2")
     assert shown.status == 1
-    assert "older than 0 seconds: what it changed is kept no more" in shown.text
+    assert "older than 0 seconds: its content is no longer kept" in shown.text
     assert "cas: Edit 2 expired on " in shown.said
     for command in ("accept", "reject", "reset"):
         refused = runner.cas(command, "2")
@@ -90,7 +90,7 @@ def test_what_was_freed_is_said_and_no_more(runner: CommandRunner) -> None:
     decided(runner)
     before = runner.done("status", "--json").json()["store"]["bytes"]
     said = re.fullmatch(
-        r"Let go of 6 edits, the newest of .*\nFreed ([0-9.]+) (kB|bytes); the store has ([0-9.]+) kB\.\n",
+        r"Expired 6 edits, the newest of .*\nFreed ([0-9.]+) (kB|bytes); the store now takes ([0-9.]+) kB\.\n",
         runner.done("gc", "--older-than", "0s").text,
     )
     assert said is not None
@@ -113,7 +113,7 @@ def test_settings_say_what_goes_where_no_option_does(runner: CommandRunner) -> N
     decided(runner)
     assert json.loads(runner.done("gc", "--dry-run", "--json").text)["expired"] == []
     runner.done("config", "set", "retention.older_than", "0s")
-    assert "`cas gc` may let go of 6 old edits" in runner.done("status").text
+    assert "`cas gc` may expire 6 old edits" in runner.done("status").text
     assert runner.done("gc", "--dry-run", "--json").json()["expired"][0]["edits"] == 6
     assert runner.done("gc", "--older-than", "never", "--json").json()["expired"] == []
     runner.done("gc")
@@ -123,8 +123,8 @@ def test_settings_say_what_goes_where_no_option_does(runner: CommandRunner) -> N
 def test_what_cannot_be_kept_to_is_said(runner: CommandRunner) -> None:
     runner.write("f", b"pending\n" * 500)
     text = runner.done("gc", "--max-size", "100B").text
-    assert "No history goes." in text
-    assert "more would have to go to keep to the limit, and all else is pending, pinned or needed." in text
+    assert "No history expires." in text
+    assert " over the limit: everything that is left is pending, pinned or needed." in text
     assert "over the limit" not in runner.done("status").text
     runner.done("config", "set", "retention.max_size", "100B")
     assert "over the limit" in runner.done("status").text
@@ -159,8 +159,8 @@ def test_what_makes_no_sense_is_refused(runner: CommandRunner) -> None:
 def test_only_what_takes_its_time_tells_how_far_it_is(runner: CommandRunner, patience: int, told: bool) -> None:  # noqa: FBT001 -- pytest passes by name
     decided(runner)
     _, shown = with_progress("gc", "--older-than", "0s", folder=runner.folder, patience=patience)
-    assert (b"letting go [########################] 6 of 6 edits" in shown) is told
-    assert (b"sweeping [........................] 0 of 1 segments" in shown) is told
+    assert (b"expiring [########################] 6 of 6 edits" in shown) is told
+    assert (b"compacting [........................] 0 of 1 segments" in shown) is told
     if told:
         assert shown.endswith(b"\r\x1b[K")
 
@@ -177,7 +177,7 @@ def test_an_index_that_is_wrong_is_made_anew_and_told_of(runner: CommandRunner, 
         assert ran.json()["index_damage"] == damage
         assert runner.done("gc", "--json").json()["index_damage"] is None
     else:
-        assert f"Note: the index was wrong and was made anew from the log: {damage}.\n" in ran.text
+        assert f"Note: the index was wrong and was rebuilt from the log: {damage}.\n" in ran.text
         assert "index" not in runner.done("gc").text
     assert runner.done("fsck", "--json").json()["sound"]
 

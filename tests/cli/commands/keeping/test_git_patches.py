@@ -159,7 +159,7 @@ def test_an_edit_that_changes_nothing_beside_the_others_is_in_no_patch_and_that_
     runner.edit("f", b"b", b"B", conversation="conv_one")
     runner.edit("f", b"B", b"b", conversation="conv_two")
     runner.write("g", b"y\n", conversation="conv_one")
-    said = "no patch tells of edit 1: beside all else that is live, that makes no difference.\n"
+    said = "no patch for edit 1: the other live edits already have the same result.\n"
     ran = runner.cas("export", "--patch", "1")
     assert (ran.status, ran.out, ran.said) == (0, b"", f"cas: {said}")
     ran = runner.cas("export", "--patch", "--conversation", "conv_one")
@@ -168,7 +168,7 @@ def test_an_edit_that_changes_nothing_beside_the_others_is_in_no_patch_and_that_
     runner.done("reject", "2")
     runner.done("reject", "1")
     ran = runner.cas("export", "--patch", "1", "2")
-    assert ran.said == "cas: nothing that is live was chosen: there is no patch.\n"
+    assert ran.said == "cas: no live edit was selected, so there is no patch.\n"
 
 
 def test_a_mode_that_git_does_not_keep_is_in_no_patch_and_that_is_said(runner: CommandRunner, other: Path) -> None:
@@ -176,7 +176,7 @@ def test_a_mode_that_git_does_not_keep_is_in_no_patch_and_that_is_said(runner: C
     runner.write("a", b"one\n", mode=0o600)
     runner.write("a", b"two\n")
     ran = runner.cas("export", "--patch")
-    assert (ran.status, "no patch tells of edit 2: of a mode, git keeps only" in ran.said) == (0, True)
+    assert (ran.status, "no patch for edit 2: git records no more of a mode" in ran.said) == (0, True)
     git(other, "am", "-q", stdin=ran.out)
     assert files(other) == files(runner.folder)
     assert git(other, "log", "--format=%s").decode().splitlines()[:2] == ["replace a (edit 3)", "create a (edit 1)"]
@@ -234,7 +234,7 @@ def test_a_patch_that_is_there_is_left_alone(runner: CommandRunner, tmp_path: Pa
     Path(written).write_text("mine")
     ran = runner.cas("export", "--patch", "-o", str(tmp_path / "series"))
     assert ran.status == 1
-    assert ran.said.endswith("already; nothing was written. Name a new folder.\n")
+    assert ran.said.endswith("; nothing was written. Name a new folder.\n")
     assert Path(written).read_text() == "mine"
 
 

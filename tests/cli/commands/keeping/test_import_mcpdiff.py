@@ -305,7 +305,7 @@ def test_a_dry_run_records_nothing(past: McpDiff) -> None:
     found = taken_over(past, "--dry-run")
     assert (found["edits"], found["recorded"], recorded(past.root)) == (1, False, [])
     said = cas("import", "mcpdiff", str(past.root), "--dry-run", folder=past.root)
-    assert said.text == "Would take over 1 edits: 0 accepted, 0 rejected, 1 to be reviewed.\n"
+    assert said.text == "Would import 1 edits: 0 accepted, 0 rejected, 1 to be reviewed.\n"
 
 
 def test_a_file_with_another_history_here_is_left_alone(past: McpDiff) -> None:
@@ -335,7 +335,7 @@ def test_where_entries_name_the_workspace_otherwise_the_way_to_say_so_is_told(
     CommandRunner(past.root)
     refused = cas("import", "mcpdiff", ".", *words, folder=past.root)
     assert refused.status == 1
-    assert "If it had another name or place then, say so with --root DIR." in refused.text.splitlines()[-1]
+    assert "If its folder has moved since, pass the old one: --root DIR." in refused.text.splitlines()[-1]
     assert cas("import", "mcpdiff", ".", "--root", str(link), folder=past.root).status == 0
 
 
@@ -493,7 +493,7 @@ def test_where_there_is_no_history_that_is_said(past: McpDiff) -> None:
     CommandRunner(past.root)
     ran = cas("import", "mcpdiff", str(past.root), folder=past.root)
     assert ran.status == 2
-    assert b"No history of mcpdiff" in ran.err
+    assert b"No mcpdiff history found" in ran.err
 
 
 # ---- texts that its diffs tell badly

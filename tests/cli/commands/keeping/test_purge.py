@@ -84,7 +84,7 @@ def test_another_file_that_holds_a_past_state_of_a_path_comes_first_and_is_named
             ran = runner.cas("purge", "conf", "--force")
             assert (ran.status, f"Nothing was purged: {holders} still contain" in ran.said) == (1, True)
             planned = runner.done("purge", "conf", "--dry-run").text.splitlines()
-            assert planned[-1] == f"First, change what holds the bytes now: {holders}."
+            assert planned[-1] == f"Change these files first, they still hold the bytes: {holders}."
         runner.write("copy", SECRET)
     (runner.folder / "looked at").unlink()
     runner.write("copy", b"clean copy\n")
@@ -114,7 +114,7 @@ def test_a_recorded_state_that_was_changed_outside_is_to_be_recorded_over_before
         ran = runner.cas("purge", name, "--force")
         assert (ran.status, "conf, copy were changed outside; run `cas record` first" in ran.said) == (1, True)
         planned = runner.done("purge", name, "--dry-run").text.splitlines()
-        assert planned[-1] == "First, `cas record` what was changed outside since: conf, copy."
+        assert planned[-1] == "Run `cas record` first, these files changed outside: conf, copy."
         shape = runner.done("purge", name, "--dry-run", "--json").json()
         assert (shape["files"], shape["changed_outside"]) == ([], ["conf", "copy"])
     (runner.folder / "conf").unlink()
@@ -140,10 +140,13 @@ def test_pins_and_snapshots_are_named_and_go_only_by_force(runner: CommandRunner
     assert "this would be removed too: snapshot 1; pin 1." in ran.said
     planned = runner.done("purge", "conf@2", "--force", "--dry-run").text.splitlines()
     assert planned[:2] == ["Dry run: nothing was changed.", "Would purge 1 blob."]
-    assert planned[-2:] == ["Snapshot 1 would go, too (needs --force).", "Pin 1 would go, too (needs --force)."]
+    assert planned[-2:] == [
+        "Snapshot 1 would be purged too (needs --force).",
+        "Pin 1 would be purged too (needs --force).",
+    ]
     done = runner.done("purge", "conf@2", "--force").text.splitlines()
     assert done[0] == "Purged 1 blob."
-    assert done[-2:] == ["Snapshot 1 went, too.", "Pin 1 went, too."]
+    assert done[-2:] == ["Snapshot 1 purged too.", "Pin 1 purged too."]
     assert blob_id(b"debug = on\n" + SECRET).hex() not in runner.done("ls").text
     assert runner.cas("cat", blob_id(b"debug = on\n" + SECRET).hex()).status == 1
     assert runner.cas("pin").text == ""
@@ -167,9 +170,9 @@ def test_decisions_that_need_the_bytes_are_named(runner: CommandRunner) -> None:
     runner.done("accept", "2")
     assert runner.done("purge", "conf", "--dry-run").text.splitlines()[2:4] == [
         "Edits 1-2 can be neither shown nor decided.",
-        "Decisions 1-3 can be neither undone nor made again.",
+        "Decisions 1-3 can be neither undone nor redone.",
     ]
-    assert "Decisions 1-3 can now be neither undone nor made again." in runner.done("purge", "conf").text
+    assert "Decisions 1-3 can now be neither undone nor redone." in runner.done("purge", "conf").text
     assert runner.cas("undo").status == 1
 
 
@@ -199,10 +202,10 @@ def test_what_else_the_snapshot_of_the_first_look_holds_is_kept(runner: CommandR
     (runner.folder / "conf").write_bytes(b"clean\n")
     runner.done("record")
     tried = runner.done("purge", "conf", "--dry-run")
-    assert "Snapshot 1 is that of the first look; what else it holds would be kept in another one." in tried.text
+    assert "Snapshot 1 is the baseline; the rest of what it holds would be kept in a new one." in tried.text
     assert runner.done("purge", "conf", "--dry-run", "--json").json()["baseline"] == 1
     done = runner.done("purge", "conf", "--force")
-    assert "Snapshot 1 is that of the first look; what else it holds is kept in another one." in done.text
+    assert "Snapshot 1 is the baseline; the rest of what it holds is kept in a new one." in done.text
     (runner.folder / "other").write_bytes(b"changed\n")
     assert "other" in runner.done("record").text
 
@@ -214,12 +217,12 @@ def test_of_one_edit_snapshot_or_pin_it_is_not_said_as_of_several(runner: Comman
     assert "this would be removed too: pending edit 1." in refused.said
     assert runner.done("purge", "conf@1^", "-n").text.splitlines()[2:] == [
         "Edit 1 can be neither shown nor decided.",
-        "Pending edit 1 would go, too (needs --force).",
+        "Pending edit 1 would be purged too (needs --force).",
     ]
     runner.done("accept", "1")
     assert runner.done("purge", "conf@1^").text.splitlines()[1:] == [
         "Edit 1 can now be neither shown nor decided.",
-        "Decision 1 can now be neither undone nor made again.",
+        "Decision 1 can now be neither undone nor redone.",
     ]
 
 
@@ -232,8 +235,8 @@ def test_a_name_that_was_a_file_and_is_a_state_of_another_is_not_purged_by_guess
     for words in (["-n"], []):
         ran = runner.cas("purge", "conf@1", *words)
         assert (ran.status, ran.out) == (1, b"")
-        assert ran.said.startswith("cas: conf@1 is a state of conf, and was the name of a file. Name what is meant: ")
-        assert "those of the file as conf@1@12 (`cas log conf@1` lists its edits)." in ran.said
+        assert ran.said.startswith("cas: conf@1 is ambiguous: it is a state of conf, and a file once had this name. ")
+        assert "or a state of the file as conf@1@12 (`cas log conf@1` lists its edits)." in ran.said
     by_hash = runner.done("purge", blob_id(b"debug = on\n").hex(), "-n", "--json").json()
     assert by_hash["edits"] == [[1, 1], [3, 3]]
     runner.done("purge", "conf@1@2")

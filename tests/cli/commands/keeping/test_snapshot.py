@@ -253,7 +253,7 @@ def test_a_file_of_which_a_snapshot_has_lost_the_bytes_is_left_and_the_others_co
         else:
             assert ran.text.splitlines()[:2] == [
                 "Would write src/b" if options else "Wrote src/b",
-                "Left alone a: the store has lost its bytes",
+                "Left alone a: the store no longer has its content",
             ]
     assert (full.bytes("src/b"), full.bytes("a")) == (b"b\n", b"a\n")
     assert full.cas("snapshot", "restore", "1", "src").status == 0
@@ -355,8 +355,8 @@ def test_what_is_left_alone_for_its_folder_is_told_with_the_folders_reason(full:
     (full.folder / "linked").symlink_to("src")
     reasons = {
         "away": "the snapshot does not hold it, or it is ignored",
-        "linked": "a link is neither made nor changed",
-        "taken": "a folder and a file want the same name",
+        "linked": "links are never created or changed",
+        "taken": "a folder and a file have the same name",
     }
     said = full.done("snapshot", "restore", "1", "--dry-run").text.splitlines()
     assert sorted(line for line in said if line.startswith("Left alone")) == sorted(
@@ -372,12 +372,12 @@ def test_what_is_left_alone_is_told_with_the_reason_also_where_only_it_was_asked
     put(full, "src", b"text\n")
     for words in (("1", "src/sub/z"), ("2",), ("2", "--dry-run"), ("2", "src/sub")):
         ran = full.done("snapshot", "restore", *words)
-        assert ran.text == "Left alone src/sub/z: a folder and a file want the same name\n", words
+        assert ran.text == "Left alone src/sub/z: a folder and a file have the same name\n", words
     (full.folder / "src").unlink()
     (full.folder / "src").symlink_to("old")
     for words in (("1", "src/sub/z"), ("2",), ("2", "--dry-run"), ("2", "src/sub")):
         ran = full.done("snapshot", "restore", *words)
-        assert ran.text == "Left alone src/sub/z: a link is neither made nor changed\n", words
+        assert ran.text == "Left alone src/sub/z: links are never created or changed\n", words
 
 
 @pytest.mark.parametrize("target", ["lib", "nowhere", "..", ".git"])
@@ -399,7 +399,7 @@ def test_a_path_whose_folder_is_a_link_by_now_is_what_the_snapshot_has_there(ful
         assert cas("snapshot", "diff", "1", *until, "../src/b", folder=here).text == "D  src/b\n"
     assert full.done("snapshot", "diff", "2", "src").text == "D  src/b\n"
     before = {path.name: path.read_bytes() for path in here.iterdir()}
-    left = "Left alone src/b: a link is neither made nor changed\n"
+    left = "Left alone src/b: links are never created or changed\n"
     assert full.done("snapshot", "restore", "1", "src/b").text == left
     assert full.done("snapshot", "restore", "1", "src").text == f"Left alone src: {left.partition(': ')[2]}{left}"
     assert full.done("snapshot", "restore", "2", "src/b").text == left
@@ -468,7 +468,7 @@ def test_what_could_not_be_covered_is_said_each_time(full: CommandRunner) -> Non
     os.mkfifo(full.folder / "pipe")
     for _ in range(2):
         ran = full.cas("snapshot")
-        assert (ran.status, ran.said) == (0, "cas: not covered: pipe: no file, link or folder\n")
+        assert (ran.status, ran.said) == (0, "cas: not included: pipe: no file, link or folder\n")
 
 
 def test_a_setting_leaves_out_what_git_ignores(full: CommandRunner) -> None:
@@ -586,8 +586,8 @@ def test_who_deletes_the_snapshot_of_the_first_look_is_told_that_there_is_anothe
     said = runner.done("snapshot", "delete", "1").text.splitlines()
     assert said == [
         "Deleted snapshot 1.",
-        "Before that, 1 edit recorded what had changed since it was taken.",
-        "Another one was taken in its place: files without an edit are compared with that from now on.",
+        "Recorded what had changed since it was taken first, as 1 edit.",
+        "Took a new baseline snapshot: files without an edit are now compared with that one.",
     ]
     runner.done("snapshot", "create")
     assert runner.done("snapshot", "delete", "3").text == "Deleted snapshot 3.\n"

@@ -140,7 +140,7 @@ def test_a_reason_that_comes_too_late_is_not_passed_over_in_silence(runner: Comm
     runner.write("a", b"x\n")
     runner.done("reject", "1")
     said = runner.done("reject", "1", "--reason", "too long").text
-    assert said.startswith("Nothing to do: already rejected.\nThe reason was not recorded: ")
+    assert said.startswith("Nothing to do: already rejected.\nThe reason was not recorded. To record it, ")
     runner.done("reset", "1")
     runner.done("reject", "1", "--reason", "too long")
     assert [line["reason"] for line in runner.done("log", "--json").lines()] == ["too long"]
@@ -315,14 +315,14 @@ def test_undo_takes_back_one_decision_after_the_other(runner: CommandRunner) -> 
     runner.done("reject", "2:1")
     runner.done("reject", "2:2")
     assert runner.bytes("poem") == POEM
-    assert runner.done("undo").text == "Took back the decision on hunk 2:2.\nRewrote poem\n"
+    assert runner.done("undo").text == "Undid the decision on hunk 2:2.\nRewrote poem\n"
     assert runner.bytes("poem") == POEM.replace(b"line 20\n", b"LINE 20\nmore\n")
     runner.done("undo")
     assert runner.bytes("poem") == TWO
     assert runner.done("undo", "--json").json()["changed"] == [{"name": "1:0", "status": "pending", "cascaded": False}]
     assert set(runner.statuses().values()) == {PENDING}
     ran = runner.cas("undo")
-    assert (ran.status, ran.out, ran.said) == (1, b"", "cas: No decision to take back.\n")
+    assert (ran.status, ran.out, ran.said) == (1, b"", "cas: No decision to undo.\n")
 
 
 def test_redo_takes_the_decisions_again_that_undo_took_back(runner: CommandRunner) -> None:
@@ -333,11 +333,11 @@ def test_redo_takes_the_decisions_again_that_undo_took_back(runner: CommandRunne
     runner.done("undo")
     assert runner.bytes("poem") == TWO
     runner.done("redo")
-    assert runner.done("redo").text == "Took again the decision on hunk 2:2.\nRewrote poem\n"
+    assert runner.done("redo").text == "Redid the decision on hunk 2:2.\nRewrote poem\n"
     assert runner.bytes("poem") == POEM
     assert runner.done("log", "--json", "-n", "1").json()["reason"] == "too much"
     ran = runner.cas("redo")
-    assert (ran.status, ran.out, ran.said) == (1, b"", "cas: No decision to take again.\n")
+    assert (ran.status, ran.out, ran.said) == (1, b"", "cas: No decision to redo.\n")
 
 
 def test_a_new_decision_leaves_nothing_to_redo(runner: CommandRunner) -> None:
@@ -345,7 +345,7 @@ def test_a_new_decision_leaves_nothing_to_redo(runner: CommandRunner) -> None:
     runner.done("reject", "2:1")
     runner.done("undo")
     runner.done("accept", "2:2")
-    assert runner.cas("redo").said == "cas: No decision to take again.\n"
+    assert runner.cas("redo").said == "cas: No decision to redo.\n"
 
 
 # ---- notices

@@ -29,7 +29,7 @@ def editor(folder: Path, script: str) -> str:
 def kept(folder: Path, shown: str) -> bytes:
     """Return what was typed, from the one copy that is left of it, and which is named."""
     (copy,) = folder.glob("cas-amend-*/a")
-    assert f"What you typed is in {copy}\n" in shown
+    assert f"Your text is saved in {copy}\n" in shown
     return copy.read_bytes()
 
 
@@ -43,17 +43,17 @@ def test_an_amendment_from_a_file_is_bound_to_its_edit(edited: CommandRunner, tm
     assert "amends        edit 2\n" in edited.done("show", "3").text
     assert edited.done("log", "--json", "-n", "1").json()["amends"] == 2
     said = edited.done("reject", "2").text
-    assert said == "Rejected edit 2.\nAlso edit 3, which can't stand without.\nRewrote a\n"
+    assert said == "Rejected edit 2.\nAlso rejected edit 3, which depends on it.\nRewrote a\n"
     assert edited.bytes("a") == b"one\ntwo\nthree\n"
 
 
 @pytest.mark.parametrize(
     ("named", "also"),
     [
-        (["3:1"], "Also hunk 3:2, which can't stand without.\n"),
+        (["3:1"], "Also rejected 3:2, which depends on them.\n"),
         (["3:1", "3:2"], ""),
         (["3"], ""),
-        ([], "Also edit 3, which can't stand without.\n"),
+        ([], "Also rejected edit 3, which depends on it.\n"),
     ],
 )
 def test_of_an_amendment_only_what_was_not_named_is_said_to_go_along(
@@ -82,7 +82,7 @@ def test_an_editor_gets_the_file_as_it_stands(edited: CommandRunner, tmp_path: P
 
 def test_an_editor_that_changes_nothing_records_nothing(edited: CommandRunner, tmp_path: Path) -> None:
     status, shown = edited.typed("amend", "2", EDITOR=editor(tmp_path, "true"), VISUAL="")
-    assert (status, shown) == (0, "Nothing to do: a holds these bytes already.\n")
+    assert (status, shown) == (0, "Nothing to do: a already has this content.\n")
     assert edited.statuses() == {"1:0": PENDING, "2:1": PENDING}
 
 
@@ -107,7 +107,7 @@ def test_an_editor_that_fails_before_anything_is_typed_leaves_nothing_behind(
 def test_an_editor_with_an_open_quote_is_no_internal_error(edited: CommandRunner) -> None:
     status, shown = edited.typed("amend", "2", EDITOR="vi '", VISUAL="")
     assert status == 1
-    assert shown == "cas: VISUAL or EDITOR names no program: No closing quotation\n"
+    assert shown == "cas: VISUAL or EDITOR is no valid command: No closing quotation\n"
 
 
 def test_a_file_that_changes_while_the_editor_is_open_is_not_overwritten(edited: CommandRunner, tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_what_is_typed_beside_other_lines_that_change_meanwhile_is_carried_over(
     status, shown = edited.typed("amend", "2", EDITOR=program, VISUAL="", TMPDIR=str(tmp_path))
     assert (status, shown) == (
         0,
-        "Recorded edit 4, which amends edit 2.\na had changed meanwhile: what you typed was carried over.\n",
+        "Recorded edit 4, which amends edit 2.\na changed meanwhile: your text was carried over to the new version.\n",
     )
     assert edited.bytes("a") == b"one\nII\nthree\nfour\n"
     assert not list(tmp_path.glob("cas-amend-*"))

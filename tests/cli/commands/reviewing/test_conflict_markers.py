@@ -44,7 +44,7 @@ def test_a_reject_with_markers_says_what_it_set_aside(runner: CommandRunner) -> 
 
 def test_status_and_show_say_that_markers_stand(marked: CommandRunner) -> None:
     assert (
-        "\nconflict markers (resolve them in the file, or decide anew):\n  a:2  edit 4: 2 against 3\n"
+        "\nconflict markers (resolve them in the file, or decide again):\n  a:2  edit 4: 2 against 3\n"
         in marked.done("status").text
     )
     assert "(markers of decision 1)" in marked.done("log", "-n", "1").text
@@ -82,28 +82,28 @@ def test_json_of_markers(runner: CommandRunner) -> None:
 def test_deciding_anew_says_that_the_markers_go(marked: CommandRunner) -> None:
     assert marked.done("accept", "2").text == (
         "Accepted edit 2.\n"
-        "Took out the conflict markers of edit 4; what was set aside for them is as it was before.\n"
+        "Removed the conflict markers of edit 4; what was set aside for them is restored.\n"
         "Rewrote a\n"
     )
-    assert marked.done("undo").text == "Took back the decision on edits 2 4 and hunk 3:1.\nRewrote a\n"
+    assert marked.done("undo").text == "Undid the decision on edits 2 4 and hunk 3:1.\nRewrote a\n"
     assert marked.bytes("a") == MARKED
-    assert "Took out the conflict markers of edit 4" in marked.done("undo").text
+    assert "Removed the conflict markers of edit 4" in marked.done("undo").text
     assert marked.bytes("a") == b"p\nB\nq\n"
 
 
 def test_undo_and_redo_name_what_was_decided_anew_and_stays_as_it_was(marked: CommandRunner) -> None:
     marked.done("reject", "2", "3", "-m", "neither")
-    assert marked.done("undo").text == "Took back the decision on edits 2 4 and hunk 3:1.\nRewrote a\n"
+    assert marked.done("undo").text == "Undid the decision on edits 2 4 and hunk 3:1.\nRewrote a\n"
     assert "neither" not in marked.done("log").text
     assert marked.done("redo").text == (
-        "Took again the decision on edit 2 and hunk 3:1.\nTook out the conflict markers of edit 4.\nRewrote a\n"
+        "Redid the decision on edit 2 and hunk 3:1.\nRemoved the conflict markers of edit 4.\nRewrote a\n"
     )
     assert marked.done("log").text.count("reason: neither") == len(["2", "3", "4"])
 
 
 def test_rejecting_what_was_set_aside_settles_the_conflict(marked: CommandRunner) -> None:
     assert marked.done("reject", "3:1").text == (
-        "Rejected hunk 3:1.\nTook out the conflict markers of edit 4.\nRewrote a\n"
+        "Rejected hunk 3:1.\nRemoved the conflict markers of edit 4.\nRewrote a\n"
     )
     assert marked.bytes("a") == b"p\nx\nq\n"
 
@@ -124,7 +124,7 @@ def test_markers_that_can_not_help_are_refused_and_say_why(runner: CommandRunner
     ran = runner.cas("reject", "--markers", "1")
     assert ran.status == 1
     assert "edit 2 hunk 1 needs edit 1 (a:2)" in ran.said
-    assert "Markers can't show this: they stand between live lines of a text.\n" in ran.said
+    assert "Conflict markers can't show this: they only work between live lines of a text file.\n" in ran.said
     assert runner.bytes("a") == b"p\nB\nq\n"
 
 

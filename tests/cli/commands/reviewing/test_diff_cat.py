@@ -61,7 +61,7 @@ def test_a_recorded_file_that_is_named_like_a_hash_can_be_named_where_it_is_gone
     assert cas("restore", "face", folder=here).status == 0
     assert runner.bytes("sub/face") == b"two\n"
     runner.done("record")
-    assert "`cas cat 'deed@7^'` prints what it held" in runner.cas("cat", "deed").said
+    assert "`cas cat 'deed@7^'` prints its last content" in runner.cas("cat", "deed").said
     assert runner.done("purge", "deed", "--dry-run", "--json").json()["blobs"] != []
     name = blake3(b"one\n").hexdigest()
     assert cas("cat", name[:8], folder=here).out == b"one\n"
@@ -100,7 +100,7 @@ def test_of_a_file_on_disk_that_is_named_like_a_state_nothing_is_said_of_another
         for words in (["cat"], ["restore"], ["blame"], ["log"], ["purge"]):
             ran = runner.cas(*words, name)
             assert (ran.status, ran.out) == (1, b"")
-            assert ran.said.splitlines()[1:] == ["That is a file on disk, of which no edit is recorded."], words
+            assert ran.said.splitlines()[1:] == ["That file is on disk, but no edit of it is recorded."], words
     runner.write("a@1", b"an agent's\n")
     assert runner.cas("pin", "add", "a@1").said.splitlines()[1:] == ["It is a file: `cas log a@1` lists its edits."]
 
@@ -197,7 +197,7 @@ def test_diff_of_one_state_or_three_is_a_mistake(runner: CommandRunner) -> None:
     for names, meant in ((["a@1"], "a@1 a"), (["a@1", "a", "a"], "A B"), ([blob_id(b"1\n").hex()], "A B")):
         ran = runner.cas("diff", *names)
         assert (ran.status, ran.out) == (2, b"")
-        assert f"A state is compared with one other, as in `cas diff {meant}`.\n" in ran.said
+        assert f"`cas diff` compares two states, as in `cas diff {meant}`.\n" in ran.said
 
 
 # ---- what has gone

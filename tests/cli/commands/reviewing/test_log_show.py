@@ -244,7 +244,7 @@ def test_bytes_that_are_lost_hide_no_other_edit_from_a_program(
     ran = runner.cas(*words, "--json")
     assert ran.status == 1
     assert ran.said.startswith(said)
-    assert ran.said.endswith("\n`cas fsck` tells what is damaged, and what that means for which files.\n")
+    assert ran.said.endswith("\nRun `cas fsck` to see what is damaged and which files that affects.\n")
     first, second, third = sorted(
         ran.lines() if words[0] == "log" else ran.json()["edits"], key=lambda edit: int(edit["seq"])
     )
@@ -443,7 +443,7 @@ def test_show_says_what_no_hunk_can_say(runner: CommandRunner) -> None:
     runner.move("a", "b")
     runner.delete("b")
     assert "1:0 pending  new file, mode 0644\n" in runner.cas("show", "1").text
-    assert "2:0 pending  final newline came or went\n" in runner.cas("show", "2").text
+    assert "2:0 pending  final newline added or removed\n" in runner.cas("show", "2").text
     assert "@@ -1,1 +1,1 @@ 2:0 pending\n-x\n\\ No newline at end of file\n+x\n" in runner.cas("show", "2").text
     assert "3:0 pending  mode 0644 -> 0755\n" in runner.cas("show", "3").text
     assert "4:0 pending  move a -> b\n" in runner.cas("show", "4").text
@@ -512,6 +512,6 @@ def test_show_a_last_line_that_went_with_the_newline_above_it_shows_each_line_on
     ]
     runner.write("f", b"")
     assert runner.cas("show", "3").text.endswith(
-        "\n\n3:0 pending  final newline came or went\n--- a/f\n+++ b/f\n"
+        "\n\n3:0 pending  final newline added or removed\n--- a/f\n+++ b/f\n"
         "@@ -1,2 +0,0 @@ 3:1 pending\n-a\n-b\n\\ No newline at end of file\n"
     )

@@ -120,7 +120,7 @@ def test_a_status_is_of_the_workspace_that_is_asked_for(runner: CommandRunner) -
     runner.write("a.txt", b"1\n")
     (runner.folder / ".cas" / "hook.log").write_bytes(b"a fault\n")
     here = runner.cas("status")
-    assert (here.status, here.said, here.text.splitlines()[-1][:15]) == (0, "", "hooks: 1 fault,")
+    assert (here.status, here.said, here.text.splitlines()[-1][:15]) == (0, "", "hooks: 1 error,")
     assert here == unforked_cas("-C", str(runner.folder), "status", folder=Path("/"))
     assert here == unforked_cas("status", folder=Path("/"), settings={"CAS_WORKSPACE": str(runner.folder)})
     for words, status in ((["status"], 10), (["-C", "/nowhere", "status"], 2), (["status", "more"], 2)):
@@ -151,7 +151,7 @@ def test_a_file_that_cannot_be_looked_at_is_told_in_text_that_every_reader_of_js
     os.truncate(runner.folder / name, (256 << 30) + 1)
     (sentence,) = runner.done("status", "--json").json()["unreadable"]
     assert sentence.startswith("bad\ufffd: ")
-    assert "\ncan't be looked at:\n  \"bad\\xff: " in runner.done("status").text
+    assert "\ncan't be read:\n  \"bad\\xff: " in runner.done("status").text
 
 
 def test_counts_stand_below_each_other_however_long_they_are(runner: CommandRunner) -> None:

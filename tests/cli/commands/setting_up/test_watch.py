@@ -154,7 +154,7 @@ def test_a_folder_that_may_not_be_read_is_named_and_the_rest_is_watched(runner: 
     (runner.folder / "database").chmod(0)
     with watching(runner.folder, begun_by=(sys.executable, "-c", ANYBODY)) as process:
         assert process.stderr is not None
-        assert process.stderr.readline() == b"cas: not looked at: database: may not be read\n"
+        assert process.stderr.readline() == b"cas: skipped: database: may not be read\n"
         (runner.folder / "a" / "f").write_text("1\n")
         (first,) = recorded(runner.folder, 1)
         (runner.folder / "z" / "f").write_text("2\n")
@@ -317,7 +317,7 @@ def test_folders_that_the_system_lets_nobody_watch_are_said_and_the_rest_is_watc
             (runner.folder / f"n{number}").mkdir()
         assert process.stderr is not None
         said = process.stderr.readline()
-        assert b"folders can't be watched: the system allows for no more" in said
+        assert b"folders can't be watched: the system limit is reached" in said
         if count == 20:  # else not all of them have come when it is said
             assert int(said.split()[1]) in range(21 - 10, 21)
         (runner.folder / "f").write_text("2\n")
@@ -349,6 +349,5 @@ def test_where_nothing_more_may_be_watched_the_limit_is_named(runner: CommandRun
     )
     assert (ran.returncode, ran.stdout) == (1, b"")
     assert (
-        ran.stderr
-        == b"cas: nothing more can be watched: the system allows for no more (fs.inotify.max_user_instances)\n"
+        ran.stderr == b"cas: nothing more can be watched: the system limit is reached (fs.inotify.max_user_instances)\n"
     )

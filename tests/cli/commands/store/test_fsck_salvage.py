@@ -61,7 +61,7 @@ def test_whoever_meets_damage_is_told_where_to_look(runner: CommandRunner) -> No
     ran = runner.cas("log")
     assert ran.status == 1
     assert ran.said.startswith("cas: Store damaged in segment 1 at byte ")
-    assert ran.said.endswith("\n`cas fsck` tells what is damaged, and what that means for which files.\n")
+    assert ran.said.endswith("\nRun `cas fsck` to see what is damaged and which files that affects.\n")
 
 
 def test_whoever_meets_what_is_lost_is_told_where_to_look(runner: CommandRunner) -> None:
@@ -73,7 +73,7 @@ def test_whoever_meets_what_is_lost_is_told_where_to_look(runner: CommandRunner)
         assert ran.status == 1
         assert ran.said == (
             f"cas: No blob {lost.hex()} in this store.\n"
-            "`cas fsck` tells what is damaged, and what that means for which files.\n"
+            "Run `cas fsck` to see what is damaged and which files that affects.\n"
         )
 
 
@@ -95,7 +95,7 @@ def test_repair_always_rebuilds_the_index_and_says_so(runner: CommandRunner) -> 
         db.commit()  # what no check can know to be wrong
         ran = runner.done("fsck", "--repair")
         assert ran.text == (
-            "Rebuilt the index from the log, repaired what else is derived and was wrong, and cleared .cas/tmp.\n"
+            "Rebuilt the index from the log, repaired the other derived data, and cleared .cas/tmp.\n"
             "1 segment, 4 blobs, 4 records, 2 files replayed: nothing is wrong.\n"
         )
         assert db.execute("SELECT * FROM seen WHERE path = ?", values[:1]).fetchall() == []
@@ -161,7 +161,7 @@ def test_of_a_store_without_segments_it_is_said_that_they_are_gone_and_not_that_
         ran = runner.cas(*words)
         said, hint = ran.said.splitlines()
         assert (ran.status, said) == (1, "cas: Store damaged in segment 1 at byte 0: there is no segment")
-        assert hint.startswith("`cas fsck` tells what is damaged")
+        assert hint.startswith("Run `cas fsck` to see what is damaged")
     assert "unless the segments were moved away" in runner.cas("fsck").text
 
 
@@ -187,7 +187,7 @@ def test_a_dry_run_of_salvage_writes_nothing(runner: CommandRunner) -> None:
 def test_salvage_refuses_where_a_store_is_and_what_makes_no_sense(runner: CommandRunner, tmp_path: Path) -> None:
     four_edits(runner)
     ran = runner.cas("salvage", ".", "--to", ".")
-    assert (ran.status, ran.said) == (1, "cas: ./.cas is there already. Put it aside (mv), or say another DIR.\n")
+    assert (ran.status, ran.said) == (1, "cas: ./.cas already exists. Move it away, or name another DIR.\n")
     assert runner.cas("salvage", ".").status == 2
     assert runner.cas("salvage", ".", "--to", str(tmp_path / "new"), "--store-id", "xyz").status == 2
 

@@ -39,13 +39,13 @@ def test_hash_prints_what_names_the_bytes(runner: CommandRunner, tmp_path: Path)
 def test_verify_tells_a_damaged_blob(runner: CommandRunner) -> None:
     runner.write("a", WILD)
     runner.write("b", b"whole\n")
-    assert runner.done("verify", "--all").text == "2 of 2 blobs are what their names say.\n"
+    assert runner.done("verify", "--all").text == "2 of 2 blobs match their hash.\n"
     assert runner.done("verify", "a@1", blake3(WILD).hexdigest()[:8], "--json").json() == {"verified": 2, "damaged": []}
     (segment,) = (runner.folder / ".cas" / "segments").iterdir()
     flip(segment, segment.read_bytes().index(b"NUL"))
     ran = runner.cas("verify", "--all", "--json")
     assert (ran.status, ran.json()["verified"]) == (1, 1)
-    assert runner.cas("verify", "--all").text.endswith("\n1 of 2 blobs are what their names say.\n")
+    assert runner.cas("verify", "--all").text.endswith("\n1 of 2 blobs match their hash.\n")
     assert [damaged["blob"] for damaged in ran.json()["damaged"]] == [blake3(WILD).hexdigest()]
     assert runner.cas("verify", "a").status == 1
     assert runner.done("verify", "b").status == 0
@@ -128,7 +128,7 @@ def test_stats_tell_what_can_be_told_where_a_blob_is_damaged(runner: CommandRunn
     unknown = dict.fromkeys(("count", "bytes", "stored_bytes", "depths"))
     minutes = [minute | {"bytes": None} for minute in whole["minutes"]]
     assert told.json() == whole | {"blobs": unknown, "minutes": minutes}
-    assert "blobs         not known: some of them are damaged\n" in shown.text
+    assert "blobs         unknown: some are damaged\n" in shown.text
     assert "2 (1 pending, 0 accepted, 1 rejected)" in shown.text
     assert "by file:" in shown.text
     for ran in (told, shown):
@@ -249,7 +249,7 @@ def test_restore_removes_and_brings_back_files(runner: CommandRunner) -> None:
     assert not (runner.folder / "dir" / "a").exists()
     runner.done("restore", "dir/a@1")
     assert runner.bytes("dir/a") == b"1\n"
-    assert runner.done("restore", "dir/a@1").text == "No file changed: it is as in this state.\n"
+    assert runner.done("restore", "dir/a@1").text == "No file changed: dir/a already is in this state.\n"
 
 
 def test_restore_records_what_it_covers(runner: CommandRunner) -> None:
@@ -282,7 +282,7 @@ def test_a_dry_run_of_restore_shows_what_would_change_and_changes_nothing(runner
     assert [*runner.statuses()] == ["1:0", "2:0", "2:1"]
     runner.done("restore", "dir/a@1")
     assert runner.done("restore", "dir/a@1", "-n").text == (
-        "Dry run: nothing was changed.\nNo file changes: it is as in this state.\n"
+        "Dry run: nothing was changed.\nNo file changes: dir/a already is in this state.\n"
     )
 
 

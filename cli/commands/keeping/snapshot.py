@@ -142,7 +142,7 @@ def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool
             write([json_line(restored_shape(workspace, done))])
     if not as_json:
         write(_restored_text(done, invocation, dry_run=dry_run))
-        _tell(done.passed)
+        _tell(done.skipped)
     _tell_loss(done)
 
 
@@ -229,7 +229,7 @@ def _taken_text(taken: "SnapshotResult", screen: Screen) -> Iterator[bytes]:
     view = taken.view
     where = shown_name(view.path) if view.path else "the workspace"
     same = ", nothing has changed since the one before" if taken.is_same else ""
-    _tell(taken.passed)
+    _tell(taken.skipped)
     yield screen.line(f"Snapshot {view.number} of {where}: {counted(taken.files, 'file')}{same}.")
 
 

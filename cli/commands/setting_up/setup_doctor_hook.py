@@ -130,7 +130,7 @@ def _begun(project: Path, screen: Screen) -> Iterator[bytes]:
         found = workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
     if found.baseline is not None:
         yield screen.line(f"What stands in {shown_name(str(project))} now is kept: later changes can be told.")
-    for place in found.passed:
+    for place in found.skipped:
         yield screen.line(f"Not looked at: {shown_name(place.path)}: {place.reason}")
 
 

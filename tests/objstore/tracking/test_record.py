@@ -554,7 +554,7 @@ def test_a_look_that_finds_nothing_waits_for_no_writer(known: Scene, named: list
     assert told(known.workspace.record_changes(AGENT)) == []
     with closing(WriterLock(str(known.root / ".cas" / "lock"))) as lock, lock.held():
         found = known.workspace.record_changes(AGENT, named)
-    assert (found.conversation, found.edits, found.passed) == ("", (), ())
+    assert (found.conversation, found.edits, found.skipped) == ("", (), ())
 
 
 def test_a_file_may_be_named_that_is_gone_because_another_took_the_name_of_its_folder(known: Scene) -> None:
@@ -592,14 +592,14 @@ def test_a_file_whose_earlier_bytes_are_not_known_is_not_told_as_new(scene: Scen
     put(scene, "secret", b"new\n")
     found = scene.workspace.record_changes(AGENT)
     assert told(found) == ["delete .casignore"]
-    assert [passed.path for passed in found.passed] == ["secret"]
+    assert [passed.path for passed in found.skipped] == ["secret"]
 
 
 def test_a_limit_is_told_and_nothing_beyond_it_is_deleted(known: Scene) -> None:
     for i in range(20):
         put(known, f"many/{i}/f", b"x%d\n" % i)
     found = known.workspace.record_changes(AGENT, limits=ScanLimits(files=10))
-    assert [passed.path for passed in found.passed] == [""]
+    assert [passed.path for passed in found.skipped] == [""]
     assert 0 < len(found.edits) < 20
     assert {view.edit.operation for view in found.edits} == {Operation.CREATE}
     rest = known.workspace.record_changes(AGENT)
@@ -631,7 +631,7 @@ def test_what_a_tool_records_between_the_glance_and_the_look_is_no_change_from_o
     known.workspace.record_changes(NOBODY)
     with closing(Journal(str(known.root), Disk())) as journal:
         look = WorktreeScan(journal)
-        suspects = look.survey(discard_content).glance()
+        suspects = look.walk(discard_content).suspects()
         known.write("a.txt", b"by a tool\n")
         found = record_differences(journal, NOBODY, look, {b"": suspects}, (), None)
     assert isinstance(found, tuple)
@@ -682,7 +682,7 @@ def test_what_comes_into_view_is_known_from_there_on(partial: Scene) -> None:
     put(partial, ".casignore", b"# nothing\n")
     found = partial.workspace.record_changes(NOBODY)
     assert told(found) == ["edit .casignore"]
-    assert {passed.path for passed in found.passed} == {"x.cfg", "dist/deep/old.js", "pipe"}
+    assert {passed.path for passed in found.skipped} == {"x.cfg", "dist/deep/old.js", "pipe"}
     assert told(partial.workspace.record_changes(AGENT)) == []
     assert baselines(partial) == {
         ".casignore": "file",
@@ -713,7 +713,7 @@ def test_what_comes_in_the_place_of_what_is_gone_is_new(partial: Scene) -> None:
         put(partial, path, b"new\n")
     found = partial.workspace.record_changes(AGENT)
     assert told(found) == ["create dist/deep/new.js", "create env/settings.py", "create pipe", "create x.cfg"]
-    assert found.passed == ()
+    assert found.skipped == ()
     assert baselines(partial) == {".casignore": "file", "kept": "file"}
 
 
@@ -730,7 +730,7 @@ def test_what_a_tool_finds_gone_is_free_and_what_it_finds_otherwise_is_not(parti
         put(partial, path, b"new\n")
     found = partial.workspace.record_changes(AGENT, paths)
     assert told(found) == ["create dist/deep/old.js", "create x.cfg"]
-    assert {passed.path for passed in found.passed} == {"env", "pipe"}
+    assert {passed.path for passed in found.skipped} == {"env", "pipe"}
 
 
 def test_what_was_left_out_of_a_folder_that_is_known_becomes_known_or_goes_with_it(
@@ -759,7 +759,7 @@ def test_what_is_left_out_of_a_folder_that_comes_into_view_is_not_new_when_it_do
     put(partial, ".casignore", b"# nothing\n")
     found = partial.workspace.record_changes(NOBODY)
     assert told(found) == ["edit .casignore"]
-    assert {passed.path for passed in found.passed} == {"dist/y.cfg", "x.cfg", "pipe"}
+    assert {passed.path for passed in found.skipped} == {"dist/y.cfg", "x.cfg", "pipe"}
 
 
 def test_what_is_named_beside_a_look_in_a_folder_that_can_be_rebuilt_is_known_from_there_on(partial: Scene) -> None:
@@ -784,7 +784,7 @@ def test_what_comes_into_view_and_is_left_to_another_look_is_not_new_to_that_one
     with closing(Journal(str(partial.root), Disk())) as journal:
         record_changes(journal, NOBODY, excluding=["x.cfg"])
         found = record_changes(journal, AGENT, ["x.cfg"])
-    assert (told(found), [passed.path for passed in found.passed]) == ([], ["x.cfg"])
+    assert (told(found), [passed.path for passed in found.skipped]) == ([], ["x.cfg"])
 
 
 def test_the_last_that_was_left_out_leaves_nothing_behind(scene: Scene) -> None:
@@ -799,7 +799,7 @@ def test_the_last_that_was_left_out_leaves_nothing_behind(scene: Scene) -> None:
 @pytest.mark.parametrize("path", ["x.cfg", "dist/deep/old.js", "env/lib/old.py"])
 def test_a_tools_file_that_the_first_look_left_out_is_recorded_from_its_beginning_on(partial: Scene, path: str) -> None:
     found = partial.workspace.record_changes(NOBODY, [path])
-    assert (told(found), [passed.path for passed in found.passed]) == ([], [path])
+    assert (told(found), [passed.path for passed in found.skipped]) == ([], [path])
     put(partial, path, b"2\n")
     assert told(partial.workspace.record_changes(AGENT, [path])) == [f"edit {path}"]
     assert told(partial.workspace.record_changes(AGENT)) == []
@@ -883,4 +883,4 @@ def test_a_tool_that_names_a_file_in_a_folder_that_can_be_rebuilt_has_no_other_c
     shutil.rmtree(partial.root / ".cas" / "cache")
     put(partial, "env/lib/new.py", b"2\n")
     found = partial.workspace.record_changes(AGENT)
-    assert (told(found), [passed.path for passed in found.passed]) == ([], ["pipe"])
+    assert (told(found), [passed.path for passed in found.skipped]) == ([], ["pipe"])

@@ -43,7 +43,7 @@ from objstore.model.records import Snapshot
 from objstore.model.tree import TreeEntry, encode_tree
 from objstore.tracking.snapshot_restore import carry_out
 from objstore.transaction.journal import Journal
-from objstore.worktree.concurrent_writes import Meanwhile
+from objstore.worktree.concurrent_writes import ConcurrentWrites
 from objstore.worktree.stat_cache import StatCache
 from tests.support.faulty_disk import CountdownDisk, PowerCut, UnsyncedDisk, broken_disk
 from tests.support.scene import TEN, Scene, deletes, moves, writes
@@ -338,7 +338,7 @@ def test_a_snapshot_says_nothing_of_a_file_that_it_could_not_read_at_first_and_c
     with closing(InBetween(busy, replace)) as meanwhile, busy.workspace.reporting_progress(at_the_end):
         taken = busy.workspace.take_snapshot(who="me")
     assert meanwhile.made == 1
-    assert [place.path for place in taken.passed] == ["large/pipe"]
+    assert [place.path for place in taken.skipped] == ["large/pipe"]
     assert held(busy, taken.view.number) == standing(busy)
 
 
@@ -361,7 +361,7 @@ def test_a_snapshot_finishes_a_killed_call_before_it_looks(busy: Scene) -> None:
 
 def test_where_a_call_was_taken_back_in_between_is_looked_at_again(busy: Scene) -> None:
     with closing(Journal(str(busy.root), UnsyncedDisk())) as journal:
-        meanwhile = Meanwhile(journal)
+        meanwhile = ConcurrentWrites(journal)
         for step in count():
             disk = CountdownDisk(step, broken_disk, lasting=False)
             try:
@@ -372,7 +372,7 @@ def test_where_a_call_was_taken_back_in_between_is_looked_at_again(busy: Scene) 
             except CallAborted:
                 break
             except CasError:
-                meanwhile = Meanwhile(journal)
+                meanwhile = ConcurrentWrites(journal)
         with journal.writing():
             assert meanwhile.paths(StatCache()) == {b"a/x", b"z/new/x"}
             assert meanwhile.paths(StatCache()) == set()

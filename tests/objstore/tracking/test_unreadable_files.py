@@ -204,7 +204,7 @@ def test_a_look_records_what_a_hand_did_though_what_the_store_has_of_a_file_cann
         ("create", b"new"),
         ("edit", b"sound"),
     ]
-    assert not found.passed
+    assert not found.skipped
     (damaged.root / "damaged").write_bytes(b"by hand\nonce more\n")
     (edit,) = damaged.workspace.record_changes(CallInfo(tool="look"), ["damaged"]).edits
     assert edit.edit.operation == "edit"
@@ -218,13 +218,13 @@ def test_a_look_records_the_rest_where_what_the_first_look_found_of_a_file_canno
     found = damaged.workspace.record_changes(CallInfo(tool="look"))
     assert [view.edit.path for view in found.edits] == [b"sound"]
     for _ in range(2):  # as long as it is so
-        assert [passed.path for passed in found.passed] == ["known"]
-        assert all("can't be read" in passed.reason for passed in found.passed)
+        assert [passed.path for passed in found.skipped] == ["known"]
+        assert all("can't be read" in passed.reason for passed in found.skipped)
         found = damaged.workspace.record_changes(CallInfo(tool="look"))
         assert not found.edits
     (damaged.root / "known").write_bytes(b"a" * 99)
     found = damaged.workspace.record_changes(CallInfo(tool="look"), ["known"])
-    assert [passed.path for passed in found.passed] == ["known"]
+    assert [passed.path for passed in found.skipped] == ["known"]
 
 
 class LosingIndex(Disk):

@@ -148,7 +148,7 @@ def test_a_file_that_was_never_recorded_is_watched_on_after_a_purge_of_what_it_w
         None if view.edit.before is None else scene.workspace.blob(view.edit.before.blob) for view in found.edits
     ]
     assert befores == [b"clean\n", None if now is None else b"clean, too\n"]
-    assert found.passed == ()
+    assert found.skipped == ()
     assert check_store(str(scene.root)).faults == ()
 
 

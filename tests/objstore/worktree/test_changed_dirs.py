@@ -20,7 +20,7 @@ from objstore.fs.stat_signature import (
     read_signature_fields,
     unpack_signatures,
 )
-from objstore.worktree.batch_stat import is_single, lstats_from
+from objstore.worktree.batch_stat import is_single, open_stat_table
 from objstore.worktree.changed_dirs import changed_folders, key_of
 
 TIMES = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -86,13 +86,13 @@ def test_the_systems_table_tells_what_lstat_tells(tmp_path: Path) -> None:
     names = odd_files(tmp_path)
     fd = os.open(tmp_path, os.O_RDONLY)
     try:
-        lstats = lstats_from(fd)
-        assert (lstats is not None) == (sys.platform == "linux" and os.uname().machine in {"x86_64", "aarch64"})
-        ask = one_by_one if lstats is None else lstats.facts
+        table = open_stat_table(fd)
+        assert (table is not None) == (sys.platform == "linux" and os.uname().machine in {"x86_64", "aarch64"})
+        ask = one_by_one if table is None else table.signatures
         assert ask(fd, names) == one_by_one(fd, names)
-        if lstats is not None:
+        if table is not None:
             here = Path.cwd()
-            with lstats.inside():
+            with table.inside():
                 assert ask(fd, names) == one_by_one(fd, names)
                 assert (Path.cwd() == tmp_path) is is_single()  # a test before this one may have left threads
             assert Path.cwd() == here
@@ -156,11 +156,11 @@ def test_the_current_folder_stays_where_it_is_that_of_other_threads(tmp_path: Pa
     other = threading.Thread(target=done.wait)
     other.start()
     try:
-        lstats = lstats_from(fd)
-        if lstats is not None:
+        table = open_stat_table(fd)
+        if table is not None:
             here = Path.cwd()
-            with lstats.inside():
-                assert lstats.facts(fd, [b"a"]) == one_by_one(fd, [b"a"])
+            with table.inside():
+                assert table.signatures(fd, [b"a"]) == one_by_one(fd, [b"a"])
                 assert Path.cwd() == here
     finally:
         done.set()
@@ -175,10 +175,10 @@ def test_a_current_folder_that_is_gone_is_no_hindrance(tmp_path: Path, monkeypat
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     try:
-        lstats = lstats_from(fd)
-        if lstats is not None:
-            with lstats.inside():
-                assert lstats.facts(fd, [b"a"]) == one_by_one(fd, [b"a"])
+        table = open_stat_table(fd)
+        if table is not None:
+            with table.inside():
+                assert table.signatures(fd, [b"a"]) == one_by_one(fd, [b"a"])
             assert os.stat(".").st_nlink == 0  # noqa: PTH116 - it has no name any more
     finally:
         os.close(fd)

@@ -60,7 +60,7 @@ class Sight:
             for look in survey.stat_cache
             for name, (_, blob) in look.files().items()
         }
-        self.passed = {passed.path for passed in survey.passed}
+        self.skipped = {passed.path for passed in survey.skipped}
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_what_did_not_change_is_not_read_again(ranger: Ranger) -> None:
     again = ranger.look()
     assert again.read == []
     assert len(again.files) == 9
-    assert not again.survey.is_news
+    assert not again.survey.has_changes
 
 
 def test_only_what_changed_is_read_again(ranger: Ranger) -> None:
@@ -237,7 +237,7 @@ def test_what_is_no_file_is_told_and_not_opened(ranger: Ranger) -> None:
         for _ in range(2):
             sight = ranger.look()
             assert sight.files == {}
-            assert sight.passed == {"pipe", "socket"}
+            assert sight.skipped == {"pipe", "socket"}
 
 
 @pytest.mark.parametrize("name", [".cas", ".CAS", ".git", ".hg", ".svn", ".jj", ".cas-0123456789abcdef"])
@@ -270,14 +270,14 @@ def test_what_may_not_be_read_is_told_each_time_and_read_when_it_may(ranger: Ran
     for _ in range(2):
         with as_unprivileged_user():
             sight = ranger.look()
-        assert sight.passed == {"d0", "d1/f0"}
+        assert sight.skipped == {"d0", "d1/f0"}
         assert sight.files == {b"d1/f0": UNKNOWN}
         assert sight.survey.unreadable == {b"d0"}
     (ranger.root / "d0").chmod(0o755)
     (ranger.root / "d1" / "f0").chmod(0o644)
     with as_unprivileged_user():
         sight = ranger.look()
-    assert sight.passed == set()
+    assert sight.skipped == set()
     assert sight.read == [b"d0/f0", b"d1/f0"]
 
 
@@ -356,7 +356,7 @@ def test_a_limit_that_is_reached_is_told(ranger: Ranger, limits: ScanLimits) -> 
     grow(ranger.root)
     sight = ranger.look(limits=limits)
     assert not sight.survey.is_whole
-    assert sight.passed == {""}
+    assert sight.skipped == {""}
     assert len(sight.read) < 9
     whole = ranger.look()
     assert whole.survey.is_whole
@@ -403,7 +403,7 @@ def test_a_folder_came_if_no_look_knew_it_there_and_it_was_not_passed_over(range
     (ranger.root / "d1").rename(ranger.root / "moved" / "here")
     (ranger.root / "moved").rename(ranger.root / "d1")
     stat_cache = ranger.look().survey.stat_cache
-    came = {os.fsdecode(look.path): stat_cache.came(look.path) for look in stat_cache}
+    came = {os.fsdecode(look.path): stat_cache.appeared_at(look.path) for look in stat_cache}
     own = {path: (ranger.root / path).stat().st_ctime_ns for path in ("d1", "d1/here", "d1/deep")}
     passed_over = ("ignored", "ignored/deep", "closed", "closed/deep", "cached", "cached/deep", "cached/deep/er")
     stayed = dict.fromkeys(("", "d0", *passed_over), 0)
@@ -413,4 +413,4 @@ def test_a_folder_came_if_no_look_knew_it_there_and_it_was_not_passed_over(range
 def test_where_the_last_look_is_lost_nothing_tells_which_folders_came(ranger: Ranger) -> None:
     (ranger.root / "d" / "deep").mkdir(parents=True)
     stat_cache = ranger.look().survey.stat_cache
-    assert [stat_cache.came(look.path) for look in stat_cache] == [0, 0, 0]
+    assert [stat_cache.appeared_at(look.path) for look in stat_cache] == [0, 0, 0]

@@ -666,7 +666,7 @@ class Workspace:
             on_external=on_external,
             expected=tuple(expected),
             shown=shown or {},
-            told=told,
+            refusal=told,
             dry_run=dry_run,
         )
         return self._outcome(request)

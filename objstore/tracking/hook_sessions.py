@@ -257,7 +257,8 @@ class HookSessions:
         Only if the other conversation has an edit by that tool, is no session with hooks of its own, and no other
         conversation has joined it. `tool`: its name, with the client's prefix. Raises what reads and the disk raise.
         """
-        if other in self._open.told(conversation)[1] or other == sanitized_name(conversation) or self.knows(other):
+        _, joined = self._open.reported_rejections(conversation)
+        if other in joined or other == sanitized_name(conversation) or self.knows(other):
             return
         from objstore.history.edit_queries import edits
 
@@ -271,7 +272,7 @@ class HookSessions:
 
         None: there are none. `most`: edits that are described; further ones are only counted. Raises what reads raise.
         """
-        known, joined = self._open.told(conversation)
+        known, joined = self._open.reported_rejections(conversation)
         with self._journal.reading() as store:
             rows = store.index.rejected_edits([sanitized_name(conversation), *joined])
             found = {str(unit): unit for row in rows for unit in row.rejected}

@@ -338,7 +338,7 @@ def test_a_state_that_is_not_what_its_name_says_is_found_out(scene: Scene) -> No
         with journal.writing() as batch:
             journal.store.append([(FrameKind.BLOB, lie)], [header], [])
             states = [Version(content=each, state=FileState(blob=blob_id(each), mode=0o644)) for each in (TEN, after)]
-            Recorder(journal, batch).external(
+            Recorder(journal, batch).record_external(
                 [
                     Change(
                         document=DocumentId(1),

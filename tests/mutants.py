@@ -46,7 +46,7 @@ MODULES: Final = {
     "objstore/weave/placement.py": WEAVE,
     "objstore/weave/reinsertion.py": WEAVE,
     "objstore/weave/document.py": WEAVE,
-    "objstore/review/replay_check.py": f"integrity/test_fsck {WEAVE}",
+    "objstore/review/replay_check.py": f"integrity/test_fsck {WEAVE} review/test_similar_lines",
     "objstore/fs/confined_path.py": f"{PATHS} fs/test_path_races file_changes/test_hardlinks",
     "objstore/fs/reserved_names.py": f"{PATHS} history/test_revspec",
     "objstore/file_changes/apply.py": f"{CRASH} file_changes/test_hardlinks file_changes/test_cross_device_staging",

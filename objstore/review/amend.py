@@ -23,7 +23,7 @@ def amendable_path(journal: Journal, seq: int) -> str:
     view = edit(journal, seq)
     view.refuse_if_expired()
     if view.edit.origin is Origin.EXTERNAL:
-        raise NotAmendable(seq, "it was made outside; change the file yourself")
+        raise NotAmendable(seq, "it is an external edit; change the file yourself")
     if view.status is Status.REJECTED:
         raise NotAmendable(seq, "it is rejected")
     tip = journal.store.index.tip(view.edit.document)

@@ -25,7 +25,7 @@ _WAIT_SECONDS: Final = 1.0
 """Total seconds to wait for writers after a change was found: one may be about to write or to record that file."""
 
 _PAUSE_SECONDS: Final = 0.002
-_UNFINISHED: Final = "what was last recorded of it may not be written yet"
+_UNFINISHED: Final = "its last recorded change may not be written yet"
 
 
 def report(journal: Journal) -> StatusReport:

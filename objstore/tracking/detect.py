@@ -238,7 +238,7 @@ def _difference(
     if state == now:
         return
     if state is None and document is None and known.is_excluded_from_baseline(path):
-        reason = "what it held before is not known; from here on it is"
+        reason = "its earlier content is not known; later changes will be recorded"
         known.skipped.append(SkippedPath(path=os.fsdecode(path), reason=reason))
         if now is not None:
             known.newly_visible[path] = now
@@ -257,7 +257,7 @@ def _readable(journal: Journal, batch: Batch, found: Iterable[_Difference], know
         try:
             readable.append(_with_bytes(journal, batch, _with_known(batch, difference)))
         except UNREADABLE as error:
-            reason = f"what the store has of it can't be read; see `cas fsck` ({error})"
+            reason = f"its recorded state can't be read; run `cas fsck` ({error})"
             known.skipped.append(SkippedPath(path=os.fsdecode(difference.path), reason=reason))
     return readable
 

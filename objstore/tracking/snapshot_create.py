@@ -96,7 +96,7 @@ def create(
             is_same=before is not None and before.root == snapshot.root,
         )
         return taken, scan
-    raise SnapshotIncomplete("what was stored of it was cleaned away in the meantime; try again")
+    raise SnapshotIncomplete("garbage collection removed some of its content in the meantime; try again")
 
 
 def refuse_part(walk: TreeWalk) -> None:

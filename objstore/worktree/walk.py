@@ -278,7 +278,7 @@ class TreeWalk:
         texts = [self._text(fd, path, file) for file in self._rule_files if file in file_names]
         rules = Rules(above, _name(path), texts)
         for line in rules.refused:
-            self._skip(path, f"a line in its ignore files can't be heard: {line}")
+            self._skip(path, f"unsupported line in its ignore files: {line}")
         is_incomplete = self._is_rebuilt_folder(fd, path, file_names, above, old)
         names = _Names() if is_incomplete else self._sort_names(path, entries, rules)
         known = {} if old is None else old.files()
@@ -500,12 +500,12 @@ class TreeWalk:
 
     def _may_read(self, size: int) -> bool:
         if self.is_whole and self._read + size > self._limits.bytes:
-            self._stop(f"more than {self._limits.bytes} bytes changed since the last look")
+            self._stop(f"more than {self._limits.bytes} bytes changed since the last scan")
         return self.is_whole
 
     def _stop(self, reason: str) -> None:
         self._until = -1.0
-        self.skipped.append(SkippedPath(path="", reason=f"not all was looked at: {reason}"))
+        self.skipped.append(SkippedPath(path="", reason=f"not everything was scanned: {reason}"))
 
     @contextmanager
     def _opened(self, path: bytes) -> Iterator[int | None]:

@@ -256,7 +256,7 @@ def test_an_edit_without_a_result_cannot_be_amended(scene: Scene) -> None:
     gone = scene.write("g", b"g\n")
     scene.delete("g")
     before = scene.everything()
-    for seq, said in ((3, "outside"), (rejected, "rejected"), (gone, "deleted")):
+    for seq, said in ((3, "external edit"), (rejected, "rejected"), (gone, "deleted")):
         with pytest.raises(NotAmendable, match=said):
             scene.workspace.amendable(seq)
     with pytest.raises(NoSuchName):

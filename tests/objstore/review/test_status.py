@@ -99,7 +99,7 @@ def test_files_of_a_suspended_writer_are_no_external_changes(scene: Scene) -> No
     with stopped_writer(scene.root):
         report = scene.workspace.status()
         assert [change.path for change in report.external] == ["g"]
-        assert report.unreadable == ("f: what was last recorded of it may not be written yet",)
+        assert report.unreadable == ("f: its last recorded change may not be written yet",)
         assert [change.path for change in scene.workspace.external_changes()] == ["g"]
     report = scene.workspace.status()
     assert ([change.path for change in report.external], report.unreadable) == (["g"], ())
@@ -112,7 +112,7 @@ def test_files_of_an_unfinished_writer_are_no_external_changes(scene: Scene) -> 
     scene.write("f", b"new\n")
     mark.write_bytes(before)  # as where the writer was killed before it came to the file
     (scene.root / "f").write_bytes(TEN)
-    assert scene.workspace.status().unreadable == ("f: what was last recorded of it may not be written yet",)
+    assert scene.workspace.status().unreadable == ("f: its last recorded change may not be written yet",)
 
 
 def test_a_status_that_waits_for_a_writer_keeps_no_other_thread_waiting(scene: Scene) -> None:

@@ -200,7 +200,7 @@ class HookSessions:
         finally:
             self._open.begin_turn(conversation)
 
-    def sent(self, conversation: str, agent: str) -> None:
+    def note_subagent(self, conversation: str, agent: str) -> None:
         """Note that a subagent of the conversation begins."""
         self._open.note(conversation, lambda kept: {"agents": [*_agents_without(agent, kept), agent][-_MAX_SUBAGENTS:]})
 
@@ -225,7 +225,7 @@ class HookSessions:
         name = sanitized_name(conversation)
         return bool(self._open.session(name)) or any(call.conversation == name for call in self._open.calls().values())
 
-    def went(self, conversation: str, roots: Iterable[str]) -> None:
+    def note_other_workspaces(self, conversation: str, roots: Iterable[str]) -> None:
         """Remember other workspaces in which calls of the conversation begin; nothing else of them is kept here."""
 
         def noted(kept: Mapping[str, object]) -> dict[str, object]:
@@ -235,11 +235,11 @@ class HookSessions:
         newest = list(roots)
         self._open.note(conversation, noted)
 
-    def elsewhere(self, conversation: str) -> list[str]:
+    def other_workspaces(self, conversation: str) -> list[str]:
         """Return the other workspaces in which calls of the conversation began, the newest last."""
         return _other_workspaces(self._open.session(conversation))
 
-    def heard(self, conversation: str, prompt: str) -> None:
+    def note_prompt(self, conversation: str, prompt: str) -> None:
         """Remember what a person asked the agent to do: it explains the edits that follow."""
         self._open.note(conversation, lambda _: {"prompt": sanitized_text(prompt), "waits": False})
         self._open.begin_turn(conversation)
@@ -292,7 +292,7 @@ class HookSessions:
                 rejections=tuple(described), more=len(edits) - len(first), units=frozenset(unreported)
             )
 
-    def told(self, conversation: str, reported: UnreportedRejections) -> None:
+    def mark_reported(self, conversation: str, reported: UnreportedRejections) -> None:
         """Remember that rejections have been reported to the conversation. Raises what the disk raises.
 
         Call it after the report, not before: reporting a rejection twice is better than never.
@@ -383,7 +383,7 @@ class HookSessions:
             return True
         if reports_subagents and kept.get("waits") is True:
             return False
-        self.sent(call.conversation, call.agent)
+        self.note_subagent(call.conversation, call.agent)
         return True
 
     def _end_all(

@@ -122,7 +122,7 @@ def looks(data: bytes) -> None:
         for path in found.paths(b""):
             found.mark_unrecorded(path + b"/name")
         found.folder_signatures(b"")
-        found.unsettled(b"")
+        found.not_fully_recorded(b"")
         found.without_tree(b"")
         found.encoded(STORE, 0)
 

@@ -111,7 +111,7 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
         rejected = calls.rejected(event.conversation, _MOST_TOLD) if hears else None
         say(client.reply(event, _rejections(rejected)) if rejected else None)
         if rejected:
-            calls.told(event.conversation, rejected)
+            calls.mark_reported(event.conversation, rejected)
 
 
 def _roots(event: Event) -> list[str]:
@@ -168,7 +168,7 @@ def _roots_visited_by_tools(calls: "HookSessions", event: Event) -> list[str]:
 
     found: list[str] = []
     if not event.tool and _may_end_call_begun_elsewhere(event):
-        for root in calls.elsewhere(event.conversation):
+        for root in calls.other_workspaces(event.conversation):
             with suppress(CasError, ValueError):
                 found += [root] if find_root(root) == root else []
     return found
@@ -219,13 +219,13 @@ def _note_call_begun_elsewhere(event: Event, roots: list[str]) -> None:
             with Workspace.open(root) as workspace:
                 calls = workspace.hooks
                 if root in own or calls.knows(event.conversation):
-                    calls.went(event.conversation, apart)
+                    calls.note_other_workspaces(event.conversation, apart)
                     news |= dict.fromkeys(apart)
                     prompt = prompt or calls.prompt(event.conversation)
         for root in news:
             with Workspace.open(root) as workspace:
                 if not workspace.hooks.knows(event.conversation):
-                    workspace.hooks.heard(event.conversation, prompt)
+                    workspace.hooks.note_prompt(event.conversation, prompt)
     except Exception as error:  # noqa: BLE001 - as above
         log_fault(event.place, [event.name], error)
 
@@ -244,7 +244,7 @@ def _record(calls: "HookSessions", event: Event) -> None:
         case HookMoment.PROMPT | HookMoment.PAUSE | HookMoment.OVER | HookMoment.START:
             _record_turn(calls, event)
         case HookMoment.SENT:
-            calls.sent(event.conversation, event.agent)
+            calls.note_subagent(event.conversation, event.agent)
         case HookMoment.BACK:
             calls.pause(event.conversation, event.agent)
         case HookMoment.BEFORE:
@@ -276,7 +276,7 @@ def _record_turn(calls: "HookSessions", event: Event) -> None:
             calls.pause(event.conversation)
         finally:
             if event.moment is HookMoment.PROMPT:
-                calls.heard(event.conversation, event.prompt)
+                calls.note_prompt(event.conversation, event.prompt)
 
 
 def _record_question(calls: "HookSessions", call: "AgentCall", moment: HookMoment) -> None:

@@ -45,7 +45,7 @@ def taken_shape(taken: "SnapshotResult") -> "dict[str, Json]":
     return view_shape(taken.view) | {
         "files": taken.files,
         "same_as_before": taken.is_same,
-        "not_covered": _passed(taken.passed),
+        "not_covered": _passed(taken.skipped),
     }
 
 
@@ -67,7 +67,7 @@ def restored_shape(workspace: "Workspace", done: "RestoreResult") -> "dict[str, 
     return {
         "changes": [_change(change) for change in done.changes],
         "left": [_change(change) for change in done.left],
-        "not_covered": _passed(done.passed),
+        "not_covered": _passed(done.skipped),
         "conversation_id": None if outcome is None else outcome.conversation,
         "edits": [] if outcome is None else [edit_shape(workspace, view) for view in outcome.edits],
         "recorded": [] if outcome is None else [edit_shape(workspace, view) for view in outcome.external],
@@ -81,7 +81,7 @@ def recorded_shape(workspace: "Workspace", found: "Recorded") -> "dict[str, Json
         "edits": [edit_shape(workspace, view) for view in found.edits],
         "first_look": found.baseline is not None,
         "files": found.files,
-        "not_covered": _passed(found.passed),
+        "not_covered": _passed(found.skipped),
     }
 
 

@@ -1,4 +1,4 @@
-"""Amendments: a reviewer betters the result of an edit, and what they changed is recorded as bound to it."""
+"""Amend an edit: record a reviewer's correction of its result, which is decided together with it."""
 
 import os
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ __all__ = ["amend", "amendable_path"]
 
 
 def amendable_path(journal: Journal, seq: int) -> str:
-    """Return where the file that the edit changed stands now. Raises NoSuchName, EditExpired, NotAmendable."""
+    """Return the current path of the file that the edit changed. Raises NoSuchName, EditExpired, NotAmendable."""
     view = edit(journal, seq)
     view.refuse_if_expired()
     if view.edit.origin is Origin.EXTERNAL:
@@ -42,11 +42,11 @@ def amend(
     base: bytes | None = None,
     hunks: Sequence[Hunk] | None = None,
 ) -> CallOutcome:
-    """Give the edit's file these bytes, as an amendment of the edit. `seen`: what the reviewer started from.
+    """Write the content to the edit's file, as an amendment of the edit. `seen`: the blob that the reviewer saw.
 
-    `hunks`: the lines that were really changed, where that is known. `base`: what was seen, so that a change of text
-    is carried over to what the file holds by now (None: it is not). Raises NoSuchName, NotAmendable, FileChanged where
-    the file is no longer as it was seen and nothing is carried over, and what Call.commit raises.
+    `hunks`: the lines that the reviewer really changed, if known. `base`: the content of `seen`, to rebase the change
+    onto the file's current text (None: no rebase). Raises NoSuchName, NotAmendable, FileChanged if the file has changed
+    since and the change is not or can't be rebased, and what Call.commit raises.
     """
     with journal.writing() as batch:
         path = amendable_path(journal, seq)

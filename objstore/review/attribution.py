@@ -1,12 +1,13 @@
 """Keep the open calls of agents in small files, and attribute changes to them.
 
-Each hook of an agent's program is a process of its own, so what one learns is left in a file for the next. The files
-are no part of the history: if they are lost, changes are still found, and no agent is named for them.
+Each hook of an agent's program runs in its own process, so one hook leaves what it learns in a file for the next. The
+files are not part of the history: if they are lost, changes are still found, but not attributed to an agent.
 
-A call that named a file made its change. Other changes are attributed only while calls of a single conversation are
-open that may touch any file; in all other cases they count as external. A call that a person was asked about may be
-waiting, or may never run, or run already: that is unknown until it is over. Until then nothing is attributed to it,
-what it alone has named is left to its end, and no other conversation gets what else is found meanwhile.
+A change of a file that an open call has named is attributed to that call. Other changes are attributed only while all
+open calls that may touch any file are of one conversation; in all other cases they are external. A call that a person
+was asked about may be waiting, refused or running: that is unknown until it ends. Until then no change is attributed to
+it, changes of files that only it has named wait for its end, and other changes are not attributed to any other
+conversation.
 """
 
 import json
@@ -39,27 +40,27 @@ _JOINED: Final = "joined"
 _LOCK: Final = "lock"
 _SESSIONS_LOCK: Final = "sessions"
 _FORGOTTEN_AFTER: Final = 24 * 3600 * 1_000_000
-"""Microseconds after which a call that nobody ended is taken for one whose program died."""
+"""Microseconds after which the program of a call whose end was not reported is taken to have died."""
 
 _SESSION_KEPT: Final = 30 * _FORGOTTEN_AFTER
 _LONGEST_FILE: Final = 1 << 20
 _LONGEST_TOLD: Final = 1 << 26
-"""Bytes of the file that says of what a conversation was told: some millions of rejections."""
+"""Bytes of the file with the rejections that were reported to a conversation: some millions of them."""
 
 _MOST_DONE: Final = 40
-"""Calls of a conversation that are known to be done, each as it began and as it ended."""
+"""Ended calls remembered for each conversation, each in the words of its beginning and of its end."""
 
 _MOST_JOINED: Final = 200
-"""Conversations that a session is told of besides its own: our server's tools begin one in each turn."""
+"""Other conversations whose rejections are reported to a session: our server's tools begin one in each turn."""
 
 _MOST_JOINED_OF_ALL: Final = 1000
-"""Conversations of which it is known which session they belong to."""
+"""Conversations for which the joining session is remembered."""
 
 _PATIENCE: Final = 10.0
-"""Seconds to wait for others who note something of a conversation: each takes milliseconds."""
+"""Seconds to wait for other processes that note something about a conversation: each takes milliseconds."""
 
 _LONGEST_NOTE: Final = 2_000
-"""Characters of a note that are recorded. It is there to explain an edit, and must never keep one out of the record."""
+"""Characters of a note that are recorded. A note explains an edit, and must never prevent its recording."""
 
 _LONGEST_NAME: Final = 200
 """Characters of a conversation's name that are used."""
@@ -70,54 +71,54 @@ class AgentCall:
     """A tool call that an agent's own program carries out."""
 
     conversation: str
-    id: str  # of the call in its conversation; the same when it begins and when it is over
+    id: str  # unique in its conversation; the same at the beginning and at the end
     tool: str
     paths: tuple[str, ...] | None  # files that it may change, absolute or relative to the workspace; None: any
     notes: Mapping[str, str] = field(default_factory=dict)
-    agent: str = ""  # id of the subagent that makes it; "": the conversation's own
-    is_named: bool = True  # whether the client gave the id; else it may be another one when the call is over
+    agent: str = ""  # id of the subagent that makes it; "": the main agent
+    is_named: bool = True  # whether the client gave the id; otherwise it may differ at the end of the call
     began: int = 0  # microseconds since 1970-01-01 UTC
     is_asked: bool = False  # whether a person was asked if it may run
-    since: int | None = 0  # ns of the file system; what changed before is not its doing. None: as its file says
-    ended: int = 0  # when it was said to be over (ns of the file system), if what it changed may not be recorded yet
+    since: int | None = 0  # earliest time of its changes (ns of the file system); None: when its file was written
+    ended: int = 0  # reported time of its end (ns of the file system), while its changes may not be recorded yet
 
     @property
     def is_over(self) -> bool:
-        """Return whether it was said to be over, though what it changed may not be recorded yet."""
+        """Whether its end was reported, though its changes may not be recorded yet."""
         return self.ended > 0
 
     def ran_at(self, moment: int, tick: int = 0) -> bool:
-        """Return whether it may have made a change of that moment (ns of the file system, give or take a `tick`)."""
+        """Return whether it may have made a change at this moment (ns of the file system, within `tick` ns)."""
         return (self.since or 0) <= moment + tick and (not self.is_over or moment - tick <= self.ended)
 
     @property
     def is_known_to_run(self) -> bool:
-        """Return whether it is known that it runs, or ran: changes may be its doing."""
+        """Whether it is known to be running or to have run, so that changes may be its own."""
         return self.is_over or not self.is_asked
 
     @property
     def info(self) -> CallInfo:
-        """Return how its edits are recorded."""
+        """The call information that is recorded with its edits."""
         notes = {name: sanitized_text(note) for name, note in self.notes.items()}
         return CallInfo(tool=sanitized_text(self.tool), conversation=self.conversation, notes=notes)
 
 
 class OpenCalls:
-    """The files of one workspace; who changes what they say of calls holds `lock`."""
+    """The files with the open calls of one workspace. A process that changes a call's file holds `lock`."""
 
     def __init__(self, journal: Journal) -> None:
-        """Know where they are kept."""
+        """Take the journal of the workspace; read nothing yet."""
         self._disk: Final = journal.disk
         self._store: Final = os.path.join(journal.tree.root, STORE_NAME)
         self._folder: Final = os.path.join(self._store, _FOLDER)
 
     @property
     def lock(self) -> str:
-        """Return the path of the lock, in a folder that is there. Raises StoreLinked."""
-        return self._placed(_LOCK)
+        """The path of the lock; its folder is created if it is missing. Raises StoreLinked."""
+        return self._lock_path(_LOCK)
 
     def calls(self) -> dict[str, AgentCall]:
-        """Return the calls that are open, by the name of their file. Those of programs that died are forgotten."""
+        """Return the open calls, by the names of their files. Calls of programs that died are removed."""
         calls: dict[str, AgentCall] = {}
         oldest = now() - _FORGOTTEN_AFTER
         for name in self._names(_OPEN):
@@ -127,7 +128,7 @@ class OpenCalls:
             else:
                 since = self._written(name) if call.since is None else call.since
                 if since > time.time_ns() and self._is_ahead(since):
-                    since = 0  # the clock was set back since: of what came before that says nothing
+                    since = 0  # the clock was set back, so the time says nothing about earlier changes
                 calls[name] = replace(call, since=since, ended=self._ended(name))
         return calls
 
@@ -137,17 +138,17 @@ class OpenCalls:
         return _OPEN + _key(sanitized_name(call.conversation), call.id)
 
     def is_open(self, call: AgentCall) -> bool:
-        """Return whether a call is kept under its own name."""
+        """Return whether the file of a call exists under the call's own name."""
         return os.path.lexists(os.path.join(self._folder, self.name_of(call)))
 
     def put(self, name: str, call: AgentCall) -> None:
-        """Keep a call under the name of its file. Raises what the disk raises."""
-        self._write(name, _told_of(call))
+        """Write a call to the file of this name. Raises what the disk raises."""
+        self._write(name, _fields_of(call))
 
     def note_end(self, name: str) -> bool:
-        """Note that a call is over, and when, if that is news; return whether it is. Whoever does needs no lock.
+        """Note that a call has ended; return False if it is not open or its end was noted before. Needs no lock.
 
-        Its file's own time says when. Never raises: what is not noted is found by the look that follows.
+        The mtime of a file records when. Never raises: the scan that follows finds what the call changed in any case.
         """
         if not os.path.lexists(os.path.join(self._folder, name)) or self._ended(name):
             return False
@@ -156,71 +157,71 @@ class OpenCalls:
         return True
 
     def remove(self, name: str) -> None:
-        """Forget a call."""
+        """Remove a call and the note of its end."""
         for each in (name, _over(name)):
             with suppress(FileNotFoundError, CasError):
                 self._disk.remove_store_file(os.path.join(self._folder, each))
 
     def is_done(self, call: AgentCall, *, before: bool = False) -> bool:
-        """Return whether a call was over in these words, or began in them and was over.
+        """Return whether a call has ended whose beginning or end was reported in the same words.
 
-        `before`: in this turn or an earlier one.
+        `before`: in this turn or an earlier one; otherwise only in this one.
         """
         done, earlier = self._done(call.conversation)
-        return _words(call) in (done + earlier if before else done)
+        return _identity(call) in (done + earlier if before else done)
 
     def note_done(self, conversation: str, calls: Iterable[AgentCall]) -> None:
-        """Remember that calls are over: that may be said twice, and so may their beginning. Raises as `note`."""
-        with self._one_by_one():
+        """Remember that calls have ended: a client may report a beginning or end again. Raises as `note`."""
+        with self._sessions_locked():
             done, earlier = self._done(conversation)
-            done = list(dict.fromkeys([*done, *map(_words, calls)]))[-_MOST_DONE:]
+            done = list(dict.fromkeys([*done, *map(_identity, calls)]))[-_MOST_DONE:]
             self._write(_done_name(conversation), {"calls": done, "earlier": earlier})
 
     def begin_turn(self, conversation: str) -> None:
-        """Note that another turn begins: from now on a client may give the names of calls again that were over.
+        """Note that another turn begins: from now on, a client may use the ids of ended calls again.
 
-        Raises as `note`.
+        Raises what `note` raises.
         """
-        with self._one_by_one():
+        with self._sessions_locked():
             done, earlier = self._done(conversation)
             if done:
                 earlier = list(dict.fromkeys([*earlier, *done]))[-_MOST_DONE:]
                 self._write(_done_name(conversation), {"calls": [], "earlier": earlier})
 
     def session(self, conversation: str) -> dict[str, Any]:
-        """Return what is kept of a conversation."""
+        """Return what is remembered of a conversation."""
         return self._read(_session_name(conversation))
 
-    def note(self, conversation: str, said: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
-        """Keep what `said` makes of what is kept of a conversation, if it is news, and all else that is.
+    def note(self, conversation: str, update: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+        """Update what is remembered of a conversation. `update`: returns the fields to change, from the current ones.
 
-        Hooks of one conversation do so at the same moment: one waits for the other. Raises StoreLocked, and what the
+        Hooks of one conversation may do so at the same time: one waits for the other. Raises StoreLocked, and what the
         disk raises.
         """
-        with self._one_by_one():
+        with self._sessions_locked():
             session = self.session(conversation)
-            noted = {**session, **said(session)}
+            noted = {**session, **update(session)}
             if session != noted:
                 self._write(_session_name(conversation), noted)
 
-    def told(self, conversation: str) -> tuple[set[str], list[str]]:
-        """Return the units that the conversation knows to be rejected, as they are spelt, and what it has joined."""
+    def reported_rejections(self, conversation: str) -> tuple[set[str], list[str]]:
+        """Return the names of the units whose rejection a conversation knows, and the conversations it has joined."""
         held = self._read(_told_name(conversation), _LONGEST_TOLD)
         return set(_texts(held.get("units"))), _texts(held.get("joined"))
 
-    def save_reported_rejections(self, conversation: str, told: Collection[str], gone: Collection[str] = ()) -> None:
-        """Keep which units the conversation knows to be rejected now, and which no longer. Raises as `note`."""
-        with self._one_by_one():
-            units, joined = self.told(conversation)
-            self._keep_told(conversation, (units | set(told)) - set(gone), joined)
+    def save_reported_rejections(self, conversation: str, new: Collection[str], gone: Collection[str] = ()) -> None:
+        """Add and remove units whose rejection was reported to the conversation. Raises what `note` raises."""
+        with self._sessions_locked():
+            units, joined = self.reported_rejections(conversation)
+            self._write_reported(conversation, (units | set(new)) - set(gone), joined)
 
     def join(self, conversation: str, other: str) -> None:
-        """Have a conversation be told of another one's rejections, if none is that came before. Raises as `note`.
+        """Report another conversation's rejections to this one, unless a third one has joined that. Raises as `note`.
 
-        So each is told once, and to nobody else, whoever says later that it is theirs.
+        So each rejection is reported once, and to one conversation only, even if another claims it later.
         """
-        with self._one_by_one():
-            units, joined = self.told(conversation)
+        with self._sessions_locked():
+            units, joined = self.reported_rejections(conversation)
             held = self._read(_JOINED).get("joined")
             owners = [
                 (name, owner) for name, owner in (held if isinstance(held, dict) else {}).items() if name != other
@@ -229,10 +230,10 @@ class OpenCalls:
             if other in joined or (isinstance(held, dict) and held.get(other, own) != own):
                 return
             self._write(_JOINED, {"joined": dict([*owners, (other, own)][-_MOST_JOINED_OF_ALL:])})
-            self._keep_told(conversation, units, [*joined, other][-_MOST_JOINED:])
+            self._write_reported(conversation, units, [*joined, other][-_MOST_JOINED:])
 
     def forget_old_sessions(self) -> None:
-        """Forget conversations of which nothing was heard for a month, and ends of calls that are long forgotten."""
+        """Remove conversations without any report for a month, and notes of ends as old as that."""
         oldest = now() - _SESSION_KEPT
         for name in [name for kind in (_SESSION, _DONE, _TOLD, _OVER) for name in self._names(kind)]:
             with suppress(FileNotFoundError):
@@ -241,28 +242,28 @@ class OpenCalls:
 
     # ---- inside
 
-    def _keep_told(self, conversation: str, units: Iterable[str], joined: list[str]) -> None:
+    def _write_reported(self, conversation: str, units: Iterable[str], joined: list[str]) -> None:
         self._write(_told_name(conversation), {"units": sorted(units), "joined": joined})
 
     @contextmanager
-    def _one_by_one(self) -> Iterator[None]:
-        """Keep others from noting something of a conversation meanwhile: each reads what is kept, and replaces it."""
-        lock = WriterLock(self._placed(_SESSIONS_LOCK))
+    def _sessions_locked(self) -> Iterator[None]:
+        """Keep other processes from changing what is remembered of conversations: each reads a file and replaces it."""
+        lock = WriterLock(self._lock_path(_SESSIONS_LOCK))
         try:
             with lock.held(_PATIENCE):
                 yield
         finally:
             lock.close()
 
-    def _placed(self, name: str) -> str:
-        """Return the path of a lock, in a folder that is there. Raises StoreLinked."""
+    def _lock_path(self, name: str) -> str:
+        """Return the path of a lock; create its folder if it is missing. Raises StoreLinked."""
         with suppress(FileExistsError):
             self._disk.make_store_folder(self._folder)
         require_no_symlink(self._folder)
         return os.path.join(self._folder, name)
 
     def _ended(self, name: str) -> int:
-        """Return when a call was said to be over (0: it was not)."""
+        """Return when the end of a call was reported (0: it was not)."""
         return self._written(_over(name))
 
     def _written(self, name: str) -> int:
@@ -273,13 +274,13 @@ class OpenCalls:
             return 0
 
     def _is_ahead(self, moment: int) -> bool:
-        """Return whether a moment is still to come, in the file system's time."""
+        """Return whether a moment is in the future, in the file system's time."""
         with suppress(OSError, CasError), open_store_folder(self._folder) as folder:
             return moment > self._disk.clock(folder, self._folder)
         return False
 
     def _done(self, conversation: str) -> tuple[list[str], list[str]]:
-        """Return which calls were over in this turn, and which in earlier ones."""
+        """Return the identities of the calls that ended in this turn, and of those that ended in earlier ones."""
         held = self._read(_done_name(conversation))
         return _texts(held.get("calls")), _texts(held.get("earlier"))
 
@@ -290,7 +291,7 @@ class OpenCalls:
             return []
 
     def _read(self, name: str, longest: int = _LONGEST_FILE) -> dict[str, Any]:
-        """Return what a file holds; nothing where it is gone, or is not as we write it."""
+        """Return the contents of a file; an empty dict if it is missing or not in our format."""
         try:
             held = json.loads(read_store_file(os.path.join(self._folder, name), longest))
         except (OSError, StoreLinked, StoreNotRegular, ValueError, RecursionError):
@@ -298,7 +299,7 @@ class OpenCalls:
         return held if isinstance(held, dict) else {}
 
     def _write(self, name: str, held: Mapping[str, Any]) -> None:
-        """Put a file in its place, whole; it need not outlive a power cut."""
+        """Replace a file atomically; it need not survive a power cut."""
         write_derived_file(self._disk, self._store, _FOLDER, name, json.dumps(held).encode())
 
 
@@ -306,7 +307,7 @@ def _texts(held: object) -> list[str]:
     return [each for each in held if isinstance(each, str)] if isinstance(held, list) else []
 
 
-def _told_of(call: AgentCall) -> dict[str, Any]:
+def _fields_of(call: AgentCall) -> dict[str, Any]:
     return {
         "conversation": call.conversation,
         "id": call.id,
@@ -322,7 +323,7 @@ def _told_of(call: AgentCall) -> dict[str, Any]:
 
 
 def _call_of(held: Mapping[str, Any]) -> AgentCall | None:
-    """Return the call that a file tells of, or None for anything but what we write."""
+    """Return the call that a file holds (None: it is not in our format)."""
     match held:
         case {
             "conversation": str(conversation),
@@ -332,13 +333,15 @@ def _call_of(held: Mapping[str, Any]) -> AgentCall | None:
             "notes": dict(notes),
             "began": int(began),
         } if all(isinstance(path, str) for path in paths or ()):
-            said = {key: value for key, value in notes.items() if isinstance(key, str) and isinstance(value, str)}
+            valid_notes = {
+                key: value for key, value in notes.items() if isinstance(key, str) and isinstance(value, str)
+            }
             return AgentCall(
                 conversation=conversation,
                 id=name,
                 tool=tool,
                 paths=None if paths is None else tuple(paths),
-                notes=said,
+                notes=valid_notes,
                 agent=agent if isinstance(agent := held.get("agent"), str) else "",
                 is_named=held.get("named") is not False,
                 began=began,
@@ -349,13 +352,13 @@ def _call_of(held: Mapping[str, Any]) -> AgentCall | None:
 
 
 def sanitized_name(conversation: str) -> str:
-    """Return a conversation's name as it may be recorded: printable, not too long, and not the one of nobody."""
+    """Return a conversation's name as it may be recorded: printable, not too long, not the name for external edits."""
     cleaned = "".join(char for char in conversation if char.isprintable())[:_LONGEST_NAME]
     return f"{cleaned}-agent" if cleaned == EXTERNAL_CONVERSATION else cleaned
 
 
 def sanitized_text(text: str) -> str:
-    """Return a text as a record can hold it: not too long, and without half characters, as JSON may have them."""
+    """Return a text as a record can hold it: not too long, and without the lone surrogates that JSON allows."""
     return text[:_LONGEST_NOTE].encode("utf-8", "replace").decode()
 
 
@@ -376,21 +379,21 @@ def _told_name(conversation: str) -> str:
 
 
 def _over(name: str) -> str:
-    """Return the name of the file that says that a call is over."""
+    """Return the name of the file that notes the end of a call."""
     return _OVER + name.removeprefix(_OPEN)
 
 
-def _words(call: AgentCall) -> str:
-    """Return what a call is known by, if its client gives one name to several."""
+def _identity(call: AgentCall) -> str:
+    """Return a key for a call's id, tool, command and paths, because a client may use one id for several calls."""
     return _key(call.id, call.tool, call.notes.get("command", ""), *(["*"] if call.paths is None else call.paths))
 
 
 class CallAttribution:
-    """What some open calls may have done."""
+    """Which of some open calls a change is attributed to."""
 
-    def __init__(self, standing: Iterable[AgentCall]) -> None:
-        """Sort them out."""
-        calls = list(standing)
+    def __init__(self, open_calls: Iterable[AgentCall]) -> None:
+        """Take the open calls."""
+        calls = list(open_calls)
         self._anywhere: Final = [call for call in calls if call.paths is None]
         self._named: Final[dict[str, list[AgentCall]]] = {}
         for call in calls:
@@ -399,26 +402,29 @@ class CallAttribution:
 
     @property
     def named(self) -> list[str]:
-        """Return every path that a call has named."""
+        """The paths that calls have named."""
         return list(self._named)
 
     def has_no_confirmed_call(self, path: str) -> bool:
-        """Return whether nobody has named the path but calls of which it isn't known that they run."""
+        """Return whether every call that named the path may still be refused by a person."""
         return not any(call.is_known_to_run for call in self._named.get(path, ()))
 
     def of(self, path: str, moment: int, tick: int = 0) -> CallInfo:
-        """Return whose a change of the file is that was made at a moment (as `AgentCall.ran_at` has it)."""
+        """Return the call that a change of this file at a moment is attributed to. Units as in `AgentCall.ran_at`."""
         callers = [call for call in self._named.get(path, ()) if call.ran_at(moment, tick)]
         return _only(callers) if callers else self.of_others(NOBODY, moment, tick)
 
-    def of_others(self, otherwise: CallInfo, moment: int, tick: int = 0) -> CallInfo:
-        """Return whose a change is of a file that nobody has named; `otherwise`: where no call may have made it."""
+    def of_others(self, unattributed: CallInfo, moment: int, tick: int = 0) -> CallInfo:
+        """Return the call that a change of an unnamed file is attributed to, or `unattributed` if no call can be."""
         callers = [call for call in self._anywhere if call.ran_at(moment, tick)]
-        return _only(callers) if callers else otherwise
+        return _only(callers) if callers else unattributed
 
 
 def _only(callers: Sequence[AgentCall]) -> CallInfo:
-    """Return whose a change is that any of the calls may have made: the newest's that runs, if all are of one agent."""
+    """Return the newest running call, if all calls are of one conversation; else no one's.
+
+    `callers`: every call that may have made the change.
+    """
     running = [call for call in callers if call.is_known_to_run]
     if not running or len({call.conversation for call in callers}) != 1:
         return NOBODY

@@ -1,4 +1,4 @@
-"""Decisions as requests and as history: what is asked becomes a plan, and the plan a record and a change on disk."""
+"""Carry out decision requests: plan them, record them and change the files; find what undo and redo take back."""
 
 from collections.abc import Callable, Mapping
 
@@ -13,7 +13,8 @@ from objstore.model.ids import BlobId
 from objstore.model.records import Decision
 from objstore.model.results import Conflicted, Decided, DecisionOutcome, ExternalChanges, NothingToDo
 from objstore.model.views import ExternalChange, Seen
-from objstore.review.planner import Plan, Planner
+from objstore.review.plan import Plan
+from objstore.review.planner import Planner
 from objstore.store.write_batch import Batch
 from objstore.transaction.journal import Journal
 from objstore.transaction.space_reserve import release_reserve
@@ -23,29 +24,30 @@ __all__ = ["DecisionRequest", "decide"]
 
 @value
 class DecisionRequest:
-    """What a reviewer asks for."""
+    """A decision that a reviewer asks for."""
 
     action: Action
-    verdicts: Mapping[Unit, Status] = field(default_factory=dict)  # of an undo or redo: worked out under the lock
+    verdicts: Mapping[Unit, Status] = field(default_factory=dict)  # for an undo or redo: computed under the lock
     who: str
     reason: str = ""
-    cascade: bool = False  # reject also what can't be live without what is rejected
-    markers: bool = False  # set aside what can't stand with the decision, and put both into the text
+    cascade: bool = False  # also reject the hunks that depend on the rejected ones
+    markers: bool = False  # set conflicting hunks aside, and write both versions into the text
     on_external: OnExternal
-    expected: tuple[ExternalChange, ...]  # what the reviewer was shown; (): nothing
-    shown: Mapping[Unit, Status] = field(default_factory=dict)  # what units were then, and what goes with a cascade
-    told: Conflicted | None = None  # why it was refused before they said to cascade; None: they were told of nothing
-    seen: Seen | None = None  # of an undo or redo: how far the history went when they looked; None: they did not
+    expected: tuple[ExternalChange, ...]  # external changes that the reviewer was shown; (): none
+    shown: Mapping[Unit, Status] = field(default_factory=dict)  # statuses that were shown, those to cascade included
+    refusal: Conflicted | None = None  # the refusal that the reviewer saw before asking for a cascade; None: none
+    seen: Seen | None = None  # for an undo or redo: the end of the history that the reviewer saw; None: not known
     dry_run: bool
-    takes_back: int = 0  # number of the decision that an undo or redo takes back; 0: the one that is next to go
-    past: frozenset[int] = frozenset()  # of an undo: decisions made since the one that it takes back, which stay
-    before: Seq = Seq(0)  # of an undo or redo: the newest edit before that decision, found under the lock, too
+    takes_back: int = 0  # number of the decision that an undo or redo takes back; 0: the next one
+    past: frozenset[int] = frozenset()  # for an undo: later decisions to keep
+    before: Seq = Seq(0)  # for an undo or redo: the newest edit before that decision, also found under the lock
 
 
 def decide(journal: Journal, request: DecisionRequest) -> tuple[DecisionOutcome, Callable[[BlobId], bytes]]:
-    """Do what is asked, or say why not; also return what reads texts of states, also those that a dry run would write.
+    """Carry out a request, or return why not; also return a function that loads the text of a blob.
 
-    A decision that changes no file may use the space reserve, so on a full disk history can be decided and let go.
+    That function also knows the blobs that a dry run would write. A decision that changes no file may use the space
+    reserve, so that a reviewer can decide on a full disk, and expire history then.
     Raises NoSuchName, EditExpired, FileChanged, DecidedMeanwhile, HistoryBroken and what Journal.commit raises.
     """
     try:
@@ -69,25 +71,26 @@ def _decided(journal: Journal, request: DecisionRequest) -> tuple[DecisionOutcom
 
 
 def _refuse_if_decided_since(journal: Journal, seen: Seen) -> None:
-    """Raise DecidedMeanwhile where anything was decided since the history went as far as `seen`."""
+    """Raise DecidedMeanwhile if there are decisions after the end of the history that is `seen`."""
     since = [view.decision for view in decisions(journal) if view.decision.number >= seen.next_decision]
     if since:
         raise DecidedMeanwhile({str(unit): status.value for decision in since for unit, status in decision.verdicts})
 
 
 def _undo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
-    """Return what has to be asked for to take back the newest standing decision, or the one meant.
+    """Return the request with the verdicts that take back the newest effective decision, or the one in `takes_back`.
 
-    No verdicts where there is none, or where others than those to be passed were made since, or some of the same units.
+    Without verdicts if there is no such decision, or if later decisions that are not in `past`, or of the same units,
+    were made.
     """
-    standing, _ = _stacks(journal)
-    passed = set[Unit]()
-    while standing and request.takes_back not in {0, standing[-1][0]} and standing[-1][0] in request.past:
-        passed.update(unit for unit, _ in standing.pop()[1].verdicts)
-    if not standing or request.takes_back not in {0, standing[-1][0]}:
+    effective, _ = _stacks(journal)
+    kept_units = set[Unit]()
+    while effective and request.takes_back not in {0, effective[-1][0]} and effective[-1][0] in request.past:
+        kept_units.update(unit for unit, _ in effective.pop()[1].verdicts)
+    if not effective or request.takes_back not in {0, effective[-1][0]}:
         return request
-    number, taken = standing[-1]
-    if not passed.isdisjoint(unit for unit, _ in taken.verdicts):
+    number, taken = effective[-1]
+    if not kept_units.isdisjoint(unit for unit, _ in taken.verdicts):
         return request
     verdicts = dict.fromkeys(written_by(journal, number), Status.REJECTED) | statuses_before(journal, taken.number)
     before = journal.store.index.newest_edit_before(taken.number)
@@ -95,13 +98,13 @@ def _undo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
 
 
 def _redo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
-    """Return what has to be asked for to make the decision again that the last undo took back."""
+    """Return the request with the verdicts that repeat the decision that the last undo took back."""
     _, undone = _stacks(journal)
     if not undone:
         return request
     (_, decision), undo = undone[-1]
     decided = {unit for unit, _ in decision.verdicts}
-    # What the undo took along, as amendments, comes back; what was changed outside, and discarded with it, does not.
+    # Amendments that the undo also rejected come back; external edits that it discarded do not.
     verdicts = {
         unit: status
         for unit, status in statuses_before(journal, undo.number).items()
@@ -112,7 +115,7 @@ def _redo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
 
 
 def _is_from_outside(journal: Journal, unit: Unit) -> bool:
-    """Return whether a unit is of a change that was found on disk, and that is part of no other edit."""
+    """Return whether a unit is of an external edit that amends no other edit."""
     record = edit(journal, unit.seq).edit
     return record.origin is Origin.EXTERNAL and record.amends is None
 
@@ -122,40 +125,40 @@ _UndoneDecision = tuple[int, Decision]
 
 
 def _stacks(journal: Journal) -> tuple[list[_UndoneDecision], list[tuple[_UndoneDecision, Decision]]]:
-    """Return the decisions that stand, and those taken back, each with its undo; the next to go stands last.
+    """Return the effective decisions, and the undone ones with their undo, each list with the next one to change last.
 
-    Whoever decides something new after an undo has gone another way: then there is nothing to make again.
+    A new decision after an undo empties the second list: there is nothing to redo then.
     """
-    standing: list[_UndoneDecision] = []
+    effective: list[_UndoneDecision] = []
     undone: list[tuple[_UndoneDecision, Decision]] = []
     for view in decisions(journal):
         match view.decision.action:
-            case Action.UNDO if standing:
-                # The newest but for those that were passed, which stay.
-                at = next((at for at, (number, _) in enumerate(standing) if number == view.decision.takes_back), -1)
-                undone.append((standing.pop(at), view.decision))
+            case Action.UNDO if effective:
+                # The newest, except for later ones that the undo kept.
+                at = next((at for at, (number, _) in enumerate(effective) if number == view.decision.takes_back), -1)
+                undone.append((effective.pop(at), view.decision))
             case Action.REDO if undone:
                 (number, _), _ = undone.pop()
-                standing.append((number, view.decision))
+                effective.append((number, view.decision))
             case _:
-                standing.append((view.decision.number, view.decision))
+                effective.append((view.decision.number, view.decision))
                 undone.clear()
-    return standing, undone
+    return effective, undone
 
 
 def _outcome(journal: Journal, request: DecisionRequest, batch: Batch, *, is_writing: bool) -> DecisionOutcome:
     _refuse_decided(journal, request)
-    telling = _without_no_ops(journal, request)
-    if telling is None:
+    reduced = _without_no_ops(journal, request)
+    if reduced is None:
         return NothingToDo()
-    request = telling
+    request = reduced
     planner = Planner(journal=journal, batch=batch, before=request.before)
     found = planner.external_changes(request.verdicts)
     if found and request.on_external is OnExternal.ABORT:
         return ExternalChanges(changes=found)
-    if request.told is not None:
+    if request.refusal is not None:
         refused = _plan(Planner(journal=journal, batch=Batch(journal.store)), replace(request, cascade=False))
-        if isinstance(refused, Conflicted) and refused != request.told:
+        if isinstance(refused, Conflicted) and refused != request.refusal:
             return refused
     plan = _plan(planner, request)
     if isinstance(plan, Conflicted):
@@ -168,14 +171,14 @@ def _outcome(journal: Journal, request: DecisionRequest, batch: Batch, *, is_wri
         )
         steps = plan.steps()
         try:
-            journal.commit(batch, steps, plan.looked, possibly_empty=plan.left)
+            journal.commit(batch, steps, plan.disk_stats, possibly_empty=plan.emptied)
         except DiskFull as error:
             if steps:
                 raise
             raise NoSpaceToRecord(error.path) from error
         number = decision.number
     elif is_writing:
-        journal.check_commit(batch, plan.steps(), plan.looked)
+        journal.check_commit(batch, plan.steps(), plan.disk_stats)
     return Decided(
         action=request.action,
         number=number,
@@ -203,9 +206,9 @@ def _plan(planner: Planner, request: DecisionRequest) -> Plan | Conflicted:
 
 
 def _refuse_decided(journal: Journal, request: DecisionRequest) -> None:
-    """Raise DecidedMeanwhile where a unit is neither as it was shown nor as it shall be.
+    """Raise DecidedMeanwhile if a unit has neither the status that was shown nor the requested one.
 
-    What is shown and not named is to go with what is.
+    For a unit that was shown and has no verdict, the requested status is rejected: it goes with a cascade.
     """
     rows = {seq: journal.store.index.edit(seq) for seq in {unit.seq for unit in request.shown}}
     decided: dict[str, str] = {}
@@ -213,41 +216,42 @@ def _refuse_decided(journal: Journal, request: DecisionRequest) -> None:
         row = rows[unit.seq]
         if row is None or not 0 <= unit.hunk < len(row.units) or not _has_visible_effect(row, unit):
             continue
-        now_is = row.units[unit.hunk]
-        if now_is not in {was, request.verdicts.get(unit, Status.REJECTED)}:
-            decided[str(unit)] = now_is.value
+        status = row.units[unit.hunk]
+        if status not in {was, request.verdicts.get(unit, Status.REJECTED)}:
+            decided[str(unit)] = status.value
     if decided:
         raise DecidedMeanwhile(decided)
 
 
 def _has_visible_effect(row: EditRow, unit: Unit) -> bool:
-    """Return whether anything follows from a unit: it is not one that nobody is shown beside its edit's hunks."""
+    """Return whether a unit has an effect: a whole-file part without one is not shown next to its edit's hunks."""
     return bool(unit.hunk) or row.whole or len(row.units) == 1
 
 
 def _without_no_ops(journal: Journal, request: DecisionRequest) -> DecisionRequest | None:
-    """Return what the request asks for that can be told; None: nothing is otherwise than it shall be.
+    """Return the request without verdicts that change nothing visible; None: none is left.
 
-    A whole-file part from which nothing follows is decided with the rest of its edit, and not where that is decided
-    already: nobody is shown it. A step back takes back whatever was decided.
+    A whole-file part without an effect is decided together with the rest of its edit, and ignored if that has the
+    requested status already, because it is not shown. An undo or redo takes back every verdict.
     """
-    # Each edit once: it is read with all of its units, of which thousands may be decided.
+    # Each edit is read once, with all its units: thousands of them may be decided.
     rows = {seq: journal.store.index.edit(seq) for seq in {unit.seq for unit in request.verdicts}}
-    idle: set[Unit] = set()
-    telling: set[int] = set()
+    without_effect: set[Unit] = set()
+    changed_edits: set[int] = set()
     for unit, wanted in request.verdicts.items():
         row = rows[unit.seq]
         if row is None or not 0 <= unit.hunk < len(row.units):
             raise NoSuchName(str(unit), "hunk")
         if row.units[unit.hunk] is not wanted:
             if request.takes_back or _has_visible_effect(row, unit):
-                telling.add(unit.seq)
+                changed_edits.add(unit.seq)
             else:
-                idle.add(unit)
+                without_effect.add(unit)
     for row in filter(None, rows.values()):
         refuse_expired(journal, row)
-    # What was set aside is rejected for the time being only.
-    if not telling and (request.takes_back or units_set_aside(journal).isdisjoint(request.verdicts)):
+    # Units that markers set aside are rejected only until the conflict is resolved.
+    if not changed_edits and (request.takes_back or units_set_aside(journal).isdisjoint(request.verdicts)):
         return None
     verdicts = request.verdicts.items()
-    return replace(request, verdicts={unit: to for unit, to in verdicts if unit not in idle or unit.seq in telling})
+    effective = {unit: to for unit, to in verdicts if unit not in without_effect or unit.seq in changed_edits}
+    return replace(request, verdicts=effective)

@@ -1,6 +1,6 @@
-"""Changes on their way into the journal: which blobs and which record an edit becomes, and with which number.
+"""Record changes as edits: store their blobs, compute their hunks and number them.
 
-A change is what a call did to one file, or what was found on disk and nobody had recorded.
+A change is what a call did to one file, or an unrecorded difference that was found on disk.
 """
 
 import os
@@ -36,22 +36,22 @@ __all__ = [
 
 
 def new_conversation() -> str:
-    """Return a fresh conversation id: `conv_{epoch_ms}_{rand_hex}`."""
+    """Return a new conversation id: `conv_{epoch_ms}_{rand_hex}`."""
     return f"conv_{now() // 1000}_{os.urandom(4).hex()}"
 
 
 @variable
 class Version:
-    """A file's text and permission bits, with the blob's name."""
+    """A file's text and its file state."""
 
-    content: bytes  # of a large file, its stand-in
+    content: bytes  # for a large file, its placeholder
     state: FileState
-    source: Source | None = None  # of a stand-in: where the bytes are, if the store may not have them
+    source: Source | None = None  # for a placeholder: where the bytes are, if the store may lack them
 
 
 @variable
 class Change:
-    """One edit that the call will record."""
+    """One edit that is to be recorded."""
 
     document: DocumentId | None  # None: the document begins with this edit
     operation: Operation
@@ -59,16 +59,16 @@ class Change:
     source: bytes | None
     before: Version | None
     after: Version | None
-    hunks: Sequence[Hunk] | None  # None: to be found by diff
+    hunks: Sequence[Hunk] | None  # None: computed by diff
     origin: Origin
     amends: Seq | None = None  # the edit that this one amends; None: it amends none
     marks: Marks | None = None  # None: it writes no conflict markers
-    folders: int = 0  # how many of the path's folders are to be made
-    is_last: bool = False  # whether the document ends with it, because what was recorded of it can't be read
+    folders: int = 0  # how many of the path's folders, counted from the innermost, are new with the file
+    is_last: bool = False  # whether it ends a document whose recorded state can't be read
 
 
 class Recorder:
-    """Turns changes into edit records, and knows the numbers they get."""
+    """Adds the edit records of changes to a batch, and gives them their numbers."""
 
     def __init__(self, journal: Journal, batch: Batch) -> None:
         self._store = journal.store
@@ -94,14 +94,14 @@ class Recorder:
         """
         before, after = change.before, change.after
         affixes = None
-        # A stand-in without a source is of a state that was recorded: it is stored, or lost.
+        # A placeholder without a source is of a recorded state: its blob is stored, or lost.
         if before is not None and (before.source is not None or not is_placeholder(before.content)):
             self._batch.state(before.content, name=before.state.blob, source=before.source)
         if after is not None:
             base = None
             if before is not None and before.state.blob != after.state.blob:
                 base, affixes = before.state.blob, _affixes(before.content, after.content, change.hunks)
-            # What a stand-in shares with another text says nothing of the bytes.
+            # What a placeholder has in common with another text says nothing about the bytes.
             shared = None if before is not None and is_placeholder(before.content) else affixes
             self._batch.state(after.content, base, name=after.state.blob, affixes=shared, source=after.source)
         hunks, newline = _hunks(before, after, change.hunks, affixes)
@@ -123,7 +123,7 @@ class Recorder:
             added=_line_count(after) if before is None else sum(hunk.new_count for hunk in hunks),
             removed=_line_count(before) if after is None else sum(hunk.old_count for hunk in hunks),
             origin=change.origin,
-            # What a person did needs no review.
+            # A person's own edits need no review.
             status=Status.PENDING if change.origin is Origin.AGENT else Status.ACCEPTED,
             amends=change.amends,
             marks=change.marks,
@@ -140,40 +140,40 @@ class Recorder:
             reasons=("",) * (1 + len(edit.hunks)),
         )
 
-    def external(self, changes: Sequence[Change]) -> list[EditView]:
-        """Record changes that were found on disk, as nobody's."""
-        return self.found([(change, NOBODY) for change in changes])
+    def record_external(self, changes: Sequence[Change]) -> list[EditView]:
+        """Record changes that were found on disk as external edits."""
+        return self.record_found([(change, NOBODY) for change in changes])
 
-    def found(self, changes: Sequence[tuple[Change, CallInfo]]) -> list[EditView]:
-        """Record changes that were found on disk, each with whose it is."""
+    def record_found(self, changes: Sequence[tuple[Change, CallInfo]]) -> list[EditView]:
+        """Record changes that were found on disk, each with the call that it is attributed to."""
         views: list[EditView] = []
         calls: dict[str, list[EditView]] = {}  # by conversation
         for change, info in changes:
-            is_nobodys = info.origin is Origin.EXTERNAL
-            conversation = EXTERNAL_CONVERSATION if is_nobodys else info.conversation
-            beside = calls.setdefault(conversation, [])
+            is_external = info.origin is Origin.EXTERNAL
+            conversation = EXTERNAL_CONVERSATION if is_external else info.conversation
+            edits = calls.setdefault(conversation, [])
             view = self.record(
                 self.bound_to_markers(replace(change, origin=info.origin)),
                 document=change.document,
                 conversation=conversation,
-                call=beside[0].edit.call if beside else self._store.next_call(conversation),
-                ordinal=len(beside),
+                call=edits[0].edit.call if edits else self._store.next_call(conversation),
+                ordinal=len(edits),
                 tool=info.tool,
                 notes=info.notes,
             )
-            beside.append(view)
+            edits.append(view)
             views.append(view)
         return views
 
     def bound_to_markers(self, change: Change) -> Change:
-        """Return a change found on disk as an amendment, where all of it lies between conflict markers.
+        """Return a change found on disk as an amendment of the marker edit, if all of it is between conflict markers.
 
-        An agent's is none: it is to be reviewed.
+        An agent's change is returned as it is, because it needs a review of its own.
         """
         if change.origin is Origin.AGENT or change.document is None or change.before is None or change.after is None:
             return change
         if change.before.state.mode != change.after.state.mode:
-            return change  # no markers are about that
+            return change  # markers are never about the mode
         if not self._store.index.markers(change.document):
             return change
         from objstore.history.marked_text import marker_edit_around
@@ -183,7 +183,7 @@ class Recorder:
 
 
 def version_of(found: tuple[FileState, FileOnDisk] | None, tree: Tree, path: bytes) -> Version | None:
-    """Return what was found on disk at `path` as a version."""
+    """Return the version that was found on disk at `path` (None: no file)."""
     if found is None:
         return None
     state, file = found
@@ -200,15 +200,15 @@ def external_change(
     *,
     folders: int = 0,
 ) -> Change | None:
-    """Return the edit that leads from what is known of a file to what stands on disk (None: nothing does).
+    """Return the change from the known state of a file to the version on disk (None: they are equal).
 
-    `document`: None: it begins with this edit. `folders`: how many of the path's folders are new with the file.
+    `document`: None begins a new document. `folders`: how many of the path's folders are new with the file.
     """
     if (None if now is None else now.state) == known:
         return None
     before: Version | None = None
     if known is not None and now is not None and now.state.blob == known.blob:
-        # Its mode alone is otherwise, so its bytes stand there, also where the store has lost them.
+        # Only the mode differs, so the bytes are on disk even if the store has lost them.
         before = replace(now, state=known)
     elif known is not None:
         before = Version(content=text(known.blob), state=known)
@@ -233,10 +233,10 @@ def external_changes(
     now: Version | None,
     text: Callable[[BlobId], bytes],
 ) -> list[Change]:
-    """Return the edits that lead from what is recorded of a file to what stands on disk (none: nothing does).
+    """Return the changes from the recorded state of a file to the version on disk (empty: they are equal).
 
-    Where what is recorded can't be read, its document ends, and what stands there begins another: no lines lead there
-    from bytes that nobody knows, and what a damaged store has lost is no reason to refuse a change of a file.
+    If the recorded state can't be read, one change ends its document, and another begins a new one with the version on
+    disk: no diff is possible from lost bytes, and damage in the store is no reason to refuse a change of a file.
     """
     try:
         change = external_change(path, document, known, now, text)
@@ -261,7 +261,7 @@ def external_changes(
 
 
 def _affixes(before: bytes, after: bytes, hunks: Sequence[Hunk] | None) -> Affixes:
-    """Return what two texts share at their ends, as far as their hunks know it, if they do."""
+    """Return the common prefix and suffix of two texts; from verified hunks, if there are any."""
     known = VerifiedHunks.known(hunks, before, after)
     return common_affixes(before, after) if known is None else known.shared
 
@@ -269,12 +269,12 @@ def _affixes(before: bytes, after: bytes, hunks: Sequence[Hunk] | None) -> Affix
 def _hunks(
     before: Version | None, after: Version | None, known: Sequence[Hunk] | None, affixes: Affixes | None
 ) -> tuple[tuple[Hunk, ...], bool]:
-    """Return an edit's hunks, and whether only its last line's newline came or went beside them."""
+    """Return an edit's hunks, and whether it adds or removes the final newline in addition to them."""
     if before is None or after is None or before.state.blob == after.state.blob:
         return (), False
     old, new = before.content, after.content
     if known is None and is_either_binary(old, new):
-        # Lines mean nothing here: the state as a whole is what can be decided.
+        # Lines mean nothing in binary files: the state can only be decided as a whole.
         known = (Hunk(0, _line_count(before), 0, _line_count(after)),)
     hunks = diff_lines(old, new, affixes) if known is None else tuple(known)
     if is_closed(old) is is_closed(new):

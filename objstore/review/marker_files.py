@@ -1,10 +1,9 @@
-"""Marking: conflict markers in files, from the decision that wrote them to the one that takes them out again.
+"""Write conflict markers into the files of a decision that would otherwise be refused.
 
-A decision that would be refused can be taken all the same: what can't stand with it is set aside, which is to say
-rejected, and an edit of its own, on the reviewer's word, puts both side by side into the text. So the journal holds
-nothing but a decision and an edit, and the text stays a function of what is live. The edit says which decision it
-belongs to. Whoever decides anew on anything of that decision takes it up where it was: the markers go, and what was
-set aside has its old status again.
+At the reviewer's request such a decision is made all the same: the hunks that conflict with it are set aside, which
+means rejected, and an edit of its own writes both versions into the text. So the journal has just a decision and an
+edit, and the text remains a function of the live edits. The marker edit names its decision. A new decision on any of
+the same units first restores the earlier state: the markers go, and what was set aside gets its old status back.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ if TYPE_CHECKING:
 __all__ = ["FileWithMarkers", "MarkerWriter"]
 
 _LABEL: Final = 120
-"""Characters of a label; the name of a conversation can be of any length."""
+"""Characters of a label; a conversation's name can have any length."""
 
 _TOOL: Final = "markers"
 
 
 @variable
 class FileWithMarkers:
-    """A file that gets markers."""
+    """A file that gets conflict markers."""
 
     document: DocumentId
     path: bytes
@@ -50,27 +49,27 @@ class FileWithMarkers:
     hunks: tuple[Hunk, ...]
     regions: int
     against: tuple[Unit, ...]
-    aside: Mapping[Unit, Status]  # with what they were before
+    aside: Mapping[Unit, Status]  # units set aside, with their status before
 
     def report(self, seq: int) -> MarkersWritten:
-        """Return what surfaces are told; `seq`: the edit that wrote the markers, 0 in a dry run."""
+        """Return the result for callers. `seq`: the edit that wrote the markers, 0 in a dry run."""
         return MarkersWritten(edit=Seq(seq), path=os.fsdecode(self.path), regions=self.regions, aside=tuple(self.aside))
 
 
 class MarkerWriter:
-    """Puts markers into the documents of one decision."""
+    """The conflict markers that one decision writes."""
 
-    def __init__(self, journal: Journal, batch: Batch, found: Iterable[Edit]) -> None:
-        """Begin with none. `found`: edits that the batch holds already, and the index does not."""
+    def __init__(self, journal: Journal, batch: Batch, external: Iterable[Edit]) -> None:
+        """Begin with no files. `external`: edits that are in the batch already, and not in the index."""
         self._journal = journal
         self._batch = batch
-        self._found = {edit.seq: edit for edit in found}
+        self._external = {edit.seq: edit for edit in external}
         self.files: list[FileWithMarkers] = []
 
     def set_statuses(self, loaded: Document, verdicts: Mapping[Unit, Status]) -> tuple[Unit, ...]:
-        """Give the verdicts with markers where they are in conflict; return what is set aside.
+        """Set the statuses in a document, with markers where they conflict; return the units that are set aside.
 
-        Where markers can't help, the document is left in conflict.
+        If markers can't solve the conflict, the document is left in conflict.
         """
         was = loaded.version()
         if was.content is None or is_binary(was.content):
@@ -109,8 +108,8 @@ class MarkerWriter:
         )
         return tuple(aside)
 
-    def over(self, written: Iterable[WrittenFile]) -> tuple[WrittenFile, ...]:
-        """Return what a decision writes, markers included."""
+    def add_to(self, written: Iterable[WrittenFile]) -> tuple[WrittenFile, ...]:
+        """Return the files that a decision writes, with the markers in them."""
         marked = {file.document: file for file in self.files}
         found = []
         for each in written:
@@ -129,7 +128,7 @@ class MarkerWriter:
         return tuple(found)
 
     def record(self, recorder: Recorder, decision: Decision, who: str) -> tuple[MarkersWritten, ...]:
-        """Record an edit for each file, behind the decision."""
+        """Record an edit for each file, after the decision."""
         reports = []
         for file in self.files:
             conversation = self._edit(min(unit.seq for unit in file.aside)).conversation
@@ -158,35 +157,35 @@ class MarkerWriter:
         return tuple(reports)
 
     def _labels(self, decided: Mapping[Unit, Status], aside: Collection[Unit]) -> Labels:
-        """Return what the markers of a place say in which these units have a part."""
-        gone = [unit for unit, status in decided.items() if status is Status.REJECTED]
-        come = [unit for unit, status in decided.items() if status is not Status.REJECTED]
-        ours = [*(["without " + self._named(gone)] if gone else []), *([self._named(come)] if come else [])]
+        """Return the labels of the markers around one conflict between these units."""
+        rejected = [unit for unit, status in decided.items() if status is Status.REJECTED]
+        live = [unit for unit, status in decided.items() if status is not Status.REJECTED]
+        ours = [*(["without " + self._named(rejected)] if rejected else []), *([self._named(live)] if live else [])]
         return Labels(
             ours=_label(" and ".join(ours) or "as decided"),
-            base=_label(self._named(gone) if gone else "without both"),
+            base=_label(self._named(rejected) if rejected else "without both"),
             theirs=_label(self._named(aside) or "as it was"),
         )
 
     def _named(self, units: Collection[Unit]) -> str:
-        """Return edits, or hunks of them, each with its conversation."""
+        """Return a text that names the edits or hunks, each with its conversation."""
         by_edit: dict[Seq, list[int]] = {}
         for unit in sorted(units):
             by_edit.setdefault(unit.seq, []).append(unit.hunk)
-        said = []
+        names = []
         for seq, hunks in by_edit.items():
             edit = self._edit(seq)
             is_whole = len(set(hunks) - {0}) == len(edit.hunks)
             name = f"edit {seq}" if is_whole else "hunk " + " ".join(f"{seq}:{hunk}" for hunk in hunks)
-            said.append(f"{name} ({edit.conversation})")
-        return ", ".join(said)
+            names.append(f"{name} ({edit.conversation})")
+        return ", ".join(names)
 
     def _edit(self, seq: Seq) -> Edit:
-        return self._found.get(seq) or recorded_edit(self._journal, seq)
+        return self._external.get(seq) or recorded_edit(self._journal, seq)
 
 
 def _label(text: str) -> bytes:
-    """Return a label as one line that shows what it says."""
+    """Return a label as one line of printable characters, not too long."""
     shown = "".join(letter if letter.isprintable() else "?" for letter in text)
     if len(shown) > _LABEL:
         shown = shown[: _LABEL - 3] + "..."

@@ -1,7 +1,7 @@
-"""Cross-check: a decision's text held against plain replay of the live edits by three-way merge.
+"""Check a decision's text against plain replay of the live edits by three-way merge.
 
-Hunks that were found by comparison may name the wrong ones of lines that read alike. The weave believes them; a merge
-of texts does not know them. Where the merge is clean and gives another text, the decision is in doubt.
+Hunks that were found by comparison may name the wrong ones among identical lines. The weave trusts them; a merge of
+texts does not use them. If the merge is clean and gives another text, the decision is in doubt.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from objstore.errors import BlobMissing
 from objstore.history.state_reader import records_of
+from objstore.model.basic_types import Status
 from objstore.model.large_file_placeholder import is_placeholder
 from objstore.model.replay_records import ReplayEdit
 from objstore.text.diff import diff_lines
@@ -23,23 +24,73 @@ if TYPE_CHECKING:
     from objstore.model.basic_types import FileState, Seq, Unit
     from objstore.model.ids import BlobId
     from objstore.model.records import Edit
+    from objstore.model.results import Conflict
     from objstore.store.object_store import Store
     from objstore.weave.document import Document
 
-__all__ = ["MergeReplay", "merge_replay"]
+__all__ = ["find_doubt", "live_units"]
 
 _MOST_EDITS: Final = 100
 """Edits that are replayed; a longer history is left to the weave alone."""
 
 _MOST_TEXT: Final = 8 << 20
-"""Bytes of text that are merged; likewise."""
+"""Bytes of text that are merged; a longer history is left to the weave alone."""
 
 _Edit: TypeAlias = "ReplayEdit | Edit"
 Load: TypeAlias = "Callable[[BlobId], bytes]"
 
 
-class MergeReplay:
-    """What plain replay makes of a document."""
+def find_doubt(store: Store, loaded: Document, before: bytes, external: Sequence[Edit], load: Load) -> Conflict | None:
+    """Return why the text of a document is in doubt after a decision (None: it isn't).
+
+    It is in doubt if plain replay of the live edits is clean and gives another text. The conflict names the newest edit
+    that was recorded by comparison and whose rejection removes the doubt, or else the newest that was recorded so.
+
+    `before`: the document's statuses before the decision. `external`: its edits that are not in the log yet. `load`:
+    returns the text of a blob.
+    """
+    flipped = [
+        unit
+        for unit, status in loaded.changed_since(before).items()
+        if loaded.was_live(unit, before) is (status is Status.REJECTED)
+    ]
+    compared = _suspect_edits(store, loaded, external, load) if flipped else ()
+    if not compared:
+        return None
+    statuses, named = loaded.statuses(), compared[-1]
+    loaded.restore_statuses(before)
+    was_in_doubt = bool(_suspect_edits(store, loaded, external, load))
+    loaded.restore_statuses(statuses)
+    if was_in_doubt:
+        return None  # an earlier decision wrote what replay contradicts; this one does not
+    for seq in reversed(compared):
+        loaded.set_statuses(dict.fromkeys(live_units(loaded, seq), Status.REJECTED))
+        is_way_out = not loaded.conflicts() and not _suspect_edits(store, loaded, external, load)
+        loaded.restore_statuses(statuses)
+        if is_way_out:
+            named = seq
+            break
+    unit = live_units(loaded, named)[-1]
+    about = sorted(other for other in flipped if other.seq != named)
+    return loaded.doubt(unit, tuple([other for other in about if other.hunk] or about))
+
+
+def live_units(loaded: Document, seq: Seq) -> list[Unit]:
+    """Return the units of an edit that are not rejected."""
+    return [unit for unit in loaded.units(seq) if not loaded.is_rejected(unit)]
+
+
+def _suspect_edits(store: Store, loaded: Document, external: Sequence[Edit], load: Load) -> tuple[Seq, ...]:
+    """Return the live edits whose hunks may be misplaced, if plain replay gives another text (empty: no doubt)."""
+    replayed = _merge_replay(store, loaded, external, load)
+    text = loaded.text()
+    # The end of the last line has rules of its own, which a merge of lines does not know.
+    is_same = replayed is None or (text is not None and closed(replayed.text) == closed(text))
+    return () if replayed is None or is_same else replayed.suspect_edits()
+
+
+class _MergeReplay:
+    """The result of plain replay of a document."""
 
     def __init__(self, text: bytes, edits: Sequence[_Edit], live: frozenset[Seq], load: Load) -> None:
         self.text = text
@@ -48,9 +99,9 @@ class MergeReplay:
         self._load = load
 
     def suspect_edits(self) -> tuple[Seq, ...]:
-        """Return the live edits that were recorded by comparison, ascending; or all, where only rejected ones were.
+        """Return the live edits that were recorded by comparison, ascending; or all live ones, if only rejected were.
 
-        None where all edits, live or not, are exact.
+        Empty if every edit, live or not, has hunks that a tool reported.
         """
         compared = {edit.seq for edit in self._edits if self._is_compared(edit)}
         return tuple(sorted(self._live & compared or self._live)) if compared else ()
@@ -64,10 +115,10 @@ class MergeReplay:
         return tuple(edit.hunks) == diff_lines(self._load(edit.before.blob), self._load(edit.after.blob))
 
 
-def merge_replay(store: Store, loaded: Document, external: Sequence[Edit], load: Load) -> MergeReplay | None:
-    """Return what plain replay of the live edits makes of a document; None: it has no answer, or costs too much.
+def _merge_replay(store: Store, loaded: Document, external: Sequence[Edit], load: Load) -> _MergeReplay | None:
+    """Replay a document's live edits by three-way merge; None: there is no clean result, or it would cost too much.
 
-    `external`: edits of the document that are not in the log yet. `load`: returns the text of a state.
+    `external`: edits of the document that are not in the log yet. `load`: returns the text of a blob.
     """
     first = loaded.first_ever_rejected()
     if first is None or loaded.corrected or loaded.is_large or loaded.count_since(first) > _MOST_EDITS:
@@ -75,9 +126,9 @@ def merge_replay(store: Store, loaded: Document, external: Sequence[Edit], load:
     found = records_of(store, loaded.id, after_edit=first - 1, after_decision=store.index.next_decision())
     edits: list[_Edit] = [record for record, _, _ in found if isinstance(record, ReplayEdit) and loaded.has(record.seq)]
     try:
-        return _Replay(loaded, load).opinion([*edits, *external])
+        return _Replay(loaded, load).replay([*edits, *external])
     except BlobMissing:
-        return None  # what has expired can't be replayed
+        return None  # expired edits can't be replayed
 
 
 class _Replay:
@@ -86,15 +137,16 @@ class _Replay:
         self._load = load
         self._left = _MOST_TEXT
 
-    def opinion(self, edits: Sequence[_Edit]) -> MergeReplay | None:
-        """Return what the live ones of the edits make of the state before the first."""
-        name = _name(edits[0].before) if edits else None  # of the text so far, where a blob has it; None: no file, or
-        text: bytes | None = None  # this is the text
+    def replay(self, edits: Sequence[_Edit]) -> _MergeReplay | None:
+        """Return the result of applying the live ones among the edits to the state before the first."""
+        # The text so far is that of blob `name`, or else `text`; if both are None, there is no file.
+        name = _name(edits[0].before) if edits else None
+        text: bytes | None = None
         live: set[Seq] = set()
         for edit in edits:
             before, after = _name(edit.before), _name(edit.after)
             if before == after:
-                continue  # it moved the file, or gave it a mode
+                continue  # it changed only the path or the mode
             units = [unit for unit in self._loaded.units(edit.seq) if unit.hunk or edit.changes_whole]
             left = [unit for unit in units if not self._loaded.is_rejected(unit)]
             if not left:
@@ -111,10 +163,10 @@ class _Replay:
                 return None
         if text is None and name is not None:
             text = self._load(name)
-        return None if text is None else MergeReplay(text, edits, frozenset(live), self._load)
+        return None if text is None else _MergeReplay(text, edits, frozenset(live), self._load)
 
     def _merged(self, edit: _Edit, live: Sequence[Unit], ours: bytes) -> bytes | None:
-        """Return a text with the live hunks of an edit; None: that is no merge, or costs too much."""
+        """Merge the live hunks of an edit into a text; None: the merge is not clean, or would cost too much."""
         if edit.before is None or edit.after is None:
             return None
         base, theirs = self._load(edit.before.blob), self._load(edit.after.blob)
@@ -125,14 +177,14 @@ class _Replay:
         hunks = [hunk for number, hunk in enumerate(edit.hunks, 1) if number in numbers]
         if len(hunks) < len(edit.hunks):
             if is_closed(base) is not is_closed(theirs):
-                return None  # whether the newline goes with the hunks that are rejected is for the weave to say
+                return None  # only the weave knows whether the last newline belongs to the rejected hunks
             old, new = split_lines(closed(base)), split_lines(closed(theirs))
             for hunk in reversed(hunks):
                 old[hunk.old_start : hunk.old_end] = new[hunk.new_start : hunk.new_end]
             theirs = b"".join(old)
             theirs = theirs if is_closed(base) else theirs.removesuffix(b"\n")
             hunks = []
-        # Only what a tool said is believed: who placed the other hunks is what is in question.
+        # Only hunks that a tool reported are trusted: the placement of the others is in question.
         return merged(base, ours, theirs, hunks if hunks and edit.is_meant else diff_lines(base, theirs))
 
 

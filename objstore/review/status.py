@@ -1,4 +1,4 @@
-"""Status: what is pending, and which files are not what the journal says, found with as few reads as can be."""
+"""Report what is pending, and which files differ from their records, with as few reads as possible."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 __all__ = ["external_changes", "report", "unresolved_markers"]
 
 _WAIT_SECONDS: Final = 1.0
-"""How long who found a change waits for writers, in all: one may be about to write the file, or to tell whose it is."""
+"""Total seconds to wait for writers after a change was found: one may be about to write or to record that file."""
 
 _PAUSE_SECONDS: Final = 0.002
-_UNFINISHED: Final = "what was last recorded of it may not be written yet"
+_UNFINISHED: Final = "its last recorded change may not be written yet"
 
 
 def report(journal: Journal) -> StatusReport:
-    """Return the workspace at a glance."""
-    external, unreadable = _looked(journal)
+    """Return the status of a workspace: its edits, external changes, conflict markers and space."""
+    external, unreadable = _stable_changes(journal)
     with journal.reading():
-        return _told(journal, external, unreadable)
+        return _status_report(journal, external, unreadable)
 
 
-def _told(journal: Journal, external: tuple[ExternalChange, ...], unreadable: tuple[str, ...]) -> StatusReport:
+def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unreadable: tuple[str, ...]) -> StatusReport:
     index = journal.store.index
     counts = index.counts()
     store_bytes, blobs = journal.store.log.total_bytes(), index.blob_count()
@@ -66,18 +66,18 @@ def _told(journal: Journal, external: tuple[ExternalChange, ...], unreadable: tu
 
 
 def unresolved_markers(journal: Journal) -> tuple[UnresolvedMarkers, ...]:
-    """Return the conflict markers that decisions wrote and that still stand in their files, by edit."""
-    wrote = [row for row in journal.store.index.markers() if row.status is not Status.REJECTED]
-    if not wrote:
+    """Return the conflict markers that decisions wrote and that are still in their files, ordered by edit."""
+    marker_rows = [row for row in journal.store.index.markers() if row.status is not Status.REJECTED]
+    if not marker_rows:
         return ()
     from objstore.history.marked_text import markers_still_in_file
 
-    found = (markers_still_in_file(journal, row) for row in wrote)
+    found = (markers_still_in_file(journal, row) for row in marker_rows)
     return tuple(markers for markers in found if markers is not None)
 
 
 def _reclaimable(journal: Journal) -> Reclaimable:
-    """Return what a collection could free: a few numbers that the index has at hand."""
+    """Return what garbage collection could free, from numbers that the index keeps."""
     index = journal.store.index
     unheld, free_bytes = index.unheld()
     limits, unreadable, old_edits = RetentionLimits(), "", 0
@@ -101,50 +101,50 @@ def _reclaimable(journal: Journal) -> Reclaimable:
 
 
 def external_changes(journal: Journal) -> tuple[ExternalChange, ...]:
-    """Return every recorded file that is not what the journal says.
+    """Return the external change of every recorded file that differs from its record.
 
-    Those are left out that can't be read, or may just be being written.
+    Files that can't be read, or that a writer may be writing, are left out.
     """
-    return _looked(journal)[0]
+    return _stable_changes(journal)[0]
 
 
-def _looked(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
-    """Return the files that are not what the journal says, and those that can't be read.
+def _stable_changes(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
+    """Return the external changes of recorded files, and a message for each file that can't be read.
 
-    Only files whose times changed are read. No lock is taken, so a writer may be between the log and its files, and
-    those would look as if a stranger had changed them. What is found counts if the files had followed the log before
-    the look, and the log was the same after it, with nobody writing; otherwise the look is taken again, but not for
-    long: a writer may be stopped. Then nobody can tell of a file that is just written whose it is.
+    Only files whose times changed are read. This takes no lock, so a writer may have written the log and not its files
+    yet, and those files would look as if they had been changed from outside. The result is valid if all files matched
+    the log before the check, and the log was the same afterwards. Otherwise the check is repeated, but not for long,
+    because a writer may be suspended: then the files that it may be writing are reported as unfinished.
     """
     until: float | None = None
     while True:
         with journal.reading() as store:
-            had_followed, end = not journal.unfinished(), store.end
+            was_finished, end = not journal.unfinished(), store.end
             marked, is_of_this_boot = journal.applied_until()
-            found, unreadable = _look(journal)
+            found, unreadable = _changes_now(journal)
         if not found:
             return found, unreadable
         until = time.monotonic() + _WAIT_SECONDS if until is None else until
-        is_free = journal.await_writer(until)  # a look may be under way that tells whose it is
+        is_free = journal.await_writer(until)  # a scan that attributes the change may be running
         with journal.reading() as store:
             is_over = time.monotonic() >= until
-            if store.end == end and had_followed:
+            if store.end == end and was_finished:
                 return found, unreadable
-            # Where nobody writes, what is unfinished stays so until somebody does.
+            # Without a writer, unfinished changes stay unfinished.
             if is_over or (store.end == end and is_free and journal.unfinished()):
-                # Who finishes what was lost with the machine's last start may be at any file.
+                # A recovery after the machine's last start may be writing any file.
                 written = _written(store, marked or end) if is_free or is_of_this_boot else None
                 return _without(found, unreadable, written)
         time.sleep(_PAUSE_SECONDS)
 
 
 def _written(store: Store, since: Place) -> set[str]:
-    """Return the paths that what was recorded behind a place says were to be written."""
+    """Return the paths that records after a place in the log have changed, except external edits."""
     from objstore.index.ingest import decoded
     from objstore.model.records import Decision, Edit
 
     paths: set[bytes | None] = set()
-    with suppress(StoreDamaged):  # that is no place any more
+    with suppress(StoreDamaged):  # the place no longer exists
         for group in store.log.groups(since):
             for record in (chained.record for chained in decoded(group)):
                 match record:
@@ -160,19 +160,19 @@ def _written(store: Store, since: Place) -> set[str]:
 def _without(
     found: tuple[ExternalChange, ...], unreadable: tuple[str, ...], written: set[str] | None
 ) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
-    """Return the changes of files that are not being written, and the others with what can't be read.
+    """Move the changes of files that may be being written from `found` to messages in `unreadable`; return both.
 
-    `written`: paths of files that may be (None: any may).
+    `written`: paths of files that may be being written (None: any may).
     """
-    sure = tuple(change for change in found if written is not None and change.path not in written)
-    unfinished = [f"{change.path}: {_UNFINISHED}" for change in found if change not in sure]
-    return sure, (*unreadable, *unfinished)
+    certain = tuple(change for change in found if written is not None and change.path not in written)
+    unfinished = [f"{change.path}: {_UNFINISHED}" for change in found if change not in certain]
+    return certain, (*unreadable, *unfinished)
 
 
-def _look(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
+def _changes_now(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
     suspects = changed_tips(journal)
-    # What was deleted matters only where nothing else has the path since, and something stands there again.
-    suspects += [tip for tip in journal.store.index.gone() if _stands(journal, tip.path)]
+    # A deleted document matters only if no other has its path since, and a file exists there again.
+    suspects += [tip for tip in journal.store.index.gone() if _exists(journal, tip.path)]
     found: list[ExternalChange] = []
     unreadable: list[str] = []
     for tip in suspects:
@@ -183,7 +183,7 @@ def _look(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]
     return tuple(found), tuple(unreadable)
 
 
-def _stands(journal: Journal, path: bytes) -> bool:
+def _exists(journal: Journal, path: bytes) -> bool:
     try:
         os.lstat(path, dir_fd=journal.tree.fd)
     except OSError:

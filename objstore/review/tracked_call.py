@@ -1,7 +1,7 @@
-"""A tracked call: files are read under the lock, changed in memory, recorded, and only then changed on disk.
+"""Make a tracked call: read files under the lock, change them in memory, record the edits, then change the disk.
 
-What is found on disk and was never recorded becomes an external edit of its own, before the call's own edits, so that
-no byte is ever attributed to the wrong hand.
+An unrecorded difference that the call finds on disk becomes an external edit of its own, before the call's own edits,
+so that no byte is attributed to the wrong author.
 """
 
 import os
@@ -55,23 +55,23 @@ _CONTENT_OPERATIONS: Final = frozenset({Operation.CREATE, Operation.REPLACE, Ope
 
 @variable
 class _File:
-    """What a path holds, on disk and in the call so far."""
+    """The file at one path, on disk and as the call has changed it so far."""
 
-    found: FileOnDisk | None  # on disk, when the call first looked
-    state_found: FileState | None
-    document: DocumentId | None
-    is_recorded: bool = False  # whether a file is recorded to stand there
+    found: FileOnDisk | None  # on disk, when the call first read it; None: no file
+    state_found: FileState | None  # None: no file
+    document: DocumentId | None  # None: it has none yet
+    is_recorded: bool = False  # whether a file is recorded at the path
     lineage: Change | None = None  # the change of this call that began the document, while it has no number
-    now: Version | None = None
-    moved_from: bytes | None = None
+    now: Version | None = None  # None: no file
+    moved_from: bytes | None = None  # None: the call did not move it here
     folders: int = 0  # how many of its folders don't exist
 
 
 class Call:
-    """One call in the making. Nothing is recorded or changed before `commit`."""
+    """One call in progress. Nothing is recorded or changed on disk before `commit`."""
 
     def __init__(self, journal: Journal, batch: Batch, info: CallInfo) -> None:
-        """Begin, with the writer lock held."""
+        """Begin a call. The caller holds the writer lock until the call is committed or dropped."""
         self._journal = journal
         self._committed = False
         self._began = time.monotonic()
@@ -80,12 +80,12 @@ class Call:
         self._tree = journal.tree.confined(info.within)
         self._files: dict[bytes, _File] = {}
         self._changes: list[Change] = []
-        self._by_path: dict[bytes, list[Change]] = {}  # of each path, the changes that it takes part in
+        self._by_path: dict[bytes, list[Change]] = {}  # the changes of each path, moves from it included
         self._external: list[Change] = []
         self._lineages: dict[int, Change] = {}  # by id() of a change: the change that began its document
-        self._names: dict[str, bytes] = {}  # canonical paths of the spellings that were used
+        self._names: dict[str, bytes] = {}  # canonical paths, by the paths that callers used
 
-    # ---- looking
+    # ---- reading
 
     def read(self, path: str) -> Content:
         """Return the file as the call has made it so far. Raises FileMissing, FileTooLarge and what paths raise."""
@@ -98,24 +98,24 @@ class Call:
         return Content(path=os.fsdecode(resolved), bytes=content, blob=file.now.state.blob, mode=file.now.state.mode)
 
     def state(self, path: str) -> FileState | None:
-        """Return what stands there as the call has made it so far (None: nothing). Raises what paths raise."""
+        """Return the file state as the call has made it so far (None: no file). Raises what paths raise."""
         now = self._file(path)[1].now
         return None if now is None else now.state
 
     def place(self, path: str) -> str:
-        """Return the canonical path that a spelling names, where a file is to be changed. Raises what paths raise."""
+        """Return the canonical form of a path of a file to change. Raises what paths raise."""
         return os.fsdecode(self._file(path)[0])
 
     def exists(self, path: str) -> bool:
-        """Return whether a file stands there. Raises what paths raise."""
+        """Return whether a file exists there. Raises what paths raise."""
         return self._file(path)[1].now is not None
 
     def rebased(
         self, path: str, base: bytes, made: bytes, hunks: Sequence[Hunk], *, is_compared: bool = False
     ) -> Rebased | RebaseConflict:
-        """Return what a change from `base`, an earlier version of the file, to `made` makes of the file as it is now.
+        """Rebase a change from `base`, an earlier version of the file, to `made` onto the file's current text.
 
-        `hunks` lead from `base` to `made`; ValueError is raised where they don't. `is_compared`: they were found by
+        `hunks` lead from `base` to `made`; otherwise ValueError is raised. `is_compared`: they were found by
         comparison. Raises FileMissing.
         """
         now = self.read(path).bytes
@@ -124,7 +124,7 @@ class Call:
         return rebased(base, made, hunks, text_steps, is_compared=is_compared)
 
     def text(self, blob: BlobId) -> bytes:
-        """Return the text of a state that is stored, or that the call would store. Raises what Store.text raises."""
+        """Return the text of a blob that is stored, or that the call would store. Raises what Store.text raises."""
         return self._batch.text(blob)
 
     # ---- changing
@@ -138,7 +138,7 @@ class Call:
         mode: int | None = None,
         operation: Operation = Operation.REPLACE,
     ) -> None:
-        """Give the file new bytes, or create it. `hunks`: the lines that were really changed, where that is known."""
+        """Replace the file's content, or create the file. `hunks`: the lines that were really changed, if known."""
         resolved, file = self._file(path)
         before = file.now
         if mode is None:
@@ -160,7 +160,7 @@ class Call:
         self._write(resolved, file, after, hunks, operation)
 
     def restore(self, path: str, state: FileState) -> None:
-        """Give the file a state whose blob is stored, of whatever size, or create it. Raises BlobMissing."""
+        """Set the file to a state whose blob is stored, of any size, or create the file. Raises BlobMissing."""
         resolved, file = self._file(path)
         if file.now is None or file.now.state != state:
             after = Version(content=self._batch.text(state.blob), state=state)
@@ -172,8 +172,8 @@ class Call:
         before, state = file.now, after.state
         earlier = self._last_write(resolved)
         if earlier is not None:
-            # The call has written this file before: together that is one edit, or none.
-            self._go_on(earlier, after, hunks, operation)
+            # The call has written this file before: both writes are one edit, or none if they cancel out.
+            self._extend(earlier, after, hunks, operation)
             if earlier.before is not None and earlier.before.state == state:
                 self._drop(file, earlier)
         else:
@@ -195,14 +195,14 @@ class Call:
         file.now = after
         file.moved_from = None
 
-    def _go_on(self, earlier: Change, after: Version, hunks: Sequence[Hunk] | None, operation: Operation) -> None:
-        """Let a change of this call lead to `after`, by way of what it led to before."""
+    def _extend(self, earlier: Change, after: Version, hunks: Sequence[Hunk] | None, operation: Operation) -> None:
+        """Extend an earlier change of this call, so that it ends with `after`. `hunks`: from its old end to `after`."""
         before, between, known = earlier.before, earlier.after, earlier.hunks
         earlier.after = after
         if between is not None and between.state.blob == after.state.blob:
-            return  # other permissions
+            return  # only the permissions differ
         if earlier.operation is Operation.EDIT:
-            earlier.operation = operation  # who then wrote the whole file said of no line that it was meant
+            earlier.operation = operation  # a write of the whole file does not say which lines it meant to change
         if before is None or known is None or hunks is None:
             earlier.hunks = None
         else:
@@ -230,18 +230,18 @@ class Call:
         file.moved_from = None
 
     def move(self, source: str, destination: str) -> None:
-        """Move the file to a path where nothing stands. Raises FileMissing, FileExists."""
-        from_spot, file = self._file(source)
+        """Move the file to a path where no file exists. Raises FileMissing, FileExists."""
+        from_path, file = self._file(source)
         if file.now is None:
             raise self._missing(source)
-        to_spot, target = self._file(destination)
+        to_path, target = self._file(destination)
         if target.now is not None:
             raise FileExists(destination)
         change = Change(
             document=file.document,
             operation=Operation.MOVE,
-            path=to_spot,
-            source=from_spot,
+            path=to_path,
+            source=from_path,
             before=file.now,
             after=file.now,
             hunks=(),
@@ -250,16 +250,17 @@ class Call:
         )
         self._change(file, change)
         target.now, target.document, target.lineage = file.now, file.document, file.lineage
-        target.moved_from = file.moved_from or from_spot
-        # What stood at the source before goes with the file; a new file there begins a lineage of its own.
+        target.moved_from = file.moved_from or from_path
+        # The document goes with the file; a new file at the source begins a new document.
         file.now, file.document, file.lineage, file.moved_from = None, None, None, None
 
     # ---- the end
 
     def commit(self, *, dry_run: bool = False) -> CallOutcome:
-        """Record the call and carry it out: once. Raises PathInvalid and what Journal.commit raises.
+        """Record the call and apply it to the disk; a call is committed once.
 
-        `dry_run`: return what it would record, and raise what stands against it now; nothing is recorded or changed.
+        `dry_run`: return what would be recorded and raise what would be raised, without recording anything.
+        Raises PathInvalid and what Journal.commit raises.
         """
         if self._committed:
             raise RuntimeError("a call is committed once")
@@ -267,13 +268,13 @@ class Call:
         self._refuse_files_below_files()
         given = self._info.conversation
         conversation = given or new_conversation()
-        self._find_gone()
-        ahead = None if dry_run else self._recorded_ahead()
+        self._find_deleted_in_the_way()
+        recorded_first = None if dry_run else self._record_external_first()
         recorder = Recorder(self._journal, self._batch)
-        external = recorder.external(self._external) if ahead is None else ahead
+        external = recorder.record_external(self._external) if recorded_first is None else recorded_first
         call = self._journal.store.next_call(given) if given else 0
         edits: list[EditView] = []
-        # An external edit may have begun a document that the call's own changes go on with.
+        # An external edit may have begun a document that the call's own changes continue.
         numbers: dict[int, DocumentId] = {
             id(change): view.edit.document for change, view in zip(self._external, external, strict=True)
         }
@@ -292,13 +293,13 @@ class Call:
             numbers[id(change)] = view.edit.document
             edits.append(view)
         if dry_run:
-            self._journal.check_commit(self._batch, self._steps(), self._looked())
+            self._journal.check_commit(self._batch, self._steps(), self._disk_stats())
         elif self._batch:
-            self._journal.commit(self._batch, self._steps(), self._looked())
+            self._journal.commit(self._batch, self._steps(), self._disk_stats())
             for view in edits:
                 before, after = view.edit.before, view.edit.after
                 if before is not None and (after is None or after.blob != before.blob):
-                    # Else who edits a file of a megabyte a hundred times has all of them in memory.
+                    # Otherwise a process that edits a large file many times keeps all versions in memory.
                     self._journal.store.evict(before.blob)
         return CallOutcome(
             conversation=conversation,
@@ -310,11 +311,11 @@ class Call:
 
     # ---- inside
 
-    def _recorded_ahead(self) -> list[EditView] | None:
-        """Record what was found on disk, where some of it is an agent's that is at work now (None: none of it is).
+    def _record_external_first(self) -> list[EditView] | None:
+        """Record what was found on disk, if some of it is attributed to an agent's open call (None: none of it is).
 
-        In a group of its own: of what stands in the call's, a crash takes all that is an agent's for what the call was
-        about to do.
+        It gets a group of its own: after a crash, recovery takes every agent's edit in the call's group for a change
+        that the call was about to make.
         """
         if not self._external:
             return None
@@ -330,35 +331,35 @@ class Call:
         found = [(change, whose(change.path)) for change in self._external]
         if all(info.origin is Origin.EXTERNAL for _, info in found):
             return None
-        views = Recorder(self._journal, self._batch).found(found)
+        views = Recorder(self._journal, self._batch).record_found(found)
         self._journal.commit(self._batch, ())
         self._batch = Batch(self._journal.store)
         return views
 
-    def _find_gone(self) -> None:
-        """Find what is recorded to stand where the call finds or puts a file, or a folder for one, and is gone.
+    def _find_deleted_in_the_way(self) -> None:
+        """Find deletions, not recorded yet, of files at or above the paths that the call changes.
 
-        Else what the call takes away could not come back: what is gone would count as in its way.
+        Otherwise a decision could not restore what the call removes: the deleted files would count as in its way.
         """
-        gone: dict[bytes, Change] = {}
+        deleted: dict[bytes, Change] = {}
         paths = (path for change in self._changes for path in (change.path, change.source) if path is not None)
         for path in dict.fromkeys(paths):
             file = self._files[path]
             if (file.now is None and file.found is None) or file.is_recorded:
-                continue  # where a file is recorded, nothing else is that could be in its way
+                continue  # a path with a recorded file has no other file in its way
             for tip in self._journal.store.tips_in_the_way(path, folders_of(path)):
                 if tip.path not in self._files and file_at(self._journal.tree, tip.path) is None:
                     text = self._journal.store.text
                     for change in external_changes(tip.path, tip.document, tip.state, None, text):
-                        gone[tip.path] = change
-        self._external += gone.values()
+                        deleted[tip.path] = change
+        self._external += deleted.values()
 
     def _refuse_files_below_files(self) -> None:
-        """Raise PathInvalid where the call leaves a file at a path, and another where that would be a folder."""
-        standing = {path for path, file in self._files.items() if file.now is not None}
-        for path in sorted(standing):
+        """Raise PathInvalid if the call leaves a file at a path, and another file below that path."""
+        files = {path for path, file in self._files.items() if file.now is not None}
+        for path in sorted(files):
             for folder in folders_of(path):
-                if folder in standing:
+                if folder in files:
                     raise PathInvalid(os.fsdecode(path), f"{os.fsdecode(folder)!r} is not a directory")
 
     def _change(self, file: _File, change: Change) -> None:
@@ -372,7 +373,7 @@ class Call:
                 self._by_path.setdefault(path, []).append(change)
 
     def _last_write(self, path: bytes) -> Change | None:
-        """Return the change of this call that last gave the file its bytes, if nothing happened to it since."""
+        """Return the change of this call that last wrote the file, unless a later one moved or deleted it."""
         changes = self._by_path.get(path)
         if not changes:
             return None
@@ -393,7 +394,7 @@ class Call:
             with self._tree.locate(path, changing=True, will_be_vacated=self._will_be_vacated) as resolved:
                 name = os.fsencode(resolved.path)
                 if name not in self._files:
-                    self._files[name] = self._look(name, resolved)
+                    self._files[name] = self._read_file(name, resolved)
                 self._names[path] = name
         return name, self._files[name]
 
@@ -401,7 +402,8 @@ class Call:
         with self._tree.locate(path, changing=True, will_be_vacated=self._will_be_vacated) as resolved:
             return FileMissing(path, missing_at(resolved).other)
 
-    def _look(self, path: bytes, resolved: ResolvedPath) -> _File:
+    def _read_file(self, path: bytes, resolved: ResolvedPath) -> _File:
+        """Read a file for the first time, and collect its unrecorded changes."""
         tip = self._journal.store.tip_at(path)
         likely = None if tip is None or tip.state is None else tip.state.blob
         try:
@@ -432,7 +434,7 @@ class Call:
         return file
 
     def _since_baseline(self, path: bytes, now: Version | None) -> Change | None:
-        """Return what became of a file that no edit was recorded of since the first look (None: nothing is known)."""
+        """Return the change since the baseline of a file without a document (None: none, or the baseline lacks it)."""
         if self._journal.store.baseline() is None:
             return None
         from objstore.model.tree import ExcludedEntry
@@ -445,12 +447,12 @@ class Call:
             folders = KnownStates(self._journal).new_folders(path) if state is None else 0
             return external_change(path, None, state, now, self._journal.store.text, folders=folders)
         except (*UNREADABLE, TreeInvalid):
-            return None  # what a damaged store has lost is no reason to refuse a change of a file
+            return None  # damage in the store is no reason to refuse a change of a file
 
     def _may_be_replaced(self, resolved: ResolvedPath) -> bool:
-        """Return whether a folder may go for a file: recorded edits made it, and this call has emptied it.
+        """Return whether a file may replace a folder: recorded edits created it, and this call has emptied it.
 
-        One that was empty before goes at a person's word only, for a file that comes back.
+        A folder that was empty before is replaced only for a person, who restores a file.
         """
         files, folders = contents_below(resolved)
         if not files and self._info.origin is not Origin.PERSON:
@@ -460,7 +462,7 @@ class Call:
         )
 
     def _will_be_vacated(self, path: bytes) -> bool:
-        """Return whether this call takes the file away that stands at the path."""
+        """Return whether this call removes the file at the path."""
         file = self._files.get(path)
         return file is not None and file.now is None
 
@@ -476,7 +478,7 @@ class Call:
         ]
 
     def _bytes(self, path: str, version: Version) -> bytes:
-        """Return what a stand-in stands for."""
+        """Return the content of a large file. Raises FileTooLarge if it is over the in-memory limit."""
         blob, source = version.state.blob, version.source
         size = self._journal.store.size(blob) if source is None else source.size
         if size > MAX_BLOB:
@@ -484,13 +486,13 @@ class Call:
         return b"".join(self._batch.pieces(blob) if source is None else source.pieces())
 
     def _moves_whole(self, file: _File) -> bool:
-        """Return whether the very file that stood at the source, unchanged, is what comes here."""
+        """Return whether the file at the source is moved here unchanged."""
         if file.moved_from is None or file.state_found is not None or file.now is None:
             return False
         source = self._files[file.moved_from]
         return source.state_found == file.now.state and source.now is None
 
-    def _looked(self) -> dict[bytes, os.stat_result]:
+    def _disk_stats(self) -> dict[bytes, os.stat_result]:
         return {path: file.found.stat for path, file in self._files.items() if file.found is not None}
 
 

@@ -100,7 +100,7 @@ class Review:
             on_external=on_external,
             expected=tuple(expected),
             shown=shown or {},
-            told=told,
+            refusal=told,
             dry_run=dry_run,
         )
         return self._outcome(request)

@@ -1,6 +1,6 @@
-"""Comings: what the baseline left out becomes known when it comes into view, and its name is free once it is gone.
+"""Update the baseline snapshot when an ignored or unreadable file becomes visible, or is gone.
 
-So one change at most goes untold of a file that was ignored or could not be read, and none of what comes in its place.
+So at most one change goes unrecorded of a file that was ignored or unreadable, and none of a file that replaces it.
 """
 
 import os
@@ -28,19 +28,19 @@ _EMPTY: Final = BlobId(blob_id(encode_tree(())))
 
 
 class BaselineUpdate:
-    """The baseline as it is to be after one look."""
+    """The changes that one scan makes to the baseline."""
 
     def __init__(self, journal: Journal, known: KnownStates, stat_cache: StatCache | None) -> None:
-        """Begin with the one that there is. `looks`: what was seen of folders (None: they are listed)."""
+        """Begin with no changes. `stat_cache`: what a scan saw of folders (None: folders are listed)."""
         self._journal: Final = journal
         self._known: Final = known
         self._stat_cache: Final = stat_cache
-        self._anew: dict[bytes, dict[bytes, TreeEntry | ExcludedEntry]] = {}  # folders that become otherwise
+        self._changed: dict[bytes, dict[bytes, TreeEntry | ExcludedEntry]] = {}  # entries of changed folders
 
-    def name(self, path: bytes, state: FileState | None) -> None:
-        """Take in a file that was named and that the baseline left out (None: there is none)."""
+    def add_file(self, path: bytes, state: FileState | None) -> None:
+        """Add the state of a file that the baseline left out; if there is none and no file exists, remove the entry."""
         folder, _, name = path.rpartition(b"/")
-        entries = self._reached(folder)
+        entries = self._expanded(folder)
         if entries is None or not isinstance(entries.get(name), ExcludedEntry):
             return
         if state is not None:
@@ -48,13 +48,15 @@ class BaselineUpdate:
         elif self._kind(path) is None:
             del self._change(folder)[name]
 
-    def see(self, row: CachedFolder, states: Mapping[bytes, FileState]) -> None:
-        """Take in what a look found in a folder of what the baseline left out. `states`: of such files, by path."""
+    def add_folder(self, row: CachedFolder, states: Mapping[bytes, FileState]) -> None:
+        """Update a scanned folder's entries that the baseline left out. `states`: of newly visible files, by path."""
         if row.is_incomplete:
             return
-        left = [name for name, entry in (self._reached(row.path) or {}).items() if isinstance(entry, ExcludedEntry)]
-        files = row.files() if left else {}
-        for name in left:
+        excluded = [
+            name for name, entry in (self._expanded(row.path) or {}).items() if isinstance(entry, ExcludedEntry)
+        ]
+        files = row.files() if excluded else {}
+        for name in excluded:
             path = joined(row.path, name)
             if path in states:
                 self._change(row.path)[name] = _entry(name, states[path])
@@ -62,52 +64,54 @@ class BaselineUpdate:
                 facts, blob = files[name]
                 if stat.S_ISLNK(facts.mode) and blob != UNKNOWN:
                     del self._change(row.path)[name]  # links are not compared
-            elif name not in row.left_out and name not in row.folders:  # what a folder holds, its own look says
+            elif (
+                name not in row.left_out and name not in row.folders
+            ):  # the entries of a folder are updated with that folder
                 del self._change(row.path)[name]
 
     def put(self, batch: Batch) -> bool:
-        """Add the baseline that takes the place of the one there is, if it is another; return whether it is."""
+        """Add the new baseline to the batch, and the expiry of the old one; return False if nothing changes."""
         old = self._journal.store.baseline()
-        if not self._anew or old is None or old != self._journal.store.index.baseline(newest=True):
-            return False  # where there are two, the older one is being given up
+        if not self._changed or old is None or old != self._journal.store.index.baseline(newest=True):
+            return False  # of two baselines, the older one is being replaced
         root = old.root
-        for folder in sorted(self._anew, reverse=True):  # inner ones first
-            encoded = encode_tree(self._anew[folder].values())
+        for folder in sorted(self._changed, reverse=True):  # inner ones first
+            encoded = encode_tree(self._changed[folder].values())
             above, _, name = folder.rpartition(b"/")
             if folder and blob_id(encoded) == _EMPTY:
-                self._anew[above].pop(name, None)
+                self._changed[above].pop(name, None)
                 continue
             tree = batch.blob(encoded)
             if folder:
-                self._anew[above][name] = TreeEntry(name, FOLDER, tree)
+                self._changed[above][name] = TreeEntry(name, FOLDER, tree)
             else:
                 root = tree
         number = self._journal.store.index.next_snapshot()
-        since = find(self._journal, old.number).time  # what it holds stood there then
+        since = find(self._journal, old.number).time  # its states are from that time
         batch.record(Snapshot(number=number, time=since, root=root, path=None, who="", title="baseline"))
         batch.record(Expiry(time=now(), snapshots=(old.number,), reason="baseline brought up to date", who=""))
         return True
 
     # ---- inside
 
-    def _now(self, folder: bytes) -> Mapping[bytes, TreeEntry | ExcludedEntry]:
-        return self._anew[folder] if folder in self._anew else self._known.entries(folder)
+    def _current(self, folder: bytes) -> Mapping[bytes, TreeEntry | ExcludedEntry]:
+        return self._changed[folder] if folder in self._changed else self._known.entries(folder)
 
     def _change(self, folder: bytes) -> dict[bytes, TreeEntry | ExcludedEntry]:
-        """Return a folder's entries, to be changed in place."""
+        """Return a folder's entries, for the caller to change in place."""
         for each in (folder, *folders_above(folder)):
-            if each not in self._anew:
-                self._anew[each] = dict(self._known.entries(each))
-        return self._anew[folder]
+            if each not in self._changed:
+                self._changed[each] = dict(self._known.entries(each))
+        return self._changed[folder]
 
-    def _reached(self, folder: bytes) -> Mapping[bytes, TreeEntry | ExcludedEntry] | None:
-        """Return what is said of a folder (None: not all that is in it can be told).
+    def _expanded(self, folder: bytes) -> Mapping[bytes, TreeEntry | ExcludedEntry] | None:
+        """Return the entries of a folder (None: its names are not known).
 
-        Where it was left out as a whole, all in it is left out from here on, one by one.
+        If the baseline left it out as a whole, replace that by one excluded entry for each name in it.
         """
         for path in (*folders_of(folder), folder) if folder else ():
             above, _, name = path.rpartition(b"/")
-            entry = self._now(above).get(name)
+            entry = self._current(above).get(name)
             if isinstance(entry, ExcludedEntry):
                 kind = self._kind(path)
                 if kind is None:
@@ -116,11 +120,11 @@ class BaselineUpdate:
                 if names is None:
                     return None
                 self._change(above)[name] = TreeEntry(name, FOLDER, _EMPTY)
-                self._anew[path] = {each: ExcludedEntry(each) for each in names}
-        return self._now(folder)
+                self._changed[path] = {each: ExcludedEntry(each) for each in names}
+        return self._current(folder)
 
     def _kind(self, path: bytes) -> int | None:
-        """Return the kind of what stands at a path (None: nothing does; 0: it can't be told)."""
+        """Return the file type at a path, as S_IFMT gives it (None: nothing exists there; 0: not known)."""
         try:
             with self._journal.tree.locate(os.fsdecode(path), changing=True, as_on_disk=False) as resolved:
                 found = look_at(resolved) if os.fsencode(resolved.path) == path else None
@@ -129,7 +133,7 @@ class BaselineUpdate:
         return None if found is None else stat.S_IFMT(found.st_mode)
 
     def _names(self, folder: bytes) -> Iterable[bytes] | None:
-        """Return the names in a folder (None: they can't be told)."""
+        """Return the names in a folder (None: it can't be listed)."""
         row = None if self._stat_cache is None else self._stat_cache.get(folder)
         if row is not None and not row.is_incomplete:
             return [*row.names, *row.folders, *row.left_out]

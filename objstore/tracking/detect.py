@@ -1,4 +1,4 @@
-"""Differences: the files that are not in their known state, and the edits that tell what became of them."""
+"""Find the files that are not in their known state, and record the edits that explain the difference."""
 
 import os
 import stat
@@ -34,7 +34,7 @@ _EMPTY: Final = blob_id(b"")
 
 @value
 class UnstoredLargeFiles:
-    """Large files were found that the store has not. Taking them in takes long, so that is to be done first."""
+    """The result when large files were found that the store lacks: the caller stores them first, without the lock."""
 
     paths: list[bytes]
 
@@ -46,17 +46,17 @@ class _Difference:
     path: bytes
     document: DocumentId | None  # None: it has none yet
     known: FileState | None  # None: no file
-    now: FileState | None
-    changed: int  # when it became so, or later (ns of the file system)
-    tick: int  # how far that may be off, where it lies on another file system than the store (ns)
-    folders: int = 0  # how many of its folders, from the innermost, are new with it
+    now: FileState | None  # None: no file
+    changed: int  # the latest time at which it can have changed (ns of the file system)
+    tick: int  # possible error of that time, for a file on another file system than the store (ns)
+    folders: int = 0  # how many of its folders, counted from the innermost, are new with it
     is_lost: bool = False  # whether its known state can't be read
 
 
 def record_differences(
     journal: Journal,
     info: CallInfo | Whose,
-    look: WorktreeScan | None,
+    scan: WorktreeScan | None,
     suspects: Mapping[bytes, Sequence[bytes]],
     files: Sequence[bytes],
     limits: ScanLimits | None,
@@ -64,79 +64,80 @@ def record_differences(
     excluding: Collection[bytes] = (),
     store_large: bool = False,
 ) -> tuple[str, list[EditView], list[SkippedPath]] | UnstoredLargeFiles:
-    """Record what differs from what is known: of `files`, and of what a look into the `suspects` of each folder finds.
+    """Record the files that are not in their known state: of `files`, and of what a walk of the `suspects` finds.
 
-    `besides`: paths that a look leaves to another one, which will find what differs there.
-    Returns the conversation of the edits ("": there are none), the edits, and what could not be looked at.
-    Or Unforeseen, with nothing recorded and the look of no more use; but not if `is_patient`: then large files are
-    taken in, however long that takes. Raises what Journal.commit and paths raise.
+    `suspects`: for each folder to scan, the folders below it to list. `excluding`: paths that another scan will record.
+    Returns the conversation of the edits ("": there are none), the edits, and the paths that could not be scanned. Or
+    UnstoredLargeFiles, if nothing was recorded; the scan can't be used again then. If `store_large`, large files are
+    stored under the lock instead, however long that takes. Raises what Journal.commit and paths raise.
     """
     pieces = ContentWriter(journal, is_locked=True, store_large=store_large)
-    surveys = {} if look is None else {scope: look.survey(pieces.keep, limits) for scope in suspects}
+    walks = {} if scan is None else {scope: scan.walk(pieces.keep, limits) for scope in suspects}
     with journal.writing() as batch:
         known = KnownStates(journal)
-        last = cache(lambda: (WorktreeScan(journal) if look is None else look).stat_cache)  # few files need it
+        last = cache(lambda: (WorktreeScan(journal) if scan is None else scan).stat_cache)  # lazy: few files need it
         other_names = _other_names(journal, last, files)
         files = [*files, *other_names]
         found = [difference for path in files for difference in _file_difference(journal, last, known, path, pieces)]
-        theirs = linked(journal.tree, excluding)
+        excluded_inodes = linked(journal.tree, excluding)
         dirty: list[CachedFolder] = []
-        if look is not None:
-            look.follow()
-        for scope, survey in surveys.items():
-            # What is compared with the journal has to be as new as that is; the glance was before the lock.
-            due = [row.path for row in survey.stat_cache.unsettled(scope)]
-            survey.run(scope, suspects=[*suspects[scope], *due])
-            dirty += survey.stat_cache.unsettled(scope)
+        if scan is not None:
+            scan.apply_new_records()
+        for scope, walk in walks.items():
+            # The suspects were found before the lock; list what records mention since then too.
+            due = [row.path for row in walk.stat_cache.not_fully_recorded(scope)]
+            walk.run(scope, suspects=[*suspects[scope], *due])
+            dirty += walk.stat_cache.not_fully_recorded(scope)
         if pieces.large:
             return UnstoredLargeFiles(paths=pieces.large)
         pieces.put(batch)
         found = _readable(journal, batch, found, known)
-        left: set[bytes] = set()  # folders of which not all was told
+        incomplete: set[bytes] = set()  # folders with differences that are not recorded
         for row in dirty:
-            differences = list(_folder_differences(journal, look, row, known))
-            wanted = _wanted(row, differences, excluding, theirs)
-            told = _readable(journal, batch, wanted, known)
-            left |= {row.path} if len(told) < len(differences) else set()
-            found += told
+            differences = list(_folder_differences(journal, scan, row, known))
+            wanted = _wanted(row, differences, excluding, excluded_inodes)
+            readable = _readable(journal, batch, wanted, known)
+            incomplete |= {row.path} if len(readable) < len(differences) else set()
+            found += readable
         found = _last_by_path(found)
         edits, conversation = _recorded(journal, batch, info, found, other_names)
-        kept = _update_baseline(journal, batch, known, look, files, dirty, excluding)
+        kept = _update_baseline(journal, batch, known, scan, files, dirty, excluding)
         if batch:
             journal.commit(batch, ())
         if kept is not None:
             kept.baseline = journal.store.baseline()
-        if look is not None:
-            look.mark()
+        if scan is not None:
+            scan.note_position()
     for row in dirty:
-        if row.path not in left:
+        if row.path not in incomplete:
             row.is_fully_recorded, row.touched = True, None
-    if look is not None and (dirty or any(survey.is_news for survey in surveys.values())):
-        kept = look
+    if scan is not None and (dirty or any(walk.has_changes for walk in walks.values())):
+        kept = scan
     if kept is not None:
         kept.save()
-    passed = [*(passed for survey in surveys.values() for passed in survey.passed), *known.passed]
-    return conversation, edits, passed
+    skipped = [*(place for walk in walks.values() for place in walk.skipped), *known.skipped]
+    return conversation, edits, skipped
 
 
 # ---- what differs
 
 
 def _folder_differences(
-    journal: Journal, look: WorktreeScan | None, row: CachedFolder, known: KnownStates
+    journal: Journal, scan: WorktreeScan | None, row: CachedFolder, known: KnownStates
 ) -> Iterator[_Difference]:
-    """Yield the files of one folder, and of folders that are gone from it, that are not in their known state."""
+    """Yield the files of one folder, and of folders that were deleted from it, that are not in their known state."""
     if row.is_incomplete:
         return
     now: dict[bytes, FileState] = {}
     changed: dict[bytes, int] = {}
-    passed = set()  # names of which nothing can be told
-    came = 0 if look is None else look.stat_cache.came(row.path)  # with their folder, files keep their own times
-    went = max(row.key.ctime, came)  # its other time can be put back, and is so by programs that copy folders
+    unknown = set()  # names whose state is not known
+    # Files that were moved with their folder keep their own times.
+    appeared = 0 if scan is None else scan.stat_cache.appeared_at(row.path)
+    deleted = max(row.key.ctime, appeared)  # not its mtime, which programs that copy folders restore
     for name, (facts, blob) in row.files().items():
-        changed[name] = max(facts.ctime, came)
+        changed[name] = max(facts.ctime, appeared)
         if blob == UNKNOWN:
-            passed.add(name)
+            unknown.add(name)
         elif stat.S_ISREG(facts.mode):
             now[name] = FileState(blob=blob, mode=stat.S_IMODE(facts.mode))
     prefix = beginning(row.path)
@@ -145,17 +146,17 @@ def _folder_differences(
         names |= now.keys()
     else:
         names, folders = set(row.touched.names), set(row.touched.gone)
-    passed |= {name for name in (names | folders) & set(row.left_out) if not _is_special_file(journal, prefix + name)}
+    unknown |= {name for name in (names | folders) & set(row.left_out) if not _is_special_file(journal, prefix + name)}
     tick = _tick(journal, row.key.device)
-    for name in sorted(names - passed):
-        yield from _difference(prefix + name, now.get(name), known, changed.get(name, went), tick)
-    for name in sorted(folders - passed - set(row.folders)):
+    for name in sorted(names - unknown):
+        yield from _difference(prefix + name, now.get(name), known, changed.get(name, deleted), tick)
+    for name in sorted(folders - unknown - set(row.folders)):
         for path in sorted(known.below(prefix + name)):
-            yield from _difference(path, None, known, went, tick)
+            yield from _difference(path, None, known, deleted, tick)
 
 
 def _is_special_file(journal: Journal, path: bytes) -> bool:
-    """Return whether what stands at a path is no file, link or folder: then none of these does, ignored or not."""
+    """Return whether a path is neither a file, a symlink nor a folder: then no ignored file can exist there."""
     with suppress(OSError):
         mode = os.lstat(os.path.join(os.fsencode(journal.tree.root), path)).st_mode
         return not (stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode))
@@ -163,9 +164,9 @@ def _is_special_file(journal: Journal, path: bytes) -> bool:
 
 
 def _other_names(journal: Journal, last: Callable[[], StatCache], files: Sequence[bytes]) -> dict[bytes, bytes]:
-    """Return the other names that files have which are looked at by their names, each with the one it was looked at by.
+    """Return the other hard links of `files`, each with the path in `files` that it is a link to.
 
-    What changes one changes them too. `last`: the last look.
+    A change of one changes all of them. `last`: returns the stat cache of the last scan.
     """
     inodes = {inode: path for path in reversed(files) for inode in linked(journal.tree, [path])}
     if not inodes:
@@ -176,14 +177,14 @@ def _other_names(journal: Journal, last: Callable[[], StatCache], files: Sequenc
 
 
 def _wanted(
-    row: CachedFolder, found: Iterable[_Difference], excluding: Collection[bytes], theirs: Collection[int]
+    row: CachedFolder, found: Iterable[_Difference], excluding: Collection[bytes], excluded_inodes: Collection[int]
 ) -> list[_Difference]:
-    """Return the differences in a folder that are not left to another look: these paths, and names of these inodes."""
+    """Return the differences in a folder without the excluded paths, and without hard links of excluded files."""
     wanted = [difference for difference in found if difference.path not in excluding]
-    if not theirs:
+    if not excluded_inodes:
         return wanted
     inodes = {joined(row.path, name): facts.inode for name, (facts, _) in row.files().items()}
-    return [difference for difference in wanted if inodes.get(difference.path) not in theirs]
+    return [difference for difference in wanted if inodes.get(difference.path) not in excluded_inodes]
 
 
 def _file_difference(
@@ -197,7 +198,7 @@ def _file_difference(
         if version is not None:
             pieces.keep(ReadFile(path, version.content, version.state.blob, None, version.source))
     except PathError as error:
-        known.passed.append(SkippedPath(path=os.fsdecode(path), reason=str(error)))
+        known.skipped.append(SkippedPath(path=os.fsdecode(path), reason=str(error)))
         return
     if found is None:
         yield from _difference(path, None, known, *_deletion_time(journal, last(), path))
@@ -207,10 +208,10 @@ def _file_difference(
 
 
 def _deletion_time(journal: Journal, stat_cache: StatCache, path: bytes) -> tuple[int, int]:
-    """Return when a file that is gone went, or later, and how far that may be off.
+    """Return the latest time at which a file can have been deleted, and the possible error of that time (ns).
 
-    By the innermost folder that stands on the way, and those around it that are not the ones of the last look: who
-    renames a folder changes its own time, and not those of what is in it.
+    That is the ctime of the innermost existing folder above it, and of those further up that are not the same as at the
+    last scan: renaming a folder changes its own ctime, and not the times of what is in it.
     """
     since, tick = 0, 0
     for folder in folders_above(path):
@@ -226,7 +227,7 @@ def _deletion_time(journal: Journal, stat_cache: StatCache, path: bytes) -> tupl
 
 
 def _tick(journal: Journal, device: int) -> int:
-    """Return how far a time on a device may be off the time of the file system that the store lies on (ns)."""
+    """Return how far a time on a device may differ from the time of the store's own file system (ns)."""
     return 0 if device == os.fstat(journal.tree.fd).st_dev else COARSEST_TIMESTAMP_NS
 
 
@@ -237,34 +238,34 @@ def _difference(
     if state == now:
         return
     if state is None and document is None and known.is_excluded_from_baseline(path):
-        reason = "what it held before is not known; from here on it is"
-        known.passed.append(SkippedPath(path=os.fsdecode(path), reason=reason))
+        reason = "its earlier content is not known; later changes will be recorded"
+        known.skipped.append(SkippedPath(path=os.fsdecode(path), reason=reason))
         if now is not None:
-            known.came[path] = now
+            known.newly_visible[path] = now
         return
     folders = known.new_folders(path) if state is None else 0
     yield _Difference(path=path, document=document, known=state, now=now, changed=changed, tick=tick, folders=folders)
 
 
 def _readable(journal: Journal, batch: Batch, found: Iterable[_Difference], known: KnownStates) -> list[_Difference]:
-    """Return the differences that can be told, each with the bytes; of the others, note that.
+    """Return the differences that can be recorded, with their bytes in the store or the batch; report the others.
 
-    Of a document whose state can't be read, that it ended can be told.
+    If the known state of a document can't be read, its end can still be recorded.
     """
     readable = []
     for difference in found:
         try:
             readable.append(_with_bytes(journal, batch, _with_known(batch, difference)))
         except UNREADABLE as error:
-            reason = f"its stored state can't be read; see `cas fsck` ({error})"
-            known.passed.append(SkippedPath(path=os.fsdecode(difference.path), reason=reason))
+            reason = f"its recorded state can't be read; run `cas fsck` ({error})"
+            known.skipped.append(SkippedPath(path=os.fsdecode(difference.path), reason=reason))
     return readable
 
 
 def _with_known(batch: Batch, difference: _Difference) -> _Difference:
-    """Return the difference, with whether the state that its document had is lost.
+    """Return the difference, with `is_lost` set if the state of its document can't be read.
 
-    Raises what Batch.text raises where it has no document, and that can't be read with which it would begin.
+    Raises what Batch.text raises if the file has no document, and the state with which one would begin can't be read.
     """
     try:
         if difference.known is not None:
@@ -277,9 +278,9 @@ def _with_known(batch: Batch, difference: _Difference) -> _Difference:
 
 
 def _with_bytes(journal: Journal, batch: Batch, difference: _Difference) -> _Difference:
-    """Return the difference with a state whose bytes are stored, or are in the batch.
+    """Return the difference with a current state whose bytes are in the store or in the batch.
 
-    A snapshot may have stored them and been given up, and a cleaning have taken them since.
+    A snapshot may have stored them, been deleted, and garbage collection may have removed them since.
     """
     if difference.now is None:
         return difference
@@ -297,35 +298,35 @@ def _update_baseline(
     journal: Journal,
     batch: Batch,
     known: KnownStates,
-    look: WorktreeScan | None,
+    scan: WorktreeScan | None,
     files: Iterable[bytes],
     dirty: Iterable[CachedFolder],
     excluding: Collection[bytes],
 ) -> WorktreeScan | None:
-    """Have the batch bring the baseline up to date; return the look that is to be kept for it (None: it stays)."""
-    came = [
+    """Add the update of the baseline to the batch; return the scan to save after it (None: the baseline stays)."""
+    visible = [
         _Difference(path=path, document=None, known=None, now=now, changed=0, tick=0)
-        for path, now in known.came.items()
+        for path, now in known.newly_visible.items()
         if path not in excluding
     ]
-    states = {here.path: here.now for here in _readable(journal, batch, came, known) if here.now is not None}
-    comings = BaselineUpdate(journal, known, None if look is None else look.stat_cache)
+    states = {here.path: here.now for here in _readable(journal, batch, visible, known) if here.now is not None}
+    update = BaselineUpdate(journal, known, None if scan is None else scan.stat_cache)
     for path in files:
         if path not in excluding and (path in states or known.is_excluded_from_baseline(path)):
-            comings.name(path, states.get(path))
+            update.add_file(path, states.get(path))
     for row in sorted(dirty, key=lambda row: row.path):
-        comings.see(row, states)
-    if not comings.put(batch):
+        update.add_folder(row, states)
+    if not update.put(batch):
         return None
-    # What is settled against the one before is so against this one.
-    return WorktreeScan(journal) if look is None else look
+    # Folders that were fully recorded with the old baseline are so with the new one.
+    return WorktreeScan(journal) if scan is None else scan
 
 
 def _last_by_path(found: Iterable[_Difference]) -> list[_Difference]:
     return list({difference.path: difference for difference in found}.values())
 
 
-# ---- the edits that tell it
+# ---- the edits that explain it
 
 
 def _recorded(
@@ -337,7 +338,7 @@ def _recorded(
 ) -> tuple[list[EditView], str]:
     """Add the edits to the batch; return them, and the conversation of the first ("": there are none).
 
-    `other_names`: of files that were looked at by name; such a change is whose it is by that one.
+    `other_names`: hard links, each with the path that a call named; the change is attributed by that path.
     """
     edits: list[EditView] = []
     recorder = Recorder(journal, batch)
@@ -354,24 +355,24 @@ def _recorded(
             before = sum(call[1] == conversation for call in calls)
             own = (whose, conversation, journal.store.next_call(conversation) + before, [])
             calls.append(own)
-        _, conversation, call, beside = own
+        _, conversation, call, edits_of_call = own
         view = recorder.record(
             recorder.bound_to_markers(replace(change, origin=whose.origin)),
             document=change.document,
             conversation=conversation,
             call=call,
-            ordinal=len(beside),
+            ordinal=len(edits_of_call),
             tool=whose.tool,
             notes=whose.notes,
         )
-        beside.append(view)
+        edits_of_call.append(view)
         edits.append(view)
         journal.progress("changes", len(edits), len(found))
     return edits, calls[0][1] if calls else ""
 
 
 def _changes(found: Sequence[_Difference], batch: Batch) -> Iterator[tuple[Change, _Difference]]:
-    """Yield the changes, those first that make room for others, each with the difference that says when it was made."""
+    """Yield the changes, deletions and moves first, each with the difference that has its time."""
 
     def version(state: FileState | None) -> Version | None:
         return None if state is None else Version(content=batch.text(state.blob), state=state)
@@ -382,7 +383,7 @@ def _changes(found: Sequence[_Difference], batch: Batch) -> Iterator[tuple[Chang
                 yield change, lost
     found = [here for here in found if not here.is_lost]
     moves = _moves(found)
-    comings = {path for path, _ in moves.values()}
+    move_targets = {path for path, _ in moves.values()}
     by_path = {here.path: here for here in found}
     for gone in found:
         if gone.now is not None:
@@ -401,7 +402,7 @@ def _changes(found: Sequence[_Difference], batch: Batch) -> Iterator[tuple[Chang
         )
         yield change, by_path[change.path]
     for here in found:
-        if here.now is None or here.path in comings:
+        if here.now is None or here.path in move_targets:
             continue
         change = Change(
             document=here.document,
@@ -418,9 +419,10 @@ def _changes(found: Sequence[_Difference], batch: Batch) -> Iterator[tuple[Chang
 
 
 def _moves(found: Sequence[_Difference]) -> dict[bytes, tuple[bytes, FileState]]:
-    """Return where a file went that is gone, by its path: to a new one with the same bytes, of the same name if any.
+    """Return the new path and state of each moved file, by its old path.
 
-    Empty files are all alike, and so don't move.
+    A deleted file has moved to a new file with the same bytes, preferably one of the same name. Empty files never count
+    as moved, because they are all alike.
     """
     new: dict[BlobId, dict[bytes, list[tuple[bytes, FileState]]]] = {}  # by blob and name, each list from its end
     for here in reversed(found):

@@ -1,24 +1,23 @@
-"""Agents' calls as they run: who may have made the changes that are found while they do.
+"""Follow agents' tool calls by what their hooks report, and record each call's changes as its own.
 
-A hook tells when a tool of an agent begins and when it is over, and in between the agent's own program changes files.
-A call that a person was asked about and that nobody ended was not let run: it has changed nothing.
+A hook reports when a tool of an agent begins and when it ends; in between, the agent's own program changes files. If
+a person was asked about a call and no hook reports its end, the call was not allowed and has changed nothing.
 """
 
 import os
-import stat
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from objstore.clock import now
-from objstore.errors import BlobMissing, DiskFailed, PathError, TreeInvalid
+from objstore.errors import PathError
 from objstore.fastclass import replace
-from objstore.fs.confined_path import look_at, open_folder
 from objstore.fs.disk import reaching
 from objstore.fs.writer_lock import WriterLock
-from objstore.model.results import NOBODY, CallInfo, Whose
+from objstore.model.results import CallInfo
 from objstore.model.views import EditFilter, EditView, UnreportedRejections
-from objstore.review.attribution import AgentCall, CallAttribution, OpenCalls, sanitized_name, sanitized_text
+from objstore.review.attribution import AgentCall, OpenCalls, sanitized_name, sanitized_text
+from objstore.tracking.attributed_scan import AttributedScan
 from objstore.transaction.journal import Journal
 
 if TYPE_CHECKING:
@@ -27,236 +26,239 @@ if TYPE_CHECKING:
 __all__ = ["HookSessions"]
 
 _PATIENCE: Final = 10.0
-"""Seconds that an agent waits while others begin, end or look: a first look at a large tree may take some."""
+"""Seconds that an agent waits while others begin, end or scan: the first scan of a large tree takes some."""
 
 _SUBAGENT_PATIENCE: Final = 15 * 60 * 1_000_000
-"""Microseconds that a subagent's call may take of which nothing more is heard: its session may go on without it."""
+"""Microseconds after which a subagent's call without further reports counts as ended: its session may go on alone."""
 
 _MAX_SUBAGENTS: Final = 200
 _MAX_OTHER_WORKSPACES: Final = 20
 _MAX_REMEMBERED_ENDS: Final = 20
-"""Ends of calls that are remembered of a conversation: more tools do not run at once."""
+"""Ends of calls remembered for each conversation: no more tools run at once."""
 
 _MAX_SCANNED_PATHS: Final = 20
-"""Edits of a conversation, the newest, among which that of a tool is looked for that is just over."""
+"""The newest edits of a conversation, among which the edit of a tool that has just ended is searched."""
 
 
 class HookSessions:
-    """The open calls of all agents in one workspace, and what each conversation said and was told."""
+    """The open calls of all agents in one workspace, and what is remembered of each conversation."""
 
     def __init__(self, journal: Journal) -> None:
-        """Know where they are kept."""
+        """Take the journal of the workspace; read nothing yet."""
         self._journal: Final = journal
         self._open: Final = OpenCalls(journal)
+        self._scan: Final = AttributedScan(journal, self._open)
 
-    # ---- what hooks tell
+    # ---- what hooks report
 
     def begin(self, call: AgentCall, *, reports_subagents: bool = False) -> list[EditView]:
-        """Note that a call begins; return what was found to have changed before. Raises what Call.commit raises.
+        """Note that a call begins; return the edits for what changed before it. Raises what Call.commit raises.
 
-        A second word of the same call changes nothing. `tells_of_agents`: whether the client says when a subagent
-        begins. One that it hasn't told of, while the session waits for a person, is let run no tool, and that is not
-        told: Claude Code so asks one what the person might say next.
+        A second report of the same call changes nothing. `reports_subagents`: whether the client reports when a
+        subagent begins. A subagent that such a client has not reported, while the session waits for a person, does not
+        get to run its tools, and their ends are not reported: Claude Code uses one to guess the person's next message.
         """
         known = self._known(call)
         if known.paths == ():
             return []
-        with self._alone():
-            if call.agent and not self._is_sent(known, reports_subagents=reports_subagents):
+        with self._locked():
+            if call.agent and not self._is_subagent_at_work(known, reports_subagents=reports_subagents):
                 return []
-            standing = self._open.calls()
-            begun = standing.get(self._open.name_of(call))
+            open_calls = self._open.calls()
+            begun = open_calls.get(self._open.name_of(call))
             if (begun is not None and not begun.is_over) or (begun is None and self._is_done(known)):
                 return []
             paths = known.paths
-            if any(map(self._missing_files_below, paths or ())):
-                paths = None  # what took that away may have put it anywhere, and is not this call
-            found = self._settle(paths, standing)
-            # One whose hook was killed may have left the word that it was over.
+            if any(map(self._scan.missing_files_below, paths or ())):
+                paths = None  # files below were deleted or moved anywhere, and not by this call
+            found = self._scan.record_edits(paths, open_calls)
+            # An earlier call of this name, whose hook was killed, may have left the note of its end.
             self._open.remove(self._open.name_of(call))
-            # What a tool names was just looked at. Of all else some may be ignored, changed before, and be seen later.
+            # The files that a tool names were just scanned. Others may be ignored and found only later.
             self._open.put(self._open.name_of(call), replace(known, since=None if known.paths is None else 0))
             return found
 
     def end(self, call: AgentCall) -> list[EditView]:
-        """Note that a call is over; return what it and others were found to have changed. Raises as `begin`.
+        """Note that a call has ended; return the edits for what it and others changed. Raises what `begin` raises.
 
-        Where nobody said that it began, what it named is still its own; what it didn't name is external.
+        If no hook reported its beginning, changes of the files that it named are its own, and all others external.
         """
         known = self._known(call)
         if known.paths == () and not self._open.is_open(call):
             return []
-        # Should anything fail from here on, it is known when the call was over.
-        is_news = self._open.note_end(self._open.name_of(call))
-        with self._alone():
-            standing = self._open.calls()
+        # Noted first: if anything fails from here on, the time of the end is known.
+        is_first_report = self._open.note_end(self._open.name_of(call))
+        with self._locked():
+            open_calls = self._open.calls()
             name = self._open.name_of(call)
-            if name not in standing and self._is_done(known, before=True):
-                return self._settle(known.paths, standing)
+            if name not in open_calls and self._is_done(known, before=True):
+                return self._scan.record_edits(known.paths, open_calls)
             if not call.is_named:
-                name = _name_among(standing, known, self._ended_at(known)) or name
+                name = _name_among(open_calls, known, self._ended_at(known)) or name
                 self._note_end(known)
             paths = known.paths
             if paths is not None:
-                standing.setdefault(name, known)
-            if name in standing:
-                # It was let run. What it named may lead elsewhere than when it began.
-                begun = standing[name]
+                open_calls.setdefault(name, known)
+            if name in open_calls:
+                # It was allowed. The paths that it named may resolve differently than when it began.
+                begun = open_calls[name]
                 paths = _all_of(begun.paths, known.paths)
                 self._note_done([begun, known])
-                standing[name] = replace(
+                open_calls[name] = replace(
                     begun,
                     paths=begun.paths if paths is None else paths,
                     is_asked=False,
-                    # A formatter that the client runs beside this hook may still be at work on the files that it named.
-                    ended=begun.ended if paths is None or not is_news else 0,
+                    # A formatter that the client runs in parallel with this hook may still change the named files.
+                    ended=begun.ended if paths is None or not is_first_report else 0,
                 )
             else:
-                self._note_done([known])  # its beginning may be told yet, and nothing would end it then
-            found = self._settle(paths, standing)
+                self._note_done([known])  # its beginning may be reported late, and no second end would follow
+            found = self._scan.record_edits(paths, open_calls)
             self._open.remove(name)
             return found
 
     def fail(self, call: AgentCall) -> list[EditView]:
-        """Note that a call failed; as `end`, or as `withdraw` where a person was asked and is not known to have let it.
+        """Note that a call failed: do what `end` does, or `mark_not_run` if a person was asked and may have refused.
 
-        For a client that tells of both: its word of the answer may come after that of the end.
+        For a client that reports both the answer and the end: the answer may be reported after the end.
         """
         begun = self._open.calls().get(self._open.name_of(call))
         return self.end(call) if begun is None or begun.is_known_to_run else self.mark_not_run(call)
 
     def keep_running(self, call: AgentCall) -> list[EditView]:
-        """Note that a call has answered and runs on, until its turn ends; return what was found. Raises as `begin`."""
+        """Note that a call has answered and runs on until its turn ends; return the edits found. Raises as `begin`."""
         known = self._known(call)
         if known.paths == ():
             return []
-        with self._alone():
-            standing = self._open.calls()
+        with self._locked():
+            open_calls = self._open.calls()
             name = self._open.name_of(call)
-            if name in standing:
-                standing[name] = replace(standing[name], is_asked=False)  # it was let run
-                self._open.put(name, standing[name])
-            return self._settle(known.paths, standing)
+            if name in open_calls:
+                open_calls[name] = replace(open_calls[name], is_asked=False)  # it was allowed
+                self._open.put(name, open_calls[name])
+            return self._scan.record_edits(known.paths, open_calls)
 
     def mark_not_run(self, call: AgentCall) -> list[EditView]:
-        """Note that a call was not let run after all; return what was found, none of it its own. Raises as `begin`."""
+        """Note that a call did not run after all; return the edits found, none of them its own. Raises as `begin`."""
         known = self._known(call)
         if known.paths == () and not self._open.is_open(call):
             return []
         name = self._open.name_of(call)
         begun = self._open.calls().get(name)
         if begun is not None:
-            # Should anything fail from here on, it claims nothing: it is as if the person had not answered yet.
+            # Noted first: if anything fails from here on, no change is attributed to it, as before the answer.
             self._open.put(name, replace(begun, is_asked=True))
-        with self._alone():
-            standing = self._open.calls()
-            begun = standing.pop(name, known)
+        with self._locked():
+            open_calls = self._open.calls()
+            begun = open_calls.pop(name, known)
             self._note_done([begun, known])
             self._open.remove(name)
             paths = _all_of(begun.paths, known.paths)
-            return self._let_go(paths or (), standing) + self._settle(paths, standing)
+            return self._scan.record_released(paths or (), open_calls) + self._scan.record_edits(paths, open_calls)
 
     def asked(self, call: AgentCall) -> None:
         """Note that a person is asked whether a call may run.
 
-        Where it comes without its id, that is any that is like it; one of those that runs already says so by its end.
+        If the report has no id, note it for every similar call; the end of a call shows that it was running already.
         """
         known = self._known(call)
-        with self._alone():
-            standing = self._open.calls()
+        with self._locked():
+            open_calls = self._open.calls()
             own = self._open.name_of(call)
-            for name, begun in {own: standing[own]}.items() if own in standing else standing.items():
-                is_like = _is_like(begun, known) and begun.notes.get("command") == known.notes.get("command")
-                if name == own or is_like:
+            for name, begun in {own: open_calls[own]}.items() if own in open_calls else open_calls.items():
+                is_similar = _is_similar(begun, known) and begun.notes.get("command") == known.notes.get("command")
+                if name == own or is_similar:
                     self._open.put(name, replace(begun, is_asked=True))
 
     def allowed(self, call: AgentCall) -> None:
-        """Note that a person has let a call run."""
-        with self._alone():
+        """Note that a person has allowed a call to run."""
+        with self._locked():
             begun = self._open.calls().get(self._open.name_of(call))
             if begun is not None:
                 self._open.put(self._open.name_of(call), replace(begun, is_asked=False))
 
     def pause(self, conversation: str, agent: str = "") -> list[EditView]:
-        """Note that no call of one agent in the conversation is running; return what was found. Raises as `begin`.
+        """Note that one agent of the conversation has no running call; return the edits found. Raises as `begin`.
 
-        `agent`: the subagent; "": the conversation's own, which may go on without its subagents.
+        `agent`: the id of the subagent; "": the conversation's main agent, which may go on without its subagents.
         """
         old = now() - _SUBAGENT_PATIENCE
         return self._end_all(
             conversation,
             lambda call: call.agent == agent or (not agent and call.began < old),
-            lambda kept: {"agents": _besides(agent, kept)} if agent else {"waits": True},
+            lambda kept: {"agents": _agents_without(agent, kept)} if agent else {"waits": True},
         )
 
     def over(self, conversation: str) -> list[EditView]:
-        """Note that no call of the conversation is running, nor any of its subagents; as `pause`."""
+        """Note that neither the conversation nor its subagents have a running call. Returns and raises as `pause`."""
         return self._end_all(conversation, lambda _: True, lambda _: {"agents": []})
 
     def start(self, conversation: str) -> list[EditView]:
-        """Note that a conversation begins, or goes on with a call that it had put off; as `over`."""
+        """Note that a conversation begins, or resumes with a deferred call. Returns and raises as `over`."""
         try:
             return self.over(conversation)
         finally:
             self._open.begin_turn(conversation)
 
-    def sent(self, conversation: str, agent: str) -> None:
+    def note_subagent(self, conversation: str, agent: str) -> None:
         """Note that a subagent of the conversation begins."""
-        self._open.note(conversation, lambda kept: {"agents": [*_besides(agent, kept), agent][-_MAX_SUBAGENTS:]})
+        self._open.note(conversation, lambda kept: {"agents": [*_agents_without(agent, kept), agent][-_MAX_SUBAGENTS:]})
 
-    def notice(self, otherwise: CallInfo, paths: Sequence[str] | None = None, *, ignored: bool = False) -> "Recorded":
-        """Record what changed: as open calls' doing where that can be known, and else as `otherwise` says.
+    def notice(
+        self, unattributed: CallInfo, paths: Sequence[str] | None = None, *, ignored: bool = False
+    ) -> "Recorded":
+        """Record what changed: as the change of the open call that made it if that is known, else as `unattributed`.
 
-        Where calls of several agents are open it is nobody's, whatever `otherwise` says. `paths`: only these files, and
-        what lies below these folders. `ignored`: without `paths`, also those recorded files that ignore rules leave out
-        by now. Raises as `begin`, and what paths raise.
+        While calls of several agents are open, an unknown change is external, whatever `unattributed` says. `paths`:
+        only these files, and what is below these folders. `ignored`: without `paths`, also the recorded files that
+        ignore rules now leave out. Raises what `begin` and paths raise.
         """
-        with self._alone(None):  # no agent waits for this
-            standing = self._open.calls()
-            over = [] if paths is None else [name for name, call in standing.items() if call.is_over]
-            if over:
-                self._settle(None, standing)
-                standing = self._open.calls()
-            return _together(list(self._looks(paths, standing, otherwise, ignored=ignored)))
+        with self._locked(None):  # no agent waits for this
+            open_calls = self._open.calls()
+            if paths is not None and any(call.is_over for call in open_calls.values()):
+                self._scan.record_edits(None, open_calls)
+                open_calls = self._open.calls()
+            return self._scan.record(paths, open_calls, unattributed, ignored=ignored)
 
     def knows(self, conversation: str) -> bool:
-        """Return whether the conversation was ever heard of here, or has a call open."""
+        """Return whether hooks have reported the conversation in this workspace, or it has an open call."""
         name = sanitized_name(conversation)
         return bool(self._open.session(name)) or any(call.conversation == name for call in self._open.calls().values())
 
-    def went(self, conversation: str, roots: Iterable[str]) -> None:
-        """Remember that calls of the conversation begin in other workspaces, of which nothing else is told here."""
+    def note_other_workspaces(self, conversation: str, roots: Iterable[str]) -> None:
+        """Remember other workspaces in which calls of the conversation begin; nothing else of them is kept here."""
 
         def noted(kept: Mapping[str, object]) -> dict[str, object]:
-            others = [root for root in _elsewhere(kept) if root not in news]
-            return {"elsewhere": [*others, *news][-_MAX_OTHER_WORKSPACES:]}
+            older = [root for root in _other_workspaces(kept) if root not in newest]
+            return {"elsewhere": [*older, *newest][-_MAX_OTHER_WORKSPACES:]}
 
-        news = list(roots)
+        newest = list(roots)
         self._open.note(conversation, noted)
 
-    def elsewhere(self, conversation: str) -> list[str]:
+    def other_workspaces(self, conversation: str) -> list[str]:
         """Return the other workspaces in which calls of the conversation began, the newest last."""
-        return _elsewhere(self._open.session(conversation))
+        return _other_workspaces(self._open.session(conversation))
 
-    def heard(self, conversation: str, prompt: str) -> None:
-        """Remember what a person asked of the agent: it explains the edits that follow."""
+    def note_prompt(self, conversation: str, prompt: str) -> None:
+        """Remember what a person asked the agent to do: it explains the edits that follow."""
         self._open.note(conversation, lambda _: {"prompt": sanitized_text(prompt), "waits": False})
         self._open.begin_turn(conversation)
 
     def prompt(self, conversation: str) -> str:
-        """Return what a person last asked in the conversation ("": nobody told)."""
+        """Return what a person last asked in the conversation ("": not reported)."""
         prompt = self._open.session(conversation).get("prompt")
         return prompt if isinstance(prompt, str) else ""
 
-    # ---- what an agent is told
+    # ---- what is reported to an agent
 
     def join(self, conversation: str, other: str, tool: str) -> None:
-        """Have a conversation be told of another one's rejections too: a tool of our server said that it works in it.
+        """Report another conversation's rejections to this one too: a tool of our server said that it works in that.
 
-        Only of one in which there is an edit by that tool, that is no session with hooks of its own, and that no other
-        has joined before. `tool`: its name, with what the client puts before it. Raises what reads and the disk raise.
+        Only if the other conversation has an edit by that tool, is no session with hooks of its own, and no other
+        conversation has joined it. `tool`: its name, with the client's prefix. Raises what reads and the disk raise.
         """
-        if other in self._open.told(conversation)[1] or other == sanitized_name(conversation) or self.knows(other):
+        _, joined = self._open.reported_rejections(conversation)
+        if other in joined or other == sanitized_name(conversation) or self.knows(other):
             return
         from objstore.history.edit_queries import edits
 
@@ -266,44 +268,46 @@ class HookSessions:
             self._open.join(conversation, other)
 
     def rejected(self, conversation: str, most: int) -> UnreportedRejections | None:
-        """Return what is rejected of the edits of a conversation, and of those it has joined, and it was not told of.
+        """Return the rejections of a conversation's edits, and of those it has joined, that were not reported to it.
 
-        None: nothing. `most`: edits of which more is said than how many there are. Raises as reads do.
+        None: there are none. `most`: edits that are described; further ones are only counted. Raises what reads raise.
         """
-        known, joined = self._open.told(conversation)
+        known, joined = self._open.reported_rejections(conversation)
         with self._journal.reading() as store:
             rows = store.index.rejected_edits([sanitized_name(conversation), *joined])
             found = {str(unit): unit for row in rows for unit in row.rejected}
             if gone := known - found.keys():
-                # What was accepted again and then rejected once more is told again.
+                # A unit that is accepted and then rejected again is reported again.
                 self._open.save_reported_rejections(conversation, (), gone)
-            untold = {name: unit for name, unit in found.items() if name not in known}
-            if not untold:
+            unreported = {name: unit for name, unit in found.items() if name not in known}
+            if not unreported:
                 return None
-            # Mostly there is none, and then what reads records need not be imported.
+            # Imported only now, because mostly there is nothing to report.
             from objstore.history.edit_queries import rejections
 
-            edits = list(dict.fromkeys(unit.seq for unit in untold.values()))
+            edits = list(dict.fromkeys(unit.seq for unit in unreported.values()))
             first = set(edits[:most])
-            said = rejections(self._journal, [unit for unit in untold.values() if unit.seq in first])
-            return UnreportedRejections(rejections=tuple(said), more=len(edits) - len(first), units=frozenset(untold))
+            described = rejections(self._journal, [unit for unit in unreported.values() if unit.seq in first])
+            return UnreportedRejections(
+                rejections=tuple(described), more=len(edits) - len(first), units=frozenset(unreported)
+            )
 
-    def told(self, conversation: str, untold: UnreportedRejections) -> None:
-        """Remember that the conversation has been told of the rejections. Raises what the disk raises.
+    def mark_reported(self, conversation: str, reported: UnreportedRejections) -> None:
+        """Remember that rejections have been reported to the conversation. Raises what the disk raises.
 
-        Called when they have been said, not before: of two evils, a rejection is heard twice rather than never.
+        Call it after the report, not before: reporting a rejection twice is better than never.
         """
-        self._open.save_reported_rejections(conversation, untold.units)
+        self._open.save_reported_rejections(conversation, reported.units)
 
     # ---- inside
 
     @contextmanager
-    def _alone(self, patience: float | None = _PATIENCE) -> Iterator[None]:
-        """Keep others from beginning, ending and looking meanwhile. Raises StoreLocked, and what the disk raises.
+    def _locked(self, patience: float | None = _PATIENCE) -> Iterator[None]:
+        """Keep other processes from beginning, ending and scanning. Raises StoreLocked, and what the disk raises.
 
-        What a look finds was made by calls that were open when it was asked which are: no other has begun since. Else a
-        look of one agent would find what another's call, begun while it looked, has already done, and take it for the
-        first one's. `patience`: seconds to wait for the others (None: as long as a writer does).
+        So a scan finds only changes of the calls that were open when it asked for them. Otherwise one agent's scan
+        could find what another's call, begun during the scan, has done, and attribute it to the first. `patience`:
+        seconds to wait for the others (None: as long as a writer waits).
         """
         lock = WriterLock(self._open.lock)
         try:
@@ -315,140 +319,15 @@ class HookSessions:
         finally:
             lock.close()
 
-    def _settle(self, paths: Sequence[str] | None, standing: Mapping[str, AgentCall]) -> list[EditView]:
-        """Record what changed (`paths`: only there, as far as that can be looked at), each change as whose it is."""
-        found: list[EditView] = []
-        try:
-            for look in self._looks(paths, standing):
-                found += look.edits
-        except (PathError, DiskFailed):
-            # A tool may name anything. What it named besides is looked at all the same, or a person's change of it
-            # would count as the tool's.
-            seen = list(filter(self._can_be_scanned, paths or ()))
-            if paths is None or len(seen) == len(paths):
-                raise
-            found += self._settle(seen, standing)
-        return found
-
-    def _looks(
-        self,
-        paths: Sequence[str] | None,
-        standing: Mapping[str, AgentCall],
-        otherwise: CallInfo = NOBODY,
-        *,
-        ignored: bool = False,
-    ) -> "Iterator[Recorded]":
-        """Look, and record each change as whose it is; yield what was found, last what no call had named.
-
-        `paths`: only these files, and what lies below these folders. `otherwise`: whose it is while no call is open.
-        """
-        over = [name for name, call in standing.items() if call.is_over]
-        if over:
-            paths = None  # what those changed is still to be found
-        attribution = CallAttribution(standing.values())
-        told: dict[str, str] = {}  # each file that a call has named, or that went with it, by the name that was said
-        for path in attribution.named:
-            if (paths is not None and path in paths) or (
-                _is_among(path, paths) and not attribution.has_no_confirmed_call(path)
-            ):
-                told[path] = path
-                for each in self._missing_files_below(path):
-                    if each not in attribution.named:
-                        told.setdefault(each, path)
-        if told:
-            yield self._record(
-                lambda path, moment, tick: attribution.of(told[path], moment, tick), list(told), are_canonical=True
-            )
-        rest = None
-        if paths is not None:
-            # A file that was named may be a folder by now, or always was one: what is in it was not named.
-            rest = [path for path in paths if path not in attribution.named or self._is_folder(path)]
-        if rest is None or rest:
-            # What a named file becomes from here on is told by the call that named it, which is still open.
-            yield self._record(
-                lambda _, moment, tick: attribution.of_others(otherwise, moment, tick),
-                rest,
-                excluding=attribution.named,
-                ignored=ignored,
-            )
-        for name in over:
-            self._open.remove(name)
-
-    def _is_folder(self, path: str) -> bool:
-        """Return whether a folder stands at a path of the workspace."""
-        with suppress(PathError), reaching(path), self._journal.tree.locate(path, changing=True) as resolved:
-            found = look_at(resolved) if resolved.path == path else None
-            return found is not None and stat.S_ISDIR(found.st_mode)
-        return False
-
-    def _can_be_scanned(self, path: str) -> bool:
-        """Return whether it can be said what stands at a path of the workspace, and in it, where that is a folder."""
-        with (
-            suppress(PathError),
-            reaching(path),
-            self._journal.tree.locate(path, changing=True, will_be_vacated=lambda _: True) as resolved,
-        ):
-            found = look_at(resolved)
-            if found is not None and stat.S_ISDIR(found.st_mode):
-                os.close(open_folder(resolved.folder, resolved.name, resolved.path))
-            return True
-        return False
-
-    def _missing_files_below(self, path: str) -> list[str]:
-        """Return the files that are known below a path at which no folder stands any more."""
-        try:
-            with reaching(path), self._journal.tree.locate(path, changing=True) as resolved:
-                found = look_at(resolved)
-                if resolved.path != path or (found is not None and stat.S_ISDIR(found.st_mode)):
-                    return []
-        except PathError:
-            return []
-        with self._journal.reading() as store:
-            tip = store.index.tip_at(os.fsencode(path))
-            if found is not None and tip is not None and tip.state is not None:
-                return []
-            from objstore.worktree.baseline import KnownStates
-
-            try:
-                below = KnownStates(self._journal).below(os.fsencode(path))
-            except (BlobMissing, TreeInvalid):
-                below = set(store.index.paths_below(os.fsencode(path)))  # the look takes another baseline
-            return sorted(map(os.fsdecode, below))
-
-    def _let_go(self, paths: Iterable[str], standing: Mapping[str, AgentCall]) -> list[EditView]:
-        """Record as nobody's what became of files that were left to a call, which then was not let run."""
-        attribution = CallAttribution(standing.values())
-        waiting = [path for path in paths if attribution.has_no_confirmed_call(path)]
-        return list(self._record(NOBODY, waiting, are_canonical=True).edits) if waiting else []
-
-    def _record(
-        self,
-        info: CallInfo | Whose,
-        paths: Sequence[str] | None,
-        *,
-        are_canonical: bool = False,
-        excluding: Collection[str] = (),
-        ignored: bool = False,
-    ) -> "Recorded":
-        from objstore.tracking.record import record_changes
-        from objstore.transaction.index_repair import rebuild_index_and_retry
-
-        return rebuild_index_and_retry(
-            self._journal,
-            lambda: record_changes(
-                self._journal, info, paths, are_canonical=are_canonical, excluding=excluding, ignored=ignored
-            ),
-        )
-
     def _known(self, call: AgentCall) -> AgentCall:
-        """Return the call in our own terms: paths of this workspace alone, for a tool may well name others."""
+        """Return the call with its paths relative to this workspace, without those outside it."""
         covered: list[str] | None = None
         if call.paths is not None:
             covered = []
             for path in call.paths:
-                # Of a link, either may change: some programs write through it, some put another file in its place.
-                located = [spelt for real in (False, True) if (spelt := self._located(path, real=real))]
-                covered += [spelt for spelt in dict.fromkeys(located) if spelt not in covered]
+                # Some programs write through a symlink, and some replace it, so both paths count.
+                located = [each for real in (False, True) if (each := self._located(path, real=real))]
+                covered += [each for each in dict.fromkeys(located) if each not in covered]
         return replace(
             call,
             conversation=sanitized_name(call.conversation),
@@ -457,25 +336,25 @@ class HookSessions:
         )
 
     def _located(self, path: str, *, real: bool) -> str:
-        """Return where a file stands in the workspace, or "" where it lies outside, or nowhere: no path holds a NUL.
+        """Return a path relative to the workspace, or "" if it is outside or no valid path (one with a NUL).
 
-        `real`: what is behind it, if it is a link.
+        `real`: follow a symlink at the path itself too.
         """
         with suppress(PathError, ValueError), reaching(path):
             if real:
                 path = os.path.realpath(os.path.join(self._journal.tree.root, path))
-            # A patch may make a folder of a file.
+            # A path below a file is allowed: a patch may replace the file with a folder.
             with self._journal.tree.locate(path, changing=True, will_be_vacated=lambda _: True) as resolved:
                 return resolved.path
         return ""
 
     def _ended_at(self, call: AgentCall) -> int:
-        """Return when a call without an id was last said to be over in these words (0: that was long ago, or never)."""
+        """Return when the end of a call without an id was last reported in these words (0: long ago, or never)."""
         ended = _ends(self._open.session(call.conversation)).get(self._open.name_of(call))
         return ended if isinstance(ended, int) else 0
 
     def _note_end(self, call: AgentCall) -> None:
-        """Remember that a call without an id was said to be over: that may be said twice."""
+        """Remember that the end of a call without an id was reported: a client may report it twice."""
         name = self._open.name_of(call)
 
         def noted(kept: Mapping[str, object]) -> dict[str, object]:
@@ -485,111 +364,93 @@ class HookSessions:
         self._open.note(call.conversation, noted)
 
     def _is_done(self, call: AgentCall, *, before: bool = False) -> bool:
-        """Return whether a call is known to be over already; without an id it may be another one in the same words.
+        """Return whether a call is known to have ended; False without an id, because another call may look the same.
 
-        `before`: also since an earlier turn.
+        `before`: also if it ended in an earlier turn.
         """
         return call.is_named and self._open.is_done(call, before=before)
 
     def _note_done(self, calls: Iterable[AgentCall]) -> None:
-        """Remember of calls that have ids that they are over."""
+        """Remember that calls have ended, as far as they have ids."""
         named = [call for call in calls if call.is_named]
         if named:
             self._open.note_done(named[0].conversation, named)
 
-    def _is_sent(self, call: AgentCall, *, reports_subagents: bool) -> bool:
-        """Return whether a call is of a subagent that works for the conversation, as far as that can be known."""
+    def _is_subagent_at_work(self, call: AgentCall, *, reports_subagents: bool) -> bool:
+        """Return whether a call is of a subagent that works for the conversation, as far as that is known."""
         kept = self._open.session(call.conversation)
         if call.agent in _agents(kept):
             return True
         if reports_subagents and kept.get("waits") is True:
             return False
-        self.sent(call.conversation, call.agent)
+        self.note_subagent(call.conversation, call.agent)
         return True
 
     def _end_all(
         self,
         conversation: str,
         is_ended: Callable[[AgentCall], bool],
-        said: Callable[[Mapping[str, object]], Mapping[str, object]],
+        update: Callable[[Mapping[str, object]], Mapping[str, object]],
     ) -> list[EditView]:
-        """End those calls of a conversation that nobody has ended; return what was found.
+        """End the calls of a conversation whose end was not reported; return the edits found.
 
-        `said`: what is to be kept of the conversation from now on, as `OpenCalls.note` takes it.
+        `update`: the change of what is remembered of the conversation, as `OpenCalls.note` takes it.
         """
         conversation = sanitized_name(conversation)
 
-        def chosen(standing: Mapping[str, AgentCall]) -> set[str]:
-            return {name for name, call in standing.items() if call.conversation == conversation and is_ended(call)}
+        def chosen(open_calls: Mapping[str, AgentCall]) -> set[str]:
+            return {name for name, call in open_calls.items() if call.conversation == conversation and is_ended(call)}
 
-        # Should anything fail from here on, it is known when they were over.
-        standing = self._open.calls()
-        for name in chosen(standing):
-            if standing[name].is_known_to_run:
+        # Noted first: if anything fails from here on, the time of their ends is known.
+        open_calls = self._open.calls()
+        for name in chosen(open_calls):
+            if open_calls[name].is_known_to_run:
                 self._open.note_end(name)
-        self._open.note(conversation, said)
-        with self._alone():
-            standing = self._open.calls()
-            ended = chosen(standing)
-            refused = {name for name in ended if not standing[name].is_known_to_run}
-            let = {name: call for name, call in standing.items() if name not in refused}
-            paths = dict.fromkeys(path for name in sorted(refused) for path in standing[name].paths or ())
-            found = self._let_go(paths, let) + self._settle(None, let)
-            self._note_done([standing[name] for name in ended - refused])
+        self._open.note(conversation, update)
+        with self._locked():
+            open_calls = self._open.calls()
+            ended = chosen(open_calls)
+            refused = {name for name in ended if not open_calls[name].is_known_to_run}
+            allowed = {name: call for name, call in open_calls.items() if name not in refused}
+            paths = dict.fromkeys(path for name in sorted(refused) for path in open_calls[name].paths or ())
+            found = self._scan.record_released(paths, allowed) + self._scan.record_edits(None, allowed)
+            self._note_done([open_calls[name] for name in ended - refused])
             for name in ended:
                 self._open.remove(name)
             self._open.forget_old_sessions()
             return found
 
 
-def _is_among(path: str, paths: Sequence[str] | None) -> bool:
-    """Return whether a file is one of the paths (None: all of them), or lies below one."""
-    return paths is None or any(above in {path, os.curdir} or path.startswith(above + "/") for above in paths)
-
-
-def _together(looks: "Sequence[Recorded]") -> "Recorded":
-    """Return what several looks found, one after the other."""
-    from objstore.tracking.record import Recorded
-
-    return Recorded(
-        conversation=next((look.conversation for look in reversed(looks) if look.conversation), ""),
-        edits=tuple(view for look in looks for view in look.edits),
-        baseline=next((look.baseline for look in looks if look.baseline is not None), None),
-        files=sum(look.files for look in looks),
-        passed=tuple(dict.fromkeys(place for look in looks for place in look.passed)),
-    )
-
-
 def _agents(kept: Mapping[str, object]) -> list[str]:
-    """Return the subagents that are known and not known to be done, of what is kept of a conversation."""
+    """Return the subagents that have begun and not ended, from what is kept of a conversation."""
     agents = kept.get("agents")
     return [each for each in agents if isinstance(each, str)] if isinstance(agents, list) else []
 
 
-def _besides(agent: str, kept: Mapping[str, object]) -> list[str]:
-    """Return the subagents besides one."""
+def _agents_without(agent: str, kept: Mapping[str, object]) -> list[str]:
+    """Return the subagents without one of them."""
     return [each for each in _agents(kept) if each != agent]
 
 
-def _elsewhere(kept: Mapping[str, object]) -> list[str]:
-    """Return the other workspaces in which calls began, of what is kept of a conversation."""
+def _other_workspaces(kept: Mapping[str, object]) -> list[str]:
+    """Return the other workspaces in which calls began, from what is kept of a conversation."""
     roots = kept.get("elsewhere")
     return [each for each in roots if isinstance(each, str)] if isinstance(roots, list) else []
 
 
 def _ends(kept: Mapping[str, object]) -> dict[str, object]:
-    """Return which calls without ids were last said to be over, and when, of what is kept of a conversation."""
+    """Return when the ends of calls without ids were last reported, from what is kept of a conversation."""
     ended = kept.get("ended")
     return ended if isinstance(ended, dict) else {}
 
 
 def _all_of(begun: tuple[str, ...] | None, known: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """Return the paths that a call named, as they led when it began and as they lead now (None: any)."""
+    """Return the paths that a call named, as they resolved when it began and as they resolve now (None: any)."""
     return None if begun is None or known is None else tuple(dict.fromkeys([*begun, *known]))
 
 
-def _is_like(begun: AgentCall, call: AgentCall) -> bool:
-    """Return whether both are of one tool, for the same files, by the same agent."""
+def _is_similar(begun: AgentCall, call: AgentCall) -> bool:
+    """Return whether both calls are of the same tool, for the same files, by the same agent."""
     return (begun.conversation, begun.agent, begun.tool, begun.paths) == (
         call.conversation,
         call.agent,
@@ -598,18 +459,18 @@ def _is_like(begun: AgentCall, call: AgentCall) -> bool:
     )
 
 
-def _name_among(standing: Mapping[str, AgentCall], call: AgentCall, ended_at: int) -> str:
-    """Return the name of the open call that is over, where its client gives no ids ("": it is found by its input).
+def _name_among(open_calls: Mapping[str, AgentCall], call: AgentCall, ended_at: int) -> str:
+    """Return the name of the open call that has ended, for a client without call ids ("": its own name finds it).
 
-    A hook of somebody else's may have changed its input since it began. Calls of one tool end as they began, in order.
-    `ended_at`: when the same was said before. It is said of that call again then, and of none that had begun by then.
+    Another program's hook may have changed the input since the call began. Calls of one tool end in the order in which
+    they began. `ended_at`: when the same end was reported before; a call that had begun by then is not meant.
     """
     name = OpenCalls.name_of(call)
-    if name in standing:
+    if name in open_calls:
         return ""
     alike = [
         (begun.began, name)
-        for name, begun in standing.items()
-        if not begun.is_named and not begun.is_over and begun.began > ended_at and _is_like(begun, call)
+        for name, begun in open_calls.items()
+        if not begun.is_named and not begun.is_over and begun.began > ended_at and _is_similar(begun, call)
     ]
     return min(alike)[1] if alike else ""

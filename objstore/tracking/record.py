@@ -1,13 +1,13 @@
-"""Recording what happened to files while nobody watched: each one that is not in its known state becomes an edit.
+"""Record what happened to files without a tool's report: each file that is not in its known state becomes an edit.
 
-A file's known state is the tip of its document; of a file that has none, what the baseline holds of it, a snapshot that
-the first look takes. So the first look tells nothing of files that were never recorded, and from then on nothing is
-missed. A look before a command and one after it tell what the command did.
+A file's known state is the tip of its document, or its entry in the baseline if it has no document. The first scan
+takes the baseline and records no edits for files that have no document; every later scan misses nothing. A scan before
+a command and one after it show what the command did.
 
-Where a tree of the baseline is lost, as a salvage may leave it, the look that meets this is a first look again: else
-nothing could be told any more.
+If a tree of the baseline is lost, as may happen in a salvage, the scan that finds this takes a new baseline: otherwise
+nothing could be recorded any more.
 
-Most looks find nothing. They take no lock, and what only the others need is imported when there is something to tell.
+Most scans find nothing. They take no lock, and import what recording needs only if there is something to record.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ if TYPE_CHECKING:
 __all__ = ["Recorded", "record_changes", "renew_baseline"]
 
 _TRIES: Final = 3
-"""Times that large files are first taken in, and then looked for again; they may change meanwhile."""
+"""Rounds of storing large files and then scanning again: they may change in the meantime."""
 
 
 @value
 class Recorded:
-    """What a look found, and recorded."""
+    """What a scan found and recorded."""
 
     conversation: str  # "": nothing was recorded
     edits: tuple[EditView, ...]
-    baseline: SnapshotView | None  # the one that this look took, as a first; None: there was one that can be read
-    files: int  # files and links that were looked at
-    passed: tuple[SkippedPath, ...]  # what could not be looked at
+    baseline: SnapshotView | None  # the baseline that this scan took; None: there was a readable one
+    files: int  # files and symlinks that were scanned
+    skipped: tuple[SkippedPath, ...]  # what could not be scanned
 
 
 def record_changes(
@@ -64,12 +64,12 @@ def record_changes(
 ) -> Recorded:
     """Record every file that is not in its known state as an edit of one call, and return what was found.
 
-    `info` says whose call it was: an agent's, a person's, or (origin external) nobody's, as before a command; or it
-    tells that of each change. `paths`: only these files and what lies below these folders; the tree is not walked for
-    files. `are_canonical`: files alone are meant, spelt as they are recorded, and not what a link on the way leads to
-    by now. `besides`: files that are left to another look, relative to the workspace. `ignored`: without `paths`, also
-    those recorded files that ignore rules leave out by now; it takes a status besides.
-    Raises SnapshotIncomplete (at a first look), what Journal.commit raises, and what paths raise.
+    `info` attributes the changes: to an agent's or a person's call, or (origin external) to no one, as before a
+    command; a function attributes each change separately. `paths`: only these files, and the files below these
+    folders; for a file, the tree is not walked. `are_canonical`: `paths` are recorded paths of files, and symlinks on
+    the way are not followed. `excluding`: files, relative to the workspace, that another scan will record. `ignored`:
+    without `paths`, also record the recorded files that ignore rules now leave out; this takes a status in addition.
+    Raises SnapshotIncomplete (at the first scan), what Journal.commit raises, and what paths raise.
     """
 
     def found() -> Recorded:
@@ -98,8 +98,8 @@ def _recorded(
     ignored: bool,
     limits: ScanLimits | None,
 ) -> Recorded:
-    """Do as `record_changes`, where the baseline can be read or there is none. Raises BlobMissing, TreeInvalid."""
-    scopes, files = ([], list(map(os.fsencode, paths or ()))) if are_canonical else _sorted_out(journal, paths)
+    """Do what `record_changes` does, if the baseline is readable or missing. Raises BlobMissing, TreeInvalid."""
+    scopes, files = ([], list(map(os.fsencode, paths or ()))) if are_canonical else _scopes_and_files(journal, paths)
     named = len(files)
     if ignored and paths is None:
         from objstore.review.status import external_changes
@@ -107,58 +107,58 @@ def _recorded(
         files = [os.fsencode(change.path) for change in external_changes(journal) if change.path not in excluding]
     with journal.reading() as store:
         is_first = store.baseline() is None
-        strange = [path for path in files if is_first or not _is_as_recorded(journal, path)]
-        strange += [scope for scope in scopes if scope and _is_known(journal, scope)]  # it was a file
+        changed = [path for path in files if is_first or not _is_as_recorded(journal, path)]
+        changed += [scope for scope in scopes if scope and _is_known(journal, scope)]  # the folder was a file
     taken = None
     if is_first:
-        taken = _first_look(journal, limits)
+        taken = _take_baseline(journal, limits)
     conversation = ""
     edits: list[EditView] = []
-    passed: list[SkippedPath] = []
-    look, suspects = _glance(journal, scopes, limits)
+    skipped: list[SkippedPath] = []
+    scan, suspects = _find_suspects(journal, scopes, limits)
     tries = _TRIES
-    while tries and (strange or suspects):
+    while tries and (changed or suspects):
         from objstore.tracking.detect import UnstoredLargeFiles, record_differences
 
         tries -= 1
         found = record_differences(
             journal,
             info,
-            look,
+            scan,
             suspects,
-            strange,
+            changed,
             limits,
             excluding={os.fsencode(path) for path in excluding},
             store_large=not tries,
         )
         if not isinstance(found, UnstoredLargeFiles):
-            conversation, edits, passed = found
+            conversation, edits, skipped = found
             break
         from objstore.transaction.prestore import prestore_large_files
 
         prestore_large_files(journal, found.paths)
-        look, suspects = _glance(journal, scopes, limits)
-    seen = 0 if look is None else sum(look.stat_cache.files(scope) for scope in scopes)
+        scan, suspects = _find_suspects(journal, scopes, limits)
+    scanned = 0 if scan is None else sum(scan.stat_cache.files(scope) for scope in scopes)
     return Recorded(
         conversation=conversation,
         edits=tuple(edits),
         baseline=None if taken is None else taken.view,
-        files=seen + named,
-        passed=tuple(passed),
+        files=scanned + named,
+        skipped=tuple(skipped),
     )
 
 
 def renew_baseline(journal: Journal) -> None:
-    """Take another baseline, and record what changed against the one there is, which can then be given up.
+    """Take a new baseline, then record what changed against the old one, which can then be deleted.
 
-    In this order: what changes in between is known to the new one, or is recorded. With one that can't be read, nothing
-    can be compared. Raises what `record_changes` raises.
+    The order matters: a change in between is in the new baseline, or is recorded. If the old baseline can't be read,
+    nothing can be compared with it. Raises what `record_changes` raises.
     """
     from objstore.history.snapshot_check import is_tree_readable
     from objstore.model.basic_types import Origin
     from objstore.model.results import CallInfo
 
-    _first_look(journal, None)
+    _take_baseline(journal, None)
     with journal.reading() as store:
         old = store.baseline()
         is_known = old is not None and is_tree_readable(store, old.root)
@@ -167,10 +167,10 @@ def renew_baseline(journal: Journal) -> None:
 
 
 def _readable_baseline(journal: Journal, lost: BlobId, limits: ScanLimits | None) -> SnapshotView | None:
-    """Take another baseline if the one there is can't be read; return the one that stays (None: no other helps).
+    """Take a new baseline if the old one can't be read; return the one that stays (None: the old one is readable).
 
-    A folder that is as it was has the tree that it had. With that, what was lost may have been stored again; then the
-    old one stays, or else the new one, and is the only one. Raises what a first look raises.
+    An unchanged folder has the same tree as before. Taking the new baseline may therefore have stored the lost tree
+    again; then the old baseline stays and the new one expires, else the reverse. Raises what the first scan raises.
     """
     from objstore.history.snapshot_check import is_tree_readable
     from objstore.model.records import Expiry
@@ -180,11 +180,11 @@ def _readable_baseline(journal: Journal, lost: BlobId, limits: ScanLimits | None
     with journal.reading() as store:
         if is_tree_readable(store, lost):
             return None
-    _first_look(journal, limits)
+    _take_baseline(journal, limits)
     with journal.writing() as batch:
-        standing = [view for view in listed(journal) if not view.who and not view.path]
-        kept = next((view for view in standing if is_tree_readable(journal.store, view.root)), None)
-        gone = tuple(view.number for view in standing if view != (kept or standing[0]))
+        baselines = [view for view in listed(journal) if not view.who and not view.path]
+        kept = next((view for view in baselines if is_tree_readable(journal.store, view.root)), None)
+        gone = tuple(view.number for view in baselines if view != (kept or baselines[0]))
         if gone:
             reason = "baseline lost" if kept is not None and gone[0] < kept.number else "baseline not needed"
             batch.record(Expiry(time=now(), snapshots=gone, reason=reason, who=""))
@@ -193,18 +193,18 @@ def _readable_baseline(journal: Journal, lost: BlobId, limits: ScanLimits | None
 
 
 def _is_as_recorded(journal: Journal, path: bytes) -> bool:
-    """Return whether what stands at a path is the last state of the document there."""
+    """Return whether the file at a path is in the last recorded state of its document."""
     tip = journal.store.tip_at(path)
     try:
         with reaching(os.fsdecode(path)):
             found = file_at(journal.tree, path)
     except PathError:
-        return False  # it changes at this moment, or may not be read
+        return False  # it is changing at this moment, or may not be read
     return tip is not None and tip.state == (None if found is None else found[0])
 
 
 def _is_known(journal: Journal, path: bytes) -> bool:
-    """Return whether a file is known at a path."""
+    """Return whether the known state of a path is a file."""
     tip = journal.store.tip_at(path)
     if tip is not None:
         return tip.state is not None
@@ -214,46 +214,46 @@ def _is_known(journal: Journal, path: bytes) -> bool:
     return isinstance(known_state_of(journal, path), FileState)
 
 
-def _glance(
+def _find_suspects(
     journal: Journal, scopes: Sequence[bytes], limits: ScanLimits | None
 ) -> tuple[WorktreeScan | None, dict[bytes, list[bytes]]]:
-    """Return the look at the folders, and those in each that have to be looked into (nothing: all is as it was).
+    """Return a scan, and for each scope the folders that must be listed (empty: nothing has changed).
 
-    This takes most of the time, and needs no lock: what changes after it is the next look's.
+    This takes most of the time, and needs no lock: the next scan finds what changes after it.
     """
     if not scopes:
         return None, {}
     from objstore.worktree.scan import WorktreeScan, discard_content
 
-    look = WorktreeScan(journal)
-    survey = look.survey(discard_content, limits)
-    suspects = {scope: survey.glance(scope) for scope in scopes}
-    if all(survey.is_as_known(scope, suspects[scope]) for scope in scopes):
-        return look, {}
-    return look, suspects
+    scan = WorktreeScan(journal)
+    walk = scan.walk(discard_content, limits)
+    suspects = {scope: walk.suspects(scope) for scope in scopes}
+    if all(walk.is_unchanged(scope, suspects[scope]) for scope in scopes):
+        return scan, {}
+    return scan, suspects
 
 
-def _first_look(journal: Journal, limits: ScanLimits | None) -> SnapshotResult:
-    """Take the baseline: what stands anywhere now is known from here on."""
+def _take_baseline(journal: Journal, limits: ScanLimits | None) -> SnapshotResult:
+    """Take the baseline: from now on, the current state of every file is its known state."""
     from objstore.tracking.snapshot_create import create
 
-    taken, look = create(journal, "", title="baseline", who="", limits=limits)
-    # What was recorded before is compared with the journal all the same.
+    taken, scan = create(journal, "", title="baseline", who="", limits=limits)
+    # Files with documents are still compared with the journal.
     with journal.reading() as store:
         recorded = {path.rpartition(b"/")[0] for path in store.paths_below(b"")}
-    look.stat_cache.mark_recorded(is_fully_recorded=True)
+    scan.stat_cache.mark_recorded(is_fully_recorded=True)
     for folder in recorded:
-        # Where a folder is gone, what went with it is told by the innermost above it that stands.
-        around = map(look.stat_cache.get, (folder, *folders_above(folder)))
+        # If a folder is gone, the innermost existing folder above it finds the files that went with it.
+        around = map(scan.stat_cache.get, (folder, *folders_above(folder)))
         known = next((row for row in around if row is not None), None)
         if known is not None:
             known.is_fully_recorded = False
-    look.save()
+    scan.save()
     return taken
 
 
-def _sorted_out(journal: Journal, paths: Sequence[str] | None) -> tuple[list[bytes], list[bytes]]:
-    """Return the folders and the files that are meant, relative to the workspace."""
+def _scopes_and_files(journal: Journal, paths: Sequence[str] | None) -> tuple[list[bytes], list[bytes]]:
+    """Return the folders and the files that `paths` name (None: the whole workspace), relative to the workspace."""
     if paths is None:
         return [b""], []
     scopes: set[bytes] = set()
@@ -266,8 +266,8 @@ def _sorted_out(journal: Journal, paths: Sequence[str] | None) -> tuple[list[byt
 
 
 def _place(journal: Journal, path: str) -> tuple[bytes, bool]:
-    """Return where a path leads, relative to the workspace, and whether a folder stands there."""
-    # Below what is a file by now, nothing stands.
+    """Return a path relative to the workspace, after symlinks, and whether it is a folder."""
+    # A path below a file is allowed: that file may have replaced a folder.
     with journal.tree.locate(path, changing=True, will_be_vacated=lambda _: True) as resolved:
         found = look_at(resolved)
         is_folder = found is not None and stat.S_ISDIR(found.st_mode)

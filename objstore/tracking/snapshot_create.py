@@ -1,7 +1,6 @@
 """Take a snapshot of a folder.
 
-Folders that have not changed since the last look are the trees that they were, so taking the next snapshot costs one
-look at the times of files.
+Folders that have not changed since the last scan keep their trees, so the next snapshot costs one lstat for each file.
 """
 
 import os
@@ -22,7 +21,7 @@ from objstore.model.records import Snapshot
 from objstore.store.write_batch import Batch, now
 from objstore.tracking.snapshot_list import SnapshotView, newest, view_of
 from objstore.transaction.journal import Journal
-from objstore.worktree.concurrent_writes import Meanwhile
+from objstore.worktree.concurrent_writes import ConcurrentWrites
 from objstore.worktree.scan import WorktreeScan
 from objstore.worktree.tree_writer import ContentWriter, TreeBuilder
 from objstore.worktree.walk import ScanLimits, SkippedPath, TreeWalk
@@ -30,7 +29,7 @@ from objstore.worktree.walk import ScanLimits, SkippedPath, TreeWalk
 __all__ = ["SnapshotResult", "are_held", "create", "refuse_part"]
 
 _TRIES: Final = 3
-"""Looks beside others, before what came meanwhile is looked at with the lock, or what is cleaned away is given up."""
+"""Rescans without the lock before one with it; and attempts, if garbage collection removes blobs meanwhile."""
 
 
 @value
@@ -38,17 +37,17 @@ class SnapshotResult:
     """A snapshot that was just taken."""
 
     view: SnapshotView
-    files: int  # files and links in it
-    passed: tuple[SkippedPath, ...]  # what could not be taken in
-    is_same: bool  # whether the snapshot before it of the same folder holds the very same
+    files: int  # files and symlinks in it
+    skipped: tuple[SkippedPath, ...]  # what is not in it because it could not be scanned
+    is_same: bool  # whether the previous snapshot of the same folder has the same tree
 
 
 def create(
     journal: Journal, scope: str, *, title: str, who: str, limits: ScanLimits | None = None
 ) -> tuple[SnapshotResult, WorktreeScan]:
-    """Record what stands in the folder `scope` ("": the workspace), and return also the look that it took.
+    """Take a snapshot of the folder `scope` ("": the workspace); return it, and the scan that it took.
 
-    Raises what paths raise, SnapshotIncomplete where a limit was reached, and what Journal.commit raises.
+    Raises what paths raise, SnapshotIncomplete if a limit was reached, and what Journal.commit raises.
     """
     with journal.tree.locate(scope or os.curdir) as resolved:
         scope = "" if resolved.path == os.curdir else resolved.path
@@ -56,22 +55,22 @@ def create(
         if found is not None and not stat.S_ISDIR(found.st_mode):
             raise PathInvalid(scope, "not a directory; a snapshot is of a folder")
     path = os.fsencode(scope)
-    meanwhile = Meanwhile(journal)
-    look = WorktreeScan(journal)
+    concurrent = ConcurrentWrites(journal)
+    scan = WorktreeScan(journal)
     for _ in range(_TRIES):
         pieces = ContentWriter(journal)
-        survey = look.survey(pieces.keep, limits)
-        survey.run(path)
-        with _followed(journal, survey, pieces, meanwhile, path) as (batch, followed):
-            trees = followed
+        walk = scan.walk(pieces.keep, limits)
+        walk.run(path)
+        with _with_whole_calls(journal, walk, pieces, concurrent, path) as (batch, trees_now):
+            trees = trees_now
             lost = _lost(journal, trees)
             if lost is None:
-                look.stat_cache.forget_trees()
-                trees = TreeBuilder(survey, path)
+                scan.stat_cache.forget_trees()
+                trees = TreeBuilder(walk, path)
                 lost = _lost(journal, trees)
             if lost:
-                # A cleaning has taken them since they were last looked at.
-                look.distrust(lost)
+                # Garbage collection has removed them since the last scan.
+                scan.forget_blobs(lost)
                 continue
             for encoded in trees.new.values():
                 batch.blob(encoded)
@@ -87,65 +86,65 @@ def create(
             name = batch.record(snapshot)
             journal.commit(batch, ())
         if not who:
-            look.baseline = Baseline(snapshot.number, snapshot.root)
-        if survey.is_news or trees.new or not who:
-            look.save()
+            scan.baseline = Baseline(snapshot.number, snapshot.root)
+        if walk.has_changes or trees.new or not who:
+            scan.save()
         taken = SnapshotResult(
             view=view_of(snapshot, name),
-            files=survey.files,
-            passed=tuple(dict.fromkeys(survey.passed)),
+            files=walk.files,
+            skipped=tuple(dict.fromkeys(walk.skipped)),
             is_same=before is not None and before.root == snapshot.root,
         )
-        return taken, look
-    raise SnapshotIncomplete("gc removed blobs of it before it was recorded", is_over_limit=False)
+        return taken, scan
+    raise SnapshotIncomplete("garbage collection removed some of its content in the meantime; try again")
 
 
-def refuse_part(survey: TreeWalk) -> None:
-    """Raise SnapshotIncomplete where a survey has reached a limit."""
-    if not survey.is_whole:
-        raise SnapshotIncomplete(survey.passed[-1].reason)
+def refuse_part(walk: TreeWalk) -> None:
+    """Raise SnapshotIncomplete if a walk has reached a limit."""
+    if not walk.is_whole:
+        raise SnapshotIncomplete(walk.skipped[-1].reason)
 
 
 def are_held(journal: Journal, trees: Iterable[BlobId]) -> bool:
-    """Return whether something holds each of the trees, and so all below them.
+    """Return whether something holds each of the trees, and so everything in them.
 
-    A snapshot that was given up may have been the last that did; then a cleaning may have taken some of it.
+    Otherwise their last snapshot was deleted, and garbage collection may have removed parts of them.
     """
     return all(journal.store.index.refs(tree) for tree in trees)
 
 
 @contextmanager
-def _followed(
-    journal: Journal, survey: TreeWalk, pieces: ContentWriter, meanwhile: Meanwhile, scope: bytes
+def _with_whole_calls(
+    journal: Journal, walk: TreeWalk, pieces: ContentWriter, concurrent: ConcurrentWrites, scope: bytes
 ) -> Iterator[tuple[Batch, TreeBuilder]]:
-    """Hold the writer lock, with a survey that holds all of each call; give a batch to fill, and the survey's trees.
+    """Hold the writer lock when the walk contains each call whole or not at all; yield a batch and the walk's trees.
 
-    Where something was recorded since it began, it looks there again. If that takes long, it does so beside others, so
-    that nobody waits; at last with the lock all the same, if something more came each time. Raises SnapshotIncomplete,
-    and what surveys, Pieces and Journal.writing raise.
+    Files that records name which were written since the walk began are scanned again. If that may take long, it happens
+    without the lock, so that no writer waits; if new records appear each time, the last round holds the lock. Raises
+    SnapshotIncomplete, and what TreeWalk.run, ContentWriter and Journal.writing raise.
     """
     trees: TreeBuilder | None = None
     for left in reversed(range(_TRIES)):
-        refuse_part(survey)
+        refuse_part(walk)
         pieces.flush()
-        trees = TreeBuilder(survey, scope, trees)
+        trees = TreeBuilder(walk, scope, trees)
         with journal.writing() as batch:
-            paths = meanwhile.paths(survey.stat_cache)
-            may_hold = not left or survey.is_quick_rescan(paths)
+            paths = concurrent.paths(walk.stat_cache)
+            may_hold = not left or walk.is_quick_rescan(paths)
             if paths and may_hold:
                 pieces.use_callers_lock()
-                survey.again(paths)
-                refuse_part(survey)
+                walk.rescan(paths)
+                refuse_part(walk)
                 pieces.flush()
-                trees = TreeBuilder(survey, scope, trees)
+                trees = TreeBuilder(walk, scope, trees)
             if may_hold:
                 yield batch, trees
                 return
-        survey.again(paths)
+        walk.rescan(paths)
 
 
 def _lost(journal: Journal, trees: TreeBuilder) -> set[BlobId] | None:
-    """Return the blobs of files that new trees name and the store has not; None: a tree that is to be kept is gone."""
+    """Return the file blobs in new trees that the store lacks; None: a reused tree may be lost."""
     if not are_held(journal, trees.kept):
         return None
     return {blob for blob in trees.files if not journal.store.has(blob)}

@@ -1,4 +1,4 @@
-"""Give snapshots up, so that what only they hold may be collected."""
+"""Delete snapshots, so that garbage collection may remove what only they hold."""
 
 from collections.abc import Sequence
 
@@ -13,10 +13,10 @@ __all__ = ["delete"]
 
 
 def delete(journal: Journal, numbers: Sequence[int], *, who: str) -> list[SnapshotView]:
-    """Give snapshots up, so that what only they hold may be collected.
+    """Delete snapshots by number, and return them.
 
-    What changed against the baseline is recorded before, as far as it can be read, and another one taken. Raises
-    NoSuchName, and what `record_changes` raises.
+    Before the baseline is deleted, a new one is taken, and what changed against the old one is recorded as far as it
+    can be read. Raises NoSuchName, and what `record_changes` raises.
     """
     with journal.reading() as store:
         baseline = store.index.baseline()
@@ -24,7 +24,7 @@ def delete(journal: Journal, numbers: Sequence[int], *, who: str) -> list[Snapsh
     if is_baseline_among:
         renew_baseline(journal)
 
-    def given_up() -> list[SnapshotView]:
+    def expire() -> list[SnapshotView]:
         with journal.writing(may_use_reserve=True) as batch:
             gone = [find(journal, number) for number in sorted(set(numbers))]
             batch.record(
@@ -33,4 +33,4 @@ def delete(journal: Journal, numbers: Sequence[int], *, who: str) -> list[Snapsh
             journal.commit(batch, ())
         return gone
 
-    return with_reserve(journal, given_up)
+    return with_reserve(journal, expire)

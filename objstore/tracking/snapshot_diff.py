@@ -25,12 +25,12 @@ from objstore.worktree.walk import ScanLimits, SkippedPath
 __all__ = ["SnapshotChange", "change_of", "changes", "entries_at", "entry_in", "loader", "now_in"]
 
 _MOST_NEAR: Final = 2
-"""Paths that a mistyped one may have been meant for."""
+"""Similar paths that an error names for a mistyped one."""
 
 
 @value
 class SnapshotChange:
-    """One path that is not the same in two snapshots, or in one and on disk."""
+    """One path that differs between two snapshots, or between a snapshot and the disk."""
 
     path: str
     before: PathState | None  # None: nothing
@@ -45,10 +45,10 @@ def changes(
     paths: Sequence[str] = (),
     limits: ScanLimits | None = None,
 ) -> tuple[list[SnapshotChange], tuple[SkippedPath, ...]]:
-    """Return what differs between a snapshot and a later one (None: what stands there now), and what was passed over.
+    """Return the differences between a snapshot and a later one (None: the files on disk), and the skipped paths.
 
-    Of all that both cover, or of what lies at or below `paths`. Raises NoSuchName, FileMissing, SnapshotIncomplete,
-    SnapshotUnreadable, SnapshotsApart, and NotInSnapshot where nothing was or is at one of `paths`.
+    The comparison covers everything that both cover, or what is at or below `paths`. Raises NoSuchName, FileMissing,
+    SnapshotIncomplete, SnapshotUnreadable, SnapshotsNotComparable, and NotInSnapshot if one of `paths` is in neither.
     """
 
     def shown(found: Iterator[TreeChange], inner: SnapshotView, *roots: BlobId | None) -> list[SnapshotChange]:
@@ -63,42 +63,42 @@ def changes(
     view = find(journal, number)
     if other is not None:
         after = find(journal, other)
-        inner = view if contains(after.path, view.path) else after  # covers no more than the other
+        inner = view if contains(after.path, view.path) else after  # the smaller of the two folders
         load: Callable[[BlobId], bytes] = journal.store.blob
         with naming_snapshot(journal.store, (number, view.root), (other, after.root)):
             roots = (_subtree(journal, view, after, inner.path), _subtree(journal, after, view, inner.path))
             return shown(tree_changes(*roots, load, prefix(inner.path)), inner, *roots), ()
-    trees, passed, _ = now_in(journal, view.path, limits)
+    trees, skipped, _ = now_in(journal, view.path, limits)
     load = loader(journal, trees)
     root = None if trees is None else trees.root
     with naming_snapshot(journal.store, (number, view.root)):
-        return shown(tree_changes(view.root, root, load, prefix(view.path)), view, view.root, root), passed
+        return shown(tree_changes(view.root, root, load, prefix(view.path)), view, view.root, root), skipped
 
 
 def now_in(
     journal: Journal, scope: str, limits: ScanLimits | None
 ) -> tuple[TreeBuilder | None, tuple[SkippedPath, ...], StatCache]:
-    """Return the trees of what stands in a folder now (None: there is no such folder), and the look; nothing is stored.
+    """Scan a folder, without storing anything.
 
-    Between the two stands what was passed over.
+    Returns its trees (None: there is no such folder), the paths that were skipped, and the stat cache of the scan.
     """
     path = os.fsencode(scope)
-    look = WorktreeScan(journal)
-    survey = look.survey(discard_content, limits)
+    scan = WorktreeScan(journal)
+    walk = scan.walk(discard_content, limits)
     try:
-        survey.run(path)
+        walk.run(path)
     except FileMissing:
-        return None, (), look.stat_cache
-    refuse_part(survey)
-    trees = TreeBuilder(survey, path)
+        return None, (), scan.stat_cache
+    refuse_part(walk)
+    trees = TreeBuilder(walk, path)
     if not are_held(journal, trees.kept):
-        look.stat_cache.forget_trees()
-        trees = TreeBuilder(survey, path)
-    return trees, tuple(survey.passed), look.stat_cache
+        scan.stat_cache.forget_trees()
+        trees = TreeBuilder(walk, path)
+    return trees, tuple(walk.skipped), scan.stat_cache
 
 
 def loader(journal: Journal, trees: TreeBuilder | None) -> Callable[[BlobId], bytes]:
-    """Return what loads a tree: one of `trees`, which are not stored, or one of the store."""
+    """Return a function that loads a tree, from `trees`, which are not stored, or from the store."""
     new = {} if trees is None else trees.new
 
     def load(name: BlobId) -> bytes:
@@ -109,7 +109,7 @@ def loader(journal: Journal, trees: TreeBuilder | None) -> Callable[[BlobId], by
 
 
 def change_of(change: TreeChange) -> SnapshotChange:
-    """Return a change of trees as surfaces are shown it."""
+    """Return the view of a difference between trees."""
     return SnapshotChange(
         path=os.fsdecode(change.path),
         before=None if change.before is None else state_of(change.before),
@@ -118,7 +118,7 @@ def change_of(change: TreeChange) -> SnapshotChange:
 
 
 def entry_in(journal: Journal, view: SnapshotView, path: str) -> TreeEntry | None:
-    """Return what a snapshot holds at a path in its folder."""
+    """Return a snapshot's entry for a path in its folder (None: it holds nothing there)."""
     found = entry_at(view.root, os.fsencode(_inside(path, view.path)), journal.store.blob)
     return found if isinstance(found, TreeEntry) else None
 
@@ -126,9 +126,9 @@ def entry_in(journal: Journal, view: SnapshotView, path: str) -> TreeEntry | Non
 def entries_at(
     view: SnapshotView, roots: Sequence[BlobId | None], load: Callable[[BlobId], bytes], path: str
 ) -> list[TreeEntry | ExcludedEntry | None]:
-    """Return what each of the trees of a snapshot's folder has at a path; of the folder, or one above it, nothing.
+    """Return the entry at a path in each of the trees of a snapshot's folder (None for the folder itself and above it).
 
-    Raises NotInSnapshot where the path is another one and none has anything there.
+    Raises NotInSnapshot if the path is any other one and no tree has an entry for it.
     """
     inside = os.fsencode(_inside(path, view.path)) if contains(view.path, path) else b""
     found = [entry_at(root, inside, load) if inside else None for root in roots]
@@ -141,9 +141,9 @@ def entries_at(
 
 
 def _subtree(journal: Journal, view: SnapshotView, other: SnapshotView, scope: str) -> BlobId | None:
-    """Return the tree of the folder `scope`, of one of two snapshots, in the first (None: it has no such folder).
+    """Return the tree of the folder `scope` in the snapshot `view` (None: it has no such folder).
 
-    Raises SnapshotsApart where that does not cover it.
+    `scope` is the folder of `view` or of `other`. Raises SnapshotsNotComparable if `view` does not cover it.
     """
     if scope == view.path:
         return view.root

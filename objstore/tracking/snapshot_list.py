@@ -1,4 +1,4 @@
-"""List snapshots, and what one holds.
+"""List the recorded snapshots, and the files that one of them holds.
 
 A snapshot is one small record that names a tree.
 """
@@ -42,21 +42,21 @@ class SnapshotView:
     time: int  # microseconds since 1970-01-01 UTC
     path: str  # the folder, relative to the workspace; "": all of it
     root: BlobId
-    who: str  # "": the first look took it by itself, as what later ones compare with
+    who: str  # "": it is a baseline, which a scan took by itself
     title: str
 
 
 @value
 class PathState:
-    """What stands at one path, in a snapshot or on disk."""
+    """The state of one path, in a snapshot or on disk."""
 
-    kind: str  # file, symlink; left-out: something that is not held
-    mode: int  # permission bits; 0: of what has none
-    blob: BlobId | None  # a file's bytes, a link's text; None: left-out, or nobody has looked
+    kind: str  # file, symlink; left-out: it existed, and the snapshot does not hold it
+    mode: int  # permission bits; 0: it has none
+    blob: BlobId | None  # a file's bytes, or a symlink's target; None: left-out, or not read
 
 
 def listed(journal: Journal) -> list[SnapshotView]:
-    """Return every snapshot that has not been given up, oldest first."""
+    """Return every snapshot that has not been deleted, oldest first."""
     return list(_views(journal, journal.store.index.snapshots()))
 
 
@@ -68,7 +68,7 @@ def find(journal: Journal, number: int) -> SnapshotView:
 
 
 def listing(journal: Journal, number: int) -> Iterator[tuple[str, PathState]]:
-    """Yield every path of a snapshot that is no folder, relative to the workspace.
+    """Yield every file, symlink and left-out path of a snapshot with its state, relative to the workspace.
 
     Raises NoSuchName, SnapshotUnreadable.
     """
@@ -79,13 +79,13 @@ def listing(journal: Journal, number: int) -> Iterator[tuple[str, PathState]]:
 
 
 def newest(journal: Journal, scope: str) -> SnapshotView | None:
-    """Return the newest snapshot of a folder that was asked for; None: there is none."""
+    """Return the newest snapshot of a folder that a person or tool took (None: there is none)."""
     rows = reversed(journal.store.index.snapshots())
     return next((view for view in _views(journal, rows) if view.path == scope and view.who), None)
 
 
 def view_of(snapshot: Snapshot, name: RecordId) -> SnapshotView:
-    """Return a record of that name as surfaces are shown it."""
+    """Return the view of a snapshot's record. `name`: the id of the record."""
     return SnapshotView(
         id=name,
         number=snapshot.number,
@@ -98,7 +98,7 @@ def view_of(snapshot: Snapshot, name: RecordId) -> SnapshotView:
 
 
 def state_of(entry: TreeEntry | ExcludedEntry) -> PathState:
-    """Return the state that a tree's entry records."""
+    """Return the path state that a tree's entry records."""
     if isinstance(entry, ExcludedEntry):
         return PathState(kind="left-out", mode=0, blob=None)
     if entry.is_file:
@@ -107,17 +107,17 @@ def state_of(entry: TreeEntry | ExcludedEntry) -> PathState:
 
 
 def contains(folder: str, path: str) -> bool:
-    """Return whether a path is a folder ("": the workspace) or lies below it."""
+    """Return whether a path is at or below a folder ("": the workspace)."""
     return folder in {"", path} or path.startswith(folder + "/")
 
 
 def prefix(scope: str) -> bytes:
-    """Return how the recorded paths of all that lies below a folder begin."""
+    """Return the prefix of the recorded paths of everything below a folder."""
     return beginning(os.fsencode(scope))
 
 
 def _views(journal: Journal, rows: Iterable[HolderRow]) -> Iterator[SnapshotView]:
-    """Yield the snapshots at those places that have not been given up."""
+    """Yield the snapshots in these rows that have not expired."""
     for row in rows:
         if not row.expired:
             record, _ = journal.store.record(row.place)

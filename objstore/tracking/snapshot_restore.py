@@ -37,29 +37,31 @@ __all__ = ["RestoreResult", "as_spelt", "carry_out", "plan_restore"]
 class RestoreResult:
     """What a restore did, or would do."""
 
-    changes: tuple[SnapshotChange, ...]  # carried out: from what stood there to what the snapshot holds
-    left: tuple[SnapshotChange, ...]  # that differ, and are no business of a restore: links, and what is not held
-    above: tuple[SnapshotChange, ...]  # that nobody asked for, and for which files below were left: a link, a file
-    lost: frozenset[str]  # paths of what was left of which the store has lost the bytes that the snapshot held
+    changes: tuple[SnapshotChange, ...]  # restored paths: from the state on disk to the snapshot's
+    left: tuple[SnapshotChange, ...]  # differences that a restore leaves: symlinks, and what the snapshot doesn't hold
+    above: tuple[
+        SnapshotChange, ...
+    ]  # files or symlinks in the place of folders, outside `paths`, that block a restore
+    lost: frozenset[str]  # those paths in `left` whose bytes the store has lost
     outcome: CallOutcome | None  # None: a dry run, or nothing differs
-    passed: tuple[SkippedPath, ...]  # what could not be compared
+    skipped: tuple[SkippedPath, ...]  # what could not be compared
 
 
 def plan_restore(
     journal: Journal, number: int, paths: Sequence[str] = (), *, limits: ScanLimits | None = None
 ) -> RestoreResult:
-    """Return what bringing a snapshot back would do, of all of it or of what lies at or below `paths`.
+    """Return what restoring a snapshot would do, as a whole or only at or below `paths`; change nothing.
 
-    A part is brought back as it would be with the whole: what stands above it by now counts, asked for or not. Nothing
-    is changed. Raises what `changes` raises, NotInSnapshot where nothing was or is at one of `paths`, and NamesShared.
+    A part is restored as it would be with the whole: a file that now blocks a folder above it counts too. Raises what
+    `changes` raises, NotInSnapshot if one of `paths` is neither in the snapshot nor on disk, and NamesShared.
     """
     view = find(journal, number)
-    trees, passed, stat_cache = now_in(journal, view.path, limits)
+    trees, skipped, stat_cache = now_in(journal, view.path, limits)
     now_root, load = None if trees is None else trees.root, loader(journal, trees)
-    done: list[SnapshotChange] = []
+    restorable: list[SnapshotChange] = []
     lost: list[SnapshotChange] = []
     differing: list[str] = []
-    above = _in_the_place_of(journal, view.path)
+    above = _blocking_file(journal, view.path)
     with naming_snapshot(journal.store, (number, view.root)):
         left = _not_held(view, now_root, load, paths)
         for change in tree_changes(now_root, view.root, load, prefix(view.path)):
@@ -72,25 +74,25 @@ def plan_restore(
             elif isinstance(change.after, TreeEntry) and not journal.store.has(change.after.blob):
                 lost.append(shown)
             else:
-                done.append(shown)
-        clashing = _file_folder_collisions([*done, *left, *lost, *above])
-        wanted = [change for change in done if change.path not in clashing]
+                restorable.append(shown)
+        colliding = _file_folder_collisions([*restorable, *left, *lost, *above])
+        wanted = [change for change in restorable if change.path not in colliding]
         _require_links_agree(journal, view, wanted, differing, stat_cache)
     left += lost
     return RestoreResult(
         changes=tuple(wanted),
-        left=(*left, *(change for change in done if change.path in clashing)),
-        above=tuple(change for change in above if change.path in clashing),
+        left=(*left, *(change for change in restorable if change.path in colliding)),
+        above=tuple(change for change in above if change.path in colliding),
         lost=frozenset(change.path for change in lost),
         outcome=None,
-        passed=passed,
+        skipped=skipped,
     )
 
 
 def carry_out(plan: RestoreResult, call: Call, tree: Tree, progress: Progress = ignore_progress) -> CallOutcome:
-    """Carry out a plan within a tracked call. Raises FileChanged where a file is not as it was when it was planned.
+    """Carry out a plan within a tracked call, and commit the call.
 
-    So it does where a folder of its path has become a link since.
+    Raises FileChanged if a file, or a folder of its path that has become a symlink, has changed since it was planned.
     """
     for done, change in enumerate(plan.changes):
         progress("changes", done, len(plan.changes))
@@ -103,18 +105,18 @@ def carry_out(plan: RestoreResult, call: Call, tree: Tree, progress: Progress = 
 
 
 def as_spelt(journal: Journal, spelling: str, numbers: Sequence[int]) -> str | None:
-    """Return the path as it is spelt, where a link by now leads elsewhere and one of the snapshots has it as it was.
+    """Return a path without following symlinks, if it contains one and one of the snapshots holds the path itself.
 
-    So a folder that has become a link hides nothing of what snapshots hold in it. None: the link is all that is meant.
+    So a folder that has become a symlink hides nothing that snapshots hold in it. None: follow the symlink.
     Raises NoSuchName, SnapshotUnreadable and what paths raise.
     """
-    spelt = literal_path_if_symlink(journal, spelling)
-    is_held = spelt is not None and any(_held(journal, find(journal, number), spelt) for number in numbers)
-    return spelt if is_held else None
+    literal = literal_path_if_symlink(journal, spelling)
+    is_held = literal is not None and any(_held(journal, find(journal, number), literal) for number in numbers)
+    return literal if is_held else None
 
 
 def _held(journal: Journal, view: SnapshotView, path: str) -> bool:
-    """Return whether a snapshot has a file or a folder at the path, or is of a folder there or below it."""
+    """Return whether a snapshot has a file or a folder at the path, or is a snapshot of it or of a folder below it."""
     if contains(path, view.path):
         return True
     if not contains(view.path, path):
@@ -127,7 +129,7 @@ def _held(journal: Journal, view: SnapshotView, path: str) -> bool:
 def _not_held(
     view: SnapshotView, now_root: BlobId | None, load: Callable[[BlobId], bytes], paths: Sequence[str]
 ) -> list[SnapshotChange]:
-    """Return those of `paths` that are left out then and now. Raises NotInSnapshot."""
+    """Return those of `paths` that are left out both in the snapshot and on disk. Raises NotInSnapshot."""
     left: list[SnapshotChange] = []
     for path in paths:
         if contains(path, view.path):
@@ -139,16 +141,16 @@ def _not_held(
 
 
 def _may_change(change: TreeChange) -> bool:
-    """Return whether a restore may carry the change out: both sides are regular files of the user's, or nothing."""
+    """Return whether a restore may make the change: both sides are regular files of the user, or nothing."""
     if any(map(is_reserved, os.fsdecode(change.path).split("/"))):
         return False
     return all(side is None or (isinstance(side, TreeEntry) and side.is_file) for side in (change.before, change.after))
 
 
 def _is_blocked(journal: Journal, change: TreeChange) -> bool:
-    """Return whether a file would have to come where somebody else's folders stand, with no file in them.
+    """Return whether empty folders that the store did not create are in the place of a file to restore.
 
-    Trees don't hold such folders.
+    Trees don't hold empty folders.
     """
     if change.before is not None or change.after is None:
         return False
@@ -159,10 +161,10 @@ def _is_blocked(journal: Journal, change: TreeChange) -> bool:
     return False
 
 
-def _in_the_place_of(journal: Journal, scope: str) -> list[SnapshotChange]:
-    """Return what stands where a snapshot's folder was, or one above it, and is no folder: one change, or none.
+def _blocking_file(journal: Journal, scope: str) -> list[SnapshotChange]:
+    """Return the file or symlink that is now in the place of a snapshot's folder, or of one above it, if any.
 
-    A look into that folder finds nothing there, and the snapshot's tree tells of none of these.
+    Neither a scan of that folder nor the snapshot's tree shows it.
     """
     for path in folders_of(prefix(scope)):
         with suppress(OSError):
@@ -181,10 +183,10 @@ def _require_links_agree(
     differing: Sequence[str],
     stat_cache: StatCache,
 ) -> None:
-    """See that a file with several names is to be what the snapshot holds at each of them. Raises NamesShared.
+    """Check that the snapshot has the same state for all hard links of each restored file. Raises NamesShared.
 
-    It is written in place, and what one of them gets shows in all, also where nothing was to change. `differing`: where
-    something else stands than the snapshot holds; the look may have left it out.
+    Such a file is written in place, so all its names change, even those that the restore leaves. `differing`: the paths
+    whose state on disk differs from the snapshot; the scan may have left them out.
     """
     shared: dict[FileId, SnapshotChange] = {}
     for change in wanted:
@@ -203,7 +205,7 @@ def _require_links_agree(
 
 
 def _seen(tree: Tree, path: str) -> os.stat_result | None:
-    """Return what the system says of what stands at a path, no link followed (None: nothing does)."""
+    """Return the lstat result for a path (None: lstat fails)."""
     try:
         return os.lstat(path, dir_fd=tree.fd)
     except OSError:
@@ -211,21 +213,21 @@ def _seen(tree: Tree, path: str) -> os.stat_result | None:
 
 
 def _file_folder_collisions(found: Sequence[SnapshotChange]) -> set[str]:
-    """Return the paths that can't be written because a file would have to give way to a folder, or the reverse."""
+    """Return the paths that can't be restored because one is a file and another needs a folder of that name."""
     paths = {change.path for change in found}
-    clashing = set()
+    colliding = set()
     for path in paths:
         above = path.rpartition("/")[0]
         while above:
             if above in paths:
-                clashing |= {path, above}
+                colliding |= {path, above}
             above = above.rpartition("/")[0]
-    return clashing
+    return colliding
 
 
 def _check_unchanged(change: SnapshotChange, call: Call, tree: Tree) -> None:
     found, was = call.state(change.path), change.before
-    link = first_symlink_on(tree, os.fsencode(change.path))  # after the call has found its way, which it keeps to
+    link = first_symlink_on(tree, os.fsencode(change.path))  # after `call.state` has resolved the path, which it keeps
     is_other = (None if found is None else (found.blob, found.mode)) != (None if was is None else (was.blob, was.mode))
     if link or is_other:
         raise FileChanged(change.path, link)

@@ -1,4 +1,4 @@
-"""The known state of every file: the tip of its document; of a file that has none, what the baseline holds of it."""
+"""Look up the known state of a file: the tip of its document, or its entry in the baseline if it has no document."""
 
 import stat
 from functools import partial
@@ -16,9 +16,10 @@ __all__ = ["KnownStates", "known_state_of"]
 
 
 def known_state_of(journal: Journal, path: bytes) -> FileState | ExcludedEntry | None:
-    """Return what is known of a file that has no document (None: no file), or that the baseline holds nothing of it.
+    """Return the known state of a file that has no document.
 
-    For one file this is faster than `Known`. Raises what reading blobs raises, and TreeInvalid.
+    None: no file is known at the path. ExcludedEntry: the baseline leaves the path out, or there is no baseline.
+    For one file this is faster than `KnownStates`. Raises what reading blobs raises, and TreeInvalid.
     """
     baseline = journal.store.baseline()
     if baseline is None:
@@ -28,19 +29,19 @@ def known_state_of(journal: Journal, path: bytes) -> FileState | ExcludedEntry |
 
 
 class KnownStates:
-    """What the journal says of each file, or else the baseline."""
+    """The known states of files. Each folder of the baseline is read once, when it is first asked for."""
 
     def __init__(self, journal: Journal) -> None:
-        """Read nothing yet but which snapshot the baseline is."""
+        """Read which snapshot is the baseline, and nothing else yet."""
         self._store: Final = journal.store
-        standing = journal.store.baseline()
+        baseline = journal.store.baseline()
         self._folders: dict[bytes, dict[bytes, TreeEntry | ExcludedEntry]] = {}
-        self._root: Final = None if standing is None else standing.root
-        self.passed: list[SkippedPath] = []
-        self.came: dict[bytes, FileState] = {}  # what stands now where the baseline left something out
+        self._root: Final = None if baseline is None else baseline.root
+        self.skipped: list[SkippedPath] = []
+        self.newly_visible: dict[bytes, FileState] = {}  # current states at paths that the baseline left out
 
     def state(self, path: bytes) -> tuple[DocumentId | None, FileState | None]:
-        """Return the document at a path (None: it has none yet) and the state that is known (None: no file)."""
+        """Return the document at a path (None: none yet) and the known state (None: no file)."""
         tip = self._store.tip_at(path)
         if tip is not None:
             return tip.document, tip.state
@@ -51,7 +52,7 @@ class KnownStates:
         return None, _state(entry)
 
     def is_excluded_from_baseline(self, path: bytes) -> bool:
-        """Return whether something stood at a path, or above it, that the baseline does not hold."""
+        """Return whether the baseline leaves out a path, or a folder above it, that existed when it was taken."""
         if self._store.ever_at(path):
             return False
         while path:
@@ -61,8 +62,8 @@ class KnownStates:
         return False
 
     def entries(self, folder: bytes) -> dict[bytes, TreeEntry | ExcludedEntry]:
-        """Return what the baseline holds of a folder, by name."""
-        # From the folder up to the first that was read, then down again: by steps, however deep it lies.
+        """Return the baseline's entries for a folder, by name."""
+        # Go up to the first folder that was read, then down again. A loop, because a path may be very deep.
         unread = []
         above = folder
         while above not in self._folders:
@@ -75,7 +76,7 @@ class KnownStates:
         return self._folders[folder]
 
     def below(self, folder: bytes) -> set[bytes]:
-        """Return every path below a folder where a file is known, or was."""
+        """Return every path below a folder at which a file is known, or was known once."""
         found = set(self._store.paths_below(folder))
         waiting = [folder] if self._may_hold(folder) else []
         while waiting:
@@ -89,7 +90,7 @@ class KnownStates:
         return found
 
     def names(self, folder: bytes) -> tuple[set[bytes], set[bytes]]:
-        """Return the names of files and of folders in a folder that are known, or were."""
+        """Return the names of the files and the names of the folders in a folder that are known, or were known once."""
         start = len(folder) + 1 if folder else 0
         rest = [path[start:].split(b"/") for path in self._store.paths_below(folder)]
         held = [entry for entry in self.entries(folder).values() if isinstance(entry, TreeEntry)]
@@ -99,7 +100,7 @@ class KnownStates:
         )
 
     def new_folders(self, path: bytes) -> int:
-        """Return how many of a path's folders, from the innermost, hold nothing that is known."""
+        """Return how many of a path's folders, counted from the innermost, hold nothing that is known."""
         count = 0
         folder = path.rpartition(b"/")[0]
         while folder and self._is_new(folder):
@@ -108,7 +109,7 @@ class KnownStates:
         return count
 
     def _is_new(self, folder: bytes) -> bool:
-        """Return whether a folder that stands holds nothing that is known, or only what has gone with it before."""
+        """Return whether an existing folder holds no known file, or only ones that a decision deleted with it."""
         index, names = self._store.index, self.entries(folder)
         if not index.was_emptied_by_decision(folder):
             return not names and not self._store.paths_below(folder)
@@ -118,9 +119,9 @@ class KnownStates:
         )
 
     def _may_hold(self, folder: bytes) -> bool:
-        """Return whether the baseline may hold anything of a folder. For one this is faster than reading all above."""
+        """Return whether the baseline may have entries for a folder, without reading all folders above it."""
         if not folder or folder.rpartition(b"/")[0] in self._folders:
-            return True  # what was read tells it as fast
+            return True  # the folder above is read already, so `entries` answers as fast
         entry = entry_at(self._root, folder, self._store.blob)
         return isinstance(entry, TreeEntry) and entry.is_folder
 
@@ -134,5 +135,5 @@ class KnownStates:
 
 
 def _state(entry: TreeEntry) -> FileState | None:
-    """Return the state of a file in a tree (None: it is a folder or a link)."""
+    """Return the file state in a tree's entry (None: the entry is a folder or a symlink)."""
     return FileState(blob=entry.blob, mode=stat.S_IMODE(entry.mode)) if entry.is_file else None

@@ -1,8 +1,8 @@
-"""Lstats: the facts about many files out of the system's own table, without an object for each.
+"""Read the stat signatures of many files through ctypes, without a Python object for each file.
 
-`os.lstat` makes some twenty numbers of what the system says of one file, and takes longer for them than the system for
-its part. Here the system writes file after file into one table, and whole columns of that are taken. Where it can't be
-called in this way, `os.lstat` serves. docs/decisions/0023-lstats.md has the figures.
+`os.lstat` makes some twenty numbers for one file, and takes longer for them than the system call itself. Here the
+system writes one `struct stat` after the other into a table, and whole columns of the table are copied. Where ctypes or
+the C library can't do this, callers use `os.lstat`. docs/decisions/0023-lstats.md has the figures.
 """
 
 import os
@@ -15,29 +15,29 @@ from typing import Any, Final
 
 from objstore.fs.stat_signature import pack_signatures, read_signature_fields
 
-__all__ = ["Lstats", "is_single", "lstats_from"]
+__all__ = ["StatTable", "is_single", "open_stat_table"]
 
 _ROWS: Final = 256
-"""Files that are asked for before what was found is taken: the table stays in a processor's nearer caches."""
+"""Files that are read before their columns are copied: a table of this size stays in the processor's nearer caches."""
 
 _ROW: Final = 160
 _STRUCT: Final = 8
-"""Bytes of a row, and where in it the system's `struct stat` begins: so that both times are one item of 32 bytes."""
+"""Bytes of a row, and the offset of `struct stat` in it, chosen so that both times are one aligned item of 32 bytes."""
 
 _TIMES: Final = 88
-"""Where in a `struct stat` both times are, that of the content first: 8 bytes each for seconds and for nanoseconds."""
+"""Offset of both times in a `struct stat`, st_mtim then st_ctim: 8 bytes each for seconds and for nanoseconds."""
 
 _SIZE: Final = 48
 _INODE: Final = 8
 _MODE: Final = {"x86_64": 24, "aarch64": 16, "riscv64": 16}
-"""Where it has the mode, by machine; the rest these have in the same places."""
+"""Offset of st_mode, by machine; the other fields have the same offsets on all of these."""
 
 _NO_FOLLOW: Final = 0x0100
 """AT_SYMLINK_NOFOLLOW."""
 
 
-class Lstats:
-    """A table that the system fills. It serves one thread."""
+class StatTable:
+    """A table of `struct stat` that the system fills. One thread may use it."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Lstats:
         rows: Sequence[object],
         mode: int,
     ) -> None:
-        """Take the system's functions, a table, where each `struct stat` in it is, and where that has the mode."""
+        """Take the C functions, the table, a pointer to each `struct stat` in it, and the offset of st_mode."""
         self._lstat: Final = lstat
         self._fstatat: Final = fstatat
         self._rows: Final = rows
@@ -59,13 +59,13 @@ class Lstats:
             (flat.cast("Q"), (_STRUCT + _INODE) // 8, _ROW // 8),
             (flat.cast("I"), (_STRUCT + mode) // 4, _ROW // 4),
         ]
-        self._parts: Final[dict[int, list[tuple[Any, slice]]]] = {}  # of the columns, by the number of files
+        self._parts: Final[dict[int, list[tuple[Any, slice]]]] = {}  # column slices, by the number of files
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        """Ask from inside each folder in this block, if that disturbs nobody: to the system that is a shorter way."""
+        """Change into each folder in this block if no other thread runs: lstat is then faster than fstatat."""
         if not is_single():
-            yield  # the current folder is that of all threads
+            yield  # all threads share the current folder
             return
         try:
             here = os.open(os.curdir, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -74,7 +74,7 @@ class Lstats:
             return
         try:
             with suppress(OSError):
-                os.fchdir(here)  # where there is no way back, nobody goes
+                os.fchdir(here)  # without a way back, the current folder is not left
                 self._is_inside = True
             yield
         finally:
@@ -83,25 +83,25 @@ class Lstats:
                 os.fchdir(here)
             os.close(here)
 
-    def facts(self, folder: int, names: Sequence[bytes]) -> bytes:
-        """Return the facts about the files of that name in an open folder, as `pack_facts` packs them.
+    def signatures(self, folder: int, names: Sequence[bytes]) -> bytes:
+        """Return the stat signatures of the files with these names in an open folder, as `pack_signatures` packs them.
 
-        Raises OSError where one of them can't be asked for.
+        Raises OSError if lstat fails for one of them.
         """
         if self._is_inside:
             os.fchdir(folder)
         if len(names) <= _ROWS:
-            return b"".join(self._taken(folder, names))
-        pieces = [self._taken(folder, names[at : at + _ROWS]) for at in range(0, len(names), _ROWS)]
+            return b"".join(self._columns_of(folder, names))
+        pieces = [self._columns_of(folder, names[at : at + _ROWS]) for at in range(0, len(names), _ROWS)]
         return b"".join([piece for column in zip(*pieces, strict=True) for piece in column])
 
-    def _taken(self, folder: int, names: Sequence[bytes]) -> list[bytes]:
+    def _columns_of(self, folder: int, names: Sequence[bytes]) -> list[bytes]:
         if self._is_inside:
-            asked = map(self._lstat, names, self._rows)
+            results = map(self._lstat, names, self._rows)
         else:
-            asked = map(self._fstatat, repeat(folder), names, self._rows, repeat(_NO_FOLLOW))
-        if any(asked):
-            raise OSError("a file can't be asked for")
+            results = map(self._fstatat, repeat(folder), names, self._rows, repeat(_NO_FOLLOW))
+        if any(results):
+            raise OSError("lstat failed for a file")
         count = len(names)
         parts = self._parts.get(count)
         if parts is None:
@@ -110,8 +110,8 @@ class Lstats:
         return [column[part].tobytes() for column, part in parts]
 
 
-def lstats_from(folder: int) -> Lstats | None:
-    """Return a table, if the system says in it of an open folder what `os.lstat` says; else None."""
+def open_stat_table(folder: int) -> StatTable | None:
+    """Return a table, if its answer for an open folder equals that of `os.lstat`; else None."""
     mode = _MODE.get(os.uname().machine)
     if sys.platform != "linux" or sys.byteorder != "little" or sys.maxsize < 1 << 32 or mode is None:
         return None
@@ -121,30 +121,30 @@ def lstats_from(folder: int) -> Lstats | None:
         return None  # a Python without ctypes, a C library without these functions
     table = bytearray(_ROW * _ROWS)
     array = table_kind.from_buffer(table)
-    # No types are declared: what is given is of the right ones, and seeing to that would take as long as the call.
+    # No argument types are declared: the arguments are right, and ctypes would take as long to check as the call takes.
     rows = [address_in(array, _ROW * row + _STRUCT) for row in range(_ROWS)]
-    lstats = Lstats(lstat, fstatat, table, rows, mode)
+    stat_table = StatTable(lstat, fstatat, table, rows, mode)
     try:
         known = pack_signatures([read_signature_fields(os.lstat(b".", dir_fd=folder))])
-        return lstats if lstats.facts(folder, [b"."]) == known else None
+        return stat_table if stat_table.signatures(folder, [b"."]) == known else None
     except OSError:
         return None
 
 
 def is_single() -> bool:
-    """Return whether this process has no thread but this one."""
+    """Return whether this process has no other thread."""
     threading = sys.modules.get("threading")  # a process that has not imported it has started no thread
     return threading is None or threading.active_count() == 1
 
 
 @cache
 def _native(*, keeps_lock: bool) -> tuple[Callable[..., int], Callable[..., int], Any, Callable[..., object]]:
-    """Return the system's lstat and fstatat, the type of the table, and what gives an address in one.
+    """Return the C library's lstat and fstatat, the type of the table, and the function that gives an address in it.
 
-    `keeps_lock`: whether no other thread may run meanwhile; to let one is a twentieth of it all. Raises ImportError,
-    OSError, AttributeError.
+    `keeps_lock`: keep the interpreter lock during the calls; releasing it takes a twentieth of the whole time. Raises
+    ImportError, OSError, AttributeError.
     """
-    import ctypes  # only where a table is filled
+    import ctypes  # slow to import, and needed only for a table
 
     library: Any = (ctypes.PyDLL if keeps_lock else ctypes.CDLL)(None)
     return library.lstat, library.fstatat, ctypes.c_char * (_ROW * _ROWS), ctypes.byref

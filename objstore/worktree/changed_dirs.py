@@ -1,6 +1,7 @@
-"""A glance: which of many known folders are not as they were, by the times, sizes and modes of what is in them.
+"""Find which of many cached folders have changed, by the times, sizes and modes of the files in them.
 
-Nothing is read, and no object is kept for a file: of tens of thousands, this is what every look costs.
+No file is read, and no object is made for a file: with tens of thousands of files, every scan and status costs at
+least this.
 """
 
 from __future__ import annotations
@@ -14,54 +15,56 @@ from typing import TYPE_CHECKING, Final
 from objstore.fs.stat_signature import FolderKey, FolderSignature, pack_signatures, read_signature_fields
 
 if TYPE_CHECKING:
-    from objstore.worktree.batch_stat import Lstats
+    from objstore.worktree.batch_stat import StatTable
 
 __all__ = ["changed_folders", "key_of"]
 
-Ask = Callable[[int, Sequence[bytes]], bytes]
-"""Asks for the files of some names in an open folder; returns their facts, packed. Raises OSError."""
+StatNames = Callable[[int, Sequence[bytes]], bytes]
+"""Return the packed stat signatures of the files with these names in an open folder. Raises OSError."""
 
-StandFor = Callable[[bytes], bytes]
-"""Makes what stands for packed facts: what is shorter is read sooner."""
+Summarize = Callable[[bytes], bytes]
+"""Return what the cache keeps of packed stat signatures: a digest is shorter, and so faster to read."""
 
 _FOLDER: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 
 _WORTH_TABLE: Final = 3_000
-"""Files: for fewer, loading what calls it takes longer than it saves."""
+"""Files. For fewer, importing ctypes takes longer than the table saves."""
 
 
-def changed_folders(root: int, known: Sequence[FolderSignature], stand_for: StandFor = bytes) -> list[bytes]:
-    """Return those of the folders, below the open folder `root`, whose names or files are not as they were known.
+def changed_folders(root: int, known: Sequence[FolderSignature], summarize: Summarize = bytes) -> list[bytes]:
+    """Return the folders below the open folder `root` whose names or files differ from what is known of them.
 
-    In any order. `stand_for`: of what is packed, what each glimpse has.
+    They are in no particular order. `summarize`: what `known` holds of packed stat signatures (default: all of them).
     """
-    with _asking(_table(root) if _count(known) >= _WORTH_TABLE else None) as ask:
-        return _changed(root, ask, known, stand_for)
+    with _stat_names(_table(root) if _file_count(known) >= _WORTH_TABLE else None) as stat_names:
+        return _changed(root, stat_names, known, summarize)
 
 
 def key_of(seen: os.stat_result) -> FolderKey:
-    """Return what is asked of a folder."""
+    """Return the part of a folder's stat result that is compared."""
     return FolderKey(seen.st_dev, seen.st_ino, seen.st_mtime_ns, seen.st_ctime_ns)
 
 
 def _is_as_known(seen: os.stat_result, key: FolderKey) -> bool:
-    """Return whether `key_of(seen)` is `key`, which as it was kept is a list; without making one of each."""
+    """Return whether `key_of(seen)` equals `key`, which may be a decoded list, without making a FolderKey."""
     return [seen.st_ino, seen.st_mtime_ns, seen.st_ctime_ns, seen.st_dev] == [key[1], key[2], key[3], key[0]]
 
 
-def _changed(root: int, ask: Ask, known: Sequence[FolderSignature], stand_for: StandFor) -> list[bytes]:
+def _changed(root: int, stat_names: StatNames, known: Sequence[FolderSignature], summarize: Summarize) -> list[bytes]:
     found = []
-    for path, key, joined, facts in known:
-        # Not before: what was just made is in the processor's caches, and of tens of thousands not all would be.
+    for path, key, joined, signatures in known:
+        # Split here and not for all folders first: the names are then still in the processor's caches.
         names = joined.split(b"\0") if joined else []
         try:
             fd = os.open(path or b".", _FOLDER, dir_fd=root)
         except OSError:
-            found.append(path)  # gone, or no folder any more
+            found.append(path)  # deleted, or no longer a folder
             continue
         try:
             # A folder whose own times are the same holds the same names.
-            if (key is not None and not _is_as_known(os.fstat(fd), key)) or stand_for(ask(fd, names)) != facts:
+            if (key is not None and not _is_as_known(os.fstat(fd), key)) or summarize(
+                stat_names(fd, names)
+            ) != signatures:
                 found.append(path)
         except OSError:
             found.append(path)
@@ -70,24 +73,23 @@ def _changed(root: int, ask: Ask, known: Sequence[FolderSignature], stand_for: S
     return found
 
 
-def _count(known: Sequence[FolderSignature]) -> int:
-    """Return how many files there are."""
+def _file_count(known: Sequence[FolderSignature]) -> int:
     return sum([names.count(b"\0") + 1 for _, _, names, _ in known if names])
 
 
-def _table(root: int) -> Lstats | None:
-    from objstore.worktree.batch_stat import lstats_from
+def _table(root: int) -> StatTable | None:
+    from objstore.worktree.batch_stat import open_stat_table
 
-    return lstats_from(root)
+    return open_stat_table(root)
 
 
 @contextmanager
-def _asking(table: Lstats | None) -> Iterator[Ask]:
+def _stat_names(table: StatTable | None) -> Iterator[StatNames]:
     if table is None:
         yield _one_by_one
     else:
         with table.inside():
-            yield table.facts
+            yield table.signatures
 
 
 def _one_by_one(folder: int, names: Sequence[bytes]) -> bytes:

@@ -1,7 +1,8 @@
-"""Meanwhile: what was recorded while a look went on beside others, and which files that may have changed.
+"""Find the files that other writers may have changed while a scan ran without the writer lock.
 
-A call is durable in the log before the first of its files changes, and the mark says so when the last one has. So what
-was looked at since such a moment holds each call whole or not at all, but for those that were recorded after it.
+A call is durable in the log before the first of its files changes, and the applied marker says when the last one has
+changed. So a scan that begins when every file matches the log sees each call whole or not at all, except for the calls
+that are recorded after that moment.
 """
 
 import time
@@ -13,22 +14,22 @@ from objstore.model.records import Decision, Edit
 from objstore.transaction.journal import Journal
 from objstore.worktree.stat_cache import StatCache
 
-__all__ = ["Meanwhile"]
+__all__ = ["ConcurrentWrites"]
 
-_LOOKS: Final = 50
-"""Times that it is seen whether files have followed, before the lock is taken: of who never pauses it comes seldom."""
+_TRIES: Final = 50
+"""Checks for unfinished writes before the lock is taken: a writer that never pauses seldom leaves none."""
 
 
-class Meanwhile:
-    """What is recorded from now on, when files have followed all that was recorded before."""
+class ConcurrentWrites:
+    """The records that are written from now on, at a moment when the files match all records before."""
 
     def __init__(self, journal: Journal) -> None:
-        """Begin. Whoever is writing comes to the end before, and what a crashed writer left is finished.
+        """Wait until every running writer has finished; roll forward what a crashed writer left.
 
         Raises what Journal.writing raises.
         """
         self._journal: Final = journal
-        for _ in range(_LOOKS):
+        for _ in range(_TRIES):
             with journal.reading() as store:
                 if not journal.unfinished():
                     self._until = store.index.moment()
@@ -38,10 +39,10 @@ class Meanwhile:
             self._until = journal.store.index.moment()
 
     def paths(self, stat_cache: StatCache) -> set[bytes]:
-        """Return where files stood or stand of which something was recorded since the last time, or the beginning.
+        """Return the old and new paths of all files that records since the last call of this method name.
 
-        One with several names changed under each of them, so those that it has in `looks` are among these. The caller
-        holds the writer lock.
+        The first call counts from the beginning. A file with several hard links changes under each of its names, so
+        the names that `stat_cache` has for it are included. The caller holds the writer lock.
         """
         store = self._journal.store
         since, self._until = self._until, store.index.moment()

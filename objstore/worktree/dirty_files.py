@@ -1,8 +1,8 @@
-"""As recorded: which files are, or may be, other than the journal says, with as few questions as can be.
+"""Find the files that differ, or may differ, from their recorded state, with as few system calls as possible.
 
-Folders whose recorded files look as they did when they were as recorded are passed by with one question to the system
-for each file, and none to the index. So are those in which a few files were not: those few are asked for one by one.
-Only the other folders are taken apart.
+The index keeps a digest for each folder whose files matched their records. A folder whose digest is the same costs one
+lstat for each file and no index query. The same is true of a folder with a few dirty files: only those few are checked
+one by one. All files of the other folders are checked against the index.
 """
 
 from __future__ import annotations
@@ -32,68 +32,68 @@ if TYPE_CHECKING:
 __all__ = ["changed_tips"]
 
 _GRACE_NS: Final = 2_000_000_000
-"""A file touched so lately may change again without its times showing it, on file systems with coarse clocks."""
+"""A file changed so recently may change again with the same times, on file systems with coarse clocks."""
 
 _FEW: Final = 4
-"""If one folder in so many has to be taken apart, all are, in one question to the index. So with a folder's files."""
+"""If more than one folder in so many is suspect, one query reads all of them. The same holds for a folder's files."""
 
 
 class _CleanFile(NamedTuple):
-    """A file that is as the journal says, and will show it when it is not."""
+    """A file that matches its record, and whose signature will change when the file does."""
 
     name: bytes
-    facts: StatSignature
+    signature: StatSignature
 
 
 def changed_tips(journal: Journal) -> list[Tip]:
-    """Return the tips whose files are, or may be, other than recorded, by path."""
+    """Return the tips whose files differ, or may differ, from them, ordered by path."""
     index = journal.store.index
     now = index.moment()
     kept = index.stood()
     recorded: set[bytes] = set()
-    stood: dict[bytes, CleanFolder] = {}
-    passed: set[bytes] = set()
+    clean: dict[bytes, CleanFolder] = {}
+    checked: set[bytes] = set()
     tips: list[Tip] = []
-    ways = _SymlinkFreeFolders(journal.tree.fd)
+    real_folders = _SymlinkFreeFolders(journal.tree.fd)
     if kept is not None and kept.until.taken_back == now.taken_back:
-        stood = {each.folder: each for each in kept.folders}
+        clean = {each.folder: each for each in kept.folders}
         if kept.until != now:
             recorded = index.folders_recorded_since(kept.until)
-        passed, tips = _clean_folder_tips(journal, ways, kept, recorded)
-    suspects = recorded | (stood.keys() - passed)
-    is_all = not stood or len(suspects) * _FEW > len(stood)
+        checked, tips = _clean_folder_tips(journal, real_folders, kept, recorded)
+    suspects = recorded | (clean.keys() - checked)
+    is_all = not clean or len(suspects) * _FEW > len(clean)
     recorded_file_stats = (
         index.recorded_file_stats() if is_all else chain.from_iterable(map(index.recorded_file_stats, sorted(suspects)))
     )
-    inspection = _Inspection(journal, ways)
+    inspection = _Inspection(journal, real_folders)
     changed = inspection.changed(list(recorded_file_stats))
-    found = inspection.stood()
-    news = [each for each in found if stood.get(each.folder) != each]
+    found = inspection.clean_folders()
+    new = [each for each in found if clean.get(each.folder) != each]
     gone = (
-        None if not stood else (stood.keys() if is_all else suspects & stood.keys()) - {each.folder for each in found}
+        None if not clean else (clean.keys() if is_all else suspects & clean.keys()) - {each.folder for each in found}
     )
-    if news or gone or recorded or kept is None:
-        index.store_clean_folders(now, news, gone)
+    if new or gone or recorded or kept is None:
+        index.store_clean_folders(now, new, gone)
     return sorted(changed if is_all else tips + changed, key=lambda tip: (tip.path, tip.document))
 
 
 class _SymlinkFreeFolders:
-    """Which folders are reached without following a link: what is behind one is none of the workspace's files."""
+    """The folders that are reached without following a symlink: files behind one are not the workspace's."""
 
     def __init__(self, root: int) -> None:
         self._root: Final = root
-        self._straight = {b"": True}
+        self._is_real = {b"": True}
 
-    def is_straight(self, folder: bytes) -> bool:
-        """Return whether all on the way to a folder, and it itself, are folders."""
-        way = []
-        while folder not in self._straight:
-            way.append(folder)
+    def has(self, folder: bytes) -> bool:
+        """Return whether a path, and every path above it, is a folder and no symlink."""
+        unchecked = []
+        while folder not in self._is_real:
+            unchecked.append(folder)
             folder = folder_of(folder)
-        is_straight = self._straight[folder]
-        for folder in reversed(way):
-            is_straight = self._straight[folder] = is_straight and self._is_folder(folder)
-        return is_straight
+        is_real = self._is_real[folder]
+        for folder in reversed(unchecked):
+            is_real = self._is_real[folder] = is_real and self._is_folder(folder)
+        return is_real
 
     def _is_folder(self, path: bytes) -> bool:
         try:
@@ -103,65 +103,65 @@ class _SymlinkFreeFolders:
 
 
 class _Inspection:
-    """A look at files one by one, each with what the journal says of it."""
+    """A check of single files against their recorded states."""
 
-    def __init__(self, journal: Journal, ways: _SymlinkFreeFolders) -> None:
+    def __init__(self, journal: Journal, real_folders: _SymlinkFreeFolders) -> None:
         self._journal: Final = journal
-        self._ways: Final = ways
-        self._folders: dict[bytes, tuple[list[_CleanFile], list[bytes]]] = {}  # files as recorded; names of all others
+        self._real_folders: Final = real_folders
+        self._folders: dict[bytes, tuple[list[_CleanFile], list[bytes]]] = {}  # clean files; names of all others
 
     def changed(self, recorded_file_stats: Sequence[RecordedFileStat]) -> list[Tip]:
-        """Return the tips whose files are, or may be, other than recorded."""
+        """Return the tips whose files differ, or may differ, from them."""
         changed: list[Tip] = []
-        learnt: list[tuple[bytes, int, int, int, int, BlobId]] = []
-        young = time.time_ns() - _GRACE_NS
-        root, look_at = self._journal.tree.fd, os.lstat
+        newly_read: list[tuple[bytes, int, int, int, int, BlobId]] = []
+        grace_start = time.time_ns() - _GRACE_NS
+        root, lstat = self._journal.tree.fd, os.lstat
         for document, path, blob, mode, inode, size, mtime, ctime, read in recorded_file_stats:
             folder = folder_of(path)
-            as_recorded, others = self._folders.setdefault(folder, ([], []))
+            clean, others = self._folders.setdefault(folder, ([], []))
             others.append(path.rpartition(b"/")[2])
             tip = Tip(DocumentId(document), path, FileState(blob=BlobId(blob), mode=mode))
             try:
-                facts = (
-                    StatSignature._make(read_signature_fields(look_at(path, dir_fd=root)))
-                    if self._ways.is_straight(folder)
+                signature = (
+                    StatSignature._make(read_signature_fields(lstat(path, dir_fd=root)))
+                    if self._real_folders.has(folder)
                     else None
                 )
             except OSError:
-                facts = None
-            if facts is None:
+                signature = None
+            if signature is None:
                 changed.append(tip)
                 continue
-            is_young = False
-            if facts[:4] == (ctime, mtime, size, inode):
-                stands: bytes | None = read
+            is_in_grace = False
+            if signature[:4] == (ctime, mtime, size, inode):
+                blob_now: bytes | None = read
             else:
-                stands = self._read_now(path)
-                is_young = max(facts[:2]) >= young
-                if stands is not None and not is_young:
-                    learnt.append((path, facts[3], facts[2], facts[1], facts[0], BlobId(stands)))
-            if stands != blob or facts[4] & 0o7777 != mode:
+                blob_now = self._read_now(path)
+                is_in_grace = max(signature[:2]) >= grace_start
+                if blob_now is not None and not is_in_grace:
+                    newly_read.append((path, signature[3], signature[2], signature[1], signature[0], BlobId(blob_now)))
+            if blob_now != blob or signature[4] & 0o7777 != mode:
                 changed.append(self._journal.store.index.tip(tip.document))
-            elif not is_young:
-                as_recorded.append(_CleanFile(others.pop(), facts))
-        if learnt:
-            self._journal.store.index.store_seen_signatures(learnt)
+            elif not is_in_grace:
+                clean.append(_CleanFile(others.pop(), signature))
+        if newly_read:
+            self._journal.store.index.store_seen_signatures(newly_read)
         return changed
 
-    def stood(self) -> list[CleanFolder]:
-        """Return the folders that were looked at, as they are kept."""
+    def clean_folders(self) -> list[CleanFolder]:
+        """Return the folders of all checked files, in the form that the index keeps."""
         return [
             CleanFolder(
                 folder,
-                b"\0".join([name for name, _ in as_recorded]),
-                digest(pack_signatures([facts for _, facts in as_recorded])),
+                b"\0".join([name for name, _ in clean]),
+                digest(pack_signatures([signature for _, signature in clean])),
                 b"\0".join(others),
             )
-            for folder, (as_recorded, others) in self._folders.items()
+            for folder, (clean, others) in self._folders.items()
         ]
 
     def _read_now(self, path: bytes) -> bytes | None:
-        """Return the blob of what stands at a path (None: nothing that can be read)."""
+        """Return the blob of the file at a path (None: there is none that can be read)."""
         try:
             found = disk_state(self._journal.tree, path)
         except CasError:
@@ -170,40 +170,40 @@ class _Inspection:
 
 
 def _clean_folder_tips(
-    journal: Journal, ways: _SymlinkFreeFolders, stood: CleanFolders, recorded: AbstractSet[bytes]
+    journal: Journal, real_folders: _SymlinkFreeFolders, kept: CleanFolders, recorded: AbstractSet[bytes]
 ) -> tuple[set[bytes], list[Tip]]:
-    """Return the folders that need not be taken apart, and the tips in them whose files are other than recorded."""
-    # A glance looks itself whether the folder is one.
-    sure = [
+    """Return the folders whose digest is the same, and the tips in them whose files differ from them."""
+    # `changed_folders` itself checks that the last name is a folder.
+    candidates = [
         each
-        for each in stood.folders
-        if each.folder not in recorded and _are_few(each) and ways.is_straight(folder_of(each.folder))
+        for each in kept.folders
+        if each.folder not in recorded and _are_few(each) and real_folders.has(folder_of(each.folder))
     ]
-    otherwise = set(changed_folders(journal.tree.fd, [folder_signature_of(each) for each in sure], digest))
-    passed: set[bytes] = set()
+    different = set(changed_folders(journal.tree.fd, [folder_signature_of(each) for each in candidates], digest))
+    checked: set[bytes] = set()
     tips: list[Tip] = []
-    for each in sure:
-        if each.folder in otherwise:
+    for each in candidates:
+        if each.folder in different:
             continue
         changed: list[Tip] = []
         if each.others:
             recorded_file_stats = [
-                look for path in _others(each) for look in journal.store.index.recorded_file_stats_at(path)
+                row for path in _others(each) for row in journal.store.index.recorded_file_stats_at(path)
             ]
-            changed = _Inspection(journal, ways).changed(recorded_file_stats)
+            changed = _Inspection(journal, real_folders).changed(recorded_file_stats)
             if len(changed) < len(recorded_file_stats):
-                continue  # one of them is as recorded again
-        passed.add(each.folder)
+                continue  # one of them matches its record again
+        checked.add(each.folder)
         tips += changed
-    return passed, tips
+    return checked, tips
 
 
-def _are_few(stood: CleanFolder) -> bool:
-    """Return whether most files in a folder were as recorded."""
-    return not stood.others or (stood.others.count(b"\0") + 1) * _FEW <= stood.names.count(b"\0") + 1
+def _are_few(folder: CleanFolder) -> bool:
+    """Return whether few of a folder's files were not clean."""
+    return not folder.others or (folder.others.count(b"\0") + 1) * _FEW <= folder.names.count(b"\0") + 1
 
 
-def _others(stood: CleanFolder) -> list[bytes]:
-    """Return the paths of the files in a folder that were not as recorded, or could have changed unseen."""
-    above = beginning(stood.folder)
-    return [above + name for name in stood.others.split(b"\0")]
+def _others(folder: CleanFolder) -> list[bytes]:
+    """Return the paths of the files in a folder that did not match their records, or could change unnoticed."""
+    above = beginning(folder.folder)
+    return [above + name for name in folder.others.split(b"\0")]

@@ -1,4 +1,4 @@
-"""Changes from outside: files that are not what the journal says."""
+"""Describe files whose state on disk differs from the tip of their document."""
 
 import os
 from collections.abc import Iterable
@@ -14,29 +14,29 @@ from objstore.transaction.journal import Journal
 __all__ = ["EXTERNAL_CONVERSATION", "concerns_disk", "external_view", "found_changes"]
 
 EXTERNAL_CONVERSATION: Final = "external"
-"""The conversation of edits that nobody recorded when they were made."""
+"""The conversation of external edits: no tool recorded them when they were made."""
 
 
 def found_changes(journal: Journal, tips: Iterable[Tip]) -> tuple[ExternalChange, ...]:
-    """Return what stands on disk otherwise than the tips say, in their order."""
+    """Return the external changes among the files of these tips, in the order of the tips."""
     found = []
     for tip in tips:
         if not concerns_disk(journal, tip):
             continue
-        stands = file_at(journal.tree, tip.path)
-        if (None if stands is None else stands[0]) != tip.state:
-            found.append(external_view(tip, stands))
+        on_disk = file_at(journal.tree, tip.path)
+        if (None if on_disk is None else on_disk[0]) != tip.state:
+            found.append(external_view(tip, on_disk))
     return tuple(found)
 
 
 def concerns_disk(journal: Journal, tip: Tip) -> bool:
-    """Return whether what stands at the tip's path is this document's: a deleted one's path may be another's by now."""
+    """Return whether the tip's path is its document's: another document may have taken the path of a deleted one."""
     at_path = journal.store.index.tip_at(tip.path)
     return at_path is not None and at_path.document == tip.document
 
 
 def external_view(tip: Tip, found: tuple[FileState, FileOnDisk] | None) -> ExternalChange:
-    """Return as a view what was found at the tip's path (None: nothing)."""
+    """Return the view of a change, from what was found at the tip's path (None: nothing)."""
     return ExternalChange(
         document=tip.document,
         path=os.fsdecode(tip.path),

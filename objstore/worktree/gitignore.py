@@ -1,9 +1,9 @@
-"""Ignore rules: which names a look at the folder tree passes over.
+"""Decide which names in the folder tree are ignored.
 
-Three layers, of which the last one that says something about a name counts: folders that are huge and rebuilt by a
-program, known by their names; `.gitignore` files, where they are heard; `.casignore` files. The files have the syntax
-of gitignore, and rules deeper in the tree count more. What lies in an ignored folder is never looked at, so nothing
-there can be taken in again, as in git. A test lists where pathspec differs from git.
+There are three layers, and the last one that matches a name decides: folders that are huge and rebuilt by a program,
+known by their names; `.gitignore` files, if the settings include them; `.casignore` files. The files have the syntax of
+gitignore, and a rule deeper in the tree overrides one above. An ignored folder is never listed, so no rule can include
+a file in it again, as in git. A test lists where pathspec differs from git.
 """
 
 import re
@@ -39,59 +39,59 @@ REBUILT_FOLDERS: Final = frozenset(
         ".venv",
     }
 )
-"""Names of folders that programs fill and fill again; none that a person might give to a folder of sources."""
+"""Names of folders that programs rebuild; no name that a person might give to a folder of sources."""
 
 TAGS: Final = {
     b"CACHEDIR.TAG": b"Signature: 8a477f597d28d172789f06886806bc55",
     b"pyvenv.cfg": b"",
 }
-"""Files that say of the folder they lie in that it can be rebuilt, and how they begin: a cache, a virtual environment.
+"""Files that mark their folder as one that can be rebuilt, with their first bytes: caches, virtual environments.
 
 Source: the Cache Directory Tagging Specification; PEP 405."""
 
-_MEANING: Final = "5"
-"""Counts changes of what lines mean, after which every folder is looked at anew."""
+_RULES_VERSION: Final = "5"
+"""Raised when the meaning of a line changes, so that every folder is scanned again."""
 
-_BUILT_IN: Final = blob_id("\n".join([*sorted(REBUILT_FOLDERS), _MEANING]).encode())
+_BUILT_IN: Final = blob_id("\n".join([*sorted(REBUILT_FOLDERS), _RULES_VERSION]).encode())
 _MOST_TEXT: Final = 1 << 20
 _NAMED: Final = re.compile(r"\(\?P<\w+>")
 _INSIDE: Final = re.compile(r"^(?!!)(.+)/\*\*(/?)$")
-"""The end of a line for all that a folder holds, which pathspec applies to the folder too."""
+"""A line that ends in `/**`, for everything in a folder; pathspec would apply it to the folder too."""
 
 _MOST_STARS: Final = 8
-"""A pattern with more wildcards could keep a regular expression busy for hours with one name."""
+"""Wildcards in one pattern. With more, matching one name could take a regular expression hours."""
 
 
 class _Lines:
-    """The patterns of one ignore file, compiled when they are first asked."""
+    """The compiled patterns of one ignore file."""
 
     def __init__(self, text: bytes) -> None:
-        # Here, because most folders have no ignore file, and a status needs none.
+        # Imported here, because most folders have no ignore file, and a status needs none.
         from pathspec import GitIgnoreSpec
 
         self.refused: list[str] = []
-        with warnings.catch_warnings(action="ignore"):  # `re` warns of sets that a later Python may read otherwise
-            self._spec: Final = GitIgnoreSpec.from_lines(self._heard(text))
+        with warnings.catch_warnings(action="ignore"):  # `re` warns of sets that a later Python may read differently
+            self._spec: Final = GitIgnoreSpec.from_lines(self._usable_lines(text))
             self._for_folders: Final = [one for one in reversed(self._spec.patterns) if one.include is not None]
             # Most names fit no pattern: one search finds that out in a third of the time that pathspec takes.
             expressions = [f"(?:{_NAMED.sub('(?:', one.regex.pattern)})" for one in self._for_folders if one.regex]
             self._any: Final = re.compile("|".join(expressions) or "(?!)")
 
     def verdict(self, path: str, *, is_folder: bool) -> bool | None:
-        """Return whether the path is ignored (None: no pattern says anything of it)."""
-        spelt = f"{path}/" if is_folder else path
-        if self._any.search(spelt) is None:
+        """Return whether the path is ignored (None: no pattern matches it)."""
+        candidate = f"{path}/" if is_folder else path
+        if self._any.search(candidate) is None:
             return None
         if not is_folder:
-            return self._spec.check_file(spelt).include
-        # GitIgnoreSpec judges files, and would ignore each folder for `*` despite a later `!*/`.
-        # A pattern that fits the folder above too may fit only that one.
+            return self._spec.check_file(candidate).include
+        # GitIgnoreSpec is for files: with `*` it would ignore each folder despite a later `!*/`.
+        # A pattern that matches the folder above too may be meant only for that one.
         above = path[: path.rfind("/") + 1]
-        fitting = (one for one in self._for_folders if one.match_file(spelt) is not None)
-        return next((one.include for one in fitting if not above or one.match_file(above) is None), None)
+        matching = (one for one in self._for_folders if one.match_file(candidate) is not None)
+        return next((one.include for one in matching if not above or one.match_file(above) is None), None)
 
-    def _heard(self, text: bytes) -> Iterator[str]:
-        """Yield the lines that pathspec takes, and keep the others in `refused`."""
+    def _usable_lines(self, text: bytes) -> Iterator[str]:
+        """Yield the lines that pathspec accepts, and keep the others in `refused`."""
         from pathspec import GitIgnoreSpec
 
         if len(text) > _MOST_TEXT:
@@ -101,30 +101,31 @@ class _Lines:
             line = raw.removesuffix(b"\r").decode("utf-8", "surrogateescape")
             if line.startswith("#"):
                 continue
-            spelt = _INSIDE.sub(r"\1/*\2", line)
+            pattern = _INSIDE.sub(r"\1/*\2", line)
             try:
-                GitIgnoreSpec.from_lines([spelt])
+                GitIgnoreSpec.from_lines([pattern])
             except (ValueError, re.error):  # a pattern that pathspec refuses, or a set that `re` refuses
                 self.refused.append(line)
                 continue
-            # pathspec reads `[[:digit:]]` as letters; to hear no such line is better than to ignore the wrong files.
+            # pathspec reads `[[:digit:]]` as letters; skipping such a line is better than ignoring the wrong files.
             if "[:" in line or line.replace("**", "").count("*") > _MOST_STARS:
                 self.refused.append(line)
             else:
-                yield spelt
+                yield pattern
 
 
 class Rules:
-    """The rules that hold in one folder: its own, and those of the folders above it."""
+    """The rules that apply in one folder: its own, and those of the folders above it."""
 
     __slots__ = ("_lines", "_texts", "above", "fingerprint", "name")
 
     def __init__(
         self, above: "Rules | None" = None, name: str = "", texts: Sequence[bytes] = (), *, kind: bytes = b""
     ) -> None:
-        """Take the rules of the folder above (None: only what holds everywhere), this one's name and its ignore files.
+        """Take the rules of the folder above (None: only the built-in ones), this folder's name and its ignore files.
 
-        Of several texts, a later one counts more. `kind`: which files are heard, so that it shows in the fingerprint.
+        A later one of `texts` overrides those before it. `kind`: which ignore files are used, as part of the
+        fingerprint.
         """
         self.above: Final = above
         self.name: Final = name
@@ -137,23 +138,23 @@ class Rules:
 
     @property
     def lines(self) -> list[_Lines]:
-        """Return this folder's own ignore files, compiled."""
+        """The folder's own ignore files, compiled when they are first needed."""
         if self._lines is None:
             self._lines = [_Lines(text) for text in self._texts]
         return self._lines
 
     @property
     def refused(self) -> list[str]:
-        """Return what this folder's own ignore files hold and is not heard."""
-        return [spelling for lines in self.lines for spelling in lines.refused]
+        """The lines of the folder's own ignore files that are not applied."""
+        return [line for lines in self.lines for line in lines.refused]
 
     def ignores(self, name: str, *, is_folder: bool) -> bool:
-        """Return whether `name` in this folder is passed over."""
+        """Return whether `name` in this folder is ignored."""
         verdict = self.verdict(name, is_folder=is_folder)
         return is_folder and name in REBUILT_FOLDERS if verdict is None else verdict
 
     def verdict(self, name: str, *, is_folder: bool) -> bool | None:
-        """Return whether ignore files say that `name` is passed over or taken in (None: they say nothing of it)."""
+        """Return whether ignore files ignore `name` or include it (None: no rule matches it)."""
         rules: Rules | None = self
         path = name
         while rules is not None:

@@ -1,4 +1,4 @@
-"""Looking: a survey of a workspace that knows its last look."""
+"""Scan a workspace: walk it with the stat cache that the last scan saved, and save that for the next one."""
 
 import os
 import time
@@ -21,23 +21,23 @@ __all__ = ["WorktreeScan", "discard_content"]
 
 
 def discard_content(_: ReadFile) -> None:
-    """Keep nothing of what a survey reads."""
+    """Keep nothing of what a walk reads."""
 
 
 class WorktreeScan:
-    """One look at a workspace, from what the last one left to what the next one will find."""
+    """One scan of a workspace, and the stat cache that it continues."""
 
     def __init__(self, journal: Journal) -> None:
-        """Take up the last look. What the survey will find is compared with the baseline that there is now."""
+        """Load the stat cache. The files that a walk finds are compared with the baseline that exists now."""
         self._journal: Final = journal
         self._folder: Final = os.path.join(journal.tree.root, STORE_NAME)
         with journal.reading() as store:
             self.baseline = store.index.baseline()
         self.stat_cache: Final = self._loaded()
-        self.follow()
+        self.apply_new_records()
 
-    def survey(self, keep: Keep, limits: ScanLimits | None = None) -> TreeWalk:
-        """Return a survey that is still to be run; what it reads is given to `keep`."""
+    def walk(self, keep: Keep, limits: ScanLimits | None = None) -> TreeWalk:
+        """Return a walk for the caller to run; it gives what it reads to `keep`."""
         gitignored = Configuration(self._journal.tree.root).get("snapshot.gitignored").value
         return TreeWalk(
             self._journal.tree,
@@ -50,15 +50,15 @@ class WorktreeScan:
             is_covered=self._was_covered,
         )
 
-    def follow(self) -> None:
-        """Have those files compared again of which something was recorded since their folders were settled.
+    def apply_new_records(self) -> None:
+        """Mark the files as unrecorded that records name which were written since their folders were fully recorded.
 
-        A tool may have written a file, and somebody put back what stood there before: to a look nothing changed.
+        A tool may have written a file, and then a person may have restored it: its stat signature can be unchanged.
         """
         with self._journal.reading() as store:
             index = store.index
             now, until = index.moment(), JournalPosition._make(self.stat_cache.until)
-            # Numbers are given again where a group was cut off because it could not be synced.
+            # Record numbers are reused if a group was cut off because it could not be synced.
             if now.taken_back != until.taken_back or index.recorded_at(until) != self.stat_cache.newest:
                 self.stat_cache.mark_recorded(is_fully_recorded=False)
             elif now != until:
@@ -66,27 +66,27 @@ class WorktreeScan:
                     self.stat_cache.mark_unrecorded(path)
             self.stat_cache.until, self.stat_cache.newest = now, index.recorded_at(now)
 
-    def mark(self) -> None:
-        """Have what is settled be so with all that is recorded now. The caller holds the writer lock."""
+    def note_position(self) -> None:
+        """Note that fully recorded folders are so up to the newest record. The caller holds the writer lock."""
         index = self._journal.store.index
         self.stat_cache.until = moment = index.moment()
         self.stat_cache.newest = index.recorded_at(moment)
 
-    def distrust(self, blobs: set[BlobId]) -> None:
-        """Have files read again that were these blobs: the store has them no longer."""
-        for row in self.stat_cache:
-            found = [row.blob(at) for at in range(len(row.names))]
+    def forget_blobs(self, blobs: set[BlobId]) -> None:
+        """Make the next walk read the files with these blobs again: the store no longer has them."""
+        for cached in self.stat_cache:
+            found = [cached.blob(at) for at in range(len(cached.names))]
             if blobs.isdisjoint(found):
                 continue
-            row.blobs = b"".join(UNKNOWN if blob in blobs else blob for blob in found)
-            row.needs_rescan = True
-            for path in (row.path, *folders_above(row.path)):
+            cached.blobs = b"".join(UNKNOWN if blob in blobs else blob for blob in found)
+            cached.needs_rescan = True
+            for path in (cached.path, *folders_above(cached.path)):
                 holder = self.stat_cache.get(path)
                 if holder is not None:
                     holder.tree = b""
 
     def save(self) -> None:
-        """Keep what is known now for the next look. Whatever goes wrong costs that one time, and nothing else."""
+        """Save the stat cache for the next scan. If that fails, the next scan reads more, and nothing else is lost."""
         encoded = self.stat_cache.encoded(self._journal.store.log.store, self._number)
         with suppress(CasError, OSError):
             write_derived_file(self._journal.disk, self._folder, *os.path.split(STAT_CACHE_NAME), encoded)
@@ -94,20 +94,23 @@ class WorktreeScan:
     # ---- inside
 
     def _was_covered(self, folder: bytes, tag: bytes) -> bool:
-        """Return whether a folder was covered before a tag came into it: looks may be lost, and don't decide alone."""
+        """Return whether a folder was scanned before a tag file appeared in it, by the journal and the baseline.
+
+        The stat cache can be lost, so it does not decide this alone.
+        """
         if self.baseline is None:
             return False
         with self._journal.reading() as store:
             if store.ever_at(joined(folder, tag)):
-                return True  # a look told of the tag
+                return True  # an earlier scan recorded the tag file
             try:
                 found = entry_at(self.baseline.root, folder, store.blob)
                 if not isinstance(found, TreeEntry) or not found.is_folder:
                     return False
-                # A tool may have named a file in a folder that is not covered; then the rest of it is left out.
+                # A tool may have named a file in a folder that is not scanned; the baseline then leaves out the rest.
                 return not isinstance(entry_at(found.blob, tag, store.blob), ExcludedEntry)
             except CasError:
-                return True  # rather too much is looked at than too little
+                return True  # scanning too much is safer than too little
 
     @property
     def _scratch(self) -> str:

@@ -1,8 +1,8 @@
-"""Looks: what each folder held when it was last looked at, so that the next look reads only what changed since.
+"""Cache what the last scan saw of each folder, so that the next scan reads only files that changed since.
 
-Derived, as git's index is: it can be deleted at any moment, and the next look reads every file. A file counts as
-unchanged if its times, size, inode and mode are what they were, and its last change was certainly before that look:
-a change in the very tick of the file system's clock in which it was read would not show in them (what git calls racy).
+The cache is derived data, as git's index is: it can be deleted at any time, and the next scan then reads every file. A
+file counts as unchanged if its times, size, inode and mode are the same, and its last change was certainly before that
+scan: a change in the same tick of the file system's clock as the read would not show in them (git calls this racy).
 """
 
 from collections.abc import Iterator, Sequence, Set as AbstractSet
@@ -28,42 +28,42 @@ __all__ = ["UNKNOWN", "CachedFolder", "ChangedNames", "StatCache"]
 _MAGIC: Final = b"caslook3"
 
 UNKNOWN: Final = BlobId(bytes(HASH_SIZE))
-"""In the place of a blob: the file could not be read, or was not."""
+"""The entry instead of a blob id for a file that could not be read, or was not read."""
 
 
 class ChangedNames(NamedTuple):
-    """What became otherwise in a folder that was settled, or may be otherwise than recorded."""
+    """The names that may differ from their records, in a folder that was fully recorded."""
 
-    names: frozenset[bytes]  # that came, went or changed, or of whose files something was recorded
-    gone: frozenset[bytes]  # those of them that were no files that were looked at: what was below them may be gone
+    names: frozenset[bytes]  # names that appeared, disappeared or changed, or that newer records mention
+    gone: frozenset[bytes]  # those of them that were not scanned as files: files below them may be gone
 
 
 @variable
 class CachedFolder:
-    """What one folder held when it was last looked at. Packed, because most are only compared."""
+    """What one folder held when it was last scanned. Partly packed, because most folders are only compared."""
 
     path: bytes  # relative to the workspace; b"": its root
     key: FolderKey
-    clock: int  # the file system's time just before the look; what changed then or later may change unseen
-    needs_rescan: bool  # whether something in it has to be looked at again, whatever its times say
-    is_incomplete: bool  # whether a file in it says that all of it can be rebuilt, so that the folder is passed over
-    texts: list[bytes]  # of the ignore files in it
-    rules: BlobId  # fingerprint of the rules that hold in it
-    names: list[bytes]  # of its files and links, ascending
-    facts: bytes  # of each of them, as `pack_facts` packs them
-    blobs: bytes  # of each of them, 32 bytes; UNKNOWN: not read
+    clock: int  # the file system's time just before the scan; a file changed then or later may have the same signature
+    needs_rescan: bool  # whether the next scan must list it again, whatever its times are
+    is_incomplete: bool  # whether a tag file says that all of it can be rebuilt, so that it is not scanned
+    texts: list[bytes]  # contents of its ignore files
+    rules: BlobId  # fingerprint of the ignore rules that apply in it
+    names: list[bytes]  # of its files and symlinks, ascending
+    facts: bytes  # their stat signatures, as `pack_signatures` packs them
+    blobs: bytes  # their blob ids, 32 bytes each; UNKNOWN: not read
     folders: list[bytes]  # names of its folders that are not ignored, ascending
-    left_out: list[bytes]  # names of all else in it, ascending
-    tree: bytes  # id of its tree; b"": not worked out since
-    is_fully_recorded: bool  # whether all that is in it is recorded, or stood in the baseline
-    touched: ChangedNames | None = None  # what alone may be otherwise in it; None: all. Not kept
+    left_out: list[bytes]  # names of everything else in it, ascending
+    tree: bytes  # id of its tree; b"": not computed since a change
+    is_fully_recorded: bool  # whether every file in it is in its known state
+    touched: ChangedNames | None = None  # the only names that may differ; None: any may. Not saved
 
     def blob(self, at: int) -> BlobId:
-        """Return the blob of the name at that position."""
+        """Return the blob of the name at that position in `names`."""
         return BlobId(self.blobs[at * HASH_SIZE : (at + 1) * HASH_SIZE])
 
     def files(self) -> dict[bytes, tuple[StatSignature, BlobId]]:
-        """Return its files and links, with what is known of each."""
+        """Return the stat signature and the blob of each of its files and symlinks, by name."""
         return {
             name: (facts, self.blob(at))
             for at, (name, facts) in enumerate(zip(self.names, unpack_signatures(self.facts), strict=True))
@@ -71,20 +71,20 @@ class CachedFolder:
 
 
 class StatCache:
-    """What is known of folders, by path. Each is taken apart only when it is asked for: most are only compared."""
+    """The cached folders, by path. Each is decoded only when it is asked for, because most are only compared."""
 
     def __init__(self) -> None:
-        """Begin with none."""
-        self.until = (0, 0, 0)  # what is settled is settled with what was recorded until then
-        self.newest = (b"", b"")  # ids of the edit and the decision that were the newest
-        self._rows: dict[bytes, list[Any]] = {}  # as they are kept
-        self._open: dict[bytes, CachedFolder] = {}  # those that were asked for, or are new
+        """Begin with no folders."""
+        self.until = (0, 0, 0)  # journal position up to which `is_fully_recorded` is true
+        self.newest = (b"", b"")  # ids of the newest edit and the newest decision at that position
+        self._rows: dict[bytes, list[Any]] = {}  # folders in their encoded form
+        self._open: dict[bytes, CachedFolder] = {}  # decoded or new folders; they override `_rows`
 
     @classmethod
     def decoded(cls, stored: bytes, store: bytes, baseline: int) -> Self:
-        """Return what was kept; nothing for bytes that are damaged, of another store or another form.
+        """Return the cache that `encoded` made; an empty one if the bytes are damaged, or of another store or format.
 
-        What was settled against another baseline is not settled.
+        If it was made with another baseline, no folder counts as fully recorded.
         """
         stat_cache = cls()
         body = len(_MAGIC) + HASH_SIZE
@@ -95,7 +95,7 @@ class StatCache:
                 is_ours = store == kept_for and _are_types(until, _UNTIL) and _are_types(newest, _NEWEST)
                 if not is_ours or not 0 <= min(until) <= max(until) <= MAX_INT or not all(map(_is_row, rows)):
                     return stat_cache
-            # The hash has no key, so it tells damage, and not who wrote them.
+            # The hash detects damage; it has no key, so anyone could have written valid bytes with other contents.
             except (ValueError, TypeError):
                 return stat_cache
             stat_cache.until, stat_cache.newest = tuple(until), tuple(newest)
@@ -105,110 +105,119 @@ class StatCache:
         return stat_cache
 
     def encoded(self, store: bytes, baseline: int) -> bytes:
-        """Return the looks as they are kept, for one store and what was settled against one baseline (0: none)."""
-        rows = [*(row for path, row in self._rows.items() if path not in self._open), *map(_row, self._open.values())]
+        """Return the cache as bytes, for one store id and one baseline's snapshot number (0: no baseline)."""
+        rows = [
+            *(row for path, row in self._rows.items() if path not in self._open),
+            *map(_encode_folder, self._open.values()),
+        ]
         packed = packb((store, baseline, self.until, self.newest, rows))
         return _MAGIC + blob_id(packed) + packed
 
     # ---- asking
 
     def get(self, path: bytes) -> CachedFolder | None:
-        """Return what is known of a folder (None: nothing). It may be changed in place."""
-        look = self._open.get(path)
-        if look is None and path in self._rows:
-            look = self._open[path] = _look(self._rows[path])
-        return look
+        """Return a cached folder, which the caller may change in place (None: it is not cached)."""
+        cached = self._open.get(path)
+        if cached is None and path in self._rows:
+            cached = self._open[path] = _decode_folder(self._rows[path])
+        return cached
 
     def __contains__(self, path: object) -> bool:
-        """Return whether anything is known of a folder."""
+        """Return whether a folder is cached."""
         return path in self._rows or path in self._open
 
     def __iter__(self) -> Iterator[CachedFolder]:
-        """Yield all that is known."""
+        """Yield all cached folders."""
         for path in {**self._rows, **self._open}:
-            look = self.get(path)
-            if look is not None:
-                yield look
+            cached = self.get(path)
+            if cached is not None:
+                yield cached
 
     def paths(self, scope: bytes) -> list[bytes]:
-        """Return a folder and all below it of which something is known."""
+        """Return the paths of the cached folders at and below `scope`."""
         return [path for path in {**self._rows, **self._open} if is_within(path, scope)]
 
     def files(self, scope: bytes) -> int:
-        """Return how many files and links are known in a folder and below it."""
+        """Return how many files and symlinks are cached at and below `scope`."""
         kept: int = sum(
             row[_COUNT] for path, row in self._rows.items() if path not in self._open and is_within(path, scope)
         )
-        return kept + sum(len(look.names) for path, look in self._open.items() if is_within(path, scope))
+        return kept + sum(len(cached.names) for path, cached in self._open.items() if is_within(path, scope))
 
     def names_of(self, inodes: AbstractSet[int]) -> list[bytes]:
-        """Return where the files and links with these inodes were found: of one with several names, at each."""
-        packed = {path: row[_FACTS] for path, row in self._rows.items()}
-        packed.update((path, look.facts) for path, look in self._open.items())
+        """Return every cached path of the files and symlinks with these inodes."""
+        packed = {path: row[_SIGNATURES] for path, row in self._rows.items()}
+        packed.update((path, cached.facts) for path, cached in self._open.items())
         found: list[bytes] = []
         for path, facts in packed.items():
-            there = inodes_of(facts)
-            look = None if inodes.isdisjoint(there) else self.get(path)
-            if look is not None:
-                found += [joined(path, name) for name, inode in zip(look.names, there, strict=True) if inode in inodes]
+            inodes_here = inodes_of(facts)
+            cached = None if inodes.isdisjoint(inodes_here) else self.get(path)
+            if cached is not None:
+                names = zip(cached.names, inodes_here, strict=True)
+                found += [joined(path, name) for name, inode in names if inode in inodes]
         return found
 
     def folder_signatures(self, scope: bytes) -> tuple[list[FolderSignature], list[bytes]]:
-        """Return what can be compared of a folder and all below it, and the folders that must be looked into anyway."""
-        sure: list[FolderSignature] = []
-        unsure: list[bytes] = []
+        """Return the signatures of the folders at and below `scope`, and the paths of those to list in any case."""
+        signatures: list[FolderSignature] = []
+        to_list: list[bytes] = []
         opened = self._open
         for path, row in self._rows.items():
             if scope and not is_within(path, scope):
                 continue
             if path in opened:
-                row = _row(opened[path])  # noqa: PLW2901 - what was changed in place counts
-            if row[_UNSURE]:
-                unsure.append(path)
+                row = _encode_folder(opened[path])  # noqa: PLW2901 - it may have been changed in place
+            if row[_NEEDS_RESCAN]:
+                to_list.append(path)
             else:
-                sure.append(FolderSignature(path, row[_KEY], row[_NAMES], row[_FACTS]))
-        return sure, unsure + [path for path in self._open if path not in self._rows and is_within(path, scope)]
+                signatures.append(FolderSignature(path, row[_KEY], row[_NAMES], row[_SIGNATURES]))
+        new = [path for path in self._open if path not in self._rows and is_within(path, scope)]
+        return signatures, to_list + new
 
-    def unsettled(self, scope: bytes) -> list[CachedFolder]:
-        """Return the folders at and below `scope` that are not settled."""
-        kept = [path for path, row in self._rows.items() if not row[_SETTLED] and path not in self._open]
-        fresh = [path for path, look in self._open.items() if not look.is_fully_recorded]
-        inside = [path for path in sorted(kept + fresh) if is_within(path, scope)]
-        return [look for path in inside if (look := self.get(path)) is not None]
+    def not_fully_recorded(self, scope: bytes) -> list[CachedFolder]:
+        """Return the folders at and below `scope` that may hold files that are not in their known state."""
+        kept = [path for path, row in self._rows.items() if not row[_RECORDED] and path not in self._open]
+        opened = [path for path, cached in self._open.items() if not cached.is_fully_recorded]
+        inside = [path for path in sorted(kept + opened) if is_within(path, scope)]
+        return [cached for path in inside if (cached := self.get(path)) is not None]
 
     def without_tree(self, scope: bytes) -> list[bytes]:
-        """Return the folders at and below `scope` whose tree is not worked out."""
+        """Return the folders at and below `scope` whose tree is not computed."""
         kept = [path for path, row in self._rows.items() if not row[_TREE] and path not in self._open]
-        fresh = [path for path, look in self._open.items() if not look.tree]
-        return [path for path in kept + fresh if is_within(path, scope)]
+        opened = [path for path, cached in self._open.items() if not cached.tree]
+        return [path for path in kept + opened if is_within(path, scope)]
 
-    def came(self, path: bytes) -> int:
-        """Return when a folder came to stand at a path, or later (ns of the file system; 0: before the last look).
+    def appeared_at(self, path: bytes) -> int:
+        """Return the latest time at which a folder can have appeared (ns of the file system; 0: before the last scan).
 
-        Whoever renames a folder changes its own time, and not those of what is in it.
+        Renaming a folder changes its own ctime, and not the times of the files in it.
         """
         latest = 0
         for folder in (path, *folders_above(path)):
-            look, before = self.get(folder), self._rows.get(folder)
-            if look and before and FolderKey._make(before[_KEY]).inode == look.key.inode:
+            cached, before = self.get(folder), self._rows.get(folder)
+            if cached and before and FolderKey._make(before[_KEY]).inode == cached.key.inode:
                 break
-            if look is None or not folder:
-                return 0  # nothing was kept of what it may have come with
+            if cached is None or not folder:
+                return 0  # the last scan kept nothing of the folder it may have come from
             above, _, name = folder.rpartition(b"/")
             around = self._rows.get(above)
-            if before is None and around and (around[_CUT] or _is_among(name, around[_FOLDERS], around[_LEFT])):
-                return 0  # it stood there, or may have, and was passed over; nothing tells what was in it
-            latest = max(latest, look.key.ctime)
+            if (
+                before is None
+                and around
+                and (around[_INCOMPLETE] or _is_among(name, around[_FOLDERS], around[_LEFT_OUT]))
+            ):
+                return 0  # it was skipped by the last scan, or may have been: what it held then is unknown
+            latest = max(latest, cached.key.ctime)
         return latest
 
     # ---- changing
 
-    def put(self, look: CachedFolder) -> None:
-        """Know this of a folder from now on."""
-        self._open[look.path] = look
+    def put(self, cached: CachedFolder) -> None:
+        """Add a folder, or replace it."""
+        self._open[cached.path] = cached
 
     def drop(self, path: bytes) -> bool:
-        """Forget a folder and all below it; return whether anything was known of them."""
+        """Remove a folder and all below it; return whether any of them was cached."""
         gone = self.paths(path)
         for folder in gone:
             self._rows.pop(folder, None)
@@ -216,44 +225,58 @@ class StatCache:
         return bool(gone)
 
     def forget_trees(self) -> None:
-        """Have every tree worked out anew."""
+        """Mark every tree as not computed."""
         for row in self._rows.values():
             row[_TREE] = b""
-        for look in self._open.values():
-            look.tree = b""
+        for cached in self._open.values():
+            cached.tree = b""
 
     def mark_recorded(self, *, is_fully_recorded: bool) -> None:
-        """Have all folders settled, or none."""
+        """Mark all folders as fully recorded, or none."""
         for row in self._rows.values():
-            row[_SETTLED] = is_fully_recorded
-        for look in self._open.values():
-            look.is_fully_recorded, look.touched = is_fully_recorded, None
+            row[_RECORDED] = is_fully_recorded
+        for cached in self._open.values():
+            cached.is_fully_recorded, cached.touched = is_fully_recorded, None
 
     def mark_unrecorded(self, path: bytes) -> None:
-        """Have a file's folder not settled, because of that file alone.
+        """Mark a file's folder as not fully recorded, because of that file alone.
 
-        If nothing is known of the folder, it is the innermost above it of which something is, and because of all in it.
+        If the folder is not cached, mark the innermost cached folder above it, because of any name in it.
         """
         above = folders_above(path)
-        look = self.get(next(above))
-        if look is not None:
-            if look.is_fully_recorded:
-                look.is_fully_recorded, look.touched = False, ChangedNames(frozenset(), frozenset())
-            if look.touched is not None:
+        cached = self.get(next(above))
+        if cached is not None:
+            if cached.is_fully_recorded:
+                cached.is_fully_recorded, cached.touched = False, ChangedNames(frozenset(), frozenset())
+            if cached.touched is not None:
                 name = path.rpartition(b"/")[2]
-                look.touched = look.touched._replace(names=look.touched.names | {name})
+                cached.touched = cached.touched._replace(names=cached.touched.names | {name})
             return
         for folder in above:
-            look = self.get(folder)
-            if look is not None:
-                look.is_fully_recorded, look.touched = False, None
+            cached = self.get(folder)
+            if cached is not None:
+                cached.is_fully_recorded, cached.touched = False, None
                 return
 
 
-_PATH, _KEY, _CLOCK, _UNSURE, _CUT, _SETTLED, _COUNT, _TEXTS, _RULES, _NAMES, _FACTS, _BLOBS, _FOLDERS, _LEFT, _TREE = (
-    range(15)
-)
-"""Where each part of a folder stands in the list that is kept of it."""
+(
+    _PATH,
+    _KEY,
+    _CLOCK,
+    _NEEDS_RESCAN,
+    _INCOMPLETE,
+    _RECORDED,
+    _COUNT,
+    _TEXTS,
+    _RULES,
+    _NAMES,
+    _SIGNATURES,
+    _BLOBS,
+    _FOLDERS,
+    _LEFT_OUT,
+    _TREE,
+) = range(15)
+"""The position of each field in a folder's encoded form."""
 
 
 _UNTIL: Final = [int, int, int]
@@ -267,53 +290,53 @@ def _are_types(values: object, types: Sequence[type]) -> bool:
 
 
 def _is_row(row: object) -> bool:
-    """Return whether a folder can be taken apart: all is of its type, and of each name as much is known."""
+    """Return whether a value is an encoded folder: every field has its type, and all columns have as many entries."""
     if not isinstance(row, list) or not _are_types(row, _ROW) or not _are_types(row[_KEY], _KEY_TYPES):
         return False
     count, names = row[_COUNT], row[_NAMES]
     return (
-        len(row[_FACTS]) == count * SIGNATURE_SIZE
+        len(row[_SIGNATURES]) == count * SIGNATURE_SIZE
         and len(row[_BLOBS]) == count * HASH_SIZE
         and count == (names.count(b"\0") + 1 if names else 0)
         and all(type(text) is bytes for text in row[_TEXTS])
     )
 
 
-def _row(look: CachedFolder) -> list[Any]:
+def _encode_folder(folder: CachedFolder) -> list[Any]:
     return [
-        look.path,
-        look.key,
-        look.clock,
-        look.needs_rescan,
-        look.is_incomplete,
-        look.is_fully_recorded,
-        len(look.names),
-        look.texts,
-        look.rules,
-        b"\0".join(look.names),  # no name holds a NUL, and one string is read faster than many
-        look.facts,
-        look.blobs,
-        b"\0".join(look.folders),
-        b"\0".join(look.left_out),
-        look.tree,
+        folder.path,
+        folder.key,
+        folder.clock,
+        folder.needs_rescan,
+        folder.is_incomplete,
+        folder.is_fully_recorded,
+        len(folder.names),
+        folder.texts,
+        folder.rules,
+        b"\0".join(folder.names),  # no name contains a NUL, and one string is decoded faster than many
+        folder.facts,
+        folder.blobs,
+        b"\0".join(folder.folders),
+        b"\0".join(folder.left_out),
+        folder.tree,
     ]
 
 
-def _look(row: list[Any]) -> CachedFolder:
+def _decode_folder(row: list[Any]) -> CachedFolder:
     return CachedFolder(
         path=row[_PATH],
         key=FolderKey._make(row[_KEY]),
         clock=row[_CLOCK],
-        needs_rescan=row[_UNSURE],
-        is_incomplete=row[_CUT],
-        is_fully_recorded=row[_SETTLED],
+        needs_rescan=row[_NEEDS_RESCAN],
+        is_incomplete=row[_INCOMPLETE],
+        is_fully_recorded=row[_RECORDED],
         texts=row[_TEXTS],
         rules=BlobId(row[_RULES]),
         names=_split(row[_NAMES]),
-        facts=row[_FACTS],
+        facts=row[_SIGNATURES],
         blobs=row[_BLOBS],
         folders=_split(row[_FOLDERS]),
-        left_out=_split(row[_LEFT]),
+        left_out=_split(row[_LEFT_OUT]),
         tree=row[_TREE],
     )
 

@@ -1,4 +1,4 @@
-"""Keeping: what a survey reads goes into the store, a piece at a time, and what it found is told as trees."""
+"""Store the file contents that a walk reads, and build the trees of the folders that it found."""
 
 from contextlib import nullcontext
 from typing import Final, NamedTuple
@@ -14,35 +14,36 @@ from objstore.worktree.walk import ReadFile, TreeWalk
 __all__ = ["ContentWriter", "TreeBuilder"]
 
 _PIECE: Final = 2 << 20
-"""Bytes that are stored at once: encoding them takes a few milliseconds, in which the writer lock is held."""
+"""Bytes that are stored at once: encoding them holds the writer lock for a few milliseconds."""
 
 _PIECE_FILES: Final = 256
 _EMPTY: Final = blob_id(encode_tree(()))
 
 
 class ContentWriter:
-    """Stores what a survey reads, a piece at a time, so that no other writer waits long and memory stays bounded."""
+    """A buffer that stores what a walk reads in pieces, so that no writer waits long and memory stays bounded."""
 
     def __init__(self, journal: Journal, *, is_locked: bool = False, store_large: bool = True) -> None:
-        """Begin with none. `is_locked`: the caller holds the writer lock whenever it gives something.
+        """Begin with an empty buffer.
 
-        `is_patient`: whether large files are then stored too; else they are only named.
+        `is_locked`: the caller holds the writer lock whenever it calls `keep` or `flush`. `store_large`: if false, a
+        writer with that lock lists large files in `large` instead of storing them.
         """
         self._store_large = store_large
         self._journal: Final = journal
         self._is_locked = is_locked
         self._waiting: list[ReadFile] = []
         self._size = 0
-        self.large: Final[list[bytes]] = []  # large files that were not stored
+        self.large: Final[list[bytes]] = []  # paths of large files that were not stored
 
     def use_callers_lock(self) -> None:
-        """From now on the caller holds the writer lock, and large files are only named: others wait."""
+        """From now on the caller holds the writer lock, so large files are only listed: storing them takes long."""
         self._is_locked, self._store_large = True, False
 
     def keep(self, read: ReadFile) -> None:
-        """Take a file that was read. Raises what `flush` raises, and FileChanged where it is not what was read.
+        """Take a file that was read. Raises what `flush` raises, and FileChanged if a large file has changed since.
 
-        A large one is stored at once: later it may be another one, and whatever is stored with it would be held up.
+        A large file is stored at once: later it may have changed, and the other files of its piece would wait for it.
         """
         if read.source is not None and not self._is_locked:
             from objstore.transaction.prestore import prestore_blob
@@ -62,7 +63,7 @@ class ContentWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Store what is waiting. Raises what Journal.commit raises."""
+        """Store the buffered files. Raises what Journal.commit raises."""
         if not self._waiting:
             return
         with nullcontext(Batch(self._journal.store)) if self._is_locked else self._journal.writing() as batch:
@@ -71,7 +72,7 @@ class ContentWriter:
                 self._journal.commit(batch, ())
 
     def put(self, batch: Batch) -> None:
-        """Add what is waiting to a batch of the caller's."""
+        """Add the buffered files to the caller's batch."""
         for read in self._waiting:
             batch.state(read.text, read.base, name=read.blob, source=read.source)
         self._waiting.clear()
@@ -79,59 +80,61 @@ class ContentWriter:
 
 
 class _NewTree(NamedTuple):
-    """A folder's tree that was just worked out."""
+    """A folder's tree that was just computed."""
 
     id: BlobId
     encoded: bytes
-    files: list[BlobId]  # blobs of files and links that it names
-    folders: list[BlobId]  # trees that it names
+    files: list[BlobId]  # blobs of its files and symlinks
+    folders: list[BlobId]  # trees of its folders
 
 
 class TreeBuilder:
-    """The trees of what a survey found: those that are stored already, and those that are new."""
+    """The trees of the folders that a walk found: the ones that are stored already, and the new ones."""
 
-    def __init__(self, survey: TreeWalk, scope: bytes = b"", before: "TreeBuilder | None" = None) -> None:
-        """Work out the tree of every folder that changed; the others keep theirs.
+    def __init__(self, walk: TreeWalk, scope: bytes = b"", before: "TreeBuilder | None" = None) -> None:
+        """Compute the tree of every folder that changed; the other folders keep theirs.
 
-        `before`: those that were worked out of the same survey before it looked again, and are not stored.
+        `before`: the trees that were computed for the same walk before a rescan, and are not stored yet.
         """
-        self._stat_cache: Final = survey.stat_cache
-        self._unreadable: Final = survey.unreadable
-        self.worked_out: Final[dict[bytes, _NewTree]] = {}  # by folder
-        stale = set(survey.stat_cache.without_tree(scope)) | survey.unreadable
+        self._stat_cache: Final = walk.stat_cache
+        self._unreadable: Final = walk.unreadable
+        self.computed: Final[dict[bytes, _NewTree]] = {}  # by folder
+        stale = set(walk.stat_cache.without_tree(scope)) | walk.unreadable
         for path in list(stale):
             stale.update(folders_above(path))
-        # Folders that lie in others come first.
-        for path in sorted(stale & set(survey.stat_cache.paths(scope)), reverse=True):
-            look = survey.stat_cache.get(path)
-            if look is not None:
-                self._work_out(look)
-        for path, tree in {} if before is None else before.worked_out.items():
-            look = survey.stat_cache.get(path)
-            if look is not None and look.tree == tree.id:
-                self.worked_out[path] = tree
-        top = survey.stat_cache.get(scope)
+        # Inner folders first.
+        for path in sorted(stale & set(walk.stat_cache.paths(scope)), reverse=True):
+            folder = walk.stat_cache.get(path)
+            if folder is not None:
+                self._compute(folder)
+        for path, tree in {} if before is None else before.computed.items():
+            folder = walk.stat_cache.get(path)
+            if folder is not None and folder.tree == tree.id:
+                self.computed[path] = tree
+        top = walk.stat_cache.get(scope)
         self.root: Final = BlobId(b"" if top is None else top.tree)
-        new = self.worked_out.values()
+        new = self.computed.values()
         self.new: Final = {tree.id: tree.encoded for tree in new}  # trees that may not be stored yet
-        self.files: Final = {blob for tree in new for blob in tree.files}  # of files and links that they name
-        named = {folder for tree in new for folder in tree.folders} | {self.root}
-        self.kept: Final = named - self.new.keys()  # trees named by them, or the root, that were worked out before
+        self.files: Final = {blob for tree in new for blob in tree.files}  # of the files and symlinks in them
+        referenced = {folder for tree in new for folder in tree.folders} | {self.root}
+        self.kept: Final = (
+            referenced - self.new.keys()
+        )  # trees in them, or the root, that were computed by an earlier scan
 
-    def _work_out(self, row: CachedFolder) -> None:
-        entries: list[TreeEntry | ExcludedEntry] = [ExcludedEntry(name) for name in row.left_out]
+    def _compute(self, cached: CachedFolder) -> None:
+        entries: list[TreeEntry | ExcludedEntry] = [ExcludedEntry(name) for name in cached.left_out]
         files, folders = list[BlobId](), list[BlobId]()
-        for name, (facts, blob) in row.files().items():
+        for name, (facts, blob) in cached.files().items():
             if blob == UNKNOWN:
                 entries.append(ExcludedEntry(name))
             else:
                 entries.append(TreeEntry(name, facts.tree_mode, blob))
                 files.append(blob)
-        for name in row.folders:
-            path = joined(row.path, name)
+        for name in cached.folders:
+            path = joined(cached.path, name)
             inner = self._stat_cache.get(path)
             if inner is None:
-                if path in self._unreadable:  # else it went while the survey was under way
+                if path in self._unreadable:  # otherwise it was deleted during the walk
                     entries.append(ExcludedEntry(name))
             elif inner.is_incomplete:
                 entries.append(ExcludedEntry(name))
@@ -139,5 +142,5 @@ class TreeBuilder:
                 entries.append(TreeEntry(name, FOLDER, BlobId(inner.tree)))
                 folders.append(BlobId(inner.tree))
         encoded = encode_tree(entries)
-        row.tree = tree = blob_id(encoded)
-        self.worked_out[row.path] = _NewTree(tree, encoded, files, folders)
+        cached.tree = tree = blob_id(encoded)
+        self.computed[cached.path] = _NewTree(tree, encoded, files, folders)

@@ -67,7 +67,7 @@ def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, 
             write([json_line(recorded_shape(workspace, found))])
         else:
             write(_text(workspace, found, invocation.screen()))
-            for place in found.passed:
+            for place in found.skipped:
                 click.echo(not_looked_at(place), err=True)
         # For a path that doesn't exist and never did, "nothing changed" would be no answer.
         gone = [name for name, at in zip(paths, named or (), strict=True) if not _exists(workspace, at)]

@@ -144,7 +144,7 @@ def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool
             write([json_line(restored_shape(workspace, done))])
     if not as_json:
         write(_restored_text(done, invocation, dry_run=dry_run))
-        _report_skipped(done.passed)
+        _report_skipped(done.skipped)
     _raise_loss(done)
 
 
@@ -231,7 +231,7 @@ def _taken_text(taken: "SnapshotResult", screen: Screen) -> Iterator[bytes]:
     view = taken.view
     where = shown_name(view.path) if view.path else "the workspace"
     same = ", unchanged since the last one" if taken.is_same else ""
-    _report_skipped(taken.passed)
+    _report_skipped(taken.skipped)
     yield screen.line(f"Snapshot {view.number} of {where}: {counted(taken.files, 'file')}{same}.")
 
 

@@ -143,7 +143,7 @@ def _baseline_text(project: Path, screen: Screen) -> Iterator[bytes]:
         files = 0 if found.baseline is None else len(workspace.snapshots.files(found.baseline.number))
     if found.baseline is not None:
         yield screen.line(f"Saved a baseline of {counted(files, 'file')}.")
-    for place in found.passed:
+    for place in found.skipped:
         yield screen.line(f"Skipped: {shown_name(place.path)}: {place.reason}")
 
 

@@ -209,7 +209,7 @@ class _Watched:
         from cli.render.edits import not_looked_at
 
         found = self._workspace.hooks.notice(info)
-        for said in map(not_looked_at, found.passed):
+        for said in map(not_looked_at, found.skipped):
             if said not in self._unseen:
                 self._unseen.add(said)
                 click.echo(said, err=True)

@@ -447,7 +447,7 @@ def test_subagents_that_begin_at_the_same_moment_are_all_known(folder: Path) -> 
 
     def begin(name: str) -> None:
         with Workspace.open(folder) as workspace:
-            workspace.hooks.sent(session.name, name)
+            workspace.hooks.note_subagent(session.name, name)
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(begin, names))

@@ -952,7 +952,7 @@ def test_of_a_large_rejection_no_more_is_read_than_is_said(folder: Path) -> None
         assert told is not None
         assert (len(told.rejections), told.more, len(told.units)) == (20, 280, 300)
         assert read == 20  # each edit that is named: what was said of it is in the index
-        calls.told("session-1", told)
+        calls.mark_reported("session-1", told)
         assert calls.rejected("session-1", 20) is None
 
 
@@ -966,7 +966,7 @@ def test_what_an_agent_was_told_never_costs_what_else_is_known_of_it(folder: Pat
         told = calls.rejected("session-1", 20)
         assert told is not None
         units = told.units | {f"{number}:1" for number in range(2, 200_000)}  # more than most conversations have
-        calls.told("session-1", UnreportedRejections(rejections=(), more=0, units=units))
+        calls.mark_reported("session-1", UnreportedRejections(rejections=(), more=0, units=units))
         assert calls.rejected("session-1", 20) is None
         assert calls.prompt("session-1") == "make it"
 

@@ -355,7 +355,7 @@ def test_a_state_with_other_bytes_than_its_name_is_detected(scene: Scene) -> Non
         with journal.writing() as batch:
             journal.store.append([(FrameKind.BLOB, lie)], [header], [])
             states = [Version(content=each, state=FileState(blob=blob_id(each), mode=0o644)) for each in (TEN, after)]
-            Recorder(journal, batch).external(
+            Recorder(journal, batch).record_external(
                 [
                     Change(
                         document=DocumentId(1),

@@ -1,4 +1,4 @@
-"""Amendments: bound to the edit that they better, and to nothing else."""
+"""Test amendments: they are decided with the edit that they correct, and with nothing else."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_an_amendment_is_a_persons_edit_that_names_what_it_amends(scene: Scene) 
     assert scene.view(edit).edit.amends is None
 
 
-def test_rejecting_an_edit_takes_its_amendments_along(scene: Scene) -> None:
+def test_rejecting_an_edit_rejects_its_amendments(scene: Scene) -> None:
     scene.write("f", POEM)
     edit = scene.edit("f", b"two", b"TWO")
     # One amendment touches the edit's own line, the other quite another.
@@ -61,7 +61,7 @@ def test_rejecting_an_edit_takes_its_amendments_along(scene: Scene) -> None:
     assert scene.text("f") == POEM.replace(b"two", b"Two").replace(b"five", b"FIVE")
 
 
-def test_rejecting_an_amendment_gives_the_agents_text_back(scene: Scene) -> None:
+def test_rejecting_an_amendment_restores_the_agents_text(scene: Scene) -> None:
     scene.write("f", POEM)
     edit = scene.edit("f", b"two", b"TWO")
     amendment = amended(scene, edit, b"TWO", b"Two").edits[0].seq
@@ -72,7 +72,7 @@ def test_rejecting_an_amendment_gives_the_agents_text_back(scene: Scene) -> None
     assert scene.text("f") == POEM.replace(b"two", b"Two")
 
 
-def test_an_amendment_may_say_which_of_equal_lines_it_took_out(scene: Scene) -> None:
+def test_an_amendment_may_say_which_of_equal_lines_it_removed(scene: Scene) -> None:
     (scene.root / "f").write_bytes(b"two\nthree\n")
     edit = scene.write("f", b"one\ntwo\ntwo\nthree\nfour\n")
     file = scene.workspace.review.amendable(edit)
@@ -82,7 +82,7 @@ def test_an_amendment_may_say_which_of_equal_lines_it_took_out(scene: Scene) -> 
     assert scene.text("f") == b"two\nthree\nfour\n"
 
 
-def test_amendments_of_amendments_go_too(scene: Scene) -> None:
+def test_amendments_of_amendments_are_rejected_too(scene: Scene) -> None:
     scene.write("f", POEM)
     edit = scene.edit("f", b"two", b"TWO")
     first = amended(scene, edit, b"one", b"ONE").edits[0].seq
@@ -91,7 +91,7 @@ def test_amendments_of_amendments_go_too(scene: Scene) -> None:
     assert scene.text("f") == POEM
 
 
-def test_what_is_asked_of_an_amendment_is_done(scene: Scene) -> None:
+def test_an_amendment_can_be_decided_alone(scene: Scene) -> None:
     scene.write("f", POEM)
     edit = scene.edit("f", b"two", b"TWO")
     amendment = amended(scene, edit, b"five", b"FIVE").edits[0].seq
@@ -103,7 +103,7 @@ def test_what_is_asked_of_an_amendment_is_done(scene: Scene) -> None:
     assert scene.statuses()[amendment] is Status.ACCEPTED
 
 
-def test_a_hunk_alone_takes_no_amendment_along_but_names_what_needs_it(scene: Scene) -> None:
+def test_rejecting_one_hunk_rejects_no_amendment_and_names_what_depends_on_it(scene: Scene) -> None:
     scene.write("f", POEM)
     edit = scene.write("f", POEM.replace(b"one", b"ONE").replace(b"four", b"FOUR"))
     amendment = amended(scene, edit, b"FOUR", b"Four").edits[0].seq
@@ -203,7 +203,7 @@ def test_an_amendment_outlasts_being_kept(scene: Scene) -> None:
     assert (scene.text("f") or b"").startswith(POEM)
 
 
-def test_what_was_made_of_an_earlier_state_is_carried_over(scene: Scene) -> None:
+def test_a_correction_of_an_earlier_state_is_rebased(scene: Scene) -> None:
     scene.write("f", POEM)
     edit = scene.edit("f", b"two", b"TWO")
     file = scene.workspace.review.amendable(edit)
@@ -236,7 +236,7 @@ def test_of_equal_lines_the_one_that_the_reviewer_removed_and_an_agent_too_is_go
 
 
 @pytest.mark.parametrize("now", [POEM.replace(b"two", b"zwei"), POEM.replace(b"two", b"TWO").replace(b"five", b"\0")])
-def test_what_was_made_of_an_earlier_state_and_fits_no_more_changes_nothing(scene: Scene, now: bytes) -> None:
+def test_a_correction_that_cannot_be_rebased_changes_nothing(scene: Scene, now: bytes) -> None:
     scene.write("f", POEM)
     edit = scene.edit("f", b"two", b"TWO")
     file = scene.workspace.review.amendable(edit)
@@ -246,7 +246,7 @@ def test_what_was_made_of_an_earlier_state_and_fits_no_more_changes_nothing(scen
     assert (scene.root / "f").read_bytes() == now
 
 
-def test_what_has_no_result_can_not_be_amended(scene: Scene) -> None:
+def test_an_edit_without_a_result_cannot_be_amended(scene: Scene) -> None:
     scene.write("f", POEM)
     edit = scene.edit("f", b"two", b"TWO")
     (scene.root / "f").write_bytes(b"by hand\n")
@@ -256,7 +256,7 @@ def test_what_has_no_result_can_not_be_amended(scene: Scene) -> None:
     gone = scene.write("g", b"g\n")
     scene.delete("g")
     before = scene.everything()
-    for seq, said in ((3, "external"), (rejected, "rejected"), (gone, "deleted")):
+    for seq, said in ((3, "external edit"), (rejected, "rejected"), (gone, "deleted")):
         with pytest.raises(NotAmendable, match=said):
             scene.workspace.review.amendable(seq)
     with pytest.raises(NoSuchName):
@@ -264,7 +264,7 @@ def test_what_has_no_result_can_not_be_amended(scene: Scene) -> None:
     assert scene.everything() == before
 
 
-def test_a_file_that_moved_on_meanwhile_is_not_amended(scene: Scene) -> None:
+def test_a_file_that_changed_meanwhile_is_not_amended(scene: Scene) -> None:
     scene.write("f", POEM)
     edit = scene.edit("f", b"two", b"TWO")
     file = scene.workspace.review.amendable(edit)

@@ -1,4 +1,4 @@
-"""Whose a change may be that is found while calls of agents are open, as a table of calls and answers."""
+"""Test which open call a change is attributed to, as a table of calls and answers."""
 
 import pytest
 
@@ -54,7 +54,9 @@ ASKED_AND_OVER = call("K", "f", asked=True, ended=1)
         pytest.param([ANY], ANY, id="whoever may touch any file"),
     ],
 )
-def test_a_change_is_whose_call_named_the_file(standing: list[AgentCall], whose: AgentCall | None) -> None:
+def test_a_change_is_attributed_to_the_call_that_named_the_file(
+    standing: list[AgentCall], whose: AgentCall | None
+) -> None:
     assert CallAttribution(standing).of("f", NOW) == (NOBODY if whose is None else whose.info)
 
 
@@ -71,7 +73,7 @@ def test_a_change_is_whose_call_named_the_file(standing: list[AgentCall], whose:
         pytest.param([ANY, OTHER], ANY, id="another conversation named another file"),
     ],
 )
-def test_a_change_of_a_file_that_nobody_named_is_whose_call_alone_may_touch_any(
+def test_a_change_of_an_unnamed_file_is_attributed_to_the_only_call_that_may_touch_any_file(
     standing: list[AgentCall], whose: AgentCall | None
 ) -> None:
     mine = CallInfo(tool="mine")
@@ -80,7 +82,7 @@ def test_a_change_of_a_file_that_nobody_named_is_whose_call_alone_may_touch_any(
         assert found == (NOBODY if whose is None else whose.info)
 
 
-def test_where_no_call_may_touch_any_file_it_is_whose_it_is_otherwise() -> None:
+def test_without_a_call_that_may_touch_any_file_the_default_attribution_applies() -> None:
     mine = CallInfo(tool="mine")
     assert CallAttribution([]).of_others(mine, NOW) == CallAttribution([A, OTHER]).of_others(mine, NOW) == mine
     assert CallAttribution([A]).of("h", NOW) == CallAttribution([A]).of_others(NOBODY, NOW) == NOBODY
@@ -90,7 +92,7 @@ def test_where_no_call_may_touch_any_file_it_is_whose_it_is_otherwise() -> None:
     ("moment", "tick", "is_theirs"),
     [(9, 0, False), (9, 1, True), (10, 0, True), (20, 0, True), (21, 0, False), (21, 1, True)],
 )
-def test_what_changed_before_a_call_began_or_after_it_was_over_is_not_its_doing(
+def test_changes_before_a_call_began_or_after_it_ended_are_not_its_own(
     moment: int, tick: int, *, is_theirs: bool
 ) -> None:
     named, anywhere = (replace(each, since=10, ended=20) for each in (A, ANY))
@@ -99,7 +101,7 @@ def test_what_changed_before_a_call_began_or_after_it_was_over_is_not_its_doing(
     assert CallAttribution([named, ANY]).of("f", moment, tick) == (named if is_theirs else ANY).info
 
 
-def test_a_file_is_waited_for_that_nobody_named_who_is_known_to_run() -> None:
+def test_a_file_waits_if_only_unconfirmed_calls_named_it() -> None:
     assert CallAttribution(iter([A, OTHER, ANY])).named == ["f", "g"]
     assert CallAttribution([ASKED, ASKED_OTHER, ANY]).has_no_confirmed_call("f")
     assert not CallAttribution([ASKED, A]).has_no_confirmed_call("f")

@@ -1,4 +1,4 @@
-"""Pictures of folders: what the files are when some of the edits are rejected.
+"""Test the files of a folder when some of the edits are rejected, as pictures.
 
 A history is a row of steps, apart by `;`:
 
@@ -343,7 +343,7 @@ def test_the_folder_depends_on_what_is_live_and_not_on_the_order_of_decisions(sc
     assert scene.external() == {}
 
 
-# ---- several conversations on one file at once, and people beside them
+# ---- several conversations and people on one file
 
 TOGETHER = [
     # each goes on while another is pending, rejected, or back again

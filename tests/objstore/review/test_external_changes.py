@@ -1,4 +1,4 @@
-"""Changes from outside: what nobody recorded is seen, kept, discarded, or stops the decision."""
+"""Test external changes: a decision finds, keeps or discards them, or stops."""
 
 import shutil
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ from tests.support.damaged_stores import damage, lose
 from tests.support.faulty_disk import CountdownDisk, PowerCut
 from tests.support.scene import TEN, Scene, lines, writes
 
-# ---- changes from outside
+# ---- external changes
 
 
 def after_hand_edit(scene: Scene) -> Seq:
@@ -57,7 +57,7 @@ def test_without_an_answer_a_change_from_outside_stops_the_decision(scene: Scene
     assert scene.everything() == before
 
 
-def test_kept_changes_from_outside_are_carried_through(scene: Scene) -> None:
+def test_kept_external_changes_are_part_of_the_result(scene: Scene) -> None:
     edit = after_hand_edit(scene)
     outcome = scene.decide(Action.REJECT, edit, on_external=OnExternal.KEEP)
     assert isinstance(outcome, Decided)
@@ -69,7 +69,7 @@ def test_kept_changes_from_outside_are_carried_through(scene: Scene) -> None:
     assert scene.text("f") == TEN.replace(b"2\n", b"two\n").replace(b"9\n", b"nine\n")
 
 
-def test_discarded_changes_from_outside_stay_retrievable(scene: Scene) -> None:
+def test_discarded_external_changes_can_be_restored(scene: Scene) -> None:
     edit = after_hand_edit(scene)
     typed = scene.text("f")
     assert typed is not None
@@ -83,7 +83,7 @@ def test_discarded_changes_from_outside_stay_retrievable(scene: Scene) -> None:
     assert scene.text("f") == TEN.replace(b"9\n", b"nine\n")
 
 
-def test_undo_brings_back_what_was_discarded(scene: Scene) -> None:
+def test_undo_restores_discarded_changes(scene: Scene) -> None:
     edit = after_hand_edit(scene)
     typed = scene.text("f")
     scene.decide(Action.REJECT, edit, on_external=OnExternal.DISCARD)
@@ -109,7 +109,7 @@ def test_a_hand_edit_of_a_rejected_line_is_a_conflict(scene: Scene) -> None:
     assert scene.workspace.history.blob(blob_id(TEN.replace(b"2\n", b"twenty\n")))
 
 
-def test_a_disk_that_moves_between_question_and_answer_is_noticed(scene: Scene) -> None:
+def test_a_change_on_disk_between_question_and_answer_is_noticed(scene: Scene) -> None:
     edit = after_hand_edit(scene)
     shown = scene.decide(Action.REJECT, edit)
     assert isinstance(shown, ExternalChanges)
@@ -127,7 +127,7 @@ def test_a_disk_that_moves_between_question_and_answer_is_noticed(scene: Scene) 
     assert scene.text("f") == TEN
 
 
-def test_a_change_that_was_shown_and_is_gone_is_noticed(scene: Scene) -> None:
+def test_a_shown_change_that_is_gone_is_noticed(scene: Scene) -> None:
     edit = after_hand_edit(scene)
     shown = scene.decide(Action.REJECT, edit)
     assert isinstance(shown, ExternalChanges)
@@ -146,7 +146,7 @@ def test_the_changes_shown_may_be_named_in_any_order(scene: Scene) -> None:
     assert isinstance(outcome, Decided)
 
 
-def test_a_changed_mode_is_a_change_from_outside(scene: Scene) -> None:
+def test_a_changed_mode_is_an_external_change(scene: Scene) -> None:
     scene.write("f", TEN, mode=0o644)
     edit = scene.edit("f", b"2\n", b"two\n")
     (scene.root / "f").chmod(0o755)
@@ -171,7 +171,7 @@ def test_a_file_deleted_by_hand_comes_back_or_stays_gone(scene: Scene) -> None:
     assert scene.text("d/f") == TEN
 
 
-def test_a_file_made_by_hand_where_one_was_deleted_is_a_change_from_outside(scene: Scene) -> None:
+def test_a_file_created_by_hand_where_one_was_deleted_is_an_external_change(scene: Scene) -> None:
     scene.write("f", TEN)
     gone = scene.delete("f")
     (scene.root / "f").write_bytes(b"by hand\n")
@@ -272,7 +272,7 @@ def test_whatever_happens_between_question_and_answer_nothing_is_written(
     assert scene.everything() == before
 
 
-# ---- where what was recorded is lost
+# ---- lost recorded states
 
 BY_HAND = [b"one\ntwo\nby hand\n", None]
 
@@ -336,13 +336,13 @@ def test_a_file_whose_recorded_state_is_lost_can_be_written_and_reviewed_whateve
 
 
 @pytest.mark.parametrize("content", BY_HAND, ids=["changed", "gone"])
-def test_a_look_tells_what_a_hand_made_of_a_file_whose_recorded_state_is_lost(
+def test_a_scan_records_a_persons_change_of_a_file_whose_recorded_state_is_lost(
     bereft: Scene, content: bytes | None
 ) -> None:
     by_hand(bereft, "f", content)
     by_hand(bereft, "g", b"by hand\n")
     found = bereft.workspace.record_changes(CallInfo(tool="Bash", conversation="c"))
-    assert not found.passed
+    assert not found.skipped
     ended = [(Operation.DELETE, False, None), *([(Operation.CREATE, True, b"f")] if content else [])]
     assert told(found.edits) == [*ended, (Operation.EDIT, False, b"g")]
     assert not bereft.workspace.record_changes(CallInfo(tool="Bash", conversation="c")).edits
@@ -364,7 +364,7 @@ def test_a_file_of_which_a_hand_changed_the_mode_alone_gives_back_the_bytes_that
 
 
 @pytest.mark.parametrize("content", BY_HAND, ids=["changed", "gone"])
-def test_a_call_on_such_a_file_that_is_killed_is_whole_or_not_at_all(
+def test_a_killed_call_on_such_a_file_is_recorded_whole_or_not_at_all(
     bereft: Scene, tmp_path: Path, content: bytes | None
 ) -> None:
     by_hand(bereft, "f", content)
@@ -388,7 +388,7 @@ def test_a_call_on_such_a_file_that_is_killed_is_whole_or_not_at_all(
     assert found == {"whole", "not at all", "done"}
 
 
-def test_a_lost_file_that_is_gone_keeps_no_other_from_its_place(scene: Scene) -> None:
+def test_a_deleted_file_with_a_lost_state_does_not_block_its_path(scene: Scene) -> None:
     scene.write("d/f", b"one\n")
     scene.write("g", TEN)
     lost(scene, "d/f")

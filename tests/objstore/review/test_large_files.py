@@ -1,4 +1,4 @@
-"""Large files: fifty megabytes in long lines are edited and decided on in bounded memory."""
+"""Test that files of fifty megabytes in long lines are edited and decided on in bounded memory."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Large states: a file over the limit is one whole thing to be decided on, and nothing of it is lost on the way."""
+"""Test large states: a file over the limit is decided on as a whole, and no byte of it is lost."""
 
 import os
 import random
@@ -328,7 +328,7 @@ def test_a_large_file_of_which_a_hand_changed_the_mode_alone_gives_back_the_chun
     assert (scene.root / "f").read_bytes() == LARGE
 
 
-# ---- what looks like a stand-in
+# ---- files that look like a placeholder
 
 
 @pytest.mark.parametrize(
@@ -352,7 +352,7 @@ def test_a_file_that_looks_like_a_stand_in_is_itself(scene: Scene, content: byte
     sound(scene)
 
 
-# ---- what may happen meanwhile
+# ---- concurrent changes and crashes
 
 
 class Meddling(Disk):

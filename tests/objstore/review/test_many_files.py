@@ -1,4 +1,4 @@
-"""Decisions on many files or hunks: one edit or one shell that went through everything has thousands of them."""
+"""Test decisions on thousands of files or hunks, as one edit or one shell command may make them."""
 
 from __future__ import annotations
 

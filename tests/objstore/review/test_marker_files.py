@@ -1,4 +1,4 @@
-"""Conflict markers: a decision that would be refused is taken, and what it would have needed stands in the text."""
+"""Test conflict markers: a decision that would be refused is made, and the conflict is written into the text."""
 
 import re
 from collections.abc import Callable
@@ -82,7 +82,7 @@ def marked(scene: Scene) -> Scene:
 # ---- written
 
 
-def test_markers_show_both_and_name_whose_they_are(scene: Scene) -> None:
+def test_markers_show_both_versions_and_name_their_edits(scene: Scene) -> None:
     conflict(scene)
     outcome = reject(scene, 2)
     assert scene.text("f") == (
@@ -133,7 +133,7 @@ def test_without_a_conflict_nothing_is_marked(scene: Scene) -> None:
     assert words(scene.text("f")) == "p A B q r"
 
 
-def test_accepting_beside_a_rival_marks_both(scene: Scene) -> None:
+def test_accepting_a_conflicting_hunk_marks_both(scene: Scene) -> None:
     scene.write("f", lines("p a q"))
     scene.edit("f", b"a\n", b"A\n")
     scene.reject(2)
@@ -146,7 +146,7 @@ def test_accepting_beside_a_rival_marks_both(scene: Scene) -> None:
         assert words(scene.text("f")) == "p B q"
 
 
-def test_what_a_person_typed_over_a_rejected_edit_stands_between_the_markers(scene: Scene) -> None:
+def test_text_that_a_person_typed_over_a_rejected_edit_is_between_the_markers(scene: Scene) -> None:
     scene.write("f", lines("p x q"))
     scene.edit("f", b"x\n", b"A\n")
     (scene.root / "f").write_bytes(lines("p mine q also"))
@@ -197,7 +197,7 @@ def test_what_markers_can_not_show_is_refused_as_without_them(
     assert scene.everything() == before
 
 
-# ---- taken back
+# ---- undone
 
 
 def test_markers_are_undone_and_made_again_to_the_byte(marked: Scene) -> None:
@@ -222,7 +222,7 @@ def test_markers_are_undone_and_made_again_to_the_byte(marked: Scene) -> None:
         (Action.REJECT, ("4",), "p x q R", {"2:1": REJECTED, "3:1": REJECTED}),
     ],
 )
-def test_whoever_decides_anew_takes_the_markers_out(
+def test_a_new_decision_removes_the_markers(
     marked: Scene, action: Action, names: tuple[str, ...], text: str, now: dict[str, Status]
 ) -> None:
     with_markers, before = marked.text("f"), units(marked)
@@ -235,7 +235,7 @@ def test_whoever_decides_anew_takes_the_markers_out(
     assert (marked.text("f"), units(marked)) == (with_markers, before)
 
 
-def test_undo_leaves_markers_alone_that_stood_before_the_decision(scene: Scene) -> None:
+def test_undo_leaves_markers_from_before_the_decision(scene: Scene) -> None:
     scene.write("f", lines("p x q y r"))
     scene.write("f", lines("p A q B r"))
     scene.write("f", lines("p C q D r"))
@@ -278,7 +278,7 @@ def test_undo_and_redo_give_each_hunk_the_reason_that_it_had(scene: Scene, since
     assert reasons(scene) == told[1]
 
 
-def test_what_comes_back_because_of_a_rejection_is_not_so_for_its_reason(scene: Scene) -> None:
+def test_a_status_restored_by_a_rejection_does_not_get_its_reason(scene: Scene) -> None:
     scene.write("f", lines("p x q"))
     scene.edit("f", b"x\n", b"A\n")
     scene.reject(2, reason="first")
@@ -303,7 +303,7 @@ def test_markers_that_were_rejected_for_a_reason_of_their_own_keep_it_when_their
     assert marked.view(4).reason == "no markers here"
 
 
-def test_rejecting_what_is_set_aside_is_a_decision_on_it(marked: Scene) -> None:
+def test_rejecting_a_hunk_that_is_set_aside_is_a_decision_on_it(marked: Scene) -> None:
     outcome = marked.reject("3:1")
     (aside,) = marked.units("3:1")
     assert (outcome.verdicts[0], outcome.unmarked) == ((aside, REJECTED), (4,))
@@ -332,7 +332,7 @@ def test_a_refusal_names_what_comes_back_with_markers_that_its_way_out_takes_out
     assert words(scene.text("f")) == "p C q"
 
 
-def test_deciding_anew_into_the_same_conflict_is_refused_or_marked_anew(marked: Scene) -> None:
+def test_a_new_decision_with_the_same_conflict_is_refused_or_marked_again(marked: Scene) -> None:
     with_markers = marked.text("f")
     outcome = marked.decide(Action.ACCEPT, "3:1")
     assert isinstance(outcome, Conflicted)
@@ -346,7 +346,7 @@ def test_deciding_anew_into_the_same_conflict_is_refused_or_marked_anew(marked: 
     assert [m.edit for m in marked.workspace.review.markers()] == [5]
 
 
-def test_what_was_written_between_the_markers_is_named_as_in_the_way_of_deciding_anew(marked: Scene) -> None:
+def test_text_written_between_the_markers_is_named_as_blocking_a_new_decision(marked: Scene) -> None:
     text = marked.text("f") or b""
     within = marked.write("f", text.replace(b"=======\n", b"=======\nbetween\n"))
     outcome = marked.decide(Action.ACCEPT, 2)
@@ -357,14 +357,14 @@ def test_what_was_written_between_the_markers_is_named_as_in_the_way_of_deciding
     assert words(marked.text("f")) == "p A C q R"
 
 
-def test_markers_that_are_gone_bring_nothing_back(marked: Scene) -> None:
+def test_markers_that_are_gone_restore_nothing(marked: Scene) -> None:
     marked.accept(2)
     marked.accept(3)
     marked.reset(2)
     assert [units(marked)[name] for name in ("2:1", "3:1", "3:2")] == [PENDING, ACCEPTED, ACCEPTED]
 
 
-def test_what_else_is_decided_leaves_the_markers_alone(marked: Scene) -> None:
+def test_other_decisions_leave_the_markers_alone(marked: Scene) -> None:
     marked.reject("3:2")
     assert drawn(marked.text("f")) == MARKED.replace("R", "r")
     assert [m.edit for m in marked.workspace.review.markers()] == [4]
@@ -372,7 +372,7 @@ def test_what_else_is_decided_leaves_the_markers_alone(marked: Scene) -> None:
     assert drawn(marked.text("f")) == MARKED
 
 
-def test_of_two_conflicts_that_were_marked_together_one_can_be_settled(scene: Scene) -> None:
+def test_one_of_two_conflicts_marked_together_can_be_resolved(scene: Scene) -> None:
     scene.write("f", lines("p x q r y s"))
     one = scene.edit("f", b"x\n", b"A\n")
     other = scene.edit("f", b"y\n", b"B\n")
@@ -387,10 +387,10 @@ def test_of_two_conflicts_that_were_marked_together_one_can_be_settled(scene: Sc
     assert words(scene.text("f")) == "p C q r D s"
 
 
-# ---- remembered, and resolved by hand
+# ---- listed, and resolved by hand
 
 
-def test_status_says_where_markers_stand(marked: Scene) -> None:
+def test_status_lists_the_lines_of_markers(marked: Scene) -> None:
     (standing,) = marked.workspace.review.status().markers
     assert standing == UnresolvedMarkers(
         edit=marked.view(4).seq,
@@ -411,7 +411,7 @@ def resolve(scene: Scene, text: str) -> None:
     (scene.root / "f").write_bytes(lines(text))
 
 
-def test_markers_resolved_by_hand_are_remembered_no_more(marked: Scene) -> None:
+def test_markers_resolved_by_hand_are_no_longer_listed(marked: Scene) -> None:
     resolve(marked, "p x C q R")
     assert marked.workspace.review.markers() == ()
     assert [c.path for c in marked.external().values()] == ["f"]
@@ -446,7 +446,7 @@ def test_what_resolves_markers_amends_the_edit_that_wrote_them(marked: Scene, by
     assert words(marked.text("f")) == "p x C q R"
 
 
-def test_a_change_that_does_more_than_resolve_is_bound_to_nothing(marked: Scene) -> None:
+def test_a_change_that_does_more_than_resolve_amends_nothing(marked: Scene) -> None:
     resolve(marked, "p x new q R mine")
     marked.decide(Action.ACCEPT, 1, on_external=OnExternal.KEEP)
     assert marked.view(5).edit.amends is None
@@ -472,7 +472,7 @@ BETWEEN: dict[str, tuple[Callable[[list[bytes]], list[bytes]], bool]] = {
 
 
 @pytest.mark.parametrize(("typed", "is_between"), BETWEEN.values(), ids=BETWEEN.keys())
-def test_only_what_is_typed_between_markers_goes_with_them(
+def test_only_text_between_the_markers_is_removed_with_them(
     marked: Scene,
     typed: Callable[[list[bytes]], list[bytes]],
     is_between: bool,  # noqa: FBT001 - a row of the table above
@@ -485,7 +485,7 @@ def test_only_what_is_typed_between_markers_goes_with_them(
 
 
 @pytest.mark.parametrize("text", [None, "p x C q R"], ids=["the mode alone", "the mode and the text"])
-def test_a_mode_is_nothing_that_lies_between_markers(marked: Scene, text: str | None) -> None:
+def test_a_mode_change_is_not_part_of_the_markers(marked: Scene, text: str | None) -> None:
     if text is not None:
         resolve(marked, text)
     (marked.root / "f").chmod(0o755)
@@ -494,7 +494,7 @@ def test_a_mode_is_nothing_that_lies_between_markers(marked: Scene, text: str | 
     assert marked.mode("f") == 0o755
 
 
-def test_of_markers_that_were_written_twice_those_are_resolved_that_stand(marked: Scene) -> None:
+def test_of_markers_written_twice_the_present_ones_are_resolved(marked: Scene) -> None:
     first = marked.text("f")
     marked.accept(2)
     reject(marked, 2)
@@ -504,7 +504,7 @@ def test_of_markers_that_were_written_twice_those_are_resolved_that_stand(marked
     assert marked.view(6).edit.amends == 5
 
 
-def test_where_the_file_is_something_else_by_now_no_markers_stand(marked: Scene) -> None:
+def test_a_replaced_file_has_no_markers(marked: Scene) -> None:
     (marked.root / "f").rename(marked.root / "g")
     assert marked.workspace.review.markers() == ()
     (marked.root / "f").symlink_to("g")
@@ -524,7 +524,7 @@ def test_an_agent_that_resolves_them_has_made_an_edit_to_review(marked: Scene) -
     assert [(view.status, view.edit.amends) for view in found.edits] == [(PENDING, None)]
 
 
-def test_markers_outlast_everything_that_is_derived(marked: Scene) -> None:
+def test_markers_survive_the_loss_of_derived_data(marked: Scene) -> None:
     before = marked.text("f"), units(marked), marked.workspace.review.markers()
     marked.forget_index()
     assert (marked.text("f"), units(marked), marked.workspace.review.markers()) == before
@@ -532,7 +532,7 @@ def test_markers_outlast_everything_that_is_derived(marked: Scene) -> None:
     assert words(marked.text("f")) == "p A C q R"
 
 
-def test_a_conversation_of_any_name_can_not_forge_a_line(scene: Scene) -> None:
+def test_a_conversation_name_cannot_forge_a_marker_line(scene: Scene) -> None:
     scene.write("f", lines("p x q"))
     scene.call(writes("f", lines("p A q")), conversation="evil\n>>>>>>> x\n" + "y" * 500)
     scene.edit("f", b"A\n", b"B\n")

@@ -1,4 +1,4 @@
-"""Review: what a person decides, what becomes of the file, and what is refused."""
+"""Test decisions: what becomes of the files, and what is refused."""
 
 from functools import partial
 
@@ -77,7 +77,7 @@ def test_the_table_of_answers_holds_on_disk(scene: Scene, history: str, rejected
             pytest.fail(str(outcome))
 
 
-def test_what_took_a_rejected_edits_place_stands_in_its_way_back(scene: Scene) -> None:
+def test_an_edit_that_replaced_a_rejected_one_blocks_its_return(scene: Scene) -> None:
     scene.write("f", lines("p X q"))
     first = scene.edit("f", b"X", b"Y")
     scene.reject(first)
@@ -154,7 +154,7 @@ def test_accepting_changes_no_file(scene: Scene) -> None:
     assert scene.view(1).status is Status.ACCEPTED
 
 
-def test_what_is_so_already_is_nothing_to_do(scene: Scene) -> None:
+def test_a_decision_that_changes_nothing_is_nothing_to_do(scene: Scene) -> None:
     scene.write("f", lines("a b"))
     scene.accept(1)
     before = scene.everything()
@@ -195,7 +195,7 @@ def test_a_conflict_names_who_needs_whom_and_the_lines(scene: Scene) -> None:
     assert str(conflict).startswith(f"edit {needing} hunk 1 needs edit {needed} (d/f:")
 
 
-def test_cascade_takes_the_dependents_along_and_lists_them(scene: Scene) -> None:
+def test_a_cascade_rejects_the_dependents_and_lists_them(scene: Scene) -> None:
     scene.write("f", lines("a b c d"))
     first = scene.edit("f", b"b\n", b"x\ny\n")
     second = scene.edit("f", b"y\n", b"Y\n")
@@ -211,7 +211,7 @@ def test_cascade_takes_the_dependents_along_and_lists_them(scene: Scene) -> None
     assert scene.undo().files[0].after == blob_id(lines("a x YY c D"))
 
 
-def test_what_was_decided_since_it_was_shown_is_not_decided_anew(scene: Scene) -> None:
+def test_hunks_decided_since_they_were_shown_are_not_decided_again(scene: Scene) -> None:
     scene.write("f", TEN)
     edit = scene.write("f", TEN.replace(b"1\n2\n", b"one\n2\n").replace(b"9\n", b"nine\n"))
     shown = {Unit(edit, hunk): Status.PENDING for hunk in (1, 2)}
@@ -226,7 +226,7 @@ def test_what_was_decided_since_it_was_shown_is_not_decided_anew(scene: Scene) -
     assert scene.text("f") == TEN
 
 
-def test_a_cascade_takes_no_more_than_was_told(scene: Scene) -> None:
+def test_a_cascade_rejects_no_more_than_was_shown(scene: Scene) -> None:
     first = scene.write("f", TEN)
     scene.edit("f", b"3\n", b"three\n")
     reject = partial(scene.workspace.decide, Action.REJECT, scene.units(first))
@@ -336,7 +336,7 @@ def test_going_back_to_a_path_that_is_taken_is_a_conflict(scene: Scene) -> None:
     assert scene.text("a") == lines("old")
 
 
-def test_a_file_that_stood_there_from_the_beginning_is_back_without_what_moved_it(scene: Scene) -> None:
+def test_rejecting_a_move_conflicts_if_the_first_path_is_taken(scene: Scene) -> None:
     (scene.root / "a").write_bytes(lines("old"))
     edit = scene.edit("a", b"old", b"OLD")
     move = scene.move("a", "b")
@@ -419,7 +419,7 @@ def test_a_path_that_is_taken_is_said_whatever_else_goes_with_the_same_decision(
     assert (scene.text("x"), scene.text("y"), scene.text("z")) == (None, b"old\n", None)
 
 
-def test_nothing_is_advised_where_what_makes_room_would_find_none_itself(scene: Scene) -> None:
+def test_no_advice_is_given_if_making_room_would_conflict_itself(scene: Scene) -> None:
     scene.write("y", b"old\n")
     moved = scene.move("y", "z")
     scene.write("w", b"new\n")
@@ -468,7 +468,7 @@ def test_a_rejected_creation_removes_the_file(scene: Scene) -> None:
     assert scene.text("new") == lines("text")
 
 
-def test_one_decision_over_many_files_is_all_or_nothing(scene: Scene) -> None:
+def test_a_decision_on_many_files_is_all_or_nothing(scene: Scene) -> None:
     scene.write("a", lines("a"))
     scene.write("b", lines("b"))
     needed = scene.edit("b", b"b\n", b"x\ny\n")
@@ -479,7 +479,7 @@ def test_one_decision_over_many_files_is_all_or_nothing(scene: Scene) -> None:
     assert (scene.text("a"), scene.text("b")) == (None, lines("b"))
 
 
-def test_rejecting_a_call_takes_back_every_file_of_it(scene: Scene) -> None:
+def test_rejecting_a_call_reverts_all_its_files(scene: Scene) -> None:
     scene.write("a", lines("a"))
     outcome = scene.call(
         moves("a", "sub/a"),

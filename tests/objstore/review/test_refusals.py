@@ -1,4 +1,4 @@
-"""Refusals: what a tracked call does not do, with nothing changed."""
+"""Test what a tracked call refuses, without changing anything."""
 
 import importlib
 import os
@@ -77,7 +77,7 @@ def test_the_store_and_version_control_are_not_touched(scene: Scene) -> None:
         refused(scene, PathReserved, moves("f", name))
 
 
-def test_what_is_no_file_is_refused_by_kind(scene: Scene) -> None:
+def test_special_files_are_refused_by_kind(scene: Scene) -> None:
     (scene.root / "d").mkdir()
     os.mkfifo(scene.root / "fifo")
     (scene.root / "file").write_bytes(b"x")
@@ -233,7 +233,7 @@ def scene_of_nobody(scene: Scene) -> Iterator[Scene]:
                 other.close()
 
 
-def test_what_may_not_be_written_is_refused(scene: Scene) -> None:
+def test_unwritable_files_are_refused(scene: Scene) -> None:
     with scene_of_nobody(scene) as other:
         other.write("f", b"a\n")
         other.write("g", b"a\n")
@@ -261,7 +261,7 @@ def test_what_may_not_be_written_is_refused(scene: Scene) -> None:
             (other.root / "locked").chmod(0o755)
 
 
-def test_a_mode_that_forbids_writing_is_taken_back_with_the_file_that_was_given_it(scene: Scene) -> None:
+def test_a_mode_that_forbids_writing_is_rejected_with_its_file(scene: Scene) -> None:
     with scene_of_nobody(scene) as other:
         made = other.write("made", b"a\n", mode=0o444)
         other.write("f", b"a\n", mode=0o644)

@@ -230,7 +230,7 @@ def replayed(states: Sequence[bytes], dead: Sequence[int]) -> bytes | None:
     return now
 
 
-def test_an_edit_stands_wherever_the_text_is_what_it_was_made_on(scenes: Iterator[Scene]) -> None:
+def test_an_edit_applies_wherever_the_text_is_what_it_was_made_on(scenes: Iterator[Scene]) -> None:
     """To and fro: up to six states of one place, and any of the edits between them rejected together."""
     places = {"A": "A\n", "B": "B\n", "C": "C\n", "two": "A 1\nA 2\n", "none": ""}
     walks = [

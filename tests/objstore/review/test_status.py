@@ -1,4 +1,4 @@
-"""Status: it tells what it can, whatever happened to a file or to the index."""
+"""Test that a status reports what it can, whatever happened to a file or to the index."""
 
 import os
 import signal
@@ -50,7 +50,7 @@ def stopped_writer(root: Path) -> Iterator[None]:
     assert writer.returncode == 0
 
 
-def test_a_file_that_became_too_large_to_read_is_told_and_the_rest_too(scene: Scene) -> None:
+def test_a_file_too_large_to_read_is_reported_and_the_rest_too(scene: Scene) -> None:
     scene.write("large", TEN)
     scene.write("other", TEN)
     os.truncate(scene.root / "large", OVER_THE_LIMIT)
@@ -92,30 +92,30 @@ def test_numbers_are_those_of_one_moment_while_others_go_on(scene: Scene) -> Non
             assert list(stats(journal).files) == ["f", "g"]
 
 
-def test_what_a_writer_is_at_is_no_change_from_outside_though_it_is_stopped(scene: Scene) -> None:
+def test_files_of_a_suspended_writer_are_no_external_changes(scene: Scene) -> None:
     scene.write("f", TEN)
     scene.write("g", TEN)
     (scene.root / "g").write_bytes(b"by hand\n")
     with stopped_writer(scene.root):
         report = scene.workspace.review.status()
         assert [change.path for change in report.external] == ["g"]
-        assert report.unreadable == ("f: what was last recorded of it may not be written yet",)
+        assert report.unreadable == ("f: its last recorded change may not be written yet",)
         assert [change.path for change in scene.workspace.review.external_changes()] == ["g"]
     report = scene.workspace.review.status()
     assert ([change.path for change in report.external], report.unreadable) == (["g"], ())
 
 
-def test_what_a_writer_left_undone_is_no_change_from_outside(scene: Scene) -> None:
+def test_files_of_an_unfinished_writer_are_no_external_changes(scene: Scene) -> None:
     scene.write("f", TEN)
     mark = scene.root / ".cas" / "applied"
     before = mark.read_bytes()
     scene.write("f", b"new\n")
     mark.write_bytes(before)  # as where the writer was killed before it came to the file
     (scene.root / "f").write_bytes(TEN)
-    assert scene.workspace.review.status().unreadable == ("f: what was last recorded of it may not be written yet",)
+    assert scene.workspace.review.status().unreadable == ("f: its last recorded change may not be written yet",)
 
 
-def test_who_waits_for_a_writer_to_tell_a_status_keeps_no_other_thread_waiting(scene: Scene) -> None:
+def test_a_status_that_waits_for_a_writer_keeps_no_other_thread_waiting(scene: Scene) -> None:
     scene.write("f", TEN)
     (scene.root / "f").write_bytes(b"by hand\n")
     with closing(WriterLock(str(scene.root / ".cas" / "lock"))) as lock, lock.held():

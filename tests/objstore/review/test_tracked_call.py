@@ -1,4 +1,4 @@
-"""Capture: what a tracked call records, what it does to the files, and what it refuses."""
+"""Test tracked calls: what they record, what they do to the files, and what they refuse."""
 
 import os
 import random
@@ -113,7 +113,7 @@ def test_hunks_that_do_not_fit_are_refused_before_anything_is_recorded(scene: Sc
     scene.reject(2)
 
 
-def test_an_edit_tells_who_made_it(scene: Scene) -> None:
+def test_an_edit_names_its_author(scene: Scene) -> None:
     info = CallInfo(tool="edit_file", conversation="conv_x", notes={"agent": "a", "model": "m"}, origin=Origin.PERSON)
     with scene.workspace.call(info) as call:
         call.write("f", b"text\n")
@@ -179,7 +179,7 @@ def test_writes_to_one_path_in_one_call_are_one_edit(scene: Scene) -> None:
     assert (scene.text("f"), scene.mode("f")) == (b"a\nb\nC\n", 0o755)
 
 
-def test_what_a_call_does_and_undoes_it_never_did(scene: Scene) -> None:
+def test_changes_that_a_call_reverts_are_not_recorded(scene: Scene) -> None:
     (scene.root / "f").write_bytes(b"a\n")
     before = scene.everything()
     outcome = scene.call(writes("f", b"b\n"), writes("f", b"a\n"))
@@ -259,7 +259,7 @@ def test_a_change_from_outside_is_recorded_before_the_calls_own(scene: Scene) ->
     assert scene.text("f") == b"a\nb\nC\n"
 
 
-def test_a_call_that_only_looks_records_what_it_found(scene: Scene) -> None:
+def test_a_call_that_only_reads_records_external_changes(scene: Scene) -> None:
     scene.write("f", b"a\n")
     (scene.root / "f").unlink()
     outcome = scene.call(lambda call: call.exists("f"))
@@ -324,7 +324,7 @@ def test_every_byte_survives(scene: Scene, content: bytes) -> None:
         (b"1\n2\nthree\n", False),
     ],
 )
-def test_a_final_newline_goes_beside_the_lines_where_none_of_them_is_the_last(
+def test_a_final_newline_is_a_unit_of_its_own_if_no_hunk_has_the_last_line(
     scene: Scene, after: bytes, *, newline: bool
 ) -> None:
     scene.write("f", b"1\n2\n3\n")
@@ -345,7 +345,7 @@ def test_binary_states_are_decided_whole(scene: Scene) -> None:
     assert scene.text("f") == b"\0one\n\0two\n\0three\n"
 
 
-def test_five_megabytes_are_as_good_as_five_bytes(scene: Scene) -> None:
+def test_a_file_of_five_megabytes_is_recorded_like_a_small_one(scene: Scene) -> None:
     content = b"".join(b"%d some line of a long file\n" % i for i in range(170_000))
     assert len(content) > 5_000_000
     (scene.root / "f").write_bytes(content)
@@ -426,7 +426,7 @@ def test_a_new_file_gets_the_mode_that_the_process_gives(scene: Scene) -> None:
     assert scene.mode("tool") == 0o700
 
 
-def test_the_owner_is_kept_as_far_as_we_may(scene: Scene) -> None:
+def test_the_owner_is_kept_as_far_as_permissions_allow(scene: Scene) -> None:
     scene.write("f", b"a\n")
     if os.geteuid() == 0:
         os.chown(scene.root / "f", NOBODY, NOBODY)
@@ -470,7 +470,7 @@ def test_a_new_file_keeps_the_list_that_its_folder_gives_it(scene: Scene) -> Non
 
 
 @pytest.mark.skipif(not hasattr(os, "setxattr"), reason="the system has no extended attributes that Python knows")
-def test_a_file_that_gives_way_to_a_folder_of_its_name_takes_its_list_along(scene: Scene) -> None:
+def test_a_moved_file_that_a_folder_replaces_keeps_its_access_control_list(scene: Scene) -> None:
     scene.write("f", b"a\n")
     os.setxattr(scene.root / "f", "system.posix_acl_access", ACL)
     scene.call(moves("f", "g"), writes("f/new", b"b\n"))
@@ -478,7 +478,7 @@ def test_a_file_that_gives_way_to_a_folder_of_its_name_takes_its_list_along(scen
     assert (scene.mode("g"), scene.text("f/new")) == (0o660, b"b\n")
 
 
-def test_a_move_takes_the_very_file_along(scene: Scene) -> None:
+def test_a_move_keeps_the_inode(scene: Scene) -> None:
     scene.write("f", b"a\n")
     before = scene.files()["f"]
     move = scene.move("f", "new/folder/g")
@@ -532,7 +532,7 @@ def test_folders_are_made_and_listed(scene: Scene) -> None:
         scene.workspace.files.list_directory(".cas")
 
 
-def test_what_has_gone_with_its_folders_still_has_a_name(scene: Scene) -> None:
+def test_a_file_deleted_with_its_folders_can_still_be_named(scene: Scene) -> None:
     scene.write("d/e/f", b"a\n")
     shutil.rmtree(scene.root / "d")
     relative = scene.workspace.relative

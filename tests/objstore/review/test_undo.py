@@ -1,4 +1,4 @@
-"""Undo and redo, and what is told of decisions: reasons and dry runs."""
+"""Test undo and redo, reasons and dry runs."""
 
 import pytest
 
@@ -55,7 +55,7 @@ def test_undoing_goes_back_one_decision_at_a_time(scene: Scene) -> None:
     assert set(scene.statuses().values()) == {Status.PENDING}
 
 
-def test_an_undo_passes_the_decisions_that_it_is_told_to_and_is_redone(scene: Scene) -> None:
+def test_an_undo_keeps_the_named_later_decisions_and_can_be_redone(scene: Scene) -> None:
     scene.write("f", lines("a b c"))
     for old, new in ((b"a", b"A"), (b"b", b"B"), (b"c", b"C")):
         scene.edit("f", old, new)
@@ -74,7 +74,7 @@ def test_an_undo_passes_the_decisions_that_it_is_told_to_and_is_redone(scene: Sc
     assert words(scene.text("f")) == "A b c"
 
 
-def test_an_undo_passes_no_decision_on_the_same(scene: Scene) -> None:
+def test_an_undo_keeps_no_later_decision_on_the_same_units(scene: Scene) -> None:
     scene.write("f", TEN)
     edit = scene.edit("f", b"2\n", b"two\n")
     scene.accept(edit)
@@ -82,7 +82,7 @@ def test_an_undo_passes_no_decision_on_the_same(scene: Scene) -> None:
     assert scene.workspace.review.undo(1, past=[2]) == NothingToDo()
 
 
-def test_an_undo_that_later_edits_stand_in_the_way_of_is_refused(scene: Scene) -> None:
+def test_an_undo_that_later_edits_block_is_refused(scene: Scene) -> None:
     scene.write("f", lines("p X q"))
     edit = scene.edit("f", b"X", b"Y")
     scene.reject(edit)
@@ -92,7 +92,7 @@ def test_an_undo_that_later_edits_stand_in_the_way_of_is_refused(scene: Scene) -
     assert scene.everything() == before
 
 
-def test_undo_meets_changes_from_outside_as_any_decision_does(scene: Scene) -> None:
+def test_undo_treats_external_changes_as_any_decision_does(scene: Scene) -> None:
     scene.write("f", TEN)
     edit = scene.edit("f", b"2\n", b"two\n")
     scene.reject(edit)
@@ -104,7 +104,7 @@ def test_undo_meets_changes_from_outside_as_any_decision_does(scene: Scene) -> N
     assert scene.text("f") == TEN.replace(b"2\n", b"two\n").replace(b"9\n", b"nine\n")
 
 
-def test_a_redo_does_not_bring_back_what_was_discarded_with_the_undo(scene: Scene) -> None:
+def test_a_redo_does_not_restore_changes_discarded_by_the_undo(scene: Scene) -> None:
     """Neither a deletion by hand nor a line that somebody typed: neither was part of the decision."""
     for number, by_hand in enumerate((None, TEN.replace(b"9\n", b"nine\n"))):
         name = f"f{number}"
@@ -136,7 +136,7 @@ def test_undo_survives_the_loss_of_the_index(scene: Scene) -> None:
     assert scene.text("f") == TEN.replace(b"2\n", b"two\n").replace(b"9\n", b"nine\n")
 
 
-def test_redo_makes_the_decision_again_that_was_taken_back(scene: Scene) -> None:
+def test_redo_repeats_the_decision_that_was_undone(scene: Scene) -> None:
     scene.write("f", TEN)
     first = scene.edit("f", b"2\n", b"x\ny\n")
     scene.edit("f", b"y\n", b"Y\n")
@@ -155,7 +155,7 @@ def test_redo_makes_the_decision_again_that_was_taken_back(scene: Scene) -> None
     assert scene.workspace.review.undo() == NothingToDo()
 
 
-def test_undo_of_a_redo_gives_back_what_that_took_along(scene: Scene) -> None:
+def test_undo_of_a_redo_restores_what_it_rejected(scene: Scene) -> None:
     """The amendment that was made since the decision, and what somebody typed, which the redo was told to discard."""
     scene.write("f", TEN)
     edit = scene.edit("f", b"2\n", b"two\n")
@@ -190,7 +190,7 @@ def accepted_beside_its_amendment(scene: Scene) -> tuple[Seq, Seq]:
 
 
 @pytest.mark.parametrize("since", [b"nine\n", b"NINE\n"])
-def test_undo_leaves_an_amendment_alone_that_stood_without_the_edit(scene: Scene, since: bytes) -> None:
+def test_undo_leaves_an_amendment_that_was_live_without_its_edit(scene: Scene, since: bytes) -> None:
     edit, amendment = accepted_beside_its_amendment(scene)
     if since != b"nine\n":
         scene.edit("f", b"nine\n", since)
@@ -210,7 +210,7 @@ def test_a_refused_undo_names_no_amendment_that_can_stay(scene: Scene) -> None:
     assert (outcome.accept_first, outcome.reject_first) == ((), (Unit(later, 1),))
 
 
-def test_redo_gives_back_the_amendment_that_the_undo_took_along(scene: Scene) -> None:
+def test_redo_restores_the_amendment_that_the_undo_rejected(scene: Scene) -> None:
     scene.write("f", TEN)
     edit = scene.edit("f", b"2\n", b"two\n")
     scene.reject(edit)
@@ -224,7 +224,7 @@ def test_redo_gives_back_the_amendment_that_the_undo_took_along(scene: Scene) ->
     assert (scene.text("f"), scene.statuses()) == before
 
 
-def test_after_another_decision_there_is_nothing_to_make_again(scene: Scene) -> None:
+def test_after_another_decision_there_is_nothing_to_redo(scene: Scene) -> None:
     scene.write("f", TEN)
     scene.reject(scene.edit("f", b"2\n", b"two\n"))
     scene.undo()
@@ -234,7 +234,7 @@ def test_after_another_decision_there_is_nothing_to_make_again(scene: Scene) -> 
     assert scene.everything() == before
 
 
-# ---- what is told
+# ---- reasons and dry runs
 
 
 def test_a_reason_is_kept_and_the_newest_counts(scene: Scene) -> None:
@@ -259,7 +259,7 @@ def test_what_is_accepted_or_waits_again_for_a_reason_shows_it(scene: Scene) -> 
         assert scene.view(edit).reason == reason
 
 
-def test_a_reason_is_of_the_hunks_that_it_was_given_for_until_they_are_decided_anew(scene: Scene) -> None:
+def test_a_reason_belongs_to_its_hunks_until_they_are_decided_again(scene: Scene) -> None:
     scene.write("f", TEN)
     edit = scene.write("f", TEN.replace(b"2\n", b"two\n").replace(b"5\n", b"five\n").replace(b"9\n", b"nine\n"))
     scene.reject(f"{edit}:2", reason="keep 5")
@@ -282,7 +282,7 @@ def test_a_reason_is_of_the_hunks_that_it_was_given_for_until_they_are_decided_a
     assert scene.view(edit).reason == ""
 
 
-def test_what_is_rejected_again_by_an_undo_is_so_for_the_reason_that_it_was(scene: Scene) -> None:
+def test_hunks_rejected_again_by_an_undo_have_their_old_reason(scene: Scene) -> None:
     scene.write("f", TEN)
     edit = scene.write("f", TEN.replace(b"2\n", b"two\n").replace(b"9\n", b"nine\n"))
     scene.reject(f"{edit}:1", reason="keep 2")

@@ -1,4 +1,4 @@
-"""Crashes while nothing of the user's changes: taking a snapshot, and a look that records."""
+"""Test crashes while no file of the user changes: during a snapshot, and during a scan that records."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -84,7 +84,7 @@ def test_a_snapshot_is_whole_or_there_is_none(tmp_path: Path, failure: Failure, 
 
 
 @WAYS
-def test_a_look_is_recorded_whole_or_the_next_one_tells_the_same(
+def test_a_scan_is_recorded_whole_or_the_next_scan_records_the_same(
     tmp_path: Path,
     failure: Failure,
     torn: float,

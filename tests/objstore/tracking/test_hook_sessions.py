@@ -1,4 +1,4 @@
-"""What hooks leave for one another, while others write, clear away, or leave something in the same files."""
+"""Test what hooks keep for one another while other processes write or clean up the same files."""
 
 import os
 from collections.abc import Callable
@@ -53,7 +53,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("behind", ["stage", "exchange"])
-def test_a_call_is_kept_though_another_process_writes_for_the_first_time(root: Path, behind: str) -> None:
+def test_a_call_is_kept_while_another_process_writes_its_first_file(root: Path, behind: str) -> None:
     """Its first write clears away what writers left that died, and the file of a call has no writer's lock."""
 
     def write_first() -> None:
@@ -72,7 +72,7 @@ def test_a_call_is_kept_though_another_process_writes_for_the_first_time(root: P
 
 
 @pytest.mark.parametrize("first", ["the end of a call", "another turn"])
-def test_an_end_and_another_turn_that_are_noted_at_once_are_both_known(root: Path, first: str) -> None:
+def test_an_end_and_a_new_turn_noted_at_the_same_time_are_both_kept(root: Path, first: str) -> None:
     """A prompt comes while a subagent's call ends: each reads what is kept, and puts something else in its place."""
     other: list[Thread] = []
 

@@ -1,4 +1,4 @@
-"""Looks that record: what happened to files while nobody watched, told as edits, once, and truthfully."""
+"""Test scans that record: what happened to files without a tool's report becomes edits, once and correctly."""
 
 import os
 import shutil
@@ -76,10 +76,10 @@ def known(scene: Scene) -> Scene:
     return scene
 
 
-# ---- the first look
+# ---- the first scan
 
 
-def test_the_first_look_records_nothing_of_what_no_tool_has_edited(scene: Scene) -> None:
+def test_the_first_scan_records_no_edit_for_files_without_edits(scene: Scene) -> None:
     put(scene, "a.txt", b"a\n")
     found = scene.workspace.record_changes(PERSON)
     assert found.edits == ()
@@ -89,7 +89,7 @@ def test_the_first_look_records_nothing_of_what_no_tool_has_edited(scene: Scene)
     assert (again.edits, again.baseline) == ((), None)
 
 
-def test_the_first_look_records_what_happened_to_recorded_files(scene: Scene) -> None:
+def test_the_first_scan_records_changes_of_recorded_files(scene: Scene) -> None:
     scene.write("a.txt", b"a\n")
     scene.write("b.txt", b"b\n")
     scene.write("c.txt", b"c\n")
@@ -99,7 +99,7 @@ def test_the_first_look_records_what_happened_to_recorded_files(scene: Scene) ->
 
 
 @pytest.mark.parametrize("gone", ["d/g/deep", "d/g", "d"])
-def test_the_first_look_records_what_went_with_its_whole_folder(scene: Scene, gone: str) -> None:
+def test_the_first_scan_records_deletions_of_whole_folders(scene: Scene, gone: str) -> None:
     put(scene, "d/other", b"not recorded\n")
     scene.write("d/g/deep/file", b"recorded\n")
     shutil.rmtree(scene.root / gone)
@@ -108,14 +108,14 @@ def test_the_first_look_records_what_went_with_its_whole_folder(scene: Scene, go
     assert told(scene.workspace.record_changes(AGENT)) == ["create d/g/deep/new"]
 
 
-def test_the_first_look_takes_nothing_for_gone_that_stands_in_a_folder_that_it_passes_over(scene: Scene) -> None:
+def test_the_first_scan_does_not_report_files_in_ignored_folders_as_deleted(scene: Scene) -> None:
     scene.write("node_modules/g/file", b"recorded\n")
     scene.write("built/g/file", b"recorded\n")
     put(scene, "built/pyvenv.cfg", b"")
     assert told(scene.workspace.record_changes(NOBODY)) == []
 
 
-def test_a_file_that_a_shell_moved_to_another_file_system_can_be_taken_back(scene: Scene) -> None:
+def test_a_move_by_a_shell_to_another_file_system_can_be_rejected(scene: Scene) -> None:
     disk = scene.root / "disk"
     disk.mkdir()
     if not can_mount(disk):
@@ -133,7 +133,7 @@ def test_a_file_that_a_shell_moved_to_another_file_system_can_be_taken_back(scen
             assert (scene.root / stands).stat().st_mode & 0o777 == 0o640
 
 
-def test_of_files_that_are_all_alike_each_moves_to_its_own_name(scene: Scene) -> None:
+def test_identical_files_move_to_their_own_names(scene: Scene) -> None:
     for name in ("p", "q", "r", "s"):
         put(scene, f"old/{name}", b"the same\n")
     scene.workspace.record_changes(NOBODY)
@@ -148,14 +148,14 @@ def test_of_files_that_are_all_alike_each_moves_to_its_own_name(scene: Scene) ->
     ]
 
 
-def test_what_stood_at_the_first_look_is_not_lost(known: Scene) -> None:
+def test_the_states_of_the_first_scan_can_be_restored(known: Scene) -> None:
     (known.root / "src/b.py").unlink()
     edit = known.workspace.record_changes(AGENT).edits[0].edit
     assert edit.before is not None
     assert known.workspace.history.blob(edit.before.blob) == TEN
 
 
-# ---- what is told
+# ---- what is recorded
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_what_stood_at_the_first_look_is_not_lost(known: Scene) -> None:
     ],
     ids=lambda case: case if isinstance(case, str) else "",
 )
-def test_a_shell_command_is_told(known: Scene, script: str, wanted: list[str]) -> None:
+def test_the_changes_of_a_shell_command_are_recorded(known: Scene, script: str, wanted: list[str]) -> None:
     assert os.system(f"cd '{known.root}' && {script}") == 0  # noqa: S605 - the commands above
     assert told(known.workspace.record_changes(AGENT)) == wanted
     assert known.workspace.record_changes(AGENT).edits == ()
@@ -199,7 +199,7 @@ def test_a_shell_command_is_told(known: Scene, script: str, wanted: list[str]) -
 
 
 @pytest.mark.parametrize("forget", [False, True], ids=["with the last look", "without"])
-def test_the_same_is_told_whether_or_not_the_last_look_is_at_hand(known: Scene, *, forget: bool) -> None:
+def test_the_same_is_recorded_with_and_without_the_stat_cache(known: Scene, *, forget: bool) -> None:
     put(known, "a.txt", b"other\n")
     (known.root / "src/b.py").rename(known.root / "b.py")
     if forget:
@@ -227,7 +227,7 @@ def forged_looks(kept: bytes) -> Iterator[bytes]:
     yield kept[:8] + blob_id(b"\xc1") + b"\xc1"
 
 
-def test_kept_looks_that_make_no_sense_are_as_none(known: Scene) -> None:
+def test_an_invalid_stat_cache_counts_as_missing(known: Scene) -> None:
     path = known.root / ".cas" / "cache" / "looks"
     kept = path.read_bytes()
     for number, forged in enumerate(forged_looks(kept)):
@@ -251,7 +251,7 @@ def test_a_snapshot_in_between_hides_nothing(known: Scene) -> None:
     assert told(known.workspace.record_changes(AGENT)) == ["delete src/deep/c.py", "edit a.txt"]
 
 
-def test_a_snapshot_that_was_given_up_and_cleaned_away_hides_nothing(known: Scene) -> None:
+def test_a_deleted_and_collected_snapshot_hides_nothing(known: Scene) -> None:
     put(known, "a.txt", b"other\n")
     time.sleep(0.05)  # more than a tick, so that the look need not read the file again
     number = known.workspace.snapshots.take(who="me").view.number
@@ -265,7 +265,7 @@ def test_a_snapshot_that_was_given_up_and_cleaned_away_hides_nothing(known: Scen
     assert known.workspace.history.blob(view.edit.after.blob) == b"other\n"
 
 
-def test_what_tools_and_reviewers_did_is_not_told_again(known: Scene) -> None:
+def test_edits_of_tools_and_reviewers_are_not_recorded_again(known: Scene) -> None:
     known.write("a.txt", b"by a tool\n")
     known.move("src/b.py", "b.py")
     known.delete("src/deep/c.py")
@@ -291,7 +291,7 @@ def test_what_tools_and_reviewers_did_is_not_told_again(known: Scene) -> None:
     ],
     ids=["write", "create", "folder", "delete", "move", "copy", "mode", "reject"],
 )
-def test_what_a_tool_did_and_somebody_took_back_between_two_looks_is_told(
+def test_a_tools_change_that_a_person_reverts_between_two_scans_is_recorded(
     known: Scene, act: Callable[[Scene], object], script: str, wanted: list[str], *, forget: bool
 ) -> None:
     """To a look that compares the files with the last look nothing changed."""
@@ -313,7 +313,7 @@ def test_what_a_tool_did_and_somebody_took_back_between_two_looks_is_told(
 
 
 @pytest.mark.parametrize("forget", [False, True], ids=["with the last look", "without"])
-def test_in_a_folder_where_a_tool_wrote_all_else_that_changed_is_told_too(known: Scene, *, forget: bool) -> None:
+def test_other_changes_in_a_folder_where_a_tool_wrote_are_recorded(known: Scene, *, forget: bool) -> None:
     """With the last look only what the tool wrote, and what looks otherwise, is compared with the journal."""
     for name in ("put back", "gone", "as it was"):
         put(known, f"src/{name}", name.encode())
@@ -334,7 +334,7 @@ def test_in_a_folder_where_a_tool_wrote_all_else_that_changed_is_told_too(known:
     assert known.workspace.record_changes(NOBODY).edits == ()
 
 
-def test_an_edit_whose_number_was_given_before_is_not_taken_for_the_other(known: Scene) -> None:
+def test_an_edit_with_a_reused_number_is_not_mistaken_for_the_earlier_one(known: Scene) -> None:
     """A group that could not be synced was cut off, after a look had read it."""
     known.write("edited", b"first\n")
     segments, kept = known.root / ".cas/segments", known.root.parent / "kept"
@@ -356,7 +356,7 @@ def test_an_edit_whose_number_was_given_before_is_not_taken_for_the_other(known:
 
 @pytest.mark.parametrize("forget", [False, True], ids=["with the last look", "without"])
 @pytest.mark.parametrize("ignored", ["a.txt", "src", "src/deep"])
-def test_what_goes_while_it_is_ignored_is_told(known: Scene, ignored: str, *, forget: bool) -> None:
+def test_deletions_of_ignored_files_are_recorded(known: Scene, ignored: str, *, forget: bool) -> None:
     put(known, ".casignore", f"/{ignored}\n".encode())
     known.workspace.record_changes(PERSON)
     gone = known.root / ignored
@@ -372,7 +372,7 @@ def test_what_goes_while_it_is_ignored_is_told(known: Scene, ignored: str, *, fo
 @pytest.mark.parametrize("forget", [False, True], ids=["with the last look", "without"])
 @pytest.mark.parametrize("is_recorded", [False, True], ids=["known", "recorded"])
 @pytest.mark.parametrize("is_folder", [False, True], ids=["file", "folder"])
-def test_what_became_another_thing_while_it_was_ignored_is_told_when_that_comes_into_view(
+def test_a_file_that_was_replaced_while_ignored_is_recorded_when_it_becomes_visible(
     known: Scene, *, forget: bool, is_recorded: bool, is_folder: bool
 ) -> None:
     gone, stands = ("src/deep/c.py", "src/deep") if is_folder else ("a.txt", "a.txt/x")
@@ -391,7 +391,9 @@ def test_what_became_another_thing_while_it_was_ignored_is_told_when_that_comes_
 
 
 @pytest.mark.parametrize("is_noticed", [False, True])
-def test_what_was_recorded_and_is_ignored_since_is_told_to_who_asks_for_it(known: Scene, *, is_noticed: bool) -> None:
+def test_changes_of_recorded_files_that_are_now_ignored_are_recorded_on_request(
+    known: Scene, *, is_noticed: bool
+) -> None:
     known.write("a.txt", b"a\nb\n")
     known.write("src/b.py", b"b\n")
     put(known, "other", b"o\n")
@@ -408,7 +410,7 @@ def test_what_was_recorded_and_is_ignored_since_is_told_to_who_asks_for_it(known
     assert told(record(PERSON, ignored=True)) == []
 
 
-def test_what_is_ignored_by_now_can_be_left_to_another_look_too(known: Scene) -> None:
+def test_files_that_are_now_ignored_can_be_excluded_too(known: Scene) -> None:
     known.write("a.txt", b"a\nb\n")
     known.write("b.txt", b"b\n")
     put(known, ".casignore", b"*.txt\n")
@@ -430,7 +432,7 @@ def test_what_is_ignored_by_now_can_be_left_to_another_look_too(known: Scene) ->
         (["src/b.py", "a.txt"], 2, ["a.txt", "src/b.py"]),
     ],
 )
-def test_what_is_named_twice_or_lies_in_what_is_named_is_looked_at_once(
+def test_paths_named_twice_or_below_named_folders_are_scanned_once(
     known: Scene, paths: list[str], files: int, edited: list[str]
 ) -> None:
     for path in ("a.txt", "src/b.py", "src/deep/c.py"):
@@ -439,7 +441,7 @@ def test_what_is_named_twice_or_lies_in_what_is_named_is_looked_at_once(
     assert (found.files, told(found)) == (files, [f"edit {path}" for path in edited])
 
 
-def test_a_document_goes_on(known: Scene) -> None:
+def test_a_document_continues(known: Scene) -> None:
     first = known.write("a.txt", b"a\nb\n")
     put(known, "a.txt", b"a\nb\nc\n")
     (second,) = known.workspace.record_changes(AGENT).edits
@@ -450,7 +452,7 @@ def test_a_document_goes_on(known: Scene) -> None:
     assert known.text("z.txt") == b"a\nb\n"
 
 
-# ---- whose it was
+# ---- attribution
 
 
 def test_a_persons_changes_are_accepted_and_an_agents_wait_for_review(known: Scene) -> None:
@@ -465,7 +467,7 @@ def test_a_persons_changes_are_accepted_and_an_agents_wait_for_review(known: Sce
     assert theirs.edit.notes == {"agent": "tester"}
 
 
-def test_a_look_before_a_command_keeps_its_changes_apart(known: Scene) -> None:
+def test_a_scan_before_a_command_separates_earlier_changes(known: Scene) -> None:
     put(known, "a.txt", b"typed by a person\n")
     before = known.workspace.record_changes(NOBODY)
     put(known, "a.txt", b"typed by a person\nand a command\n")
@@ -476,7 +478,7 @@ def test_a_look_before_a_command_keeps_its_changes_apart(known: Scene) -> None:
     assert known.text("a.txt") == b"typed by a person\n"
 
 
-def test_one_look_is_one_call(known: Scene) -> None:
+def test_one_scan_is_one_call(known: Scene) -> None:
     put(known, "a.txt", b"x\n")
     put(known, "new", b"x\ny\n")
     first = known.workspace.record_changes(AGENT)
@@ -486,7 +488,7 @@ def test_one_look_is_one_call(known: Scene) -> None:
     assert [(view.edit.call, view.edit.ordinal) for view in second.edits] == [(1, 0)]
 
 
-def test_the_conversation_of_what_nobody_recorded_is_nobodys(known: Scene) -> None:
+def test_external_edits_have_a_conversation_of_their_own(known: Scene) -> None:
     with pytest.raises(ConversationReserved):
         known.workspace.record_changes(CallInfo(tool="x", conversation="external"))
 
@@ -520,7 +522,7 @@ def test_rejecting_what_a_command_did_brings_back_every_file(known: Scene, scrip
 # ---- only some paths
 
 
-def test_only_the_paths_that_are_named_are_looked_at(known: Scene) -> None:
+def test_only_the_named_paths_are_scanned(known: Scene) -> None:
     put(known, "a.txt", b"x\n")
     put(known, "src/b.py", b"x\n")
     put(known, "src/deep/c.py", b"x\n")
@@ -532,7 +534,7 @@ def test_only_the_paths_that_are_named_are_looked_at(known: Scene) -> None:
 
 
 @pytest.mark.parametrize("changed", ["one", "other"])
-def test_of_two_folders_that_are_named_what_changed_in_either_is_told(scene: Scene, changed: str) -> None:
+def test_changes_in_each_of_two_named_folders_are_recorded(scene: Scene, changed: str) -> None:
     for folder in ("one", "other"):
         put(scene, f"{folder}/f", b"as it was\n")
     time.sleep(0.05)  # more than a tick, so that the look need not read the file again
@@ -542,22 +544,22 @@ def test_of_two_folders_that_are_named_what_changed_in_either_is_told(scene: Sce
 
 
 @pytest.mark.parametrize("named", [["a.txt", "empty"], ["a.txt", "src", "src/b.py"]])
-def test_of_what_is_named_each_file_that_was_looked_at_is_counted_once(known: Scene, named: list[str]) -> None:
+def test_each_scanned_file_is_counted_once(known: Scene, named: list[str]) -> None:
     assert known.workspace.record_changes(AGENT, named).files == (2 if "empty" in named else 3)
 
 
 @pytest.mark.parametrize("named", [None, ["written"], ["gone"], ["src"], ["written", "gone", "src"]])
-def test_a_look_that_finds_nothing_waits_for_no_writer(known: Scene, named: list[str] | None) -> None:
+def test_a_scan_that_finds_nothing_waits_for_no_writer(known: Scene, named: list[str] | None) -> None:
     known.write("written", b"of a tool\n")
     known.write("gone", b"of a tool\n")
     known.delete("gone")
     assert told(known.workspace.record_changes(AGENT)) == []
     with closing(WriterLock(str(known.root / ".cas" / "lock"))) as lock, lock.held():
         found = known.workspace.record_changes(AGENT, named)
-    assert (found.conversation, found.edits, found.passed) == ("", (), ())
+    assert (found.conversation, found.edits, found.skipped) == ("", (), ())
 
 
-def test_a_file_may_be_named_that_is_gone_because_another_took_the_name_of_its_folder(known: Scene) -> None:
+def test_a_named_file_may_be_gone_because_a_file_replaced_its_folder(known: Scene) -> None:
     (known.root / "src" / "b.py").unlink()
     (known.root / "src" / "deep" / "c.py").unlink()
     (known.root / "src" / "deep").rmdir()
@@ -569,7 +571,7 @@ def test_a_file_may_be_named_that_is_gone_because_another_took_the_name_of_its_f
 
 @pytest.mark.parametrize("is_recorded", [True, False])
 @pytest.mark.parametrize("named", [["a.txt"], ["a.txt", "a.txt/new"], ["a.txt/new", "a.txt"]])
-def test_a_file_that_is_a_folder_by_now_is_gone_for_whoever_names_it(
+def test_a_named_file_that_became_a_folder_is_recorded_as_deleted(
     known: Scene, named: list[str], *, is_recorded: bool
 ) -> None:
     if is_recorded:
@@ -581,10 +583,10 @@ def test_a_file_that_is_a_folder_by_now_is_gone_for_whoever_names_it(
     assert told(known.workspace.record_changes(NOBODY)) == []
 
 
-# ---- what can't be told
+# ---- what can't be recorded
 
 
-def test_a_file_whose_earlier_bytes_are_not_known_is_not_told_as_new(scene: Scene) -> None:
+def test_a_file_with_an_unknown_earlier_state_is_not_recorded_as_new(scene: Scene) -> None:
     put(scene, ".casignore", b"secret\n")
     put(scene, "secret", b"old\n")
     scene.workspace.record_changes(NOBODY)
@@ -592,14 +594,14 @@ def test_a_file_whose_earlier_bytes_are_not_known_is_not_told_as_new(scene: Scen
     put(scene, "secret", b"new\n")
     found = scene.workspace.record_changes(AGENT)
     assert told(found) == ["delete .casignore"]
-    assert [passed.path for passed in found.passed] == ["secret"]
+    assert [passed.path for passed in found.skipped] == ["secret"]
 
 
-def test_a_limit_is_told_and_nothing_beyond_it_is_deleted(known: Scene) -> None:
+def test_a_limit_is_reported_and_nothing_beyond_it_counts_as_deleted(known: Scene) -> None:
     for i in range(20):
         put(known, f"many/{i}/f", b"x%d\n" % i)
     found = known.workspace.record_changes(AGENT, limits=ScanLimits(files=10))
-    assert [passed.path for passed in found.passed] == [""]
+    assert [passed.path for passed in found.skipped] == [""]
     assert 0 < len(found.edits) < 20
     assert {view.edit.operation for view in found.edits} == {Operation.CREATE}
     rest = known.workspace.record_changes(AGENT)
@@ -615,7 +617,7 @@ def test_two_at_once_record_each_change_once(known: Scene) -> None:
     assert [told(one) for one in found] == [["edit a.txt"], [], ["edit a.txt"], []]
 
 
-def test_what_is_left_to_another_look_is_found_by_that_one_and_by_nobody_before(known: Scene) -> None:
+def test_excluded_files_are_found_only_by_the_scan_that_covers_them(known: Scene) -> None:
     put(known, "named.txt", b"by the tool that named it\n")
     put(known, "other.txt", b"by a shell\n")
     with closing(Journal(str(known.root), Disk())) as journal:
@@ -627,11 +629,11 @@ def test_what_is_left_to_another_look_is_found_by_that_one_and_by_nobody_before(
         assert told(record_changes(journal, AGENT)) == []
 
 
-def test_what_a_tool_records_between_the_glance_and_the_look_is_no_change_from_outside(known: Scene) -> None:
+def test_an_edit_recorded_during_a_scan_is_not_an_external_change(known: Scene) -> None:
     known.workspace.record_changes(NOBODY)
     with closing(Journal(str(known.root), Disk())) as journal:
         look = WorktreeScan(journal)
-        suspects = look.survey(discard_content).glance()
+        suspects = look.walk(discard_content).suspects()
         known.write("a.txt", b"by a tool\n")
         found = record_differences(journal, NOBODY, look, {b"": suspects}, (), None)
     assert isinstance(found, tuple)
@@ -640,7 +642,7 @@ def test_what_a_tool_records_between_the_glance_and_the_look_is_no_change_from_o
     assert told(known.workspace.record_changes(NOBODY)) == []
 
 
-def test_what_tools_wrote_into_a_folder_that_looks_pass_over_is_not_taken_for_gone(scene: Scene) -> None:
+def test_files_that_tools_wrote_into_a_skipped_folder_do_not_count_as_deleted(scene: Scene) -> None:
     put(scene, "built/CACHEDIR.TAG", b"Signature: 8a477f597d28d172789f06886806bc55\n")
     scene.workspace.record_changes(NOBODY)
     scene.write("built/kept", b"kept\n")
@@ -653,7 +655,7 @@ def test_what_tools_wrote_into_a_folder_that_looks_pass_over_is_not_taken_for_go
     assert scene.statuses() == {1: Status.PENDING}
 
 
-# ---- what the first look left out
+# ---- what the first scan left out
 
 
 @pytest.fixture
@@ -678,11 +680,11 @@ def baselines(scene: Scene) -> dict[str, str]:
     return {path: state.kind for path, state in scene.workspace.snapshots.files(only.number)}
 
 
-def test_what_comes_into_view_is_known_from_there_on(partial: Scene) -> None:
+def test_newly_visible_files_are_known_from_then_on(partial: Scene) -> None:
     put(partial, ".casignore", b"# nothing\n")
     found = partial.workspace.record_changes(NOBODY)
     assert told(found) == ["edit .casignore"]
-    assert {passed.path for passed in found.passed} == {"x.cfg", "dist/deep/old.js", "pipe"}
+    assert {passed.path for passed in found.skipped} == {"x.cfg", "dist/deep/old.js", "pipe"}
     assert told(partial.workspace.record_changes(AGENT)) == []
     assert baselines(partial) == {
         ".casignore": "file",
@@ -703,7 +705,7 @@ def test_what_comes_into_view_is_known_from_there_on(partial: Scene) -> None:
     assert (partial.text("x.cfg"), partial.text("dist/deep/old.js")) == (b"1\n", b"1\n")
 
 
-def test_what_comes_in_the_place_of_what_is_gone_is_new(partial: Scene) -> None:
+def test_a_file_that_replaces_a_deleted_one_is_new(partial: Scene) -> None:
     for gone in ("dist", "env"):
         shutil.rmtree(partial.root / gone)
     for gone in ("pipe", "x.cfg", ".casignore"):
@@ -713,11 +715,11 @@ def test_what_comes_in_the_place_of_what_is_gone_is_new(partial: Scene) -> None:
         put(partial, path, b"new\n")
     found = partial.workspace.record_changes(AGENT)
     assert told(found) == ["create dist/deep/new.js", "create env/settings.py", "create pipe", "create x.cfg"]
-    assert found.passed == ()
+    assert found.skipped == ()
     assert baselines(partial) == {".casignore": "file", "kept": "file"}
 
 
-def test_what_a_tool_finds_gone_is_free_and_what_it_finds_otherwise_is_not(partial: Scene, tmp_path: Path) -> None:
+def test_a_name_is_free_if_a_tool_finds_no_file_and_not_if_it_finds_another(partial: Scene, tmp_path: Path) -> None:
     paths = ["dist/deep/old.js", "env", "pipe", "x.cfg"]
     for gone in ("dist", "env"):
         shutil.rmtree(partial.root / gone)
@@ -730,10 +732,10 @@ def test_what_a_tool_finds_gone_is_free_and_what_it_finds_otherwise_is_not(parti
         put(partial, path, b"new\n")
     found = partial.workspace.record_changes(AGENT, paths)
     assert told(found) == ["create dist/deep/old.js", "create x.cfg"]
-    assert {passed.path for passed in found.passed} == {"env", "pipe"}
+    assert {passed.path for passed in found.skipped} == {"env", "pipe"}
 
 
-def test_what_was_left_out_of_a_folder_that_is_known_becomes_known_or_goes_with_it(
+def test_files_left_out_of_a_known_folder_become_known_or_are_deleted_with_it(
     scene: Scene, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     paths = ["link/x.cfg", "one/x.cfg", "two/x.cfg"]
@@ -752,24 +754,24 @@ def test_what_was_left_out_of_a_folder_that_is_known_becomes_known_or_goes_with_
     assert told(scene.workspace.record_changes(AGENT, paths)) == ["create two/x.cfg", "edit one/x.cfg"]
 
 
-def test_what_is_left_out_of_a_folder_that_comes_into_view_is_not_new_when_it_does(partial: Scene) -> None:
+def test_files_left_out_of_a_newly_visible_folder_are_not_new_later(partial: Scene) -> None:
     put(partial, "dist/y.cfg", b"1\n")
     put(partial, ".casignore", b"*.cfg\n")
     partial.workspace.record_changes(NOBODY)
     put(partial, ".casignore", b"# nothing\n")
     found = partial.workspace.record_changes(NOBODY)
     assert told(found) == ["edit .casignore"]
-    assert {passed.path for passed in found.passed} == {"dist/y.cfg", "x.cfg", "pipe"}
+    assert {passed.path for passed in found.skipped} == {"dist/y.cfg", "x.cfg", "pipe"}
 
 
-def test_what_is_named_beside_a_look_in_a_folder_that_can_be_rebuilt_is_known_from_there_on(partial: Scene) -> None:
+def test_a_named_file_in_a_rebuilt_folder_is_known_from_then_on(partial: Scene) -> None:
     put(partial, "src/a", b"1\n")
     assert told(partial.workspace.record_changes(NOBODY, ["env/lib/old.py", "src"])) == ["create src/a"]
     put(partial, "env/lib/old.py", b"2\n")
     assert told(partial.workspace.record_changes(AGENT, ["env/lib/old.py"])) == ["edit env/lib/old.py"]
 
 
-def test_a_link_frees_the_name_that_it_takes(partial: Scene) -> None:
+def test_a_symlink_frees_its_name(partial: Scene) -> None:
     put(partial, ".casignore", b"# nothing\n")
     (partial.root / "x.cfg").unlink()
     (partial.root / "x.cfg").symlink_to("kept")
@@ -779,15 +781,15 @@ def test_a_link_frees_the_name_that_it_takes(partial: Scene) -> None:
     assert told(partial.workspace.record_changes(AGENT)) == ["create x.cfg"]
 
 
-def test_what_comes_into_view_and_is_left_to_another_look_is_not_new_to_that_one(partial: Scene) -> None:
+def test_a_newly_visible_excluded_file_is_not_new_to_the_scan_that_covers_it(partial: Scene) -> None:
     put(partial, ".casignore", b"# nothing\n")
     with closing(Journal(str(partial.root), Disk())) as journal:
         record_changes(journal, NOBODY, excluding=["x.cfg"])
         found = record_changes(journal, AGENT, ["x.cfg"])
-    assert (told(found), [passed.path for passed in found.passed]) == ([], ["x.cfg"])
+    assert (told(found), [passed.path for passed in found.skipped]) == ([], ["x.cfg"])
 
 
-def test_the_last_that_was_left_out_leaves_nothing_behind(scene: Scene) -> None:
+def test_the_deletion_of_the_last_excluded_file_leaves_no_empty_tree(scene: Scene) -> None:
     os.mkfifo(scene.root / "pipe")
     scene.workspace.record_changes(NOBODY)
     (scene.root / "pipe").unlink()
@@ -797,9 +799,9 @@ def test_the_last_that_was_left_out_leaves_nothing_behind(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("path", ["x.cfg", "dist/deep/old.js", "env/lib/old.py"])
-def test_a_tools_file_that_the_first_look_left_out_is_recorded_from_its_beginning_on(partial: Scene, path: str) -> None:
+def test_a_tools_file_that_the_first_scan_left_out_is_recorded_from_its_first_edit(partial: Scene, path: str) -> None:
     found = partial.workspace.record_changes(NOBODY, [path])
-    assert (told(found), [passed.path for passed in found.passed]) == ([], [path])
+    assert (told(found), [passed.path for passed in found.skipped]) == ([], [path])
     put(partial, path, b"2\n")
     assert told(partial.workspace.record_changes(AGENT, [path])) == [f"edit {path}"]
     assert told(partial.workspace.record_changes(AGENT)) == []
@@ -810,7 +812,7 @@ def test_a_tools_file_that_the_first_look_left_out_is_recorded_from_its_beginnin
     )
 
 
-def test_a_tools_file_is_new_where_none_stood_beside_what_the_first_look_left_out(partial: Scene) -> None:
+def test_a_tools_file_is_new_next_to_files_that_the_first_scan_left_out(partial: Scene) -> None:
     for path in ("dist/new.js", "env/lib/new.py", "dist/gone/new.js"):
         assert told(partial.workspace.record_changes(NOBODY, [path])) == []
         put(partial, path, b"2\n")
@@ -820,7 +822,7 @@ def test_a_tools_file_is_new_where_none_stood_beside_what_the_first_look_left_ou
     assert told(partial.workspace.record_changes(AGENT)) == ["edit .casignore"]
 
 
-def test_a_folder_without_files_that_comes_into_view_holds_nothing(scene: Scene) -> None:
+def test_a_newly_visible_folder_without_files_holds_nothing(scene: Scene) -> None:
     put(scene, ".casignore", b"dist/\n")
     (scene.root / "dist" / "inner").mkdir(parents=True)
     scene.workspace.record_changes(NOBODY)
@@ -833,7 +835,7 @@ def test_a_folder_without_files_that_comes_into_view_holds_nothing(scene: Scene)
     assert not (scene.root / "dist").exists()
 
 
-def test_a_baseline_that_is_given_up_is_not_brought_up_to_date_as_well(partial: Scene) -> None:
+def test_a_baseline_that_is_being_deleted_is_not_updated(partial: Scene) -> None:
     (old,) = partial.workspace.snapshots.all()
     put(partial, ".casignore", b"# nothing\n")
     partial.workspace.snapshots.delete([old.number], who="test")
@@ -842,14 +844,14 @@ def test_a_baseline_that_is_given_up_is_not_brought_up_to_date_as_well(partial: 
     assert told(partial.workspace.record_changes(AGENT)) == ["edit x.cfg"]
 
 
-# ---- a folder that says it can be rebuilt
+# ---- folders with a tag file
 
 
 TAG: Final = b"Signature: 8a477f597d28d172789f06886806bc55\n"
 
 
 @pytest.mark.parametrize("is_told", [False, True], ids=["at once", "told of before"])
-def test_a_tag_hides_nothing_of_a_folder_that_was_covered_though_the_last_look_is_lost(
+def test_a_tag_file_does_not_hide_a_scanned_folder_though_the_stat_cache_is_lost(
     known: Scene, *, is_told: bool
 ) -> None:
     put(known, "src/CACHEDIR.TAG", TAG)
@@ -866,7 +868,7 @@ def test_a_tag_hides_nothing_of_a_folder_that_was_covered_though_the_last_look_i
     assert told(known.workspace.record_changes(AGENT)) == ["edit src/b.py"]
 
 
-def test_a_tag_hides_nothing_of_a_folder_that_came_after_the_first_look_and_was_covered(known: Scene) -> None:
+def test_a_tag_file_does_not_hide_a_scanned_folder_that_appeared_after_the_first_scan(known: Scene) -> None:
     put(known, "new/a", b"a\n")
     known.workspace.record_changes(AGENT)
     put(known, "new/CACHEDIR.TAG", TAG)
@@ -876,11 +878,11 @@ def test_a_tag_hides_nothing_of_a_folder_that_came_after_the_first_look_and_was_
     assert told(known.workspace.record_changes(AGENT)) == ["edit new/a"]
 
 
-def test_a_tool_that_names_a_file_in_a_folder_that_can_be_rebuilt_has_no_other_covered(partial: Scene) -> None:
+def test_naming_a_file_in_a_rebuilt_folder_covers_no_other_file_there(partial: Scene) -> None:
     partial.workspace.record_changes(NOBODY, ["env/lib/old.py"])
     put(partial, "env/lib/old.py", b"2\n")
     assert told(partial.workspace.record_changes(AGENT, ["env/lib/old.py"])) == ["edit env/lib/old.py"]
     shutil.rmtree(partial.root / ".cas" / "cache")
     put(partial, "env/lib/new.py", b"2\n")
     found = partial.workspace.record_changes(AGENT)
-    assert (told(found), [passed.path for passed in found.passed]) == ([], ["pipe"])
+    assert (told(found), [passed.path for passed in found.skipped]) == ([], ["pipe"])

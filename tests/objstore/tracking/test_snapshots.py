@@ -1,4 +1,4 @@
-"""Snapshots: taken, compared, brought back as edits, and given up."""
+"""Test snapshots: taking, comparing, restoring and deleting them."""
 
 import os
 import resource
@@ -43,7 +43,7 @@ from objstore.model.records import Snapshot
 from objstore.model.tree import TreeEntry, encode_tree
 from objstore.tracking.snapshot_restore import carry_out
 from objstore.transaction.journal import Journal
-from objstore.worktree.concurrent_writes import Meanwhile
+from objstore.worktree.concurrent_writes import ConcurrentWrites
 from objstore.worktree.stat_cache import StatCache
 from tests.support.faulty_disk import CountdownDisk, PowerCut, UnsyncedDisk, broken_disk
 from tests.support.scene import TEN, Scene, deletes, moves, writes
@@ -108,7 +108,7 @@ def test_a_snapshot_holds_every_file_that_is_not_ignored(full: Scene) -> None:
     assert full.workspace.history.blob(blob) == b"a.txt"
 
 
-def test_nothing_that_did_not_change_is_stored_again(full: Scene) -> None:
+def test_unchanged_files_are_not_stored_again(full: Scene) -> None:
     take(full)
     before = full.workspace.history.stats().blobs
     again = full.workspace.snapshots.take(who="me")
@@ -120,7 +120,7 @@ def test_nothing_that_did_not_change_is_stored_again(full: Scene) -> None:
     assert full.workspace.history.stats().blobs == before + 4
 
 
-def test_a_snapshot_of_what_did_not_change_leaves_the_last_look_as_it_is(full: Scene) -> None:
+def test_a_snapshot_of_unchanged_files_leaves_the_stat_cache_unchanged(full: Scene) -> None:
     time.sleep(0.05)  # more than a tick, so that no file has to be read again
     take(full)
     take(full)
@@ -134,7 +134,7 @@ def test_a_snapshot_of_what_did_not_change_leaves_the_last_look_as_it_is(full: S
     assert "src/new" in dict(full.workspace.snapshots.files(number))
 
 
-def test_the_same_files_are_the_same_tree_however_they_came(full: Scene) -> None:
+def test_equal_files_have_equal_trees(full: Scene) -> None:
     first = full.workspace.snapshots.take(who="me").view
     for path in ("a.txt", "src/b.py"):
         content = (full.root / path).read_bytes()
@@ -161,14 +161,14 @@ def test_one_folder_can_be_taken_alone(full: Scene) -> None:
         take(full, "nothing")
 
 
-def test_a_snapshot_that_could_not_take_in_all_is_not_taken(full: Scene) -> None:
+def test_an_incomplete_snapshot_is_not_recorded(full: Scene) -> None:
     with pytest.raises(SnapshotIncomplete):
         full.workspace.snapshots.take(who="me", limits=ScanLimits(files=2))
     assert full.workspace.snapshots.all() == []
     take(full)
 
 
-def test_a_snapshot_survives_the_loss_of_all_that_is_derived(full: Scene) -> None:
+def test_a_snapshot_survives_the_loss_of_derived_data(full: Scene) -> None:
     number = take(full)
     put(full, "a.txt", b"x\n")
     full.forget_index()
@@ -177,7 +177,7 @@ def test_a_snapshot_survives_the_loss_of_all_that_is_derived(full: Scene) -> Non
     assert [view.number for view in full.workspace.snapshots.all()] == [number]
 
 
-# ---- while calls go on
+# ---- concurrent calls
 
 
 class InBetween:
@@ -257,7 +257,7 @@ def standing(scene: Scene) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("times", [1, 2, 3])
 @pytest.mark.parametrize("call", [write_both, write_beside_a_person, make_folders, move, remove_folders, reject])
-def test_a_snapshot_holds_all_of_a_call_that_comes_in_between(
+def test_a_snapshot_holds_all_of_a_concurrent_call(
     busy: Scene, call: Callable[[Scene, int], object], times: int
 ) -> None:
     """Also where it takes long to look again, and one comes in between each time."""
@@ -287,7 +287,7 @@ def move_linked(other: Scene, number: int) -> None:
 
 @pytest.mark.parametrize("times", [1, 2, 3])
 @pytest.mark.parametrize("call", [write_linked, write_new_name, move_linked, reject])
-def test_a_file_with_several_names_is_the_same_under_each_in_a_snapshot(
+def test_all_hard_links_of_a_file_are_equal_in_a_snapshot(
     busy: Scene, call: Callable[[Scene, int], object], times: int
 ) -> None:
     """Also under one that was read before a call wrote to the file by another."""
@@ -305,14 +305,14 @@ def test_a_file_with_several_names_is_the_same_under_each_in_a_snapshot(
     assert changed(busy, number) == {}
 
 
-def test_what_a_call_in_between_rules_out_is_not_held(busy: Scene) -> None:
+def test_files_that_a_concurrent_call_makes_ignored_are_not_held(busy: Scene) -> None:
     with closing(InBetween(busy, rule_out)) as meanwhile, busy.workspace.reporting_progress(meanwhile):
         number = take(busy)
     assert meanwhile.made == 1
     assert held(busy, number) == {path: content for path, content in standing(busy).items() if path != "z/0"}
 
 
-def test_a_snapshot_of_one_folder_holds_all_of_a_call_that_comes_in_between(busy: Scene) -> None:
+def test_a_snapshot_of_one_folder_holds_all_of_a_concurrent_call(busy: Scene) -> None:
     def write(other: Scene, number: int) -> None:
         other.call(*(writes(path, b"call %d\n" % number) for path in ("a/0", "a/only 0/f", "z/x", "a/new/f")))
 
@@ -323,7 +323,7 @@ def test_a_snapshot_of_one_folder_holds_all_of_a_call_that_comes_in_between(busy
     assert held(busy, number) == inside
 
 
-def test_a_snapshot_says_nothing_of_a_file_that_it_could_not_read_at_first_and_could_then(busy: Scene) -> None:
+def test_a_file_that_became_readable_during_the_snapshot_is_not_reported(busy: Scene) -> None:
     def replace(other: Scene, number: int) -> None:
         (other.root / "z/pipe").unlink()
         other.call(*(writes(path, b"call %d\n" % number) for path in ("a/x", "z/pipe")))
@@ -338,11 +338,11 @@ def test_a_snapshot_says_nothing_of_a_file_that_it_could_not_read_at_first_and_c
     with closing(InBetween(busy, replace)) as meanwhile, busy.workspace.reporting_progress(at_the_end):
         taken = busy.workspace.snapshots.take(who="me")
     assert meanwhile.made == 1
-    assert [place.path for place in taken.passed] == ["large/pipe"]
+    assert [place.path for place in taken.skipped] == ["large/pipe"]
     assert held(busy, taken.view.number) == standing(busy)
 
 
-def test_a_snapshot_finishes_a_killed_call_before_it_looks(busy: Scene) -> None:
+def test_a_snapshot_rolls_a_killed_call_forward_before_it_scans(busy: Scene) -> None:
     cut_between = 0
     for step in count():
         new = b"killed at %d\n" % step
@@ -359,9 +359,9 @@ def test_a_snapshot_finishes_a_killed_call_before_it_looks(busy: Scene) -> None:
     assert cut_between
 
 
-def test_where_a_call_was_taken_back_in_between_is_looked_at_again(busy: Scene) -> None:
+def test_files_of_a_call_that_was_rolled_back_meanwhile_are_scanned_again(busy: Scene) -> None:
     with closing(Journal(str(busy.root), UnsyncedDisk())) as journal:
-        meanwhile = Meanwhile(journal)
+        meanwhile = ConcurrentWrites(journal)
         for step in count():
             disk = CountdownDisk(step, broken_disk, lasting=False)
             try:
@@ -372,7 +372,7 @@ def test_where_a_call_was_taken_back_in_between_is_looked_at_again(busy: Scene) 
             except CallAborted:
                 break
             except CasError:
-                meanwhile = Meanwhile(journal)
+                meanwhile = ConcurrentWrites(journal)
         with journal.writing():
             assert meanwhile.paths(StatCache()) == {b"a/x", b"z/new/x"}
             assert meanwhile.paths(StatCache()) == set()
@@ -414,7 +414,7 @@ def test_a_snapshot_of_a_folder_has_nothing_in_common_with_one_that_left_it_out(
             scene.workspace.snapshots.changes(*numbers)
 
 
-def test_a_path_that_one_of_two_snapshots_does_not_cover_is_named_with_that_one(scene: Scene) -> None:
+def test_an_error_names_a_path_with_the_snapshot_that_does_not_cover_it(scene: Scene) -> None:
     put(scene, "a", b"a\n")
     put(scene, "src/b", b"b\n")
     whole, part = take(scene), take(scene, "src")
@@ -435,14 +435,14 @@ def test_a_folder_that_is_gone_is_all_deleted(full: Scene) -> None:
     assert changed(full, number) == {}
 
 
-def test_a_name_that_there_is_not_is_refused(full: Scene) -> None:
+def test_a_snapshot_that_does_not_exist_is_refused(full: Scene) -> None:
     with pytest.raises(NoSuchName):
         full.workspace.snapshots.files(7)
     with pytest.raises(NoSuchName):
         full.workspace.snapshots.restore(7)
 
 
-# ---- bringing back
+# ---- restoring
 
 
 def disturbed(scene: Scene) -> None:
@@ -457,7 +457,7 @@ def disturbed(scene: Scene) -> None:
     put(scene, "node_modules/n.js", b"new\n")
 
 
-def test_restoring_brings_back_every_file_and_leaves_what_is_ignored(full: Scene) -> None:
+def test_a_restore_writes_every_file_and_leaves_ignored_ones(full: Scene) -> None:
     before = files(full.root)
     number = take(full)
     disturbed(full)
@@ -468,7 +468,7 @@ def test_restoring_brings_back_every_file_and_leaves_what_is_ignored(full: Scene
     assert changed(full, number) == {}
 
 
-def test_only_what_differs_is_written(full: Scene) -> None:
+def test_only_different_files_are_written(full: Scene) -> None:
     number = take(full)
     put(full, "a.txt", b"other\n")
     before = full.files()
@@ -477,7 +477,7 @@ def test_only_what_differs_is_written(full: Scene) -> None:
     assert [path for path in after if after[path] != before[path]] == ["a.txt"]
 
 
-def test_a_dry_run_tells_what_a_restore_does_and_changes_nothing(full: Scene) -> None:
+def test_a_dry_run_reports_what_a_restore_does_and_changes_nothing(full: Scene) -> None:
     number = take(full)
     disturbed(full)
     before = full.everything()
@@ -488,7 +488,7 @@ def test_a_dry_run_tells_what_a_restore_does_and_changes_nothing(full: Scene) ->
     assert planned.outcome is None
 
 
-def test_a_restore_is_one_call_of_a_person_that_can_be_taken_back(full: Scene) -> None:
+def test_a_restore_is_one_call_of_a_person_and_can_be_rejected(full: Scene) -> None:
     number = take(full)
     disturbed(full)
     before = files(full.root)
@@ -505,14 +505,14 @@ def test_a_restore_is_one_call_of_a_person_that_can_be_taken_back(full: Scene) -
     assert changed(full, number) == {}
 
 
-def test_only_some_paths_can_be_brought_back(full: Scene) -> None:
+def test_only_some_paths_can_be_restored(full: Scene) -> None:
     number = take(full)
     disturbed(full)
     full.workspace.snapshots.restore(number, ["src", "a.txt"])
     assert changed(full, number) == {"made/new.txt": "A", "new.txt": "A", "recorded.txt": "M"}
 
 
-def test_links_are_neither_made_nor_changed(full: Scene) -> None:
+def test_symlinks_are_neither_created_nor_changed(full: Scene) -> None:
     (full.root / "kept").symlink_to("a.txt")
     (full.root / "gone").symlink_to("a.txt")
     put(full, "file", b"x\n")
@@ -530,7 +530,7 @@ def test_links_are_neither_made_nor_changed(full: Scene) -> None:
     assert (full.root / "kept").readlink() == Path("src")
 
 
-def test_what_was_ignored_then_is_not_deleted_when_it_is_no_longer(full: Scene) -> None:
+def test_files_ignored_at_the_snapshot_are_not_deleted_when_they_are_no_longer(full: Scene) -> None:
     put(full, ".casignore", b"secret\nprivate/\n")
     put(full, "secret", b"s\n")
     put(full, "private/key", b"k\n")
@@ -542,7 +542,7 @@ def test_what_was_ignored_then_is_not_deleted_when_it_is_no_longer(full: Scene) 
     assert full.text("private/key") == b"k\n"
 
 
-def test_what_is_ignored_now_is_not_deleted(full: Scene) -> None:
+def test_ignored_files_are_not_deleted(full: Scene) -> None:
     number = take(full)
     put(full, ".casignore", b"a.txt\nnew\n")
     put(full, "a.txt", b"other\n")
@@ -563,7 +563,7 @@ def test_a_file_and_a_folder_that_want_the_same_name_are_left(full: Scene) -> No
     assert sorted(change.path for change in done.left) == ["a.txt", "a.txt/inner"]
 
 
-def test_a_file_for_which_an_empty_folder_would_have_to_go_is_left(full: Scene) -> None:
+def test_a_file_whose_path_is_an_empty_folder_is_not_restored(full: Scene) -> None:
     number = take(full)
     for name in ("a.txt", "recorded.txt"):
         (full.root / name).unlink()
@@ -576,7 +576,7 @@ def test_a_file_for_which_an_empty_folder_would_have_to_go_is_left(full: Scene) 
     assert [change.path for change in done.left] == ["a.txt", "recorded.txt"]
 
 
-def test_an_empty_folder_that_edits_made_gives_way_to_a_file_that_comes_back(full: Scene) -> None:
+def test_a_restored_file_replaces_an_empty_folder_that_edits_created(full: Scene) -> None:
     number = take(full)
     full.delete("a.txt")
     full.write("a.txt/inner/x", b"x\n")
@@ -593,7 +593,7 @@ def carried_out(scene: Scene, plan: RestoreResult) -> None:
         carry_out(plan, call, tree)
 
 
-def test_a_file_that_changes_between_plan_and_deed_is_not_written_over(full: Scene) -> None:
+def test_a_file_that_changes_after_the_plan_is_not_overwritten(full: Scene) -> None:
     number = take(full)
     put(full, "a.txt", b"one\n")
     put(full, "src/b.py", b"one\n")
@@ -669,7 +669,7 @@ def becomes_a_pipe(root: Path) -> None:
     ],
 )
 @pytest.mark.parametrize(("number", "paths"), [(1, ["src"]), (1, ["src/sub/f"]), (2, []), (2, ["src/sub/f"])])
-def test_a_file_is_left_where_something_else_has_taken_its_folders_place(
+def test_a_file_is_not_restored_if_something_replaced_its_folder(
     taken: Scene, happens: Callable[[Path], None], number: int, paths: list[str]
 ) -> None:
     happens(taken.root)
@@ -688,7 +688,7 @@ def test_a_file_is_left_where_something_else_has_taken_its_folders_place(
     assert in_the_way == {(change.path, kind(change.before)) for change in whole}
 
 
-def test_a_file_in_a_folder_that_is_ignored_by_now_is_left_also_where_it_is_asked_for(taken: Scene) -> None:
+def test_a_named_file_in_a_now_ignored_folder_is_not_restored(taken: Scene) -> None:
     (taken.root / ".casignore").write_bytes(b"src\n")
     (taken.root / "src/sub/f").unlink()
     done = taken.workspace.snapshots.restore(1, ["src/sub/f"])
@@ -698,7 +698,7 @@ def test_a_file_in_a_folder_that_is_ignored_by_now_is_left_also_where_it_is_aske
     assert not (taken.root / "src/sub/f").exists()
 
 
-def test_a_file_that_came_since_is_left_where_the_snapshot_has_a_file_in_its_folders_place(full: Scene) -> None:
+def test_a_new_file_is_left_if_the_snapshot_has_a_file_at_its_folders_path(full: Scene) -> None:
     number = take(full)
     (full.root / "a.txt").unlink()
     put(full, "a.txt/inner", b"x\n")
@@ -708,7 +708,7 @@ def test_a_file_that_came_since_is_left_where_the_snapshot_has_a_file_in_its_fol
     assert full.text("a.txt/inner") == b"x\n"
 
 
-def test_a_folder_that_becomes_a_link_between_plan_and_deed_is_not_written_through(taken: Scene) -> None:
+def test_a_folder_that_becomes_a_symlink_after_the_plan_is_not_written_through(taken: Scene) -> None:
     (taken.root / "src/sub/f").unlink()
     plan: RestoreResult = taken.workspace.snapshots.restore(2, dry_run=True)
     links_to_a_folder(taken.root)
@@ -719,7 +719,7 @@ def test_a_folder_that_becomes_a_link_between_plan_and_deed_is_not_written_throu
     assert files(taken.root) == before
 
 
-def test_more_files_than_a_process_may_open_are_brought_back(full: Scene) -> None:
+def test_more_files_than_the_limit_of_open_files_are_restored(full: Scene) -> None:
     for i in range(300):
         put(full, f"many/{i}/f", b"x%d\n" % i)
     number = take(full)
@@ -749,7 +749,7 @@ def bring_about(scene: Scene, states: dict[str, bytes | None]) -> None:
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(PATHS, CONTENTS, max_size=4), st.dictionaries(PATHS, CONTENTS, max_size=4))
-def test_whatever_happened_since_a_restore_is_what_was(
+def test_a_restore_returns_to_the_snapshot_whatever_happened_since(
     tmp_path_factory: pytest.TempPathFactory, first: dict[str, bytes | None], second: dict[str, bytes | None]
 ) -> None:
     scene = Scene(tmp_path_factory.mktemp("any"))
@@ -763,7 +763,7 @@ def test_whatever_happened_since_a_restore_is_what_was(
         scene.close()
 
 
-# ---- giving up
+# ---- deleting
 
 
 def test_a_deleted_snapshot_is_gone_and_its_number_is_not_used_again(full: Scene) -> None:
@@ -787,7 +787,7 @@ def test_after_all_snapshots_are_deleted_the_next_holds_everything(full: Scene) 
             assert content == (full.root / path).read_bytes()
 
 
-def test_what_was_cleaned_away_since_the_last_look_is_stored_again(full: Scene) -> None:
+def test_blobs_collected_since_the_last_scan_are_stored_again(full: Scene) -> None:
     full.workspace.snapshots.delete([take(full)], who="me")
     with closing(sqlite3.connect(full.root / ".cas/index.sqlite", isolation_level=None)) as index:
         # As a cleaning leaves it: of what nothing holds, the index knows nothing.
@@ -838,7 +838,7 @@ def deep(scene: Scene) -> Iterator[str]:
     subprocess.run(["rm", "-r", str(scene.root / "a")], check=True)
 
 
-def test_however_deep_a_file_lies_it_is_kept_compared_recorded_restored_and_purged(scene: Scene, deep: str) -> None:
+def test_a_file_at_any_depth_is_stored_compared_recorded_restored_and_purged(scene: Scene, deep: str) -> None:
     file = scene.root / deep
     first = take(scene)
     record(scene)
@@ -857,7 +857,7 @@ def test_however_deep_a_file_lies_it_is_kept_compared_recorded_restored_and_purg
     assert check_store(str(scene.root)).faults == ()
 
 
-def test_what_is_not_the_users_is_left_alone_by_a_restore_and_keeps_nothing_else_from_it(scene: Scene) -> None:
+def test_reserved_paths_are_left_by_a_restore_and_do_not_stop_it(scene: Scene) -> None:
     name = ".g\u200cit"  # to a file system that passes over what shows nothing, version control's
     with closing(Journal(str(scene.root), Disk())) as journal, journal.writing() as batch:
         entry = TreeEntry(os.fsencode(name), stat.S_IFREG | 0o644, batch.blob(b"x\n", None))
@@ -870,7 +870,7 @@ def test_what_is_not_the_users_is_left_alone_by_a_restore_and_keeps_nothing_else
     assert not (scene.root / name).exists()
 
 
-def test_folders_that_are_as_a_snapshot_held_them_that_has_gone_are_compared_all_the_same(scene: Scene) -> None:
+def test_folders_that_equal_those_of_a_deleted_snapshot_are_still_compared(scene: Scene) -> None:
     for folder in ("a", "b"):
         (scene.root / folder).mkdir()
         (scene.root / folder / "file").write_bytes(b"one\n")

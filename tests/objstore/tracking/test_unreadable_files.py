@@ -1,4 +1,4 @@
-"""Errors of the system: that a file can't be looked at is not its absence, and whatever fails takes a call back."""
+"""Test system errors: an unreadable file does not count as deleted, and any failure rolls a call back."""
 
 import errno
 import os
@@ -68,7 +68,7 @@ def deep(scene: Scene) -> Scene:
     return scene
 
 
-def test_a_file_that_cannot_be_opened_for_want_of_descriptors_is_not_gone(deep: Scene) -> None:
+def test_a_file_that_cannot_be_opened_for_lack_of_descriptors_does_not_count_as_deleted(deep: Scene) -> None:
     before = deep.workspace.history.edits()
     with with_few_files(6):
         report = deep.workspace.review.status()
@@ -81,7 +81,7 @@ def test_a_file_that_cannot_be_opened_for_want_of_descriptors_is_not_gone(deep: 
     assert deep.workspace.history.edits() == before
 
 
-def test_a_look_in_which_nothing_could_be_opened_forgets_nothing(deep: Scene) -> None:
+def test_a_scan_that_could_open_nothing_forgets_nothing(deep: Scene) -> None:
     failed = 0
     for spare in range(9):
         (deep.root / DEEP).write_bytes(b"%d\n" % (spare + 3))
@@ -97,7 +97,7 @@ def test_a_look_in_which_nothing_could_be_opened_forgets_nothing(deep: Scene) ->
     assert failed < 9
 
 
-def test_a_folder_that_may_be_listed_and_not_entered_holds_nothing_up(scene: Scene) -> None:
+def test_a_folder_that_may_be_listed_but_not_entered_does_not_stop_a_scan(scene: Scene) -> None:
     for name in ("locked/a", "open/b"):
         (scene.root / name).parent.mkdir()
         (scene.root / name).write_bytes(b"1\n")
@@ -119,7 +119,7 @@ def test_a_folder_that_may_be_listed_and_not_entered_holds_nothing_up(scene: Sce
         assert len(found.edits) == 1
 
 
-def test_a_folder_that_may_not_be_looked_into_is_not_said_to_be_missing(scene: Scene) -> None:
+def test_an_unreadable_folder_is_not_reported_as_missing(scene: Scene) -> None:
     (scene.root / "locked").mkdir(mode=0)
     try:
         ran = cas_unprivileged("snapshot", "create", "locked", folder=scene.root)
@@ -130,7 +130,7 @@ def test_a_folder_that_may_not_be_looked_into_is_not_said_to_be_missing(scene: S
 
 
 @pytest.mark.parametrize("scope", ["../secret", "/etc", "inner/../../secret"])
-def test_no_snapshot_is_taken_of_what_lies_outside(scene: Scene, scope: str) -> None:
+def test_no_snapshot_is_taken_outside_the_workspace(scene: Scene, scope: str) -> None:
     (scene.root / "inner").mkdir()
     secret = scene.root.parent / "secret"
     secret.mkdir()
@@ -152,7 +152,7 @@ class FailingUnnamed(Disk):
         return super().exchange(source_directory, source, directory, name)
 
 
-def test_an_error_without_a_name_of_ours_takes_a_call_back_too(scene: Scene) -> None:
+def test_an_unexpected_error_rolls_a_call_back_too(scene: Scene) -> None:
     for name in "ab":
         (scene.root / name).write_bytes(b"before\n")
     with Workspace.open(scene.root, FailingUnnamed()) as workspace:
@@ -184,14 +184,14 @@ def damaged(scene: Scene) -> Scene:
     return scene
 
 
-def test_a_tool_writes_a_file_though_what_the_store_has_of_it_cannot_be_read(damaged: Scene) -> None:
+def test_a_tool_can_write_a_file_whose_recorded_state_is_unreadable(damaged: Scene) -> None:
     damaged.write("damaged", b"c" * 99)
     damaged.write("damaged", b"c" * 99 + b"d")
     assert damaged.text("damaged") == b"c" * 99 + b"d"
     assert damaged.workspace.history.blob(blob_id(b"c" * 99)) == b"c" * 99
 
 
-def test_a_look_records_what_a_hand_did_though_what_the_store_has_of_a_file_cannot_be_read(damaged: Scene) -> None:
+def test_a_scan_records_a_persons_change_of_a_file_whose_recorded_state_is_unreadable(damaged: Scene) -> None:
     (damaged.root / "damaged").write_bytes(b"by hand\n")
     (damaged.root / "dir" / "damaged").unlink()
     (damaged.root / "sound").write_bytes(b"2\n")
@@ -204,7 +204,7 @@ def test_a_look_records_what_a_hand_did_though_what_the_store_has_of_a_file_cann
         ("create", b"new"),
         ("edit", b"sound"),
     ]
-    assert not found.passed
+    assert not found.skipped
     (damaged.root / "damaged").write_bytes(b"by hand\nonce more\n")
     (edit,) = damaged.workspace.record_changes(CallInfo(tool="look"), ["damaged"]).edits
     assert edit.edit.operation == "edit"
@@ -212,19 +212,19 @@ def test_a_look_records_what_a_hand_did_though_what_the_store_has_of_a_file_cann
     assert damaged.text("damaged") == b"by hand\n"
 
 
-def test_a_look_records_the_rest_where_what_the_first_look_found_of_a_file_cannot_be_read(damaged: Scene) -> None:
+def test_a_scan_records_the_other_files_if_one_known_state_is_unreadable(damaged: Scene) -> None:
     (damaged.root / "known").write_bytes(b"by hand\n")
     (damaged.root / "sound").write_bytes(b"2\n")
     found = damaged.workspace.record_changes(CallInfo(tool="look"))
     assert [view.edit.path for view in found.edits] == [b"sound"]
     for _ in range(2):  # as long as it is so
-        assert [passed.path for passed in found.passed] == ["known"]
-        assert all("can't be read" in passed.reason for passed in found.passed)
+        assert [passed.path for passed in found.skipped] == ["known"]
+        assert all("can't be read" in passed.reason for passed in found.skipped)
         found = damaged.workspace.record_changes(CallInfo(tool="look"))
         assert not found.edits
     (damaged.root / "known").write_bytes(b"a" * 99)
     found = damaged.workspace.record_changes(CallInfo(tool="look"), ["known"])
-    assert [passed.path for passed in found.passed] == ["known"]
+    assert [passed.path for passed in found.skipped] == ["known"]
 
 
 class LosingIndex(Disk):
@@ -242,7 +242,7 @@ class LosingIndex(Disk):
             other.execute("DROP TABLE folders")
 
 
-def test_an_index_that_fails_when_folders_are_to_go_takes_a_decision_back(tmp_path: Path) -> None:
+def test_an_index_failure_while_folders_are_removed_rolls_the_decision_back(tmp_path: Path) -> None:
     with Workspace.init(tmp_path) as workspace:
         for number in range(300):
             with workspace.call(CallInfo(tool="edit")) as call:
@@ -258,7 +258,7 @@ def test_an_index_that_fails_when_folders_are_to_go_takes_a_decision_back(tmp_pa
     assert (tmp_path / "folder 299" / "inner" / "file").read_bytes() == b"299\n"
 
 
-def test_an_index_that_is_lost_once_a_decision_is_recorded_is_made_anew_for_folders_that_go(tmp_path: Path) -> None:
+def test_an_index_lost_after_a_decision_is_recorded_is_rebuilt_to_remove_folders(tmp_path: Path) -> None:
     class Losing(Disk):
         """A disk on which the index can't be read any more once the decision was recorded."""
 
@@ -305,7 +305,7 @@ class LosingStates(Disk):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
-def test_a_file_that_cannot_be_taken_back_keeps_no_other_from_it_and_is_told_of(scene: Scene) -> None:
+def test_a_file_that_cannot_be_rolled_back_is_reported_and_does_not_stop_the_others(scene: Scene) -> None:
     states = {name: name.encode() * 99 for name in "abc"}
     for state in ("old", "new"):
         scene.call(*(writes(name, states[name] + state.encode()) for name in "abc"))

@@ -1,4 +1,4 @@
-"""The baseline: no collection takes the snapshot that files without an edit are compared with."""
+"""Test the baseline: what keeps it, what updates it, and what a first edit finds with it."""
 
 from contextlib import closing
 
@@ -38,7 +38,7 @@ SHELL = CallInfo(tool="Bash", conversation="c")
     [RetentionLimits(older_than=0, max_size=None), RetentionLimits(older_than=None, max_size=1)],
     ids=["by age", "by size"],
 )
-def test_no_collection_takes_the_baseline_that_live_files_need(scene: Scene, limits: RetentionLimits) -> None:
+def test_garbage_collection_keeps_the_baseline_that_live_files_need(scene: Scene, limits: RetentionLimits) -> None:
     untouched = {f"folder/{number}": b"never recorded %d\n" % number * 50 for number in range(20)}
     (scene.root / "folder").mkdir()
     for path, content in untouched.items():
@@ -108,7 +108,7 @@ CHANGED = {"folder/file": b"work\n", "folder/deep/file": b"deep\n", "new": None}
 
 
 @pytest.mark.parametrize("changed", ["after", "before"])
-def test_a_purge_of_what_the_baseline_holds_leaves_the_rest_of_it_known(looked: Scene, changed: str) -> None:
+def test_purging_a_blob_of_the_baseline_keeps_the_other_known_states(looked: Scene, changed: str) -> None:
     (old,) = looked.workspace.snapshots.all()
     since = looked.workspace.history.next_edit()
     if changed == "before":
@@ -125,7 +125,7 @@ def test_a_purge_of_what_the_baseline_holds_leaves_the_rest_of_it_known(looked: 
 
 
 @pytest.mark.parametrize("now", [b"clean\n", None], ids=["changed", "gone"])
-def test_a_file_that_was_never_recorded_is_watched_on_after_a_purge_of_what_it_was(
+def test_changes_of_a_file_without_edits_are_still_found_after_its_known_state_is_purged(
     scene: Scene, now: bytes | None
 ) -> None:
     """The same folder twice: a tree of the baseline that two paths have, which are no longer the same then."""
@@ -149,11 +149,11 @@ def test_a_file_that_was_never_recorded_is_watched_on_after_a_purge_of_what_it_w
         for view in found.edits
     ]
     assert befores == [b"clean\n", None if now is None else b"clean, too\n"]
-    assert found.passed == ()
+    assert found.skipped == ()
     assert check_store(str(scene.root)).faults == ()
 
 
-def test_what_a_file_still_is_that_was_never_recorded_is_not_purged(scene: Scene) -> None:
+def test_the_current_state_of_a_file_without_edits_is_not_purged(scene: Scene) -> None:
     (scene.root / "folder").mkdir()
     (scene.root / "folder" / "secret").write_bytes(b"the secret\n")
     scene.workspace.record_changes(NOBODY)
@@ -163,7 +163,7 @@ def test_what_a_file_still_is_that_was_never_recorded_is_not_purged(scene: Scene
 
 
 @pytest.mark.parametrize("changed", ["after", "before"])
-def test_giving_the_baseline_up_leaves_nothing_untold(looked: Scene, changed: str) -> None:
+def test_deleting_the_baseline_loses_no_change(looked: Scene, changed: str) -> None:
     (old,) = looked.workspace.snapshots.all()
     since = looked.workspace.history.next_edit()
     if changed == "before":
@@ -176,7 +176,7 @@ def test_giving_the_baseline_up_leaves_nothing_untold(looked: Scene, changed: st
     check_that_all_is_told(looked, since)
 
 
-def test_what_is_ignored_by_now_goes_with_the_baseline_that_held_it(looked: Scene) -> None:
+def test_files_that_are_now_ignored_are_not_in_the_next_baseline(looked: Scene) -> None:
     (old,) = looked.workspace.snapshots.all()
     (looked.root / ".casignore").write_bytes(b"deep/\n")
     looked.workspace.snapshots.delete([old.number], who="me")
@@ -185,17 +185,17 @@ def test_what_is_ignored_by_now_goes_with_the_baseline_that_held_it(looked: Scen
         looked.workspace.history.blob(blob_id(b"deep\n"))
 
 
-def test_no_snapshot_is_deleted_where_one_of_them_is_not_there(looked: Scene) -> None:
+def test_no_snapshot_is_deleted_if_one_of_them_does_not_exist(looked: Scene) -> None:
     before = looked.workspace.snapshots.all()
     with pytest.raises(NoSuchName):
         looked.workspace.snapshots.delete([before[0].number, 99], who="me")
     assert looked.workspace.snapshots.all() == before
 
 
-# ---- what became of a file since, before a tool first touched it
+# ---- changes of a file before its first edit
 
 
-def test_what_became_of_a_known_file_before_its_first_edit_is_recorded_first(scene: Scene) -> None:
+def test_changes_of_a_known_file_before_its_first_edit_are_recorded_first(scene: Scene) -> None:
     (scene.root / "f").write_bytes(b"one\ntwo\nthree\nfour\nfive\n")
     scene.workspace.record_changes(NOBODY)
     (scene.root / "f").write_bytes(b"ONE\ntwo\nthree\nfour\nfive\n")
@@ -212,7 +212,7 @@ def test_what_became_of_a_known_file_before_its_first_edit_is_recorded_first(sce
     assert scene.workspace.record_changes(NOBODY).edits == ()
 
 
-def test_a_file_that_came_before_its_first_edit_goes_with_the_edit_that_tells_of_it(scene: Scene) -> None:
+def test_rejecting_the_external_creation_of_a_file_deletes_it(scene: Scene) -> None:
     scene.workspace.record_changes(NOBODY)
     (scene.root / "folder").mkdir()
     (scene.root / "folder" / "new").write_bytes(b"made\n")
@@ -225,7 +225,7 @@ def test_a_file_that_came_before_its_first_edit_goes_with_the_edit_that_tells_of
     assert not (scene.root / "folder").exists()
 
 
-def test_a_file_that_went_before_its_first_edit_goes_on_where_a_tool_writes_it_anew(scene: Scene) -> None:
+def test_a_deleted_file_continues_its_document_when_a_tool_writes_it_again(scene: Scene) -> None:
     (scene.root / "f").write_bytes(b"old\n")
     scene.workspace.record_changes(NOBODY)
     (scene.root / "f").unlink()
@@ -239,7 +239,7 @@ def test_a_file_that_went_before_its_first_edit_goes_on_where_a_tool_writes_it_a
     assert scene.text("f") == b"old\n"
 
 
-def test_a_call_that_only_looks_at_a_known_file_records_what_it_found(scene: Scene) -> None:
+def test_a_call_that_only_reads_a_known_file_records_its_external_change(scene: Scene) -> None:
     (scene.root / "f").write_bytes(b"a\n")
     scene.workspace.record_changes(NOBODY)
     assert scene.call(lambda call: call.read("f"), lambda call: call.exists("nothing")).external == ()
@@ -247,7 +247,7 @@ def test_a_call_that_only_looks_at_a_known_file_records_what_it_found(scene: Sce
     assert [view.edit.operation for view in scene.call(lambda call: call.read("f")).external] == [Operation.EDIT]
 
 
-def test_nothing_is_told_of_what_the_baseline_left_out_or_what_is_as_it_was(scene: Scene) -> None:
+def test_no_edit_is_recorded_for_excluded_or_unchanged_files(scene: Scene) -> None:
     (scene.root / ".casignore").write_bytes(b"log\nbuild\n")
     (scene.root / "log").write_bytes(b"ignored\n")
     (scene.root / "build").mkdir()
@@ -261,7 +261,7 @@ def test_nothing_is_told_of_what_the_baseline_left_out_or_what_is_as_it_was(scen
     assert len(outcome.edits) == 4
 
 
-def test_a_baseline_that_is_damaged_keeps_no_tool_from_its_work(scene: Scene) -> None:
+def test_a_damaged_baseline_does_not_stop_a_tool(scene: Scene) -> None:
     (scene.root / "f").write_bytes(b"a\n" * 99)
     scene.workspace.record_changes(NOBODY)
     (segment,) = (scene.root / ".cas" / "segments").iterdir()
@@ -274,11 +274,13 @@ def test_a_baseline_that_is_damaged_keeps_no_tool_from_its_work(scene: Scene) ->
         assert len(call.commit().edits) == 1
 
 
-# ---- whose it is
+# ---- attribution
 
 
 @pytest.mark.parametrize("has_edit", [False, True], ids=["known by the baseline", "known by an edit"])
-def test_what_an_agents_shell_did_is_its_own_though_a_tool_of_ours_found_it(scene: Scene, *, has_edit: bool) -> None:
+def test_a_change_of_an_agents_shell_is_attributed_to_it_when_our_tool_finds_it(
+    scene: Scene, *, has_edit: bool
+) -> None:
     (scene.root / "f").write_bytes(b"one\ntwo\nthree\nfour\nfive\n")
     scene.workspace.record_changes(NOBODY)
     if has_edit:
@@ -302,7 +304,7 @@ def test_what_an_agents_shell_did_is_its_own_though_a_tool_of_ours_found_it(scen
     assert check_store(str(scene.root)).faults == ()
 
 
-def test_what_shells_of_two_agents_may_have_done_is_nobodys_where_a_tool_of_ours_finds_it(scene: Scene) -> None:
+def test_a_change_that_two_agents_shells_may_have_made_is_external_when_our_tool_finds_it(scene: Scene) -> None:
     (scene.root / "f").write_bytes(b"one\n")
     scene.workspace.record_changes(NOBODY)
     for name in ("agent", "other"):
@@ -312,7 +314,7 @@ def test_what_shells_of_two_agents_may_have_done_is_nobodys_where_a_tool_of_ours
     assert [view.edit.conversation for view in outcome.external] == ["external"]
 
 
-def test_a_call_goes_on_in_the_conversation_of_the_shell_beside_it(scene: Scene) -> None:
+def test_a_call_continues_the_conversation_of_a_running_shell(scene: Scene) -> None:
     (scene.root / "f").write_bytes(b"one\n")
     scene.workspace.record_changes(NOBODY)
     scene.workspace.hooks.begin(AgentCall(conversation="agent", id="1", tool="Bash", paths=None))
@@ -325,7 +327,7 @@ def _replace(call: Call, path: str, old: bytes, new: bytes) -> None:
     call.write(path, call.read(path).bytes.replace(old, new), operation=Operation.EDIT)
 
 
-# ---- a baseline of which a tree is lost
+# ---- a baseline with a lost tree
 
 
 def tree(scene: Scene, path: str) -> BlobId:
@@ -350,7 +352,7 @@ LOST = ["", "folder", "folder/deep"]
 
 
 @pytest.mark.parametrize("path", LOST)
-def test_where_a_tree_of_the_baseline_is_lost_the_next_look_takes_another(looked: Scene, path: str) -> None:
+def test_if_a_tree_of_the_baseline_is_lost_the_next_scan_takes_a_new_baseline(looked: Scene, path: str) -> None:
     lose_tree(looked, path)
     (looked.root / path / "came").write_bytes(b"untold\n")
     (lost,) = looked.workspace.snapshots.all()
@@ -365,7 +367,7 @@ def test_where_a_tree_of_the_baseline_is_lost_the_next_look_takes_another(looked
     check_that_all_is_told(looked, since)
 
 
-def test_a_lost_tree_of_a_folder_that_is_as_it_was_is_found_again_and_nothing_goes_untold(looked: Scene) -> None:
+def test_the_lost_tree_of_an_unchanged_folder_is_stored_again_and_no_change_is_missed(looked: Scene) -> None:
     (old,) = looked.workspace.snapshots.all()
     lose_tree(looked, "folder/deep")
     (looked.root / "new").write_bytes(b"new\n")
@@ -378,7 +380,7 @@ def test_a_lost_tree_of_a_folder_that_is_as_it_was_is_found_again_and_nothing_go
     assert check_store(str(looked.root)).faults == ()
 
 
-def test_where_another_look_would_name_what_is_damaged_again_the_baseline_stays(looked: Scene) -> None:
+def test_if_a_new_baseline_would_have_the_same_damaged_tree_the_old_one_stays(looked: Scene) -> None:
     damaged, lost = tree(looked, "folder/deep"), tree(looked, "")
     lose_tree(looked, "")
     (looked.root / "came").write_bytes(b"untold\n")
@@ -392,7 +394,7 @@ def test_where_another_look_would_name_what_is_damaged_again_the_baseline_stays(
         assert looked.workspace.snapshots.all() == [old]
 
 
-def test_no_snapshot_of_a_person_goes_with_a_baseline_that_is_lost(looked: Scene) -> None:
+def test_a_lost_baseline_deletes_no_snapshot_of_a_person(looked: Scene) -> None:
     (looked.root / "more").write_bytes(b"more\n")
     whole = looked.workspace.snapshots.take(who="me").view
     folder = looked.workspace.snapshots.take("folder", who="me").view
@@ -405,7 +407,7 @@ def test_no_snapshot_of_a_person_goes_with_a_baseline_that_is_lost(looked: Scene
     assert looked.workspace.snapshots.all() == [whole, folder, found.baseline]
 
 
-def test_where_the_tree_of_the_baseline_is_none_the_next_look_takes_another(scene: Scene) -> None:
+def test_if_the_root_of_the_baseline_is_no_tree_the_next_scan_takes_a_new_baseline(scene: Scene) -> None:
     """No store of ours has that; one that was put together by others may."""
     with closing(Journal(str(scene.root), UnsyncedDisk())) as journal, journal.writing() as batch:
         root = batch.blob(b"no tree\n", None)
@@ -419,7 +421,7 @@ def test_where_the_tree_of_the_baseline_is_none_the_next_look_takes_another(scen
 
 
 @pytest.mark.parametrize("path", LOST)
-def test_a_baseline_of_which_a_tree_is_lost_can_be_given_up(looked: Scene, path: str) -> None:
+def test_a_baseline_with_a_lost_tree_can_be_deleted(looked: Scene, path: str) -> None:
     lose_tree(looked, path)
     since = looked.workspace.history.next_edit()
     (looked.root / path / "came").write_bytes(b"untold\n")
@@ -433,7 +435,7 @@ def test_a_baseline_of_which_a_tree_is_lost_can_be_given_up(looked: Scene, path:
 
 
 @pytest.mark.parametrize("paths", [None, ("made/by/tool",)], ids=["a shell", "a tool that names its file"])
-def test_where_a_tree_of_the_baseline_is_lost_hooks_go_on(looked: Scene, paths: tuple[str, ...] | None) -> None:
+def test_if_a_tree_of_the_baseline_is_lost_hooks_still_work(looked: Scene, paths: tuple[str, ...] | None) -> None:
     lose_tree(looked, "")
     (looked.root / "came").write_bytes(b"untold\n")
     calls = looked.workspace.hooks
@@ -447,7 +449,7 @@ def test_where_a_tree_of_the_baseline_is_lost_hooks_go_on(looked: Scene, paths: 
     assert [view.edit.path for view in looked.workspace.record_changes(SHELL).edits] == [b"folder/file"]
 
 
-def test_where_a_tree_of_the_baseline_is_lost_a_recorded_file_that_went_with_its_folder_is_told(looked: Scene) -> None:
+def test_if_a_tree_of_the_baseline_is_lost_the_deletion_of_a_recorded_files_folder_is_recorded(looked: Scene) -> None:
     looked.write("by/tool/file", b"recorded\n")
     looked.workspace.record_changes(NOBODY)
     lose_tree(looked, "")
@@ -459,7 +461,7 @@ def test_where_a_tree_of_the_baseline_is_lost_a_recorded_file_that_went_with_its
     assert edit.edit.conversation == "c"
 
 
-def test_what_needs_a_snapshot_of_which_a_tree_is_lost_says_the_way_out(looked: Scene) -> None:
+def test_errors_about_a_snapshot_with_a_lost_tree_say_what_to_do(looked: Scene) -> None:
     looked.workspace.snapshots.take(who="me")
     (looked.root / "folder/deep/file").unlink()
     (looked.root / "folder/deep/other").write_bytes(b"other\n")

@@ -1,4 +1,4 @@
-"""A glance at many files: what is compared of each, and that both ways to ask the system tell the same."""
+"""Test the comparison of many files by their stat signatures, with and without the stat table."""
 
 import os
 import socket
@@ -20,7 +20,7 @@ from objstore.fs.stat_signature import (
     read_signature_fields,
     unpack_signatures,
 )
-from objstore.worktree.batch_stat import is_single, lstats_from
+from objstore.worktree.batch_stat import is_single, open_stat_table
 from objstore.worktree.changed_dirs import changed_folders, key_of
 
 TIMES = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -31,14 +31,14 @@ SEEN = st.lists(
 
 
 @given(SEEN)
-def test_packed_facts_are_the_facts(facts: list[StatSignature]) -> None:
+def test_unpacking_packed_signatures_returns_them(facts: list[StatSignature]) -> None:
     packed = pack_signatures(facts)
     assert len(packed) == SIGNATURE_SIZE * len(facts)
     assert list(unpack_signatures(packed)) == facts
 
 
 @given(SEEN, SEEN)
-def test_facts_are_packed_alike_only_if_they_are_the_same(
+def test_packed_signatures_are_equal_only_if_the_signatures_are(
     some: list[StatSignature], others: list[StatSignature]
 ) -> None:
     assert (pack_signatures(some) == pack_signatures(others)) == (some == others)
@@ -82,17 +82,17 @@ def odd_files(root: Path) -> list[bytes]:
     return names_in(root)
 
 
-def test_the_systems_table_tells_what_lstat_tells(tmp_path: Path) -> None:
+def test_the_stat_table_returns_what_lstat_returns(tmp_path: Path) -> None:
     names = odd_files(tmp_path)
     fd = os.open(tmp_path, os.O_RDONLY)
     try:
-        lstats = lstats_from(fd)
-        assert (lstats is not None) == (sys.platform == "linux" and os.uname().machine in {"x86_64", "aarch64"})
-        ask = one_by_one if lstats is None else lstats.facts
+        table = open_stat_table(fd)
+        assert (table is not None) == (sys.platform == "linux" and os.uname().machine in {"x86_64", "aarch64"})
+        ask = one_by_one if table is None else table.signatures
         assert ask(fd, names) == one_by_one(fd, names)
-        if lstats is not None:
+        if table is not None:
             here = Path.cwd()
-            with lstats.inside():
+            with table.inside():
                 assert ask(fd, names) == one_by_one(fd, names)
                 assert (Path.cwd() == tmp_path) is is_single()  # a test before this one may have left threads
             assert Path.cwd() == here
@@ -107,7 +107,7 @@ def test_the_systems_table_tells_what_lstat_tells(tmp_path: Path) -> None:
         os.close(fd)
 
 
-def test_every_change_to_one_of_many_files_is_seen(tmp_path: Path) -> None:
+def test_every_change_of_one_of_many_files_is_found(tmp_path: Path) -> None:
     """With so many that the system's table is used; each change in a folder of its own."""
     folders = [tmp_path / f"d{number}" for number in range(16)]
     for folder in folders:
@@ -149,18 +149,18 @@ def folder_signature_of(folder: Path) -> FolderSignature:
         os.close(fd)
 
 
-def test_the_current_folder_stays_where_it_is_that_of_other_threads(tmp_path: Path) -> None:
+def test_the_current_folder_stays_the_same_if_other_threads_run(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
     fd = os.open(tmp_path, os.O_RDONLY)
     done = threading.Event()
     other = threading.Thread(target=done.wait)
     other.start()
     try:
-        lstats = lstats_from(fd)
-        if lstats is not None:
+        table = open_stat_table(fd)
+        if table is not None:
             here = Path.cwd()
-            with lstats.inside():
-                assert lstats.facts(fd, [b"a"]) == one_by_one(fd, [b"a"])
+            with table.inside():
+                assert table.signatures(fd, [b"a"]) == one_by_one(fd, [b"a"])
                 assert Path.cwd() == here
     finally:
         done.set()
@@ -168,17 +168,17 @@ def test_the_current_folder_stays_where_it_is_that_of_other_threads(tmp_path: Pa
         os.close(fd)
 
 
-def test_a_current_folder_that_is_gone_is_no_hindrance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deleted_current_folder_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a").touch()
     (tmp_path / "gone").mkdir()
     fd = os.open(tmp_path, os.O_RDONLY)
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     try:
-        lstats = lstats_from(fd)
-        if lstats is not None:
-            with lstats.inside():
-                assert lstats.facts(fd, [b"a"]) == one_by_one(fd, [b"a"])
+        table = open_stat_table(fd)
+        if table is not None:
+            with table.inside():
+                assert table.signatures(fd, [b"a"]) == one_by_one(fd, [b"a"])
             assert os.stat(".").st_nlink == 0  # noqa: PTH116 - it has no name any more
     finally:
         os.close(fd)

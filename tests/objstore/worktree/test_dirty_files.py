@@ -1,4 +1,4 @@
-"""What a status passes by: files that look as they did when they were as recorded, and nothing else, ever."""
+"""Test which files a status skips: only those that match their records."""
 
 import os
 import shutil
@@ -116,7 +116,7 @@ def restored(path: Path, held: list[bytes], modes: list[int]) -> None:
         (folder / name).chmod(mode)
 
 
-def test_a_status_asks_only_about_folders_in_which_something_happened(settled: Scene) -> None:
+def test_a_status_queries_the_index_only_for_changed_folders(settled: Scene) -> None:
     # The first of these tests: what others put back is as recorded, and too young to be believed.
     assert folders_asked_about(settled) == 0
     (settled.root / "a" / "one").write_bytes(b"otherwise\n")
@@ -134,7 +134,7 @@ def test_a_status_asks_only_about_folders_in_which_something_happened(settled: S
     [rewritten, of_the_same_times, replaced, of_another_mode, gone_with_its_folder, behind_a_link, Path.unlink],
 )
 @pytest.mark.parametrize("folder", ["a/b", "d e"])
-def test_every_change_from_outside_is_found(settled: Scene, change: Callable[[Path], None], folder: str) -> None:
+def test_every_external_change_is_found(settled: Scene, change: Callable[[Path], None], folder: str) -> None:
     path = settled.root / folder / "two"
     states = [path.with_name(name) for name in ("one", "two")]
     held, modes = [each.read_bytes() for each in states], [each.stat().st_mode & 0o777 for each in states]
@@ -148,7 +148,7 @@ def test_every_change_from_outside_is_found(settled: Scene, change: Callable[[Pa
     assert found(settled) == []
 
 
-def test_a_folder_above_that_a_link_took_the_place_of_is_noticed(settled: Scene) -> None:
+def test_a_parent_folder_that_was_replaced_by_a_symlink_is_noticed(settled: Scene) -> None:
     """The files behind it are the very same, but they are out of bounds now."""
     above, moved = settled.root / "deep", settled.root.parent / "moved"
     above.rename(moved)
@@ -162,7 +162,7 @@ def test_a_folder_above_that_a_link_took_the_place_of_is_noticed(settled: Scene)
     assert found(settled) == []
 
 
-def test_of_a_large_folder_only_the_few_files_that_are_not_as_recorded_are_asked_for(tmp_path: Path) -> None:
+def test_only_the_few_dirty_files_of_a_large_folder_are_queried(tmp_path: Path) -> None:
     """However they come to be so, and cease to be."""
     scene = Scene(tmp_path / "ws")
     path = [scene.root / f"file{number:02}" for number in range(16)]
@@ -203,7 +203,7 @@ def test_of_a_large_folder_only_the_few_files_that_are_not_as_recorded_are_asked
     scene.close()
 
 
-def test_what_is_recorded_after_a_status_is_known_to_the_next(settled: Scene) -> None:
+def test_the_next_status_knows_what_was_recorded_since(settled: Scene) -> None:
     """Whatever becomes of the journal: edits, decisions, moves, deletions, new folders."""
     path = settled.root / "a/bc/one"
     seq = settled.write("a/bc/one", b"pending\n")
@@ -228,7 +228,7 @@ def test_what_is_recorded_after_a_status_is_known_to_the_next(settled: Scene) ->
     (settled.root / "new/two").unlink()
 
 
-def test_a_file_that_is_new_in_a_known_folder_is_looked_at_too(settled: Scene) -> None:
+def test_a_new_recorded_file_in_a_clean_folder_is_checked(settled: Scene) -> None:
     settled.write("more1/three", b"as recorded\n")
     assert found(settled) == []
     (settled.root / "more1/three").write_bytes(b"otherwise\n")

@@ -1,4 +1,4 @@
-"""Ignore rules, judged by git, whose syntax they have."""
+"""Test the ignore rules against git, whose syntax they use."""
 
 import os
 import re
@@ -108,7 +108,7 @@ def by_git(root: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=repr)
-def test_an_ignore_file_means_what_git_takes_it_for(tmp_path: Path, pattern: bytes) -> None:
+def test_ignore_files_are_read_as_git_reads_them(tmp_path: Path, pattern: bytes) -> None:
     spread(tmp_path, FILES)
     subprocess.run(["git", "init", "-q", str(tmp_path / "work")], check=True)
     (tmp_path / "work" / ".gitignore").write_bytes(pattern)
@@ -173,7 +173,7 @@ PATHS: Final = [f"{above}{name}" for above in ("", "a/", "b/", "a/b/", "ab/a/") 
 
 @example(lines=[])
 @given(lines=st.lists(LINES, max_size=4))
-def test_lines_mean_what_git_takes_them_for_but_for_the_known_differences(
+def test_lines_are_read_as_git_reads_them_except_for_known_differences(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str]
 ) -> None:
     root = tmp_path_factory.getbasetemp() / "lines"
@@ -188,14 +188,14 @@ def test_lines_mean_what_git_takes_them_for_but_for_the_known_differences(
 
 
 @pytest.mark.parametrize("line", ["x[z-a]", "x[[:digit:]]", "x[[:none:]]"])
-def test_a_line_that_is_refused_does_not_stop_the_walk(line: str) -> None:
+def test_an_unsupported_line_does_not_stop_the_walk(line: str) -> None:
     rules = Rules(Rules(), "", [f"*.tmp\n{line}\r\n*.log\n".encode()])
     assert rules.refused == [line]
     assert rules.ignores("x.log", is_folder=False)
     assert not rules.ignores("x1", is_folder=False)
 
 
-def test_a_deeper_file_counts_more(tmp_path: Path) -> None:
+def test_a_deeper_ignore_file_overrides_one_above(tmp_path: Path) -> None:
     spread(tmp_path, FILES)
     subprocess.run(["git", "init", "-q", str(tmp_path / "work")], check=True)
     (tmp_path / "work" / ".gitignore").write_bytes(b"*.log\nfoo\nm.py\n")
@@ -204,7 +204,7 @@ def test_a_deeper_file_counts_more(tmp_path: Path) -> None:
     assert taken(tmp_path, ".gitignore") == by_git(tmp_path)
 
 
-def test_folders_that_are_rebuilt_are_passed_over_unless_a_file_says_otherwise() -> None:
+def test_rebuilt_folders_are_ignored_unless_an_ignore_file_includes_them() -> None:
     assert Rules().ignores("node_modules", is_folder=True)
     assert not Rules().ignores("node_modules", is_folder=False)
     assert not Rules(Rules(), "", [b"!node_modules/\n"]).ignores("node_modules", is_folder=True)
@@ -217,13 +217,13 @@ def test_names_that_are_not_text_can_be_ignored() -> None:
 
 
 @pytest.mark.parametrize("hostile", [b"*a" * 40, b"!", b"x" * 2_000_000], ids=["wildcards", "nothing", "huge"])
-def test_what_could_stop_the_walk_is_not_heard_and_is_told(hostile: bytes) -> None:
+def test_lines_that_could_stop_the_walk_are_not_applied_and_are_reported(hostile: bytes) -> None:
     rules = Rules(Rules(), "", [hostile + b"\n"])
     assert not rules.ignores("a" * 200 + "b", is_folder=False)
     assert rules.refused
 
 
-def test_rules_have_the_same_fingerprint_if_and_only_if_they_hold_the_same() -> None:
+def test_rules_have_the_same_fingerprint_if_and_only_if_they_are_equal() -> None:
     above = Rules(Rules(), "", [b"*.log\n"])
     assert Rules(above, "a", []).fingerprint == above.fingerprint
     assert Rules(above, "a", [b""]).fingerprint != above.fingerprint

@@ -1,0 +1,194 @@
+"""Scan for changed files while agents' calls are open, and record each change as that of the call that made it.
+
+Files that a call has named are scanned first, each attributed by its name; then everything else, which counts as the
+change of whichever open call may touch any file, or as external.
+"""
+
+import os
+import stat
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from objstore.errors import BlobMissing, DiskFailed, PathError, TreeInvalid
+from objstore.fs.confined_path import look_at, open_folder
+from objstore.fs.disk import reaching
+from objstore.model.results import NOBODY, CallInfo, Whose
+from objstore.model.views import EditView
+from objstore.review.attribution import AgentCall, CallAttribution, OpenCalls
+from objstore.transaction.journal import Journal
+
+if TYPE_CHECKING:
+    from objstore.tracking.record import Recorded
+
+__all__ = ["AttributedScan"]
+
+
+class AttributedScan:
+    """Scans of one workspace. The caller holds the lock of the open calls."""
+
+    def __init__(self, journal: Journal, open_calls: OpenCalls) -> None:
+        """Take the files of the open calls, from which finished calls are removed once their changes are recorded."""
+        self._journal: Final = journal
+        self._open: Final = open_calls
+
+    def record(
+        self,
+        paths: Sequence[str] | None,
+        open_calls: Mapping[str, AgentCall],
+        unattributed: CallInfo,
+        *,
+        ignored: bool = False,
+    ) -> "Recorded":
+        """Record what changed, as the change of the open call that made it or else as `unattributed` says.
+
+        `paths`: only these files, and what is below these folders. `ignored`: without `paths`, also the recorded files
+        that ignore rules now leave out. Raises what `record_changes` raises.
+        """
+        return _merged(list(self._scans(paths, open_calls, unattributed, ignored=ignored)))
+
+    def record_edits(self, paths: Sequence[str] | None, open_calls: Mapping[str, AgentCall]) -> list[EditView]:
+        """Record what changed, as `record`; return the edits. Paths that can't be scanned are skipped."""
+        found: list[EditView] = []
+        try:
+            for scan in self._scans(paths, open_calls):
+                found += scan.edits
+        except (PathError, DiskFailed):
+            # A tool may name any path. The other paths that it named are scanned all the same; otherwise a person's
+            # change of them would count as the tool's.
+            possible = list(filter(self._can_be_scanned, paths or ()))
+            if paths is None or len(possible) == len(paths):
+                raise
+            found += self.record_edits(possible, open_calls)
+        return found
+
+    def record_released(self, paths: Iterable[str], open_calls: Mapping[str, AgentCall]) -> list[EditView]:
+        """Record as external the changes of files that were left to a call which then did not run; return the edits."""
+        attribution = CallAttribution(open_calls.values())
+        waiting = [path for path in paths if attribution.has_no_confirmed_call(path)]
+        return list(self._record(NOBODY, waiting, are_canonical=True).edits) if waiting else []
+
+    def missing_files_below(self, path: str) -> list[str]:
+        """Return the known files below a path that is no longer a folder."""
+        try:
+            with reaching(path), self._journal.tree.locate(path, changing=True) as resolved:
+                found = look_at(resolved)
+                if resolved.path != path or (found is not None and stat.S_ISDIR(found.st_mode)):
+                    return []
+        except PathError:
+            return []
+        with self._journal.reading() as store:
+            tip = store.index.tip_at(os.fsencode(path))
+            if found is not None and tip is not None and tip.state is not None:
+                return []
+            from objstore.worktree.baseline import KnownStates
+
+            try:
+                below = KnownStates(self._journal).below(os.fsencode(path))
+            except (BlobMissing, TreeInvalid):
+                below = set(store.index.paths_below(os.fsencode(path)))  # the next scan takes a new baseline
+            return sorted(map(os.fsdecode, below))
+
+    # ---- inside
+
+    def _scans(
+        self,
+        paths: Sequence[str] | None,
+        open_calls: Mapping[str, AgentCall],
+        unattributed: CallInfo = NOBODY,
+        *,
+        ignored: bool = False,
+    ) -> "Iterator[Recorded]":
+        """Scan and record; yield what each scan found, last the one of files that no call has named.
+
+        `paths`: only these files, and what is below these folders. `unattributed`: whose changes are while no call is
+        open.
+        """
+        finished = [name for name, call in open_calls.items() if call.is_over]
+        if finished:
+            paths = None  # what those calls changed is not recorded yet
+        attribution = CallAttribution(open_calls.values())
+        named: dict[str, str] = {}  # files that a call named, and files below them that are gone, by the path it named
+        for path in attribution.named:
+            if (paths is not None and path in paths) or (
+                _is_among(path, paths) and not attribution.has_no_confirmed_call(path)
+            ):
+                named[path] = path
+                for each in self.missing_files_below(path):
+                    if each not in attribution.named:
+                        named.setdefault(each, path)
+        if named:
+            yield self._record(
+                lambda path, moment, tick: attribution.of(named[path], moment, tick), list(named), are_canonical=True
+            )
+        rest = None
+        if paths is not None:
+            # A named path can be a folder, now or always; the files in it were not named.
+            rest = [path for path in paths if path not in attribution.named or self._is_folder(path)]
+        if rest is None or rest:
+            # Later changes of a named file are recorded by the call that named it, which is still open.
+            yield self._record(
+                lambda _, moment, tick: attribution.of_others(unattributed, moment, tick),
+                rest,
+                excluding=attribution.named,
+                ignored=ignored,
+            )
+        for name in finished:
+            self._open.remove(name)
+
+    def _is_folder(self, path: str) -> bool:
+        """Return whether a path of the workspace is a folder, without following symlinks."""
+        with suppress(PathError), reaching(path), self._journal.tree.locate(path, changing=True) as resolved:
+            found = look_at(resolved) if resolved.path == path else None
+            return found is not None and stat.S_ISDIR(found.st_mode)
+        return False
+
+    def _can_be_scanned(self, path: str) -> bool:
+        """Return whether a path of the workspace can be read, and listed if it is a folder."""
+        with (
+            suppress(PathError),
+            reaching(path),
+            self._journal.tree.locate(path, changing=True, will_be_vacated=lambda _: True) as resolved,
+        ):
+            found = look_at(resolved)
+            if found is not None and stat.S_ISDIR(found.st_mode):
+                os.close(open_folder(resolved.folder, resolved.name, resolved.path))
+            return True
+        return False
+
+    def _record(
+        self,
+        info: CallInfo | Whose,
+        paths: Sequence[str] | None,
+        *,
+        are_canonical: bool = False,
+        excluding: Collection[str] = (),
+        ignored: bool = False,
+    ) -> "Recorded":
+        from objstore.tracking.record import record_changes
+        from objstore.transaction.index_repair import rebuild_index_and_retry
+
+        return rebuild_index_and_retry(
+            self._journal,
+            lambda: record_changes(
+                self._journal, info, paths, are_canonical=are_canonical, excluding=excluding, ignored=ignored
+            ),
+        )
+
+
+def _is_among(path: str, paths: Sequence[str] | None) -> bool:
+    """Return whether a file is at or below one of the paths (None: all of the workspace)."""
+    return paths is None or any(above in {path, os.curdir} or path.startswith(above + "/") for above in paths)
+
+
+def _merged(scans: "Sequence[Recorded]") -> "Recorded":
+    """Return what several successive scans found, as one result."""
+    from objstore.tracking.record import Recorded
+
+    return Recorded(
+        conversation=next((scan.conversation for scan in reversed(scans) if scan.conversation), ""),
+        edits=tuple(view for scan in scans for view in scan.edits),
+        baseline=next((scan.baseline for scan in scans if scan.baseline is not None), None),
+        files=sum(scan.files for scan in scans),
+        skipped=tuple(dict.fromkeys(place for scan in scans for place in scan.skipped)),
+    )

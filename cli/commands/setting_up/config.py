@@ -84,11 +84,11 @@ def _configuration(*, changing: bool = False) -> "Configuration":
 
 def _list_text(found: "list[ConfiguredValue]", screen: Screen) -> Iterator[bytes]:
     width = max(len(given.setting.name) for given in found)
-    width = max(len(given.spelling) for given in found)
+    value_width = max(len(given.spelling) for given in found)
     for given in found:
         origin = shown_name(given.origin) if given.origin else "default"
         name = screen.paint(f"{given.setting.name:{width}}", bold=True)
-        yield screen.line(f"{name}  {shown_name(given.spelling):{width}}  ({origin})")
+        yield screen.line(f"{name}  {shown_name(given.spelling):{value_width}}  ({origin})")
         yield screen.line(f"    {given.setting.meaning}")
 
 

@@ -35,7 +35,7 @@ def _recorded(journal: Journal, document: DocumentId, newest: BlobId, base: Blob
     """Return the steps that led from one state of a document to its newest; None: the journal has none such."""
     steps: list[Edit | Decision] = []
     wanted = newest
-    places = journal.store.index.history(document)
+    places = journal.store.index.history.of(document)
     while wanted != base:
         if not places or len(steps) == _MOST_STEPS:
             return None

@@ -180,7 +180,7 @@ def decisions_differing_on_replay(journal: Journal, document: DocumentId) -> tup
 
 def cache_documents(journal: Journal) -> None:
     """Keep every document of which so much would else be replayed the next time. Raises HistoryBroken."""
-    for document in journal.store.index.long_documents(_CACHE_AFTER):
+    for document in journal.store.index.edits.long_documents(_CACHE_AFTER):
         load_document(journal, document)
 
 
@@ -205,7 +205,7 @@ def _followed(
             case ReplayDecision():
                 decision = record.number, name
         records.append(record)
-    if since is None and store.index.oldest_edit(document) is None:
+    if since is None and store.index.history.oldest_edit(document) is None:
         since = _without_history(journal, document)
     states = StateReader(store, {} if is_hashed else places)
     loaded = replayed(records, document, store.text, states.after, since, is_checked=is_hashed)
@@ -222,14 +222,14 @@ def _weight(record: ReplayEdit | ReplayDecision) -> int:
 
 def _without_history(journal: Journal, document: DocumentId) -> Document:
     """Return a document whose edits have all expired: it is what it is, and nobody can take anything of that away."""
-    tip = journal.store.index.tip(document)
+    tip = journal.store.index.documents.tip(document)
     content = None if tip.state is None else journal.store.text(tip.state.blob)
     mode = 0 if tip.state is None else tip.state.mode
     return Document.found(document, DocumentVersion(path=tip.path, mode=mode, content=content))
 
 
 def _check(journal: Journal, loaded: Document) -> None:
-    tip, stands = journal.store.index.tip(loaded.id), loaded.standing()
+    tip, stands = journal.store.index.documents.tip(loaded.id), loaded.standing()
     state = None if stands.content is None else FileState(blob=blob_of_text(stands.content), mode=stands.mode)
     if state != tip.state or (state is not None and stands.path != tip.path):
         raise HistoryBroken(os.fsdecode(tip.path), loaded.last, "replaying it does not give the recorded state")
@@ -279,10 +279,10 @@ def loaded_from_cache(
 
 def _still_holds(journal: Journal, kept: DocumentState, position: _Position) -> bool:
     """Return whether the journal holds the records of `position`, not taken back, and no edit has expired since."""
-    if kept.seqs[:1] != [journal.store.index.oldest_edit(DocumentId(kept.document))]:
+    if kept.seqs[:1] != [journal.store.index.history.oldest_edit(DocumentId(kept.document))]:
         return False
-    edit = journal.store.index.edit(position.seq)
-    decision = journal.store.index.decision_id(position.number)
+    edit = journal.store.index.edits.get(position.seq)
+    decision = journal.store.index.decisions.id(position.number)
     return edit is not None and edit.id == position.edit and decision == position.decision
 
 

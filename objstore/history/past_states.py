@@ -45,8 +45,8 @@ class _Reading:
         index = journal.store.index
         self._journal = journal
         self._path = path
-        self._documents = set(index.documents_of_path(path))
-        self._given_up = frozenset(row.number for row in index.snapshots() if row.expired)
+        self._documents = set(index.documents.at(path))
+        self._given_up = frozenset(row.number for row in index.holders.snapshots() if row.expired)
         self._recorded: dict[BlobId, None] = {}
         self._kept: dict[tuple[bytes, BlobId], None] = {}  # that snapshots hold, with the path
         self._standing: dict[DocumentId, bytes | None] = {}  # where the files stand at this place of the journal

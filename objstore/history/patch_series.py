@@ -85,7 +85,7 @@ def _refuse_taken(journal: Journal, documents: Mapping[DocumentId, Document], vi
         if stands.content is None:
             continue
         folders = folders_of(stands.path)
-        tips = journal.store.index.tips_in_the_way(stands.path, folders)
+        tips = journal.store.index.documents.tips_in_the_way(stands.path, folders)
         others = [load_document(journal, tip.document) for tip in tips if tip.document not in documents]
         others += [
             documents[other]

@@ -84,7 +84,7 @@ def files_at_moment(journal: Journal, moment: int, below: bytes = b"") -> dict[b
     Also those whose bytes are gone, with what they were. Raises SnapshotUnreadable.
     """
     past = _Past(journal, moment)
-    recorded = {path: event for path in journal.store.index.paths_below(below) if (event := past.told(path))}
+    recorded = {path: event for path in journal.store.index.documents.paths_below(below) if (event := past.told(path))}
     told = {path: event.state for path, event in recorded.items()}
     for taken in past.snapshots:
         if taken.is_baseline:
@@ -121,7 +121,7 @@ class _Past:
     def told(self, path: bytes) -> _Event | None:
         """Return what edits and decisions say last of a path (None: nothing)."""
         histories = {
-            document: self._store.index.dated_history(document) for document in self._store.index.documents_at(path)
+            document: self._store.index.history.dated(document) for document in self._store.index.documents.at(path)
         }
         # Of what was taken over, some may be of the moment's past and lie behind what is later.
         not_later = [place for history in histories.values() for place, time in history if time <= self._moment]
@@ -140,10 +140,10 @@ class _Past:
         if event.state is None or self._store.has(event.state.blob):
             return
         # A decision expires with the edits that it names: of these, or what took them along, the newest is named.
-        places = [place for place, _ in self._store.index.dated_history(event.document) if place <= event.told]
+        places = [place for place, _ in self._store.index.history.dated(event.document) if place <= event.told]
         for place in reversed(places):
             record, _ = self._store.record(place)
-            row = self._store.index.edit(record.seq) if isinstance(record, Edit) else None
+            row = self._store.index.edits.get(record.seq) if isinstance(record, Edit) else None
             if row is not None:
                 refuse_expired(self._journal, row)
 
@@ -153,7 +153,7 @@ class _Past:
         """Return where the last record lies that is not later than a moment (_BEFORE_ALL: there is none)."""
         index = self._store.index
         found = [taken.place for taken in self._taken if taken.record.time <= moment]
-        for places in (index.edits_until(moment), index.decisions_until(moment)):
+        for places in (index.edits.until(moment), index.decisions.until(moment)):
             made_here = (place for place in places if not _is_taken_over(self._store.record(place)[0]))
             found += islice(made_here, 1)
         return max(found, default=_BEFORE_FIRST_RECORD)
@@ -209,7 +209,7 @@ class _Past:
 
 def _snapshots(journal: Journal) -> list[_Taken]:
     """Return the snapshots that have not been deleted, in the order of the journal."""
-    places = journal.store.index.snapshot_places()
+    places = journal.store.index.holders.snapshot_places()
     baselines = [place for place, is_baseline, _ in places if is_baseline]
     taken: list[_Taken] = []
     for place, is_baseline, is_expired in places:

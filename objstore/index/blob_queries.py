@@ -17,10 +17,10 @@ from objstore.model.ids import HASH_SIZE, BlobId
 from objstore.model.large_file_placeholder import MAX_BLOB
 
 if TYPE_CHECKING:
-    import sqlite3
     from array import array
     from collections.abc import Generator, Iterator, Sequence
 
+    from objstore.index.shared_connection import CurrentPlaces, SharedConnection
     from objstore.log.segments import Log
 
 __all__ = ["BlobQueries"]
@@ -30,12 +30,15 @@ _ASKED_AT_ONCE: Final = 500
 
 
 class BlobQueries:
-    """The questions about blobs that one index answers."""
+    """Look up blobs."""
 
-    _db: sqlite3.Connection
-    _log: Log
+    def __init__(self, db: SharedConnection, log: Log, places: CurrentPlaces) -> None:
+        """Answer for one index and its log."""
+        self._db: Final = db
+        self._log: Final = log
+        self._places: Final = places
 
-    def blob_place(self, blob: BlobId) -> BlobPlace | None:
+    def place(self, blob: BlobId) -> BlobPlace | None:
         """Return where the blob lies (None: not in this store)."""
         row = self._db.execute(
             "SELECT segment, offset, size, depth, checksum, "
@@ -55,41 +58,7 @@ class BlobQueries:
         place = self._moved(Place(segment, offset), generation)
         return None if place is None else BlobPlace(place, size, self._depth(place))
 
-    def _see_unknown(self, blob: BlobId) -> None:
-        """See that a blob without a row is not among those that are known by the first bytes of their ids.
-
-        One that is stored once more would get a depth that its first frame does not have. Raises IndexUnusable.
-        """
-        start = blob[:KNOWN_BY]
-        if self._db.execute("SELECT 1 FROM known WHERE start = ?", (start,)).fetchone() is None:
-            return
-        # Two that begin with the same bytes can be made on purpose.
-        others = self._db.execute(
-            "SELECT id, segment, offset, size, depth, checksum FROM blobs WHERE id BETWEEN ? AND ?",
-            (start, start + b"\xff" * (HASH_SIZE - KNOWN_BY)),
-        ).fetchall()
-        if not others or any(row[-1] != checksum("blobs", *row[:-1]) for row in others if row[-1] is not row[1]):
-            raise unusable(f"it has no row of blob {blob.hex()}")
-
-    def is_depth_consistent(self, blob: BlobId) -> bool:
-        """Return whether a blob lies deeper than its base, or is a keyframe, by its row and that of the base.
-
-        What is told against it goes by its depth, and would be refused by who rebuilds a store if that were too low.
-        """
-        query = (
-            "SELECT iif(z.base IS NULL, z.depth = 0, z.depth > b.depth) "
-            "FROM blobs z LEFT JOIN blobs b ON b.id = z.base WHERE z.id = ?"
-        )
-        return bool(self._number(query, blob))
-
-    def has_row_for(self, blob: BlobId) -> bool:
-        """Return whether the blob is stored, or something mentions it."""
-        if self._db.execute("SELECT 1 FROM blobs WHERE id = ?", (blob,)).fetchone() is not None:
-            return True
-        self._see_unknown(blob)
-        return False
-
-    def blob_places(self, blobs: Sequence[BlobId]) -> dict[BlobId, Place]:
+    def places(self, blobs: Sequence[BlobId]) -> dict[BlobId, Place]:
         """Return where each of the blobs lies, as far as they are in this store.
 
         How deep, the index does not know of those that are being moved: see `blob_place`.
@@ -110,6 +79,24 @@ class BlobQueries:
                     found[BlobId(row[0])] = place
         return found
 
+    def has_row(self, blob: BlobId) -> bool:
+        """Return whether the blob is stored, or something mentions it."""
+        if self._db.execute("SELECT 1 FROM blobs WHERE id = ?", (blob,)).fetchone() is not None:
+            return True
+        self._see_unknown(blob)
+        return False
+
+    def is_depth_consistent(self, blob: BlobId) -> bool:
+        """Return whether a blob lies deeper than its base, or is a keyframe, by its row and that of the base.
+
+        What is told against it goes by its depth, and would be refused by who rebuilds a store if that were too low.
+        """
+        query = (
+            "SELECT iif(z.base IS NULL, z.depth = 0, z.depth > b.depth) "
+            "FROM blobs z LEFT JOIN blobs b ON b.id = z.base WHERE z.id = ?"
+        )
+        return bool(self._db.number(query, blob))
+
     def held_offsets(self, segments: Sequence[int]) -> dict[int, array[int]]:
         """Return the offsets of the blobs in each of the segments that something holds; all places are up to date."""
         from array import array
@@ -121,41 +108,24 @@ class BlobQueries:
             found[segment].append(offset)
         return found
 
-    def _moved(self, place: Place, generation: int) -> Place | None:
-        """Return where a blob is, which was at `place`, in a segment of that generation (None: it is gone)."""
-        if self._log.generations().get(place.segment, 0) < generation:
-            self._log.refresh(anew=True)
-        moved = self._log.newest(place)
-        return moved if moved is not None and moved.generation >= generation else None
-
-    def _depth(self, place: Place) -> int:
-        from objstore.log.blob_codec import parse_blob_header
-
-        # A repack lets blobs lie deeper, and who tells a delta against one has to know.
-        return parse_blob_header(self._log.read(place).payload).depth
-
-    def moving(self) -> list[int]:
-        """Return the segments that were written anew and whose older places the index may still hold, ascending."""
-        return [row[0] for row in self._db.execute("SELECT segment FROM moving ORDER BY segment")]
-
-    def blobs_between(self, low: bytes, high: bytes, limit: int) -> list[BlobId]:
+    def between(self, low: bytes, high: bytes, limit: int) -> list[BlobId]:
         """Return up to `limit` blob ids in the closed interval (below 0: all)."""
-        is_moving = bool(self.moving())  # then some have gone that still have a row
+        is_moving = bool(self._places.moving())  # then some have gone that still have a row
         asked = -1 if is_moving else limit
         rows = self._db.execute("SELECT id FROM blobs WHERE id BETWEEN ? AND ? AND segment LIMIT ?", (low, high, asked))
         found = [BlobId(row[0]) for row in rows]
         if is_moving:
-            places = self.blob_places(found)
+            places = self.places(found)
             found = [name for name in found if name in places]
         return found if limit < 0 else found[:limit]
 
-    def blob_count(self) -> int:
+    def count(self) -> int:
         """Return the number of blobs."""
-        return self._number("SELECT blobs FROM totals") - len(self._gone())
+        return self._db.number("SELECT blobs FROM totals") - len(self._gone())
 
     def refs(self, blob: BlobId) -> int:
         """Return how often the blob is held: by records, tips and trees."""
-        return self._number("SELECT refs FROM blobs WHERE id = ?", blob)
+        return self._db.number("SELECT refs FROM blobs WHERE id = ?", blob)
 
     def all_refs(self) -> Generator[tuple[BlobId, int], None, None]:
         """Yield every blob that is stored or held, with how often it is held."""
@@ -170,22 +140,9 @@ class BlobQueries:
         count = row[0] - len(gone)
         return count, row[1] - sum(gone) + count * FRAME_HEADER_SIZE
 
-    def _gone(self) -> list[int]:
-        """Return how many bytes the payload had of each blob that a sweep took away and that still has a row."""
-        segments = self.moving()
-        if not segments:
-            return []
-        self._log.refresh(anew=True)
-        now = self._log.offsets_now(segments)
-        rows = self._db.execute(
-            "SELECT segment, offset, length FROM blobs INDEXED BY unheld "
-            "WHERE refs = 0 AND segment IN (SELECT segment FROM moving)"
-        )
-        return [length for segment, offset, length in rows if now(segment, offset) is None]
-
     def frame_bytes(self, blob: BlobId) -> int:
         """Return how many bytes the blob's frame has; 0 if it is not stored."""
-        length = self._number("SELECT length FROM blobs WHERE id = ? AND segment", blob)
+        length = self._db.number("SELECT length FROM blobs WHERE id = ? AND segment", blob)
         return length + FRAME_HEADER_SIZE if length else 0
 
     def sha256(self, blob: BlobId) -> bytes | None:
@@ -213,10 +170,6 @@ class BlobQueries:
             (segment, segment),
         )
         return {BlobId(row[0]) for row in rows}
-
-    def file_bytes(self) -> int:
-        """Return how large the database is, and so how much room its changes may take beside it."""
-        return self._number("PRAGMA page_count") * self._number("PRAGMA page_size")
 
     def dead_bytes(self) -> dict[int, int]:
         """Return how many bytes frames have in each segment whose blobs nothing holds."""
@@ -265,7 +218,19 @@ class BlobQueries:
         ).fetchone()
         return None if row is None else BlobId(row[0])
 
-    def lost_blobs(self) -> list[BlobId]:
+    def uncounted_mention(self) -> BlobId | None:
+        """Return a blob that is mentioned and yet does not count as held (None: there is none, as it should be)."""
+        row = self._db.execute(
+            "SELECT mention FROM (SELECT before AS mention FROM edits WHERE NOT void AND NOT expired "
+            "UNION ALL SELECT after FROM edits WHERE NOT void AND NOT expired "
+            "UNION ALL SELECT blob FROM documents "
+            "UNION ALL SELECT root FROM snapshots WHERE NOT expired "
+            "UNION ALL SELECT id FROM trees WHERE refs > 0) "
+            "WHERE mention IS NOT NULL AND NOT EXISTS (SELECT 1 FROM blobs WHERE id = mention AND refs > 0) LIMIT 1"
+        ).fetchone()
+        return None if row is None else BlobId(row[0])
+
+    def lost(self) -> list[BlobId]:
         """Return the blobs that are held and not in this store, ascending."""
         rows = self._db.execute("SELECT id FROM blobs WHERE refs > 0 AND segment IS NULL ORDER BY id")
         return [BlobId(row[0]) for row in rows]
@@ -279,26 +244,50 @@ class BlobQueries:
         """Return the large blobs whose chunks count as held."""
         return [BlobId(row[0]) for row in self._db.execute("SELECT id FROM lists")]
 
-    # ---- rows in their order, for who changes places
-
-    def blob_after(self, name: bytes, count: int) -> bytes | None:
+    def id_after(self, name: bytes, count: int) -> bytes | None:
         """Return the id that is so many rows, or all that there are, behind `name` (None: it is the last)."""
         query = "SELECT max(id) FROM (SELECT id FROM blobs WHERE id > ? ORDER BY id LIMIT ?)"
         row: tuple[bytes | None] = self._db.execute(query, (name, count)).fetchone()
         return row[0]
 
-    def record_after(self, table: str, number: str, last: int, count: int) -> int | None:
-        """Return the number that is so many rows, or all that there are, behind `last` (None: it is the last)."""
-        query = f"SELECT max(n) FROM (SELECT {number} AS n FROM {table} WHERE {number} > ? ORDER BY {number} LIMIT ?)"  # noqa: S608 - names of the schema
-        row: tuple[int | None] = self._db.execute(query, (last, count)).fetchone()
-        return row[0]
+    def _see_unknown(self, blob: BlobId) -> None:
+        """See that a blob without a row is not among those that are known by the first bytes of their ids.
 
-    # ---- inside
+        One that is stored once more would get a depth that its first frame does not have. Raises IndexUnusable.
+        """
+        start = blob[:KNOWN_BY]
+        if self._db.execute("SELECT 1 FROM known WHERE start = ?", (start,)).fetchone() is None:
+            return
+        # Two that begin with the same bytes can be made on purpose.
+        others = self._db.execute(
+            "SELECT id, segment, offset, size, depth, checksum FROM blobs WHERE id BETWEEN ? AND ?",
+            (start, start + b"\xff" * (HASH_SIZE - KNOWN_BY)),
+        ).fetchall()
+        if not others or any(row[-1] != checksum("blobs", *row[:-1]) for row in others if row[-1] is not row[1]):
+            raise unusable(f"it has no row of blob {blob.hex()}")
 
-    def _number(self, query: str, *values: int | str | bytes) -> int:
-        row = self._db.execute(query, values).fetchone()
-        if row is None or row[0] is None:
-            return 0
-        if not isinstance(row[0], int):
-            raise unusable(f"{row[0]!r} is no number")
-        return row[0]
+    def _moved(self, place: Place, generation: int) -> Place | None:
+        """Return where a blob is, which was at `place`, in a segment of that generation (None: it is gone)."""
+        if self._log.generations().get(place.segment, 0) < generation:
+            self._log.refresh(anew=True)
+        moved = self._log.newest(place)
+        return moved if moved is not None and moved.generation >= generation else None
+
+    def _depth(self, place: Place) -> int:
+        from objstore.log.blob_codec import parse_blob_header
+
+        # A repack lets blobs lie deeper, and who tells a delta against one has to know.
+        return parse_blob_header(self._log.read(place).payload).depth
+
+    def _gone(self) -> list[int]:
+        """Return how many bytes the payload had of each blob that a sweep took away and that still has a row."""
+        segments = self._places.moving()
+        if not segments:
+            return []
+        self._log.refresh(anew=True)
+        now = self._log.offsets_now(segments)
+        rows = self._db.execute(
+            "SELECT segment, offset, length FROM blobs INDEXED BY unheld "
+            "WHERE refs = 0 AND segment IN (SELECT segment FROM moving)"
+        )
+        return [length for segment, offset, length in rows if now(segment, offset) is None]

@@ -7,19 +7,18 @@ it remembers is not what the log holds, it starts anew. Nothing here is ever the
 import os
 import sqlite3
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain, takewhile
 from typing import Final
 
 from objstore.errors import IndexUnusable, StoreDamaged
+from objstore.index.blob_queries import BlobQueries
 from objstore.index.database import (
     CHECKPOINT_PAGES,
-    COMPARED,
     SCHEMA,
     SCHEMA_VERSION,
     SQLITE_ERRORS,
-    SUMS,
     TRIGGERS,
     UNHELD,
     Checkpoints,
@@ -36,9 +35,12 @@ from objstore.index.database import (
     prepare,
     remove_index,
 )
-from objstore.index.queries import IndexQueries
-from objstore.index.rows import ChainedRecord, NewestNumbers, Row
-from objstore.index.stat_queries import CleanFolder, JournalPosition
+from objstore.index.database_checks import DatabaseChecks
+from objstore.index.document_queries import DocumentQueries, FolderQueries, HistoryQueries
+from objstore.index.record_queries import DecisionQueries, EditQueries, HolderQueries
+from objstore.index.rows import ChainedRecord, NewestNumbers
+from objstore.index.shared_connection import CurrentPlaces, RecordNumbers, SharedConnection
+from objstore.index.stat_queries import CleanFolder, JournalPosition, StatQueries
 from objstore.log.frames import FrameKind
 from objstore.log.segment_files import Place
 from objstore.log.segments import Group, Log
@@ -62,8 +64,8 @@ _CLOSED: Final = -1
 """In place of an inode's number: what is closed is no file's, even if no other could be opened."""
 
 
-class Index(IndexQueries):
-    """The index of one log."""
+class Index:
+    """The index of one log: follows it, and hands out what can be looked up, one object per subject."""
 
     def __init__(self, path: str, log: Log) -> None:
         """Open the index, read on to the end of the log, or start anew where it doesn't fit the log.
@@ -78,15 +80,29 @@ class Index(IndexQueries):
         self._newest = NewestNumbers(0, 0, 0, 0)
         self._told = log.generations()
         self._checkpoints = Checkpoints(path)
+        # Every object refers to the connection and to the log, none of them to the index: a reference cycle would keep
+        # the files of an index open until the garbage collector runs.
+        self._db: Final = SharedConnection()
+        self.places: Final = CurrentPlaces(self._db, log)
+        self.numbers: Final = RecordNumbers(self._db)
+        self.blobs: Final = BlobQueries(self._db, log, self.places)
+        self.edits: Final = EditQueries(self._db, self.places, self.numbers)
+        self.decisions: Final = DecisionQueries(self._db, self.places, self.numbers)
+        self.holders: Final = HolderQueries(self._db, self.places, self.numbers)
+        self.documents: Final = DocumentQueries(self._db)
+        self.folders: Final = FolderQueries(self._db)
+        self.history: Final = HistoryQueries(self._db, self.places, self.numbers, self.decisions)
+        self.stats: Final = StatQueries(self._db)
+        self.checks: Final = DatabaseChecks(self._db, self.stats)
         with IndexErrors(path):
-            self._db = self._opened()
+            self._open()
         self._inode = self._inode_now()
 
     def close(self) -> None:
         """Close the database."""
         self.finish_checkpoints()
         self._inode = _CLOSED
-        self._db.close()
+        self._db.connection.close()
 
     def finish_checkpoints(self) -> None:
         """Wait until what was changed is in its place, as far as somebody is at it."""
@@ -204,7 +220,7 @@ class Index(IndexQueries):
         Leave it to `put_by` to bring what is changed to its place in the file: that takes as long as many changes.
         In the end, note that every place is of its segment's newest generation.
         """
-        self._db.create_function("moved", 2, self._log.offsets_now(self.moving()))
+        self._db.connection.create_function("moved", 2, self._log.offsets_now(self.places.moving()))
         self._db.execute("PRAGMA wal_autocheckpoint = 0")
         try:
             yield
@@ -213,6 +229,10 @@ class Index(IndexQueries):
             self._load_position()
         finally:
             self._db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+
+    def file_bytes(self) -> int:
+        """Return the size of the database in bytes: its changes may need as much room again next to it."""
+        return self._db.number("PRAGMA page_count") * self._db.number("PRAGMA page_size")
 
     def request_checkpoint(self) -> None:
         """Bring what was changed to its place in the database's file. Nobody waits for that."""
@@ -229,7 +249,7 @@ class Index(IndexQueries):
     def changing(self) -> Iterator[sqlite3.Connection]:
         """Give the database, to be changed in one transaction; what this process remembers of it is read again."""
         with self._transaction():
-            yield self._db
+            yield self._db.connection
         self._load_position()
 
     def take(self, groups: Iterable[tuple[Group, Iterable[ChainedRecord]]], *, within: float | None = None) -> None:
@@ -268,7 +288,7 @@ class Index(IndexQueries):
         it holds is taken over where that can be.
         """
         try:
-            if beside is not None and beside.copy_to(self._db):
+            if beside is not None and beside.copy_to(self._db.connection):
                 self._log.refresh(anew=True)
                 self._load_position()
                 self._told = self._log.generations()
@@ -280,7 +300,7 @@ class Index(IndexQueries):
             # Other processes see that theirs is no longer the file of its name, and open the new one.
             self.close()
             remove_index(self._path)
-            self._db = self._opened()
+            self._open()
             self._inode = self._inode_now()
 
     def copy_to(self, db: sqlite3.Connection) -> bool:
@@ -294,50 +314,14 @@ class Index(IndexQueries):
             return False
         self.catch_up()
         with suppress(sqlite3.OperationalError):
-            self._db.backup(db)
+            self._db.connection.backup(db)
             return True
         return False
-
-    def rows(self, table: str) -> Generator[Row, None, None]:
-        """Yield what a table of COMPARED holds, in order, to be compared with another index of the same log.
-
-        Whoever does not read to the end closes it before the index.
-        """
-        yield from self._db.execute(COMPARED[table])
-
-    def schema(self) -> list[Row]:
-        """Return what SQLite has for the definitions of all tables, indexes and triggers."""
-        return self._db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name").fetchall()
-
-    def duplicated_blobs(self) -> set[bytes]:
-        """Return the blobs of which a second frame was noted."""
-        return {row[0] for row in self._db.execute("SELECT id FROM doubled")}
-
-    def sqlite_integrity_error(self) -> str:
-        """Return the first thing that SQLite finds wrong with the file ("": nothing): of its pages, or of an index.
-
-        It holds every index against its table, both ways.
-        """
-        said: str = self._db.execute("PRAGMA integrity_check(1)").fetchone()[0]
-        return "" if said == "ok" else said
-
-    def strays(self) -> bool:
-        """Return whether a second frame is noted of a blob that is not stored."""
-        query = "SELECT 1 FROM doubled WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.id = doubled.id) LIMIT 1"
-        return self._db.execute(query).fetchone() is not None
-
-    def damaged_tables(self) -> list[str]:
-        """Return the tables of what is known of files on disk that hold a row that was not put in so."""
-        return [
-            table
-            for table in ("seen", "stood", "stood_until")
-            if self._db.execute(f"SELECT 1 FROM {table} WHERE checksum IS NOT {SUMS[table]} LIMIT 1").fetchone()  # noqa: S608 - names of the schema
-        ] or ([] if self.are_clean_folders_intact() else ["stood"])
 
     @contextmanager
     def still(self) -> Iterator[None]:
         """Hold all that is asked to one moment, whatever other processes put in meanwhile. Nothing may be put in."""
-        is_held = self._db.in_transaction
+        is_held = self._db.connection.in_transaction
         if is_held:
             yield
             return
@@ -346,7 +330,7 @@ class Index(IndexQueries):
             self._load_position()
             yield
         finally:
-            if self._db.in_transaction:
+            if self._db.connection.in_transaction:
                 self._db.execute("COMMIT")
 
     # ---- what is worked out once, and again where the index can't be written
@@ -382,37 +366,40 @@ class Index(IndexQueries):
             )
             self._db.executemany("DELETE FROM stood WHERE folder = ?", [(folder,) for folder in gone or ()])
             self._db.execute("DELETE FROM stood_until")
-            row = (*until, self._number("SELECT count(*) FROM stood"))
+            row = (*until, self._db.number("SELECT count(*) FROM stood"))
             self._db.execute("INSERT INTO stood_until VALUES (?, ?, ?, ?, ?)", (*row, checksum("stood_until", *row)))
 
     # ---- inside: the database
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> None:
         if self._path == NAMELESS:
-            return self._connect_and_follow()
+            self._follow(connect(self._path))
+            return
         for _ in range(_REMOVALS):
             try:
-                return self._connect_and_follow()
+                self._follow(connect(self._path))
             except IndexUnusable:
                 pass  # it holds what can't be, as SQLite's own pages may
             except SQLITE_ERRORS as error:
                 if is_unwritable(error):
-                    return self._followed(copy_in_memory(self._path))
+                    self._follow(copy_in_memory(self._path))
+                    return
                 if not is_broken(error) and not is_beside_another(error, self._path):
                     raise
+            else:
+                return
             try:
                 remove_index(self._path)
             except OSError:
-                return self._followed(empty_in_memory())  # a store that may only be read
-        return self._connect_and_follow()
+                self._follow(empty_in_memory())  # a store that may only be read
+                return
+        self._follow(connect(self._path))
 
-    def _connect_and_follow(self) -> sqlite3.Connection:
-        return self._followed(connect(self._path))
-
-    def _followed(self, db: sqlite3.Connection) -> sqlite3.Connection:
+    def _follow(self, db: sqlite3.Connection) -> None:
+        """Send all queries to this database, and read on to the end of the log. Closes it if that fails."""
         try:
             prepare(db)
-            self._db = db
+            self._db.use(db)
             if not self._fits():
                 with self._transaction():
                     # Another process may have made it while this one waited.
@@ -425,19 +412,18 @@ class Index(IndexQueries):
         except BaseException:
             db.close()
             raise
-        return db
 
     def _fits(self) -> bool:
         """Return whether the database is of this version and store, and the log still holds the frame it read last."""
         self._log.refresh(anew=True)
-        if self._number("PRAGMA user_version") != SCHEMA_VERSION:
+        if self._db.number("PRAGMA user_version") != SCHEMA_VERSION:
             return False
         row = self._db.execute("SELECT * FROM position").fetchone()
         if row is None or row[0] != self._log.store or not _is_position(*row[1:-1]):
             return False
         if row[-1] != self._definitions():
             return False  # one wrong letter, and a query finds no rows, or others
-        if not self._has_generations() or any(self._log.moves(segment) is None for segment in self.moving()):
+        if not self._has_generations() or any(self._log.moves(segment) is None for segment in self.places.moving()):
             return False
         self._load_position()
         try:
@@ -447,7 +433,7 @@ class Index(IndexQueries):
 
     def _definitions(self) -> bytes:
         """Return a checksum over the definitions of all tables, indexes and triggers."""
-        return checksum(*chain.from_iterable(self.schema()))
+        return checksum(*chain.from_iterable(self.checks.schema()))
 
     def _has_generations(self) -> bool:
         return dict(self._db.execute("SELECT segment, generation FROM generations")) == self._log.generations()
@@ -464,7 +450,7 @@ class Index(IndexQueries):
     @contextmanager
     def _with_larger_cache(self) -> Iterator[None]:
         """Let SQLite hold more of the database in memory: blobs come in the log's order, and lie in that of ids."""
-        usual = self._number("PRAGMA cache_size")
+        usual = self._db.number("PRAGMA cache_size")
         self._db.execute(f"PRAGMA cache_size = {-_LARGE_CACHE_KIB}")
         try:
             yield
@@ -475,11 +461,11 @@ class Index(IndexQueries):
     def _transaction(self, within: float | None = None) -> Iterator[None]:
         known = self.end, self.last_record, self._last_place, self._newest
         try:
-            begin_writing(self._db, within)
+            begin_writing(self._db.connection, within)
             yield
             self._db.execute("COMMIT")
         except BaseException:
-            if self._db.in_transaction:  # SQLite takes some back itself, as when the disk is full
+            if self._db.connection.in_transaction:  # SQLite takes some back itself, as when the disk is full
                 self._db.execute("ROLLBACK")
             self.end, self.last_record, self._last_place, self._newest = known
             raise
@@ -515,7 +501,14 @@ class Index(IndexQueries):
         """Take in groups with their records (None: to be decoded), and note how far that is."""
         from objstore.index.ingest import LogIngest, decoded
 
-        intake = LogIngest(self._db, self._log, self.blob_place, self.newest(), self.last_record, self._last_place)
+        intake = LogIngest(
+            self._db.connection,
+            self._log,
+            self.blobs.place,
+            self.numbers.newest(),
+            self.last_record,
+            self._last_place,
+        )
         for group, records in groups:
             if self.end < group.end:
                 intake.take(group, decoded(group) if records is None else records)

@@ -118,7 +118,7 @@ def relocation_batches(index: "Index", log: "Log", size: Callable[[], int]) -> I
 
     `size`: how many rows that is to be about. Raises StoreDamaged.
     """
-    segments = index.moving()
+    segments = index.places.moving()
     for segment in segments:
         yield from _respelt(log, segment, size)
     yield from _blobs(index, size)
@@ -151,7 +151,7 @@ def _respelt(log: "Log", segment: int, size: Callable[[], int]) -> Iterator[Chan
 def _blobs(index: "Index", size: Callable[[], int]) -> Iterator[Changes]:
     last: bytes | None = b""
     while last is not None:
-        some = last, index.blob_after(last, size())
+        some = last, index.blobs.id_after(last, size())
         if some[1] is not None:
             yield [(_GONE, [some]), (_COUNTED, [()]), (_MOVED, [some]), (_MISSED, [some])]
         last = some[1]
@@ -166,7 +166,7 @@ def _records(index: "Index", table: str, size: Callable[[], int]) -> Iterator[Ch
     )
     last: int | None = 0
     while last is not None:
-        some = last, index.record_after(table, number, last, size())
+        some = last, index.places.record_after(table, number, last, size())
         if some[1] is not None:
             yield [(statement, [some])]
         last = some[1]

@@ -32,12 +32,16 @@ __all__ = [
     "Tip",
     "decode_reasons",
     "encode_reasons",
+    "place_in_row",
+    "status_in_row",
 ]
 
 NO_REASONS: Final = b""
 """How it is spelt that no unit has one, as of most edits."""
 
 STATUS_LETTERS: Final = {Status.PENDING: "p", Status.ACCEPTED: "a", Status.REJECTED: "r"}
+
+_STATUSES: Final = {letter: status for status, letter in STATUS_LETTERS.items()}
 
 Row: TypeAlias = tuple[int | str | bytes | None, ...]
 
@@ -159,3 +163,21 @@ def decode_reasons(spelt: bytes, count: int) -> tuple[str, ...]:
         for first, last in zip(firsts, lasts, strict=True):
             reasons[first : last + 1] = [reason] * (last + 1 - first)
     return tuple(reasons)
+
+
+# SQLite lets a column hold any type, and a damaged page may: a value of another type than the schema's is refused.
+
+
+def place_in_row(segment: object, offset: object) -> Place:
+    """Return the place that two columns of a row hold. Raises IndexUnusable if they hold something else."""
+    if not isinstance(segment, int) or not isinstance(offset, int):
+        raise unusable(f"nothing is at {segment!r}, {offset!r}")
+    return Place(segment, offset)
+
+
+def status_in_row(letter: object) -> Status:
+    """Return the status that a column of a row holds. Raises IndexUnusable if it holds something else."""
+    found = _STATUSES.get(letter) if isinstance(letter, str) else None
+    if found is None:
+        raise unusable(f"no status is spelt {letter!r}")
+    return found

@@ -16,10 +16,10 @@ from objstore.log.segment_files import Place
 from objstore.model.ids import blob_id
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Iterator
 
     from objstore.index.rows import RecordedFileStat
+    from objstore.index.shared_connection import SharedConnection
 
 __all__ = [
     "CleanFolder",
@@ -64,9 +64,11 @@ class CleanFolders(NamedTuple):
 
 
 class StatQueries:
-    """The questions about files on disk that one index answers."""
+    """Look up what the index remembers of files on disk."""
 
-    _db: sqlite3.Connection
+    def __init__(self, db: SharedConnection) -> None:
+        """Answer for one index."""
+        self._db: Final = db
 
     def recorded_file_stats(self, folder: bytes | None = None) -> Iterator[RecordedFileStat]:
         """Yield every file that exists, by path: what the journal says of it, and how it looked when last read.

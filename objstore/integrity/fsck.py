@@ -129,7 +129,7 @@ def repair_store(report: CheckReport) -> CheckReport:
         with closing(_openable(report.root, is_index_faulty=StorePart.INDEX in parts)) as journal:
             journal.recreate(index=report.is_log_sound, mark=StorePart.MARK in parts)
             if StorePart.WEAVES in parts:
-                for tip in journal.store.index.tips():
+                for tip in journal.store.index.documents.tips():
                     delete_cached_document(journal, tip.document)
     return check_store(report.root)
 
@@ -408,17 +408,17 @@ class _Checking:
                     store.catch_up()
                     kept = store.index
                     # Before its rows are read: it may lead to others from each place.
-                    said = kept.sqlite_integrity_error()
+                    said = kept.checks.sqlite_integrity_error()
                     if said:
                         self._wrong_index(f"SQLite finds the index damaged: {said}")
                         return
-                    if kept.moving():
+                    if kept.places.moving():
                         self._notes.append("The index was not compared: a collection is going on, or was cut off.")
                         return
                     with kept.still():
                         fresh.catch_up(kept.end)
                         differing = list(_differing(kept, fresh))
-                        damaged_tables = kept.damaged_tables()
+                        damaged_tables = kept.checks.damaged_tables()
                 except StoreDamaged as error:
                     damage = error
                     continue
@@ -444,7 +444,7 @@ class _Checking:
             if index.last_record != last:
                 return  # or has since then
             # Closed before the index is, as where tables are compared.
-            with closing(index.all_refs()) as counted:
+            with closing(index.blobs.all_refs()) as counted:
                 wrong = sum(refs != self._counted.get(name, 0) for name, refs in counted)
         if wrong:
             self._fault(
@@ -457,7 +457,7 @@ class _Checking:
     def _check_documents(self, journal: Journal) -> None:
         # One moment for all: between two looks, another process may record an edit.
         with journal.store.index.still():
-            tips = journal.store.index.tips()
+            tips = journal.store.index.documents.tips()
             for done, tip in enumerate(tips):
                 self._progress("documents", done, len(tips))
                 try:
@@ -477,7 +477,7 @@ class _Checking:
     def _note_decided_otherwise(self, journal: Journal, tip: Tip) -> None:
         """Name the decisions that an older version carried out otherwise than this one would."""
         for number in decisions_differing_on_replay(journal, tip.document):
-            place = journal.store.index.decision_place(number)
+            place = journal.store.index.decisions.place(number)
             record = None if place is None else journal.store.record(place)[0]
             if not isinstance(record, Decision):
                 continue
@@ -535,17 +535,17 @@ def _edits_before(records: list[ScannedRecord]) -> int:
 
 
 def _differing(kept: Index, fresh: Index) -> Iterator[str]:
-    if kept.schema() != fresh.schema():
+    if kept.checks.schema() != fresh.checks.schema():
         yield "sqlite_master"
         return
     for table in COMPARED:
         # Closed before the index is, also where a row can't be read: an open cursor would complain of that later.
-        with closing(kept.rows(table)) as kept_rows, closing(fresh.rows(table)) as fresh_rows:
+        with closing(kept.checks.rows(table)) as kept_rows, closing(fresh.checks.rows(table)) as fresh_rows:
             is_differing = any(a != b for a, b in zip_longest(kept_rows, fresh_rows))
         if is_differing:
             yield table
     # A second frame may have gone since it was noted, but nothing is noted that is not in the log.
-    if not fresh.duplicated_blobs() <= kept.duplicated_blobs() or kept.strays():
+    if not fresh.checks.duplicated_blobs() <= kept.checks.duplicated_blobs() or kept.checks.strays():
         yield "doubled"
 
 

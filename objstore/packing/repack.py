@@ -88,7 +88,7 @@ def plan_repack(journal: Journal, progress: Progress | None = None) -> RepackPla
         count = _Count(store, progress)
         before = after = store.log.total_bytes()
         for segment in store.log.numbers():
-            reencoder.begin(store, segment, store.index.bases_used_elsewhere(segment))
+            reencoder.begin(store, segment, store.index.blobs.bases_used_elsewhere(segment))
             respelt = _ReencodedSegment(store, segment, reencoder, count)
             for _ in respelt.pieces():
                 pass
@@ -128,7 +128,7 @@ class _Count:
 
     def __init__(self, store: "Store", progress: Progress | None) -> None:
         self.blobs = 0
-        self._total: Final = store.index.blob_count()
+        self._total: Final = store.index.blobs.count()
         self._progress: Final = progress
 
     def add(self) -> None:
@@ -171,7 +171,7 @@ class _ReencodedSegment:
         begun = self._position
         size = 0
         for groups in self._groups():
-            places = self._store.index.blob_places([told.id for group in groups for _, told in group if told])
+            places = self._store.index.blobs.places([told.id for group in groups for _, told in group if told])
             for group in groups:
                 own = sum(len(frame.whole) for frame, _ in group)
                 waiting.append((own, [(frame, self._payload(frame, told, places)) for frame, told in group]))
@@ -275,9 +275,9 @@ class _Repacking:
                 since = log_position_of(store)
                 if segment >= since.end.segment:
                     return None  # a backup was put back, in which this is the last one, or to come
-                fixed = store.index.bases_used_elsewhere(segment)
+                fixed = store.index.blobs.bases_used_elsewhere(segment)
                 if careful:
-                    fixed |= {tip.state.blob for tip in store.index.tips() if tip.state is not None}
+                    fixed |= {tip.state.blob for tip in store.index.documents.tips() if tip.state is not None}
                 self._reencoder.begin(store, segment, fixed)
                 respelt = _ReencodedSegment(store, segment, self._reencoder, self._count)
                 prepared = store.log.prepare(segment, respelt.pieces())

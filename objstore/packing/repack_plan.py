@@ -119,7 +119,7 @@ class BlobReencoder:
         self._store, self._segment = store, segment
         self._fixed = frozenset(fixed)
         self._known, self.raised = {}, {}
-        self._told = self._store.index.state_origins(segment)
+        self._told = self._store.index.blobs.state_origins(segment)
 
     def spell(self, header: BlobHeader, payload: bytes) -> bytes | Future[bytes]:
         """Return the shorter payload of a blob, as it is or spelt anew, once the blob is what its name says.

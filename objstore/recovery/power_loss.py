@@ -206,7 +206,7 @@ class StepInspector:
         """Return whether a file may take a folder's name: edits made it, the group empties it, or it was the file's."""
         folder = step.path
         is_emptied = any(folder in folders_of(path) for path in self._vacated)
-        return step.is_decided or is_emptied or self._store.index.was_created_by_edit(folder)
+        return step.is_decided or is_emptied or self._store.index.folders.was_created_by_edit(folder)
 
     def _verdict_for_missing_file(self, step: FileStep) -> StepStatus:
         if step.after is None:

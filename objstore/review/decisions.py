@@ -90,7 +90,7 @@ def _undo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
     if not passed.isdisjoint(unit for unit, _ in taken.verdicts):
         return request
     verdicts = dict.fromkeys(written_by(journal, number), Status.REJECTED) | statuses_before(journal, taken.number)
-    before = journal.store.index.newest_edit_before(taken.number)
+    before = journal.store.index.history.newest_edit_before(taken.number)
     return replace(request, verdicts=verdicts, takes_back=number, before=before)
 
 
@@ -107,7 +107,7 @@ def _redo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
         for unit, status in statuses_before(journal, undo.number).items()
         if unit in decided or not _is_from_outside(journal, unit)
     }
-    before = journal.store.index.newest_edit_before(undo.number)
+    before = journal.store.index.history.newest_edit_before(undo.number)
     return replace(request, verdicts=verdicts, reason=decision.reason, takes_back=undo.number, before=before)
 
 
@@ -207,7 +207,7 @@ def _refuse_decided(journal: Journal, request: DecisionRequest) -> None:
 
     What is shown and not named is to go with what is.
     """
-    rows = {seq: journal.store.index.edit(seq) for seq in {unit.seq for unit in request.shown}}
+    rows = {seq: journal.store.index.edits.get(seq) for seq in {unit.seq for unit in request.shown}}
     decided: dict[str, str] = {}
     for unit, was in request.shown.items():
         row = rows[unit.seq]
@@ -232,7 +232,7 @@ def _without_no_ops(journal: Journal, request: DecisionRequest) -> DecisionReque
     already: nobody is shown it. A step back takes back whatever was decided.
     """
     # Each edit once: it is read with all of its units, of which thousands may be decided.
-    rows = {seq: journal.store.index.edit(seq) for seq in {unit.seq for unit in request.verdicts}}
+    rows = {seq: journal.store.index.edits.get(seq) for seq in {unit.seq for unit in request.verdicts}}
     idle: set[Unit] = set()
     telling: set[int] = set()
     for unit, wanted in request.verdicts.items():

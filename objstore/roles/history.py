@@ -163,7 +163,7 @@ class History:
     def blobs(self) -> list[BlobId]:
         """Return every blob's id, ascending."""
         with self._journal.reading() as store:
-            return store.index.blobs_between(bytes(HASH_SIZE), b"\xff" * HASH_SIZE, -1)
+            return store.index.blobs.between(bytes(HASH_SIZE), b"\xff" * HASH_SIZE, -1)
 
     def records(self) -> list[RecordView]:
         """Return every record in the order of the journal. Raises StoreDamaged."""

@@ -305,43 +305,43 @@ class Store:
 
     def blob_place(self, name: BlobId) -> BlobPlace | None:
         """Return where the blob lies (None: not in this store)."""
-        return self._ahead.blobs.get(name) or self._sound(lambda index: index.blob_place(name))
+        return self._ahead.blobs.get(name) or self._sound(lambda index: index.blobs.place(name))
 
     def tip_at(self, path: bytes) -> Tip | None:
         """Return the document that stands at `path`, or else the one that was last deleted there (None: neither)."""
-        return self._answerable_unindexed.tips.get(path) or self._sound(lambda index: index.tip_at(path))
+        return self._answerable_unindexed.tips.get(path) or self._sound(lambda index: index.documents.tip_at(path))
 
     def tips_in_the_way(self, path: bytes, folders: Sequence[bytes]) -> list[Tip]:
         """Return every existing document at `path`, at one of its folders, or below it as if it were a folder."""
         ahead = self._answerable_unindexed.tips
-        found = {tip.path: tip for tip in self._sound(lambda index: index.tips_in_the_way(path, folders))}
+        found = {tip.path: tip for tip in self._sound(lambda index: index.documents.tips_in_the_way(path, folders))}
         places = {path, *folders}
         found |= {at: tip for at, tip in ahead.items() if at in places or at.startswith(path + b"/")}
         return [tip for tip in found.values() if tip.state is not None]
 
     def ever_at(self, path: bytes) -> bool:
         """Return whether a document ever stood at `path`."""
-        return path in self._answerable_unindexed.tips or self._sound(lambda index: index.ever_at(path))
+        return path in self._answerable_unindexed.tips or self._sound(lambda index: index.documents.ever_at(path))
 
     def paths_below(self, folder: bytes) -> list[bytes]:
         """Return every path below a folder (b"": anywhere) where a document ever stood, ascending."""
         self.flush()
-        return self._sound(lambda index: index.paths_below(folder))
+        return self._sound(lambda index: index.documents.paths_below(folder))
 
     def baseline(self) -> Baseline | None:
         """Return the snapshot that the first look took by itself (None: there is none, or none any more)."""
         if not self._ahead.is_plain:
             self.flush()  # a snapshot may be among it
-        return self._sound(Index.baseline)
+        return self._sound(lambda index: index.holders.baseline())
 
     def next_seq(self) -> Seq:
         """Return the number of the next edit."""
-        return self._answerable_unindexed.seq or self._sound(Index.next_seq)
+        return self._answerable_unindexed.seq or self._sound(lambda index: index.numbers.next_seq())
 
     def next_call(self, conversation: str) -> int:
         """Return the position that the conversation's next call has."""
         known = self._answerable_unindexed.calls.get(conversation)
-        return self._sound(lambda index: index.next_call(conversation)) if known is None else known
+        return self._sound(lambda index: index.edits.next_call(conversation)) if known is None else known
 
     @property
     def _answerable_unindexed(self) -> UnindexedGroups:
@@ -370,11 +370,11 @@ class Store:
 
     def is_depth_consistent(self, name: BlobId) -> bool:
         """Return whether what is told of a blob's depth can be relied on: it lies deeper than its base."""
-        return name in self._ahead.blobs or self._sound(lambda index: index.is_depth_consistent(name))
+        return name in self._ahead.blobs or self._sound(lambda index: index.blobs.is_depth_consistent(name))
 
     def has_row_for(self, name: BlobId) -> bool:
         """Return whether the blob is stored, or was: whatever mentions it keeps its row."""
-        return name in self._cache or name in self._ahead.blobs or self._sound(lambda index: index.has_row_for(name))
+        return name in self._cache or name in self._ahead.blobs or self._sound(lambda index: index.blobs.has_row(name))
 
     def blob(self, name: BlobId) -> bytes:
         """Return the blob's bytes, verified.
@@ -441,7 +441,7 @@ class Store:
 
     def sha256(self, name: BlobId) -> bytes:
         """Return the SHA-256 of a blob (32 bytes), worked out once."""
-        known = self.index.sha256(name)
+        known = self.index.blobs.sha256(name)
         if known is None:
             import hashlib
 

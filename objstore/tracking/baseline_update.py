@@ -68,7 +68,7 @@ class BaselineUpdate:
     def put(self, batch: Batch) -> bool:
         """Add the baseline that takes the place of the one there is, if it is another; return whether it is."""
         old = self._journal.store.baseline()
-        if not self._anew or old is None or old != self._journal.store.index.baseline(newest=True):
+        if not self._anew or old is None or old != self._journal.store.index.holders.baseline(newest=True):
             return False  # where there are two, the older one is being given up
         root = old.root
         for folder in sorted(self._anew, reverse=True):  # inner ones first
@@ -82,7 +82,7 @@ class BaselineUpdate:
                 self._anew[above][name] = TreeEntry(name, FOLDER, tree)
             else:
                 root = tree
-        number = self._journal.store.index.next_snapshot()
+        number = self._journal.store.index.numbers.next_snapshot()
         since = find(self._journal, old.number).time  # what it holds stood there then
         batch.record(Snapshot(number=number, time=since, root=root, path=None, who="", title="baseline"))
         batch.record(Expiry(time=now(), snapshots=(old.number,), reason="baseline brought up to date", who=""))

@@ -272,7 +272,7 @@ class HookSessions:
         """
         known, joined = self._open.told(conversation)
         with self._journal.reading() as store:
-            rows = store.index.rejected_edits([sanitized_name(conversation), *joined])
+            rows = store.index.edits.rejected([sanitized_name(conversation), *joined])
             found = {str(unit): unit for row in rows for unit in row.rejected}
             if gone := known - found.keys():
                 # What was accepted again and then rejected once more is told again.
@@ -404,7 +404,7 @@ class HookSessions:
         except PathError:
             return []
         with self._journal.reading() as store:
-            tip = store.index.tip_at(os.fsencode(path))
+            tip = store.index.documents.tip_at(os.fsencode(path))
             if found is not None and tip is not None and tip.state is not None:
                 return []
             from objstore.worktree.baseline import KnownStates
@@ -412,7 +412,7 @@ class HookSessions:
             try:
                 below = KnownStates(self._journal).below(os.fsencode(path))
             except (BlobMissing, TreeInvalid):
-                below = set(store.index.paths_below(os.fsencode(path)))  # the look takes another baseline
+                below = set(store.index.documents.paths_below(os.fsencode(path)))  # the look takes another baseline
             return sorted(map(os.fsdecode, below))
 
     def _let_go(self, paths: Iterable[str], standing: Mapping[str, AgentCall]) -> list[EditView]:

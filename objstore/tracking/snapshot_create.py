@@ -76,7 +76,7 @@ def create(
             for encoded in trees.new.values():
                 batch.blob(encoded)
             snapshot = Snapshot(
-                number=journal.store.index.next_snapshot(),
+                number=journal.store.index.numbers.next_snapshot(),
                 time=now(),
                 root=trees.root,
                 path=path or None,
@@ -111,7 +111,7 @@ def are_held(journal: Journal, trees: Iterable[BlobId]) -> bool:
 
     A snapshot that was given up may have been the last that did; then a cleaning may have taken some of it.
     """
-    return all(journal.store.index.refs(tree) for tree in trees)
+    return all(journal.store.index.blobs.refs(tree) for tree in trees)
 
 
 @contextmanager

@@ -381,7 +381,7 @@ class Journal:
         """Have the index follow what a sweep moved. Only who is `sweeping` calls it. Raises StoreDamaged."""
         with self.mutex, self.translating_index_errors():
             index, log = self.store.index, self.store.log
-            segments = index.moving()
+            segments = index.places.moving()
             if segments:
                 from objstore.index.relocate import relocate
 
@@ -519,15 +519,15 @@ class Journal:
 
     def _is_made(self, folder: bytes) -> bool:
         """Return whether a recorded edit made the folder; only whoever asks has the index brought up to date."""
-        return self.store.index.was_created_by_edit(folder)
+        return self.store.index.folders.was_created_by_edit(folder)
 
     def _is_emptied(self, folder: bytes) -> bool:
         """Return whether a recorded decision leaves the folder empty; as `_is_made`."""
-        return self.store.index.was_emptied_by_decision(folder)
+        return self.store.index.folders.was_emptied_by_decision(folder)
 
     def _was_file(self, path: bytes) -> bool:
         """Return whether a recorded file ever stood at a path; as `_is_made`."""
-        return self.store.index.ever_at(path)
+        return self.store.index.documents.ever_at(path)
 
     def _void(self, group: Group, reason: str) -> None:
         """Record that the group was taken back."""
@@ -550,7 +550,7 @@ class Journal:
         if self._settled and is_settled:
             return
         self._clear_staging()  # of what writers left that died before they came to the log
-        if not self._settled and self.store.index.moving():
+        if not self._settled and self.store.index.places.moving():
             # Of a sweep that was cut off, unless it goes on at this moment.
             with suppress(StoreLocked), self.compacting():
                 self.finish_moves()

@@ -235,7 +235,7 @@ class _McpdiffImporter:
         """Return the lineage at a path; one that the journal has, or a new one."""
         line = self._lines.get(path)
         if line is None:
-            tip = self._journal.store.index.tip_at(path)
+            tip = self._journal.store.index.documents.tip_at(path)
             now_is = None
             if tip is not None and tip.state is not None:
                 now_is = Version(content=self._journal.store.text(tip.state.blob), state=tip.state)
@@ -451,7 +451,7 @@ class _McpdiffImporter:
             return False
         stands = line.replayed.standing()
         other = self._lines.get(stands.path)
-        taken = self._journal.store.index.tip_at(stands.path) if other is None else None
+        taken = self._journal.store.index.documents.tip_at(stands.path) if other is None else None
         is_taken = other is not None and other is not line and other.now is not None
         is_taken = is_taken or (taken is not None and taken.state is not None and taken.document != line.document)
         return bool(line.replayed.conflicts()) or (stands.content is not None and is_taken)
@@ -476,7 +476,7 @@ class _McpdiffImporter:
     def _add_decision(self, action: Action, verdicts: dict[Unit, Status], written: Sequence[WrittenFile]) -> None:
         if not verdicts:
             return
-        number = self._journal.store.index.next_decision() + (action is Action.REJECT and self._has_accepted)
+        number = self._journal.store.index.numbers.next_decision() + (action is Action.REJECT and self._has_accepted)
         decision = Decision(
             number=number,
             # Nobody wrote down when it was said. Not before this; and later would make the files look older than it.

@@ -110,10 +110,10 @@ class KnownStates:
     def _is_new(self, folder: bytes) -> bool:
         """Return whether a folder that stands holds nothing that is known, or only what has gone with it before."""
         index, names = self._store.index, self.entries(folder)
-        if not index.was_emptied_by_decision(folder):
+        if not index.folders.was_emptied_by_decision(folder):
             return not names and not self._store.paths_below(folder)
         return all(
-            self._store.ever_at(path) or index.was_emptied_by_decision(path)
+            self._store.ever_at(path) or index.folders.was_emptied_by_decision(path)
             for path in map(partial(joined, folder), names)
         )
 

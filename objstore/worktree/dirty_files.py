@@ -48,8 +48,8 @@ class _CleanFile(NamedTuple):
 def changed_tips(journal: Journal) -> list[Tip]:
     """Return the tips whose files are, or may be, other than recorded, by path."""
     index = journal.store.index
-    now = index.moment()
-    kept = index.stood()
+    now = index.stats.moment()
+    kept = index.stats.stood()
     recorded: set[bytes] = set()
     stood: dict[bytes, CleanFolder] = {}
     passed: set[bytes] = set()
@@ -58,12 +58,14 @@ def changed_tips(journal: Journal) -> list[Tip]:
     if kept is not None and kept.until.taken_back == now.taken_back:
         stood = {each.folder: each for each in kept.folders}
         if kept.until != now:
-            recorded = index.folders_recorded_since(kept.until)
+            recorded = index.stats.folders_recorded_since(kept.until)
         passed, tips = _clean_folder_tips(journal, ways, kept, recorded)
     suspects = recorded | (stood.keys() - passed)
     is_all = not stood or len(suspects) * _FEW > len(stood)
     recorded_file_stats = (
-        index.recorded_file_stats() if is_all else chain.from_iterable(map(index.recorded_file_stats, sorted(suspects)))
+        index.stats.recorded_file_stats()
+        if is_all
+        else chain.from_iterable(map(index.stats.recorded_file_stats, sorted(suspects)))
     )
     inspection = _Inspection(journal, ways)
     changed = inspection.changed(list(recorded_file_stats))
@@ -141,7 +143,7 @@ class _Inspection:
                 if stands is not None and not is_young:
                     learnt.append((path, facts[3], facts[2], facts[1], facts[0], BlobId(stands)))
             if stands != blob or facts[4] & 0o7777 != mode:
-                changed.append(self._journal.store.index.tip(tip.document))
+                changed.append(self._journal.store.index.documents.tip(tip.document))
             elif not is_young:
                 as_recorded.append(_CleanFile(others.pop(), facts))
         if learnt:
@@ -188,7 +190,7 @@ def _clean_folder_tips(
         changed: list[Tip] = []
         if each.others:
             recorded_file_stats = [
-                look for path in _others(each) for look in journal.store.index.recorded_file_stats_at(path)
+                look for path in _others(each) for look in journal.store.index.stats.recorded_file_stats_at(path)
             ]
             changed = _Inspection(journal, ways).changed(recorded_file_stats)
             if len(changed) < len(recorded_file_stats):

@@ -31,7 +31,7 @@ def found_changes(journal: Journal, tips: Iterable[Tip]) -> tuple[ExternalChange
 
 def concerns_disk(journal: Journal, tip: Tip) -> bool:
     """Return whether what stands at the tip's path is this document's: a deleted one's path may be another's by now."""
-    at_path = journal.store.index.tip_at(tip.path)
+    at_path = journal.store.index.documents.tip_at(tip.path)
     return at_path is not None and at_path.document == tip.document
 
 

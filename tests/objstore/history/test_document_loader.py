@@ -393,7 +393,7 @@ def test_what_others_record_while_a_file_is_replayed_is_no_fault_of_its_history(
                 call.commit()
             other.review.status()  # so that the index has it
 
-        db = store.index._db  # noqa: SLF001 - as above
+        db = store.index._db.connection  # noqa: SLF001 - as above
         db.set_trace_callback(meanwhile)
         try:
             found = load_document(journal, DocumentId(1))

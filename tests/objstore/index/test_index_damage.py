@@ -51,7 +51,7 @@ RECORDING: Final[dict[str, tuple[str, Callable[[Workspace], object]]]] = {
 }
 
 
-READER: Final = "import sys; from objstore import Workspace; print(len(Workspace.open(sys.argv[1]).edits()))"
+READER: Final = "import sys; from objstore import Workspace; print(len(Workspace.open(sys.argv[1]).history.edits()))"
 
 
 def damage(root: Path, table: str) -> None:

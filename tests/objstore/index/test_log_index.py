@@ -337,7 +337,7 @@ def write_more(journal: Journal, root: Path) -> None:
         write(workspace, "more.txt", b"more\n")
         seq = workspace.history.edits()[-1].seq
     with journal.reading() as store:
-        assert store.index.next_seq() == seq + 1
+        assert store.index.numbers.next_seq() == seq + 1
 
 
 def test_what_was_written_anew_since_it_was_read_is_read_again(root: Path) -> None:
@@ -375,7 +375,7 @@ def test_the_memory_that_making_it_anew_may_take_is_no_longer_its_own_behind_tha
 def test_a_question_under_way_does_not_keep_it_from_being_made_anew(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         with closing(Journal(str(root), CountdownDisk(None))) as other:
-            asking = other.store.index.rows("blobs")
+            asking = other.store.index.checks.rows("blobs")
             first = next(asking)
             journal.recreate(index=True, mark=False)
             assert first not in list(asking)
@@ -741,7 +741,7 @@ def test_in_whatever_order_trees_and_what_holds_them_come_the_counts_are_the_jou
                     index.catch_up()
                     counted = recount(records, stored.get, lambda _: ())
                     # What is neither held nor stored has no row.
-                    assert dict(index.all_refs()) == {name: counted[name] for name in {*counted, *stored}}
+                    assert dict(index.blobs.all_refs()) == {name: counted[name] for name in {*counted, *stored}}
                 case _:
                     pass
 

@@ -199,7 +199,7 @@ def test_frames_that_fork_at_each_base_are_tried_once_each(root: Path, tmp_path:
 
 
 def newest(journal: Journal) -> Edit:
-    (place,) = journal.store.index.newest_places(1)
+    (place,) = journal.store.index.history.newest(1)
     record, _ = journal.store.record(place)
     assert isinstance(record, Edit)
     return record

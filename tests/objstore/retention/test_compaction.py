@@ -344,7 +344,7 @@ def blobs_in_log(root: Path) -> list[BlobId]:
 def frames_size(root: Path, names: Iterable[BlobId]) -> int:
     """Return how many bytes the frames of blobs have."""
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        places = journal.store.index.blob_places(list(names)).values()
+        places = journal.store.index.blobs.places(list(names)).values()
         return sum(FRAME_HEADER_SIZE + len(journal.store.log.read(place).payload) for place in places)
 
 
@@ -572,7 +572,7 @@ def test_what_neither_stays_nor_goes_by_what_was_looked_up_ends_the_writing_anew
     seal(root)
     plan, left_out = planned(root), place_of(root, blob_id(text(25)))
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.reading() as store:
-        staying = set(store.index.held_offsets([1])[1])
+        staying = set(store.index.blobs.held_offsets([1])[1])
         assert b"".join(SegmentRewrite(store, 1, frozenset(staying), plan.dropped).pieces())
         with pytest.raises(IndexDamaged):
             list(SegmentRewrite(store, 1, staying - {left_out.offset}, plan.dropped).pieces())
@@ -1234,7 +1234,7 @@ def test_the_index_is_told_and_not_made_anew(root: Path) -> None:
         journal.store.sha256(name)
     swept(root)
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        assert journal.store.index.sha256(name) == hashlib.sha256(text(EDITS - 1)).digest()
+        assert journal.store.index.blobs.sha256(name) == hashlib.sha256(text(EDITS - 1)).digest()
 
 
 def test_an_index_is_made_anew_of_the_log_as_it_is_by_then(root: Path) -> None:

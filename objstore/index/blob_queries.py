@@ -1,7 +1,7 @@
-"""Blob lookups: what is asked of the index about blobs, each question one query.
+"""Query the index for blobs: where they are stored, what holds them, and which of them nothing holds.
 
-While a sweep goes on, a place may still be of a segment's generation before; so whether a blob is there is asked of
-where it is now.
+While a compaction runs, a row may still hold the place of a frame in the previous generation of its segment. Whether
+the blob is stored then depends on where the frame is now.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BlobQueries"]
 
-_ASKED_AT_ONCE: Final = 500
-"""Values in one question to the database."""
+_VALUES_AT_ONCE: Final = 500
+"""Number of values in one query."""
 
 
 class BlobQueries:
@@ -39,14 +39,14 @@ class BlobQueries:
         self._places: Final = places
 
     def place(self, blob: BlobId) -> BlobPlace | None:
-        """Return where the blob lies (None: not in this store)."""
+        """Return where the blob is stored (None: not in this store). Raises IndexUnusable."""
         row = self._db.execute(
             "SELECT segment, offset, size, depth, checksum, "
             "(SELECT generation FROM moving WHERE moving.segment = blobs.segment) FROM blobs WHERE id = ?",
             (blob,),
         ).fetchone()
         if row is None:
-            self._see_unknown(blob)
+            self._require_unknown(blob)
             return None
         segment, offset, size, depth, found, generation = row
         if segment is found is None:
@@ -59,13 +59,13 @@ class BlobQueries:
         return None if place is None else BlobPlace(place, size, self._depth(place))
 
     def places(self, blobs: Sequence[BlobId]) -> dict[BlobId, Place]:
-        """Return where each of the blobs lies, as far as they are in this store.
+        """Return the place of each of the blobs that is in this store.
 
-        How deep, the index does not know of those that are being moved: see `blob_place`.
+        The index doesn't know the depth of blobs that are being moved: see `place`.
         """
         found: dict[BlobId, Place] = {}
-        for at in range(0, len(blobs), _ASKED_AT_ONCE):
-            asked = blobs[at : at + _ASKED_AT_ONCE]
+        for at in range(0, len(blobs), _VALUES_AT_ONCE):
+            asked = blobs[at : at + _VALUES_AT_ONCE]
             marks = ",".join("?" * len(asked))
             rows = self._db.execute(
                 "SELECT id, segment, offset, "  # noqa: S608 - nothing but question marks is put in
@@ -80,16 +80,16 @@ class BlobQueries:
         return found
 
     def has_row(self, blob: BlobId) -> bool:
-        """Return whether the blob is stored, or something mentions it."""
+        """Return whether the blob is stored or mentioned by a record, tree or chunk list. Raises IndexUnusable."""
         if self._db.execute("SELECT 1 FROM blobs WHERE id = ?", (blob,)).fetchone() is not None:
             return True
-        self._see_unknown(blob)
+        self._require_unknown(blob)
         return False
 
     def is_depth_consistent(self, blob: BlobId) -> bool:
-        """Return whether a blob lies deeper than its base, or is a keyframe, by its row and that of the base.
+        """Return whether a blob is deeper than its base, or is a keyframe, according to its row and that of the base.
 
-        What is told against it goes by its depth, and would be refused by who rebuilds a store if that were too low.
+        A new delta against this blob gets its depth from it; if that is too low, salvage rejects the delta.
         """
         query = (
             "SELECT iif(z.base IS NULL, z.depth = 0, z.depth > b.depth) "
@@ -98,7 +98,7 @@ class BlobQueries:
         return bool(self._db.number(query, blob))
 
     def held_offsets(self, segments: Sequence[int]) -> dict[int, array[int]]:
-        """Return the offsets of the blobs in each of the segments that something holds; all places are up to date."""
+        """Return the offsets of the held blobs in each of the segments. All places must be up to date."""
         from array import array
 
         found = {segment: array("Q") for segment in segments}
@@ -109,8 +109,8 @@ class BlobQueries:
         return found
 
     def between(self, low: bytes, high: bytes, limit: int) -> list[BlobId]:
-        """Return up to `limit` blob ids in the closed interval (below 0: all)."""
-        is_moving = bool(self._places.moving())  # then some have gone that still have a row
+        """Return up to `limit` blob ids in the closed interval (`limit` below 0: all)."""
+        is_moving = bool(self._places.moving())  # then some rows are of blobs that no longer exist
         asked = -1 if is_moving else limit
         rows = self._db.execute("SELECT id FROM blobs WHERE id BETWEEN ? AND ? AND segment LIMIT ?", (low, high, asked))
         found = [BlobId(row[0]) for row in rows]
@@ -121,41 +121,41 @@ class BlobQueries:
 
     def count(self) -> int:
         """Return the number of blobs."""
-        return self._db.number("SELECT blobs FROM totals") - len(self._gone())
+        return self._db.number("SELECT blobs FROM totals") - len(self._removed_lengths())
 
     def refs(self, blob: BlobId) -> int:
         """Return how often the blob is held: by records, tips and trees."""
         return self._db.number("SELECT refs FROM blobs WHERE id = ?", blob)
 
     def all_refs(self) -> Generator[tuple[BlobId, int], None, None]:
-        """Yield every blob that is stored or held, with how often it is held."""
+        """Yield every blob that is stored or held, with its refcount."""
         yield from self._db.execute("SELECT id, refs FROM blobs")
 
     def unheld(self) -> tuple[int, int]:
-        """Return the number of stored blobs that nothing holds, and how many bytes their frames have."""
+        """Return the number of stored blobs that nothing holds, and the bytes of their frames."""
         row = self._db.execute(
             "SELECT count(*), ifnull(sum(length), 0) FROM blobs INDEXED BY unheld WHERE refs = 0 AND segment"
         ).fetchone()
-        gone = self._gone()
+        gone = self._removed_lengths()
         count = row[0] - len(gone)
         return count, row[1] - sum(gone) + count * FRAME_HEADER_SIZE
 
     def frame_bytes(self, blob: BlobId) -> int:
-        """Return how many bytes the blob's frame has; 0 if it is not stored."""
+        """Return the size of the blob's frame in bytes; 0 if it is not stored."""
         length = self._db.number("SELECT length FROM blobs WHERE id = ? AND segment", blob)
         return length + FRAME_HEADER_SIZE if length else 0
 
     def sha256(self, blob: BlobId) -> bytes | None:
-        """Return the blob's SHA-256 if it was worked out before."""
+        """Return the blob's SHA-256 (32 bytes) if it was computed before."""
         row = self._db.execute("SELECT sha256 FROM blobs WHERE id = ?", (blob,)).fetchone()
         if row is None or not isinstance(row[0], bytes):
             return None
-        # With its own checksum: nothing else says what it is.
+        # It has a checksum of its own: no other row confirms it.
         digest, found = row[0][:HASH_SIZE], row[0][HASH_SIZE:]
         return digest if found == checksum("sha256", blob, digest) else None
 
     def state_origins(self, segment: int) -> dict[BlobId, StateOrigin]:
-        """Return what the edits in the segment say of the states that they led to; of several, what the first says."""
+        """Return the origins of the states that edits in the segment led to; of several edits, the first counts."""
         rows = self._db.execute(
             "SELECT after, path, document, before FROM edits JOIN documents ON documents.id = document "
             "WHERE segment = ? AND after IS NOT NULL ORDER BY seq DESC",
@@ -164,7 +164,7 @@ class BlobQueries:
         return {BlobId(row[0]): StateOrigin(*row[1:]) for row in rows}
 
     def bases_used_elsewhere(self, segment: int) -> set[BlobId]:
-        """Return the blobs of the segment that deltas in other segments are told against."""
+        """Return the blobs of the segment that are the base of a delta in another segment."""
         rows = self._db.execute(
             "SELECT DISTINCT x.id FROM blobs z JOIN blobs x ON x.id = z.base WHERE x.segment = ? AND z.segment != ?",
             (segment, segment),
@@ -172,7 +172,7 @@ class BlobQueries:
         return {BlobId(row[0]) for row in rows}
 
     def dead_bytes(self) -> dict[int, int]:
-        """Return how many bytes frames have in each segment whose blobs nothing holds."""
+        """Return for each segment how many bytes the frames of blobs have that nothing holds."""
         rows = self._db.execute(
             "SELECT segment, sum(length) + count(*) * ? FROM blobs INDEXED BY unheld WHERE refs = 0 AND segment "
             "GROUP BY segment",
@@ -186,7 +186,10 @@ class BlobQueries:
         return map(itemgetter(0), rows)
 
     def dead_frames(self, segment: int) -> Iterator[tuple[BlobId, int, int]]:
-        """Yield the same blobs, each with its offset and how many bytes its frame has; all places are up to date."""
+        """Yield the blobs of a segment that nothing holds: id, offset and size of the frame in bytes.
+
+        All places must be up to date.
+        """
         return self._db.execute(
             "SELECT id, offset, length + ? FROM blobs INDEXED BY unheld WHERE refs = 0 AND segment = ?",
             (FRAME_HEADER_SIZE, segment),
@@ -200,9 +203,9 @@ class BlobQueries:
         return {BlobId(name): (segment, length + FRAME_HEADER_SIZE) for name, segment, length in rows}
 
     def dead_bases(self) -> list[tuple[BlobId, int, int, int]]:
-        """Return the blobs that nothing holds and that deltas in other segments are told against.
+        """Return the blobs that nothing holds and that are the base of a delta in another segment.
 
-        With each, its segment, how many bytes its frame has, and the segment of the delta.
+        Each comes with its segment, the size of its frame in bytes, and the segment of the delta.
         """
         rows = self._db.execute(
             "SELECT x.id, x.segment, x.length, z.segment FROM blobs z CROSS JOIN blobs x ON x.id = z.base "
@@ -211,7 +214,7 @@ class BlobQueries:
         return [(BlobId(row[0]), row[1], row[2] + FRAME_HEADER_SIZE, row[3]) for row in rows]
 
     def uncounted(self) -> BlobId | None:
-        """Return a held tree or list of chunks that could not be read, so that what it names counts as not held."""
+        """Return a held tree or chunk list that could not be read, so that the blobs in it don't count as held."""
         row = self._db.execute(
             "SELECT id FROM trees WHERE read = 0 UNION ALL SELECT id FROM blobs INDEXED BY large "  # noqa: S608 - a number of our own
             f"WHERE size > {MAX_BLOB} AND refs > 0 AND id NOT IN (SELECT id FROM lists) LIMIT 1"
@@ -219,7 +222,7 @@ class BlobQueries:
         return None if row is None else BlobId(row[0])
 
     def uncounted_mention(self) -> BlobId | None:
-        """Return a blob that is mentioned and yet does not count as held (None: there is none, as it should be)."""
+        """Return a blob that is mentioned but has no refcount (None: there is none, as it should be)."""
         row = self._db.execute(
             "SELECT mention FROM (SELECT before AS mention FROM edits WHERE NOT void AND NOT expired "
             "UNION ALL SELECT after FROM edits WHERE NOT void AND NOT expired "
@@ -231,7 +234,7 @@ class BlobQueries:
         return None if row is None else BlobId(row[0])
 
     def lost(self) -> list[BlobId]:
-        """Return the blobs that are held and not in this store, ascending."""
+        """Return the blobs that are held but not in this store, ascending."""
         rows = self._db.execute("SELECT id FROM blobs WHERE refs > 0 AND segment IS NULL ORDER BY id")
         return [BlobId(row[0]) for row in rows]
 
@@ -245,20 +248,20 @@ class BlobQueries:
         return [BlobId(row[0]) for row in self._db.execute("SELECT id FROM lists")]
 
     def id_after(self, name: bytes, count: int) -> bytes | None:
-        """Return the id that is so many rows, or all that there are, behind `name` (None: it is the last)."""
+        """Return the id `count` rows after `name`, or that of the last row (None: `name` is the last)."""
         query = "SELECT max(id) FROM (SELECT id FROM blobs WHERE id > ? ORDER BY id LIMIT ?)"
         row: tuple[bytes | None] = self._db.execute(query, (name, count)).fetchone()
         return row[0]
 
-    def _see_unknown(self, blob: BlobId) -> None:
-        """See that a blob without a row is not among those that are known by the first bytes of their ids.
+    def _require_unknown(self, blob: BlobId) -> None:
+        """Check that the index really doesn't know a blob without a row: table `known` must not have its first bytes.
 
-        One that is stored once more would get a depth that its first frame does not have. Raises IndexUnusable.
+        A blob that is stored a second time would get a depth that its first frame does not have. Raises IndexUnusable.
         """
         start = blob[:KNOWN_BY]
         if self._db.execute("SELECT 1 FROM known WHERE start = ?", (start,)).fetchone() is None:
             return
-        # Two that begin with the same bytes can be made on purpose.
+        # Two ids that begin with the same bytes can be made on purpose.
         others = self._db.execute(
             "SELECT id, segment, offset, size, depth, checksum FROM blobs WHERE id BETWEEN ? AND ?",
             (start, start + b"\xff" * (HASH_SIZE - KNOWN_BY)),
@@ -267,7 +270,7 @@ class BlobQueries:
             raise unusable(f"it has no row of blob {blob.hex()}")
 
     def _moved(self, place: Place, generation: int) -> Place | None:
-        """Return where a blob is, which was at `place`, in a segment of that generation (None: it is gone)."""
+        """Return the current place of a blob that was at `place`, in a segment now of that generation (None: gone)."""
         if self._log.generations().get(place.segment, 0) < generation:
             self._log.refresh(anew=True)
         moved = self._log.newest(place)
@@ -276,11 +279,11 @@ class BlobQueries:
     def _depth(self, place: Place) -> int:
         from objstore.log.blob_codec import parse_blob_header
 
-        # A repack lets blobs lie deeper, and who tells a delta against one has to know.
+        # A repack makes blobs deeper, and a writer that encodes a delta against one needs the true depth.
         return parse_blob_header(self._log.read(place).payload).depth
 
-    def _gone(self) -> list[int]:
-        """Return how many bytes the payload had of each blob that a sweep took away and that still has a row."""
+    def _removed_lengths(self) -> list[int]:
+        """Return the payload size in bytes of each blob that a compaction removed and that still has a row."""
         segments = self._places.moving()
         if not segments:
             return []

@@ -12,7 +12,7 @@ __all__ = ["DatabaseChecks"]
 
 
 class DatabaseChecks:
-    """What fsck asks of one index."""
+    """Check the rows of one index, for fsck."""
 
     def __init__(self, db: SharedConnection, stats: StatQueries) -> None:
         """Answer for one index."""
@@ -20,14 +20,14 @@ class DatabaseChecks:
         self._stats: Final = stats
 
     def rows(self, table: str) -> Generator[Row, None, None]:
-        """Yield what a table of COMPARED holds, in order, to be compared with another index of the same log.
+        """Yield the rows of a table of COMPARED, in order, to compare them with another index of the same log.
 
-        Whoever does not read to the end closes it before the index.
+        A caller that doesn't read to the end closes the generator before the index.
         """
         yield from self._db.execute(COMPARED[table])
 
     def schema(self) -> list[Row]:
-        """Return what SQLite has for the definitions of all tables, indexes and triggers."""
+        """Return SQLite's definitions of all tables, indexes and triggers."""
         return self._db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name").fetchall()
 
     def duplicated_blobs(self) -> set[bytes]:
@@ -35,20 +35,20 @@ class DatabaseChecks:
         return {row[0] for row in self._db.execute("SELECT id FROM doubled")}
 
     def sqlite_integrity_error(self) -> str:
-        """Return the first thing that SQLite finds wrong with the file ("": nothing): of its pages, or of an index.
+        """Return the first error that SQLite finds in the pages or indexes of the file ("": none).
 
-        It holds every index against its table, both ways.
+        SQLite compares every index with its table in both directions.
         """
         said: str = self._db.execute("PRAGMA integrity_check(1)").fetchone()[0]
         return "" if said == "ok" else said
 
-    def strays(self) -> bool:
+    def has_stray_duplicates(self) -> bool:
         """Return whether a second frame is noted of a blob that is not stored."""
         query = "SELECT 1 FROM doubled WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.id = doubled.id) LIMIT 1"
         return self._db.execute(query).fetchone() is not None
 
     def damaged_tables(self) -> list[str]:
-        """Return the tables of what is known of files on disk that hold a row that was not put in so."""
+        """Return the tables about files on disk in which a row differs from what was stored."""
         return [
             table
             for table in ("seen", "stood", "stood_until")

@@ -29,16 +29,16 @@ class DocumentQueries:
         self._db: Final = db
 
     def tip_at(self, path: bytes) -> Tip | None:
-        """Return the document that stands at `path`, or else the one that was last deleted there (None: neither)."""
+        """Return the document that exists at `path`, or else the one that was last deleted there (None: neither)."""
         found = self._tips_at("path = ?", (path,), "")
         return min(found, key=lambda tip: (tip.state is None, -tip.document), default=None)
 
     def tip(self, document: DocumentId) -> Tip:
-        """Return the document's tip."""
+        """Return the tip of a document."""
         return _tip(self._db.execute(f"SELECT {_TIP} FROM documents WHERE id = ?", (document,)).fetchone())  # noqa: S608 - names of the schema
 
     def tips(self) -> list[Tip]:
-        """Return every document's tip, by path."""
+        """Return the tip of every document, by path. Raises IndexUnusable."""
         rows = self._db.execute(f"SELECT {_TIP} FROM documents INDEXED BY documents_by_path ORDER BY path, id")  # noqa: S608 - names of the schema
         tips = [_tip(row) for row in rows]
         if len(tips) != self._db.number("SELECT count(*) FROM documents NOT INDEXED"):
@@ -46,23 +46,23 @@ class DocumentQueries:
         return tips
 
     def tips_in_the_way(self, path: bytes, folders: Sequence[bytes]) -> list[Tip]:
-        """Return every existing document at `path`, at one of its folders, or below it as if it were a folder."""
+        """Return every existing document at `path`, at one of its folders, or below `path` as if it were a folder."""
         marks = ",".join("?" * (1 + len(folders)))
-        # Never IN (): SQLite would look at every row.
+        # IN () must not be empty: SQLite would read every row.
         where = f"(path > ? AND path < ? OR path IN ({marks}))"
         return self._tips_at(where, (path + b"/", path + b"0", path, *folders), "AND blob IS NOT NULL")
 
     def at(self, path: bytes) -> list[DocumentId]:
-        """Return every document that ever stood at the path, ascending."""
+        """Return every document that was ever at the path, ascending."""
         rows = self._twice("SELECT document FROM {} WHERE path = ? ORDER BY document", path)
         return [DocumentId(row[0]) for row in rows]
 
     def ever_at(self, path: bytes) -> bool:
-        """Return whether a document ever stood at the path."""
+        """Return whether a document was ever at the path."""
         return bool(self.at(path))
 
     def paths_below(self, folder: bytes) -> list[bytes]:
-        """Return every path below a folder (b"": anywhere) where a document ever stood, ascending."""
+        """Return every path below a folder (b"": anywhere) where a document ever was, ascending."""
         if not folder:
             return [row[0] for row in self._twice("SELECT DISTINCT path FROM {} ORDER BY path")]
         query = "SELECT DISTINCT path FROM {} WHERE path > ? AND path < ? ORDER BY path"
@@ -77,8 +77,8 @@ class DocumentQueries:
         )
         return [row[0] for row in rows]
 
-    def gone(self) -> list[Tip]:
-        """Return the document that was deleted last at each path where none stands now, by path."""
+    def deleted(self) -> list[Tip]:
+        """Return the document that was deleted last at each path where none exists now, by path."""
         rows = self._db.execute(
             "SELECT max(id), path, blob, mode, edits, decisions, checksum "
             "FROM documents AS gone INDEXED BY documents_gone WHERE blob IS NULL "
@@ -90,10 +90,10 @@ class DocumentQueries:
     def _tips_at(self, where: str, values: tuple[bytes, ...], which: str) -> list[Tip]:
         """Return every document at some paths, by number. Raises IndexUnusable.
 
-        By two ways that have no page in common but those of the rows, which have checksums: what one of them does not
-        lead to any more, the other does. `where`: which paths, `which`: which of the documents there.
+        Reads the rows in two ways that share no page except those of the rows themselves, which have checksums: a row
+        that one way misses is found by the other. `where`: which paths; `which`: which of the documents there.
         """
-        # Each text is this module's own, and every value is bound.
+        # Each condition is a text of this module, and every value is bound.
         rows = self._db.execute(
             f"SELECT {_TIP} FROM documents INDEXED BY documents_by_path WHERE {where} {which} ORDER BY id",  # noqa: S608 - see above
             values,
@@ -110,7 +110,7 @@ class DocumentQueries:
         return [_tip(row) for row in rows]
 
     def _twice(self, query: str, *values: bytes) -> list[tuple[Any, ...]]:
-        """Return what two tables both say of paths. Raises IndexUnusable where they differ."""
+        """Return the rows that two tables hold of the same paths. Raises IndexUnusable if they differ."""
         rows, again = (self._db.execute(query.format(table), values).fetchall() for table in ("paths", "paths_again"))
         if rows != again:
             raise unusable(f"of {values!r} it says {rows!r}, and {again!r}")
@@ -125,15 +125,15 @@ class FolderQueries:
         self._db: Final = db
 
     def was_created_by_edit(self, path: bytes) -> bool:
-        """Return whether a recorded edit made the folder that stands there, if one does."""
+        """Return whether the folder now at the path, if there is one, was created by a recorded edit."""
         return self._fate(path) == "m"
 
     def was_emptied_by_decision(self, path: bytes) -> bool:
-        """Return whether a decision has left the folder empty: one that stands there came since, or could not go."""
+        """Return whether a decision left the folder empty: if it exists, it is newer or could not be removed."""
         return self._fate(path) == "e"
 
     def made_for(self, document: DocumentId) -> list[bytes]:
-        """Return the folders that the document's edits made, as far as they count as made, by path."""
+        """Return the folders that the document's edits created and that still count as created by edits, by path."""
         query = "SELECT DISTINCT path FROM edits JOIN folders ON folders.edit = seq WHERE document = ? ORDER BY path"
         return [row[0] for row in self._db.execute(query, (document,)).fetchall() if self.was_created_by_edit(row[0])]
 
@@ -156,7 +156,7 @@ class HistoryQueries:
         self._decisions: Final = decisions
 
     def newest(self, limit: int) -> list[Place]:
-        """Return where the newest edits and decisions lie, the newest first, those that have expired included."""
+        """Return the places of the newest edits and decisions, newest first, including expired ones."""
         rows = [
             *self._db.execute("SELECT segment, offset FROM edits WHERE NOT void ORDER BY seq DESC LIMIT ?", (limit,)),
             *self._db.execute(
@@ -166,7 +166,7 @@ class HistoryQueries:
         return sorted(self._places.now(place_in_row(*row) for row in rows), reverse=True)[:limit]
 
     def of(self, document: DocumentId) -> list[Place]:
-        """Return where the document's edits and the decisions on them lie, in order, but for what has expired."""
+        """Return the places of the document's unexpired edits and decisions, in the order of the journal."""
         rows = self._db.execute(
             "SELECT segment, offset FROM edits WHERE document = ? AND NOT void AND NOT expired UNION "
             "SELECT segment, offset FROM decisions JOIN decided USING (number) "
@@ -176,7 +176,7 @@ class HistoryQueries:
         return sorted(self._places.now(place_in_row(*row) for row in rows))
 
     def dated(self, document: DocumentId) -> list[tuple[Place, int]]:
-        """Return what `history` returns, with what has expired, and when each was made (µs since 1970-01-01 UTC)."""
+        """Return the places as `of` does, including expired records, each with its time (µs since 1970-01-01 UTC)."""
         rows = self._db.execute(
             "SELECT segment, offset, time FROM edits WHERE document = ? AND NOT void UNION "
             "SELECT segment, offset, time FROM decisions JOIN decided USING (number) WHERE document = ? AND NOT void",
@@ -188,9 +188,10 @@ class HistoryQueries:
     def recorded(
         self, document: DocumentId, *, after_edit: int = 0, after_decision: int = 0
     ) -> list[tuple[Place, RecordId, Place | None]]:
-        """Return what `history` returns, of edits and decisions with higher numbers, each with the id of the record.
+        """Return place and id of the document's edits and decisions with numbers above the given ones, as `of` does.
 
-        And, of an edit, where the blob lies that it led to (None: it led to none, or that is not stored).
+        The third value is the place of the blob that an edit led to (None: a decision, a deletion, or a blob that is
+        not stored). Raises IndexUnusable.
         """
         found = [
             *self._db.execute(
@@ -215,7 +216,7 @@ class HistoryQueries:
         )
 
     def lineage(self, document: DocumentId) -> list[tuple[Seq, Place, Status]]:
-        """Return number, place now, and status of a document's edits that have not expired, in order."""
+        """Return number, current place and status of the document's unexpired edits, in order."""
         rows = self._db.execute(
             "SELECT seq, segment, offset, status FROM edits WHERE document = ? AND NOT void AND NOT expired "
             "ORDER BY seq",
@@ -242,7 +243,7 @@ class HistoryQueries:
         return Seq(bisect_left(range(1, self._numbers.next_seq()), decided, key=place))
 
     def _has_all_of(self, document: DocumentId) -> bool:
-        """Return whether there are as many edits of a document, and decisions on it, as its row says: by their sums."""
+        """Return whether a document's edits and decisions are complete: their numbers must add up to its sums."""
         row = self._db.execute("SELECT edits, decisions FROM documents WHERE id = ?", (document,)).fetchone()
         sums = self._db.execute(
             "SELECT (SELECT ifnull(sum(seq), 0) FROM edits WHERE document = ?), "

@@ -26,8 +26,8 @@ FROM position
 class SharedConnection:
     """The open database of one index.
 
-    `execute` and `executemany` are those of the connection itself, so that sharing it costs a query nothing. There is
-    none before the first call of `use`.
+    `execute` and `executemany` are the connection's own methods, so sharing it costs a query nothing. There is no
+    connection before the first call of `use`.
     """
 
     connection: sqlite3.Connection
@@ -41,7 +41,7 @@ class SharedConnection:
         self.executemany = connection.executemany
 
     def number(self, query: str, *values: int | str | bytes) -> int:
-        """Return the number in the first row of a query, 0 if there is no row or it is NULL. Raises IndexUnusable."""
+        """Return the number in the first row of a query; 0 if there is no row or it is NULL. Raises IndexUnusable."""
         row = self.execute(query, values).fetchone()
         if row is None or row[0] is None:
             return 0
@@ -51,7 +51,7 @@ class SharedConnection:
 
 
 class CurrentPlaces:
-    """Translate places in the index's rows to where compaction has moved their frames since."""
+    """Translate the places in rows to the places to which compaction has moved their frames since."""
 
     def __init__(self, db: SharedConnection, log: Log) -> None:
         """Answer for one index and its log."""
@@ -59,11 +59,11 @@ class CurrentPlaces:
         self._log: Final = log
 
     def moving(self) -> list[int]:
-        """Return the segments that were written anew and whose older places the index may still hold, ascending."""
+        """Return the segments that were rewritten and whose older places the index may still have, ascending."""
         return [row[0] for row in self._db.execute("SELECT segment FROM moving ORDER BY segment")]
 
     def now(self, places: Iterable[Place]) -> list[Place]:
-        """Return where records are now, so that they can be put into the order of the journal."""
+        """Return where records are now, so that they can be sorted into the order of the journal."""
         found = list(places)
         known = self._log.generations()
         if not known and all(place.offset < GENERATION for place in found):
@@ -73,14 +73,14 @@ class CurrentPlaces:
         return [self._log.newest(place) or place for place in found]
 
     def record_after(self, table: str, number: str, last: int, count: int) -> int | None:
-        """Return the number that is so many rows, or all that there are, behind `last` (None: it is the last)."""
+        """Return the number `count` rows after `last`, or that of the last row (None: `last` is the last)."""
         query = f"SELECT max(n) FROM (SELECT {number} AS n FROM {table} WHERE {number} > ? ORDER BY {number} LIMIT ?)"  # noqa: S608 - names of the schema
         row: tuple[int | None] = self._db.execute(query, (last, count)).fetchone()
         return row[0]
 
 
 class RecordNumbers:
-    """The newest and next number of each kind of record."""
+    """The newest and the next number of each kind of record."""
 
     def __init__(self, db: SharedConnection) -> None:
         """Answer for one index."""
@@ -89,8 +89,8 @@ class RecordNumbers:
     def newest(self) -> NewestNumbers:
         """Return the newest number of each kind of record.
 
-        Whoever records goes by it, and a number that is given twice, or passed over, makes the log unreadable for good.
-        So two pages of the database have to say the same. Raises what SQLite raises of a damaged file.
+        Writers take their numbers from this, and a number that is used twice or skipped makes the log unreadable for
+        good. So two pages of the database must agree. Raises the error that SQLite raises for a damaged file.
         """
         row = self._db.execute(_NEWEST).fetchone()
         if row is None or row[:4] != row[4:]:
@@ -115,9 +115,9 @@ class RecordNumbers:
 
 
 def numbered_rows(db: SharedConnection, table: str, columns: str, newest: int) -> list[tuple[Any, ...]]:
-    """Return some columns of every row of a table, by number. `newest`: the last one's. Raises IndexUnusable.
+    """Return some columns of every row of a table, by number. Raises IndexUnusable if a row is missing or damaged.
 
-    The numbers have no gap, so their count says whether one is missing.
+    The numbers have no gap, so `newest`, the last of them, is also how many rows there must be.
     """
     query = f"SELECT {columns}, checksum IS {SUMS[table]} FROM {table} ORDER BY number"  # noqa: S608 - names of the schema
     rows = db.execute(query).fetchall()

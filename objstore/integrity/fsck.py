@@ -545,7 +545,7 @@ def _differing(kept: Index, fresh: Index) -> Iterator[str]:
         if is_differing:
             yield table
     # A second frame may have gone since it was noted, but nothing is noted that is not in the log.
-    if not fresh.checks.duplicated_blobs() <= kept.checks.duplicated_blobs() or kept.checks.strays():
+    if not fresh.checks.duplicated_blobs() <= kept.checks.duplicated_blobs() or kept.checks.has_stray_duplicates():
         yield "doubled"
 
 

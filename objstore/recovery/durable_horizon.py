@@ -28,7 +28,7 @@ def write_durable_horizon(folder: str, store: Store, disk: Disk) -> None:
     """
     fd = open_store_file(os.path.join(folder, DURABLE_HORIZON_NAME), os.O_RDWR | os.O_CREAT)
     try:
-        disk.overwrite(fd, _spelt(store, store.index.stats.moment()), 0, DURABLE_HORIZON_NAME)
+        disk.overwrite(fd, _spelt(store, store.index.stats.position()), 0, DURABLE_HORIZON_NAME)
         disk.sync(fd, DURABLE_HORIZON_NAME)
     finally:
         os.close(fd)

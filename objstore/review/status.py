@@ -172,7 +172,7 @@ def _without(
 def _look(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
     suspects = changed_tips(journal)
     # What was deleted matters only where nothing else has the path since, and something stands there again.
-    suspects += [tip for tip in journal.store.index.documents.gone() if _stands(journal, tip.path)]
+    suspects += [tip for tip in journal.store.index.documents.deleted() if _stands(journal, tip.path)]
     found: list[ExternalChange] = []
     unreadable: list[str] = []
     for tip in suspects:

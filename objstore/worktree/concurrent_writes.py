@@ -31,11 +31,11 @@ class Meanwhile:
         for _ in range(_LOOKS):
             with journal.reading() as store:
                 if not journal.unfinished():
-                    self._until = store.index.stats.moment()
+                    self._until = store.index.stats.position()
                     return
             time.sleep(GAP_SECONDS)
         with journal.writing():
-            self._until = journal.store.index.stats.moment()
+            self._until = journal.store.index.stats.position()
 
     def paths(self, stat_cache: StatCache) -> set[bytes]:
         """Return where files stood or stand of which something was recorded since the last time, or the beginning.
@@ -44,7 +44,7 @@ class Meanwhile:
         holds the writer lock.
         """
         store = self._journal.store
-        since, self._until = self._until, store.index.stats.moment()
+        since, self._until = self._until, store.index.stats.position()
         paths: set[bytes | None] = set()
         for place in [] if since == self._until else store.index.stats.recorded_since(since):
             record, _ = store.record(place)

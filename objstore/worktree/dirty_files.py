@@ -48,8 +48,8 @@ class _CleanFile(NamedTuple):
 def changed_tips(journal: Journal) -> list[Tip]:
     """Return the tips whose files are, or may be, other than recorded, by path."""
     index = journal.store.index
-    now = index.stats.moment()
-    kept = index.stats.stood()
+    now = index.stats.position()
+    kept = index.stats.clean_folders()
     recorded: set[bytes] = set()
     stood: dict[bytes, CleanFolder] = {}
     passed: set[bytes] = set()

@@ -57,19 +57,19 @@ class WorktreeScan:
         """
         with self._journal.reading() as store:
             index = store.index
-            now, until = index.stats.moment(), JournalPosition._make(self.stat_cache.until)
+            now, until = index.stats.position(), JournalPosition._make(self.stat_cache.until)
             # Numbers are given again where a group was cut off because it could not be synced.
             if now.taken_back != until.taken_back or index.stats.recorded_at(until) != self.stat_cache.newest:
                 self.stat_cache.mark_recorded(is_fully_recorded=False)
             elif now != until:
-                for path in index.stats.paths_told_of_since(until):
+                for path in index.stats.paths_changed_since(until):
                     self.stat_cache.mark_unrecorded(path)
             self.stat_cache.until, self.stat_cache.newest = now, index.stats.recorded_at(now)
 
     def mark(self) -> None:
         """Have what is settled be so with all that is recorded now. The caller holds the writer lock."""
         index = self._journal.store.index
-        self.stat_cache.until = moment = index.stats.moment()
+        self.stat_cache.until = moment = index.stats.position()
         self.stat_cache.newest = index.stats.recorded_at(moment)
 
     def distrust(self, blobs: set[BlobId]) -> None:

@@ -3,6 +3,8 @@
 The index is derived from the log and is never the only copy of anything: it can be deleted at any moment. It stores how
 far it has read and which record it read last. When it is opened, it reads on from there; if the log no longer has that
 record, the index is rebuilt.
+
+More than 500 lines, because opening, catching up and rebuilding all change the position that this process remembers.
 """
 
 import os
@@ -286,14 +288,14 @@ class Index:
             self._save_position()
         self._known_generations = self._log.generations()
 
-    def recreate(self, beside: "Index | None" = None) -> None:
+    def recreate(self, second: "Index | None" = None) -> None:
         """Rebuild the index; in a new file if SQLite can't even empty the current one. Raises StoreDamaged.
 
-        `beside`: a second index of the same log, which was read while no one had to wait for it (None: there is none).
+        `second`: a second index of the same log, which was read while no one had to wait for it (None: there is none).
         Its contents are copied if possible.
         """
         try:
-            if beside is not None and beside.copy_to(self._db.connection):
+            if second is not None and second.copy_to(self._db.connection):
                 self._log.refresh(anew=True)
                 self._load_position()
                 self._known_generations = self._log.generations()

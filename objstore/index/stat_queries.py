@@ -177,9 +177,9 @@ def digest(facts: bytes) -> bytes:
     return blob_id(facts)
 
 
-def folder_signature_of(stood: CleanFolder) -> FolderSignature:
+def folder_signature_of(clean: CleanFolder) -> FolderSignature:
     """Return the signature to compare with that of the files now."""
-    return FolderSignature(stood.folder, None, stood.names, stood.digest)
+    return FolderSignature(clean.folder, None, clean.names, clean.digest)
 
 
 def folder_of(path: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""The index's tables, to be compared with those of one that was made anew from the log."""
+"""Read an index's tables, to compare them with those of an index rebuilt from the log."""
 
 import sqlite3
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Relocation: what is asked of a store has the same answer at every moment while its index follows a sweep."""
+"""Check that queries have the same answers at every moment while the index follows a compaction."""
 
 import random
 import shutil
@@ -216,7 +216,7 @@ def test_at_every_moment_as_much_goes_with_a_state_or_by_its_age(bound: Path, tm
     assert goings(bound) == before
 
 
-def test_the_database_is_told_of_each_place_what_the_log_tells(moved: Path) -> None:
+def test_sql_function_moved_agrees_with_the_log(moved: Path) -> None:
     with closing(Journal(str(moved), Disk())) as journal:
         index, log = journal.store.index, journal.store.log
         now = log.offsets_now(index.places.moving())
@@ -258,7 +258,9 @@ def test_the_next_writer_has_the_index_follow_where_a_sweep_was_cut_off(moved: P
 
 
 @pytest.mark.parametrize("follow", [lambda journal: journal.finish_moves(), lambda _: None])
-def test_what_went_is_stored_anew_before_the_rows_have_followed(moved: Path, follow: Callable[[Journal], None]) -> None:
+def test_a_removed_blob_is_stored_again_before_its_row_is_relocated(
+    moved: Path, follow: Callable[[Journal], None]
+) -> None:
     with closing(Journal(str(moved), Disk())) as journal:
         with journal.compacting(), Workspace.open(moved) as workspace:
             # Another process sweeps, so the writer leaves the rows alone.
@@ -301,7 +303,7 @@ def test_who_had_the_store_open_has_the_index_follow_what_one_moved_that_died(ro
     assert answers(root) == before
 
 
-def test_a_sweep_that_another_one_has_overtaken_is_planned_anew(root: Path) -> None:
+def test_a_compaction_overtaken_by_another_is_planned_again(root: Path) -> None:
     with closing(Journal(str(root), Disk())) as journal:
         plan = plan_compaction(journal)
         _sweep(root, Disk())
@@ -324,7 +326,7 @@ def test_a_sweep_has_the_index_follow_another_one_that_was_cut_off_since_the_pla
 
 
 @pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(b"casmove1")])
-def test_without_the_moves_the_index_is_made_anew(moved: Path, harm: Callable[[Path], object]) -> None:
+def test_the_index_is_rebuilt_if_the_frame_moves_are_missing(moved: Path, harm: Callable[[Path], object]) -> None:
     before = answers(moved)
     for path in (moved / ".cas" / "segments").glob("*.moves"):
         harm(path)
@@ -334,7 +336,7 @@ def test_without_the_moves_the_index_is_made_anew(moved: Path, harm: Callable[[P
     assert tables(moved / ".cas" / "index.sqlite") == rebuilt_tables(moved / ".cas")
 
 
-def test_places_are_told_on_only_from_the_generation_before(moved: Path) -> None:
+def test_places_are_translated_only_from_the_previous_generation(moved: Path) -> None:
     with closing(Journal(str(moved), Disk())) as journal:
         log = journal.store.log
         segment = journal.store.index.places.moving()[0]

@@ -1,7 +1,7 @@
-"""The store: every file state once, every edit a record, every decision reversible.
+"""The store: every file state is stored once, every edit is a record, every decision is reversible.
 
-Surfaces use the names listed here and nothing else. Each is imported when it is first asked for, because the start-up
-of a command that shows a status counts, and most of what is here it never needs.
+The command line and the server use the names listed here and nothing else; read `workspace` first. Each name is
+imported when it is first used: the start-up time of a status matters, and it never needs most of these modules.
 """
 
 from typing import TYPE_CHECKING, Final

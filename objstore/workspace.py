@@ -1,4 +1,4 @@
-"""The workspace: one folder with its store, and everything that surfaces may do with it."""
+"""Open one folder with its store, and hand out everything that the surfaces may do with it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ __all__ = ["Workspace"]
 
 @cache
 def _call_opener() -> Callable[..., AbstractContextManager[Call]]:
-    """Return `open_call`, imported once: to import it again takes 2.5 µs, a two-hundredth of a write."""
+    """Return `open_call`, imported once: another import statement takes 2.5 µs, a two-hundredth of a write."""
     from objstore.review.tracked_call import open_call
 
     return open_call
@@ -51,16 +51,16 @@ class Workspace:
     """One folder with its store. Safe to use from several threads; several processes may have it open."""
 
     def __init__(self, journal: Journal) -> None:
-        """Wrap an open journal; use `open`, `init` or `find`."""
+        """Wrap an open journal; use `open`, `init` or `find` instead."""
         self._journal = journal
         self.root: Final = journal.tree.root
         new_file_mode()
 
     @classmethod
     def init(cls, root: str | os.PathLike[str], disk: Disk | None = None, *, is_real: bool = False) -> Workspace:
-        """Make a store in `root` if there is none, and open it. `is_real`: as of `open`.
+        """Create a store in `root` if there is none, and open it. `is_real`: as for `open`.
 
-        Raises FileMissing, PathReserved, StorePlaceTaken, PermissionRefused, and as `open`.
+        Raises FileMissing, PathReserved, StorePlaceTaken, PermissionRefused, and what `open` raises.
         """
         from objstore.store.create import create_workspace
         from objstore.transaction.space_reserve import reserve_space
@@ -77,10 +77,10 @@ class Workspace:
 
     @classmethod
     def open(cls, root: str | os.PathLike[str], disk: Disk | None = None, *, is_real: bool = False) -> Workspace:
-        """Open the store in `root`, and finish what a crashed writer left, unless another process is at it.
+        """Open the store in `root`, and finish what a crashed writer left, unless another process is writing.
 
-        `is_real`: `root` is where the folder was found to be; a link put on the way since is not followed.
-        Raises NotAWorkspace, StoreDamaged, StoreReplaced, and PathIsSymlink for such a link.
+        `is_real`: `root` is already a resolved path; a symlink that was put into it since is not followed. Raises
+        NotAWorkspace, StoreDamaged, StoreReplaced, and PathIsSymlink for such a link.
         """
         journal = Journal(os.fspath(root), disk or Disk(), is_real=is_real)
         try:
@@ -96,12 +96,12 @@ class Workspace:
         return cls.open(find_root(os.fspath(start)))
 
     def reopen(self) -> None:
-        """Open the store again if it refuses to write because a write has failed. Raises as `open` does."""
+        """Open the store again if it refuses to write because a write has failed. Raises what `open` raises."""
         self._journal.reopen()
 
     @property
     def is_there(self) -> bool:
-        """Return whether its folder is still the one of that path, and a store in it."""
+        """Return whether the folder is still the one at its path and contains a store."""
         return self._journal.tree.is_in_place and os.path.isdir(os.path.join(self.root, STORE_NAME, LOG_NAME))
 
     def close(self) -> None:
@@ -109,42 +109,42 @@ class Workspace:
         self._journal.close()
 
     def __enter__(self) -> Self:
-        """Return itself."""
+        """Return the workspace itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
+        """Close the workspace."""
         self.close()
 
     @contextmanager
     def reporting_progress(self, progress: Progress) -> Iterator[None]:
-        """Have `progress` told how far long work is, in the thread that does it: looks, calls, decisions, series."""
+        """Report the progress of scans, calls, decisions and series to `progress`, in the thread that works on them."""
         self._journal.progress = progress
         try:
             yield
         finally:
             self._journal.progress = ignore_progress
 
-    # ---- files as they stand
+    # ---- current files
 
     @property
     def files(self) -> Files:
-        """Return the folder's files as they stand; looking at them records nothing."""
+        """Return the folder's current files; reading them records nothing."""
         return self._journal.files
 
     def relative(self, path: str, held_by: Sequence[int] = ()) -> str:
-        """Return the canonical path below the root, also of what has gone, or whose folder is a link by now.
+        """Return the canonical path below the root, even if the file is gone or its folder is now a symlink.
 
-        `held_by`: snapshots; what one of them has at the path as it is spelt comes first.
-        Raises what Files.relative raises, and NoSuchName and SnapshotUnreadable of a snapshot.
+        `held_by`: snapshot numbers; the path as the user wrote it takes precedence if one of them has it. Raises what
+        Files.relative raises, and NoSuchName and SnapshotUnreadable for a snapshot.
         """
         if held_by:
             from objstore.tracking import snapshot_restore
 
             with self._journal.reading():
-                spelt = snapshot_restore.as_spelt(self._journal, path, held_by)
-            if spelt is not None:
-                return spelt
+                written = snapshot_restore.as_spelt(self._journal, path, held_by)
+            if written is not None:
+                return written
         found = self.files.relative(path, gone=True)
         if self._journal.tree.within(path) == found:
             return found
@@ -154,9 +154,9 @@ class Workspace:
             return os.fsdecode(revspec.resolved_or_literal(self._journal, path, os.fsencode(found)))
 
     def recorded(self, path: str) -> str:
-        """Return the path as `relative`, but as it is spelt where a link by now hides what was recorded there.
+        """Return the path as `relative` does, but as the user wrote it if a symlink now hides what was recorded there.
 
-        What asks for history by it is told of both. Raises what Files.relative raises.
+        A lookup of history by that path then finds both files. Raises what Files.relative raises.
         """
         from objstore.history import revspec
 
@@ -165,9 +165,9 @@ class Workspace:
         return self.relative(path) if hidden is None else os.fsdecode(hidden)
 
     def spelt(self, path: str) -> str:
-        """Return the path as it is spelt, where it, or a folder of it, is a link by now, and else as `relative` does.
+        """Return the path as the user wrote it if it or one of its folders is now a symlink, else as `relative`.
 
-        Snapshots may tell of it where nothing was recorded. Raises what Files.relative raises.
+        Snapshots may have a file there even if no edit was recorded. Raises what Files.relative raises.
         """
         from objstore.history import revspec
 
@@ -175,7 +175,7 @@ class Workspace:
         return self.relative(path) if found is None else found
 
     def read(self, path: str, *, limit: int = MAX_FILE) -> Content:
-        """Return the file as it stands on disk. Raises what Files.read raises."""
+        """Return the current file on disk. Raises what Files.read raises."""
         return self.files.read(path, limit=limit)
 
     # ---- changing files
@@ -189,7 +189,7 @@ class Workspace:
         waiting: Callable[[], object] | None = None,
         dry_run: bool = False,
     ) -> AbstractContextManager[Call]:
-        """Hold the writer lock for one tracked call, as `objstore.review.tracked_call.open_call` says."""
+        """Hold the writer lock for one tracked call; parameters as for `objstore.review.tracked_call.open_call`."""
         return _call_opener()(self._journal, info, paths, before_storing, waiting=waiting, dry_run=dry_run)
 
     def record_changes(
@@ -202,11 +202,11 @@ class Workspace:
     ) -> Recorded:
         """Record each file that is not in its known state as an edit of one call, and return what was found.
 
-        `info` says whose call it was: an agent's, a person's, or (origin external) nobody's, as before a command.
-        `paths`: only these files, and what lies below these folders; for files the tree is not walked.
-        `ignored`: without `paths`, also those recorded files that ignore rules leave out by now.
-        The first look takes a baseline: what stands then is known from there on, and is no edit.
-        Raises ConversationReserved, SnapshotIncomplete (at the first look), and what paths and Call.commit raise.
+        `info` says whose call it was: an agent's, a person's, or (origin external) unknown, as before a command.
+        `paths`: only these files and everything below these folders; for files, the tree is not walked. `ignored`:
+        without `paths`, also recorded files that ignore rules exclude by now. The first scan takes a baseline: files
+        that exist then are known from there on, and are not edits. Raises ConversationReserved, SnapshotIncomplete (at
+        the first scan), and what paths and Call.commit raise.
         """
         if info.conversation == EXTERNAL_CONVERSATION and info.origin is not Origin.EXTERNAL:
             raise ConversationReserved(info.conversation)
@@ -223,7 +223,7 @@ class Workspace:
 
     @cached_property
     def review(self) -> Review:
-        """Report what awaits review, and take and undo decisions."""
+        """Report what awaits review, and make and undo decisions."""
         from objstore.roles.review import Review
 
         return Review(self._journal)
@@ -244,7 +244,7 @@ class Workspace:
 
     @cached_property
     def retention(self) -> Retention:
-        """Expire history, pin it, and give back space."""
+        """Expire history, pin it, and free space."""
         from objstore.roles.retention import Retention
 
         return Retention(self._journal)
@@ -258,13 +258,13 @@ class Workspace:
 
     @cached_property
     def hooks(self) -> HookSessions:
-        """Record what the hooks of agents' own programs report."""
+        """Record what the hooks of agent programs report."""
         from objstore.tracking.hook_sessions import HookSessions
 
         return HookSessions(self._journal)
 
     def find_units(self, spelling: str) -> tuple[EditView, tuple[Unit, ...]]:
-        """Do as `history.find_units`."""
+        """Call `history.find_units`."""
         return self.history.find_units(spelling)
 
     def decide(
@@ -273,5 +273,5 @@ class Workspace:
         units: Sequence[Unit],
         **options: Any,  # noqa: ANN401 - `review.decide` names and checks them
     ) -> DecisionOutcome:
-        """Do as `review.decide`."""
+        """Call `review.decide`."""
         return self.review.decide(action, units, **options)

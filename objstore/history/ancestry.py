@@ -35,7 +35,7 @@ def _recorded(journal: Journal, document: DocumentId, newest: BlobId, base: Blob
     """Return the steps from one state of a document to its newest; None if the journal has no such chain."""
     steps: list[Edit | Decision] = []
     wanted = newest
-    places = journal.store.index.history(document)
+    places = journal.store.index.history.of(document)
     while wanted != base:
         if not places or len(steps) == _MOST_STEPS:
             return None

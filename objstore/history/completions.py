@@ -48,15 +48,18 @@ def names_with_prefix(store: Store, kind: NameKind, spelling: str, limit: int) -
         case NameKind.EDIT if ":" in spelling:
             return _hunks(store, spelling)[:limit]
         case NameKind.EDIT:
-            found = store.index.newest_edits(spelling, limit)
+            found = store.index.edits.newest(spelling, limit)
             return [NameSuggestion(str(seq), f"{status.value}  {os.fsdecode(path)}") for seq, path, status in found]
         case NameKind.CONVERSATION:
-            conversations = store.index.newest_conversations(spelling, limit)
+            conversations = store.index.edits.newest_conversations(spelling, limit)
             return [NameSuggestion(name, f"{count} edit{'s' * (count != 1)}") for name, count in conversations]
         case NameKind.PATH:
-            return [NameSuggestion(os.fsdecode(path), "") for path in store.index.paths(os.fsencode(spelling), limit)]
+            return [
+                NameSuggestion(os.fsdecode(path), "")
+                for path in store.index.documents.paths(os.fsencode(spelling), limit)
+            ]
         case NameKind.SNAPSHOT | NameKind.PIN:
-            rows = store.index.snapshots() if kind is NameKind.SNAPSHOT else store.index.pins()
+            rows = store.index.holders.snapshots() if kind is NameKind.SNAPSHOT else store.index.holders.pins()
             kept = [row for row in rows if not row.expired and str(row.number).startswith(spelling)]
             return [_numbered(store, row) for row in kept[: -limit - 1 : -1]]
 
@@ -108,7 +111,7 @@ def _near(names: list[str], spelling: str, limit: int) -> list[str]:
 def _hunks(store: Store, spelling: str) -> list[NameSuggestion]:
     name, _, digits = spelling.partition(":")
     number = number_of(name)
-    row = None if number is None else store.index.edit(number)
+    row = None if number is None else store.index.edits.get(number)
     if row is None:
         return []
     hunks = range(0 if row.whole else 1, len(row.units))

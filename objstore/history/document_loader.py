@@ -180,7 +180,7 @@ def decisions_differing_on_replay(journal: Journal, document: DocumentId) -> tup
 
 def cache_documents(journal: Journal) -> None:
     """Cache every document of which many records would otherwise be replayed the next time. Raises HistoryBroken."""
-    for document in journal.store.index.long_documents(_CACHE_AFTER):
+    for document in journal.store.index.edits.long_documents(_CACHE_AFTER):
         load_document(journal, document)
 
 
@@ -205,7 +205,7 @@ def _replayed_since(
             case ReplayDecision():
                 decision = record.number, name
         records.append(record)
-    if since is None and store.index.oldest_edit(document) is None:
+    if since is None and store.index.history.oldest_edit(document) is None:
         since = _without_edits(journal, document)
     states = StateReader(store, {} if is_hashed else places)
     loaded = replayed(records, document, store.text, states.after, since, is_checked=is_hashed)
@@ -222,14 +222,14 @@ def _weight(record: ReplayEdit | ReplayDecision) -> int:
 
 def _without_edits(journal: Journal, document: DocumentId) -> Document:
     """Return a document whose edits have all expired: its present state is fixed and can't be rejected."""
-    tip = journal.store.index.tip(document)
+    tip = journal.store.index.documents.tip(document)
     content = None if tip.state is None else journal.store.text(tip.state.blob)
     mode = 0 if tip.state is None else tip.state.mode
     return Document.without_edits(document, DocumentVersion(path=tip.path, mode=mode, content=content))
 
 
 def _check(journal: Journal, loaded: Document) -> None:
-    tip, version = journal.store.index.tip(loaded.id), loaded.version()
+    tip, version = journal.store.index.documents.tip(loaded.id), loaded.version()
     state = None if version.content is None else FileState(blob=blob_of_text(version.content), mode=version.mode)
     if state != tip.state or (state is not None and version.path != tip.path):
         raise HistoryBroken(os.fsdecode(tip.path), loaded.last, "replaying it does not give the recorded state")
@@ -279,10 +279,10 @@ def loaded_from_cache(
 
 def _still_holds(journal: Journal, cached: DocumentState, position: _Position) -> bool:
     """Return whether the journal holds the records of `position`, not voided, and no edit has expired since."""
-    if cached.seqs[:1] != [journal.store.index.oldest_edit(DocumentId(cached.document))]:
+    if cached.seqs[:1] != [journal.store.index.history.oldest_edit(DocumentId(cached.document))]:
         return False
-    edit = journal.store.index.edit(position.seq)
-    decision = journal.store.index.decision_id(position.number)
+    edit = journal.store.index.edits.get(position.seq)
+    decision = journal.store.index.decisions.id(position.number)
     return edit is not None and edit.id == position.edit and decision == position.decision
 
 

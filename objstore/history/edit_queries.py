@@ -17,7 +17,7 @@ __all__ = ["changed_since", "decisions", "edit", "edits", "rejections", "seen", 
 def edits(journal: Journal, wanted: EditFilter) -> list[EditView]:
     """Return the edits that match, in order. Raises what path lookups raise."""
     paths = recorded_paths(journal, wanted.path) if wanted.path else []
-    rows = journal.store.index.edits(
+    rows = journal.store.index.edits.matching(
         conversation=wanted.conversation,
         paths=paths,
         status=wanted.status,
@@ -33,7 +33,7 @@ def edits(journal: Journal, wanted: EditFilter) -> list[EditView]:
 
 def edit(journal: Journal, seq: int) -> EditView:
     """Return one edit. Raises NoSuchName."""
-    row = journal.store.index.edit(seq)
+    row = journal.store.index.edits.get(seq)
     if row is None:
         raise NoSuchName(str(seq), "edit")
     return _view(journal, row, expiration(journal, row))
@@ -59,13 +59,13 @@ def rejections(journal: Journal, units: Iterable[Unit]) -> list[Rejection]:
 
 def decisions(journal: Journal) -> list[DecisionView]:
     """Return every decision, oldest first."""
-    found = [(name, journal.store.record(place)[0]) for name, place in journal.store.index.decision_places()]
+    found = [(name, journal.store.record(place)[0]) for name, place in journal.store.index.decisions.places()]
     return [DecisionView(id=name, decision=record) for name, record in found if isinstance(record, Decision)]
 
 
 def seen(journal: Journal) -> Seen:
     """Return how far the history extends now."""
-    return Seen(next_edit=journal.store.next_seq(), next_decision=journal.store.index.next_decision())
+    return Seen(next_edit=journal.store.next_seq(), next_decision=journal.store.index.numbers.next_decision())
 
 
 def changed_since(journal: Journal, before: Seen) -> list[EditView]:
@@ -73,12 +73,12 @@ def changed_since(journal: Journal, before: Seen) -> list[EditView]:
     now = seen(journal)
     changed = set(range(before.next_edit, now.next_edit))
     for number in range(before.next_decision, now.next_decision):
-        place = journal.store.index.decision_place(number)
+        place = journal.store.index.decisions.place(number)
         record = None if place is None else journal.store.record(place)[0]
         if isinstance(record, Decision):
             changed |= {unit.seq for unit, _ in record.verdicts}
     # A call that was rolled back leaves numbers that no edit has.
-    rows = [row for seq in sorted(changed) if (row := journal.store.index.edit(seq)) is not None]
+    rows = [row for seq in sorted(changed) if (row := journal.store.index.edits.get(seq)) is not None]
     return [_view(journal, row, expiration(journal, row)) for row in rows]
 
 

@@ -16,7 +16,7 @@ def expiration(journal: Journal, row: EditRow) -> Expiration | None:
 
 def expiration_by(journal: Journal, number: int) -> Expiration:
     """Return when and why the expiry with this number expired what it names."""
-    expiry = journal.store.index.expiry(number)
+    expiry = journal.store.index.holders.expiry(number)
     if expiry is None:
         raise unusable(f"there is no expiry {number!r}")
     return Expiration(time=expiry.time, reason=expiry.reason)

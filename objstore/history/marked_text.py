@@ -44,7 +44,7 @@ def markers_removed_by(
     """
     gone: list[Seq] = []
     back: dict[Unit, Status] = {}
-    for row in journal.store.index.markers(document):
+    for row in journal.store.index.edits.with_markers(document):
         marks = recorded_edit(journal, row.seq).marks
         if row.status is Status.REJECTED or marks is None:
             continue
@@ -58,7 +58,7 @@ def markers_removed_by(
 def units_set_aside(journal: Journal) -> set[Unit]:
     """Return the units set aside for markers that are still in a file: they are rejected, but not yet decided on."""
     found: set[Unit] = set()
-    for row in journal.store.index.markers():
+    for row in journal.store.index.edits.with_markers():
         marks = recorded_edit(journal, row.seq).marks
         if row.status is not Status.REJECTED and marks is not None:
             found.update(unit for unit, _ in marks.aside)
@@ -70,7 +70,7 @@ def markers_removed_by_step_back(
 ) -> tuple[list[Seq], dict[Unit, Status]]:
     """Return the same for an undo or redo: the markers that `verdicts` itself rejects; no status is restored."""
     gone: list[Seq] = []
-    for row in journal.store.index.markers(document):
+    for row in journal.store.index.edits.with_markers(document):
         left = [verdicts.get(Unit(row.seq, hunk), status) for hunk, status in enumerate(row.units)]
         if set(left) == {Status.REJECTED} and set(row.units) != {Status.REJECTED}:
             gone.append(row.seq)
@@ -80,7 +80,7 @@ def markers_removed_by_step_back(
 def markers_still_in_file(journal: Journal, row: EditRow) -> UnresolvedMarkers | None:
     """Return the markers that an edit wrote, as far as they are still in its file (None: none are)."""
     edit = recorded_edit(journal, row.seq)
-    tip = journal.store.index.tip(edit.document)
+    tip = journal.store.index.documents.tip(edit.document)
     if edit.marks is None or edit.after is None or tip.state is None:
         return None
     try:
@@ -106,7 +106,7 @@ def marker_edit_around(store: Store, document: DocumentId, before: bytes, hunks:
 
     `before` is the text that `hunks` changed.
     """
-    for row in store.index.markers(document):
+    for row in store.index.edits.with_markers(document):
         edit, _ = store.record(row.place)
         if row.status is Status.REJECTED or not isinstance(edit, Edit) or edit.after is None:
             continue
@@ -124,7 +124,7 @@ def _is_inside(hunk: Hunk, place: range) -> bool:
 def written_by(journal: Journal, decision: int) -> list[Unit]:
     """Return the live units of the edits that wrote the markers of a decision."""
     found = []
-    for row in journal.store.index.markers():
+    for row in journal.store.index.edits.with_markers():
         marks = recorded_edit(journal, row.seq).marks
         if marks is not None and marks.decision == decision:
             found += [Unit(row.seq, hunk) for hunk, is_now in enumerate(row.units) if is_now is not Status.REJECTED]
@@ -133,7 +133,7 @@ def written_by(journal: Journal, decision: int) -> list[Unit]:
 
 def recorded_edit(journal: Journal, seq: int) -> Edit:
     """Return the edit with that number. Raises NoSuchName."""
-    row = journal.store.index.edit(seq)
+    row = journal.store.index.edits.get(seq)
     if row is None:
         raise NoSuchName(str(seq), "edit")
     record, _ = journal.store.record(row.place)

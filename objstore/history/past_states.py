@@ -46,8 +46,8 @@ class _Reading:
         index = journal.store.index
         self._journal = journal
         self._path = path
-        self._documents = set(index.documents_of_path(path))
-        self._expired_snapshots = frozenset(row.number for row in index.snapshots() if row.expired)
+        self._documents = set(index.documents.at(path))
+        self._expired_snapshots = frozenset(row.number for row in index.holders.snapshots() if row.expired)
         self._recorded: dict[BlobId, None] = {}
         self._kept: dict[tuple[bytes, BlobId], None] = {}  # (path, blob) that snapshots hold
         self._paths_now: dict[DocumentId, bytes | None] = {}  # where the files are at this point of the journal

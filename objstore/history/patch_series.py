@@ -84,7 +84,7 @@ def _refuse_taken(journal: Journal, documents: Mapping[DocumentId, Document], vi
         if version.content is None:
             continue
         folders = folders_of(version.path)
-        tips = journal.store.index.tips_in_the_way(version.path, folders)
+        tips = journal.store.index.documents.tips_in_the_way(version.path, folders)
         others = [load_document(journal, tip.document) for tip in tips if tip.document not in documents]
         others += [
             documents[other]

@@ -56,7 +56,7 @@ def find_conversation(journal: Journal, spelling: str) -> str:
 
     Raises NoSuchName, AmbiguousName.
     """
-    found = journal.store.index.conversations(spelling, _CANDIDATES) if spelling else []
+    found = journal.store.index.edits.conversations(spelling, _CANDIDATES) if spelling else []
     if spelling in found:
         return spelling
     return _only(found, spelling, "conversation")
@@ -66,7 +66,7 @@ def find_blob(journal: Journal, spelling: str) -> BlobId:
     """Return the blob whose hash begins with `spelling`. Raises NoSuchName, AmbiguousName."""
     if len(spelling) < _MIN_PREFIX or not _is_hex(spelling):
         raise NoSuchName(spelling, "blob")
-    found = journal.store.index.blobs_between(*hex_prefix_bounds(spelling), _CANDIDATES)
+    found = journal.store.index.blobs.between(*hex_prefix_bounds(spelling), _CANDIDATES)
     chosen = _only([blob.hex() for blob in found], spelling, "blob")
     return BlobId(bytes.fromhex(chosen))
 
@@ -99,7 +99,7 @@ def find_state(journal: Journal, spelling: str) -> State:
 
 def last_state(journal: Journal, path: str) -> State:
     """Return the state in which the file at a path was last recorded. Raises NoSuchName and what path lookups raise."""
-    tip = journal.store.index.tip_at(recorded_path(journal, path))
+    tip = journal.store.index.documents.tip_at(recorded_path(journal, path))
     if tip is None:
         raise NoSuchName(path, "state")
     blob, mode = (None, 0) if tip.state is None else (tip.state.blob, tip.state.mode)
@@ -185,7 +185,7 @@ def resolved_or_literal(journal: Journal, spelling: str, path: bytes) -> bytes:
 
 def _was_recorded(journal: Journal, path: bytes) -> bool:
     """Return whether a file was ever recorded at the path or below it."""
-    return journal.store.index.ever_at(path) or bool(journal.store.index.paths_below(path))
+    return journal.store.index.documents.ever_at(path) or bool(journal.store.index.documents.paths_below(path))
 
 
 def _state_at(journal: Journal, path: str, version: str, spelling: str) -> State:
@@ -221,12 +221,12 @@ def _state_at_moment(journal: Journal, path: str, moment: int) -> State | None:
 def _find_edit(journal: Journal, name: str) -> EditRow:
     index = journal.store.index
     number = number_of(name)
-    row = None if number is None else index.edit(number)
+    row = None if number is None else index.edits.get(number)
     if row is not None:
         return row
     if len(name) < _MIN_PREFIX or not _is_hex(name):
         raise NoSuchName(name, "edit")
-    found = index.edits_between(*hex_prefix_bounds(name), _CANDIDATES)
+    found = index.edits.between(*hex_prefix_bounds(name), _CANDIDATES)
     chosen = _only([row.id.hex() for row in found], name, "edit")
     return next(row for row in found if row.id.hex() == chosen)
 

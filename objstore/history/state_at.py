@@ -84,7 +84,9 @@ def files_at_moment(journal: Journal, moment: int, below: bytes = b"") -> dict[b
     Files whose bytes are gone are included with their recorded state. Raises SnapshotUnreadable.
     """
     past = _Past(journal, moment)
-    recorded = {path: event for path in journal.store.index.paths_below(below) if (event := past.last_event(path))}
+    recorded = {
+        path: event for path in journal.store.index.documents.paths_below(below) if (event := past.last_event(path))
+    }
     states = {path: event.state for path, event in recorded.items()}
     for taken in past.snapshots:
         if taken.is_baseline:
@@ -123,7 +125,7 @@ class _Past:
     def last_event(self, path: bytes) -> _Event | None:
         """Return the last event of edits and decisions at a path (None: none)."""
         histories = {
-            document: self._store.index.dated_history(document) for document in self._store.index.documents_at(path)
+            document: self._store.index.history.dated(document) for document in self._store.index.documents.at(path)
         }
         # Imported records may be older than the moment although they come after later records.
         not_later = [place for history in histories.values() for place, time in history if time <= self._moment]
@@ -142,10 +144,10 @@ class _Past:
         if event.state is None or self._store.has(event.state.blob):
             return
         # A decision expires with the edits that it names, so the newest edit up to it is reported.
-        places = [place for place, _ in self._store.index.dated_history(event.document) if place <= event.recorded_at]
+        places = [place for place, _ in self._store.index.history.dated(event.document) if place <= event.recorded_at]
         for place in reversed(places):
             record, _ = self._store.record(place)
-            row = self._store.index.edit(record.seq) if isinstance(record, Edit) else None
+            row = self._store.index.edits.get(record.seq) if isinstance(record, Edit) else None
             if row is not None:
                 refuse_expired(self._journal, row)
 
@@ -155,7 +157,7 @@ class _Past:
         """Return the place of the last record not later than a moment (_BEFORE_FIRST_RECORD: there is none)."""
         index = self._store.index
         found = [taken.place for taken in self._taken if taken.record.time <= moment]
-        for places in (index.edits_until(moment), index.decisions_until(moment)):
+        for places in (index.edits.until(moment), index.decisions.until(moment)):
             made_here = (place for place in places if not _is_imported(self._store.record(place)[0]))
             found += islice(made_here, 1)
         return max(found, default=_BEFORE_FIRST_RECORD)
@@ -213,7 +215,7 @@ class _Past:
 
 def _snapshots(journal: Journal) -> list[_SnapshotPlace]:
     """Return the snapshots that have not been deleted, in the order of the journal."""
-    places = journal.store.index.snapshot_places()
+    places = journal.store.index.holders.snapshot_places()
     baselines = [place for place, is_baseline, _ in places if is_baseline]
     taken: list[_SnapshotPlace] = []
     for place, is_baseline, is_expired in places:

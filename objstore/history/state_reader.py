@@ -48,7 +48,9 @@ def records_of(
     """Yield the document's edits and the decisions on them with higher numbers, in order. Raises StoreDamaged."""
     ahead = ReadAhead(store.log)
     state: FileState | None = None  # the state after the last edit, which is usually the state before the next
-    for place, name, blob in store.index.recorded(document, after_edit=after_edit, after_decision=after_decision):
+    for place, name, blob in store.index.history.recorded(
+        document, after_edit=after_edit, after_decision=after_decision
+    ):
         known = store.large_decisions.get(name)
         if known is not None:
             yield DocumentRecord(known, name, blob)

@@ -1,7 +1,7 @@
-"""Made folders: which folders recorded edits made, as far as the index follows them; all others are somebody else's.
+"""Track which folders were created by recorded edits; all other folders belong to someone else.
 
-Only edits say what they made. What decisions make and leave empty follows from the files that they say; so does who
-made a folder that an edit finds where a decision has left none.
+Only edits record which folders they created. Which folders a decision creates or leaves empty follows from the files
+that it writes; so does who created a folder that an edit finds where a decision had left none.
 """
 
 import sqlite3
@@ -18,37 +18,37 @@ _MADE: Final = "m"
 _EMPTIED: Final = "e"
 _OTHERS: Final = "o"
 
-_ASKED_AT_ONCE: Final = 500
-"""Values in one question to the database, which takes no more than 32,766 as it comes."""
+_VALUES_AT_ONCE: Final = 500
+"""Number of values in one query; SQLite's default limit is 32,766."""
 
 
 class CreatedFolders:
-    """What records say of folders, in one index's database: of each, the newest note counts."""
+    """The notes about folders in one index's database: for each folder, the newest note counts."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
-        """Note nothing yet."""
+        """Write to this database."""
         self._db: Final = db
 
     def take_edit(self, edit: Edit) -> None:
-        """Note the folders that an edit made, and those that it found where a decision had left none."""
+        """Note the folders that an edit created, and those that it found where a decision had left none."""
         folders = folders_of(edit.path)
-        stood = len(folders) - edit.folders
-        for folder in folders[stood:]:
+        existing = len(folders) - edit.folders
+        for folder in folders[existing:]:
             self._note(folder, _MADE, edit=edit.seq)
         if edit.before is None or edit.source is not None:
-            # What is found on disk came with its folder; a tool would have made it, so somebody else has.
+            # An external edit came with its folder. A tool's edit would have created it, so someone else did.
             fate = _MADE if edit.origin is Origin.EXTERNAL else _OTHERS
-            for folder in self._emptied(folders[:stood]):
+            for folder in self._emptied(folders[:existing]):
                 self._note(folder, fate, edit=edit.seq)
 
     def note_recreated_folders(self, decision: Decision) -> None:
-        """Note the folders that a decision made again for the files that it brings back."""
+        """Note the folders that a decision created again for the files that it brings back."""
         come = _folders(w.path_after for w in decision.written if w.path_after != w.path_before)
         for folder in self._emptied(sorted(come)):
             self._note(folder, _MADE, decision=decision.number)
 
     def left(self, decision: Decision, documents: Iterable[int]) -> set[bytes]:
-        """Return the folders that go with a decision on the documents if no recorded file is in them any more."""
+        """Return the folders that a decision on the documents removes if they contain no recorded file any more."""
         gone = _folders(w.path_before for w in decision.written if w.path_before != w.path_after)
         found = {folder for folder in gone if self._newest(folder)[0] == _MADE}
         for document in documents:
@@ -56,14 +56,14 @@ class CreatedFolders:
         return found
 
     def empty(self, folders: Iterable[bytes], decision: Decision) -> None:
-        """Note those of the folders in which no recorded file is any more. Every tip is in the database."""
+        """Note those of the folders that contain no recorded file any more. Every tip must be in the database."""
         for folder in sorted(folders):
             query = "SELECT 1 FROM documents WHERE path > ? AND path < ? AND blob IS NOT NULL LIMIT 1"
             if self._db.execute(query, (folder + b"/", folder + b"0")).fetchone() is None:
                 self._note(folder, _EMPTIED, decision=decision.number)
 
     def forget(self, *, edit: int = 0, decision: int = 0) -> None:
-        """Forget what a record said that was taken back."""
+        """Delete the notes of a voided record."""
         self._db.execute("DELETE FROM folders WHERE edit = ? AND decision = ?", (edit, decision))
 
     # ---- inside
@@ -73,7 +73,7 @@ class CreatedFolders:
         self._db.execute("INSERT INTO folders (path, fate, edit, decision) VALUES (?, ?, ?, ?)", row)
 
     def _newest(self, folder: bytes) -> tuple[str, int]:
-        """Return what is noted last of a folder, and the edit that said so (0: a decision did, or nothing is)."""
+        """Return the newest note on a folder, and the edit that made it (0: a decision did, or there is no note)."""
         query = "SELECT fate, edit FROM folders WHERE path = ? ORDER BY number DESC LIMIT 1"
         row = self._db.execute(query, (folder,)).fetchone()
         return ("", 0) if row is None else (row[0], row[1])
@@ -81,16 +81,16 @@ class CreatedFolders:
     def _emptied(self, folders: list[bytes]) -> list[bytes]:
         """Return those of the folders that a decision has left empty."""
         found: list[bytes] = []
-        for at in range(0, len(folders), _ASKED_AT_ONCE):
-            asked = folders[at : at + _ASKED_AT_ONCE]
+        for at in range(0, len(folders), _VALUES_AT_ONCE):
+            asked = folders[at : at + _VALUES_AT_ONCE]
             marks = ",".join("?" * len(asked))
             query = f"SELECT DISTINCT path FROM folders WHERE fate = '{_EMPTIED}' AND path IN ({marks})"  # noqa: S608 - nothing but question marks is put in
             found += [row[0] for row in self._db.execute(query, asked).fetchall()]
         return [folder for folder in found if self._newest(folder)[0] == _EMPTIED]
 
     def _left_by(self, document: int) -> Iterator[bytes]:
-        """Yield the folders that only rejected edits of a document have made."""
-        # Whoever deleted the file left its folder as it is, or made it anew.
+        """Yield the folders that only rejected edits of a document created."""
+        # The tool or person that deleted the file left its folder in place, or created it again.
         deleted = "SELECT 1 FROM edits WHERE document = ? AND after IS NULL AND units NOT LIKE 'r%' AND NOT void"
         if self._db.execute(deleted, (document,)).fetchone() is not None:
             return

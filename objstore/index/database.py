@@ -1,6 +1,6 @@
-"""The index's file: its tables, how it is opened, and what SQLite's errors mean.
+"""Define the index's tables, open its file, and map SQLite's errors to errors of the store.
 
-Apart from the index itself, which asks and follows the log.
+`log_index` follows the log; it and the queries use what is here.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 CHECKPOINT_PAGES: Final = 16_000
-"""Pages in SQLite's log from which on SQLite checkpoints inside a commit after all."""
+"""Pages in SQLite's log from which on SQLite runs the checkpoint inside a commit after all."""
 
 _PAGE: Final = 4096
 _DUE_BYTES: Final = 1000 * _PAGE
@@ -60,12 +60,12 @@ _DUE_BYTES: Final = 1000 * _PAGE
 
 SqliteError: TypeAlias = sqlite3.DatabaseError | UnicodeDecodeError
 SQLITE_ERRORS: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
-"""What comes of a database that can't be opened: what SQLite says of a damaged schema may be no text."""
+"""What a database that can't be opened raises: SQLite's description of a damaged schema may not be UTF-8."""
 
 SCHEMA_VERSION: Final = 26
 _BUSY_SECONDS: Final = 10
 _EMPTY_SECONDS: Final = 1
-"""How long to wait for a file without a byte: who makes one needs some milliseconds."""
+"""How long to wait for an empty file: the process that is creating it needs some milliseconds."""
 
 _POLL_SECONDS: Final = 0.0005
 _PRIMARY: Final = 0xFF
@@ -74,15 +74,15 @@ _PRIMARY: Final = 0xFF
 _BROKEN: Final = frozenset(
     {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH}
 )
-"""What SQLite says of a file that is no index of ours: it is made anew."""
+"""Error codes that mean that the file is not a usable index: it is then rebuilt."""
 
 _UNWRITABLE: Final = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL})
-"""What SQLite says of a file or folder that it may not write, or has no room in: then the index is kept in memory."""
+"""Error codes for a file or folder that is read-only or has no room: the index is then kept in memory."""
 
 _NO_SHARED_MEMORY: Final = frozenset(
     {sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMMAP}
 )
-"""The same, of the file that all who have it open share: on a full disk there is no room for that one first."""
+"""The same for the file that all connections share: on a full disk this is the first one without room."""
 
 SCHEMA: Final = f"""
 CREATE TABLE position (
@@ -159,21 +159,22 @@ SUMS: Final = {
     "stood": "row_checksum('stood', folder, names, digest, others)",
     "stood_until": "row_checksum('stood_until', edit, decision, taken_back, folders)",
 }
-"""What the column `checksum` of a table holds. Of a blob that is not stored it is NULL."""
+"""The value of column `checksum` in each table. It is NULL for a blob that is not stored."""
 
 BASELINE_NOTED: Final = (
     "UPDATE position SET baseline = ifnull("
     "(SELECT number FROM snapshots WHERE baseline AND NOT expired ORDER BY number LIMIT 1), 0)"
 )
-"""What is executed whenever the baseline may have become another: `position` says it besides, as the newest numbers."""
+"""Executed whenever the baseline may have changed: `position` repeats its number, as it does the newest numbers."""
 
 KNOWN_BY: Final = 8
-"""Bytes of a blob's id that the table `known` has."""
+"""Number of bytes of a blob's id in table `known`."""
 
 UNHELD: Final = "CREATE INDEX unheld ON blobs (segment, id, offset, length, refs) WHERE refs = 0"
-"""Which blobs nothing holds. All that is asked of it is in it: else SQLite would look at each row of the table besides.
+"""Index of the blobs that nothing holds, with every column that queries of it need, so that they don't read the table.
 
-Not among the SCHEMA, because it is made when a log has been read: until then nearly every blob comes into it and goes.
+Not part of SCHEMA, because it is created after a log has been read: until then nearly every blob would be added to it
+and removed again.
 """
 
 TRIGGERS: Final = (
@@ -210,13 +211,13 @@ TRIGGERS: Final = (
     BEGIN DELETE FROM paths_again WHERE path = old.path AND document = old.document; END
     """,
 )
-"""What keeps the number of stored blobs, which else would have to be counted one by one, and notes a second frame.
+"""Keep the number of stored blobs, which would otherwise be counted row by row, and note a second frame of a blob.
 
-And what keeps in a second table which blobs there are, by the first bytes of their ids, and which documents stood at
-a path: a record may depend on it that there is none.
+They also keep second tables of which blobs exist, by the first bytes of their ids, and which documents were at a path:
+a record may depend on the absence of a row.
 
-The number not where the rows of stored blobs go: that is in one place (`relocation`), which takes them off together. Of
-a blob that is noted as doubled, the other frame may have gone since.
+The number is not reduced by a trigger when stored blobs are deleted: only `relocate` does that, and subtracts them
+together. If a blob is noted as doubled, its second frame may have been removed since.
 """
 
 COMPARED: Final = {
@@ -239,15 +240,15 @@ COMPARED: Final = {
     "totals": "SELECT * FROM totals",
     "decided": "SELECT * FROM decided ORDER BY document, number",
 }
-"""What the log determines of each table: to be equal in any two indexes of one log."""
+"""What the log determines of each table: equal in any two indexes of one log."""
 
 
 def connect(path: str) -> sqlite3.Connection:
-    """Return a connection to the database at `path`, which is made where there is none. Raises StoreLinked."""
-    # SQLite goes where a link leads, and would find there a database that is none of ours, and make it one.
+    """Return a connection to the database at `path`, which is created if there is none. Raises StoreLinked."""
+    # SQLite follows a symlink, and would turn a foreign database at its target into an index.
     require_no_symlink(path)
     if os.sep in path and not os.path.exists(path):
-        # SQLite gives a new one the mode that new files have, and what it keeps beside it the mode of that.
+        # SQLite creates a file with the default mode, and the files next to it with the mode of the first.
         with suppress(OSError):
             os.close(open_store_file(path, os.O_RDWR | os.O_CREAT))
     seconds = _BUSY_SECONDS if _size(path) else _EMPTY_SECONDS
@@ -255,7 +256,7 @@ def connect(path: str) -> sqlite3.Connection:
 
 
 def _size(path: str) -> int:
-    """Return how many bytes the file has; more than any that is empty where it can't be told, or has no name."""
+    """Return the size of the file in bytes; more than that of an empty one if it is unknown or the file has no name."""
     try:
         return os.stat(path).st_size
     except OSError:
@@ -263,31 +264,31 @@ def _size(path: str) -> int:
 
 
 def checksum(*values: str | bytes | float | None) -> bytes:
-    """Return 8 bytes of BLAKE3 over the name of a table and the values of a row, as SUMS names them."""
-    # Version 0 is that of the first Python 3. If a later one wrote it otherwise, the index would be made anew once.
+    """Return 8 bytes of BLAKE3 over the name of a table and the values of a row, in the order of SUMS."""
+    # Version 0 is that of the first Python 3. If a later one encoded it differently, the index would be rebuilt once.
     return blake3(marshal.dumps(values, 0)).digest(8)
 
 
 def prepare(db: sqlite3.Connection) -> None:
-    """Let readers and one writer work side by side, and let statements ask for a row's checksum."""
+    """Let readers and one writer work at the same time, and let statements compute a row's checksum."""
     db.create_function("row_checksum", -1, checksum, deterministic=True)
     db.execute("PRAGMA journal_mode = WAL")
-    # A power cut may then lose the newest rows, never mix them up; they are read from the log again.
+    # A power cut may then lose the newest rows, but never corrupt them; they are read from the log again.
     db.execute("PRAGMA synchronous = NORMAL")
-    # Nor where fsync(2) alone doesn't reach the drive (macOS); elsewhere this has no meaning.
+    # The same on macOS, where fsync(2) alone doesn't reach the drive; elsewhere this has no effect.
     db.execute("PRAGMA checkpoint_fullfsync = ON")
-    # Its log is cut off when it is begun anew, so that its size says how much has not come to its place yet.
+    # SQLite truncates its log when it starts it again, so that the log's size says how much awaits a checkpoint.
     db.execute("PRAGMA journal_size_limit = 0")
     db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
     db.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
 
 
 def begin_writing(db: sqlite3.Connection, within: float | None = None) -> None:
-    """Begin a transaction that writes, as soon as nobody else's is open.
+    """Begin a transaction that writes, as soon as no other one is open.
 
-    `within`: how many seconds to wait for that (None: 10). Raises what SQLite says of an index that is busy.
+    `within`: how many seconds to wait for that (None: 10). Raises SQLite's error if the index stays busy.
     """
-    # SQLite itself looks again after 1, 2, 5, 10, 15, 20, 25 ms and more: too seldom where each holds it for a few.
+    # SQLite itself polls after 1, 2, 5, 10, 15, 20, 25 ms and more: too rarely if each writer takes a few.
     until = time.monotonic() + (_BUSY_SECONDS if within is None else within)
     db.execute("PRAGMA busy_timeout = 0")
     try:
@@ -305,20 +306,20 @@ def begin_writing(db: sqlite3.Connection, within: float | None = None) -> None:
 
 
 def remove_index(path: str) -> None:
-    """Remove the database and what SQLite keeps beside it."""
+    """Remove the database and the files that SQLite keeps next to it."""
     for suffix in ("", "-wal", "-shm"):
         with suppress(FileNotFoundError):
             os.unlink(path + suffix)
 
 
 def copy_in_memory(path: str) -> sqlite3.Connection:
-    """Return a copy of what the file holds, for a store that may only be read, or that has no room; empty if in doubt.
+    """Return a copy of the file in memory, for a store that is read-only or has no room; an empty one in doubt.
 
-    What is newer, or is not in it, is in the log. A damaged page is looked for: nobody could remove the file, and who
-    met it in each query would be refused for ever.
+    The log has what is newer or missing. The copy is checked for damaged pages: the file can't be removed here, so
+    every query that read a damaged page would fail for ever.
     """
-    # As SQLite reads it, with what has not come to its place. Where it can't, for want of the file that it shares with
-    # others, the file alone: if all of it is in its place, and stays so meanwhile.
+    # First as SQLite reads it, including its log. If it can't, because the shared-memory file is missing, the database
+    # file alone, provided that no change awaits a checkpoint before or after the copy.
     for query, is_alone in (("mode=ro", False), ("mode=ro&immutable=1", True)):
         db = empty_in_memory()
         with suppress(*SQLITE_ERRORS), closing(sqlite3.connect(address_of(path, query), uri=True)) as kept:
@@ -340,9 +341,9 @@ def empty_in_memory() -> sqlite3.Connection:
 
 
 def _at_rest(path: str) -> tuple[int, int, int] | None:
-    """Return what tells the file from what it becomes; None: some of what it says lies in SQLite's log, or it is gone.
+    """Return values that change with the file; None if some changes are still in SQLite's log, or the file is gone.
 
-    From there changes are brought to their place page by page, which may be cut off, or pass over some.
+    A checkpoint copies changes from there page by page and may be interrupted, or skip some.
     """
     try:
         if os.path.exists(path + "-wal") and os.stat(path + "-wal").st_size:
@@ -354,41 +355,44 @@ def _at_rest(path: str) -> tuple[int, int, int] | None:
 
 
 def is_unwritable(error: SqliteError) -> bool:
-    """Return whether SQLite says that the file or its folder may not be written, or that there is no room to."""
+    """Return whether the error means that the file or its folder is read-only or has no room."""
     return _code(error) in _UNWRITABLE or getattr(error, "sqlite_errorcode", None) in _NO_SHARED_MEMORY
 
 
 def is_broken(error: SqliteError) -> bool:
-    """Return whether SQLite says that the file is no index of ours."""
+    """Return whether the error means that the file is not a usable index."""
     return _code(error) in _BROKEN
 
 
 def malformed(why: str) -> sqlite3.DatabaseError:
-    """Return what SQLite raises of a damaged file, for damage that it can't see: its pages have no checksums."""
+    """Return the error that SQLite raises for a damaged file, for damage that SQLite can't see.
+
+    Its pages have no checksums.
+    """
     error = sqlite3.DatabaseError(why)
     error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
     return error
 
 
 def is_beside_another(error: SqliteError, path: str) -> bool:
-    """Return whether SQLite can't put a new database in order because of one that was there, and that others have open.
+    """Return whether SQLite can't prepare a new database because other processes still have a former one open.
 
-    It was emptied in its place, or only the file of that name was removed, and not what lies beside it. Whoever has it
-    open uses that to the end, unless its name goes.
+    The former one was emptied, or its file was removed without the files next to it. A process that has it open uses
+    these until they are removed as well.
     """
     if _code(error) == sqlite3.SQLITE_BUSY:
         return _size(path) == 0
-    # It may have got its first page by then. One that is sound may have no more either, the others being in its log.
+    # It may have its first page by now. A sound one may have no more either, while the others are in SQLite's log.
     return _code(error) == sqlite3.SQLITE_IOERR and _size(path) <= _PAGE
 
 
 def _code(error: SqliteError) -> int:
-    # Text that is no UTF-8 is found by Python, which gives no code: in a row, or in what SQLite says of a schema.
+    # Python finds text that is not UTF-8, in a row or in SQLite's message about a schema, and gives no code.
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & _PRIMARY
 
 
 def unusable(why: object, path: str = "index.sqlite") -> IndexUnusable:
-    """Return the refusal of an index that holds what it can't hold."""
+    """Return the error for an index with impossible contents."""
     return IndexUnusable(path, _refusal(why))
 
 
@@ -397,25 +401,25 @@ def _refusal(why: object) -> str:
 
 
 class IndexErrors:
-    """Turns what SQLite raises into an error of ours; a class for the reason that `disk` has."""
+    """Translate SQLite's errors to errors of the store. A class instead of a generator, for speed as in `disk`."""
 
     __slots__ = ("_doubt", "_path")
 
     def __init__(self, path: str, doubt: Callable[[], object] | None = None) -> None:
-        """Name the index. `doubt`: is called where it is damaged (None: nothing is)."""
+        """Name the index. `doubt`: called if it is damaged (None: nothing is called)."""
         self._path = path
         self._doubt = doubt
 
     def __enter__(self) -> None:
-        """Do nothing: what is asked inside may raise."""
+        """Do nothing: only the exit matters."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        """Turn the error, if it is one of SQLite's: into StoreLocked, DiskFull, IndexUnusable or DiskFailed."""
+        """Raise StoreLocked, DiskFull, IndexUnusable or DiskFailed in place of an error of SQLite's."""
         is_damaged = isinstance(error, IndexUnusable) or (isinstance(error, SQLITE_ERRORS) and is_broken(error))
         if is_damaged and self._doubt is not None:
             self._doubt()
         if isinstance(error, IndexUnusable) and error.path != self._path:
-            raise IndexUnusable(self._path, error.reason) from error  # who found it did not know which one it is
+            raise IndexUnusable(self._path, error.reason) from error  # the raiser doesn't know the path
         if not isinstance(error, SQLITE_ERRORS):
             return
         match _code(error):
@@ -430,56 +434,57 @@ class IndexErrors:
 
 
 def address_of(path: str, query: str) -> str:
-    """Return the URI of the database at `path`, to be opened as `query` says, such as `mode=ro`.
+    """Return the URI of the database at `path`, with a query such as `mode=ro`.
 
-    Only what would end the path is escaped: `urllib` can't spell a path that is not UTF-8, and takes longer to import.
+    Only characters that would end the path are escaped: `urllib` can't encode a path that is not UTF-8, and takes
+    longer to import.
     """
     return f"file:{path.replace('%', '%25').replace('?', '%3f').replace('#', '%23')}?{query}"
 
 
 class Checkpoints:
-    """Run the checkpoints of one index on a thread of this process, while no commit waits for them.
+    """Run the checkpoints of one index on a thread of this process, so that no commit waits for them.
 
-    SQLite by itself runs one inside the commit of whoever's change is one too many, with two syncs, and a third one in
-    the next commit, which begins its log anew: 2 ms as a rule, and 200 where the disk is busy, as it is while a sweep
-    rewrites segments. That may be an edit. SQLite still does so where the thread can't keep up.
+    SQLite by itself runs a checkpoint inside the commit that makes its log too long, with two syncs, and a third sync
+    in the next commit, which starts its log again: usually 2 ms, but 200 ms while the disk is busy, for example while a
+    compaction rewrites segments. That commit may be an edit. SQLite still does this if the thread can't keep up.
     """
 
     def __init__(self, path: str) -> None:
-        """Name the database, which need not be there yet."""
+        """Name the database, which need not exist yet."""
         self._path: Final = path
-        self._begun_at = 0  # bytes of SQLite's log when a checkpoint was last begun
-        self._thread: Thread | None = None  # that is at it, or has been
+        self._begun_at = 0  # bytes of SQLite's log when a checkpoint last started
+        self._thread: Thread | None = None  # that runs the checkpoint, or ran the last one
 
     def after_change(self) -> None:
-        """Have the changes brought to their place if there are many. Call it after each commit; it waits for nothing.
+        """Start a checkpoint if many changes are waiting. Call it after each commit; it doesn't wait.
 
-        It has to be seen to that SQLite's log becomes short again when it is begun anew (`prepare`).
+        It relies on SQLite's log becoming short when SQLite starts it again (see `prepare`).
         """
         try:
             size = os.stat(self._path + "-wal").st_size
         except OSError:
-            return  # an index in memory, or one that somebody has removed
+            return  # an index in memory, or one that was removed
         self._begun_at = min(self._begun_at, size)
         is_busy = self._thread is not None and self._thread.is_alive()
         if size - self._begun_at >= _DUE_BYTES and not is_busy:
-            from threading import Thread  # a status changes little and starts none
+            from threading import Thread  # a status changes little and starts no thread
 
             self._begun_at = size
             self._thread = Thread(target=checkpoint, args=(self._path,), name="checkpoint")
             self._thread.start()
 
     def finish(self) -> None:
-        """Wait until none is going on."""
+        """Wait until no checkpoint is running."""
         if self._thread is not None:
             self._thread.join()
             self._thread = None
 
 
 def checkpoint(path: str) -> None:
-    """Bring the changes of the index at `path` to their place, as far as can be, and have SQLite's log begun anew."""
-    # Nothing is lost where it can't be done: the changes stay in SQLite's log, and the next one who looks does it.
-    # By a connection of its own, which makes no file where there is none: somebody may have removed the index.
+    """Move the changes of the index at `path` into its file as far as possible, and have SQLite's log started again."""
+    # Nothing is lost if it fails: the changes stay in SQLite's log for the next checkpoint.
+    # A connection of its own, which doesn't create a missing file: someone may have removed the index.
     with (
         suppress(sqlite3.DatabaseError, UnicodeDecodeError),
         closing(sqlite3.connect(address_of(path, "mode=rw"), uri=True, isolation_level=None)) as db,
@@ -488,5 +493,5 @@ def checkpoint(path: str) -> None:
         db.execute("PRAGMA journal_size_limit = 0")
         _, waiting, done = db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         if waiting == done:
-            # Any change that is none: it is the first in the log that it begins.
+            # Any change without effect: it makes SQLite start its log again.
             db.execute("UPDATE position SET segment = segment")

@@ -1,6 +1,6 @@
-"""Intake: what each frame of the log does to the index.
+"""Apply each frame of the log to the index.
 
-Apart from the index itself, because most commands only ask, and then neither records nor blobs need be decoded.
+Separate from the index itself, because most commands only query, and then neither records nor blobs need be decoded.
 """
 
 import sqlite3
@@ -43,7 +43,7 @@ _CALLED: Final = (
 
 
 class LogIngest:
-    """Takes groups into one index's database, inside a transaction of its owner."""
+    """Apply groups to one index's database, inside a transaction of the caller."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class LogIngest:
         last_record: RecordId | None,
         last_place: Place,
     ) -> None:
-        """Go on behind `last_record` (None: at the beginning), which lies at `last_place`, and the `newest` numbers."""
+        """Continue after `last_record` (None: start), which is at `last_place`, and after the `newest` numbers."""
 
         def place_of(name: BlobId) -> Place | None:
             found = blob_place(name)
@@ -68,19 +68,19 @@ class LogIngest:
 
         self._db: Final = db
         self._log: Final = log
-        # Methods of its own would make a ring of it, which holds the index until the collector comes.
+        # Bound methods of this object would make a reference cycle, which keeps the index open until it is collected.
         self._counts: Final = RefCounts(db, place_of, read, chunks)
         self._folders: Final = CreatedFolders(db)
-        self._tips: dict[DocumentId, tuple[bytes | None, FileState | None]] = {}  # path and state: not yet put in
-        self._numbers: dict[DocumentId, tuple[int, int]] = {}  # sums of edits and decisions: the same
-        self._paths: set[tuple[bytes | None, DocumentId]] = set()  # the same
-        self._calls: dict[str, int] = {}  # the newest of each conversation: the same
+        self._tips: dict[DocumentId, tuple[bytes | None, FileState | None]] = {}  # path and state, not written yet
+        self._numbers: dict[DocumentId, tuple[int, int]] = {}  # sums of edits and decisions, not written yet
+        self._paths: set[tuple[bytes | None, DocumentId]] = set()  # not written yet
+        self._calls: dict[str, int] = {}  # the newest of each conversation, not written yet
         self._numbering: Final = Numbering(*newest)
         self.last_record = last_record
         self.last_place = last_place
 
     def take(self, group: Group, records: Iterable[ChainedRecord]) -> None:
-        """Take in a group, whose records are decoded already; `settle` after the last. Raises StoreDamaged."""
+        """Apply a group, whose records are already decoded; call `settle` after the last group. Raises StoreDamaged."""
         decoded = iter(records)
         for frame in group.frames:
             place = Place(group.segment, frame.offset)
@@ -88,7 +88,7 @@ class LogIngest:
                 self._counts.store(parse_blob_header(frame.payload), place, len(frame.payload))
             else:
                 try:
-                    self._take_record(next(decoded), place)
+                    self._apply_record(next(decoded), place)
                 except sqlite3.IntegrityError as error:
                     raise place.damaged("the record has a number that another one has too") from error
         if self._counts.are_many:
@@ -100,11 +100,11 @@ class LogIngest:
         return NewestNumbers(*self._numbering.newest())
 
     def settle(self) -> None:
-        """Put in what the groups did to tips and counts: the next edit takes most of that back."""
+        """Write what the groups changed in tips and counts: collected, because the next edit replaces most of it."""
         self._write_tips()
         self._counts.settle()
 
-    def _take_record(self, chained: ChainedRecord, place: Place) -> None:
+    def _apply_record(self, chained: ChainedRecord, place: Place) -> None:
         if chained.previous != self.last_record:
             raise place.damaged("the record does not follow the one before it")
         wrong = self._numbering.take(chained.record)
@@ -182,55 +182,55 @@ class LogIngest:
             self._folders.empty(left, decision)
 
     def _set_verdicts(self, decision: Decision) -> bytes:
-        """Give units their statuses and reasons; return what both were of these before, for a void or a step back."""
+        """Give units their statuses and reasons; return the previous ones, for a void, an undo or a redo."""
         by_edit: dict[Seq, dict[int, str]] = {}
         said: dict[Seq, dict[int, str]] = {}
         for unit, status in decision.verdicts:
             by_edit.setdefault(unit.seq, {})[unit.hunk] = STATUS_LETTERS[status]
-            # What a rejection gives another status was set aside, and comes back: the reason is none of that.
+            # If a rejection gives a unit another status, the unit had been set aside: the reason is not about it.
             comes_back = decision.action is Action.REJECT and status is not Status.REJECTED
             said.setdefault(unit.seq, {})[unit.hunk] = "" if comes_back else decision.reason
         if decision.action in {Action.UNDO, Action.REDO}:
-            # What is as it was before is so for the reason that it had then, whether the step back names it or not.
+            # A unit gets back its former reason with its former status, whether the undo or redo names it or not.
             for seq, (_, reasons) in self._before(decision.takes_back).items():
                 said[seq] = said.get(seq, {}) | reasons
         return bytes(packb([self._decide(seq, by_edit.get(seq, {}), said[seq]) for seq in said]))
 
     def _decide(self, seq: Seq, letters: Mapping[int, str], said: Mapping[int, str]) -> tuple[object, ...]:
-        """Give units of an edit statuses and reasons; return what both were of those of which something is said."""
+        """Give units of an edit statuses and reasons; return the previous ones of the units in `said`."""
         self._require_row_checksum("edits", "seq", seq, seq)
         row = self._db.execute("SELECT units, whole, reasons FROM edits WHERE seq = ?", (seq,)).fetchone()
         if row is None or max(said) >= len(row[0]):
             raise self.last_place.damaged(f"a decision names edit {seq}, which has no such hunk")
-        units, whole, spelt = row
-        reasons = decode_reasons(spelt, len(units))
+        units, whole, encoded_reasons = row
+        reasons = decode_reasons(encoded_reasons, len(units))
         self._set_units(
             seq,
             "".join(letters.get(unit, letter) for unit, letter in enumerate(units)),
             whole=bool(whole),
             reasons=encode_reasons([said.get(unit, reason) for unit, reason in enumerate(reasons)]),
         )
-        # Of these alone: an edit of a thousand hunks may be decided hunk by hunk, each for a reason of its own.
+        # Only these units: an edit of a thousand hunks may be decided hunk by hunk, each for its own reason.
         own = sorted(said)
         before = "".join(units[unit] for unit in own)
         return seq, list(chain(*ranges_of(own))), before, encode_reasons([reasons[unit] for unit in own])
 
     def _before(self, number: int) -> dict[Seq, tuple[dict[int, str], dict[int, str]]]:
-        """Return the statuses and reasons before a decision of what it was on, by edit; nothing where there is none."""
+        """Return the statuses and reasons of units before a decision, by edit; empty if there is no such decision."""
         self._require_row_checksum("decisions", "number", number, number)
         row = self._db.execute("SELECT before FROM decisions WHERE number = ?", (number,)).fetchone()
         found: dict[Seq, tuple[dict[int, str], dict[int, str]]] = {}
-        for seq, own, letters, spelt in [] if row is None else _rows_before(row[0]):
+        for seq, own, letters, encoded_reasons in [] if row is None else _rows_before(row[0]):
             if max(own) >= self._count_of_units(seq):
                 raise unusable(f"edit {seq} had no hunk {max(own)} before a decision")
-            reasons = decode_reasons(spelt, len(own))
+            reasons = decode_reasons(encoded_reasons, len(own))
             found[seq] = dict(zip(own, letters, strict=True)), dict(zip(own, reasons, strict=True))
         return found
 
     def _count_of_units(self, seq: Seq) -> int:
-        """Return how many units an edit has, 0 where there is none of this number."""
+        """Return the number of units of an edit; 0 if there is no such edit."""
         query = "SELECT ifnull(length(units), 0) FROM edits WHERE seq = ?"
-        row = self._db.execute(query, (min(seq, MAX_INT),)).fetchone()  # SQLite takes none that is higher
+        row = self._db.execute(query, (min(seq, MAX_INT),)).fetchone()  # SQLite accepts no higher number
         return 0 if row is None else row[0]
 
     def _set_units(self, seq: Seq, units: str, *, whole: bool, reasons: bytes) -> None:
@@ -242,19 +242,19 @@ class LogIngest:
         self._update_checksums("edits", "seq", seq, seq)
 
     def _insert(self, table: str, *values: str | bytes | int | None) -> None:
-        """Put in a row, with its checksum over all its values."""
+        """Insert a row, with its checksum over all values."""
         marks = "?, " * len(values)
         self._db.execute(f"INSERT INTO {table} VALUES ({marks}?)", (*values, checksum(table, *values)))  # noqa: S608 - this module's own names
 
     def _require_row_checksum(self, table: str, number: str, first: int, last: int) -> None:
-        """See that rows are what was put in, before they get another checksum. Raises IndexUnusable."""
+        """Check rows before they get another checksum. Raises IndexUnusable if one differs from what was written."""
         wrong = f"SELECT {number} FROM {table} WHERE {number} BETWEEN ? AND ? AND checksum IS NOT {SUMS[table]}"  # noqa: S608 - this module's own names
         row = self._db.execute(wrong, (first, last)).fetchone()
         if row is not None:
             raise unusable(f"row {row[0]} of {table} differs from what was written")
 
     def _update_checksums(self, table: str, number: str, first: int, last: int) -> None:
-        """Give rows that were changed the checksums that fit."""
+        """Give changed rows their new checksums."""
         statement = f"UPDATE {table} SET checksum = {SUMS[table]} WHERE {number} BETWEEN ? AND ?"  # noqa: S608 - as above
         self._db.execute(statement, (first, last))
 
@@ -282,7 +282,7 @@ class LogIngest:
             self._void_decision(void.decision)
 
     def _forget_document(self, document: DocumentId, paths: Iterable[bytes]) -> None:
-        """Forget a document that was never made, at all paths where it would have stood."""
+        """Delete a document that never existed, at all paths where it would have been."""
         self._write_tips()
         row = self._document(document)
         self._counts.hold([] if row is None or row[1] is None else [row[1]], -1)
@@ -333,7 +333,7 @@ class LogIngest:
         self._calls.clear()
 
     def _document(self, document: DocumentId) -> tuple[bytes | None, BlobId | None, int, int, int] | None:
-        """Return path, blob, mode and sums of numbers as a document's row has them (None: it has none yet)."""
+        """Return path, blob, mode and sums of numbers in a document's row (None: it has none yet)."""
         self._require_row_checksum("documents", "id", document, document)
         query = "SELECT path, blob, mode, edits, decisions FROM documents WHERE id = ?"
         found: tuple[bytes | None, BlobId | None, int, int, int] | None
@@ -341,11 +341,11 @@ class LogIngest:
         return found
 
     def _count(self, document: DocumentId, *, edit: int = 0, decision: int = 0) -> None:
-        """Note an edit of a document, or a decision on it: its row has the sums of their numbers."""
+        """Add the number of an edit or decision to the sums in its document's row."""
         edits, decisions = self._numbers.get(document, (0, 0))
         self._numbers[document] = edits + edit, decisions + decision
 
-    # ---- what holds blobs apart from edits and decisions, and what lets go of them
+    # ---- snapshots and pins, which hold blobs, and expiries, which let go of them
 
     def _take_snapshot(self, snapshot: Snapshot, name: RecordId, place: Place) -> None:
         is_baseline = not snapshot.who and snapshot.path is None
@@ -360,7 +360,7 @@ class LogIngest:
         number = self._db.execute(
             "INSERT INTO expiries (id, segment, offset, time, reason) VALUES (?, ?, ?, ?, ?)", row
         ).lastrowid
-        # An edit's row holds all that it mentions; of the other kinds there are few, and their records are read.
+        # An edit's row has every blob that it mentions; there are few records of the other kinds, and they are read.
         for first, last in expiry.edits:
             rows = self._db.execute(
                 "SELECT before, after FROM edits WHERE seq BETWEEN ? AND ? AND NOT void AND NOT expired", (first, last)
@@ -382,7 +382,7 @@ class LogIngest:
 
     def _expire(self, table: str, first: int, last: int, number: int | None) -> None:
         self._require_row_checksum(table, "number", first, last)
-        # The table is one of this module's own names.
+        # The table is a name from this module.
         which = f"FROM {table} WHERE number BETWEEN ? AND ? AND NOT expired"
         if table == "decisions":
             which += " AND NOT void"
@@ -400,7 +400,7 @@ class LogIngest:
 
 
 def _rows_before(packed: bytes) -> Iterator[tuple[Seq, list[int], str, bytes]]:
-    """Yield of each edit of a decision its units that it was on, with their letters and reasons before it.
+    """Yield, for each edit of a decision, the units that it decided, and their letters and reasons before it.
 
     Raises IndexUnusable.
     """

@@ -1,25 +1,27 @@
-"""The index: what the log says, in SQLite, to be asked quickly. Derived; it can be deleted at any moment.
+"""Keep a SQLite index of the log up to date, and hand out what can be looked up in it.
 
-It remembers how far it has read and the record it read last. When it is opened it reads on from there, and when what
-it remembers is not what the log holds, it starts anew. Nothing here is ever the only copy of anything.
+The index is derived from the log and is never the only copy of anything: it can be deleted at any moment. It stores how
+far it has read and which record it read last. When it is opened, it reads on from there; if the log no longer has that
+record, the index is rebuilt.
+
+More than 500 lines, because opening, catching up and rebuilding all change the position that this process remembers.
 """
 
 import os
 import sqlite3
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain, takewhile
 from typing import Final
 
 from objstore.errors import IndexUnusable, StoreDamaged
+from objstore.index.blob_queries import BlobQueries
 from objstore.index.database import (
     CHECKPOINT_PAGES,
-    COMPARED,
     SCHEMA,
     SCHEMA_VERSION,
     SQLITE_ERRORS,
-    SUMS,
     TRIGGERS,
     UNHELD,
     Checkpoints,
@@ -36,9 +38,12 @@ from objstore.index.database import (
     prepare,
     remove_index,
 )
-from objstore.index.queries import IndexQueries
-from objstore.index.rows import ChainedRecord, NewestNumbers, Row
-from objstore.index.stat_queries import CleanFolder, JournalPosition
+from objstore.index.database_checks import DatabaseChecks
+from objstore.index.document_queries import DocumentQueries, FolderQueries, HistoryQueries
+from objstore.index.record_queries import DecisionQueries, EditQueries, HolderQueries
+from objstore.index.rows import ChainedRecord, NewestNumbers
+from objstore.index.shared_connection import CurrentPlaces, RecordNumbers, SharedConnection
+from objstore.index.stat_queries import CleanFolder, JournalPosition, StatQueries
 from objstore.log.frames import FrameKind
 from objstore.log.segment_files import Place
 from objstore.log.segments import Group, Log
@@ -47,26 +52,29 @@ from objstore.model.ids import BlobId, RecordId, record_id
 __all__ = ["NAMELESS", "Index"]
 
 NAMELESS: Final = ""
-"""Path of an index in a file without a name, which goes when it is closed: that is how SQLite is asked for one."""
+"""Path of an index in a temporary file without a name, which SQLite deletes when it is closed."""
 
 _MOMENT_SECONDS: Final = 0.01
-"""How long others may have to wait while the index reads on: who records edits has to put them in."""
+"""How long one transaction of `catch_up` lasts, and so how long a writer may have to wait to index its own edits."""
 
 _LARGE_CACHE_KIB: Final = 64 << 10
-"""What SQLite may hold of the database in memory, in KiB, while all of the log is read: the rows of a million blobs."""
+"""SQLite's page cache while the whole log is read, in KiB: enough for the rows of a million blobs."""
 
 _REMOVALS: Final = 3
-"""How often an index may go before it is opened: others, who come to it at the same moment, may be making one, too."""
+"""How often the file may be removed while it is opened: other processes may be creating one at the same moment."""
 
 _CLOSED: Final = -1
-"""In place of an inode's number: what is closed is no file's, even if no other could be opened."""
+"""Used in place of an inode number: a closed index is never the file at its path, even if no other could be opened."""
 
 
-class Index(IndexQueries):
-    """The index of one log."""
+class Index:
+    """The index of one log: follows the log, and hands out one object per subject that can be looked up.
+
+    The objects stay valid when the index is opened again in another file: they share its connection.
+    """
 
     def __init__(self, path: str, log: Log) -> None:
-        """Open the index, read on to the end of the log, or start anew where it doesn't fit the log.
+        """Open the index and read on to the end of the log, or rebuild the index if it doesn't fit the log.
 
         Raises StoreDamaged, StoreLocked, DiskFull, DiskFailed.
         """
@@ -76,39 +84,54 @@ class Index(IndexQueries):
         self.last_record: RecordId | None = None
         self._last_place = Place(0, 0)
         self._newest = NewestNumbers(0, 0, 0, 0)
-        self._told = log.generations()
+        self._known_generations = log.generations()
         self._checkpoints = Checkpoints(path)
+        # Every object refers to the connection and to the log, none of them to the index: a reference cycle would keep
+        # the files of an index open until the garbage collector runs.
+        self._db: Final = SharedConnection()
+        self.places: Final = CurrentPlaces(self._db, log)
+        self.numbers: Final = RecordNumbers(self._db)
+        self.blobs: Final = BlobQueries(self._db, log, self.places)
+        self.edits: Final = EditQueries(self._db, self.places, self.numbers)
+        self.decisions: Final = DecisionQueries(self._db, self.places, self.numbers)
+        self.holders: Final = HolderQueries(self._db, self.places, self.numbers)
+        self.documents: Final = DocumentQueries(self._db)
+        self.folders: Final = FolderQueries(self._db)
+        self.history: Final = HistoryQueries(self._db, self.places, self.numbers, self.decisions)
+        self.stats: Final = StatQueries(self._db)
+        self.checks: Final = DatabaseChecks(self._db, self.stats)
         with IndexErrors(path):
-            self._db = self._opened()
+            self._open()
         self._inode = self._inode_now()
 
     def close(self) -> None:
-        """Close the database."""
+        """Wait for checkpoints and close the database."""
         self.finish_checkpoints()
         self._inode = _CLOSED
-        self._db.close()
+        self._db.connection.close()
 
     def finish_checkpoints(self) -> None:
-        """Wait until what was changed is in its place, as far as somebody is at it."""
+        """Wait until the checkpoint that this process is running, if any, has finished."""
         self._checkpoints.finish()
 
     # ---- following the log
 
     @property
     def is_there(self) -> bool:
-        """Return whether the database is still the file of its name: it may be deleted at any moment."""
+        """Return whether the open database is still the file at its path: anyone may delete it at any moment."""
         return self._inode_now() == self._inode
 
     def _inode_now(self) -> int:
         try:
             return os.stat(self._path).st_ino
         except OSError:
-            return 0  # a store that may only be read may have none
+            return 0  # a read-only store may have none
 
     def holds(self) -> bool:
-        """Return whether the log still has what was read of it last.
+        """Return whether the log still has the record that was read last.
 
-        A group whose sync failed may have been read before its writer cut it off, and another have taken its place.
+        A group whose sync failed may have been read before its writer cut it off, and another may have been written
+        there.
         """
         if not self._log.reaches(self.end):
             return False
@@ -121,19 +144,19 @@ class Index(IndexQueries):
         return frame.kind is FrameKind.RECORD and record_id(bytes(frame.payload)) == self.last_record
 
     def look(self) -> None:
-        """See how far the index is by now: other processes may have put something in, or have started it anew."""
+        """Load the position from the database: other processes may have added rows or rebuilt the index."""
         self._load_position()
 
     def verify_position(self, trusted: Place | None = None) -> None:
-        """Start anew where the log no longer has what any process put in last. Raises StoreDamaged.
+        """Rebuild the index if the log no longer has the record that any process indexed last. Raises StoreDamaged.
 
-        `trusted`: up to where the log is certain to have what is in (None: nothing is).
+        `trusted`: the place up to which the log certainly has what is indexed (None: no part is certain).
         """
         self.look()
         if (trusted is not None and self.end <= trusted) or self.holds():
             return
         with self._transaction():
-            # Another process may have started anew while this one waited for the database.
+            # Another process may have rebuilt the index while this one waited for the database.
             self._log.refresh(force=True)
             self._load_position()
             is_held = self.holds()
@@ -141,7 +164,7 @@ class Index(IndexQueries):
             self.rebuild()
 
     def catch_up(self, until: Place | None = None) -> None:
-        """Read what has been appended to the log since, and lies before `until`. Raises StoreDamaged."""
+        """Index what has been appended to the log since, up to `until` (None: all of it). Raises StoreDamaged."""
         if self._log.ends_at(self.end) or self.end == until:
             return
         self.verify_position()
@@ -149,14 +172,14 @@ class Index(IndexQueries):
             pass
 
     def _ingest_batch(self, until: Place | None) -> bool:
-        """Read on for a moment, in which others can put nothing in; return whether there may be more."""
+        """Read on for a moment, in which no other process can write to the index; return whether there may be more."""
         news = self._appended(until)
         first = next(news, None)
         if first is None:
             start = self._next_start(until)
             if start is not None:
                 self.begin_segment(start)
-            return start is not None  # what follows may be empty as well
+            return start is not None  # the next segment may be empty as well
         with self._transaction():
             # Another process may have read the same groups while this one waited for the database.
             before = self.end
@@ -177,34 +200,34 @@ class Index(IndexQueries):
 
     @property
     def knows_generations(self) -> bool:
-        """Return whether nothing has been written anew since the index was last held against the log."""
-        return self._told is self._log.generations()
+        """Return whether no segment has been rewritten since the index was last compared with the log."""
+        return self._known_generations is self._log.generations()
 
     def follow_generations(self) -> None:
-        """Start anew where a segment was written anew and the index was not told, because who did it died."""
+        """Rebuild the index if a segment was rewritten by a process that died before it changed the index."""
         if not self._has_generations():
             with self._transaction():
-                # Who does it just now tells the index in one transaction with the change.
+                # A process that is compacting now changes the index in one transaction with its own change.
                 self._log.refresh(force=True)
-                is_told = self._has_generations()
-            if not is_told:
+                is_known = self._has_generations()
+            if not is_known:
                 self.rebuild()
         self._load_position()
-        self._told = self._log.generations()
+        self._known_generations = self._log.generations()
 
     @property
     def last_place(self) -> Place:
-        """Return where the last record lies that is known, or lay when it was read."""
+        """Return the place of the last known record; compaction may have moved it since it was read."""
         return self._last_place
 
     @contextmanager
     def relocating(self) -> Iterator[None]:
-        """Let the database ask with `moved(segment, offset)` where a frame lies now (NULL: it is gone).
+        """Let statements call `moved(segment, offset)` for the current offset of a frame (NULL: it no longer exists).
 
-        Leave it to `put_by` to bring what is changed to its place in the file: that takes as long as many changes.
-        In the end, note that every place is of its segment's newest generation.
+        Leaves checkpoints to `request_checkpoint`: one takes as long as many changes. At the end, note that every place
+        is in the newest generation of its segment.
         """
-        self._db.create_function("moved", 2, self._log.offsets_now(self.moving()))
+        self._db.connection.create_function("moved", 2, self._log.offsets_now(self.places.moving()))
         self._db.execute("PRAGMA wal_autocheckpoint = 0")
         try:
             yield
@@ -214,12 +237,16 @@ class Index(IndexQueries):
         finally:
             self._db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
 
+    def file_bytes(self) -> int:
+        """Return the size of the database in bytes: its changes may need as much room again next to it."""
+        return self._db.number("PRAGMA page_count") * self._db.number("PRAGMA page_size")
+
     def request_checkpoint(self) -> None:
-        """Bring what was changed to its place in the database's file. Nobody waits for that."""
+        """Run a checkpoint, so that changes move from SQLite's log into the database's file. No writer waits for it."""
         checkpoint(self._path)
 
     def begin_segment(self, start: Place) -> None:
-        """Note that the log goes on at `start`, with nothing there yet."""
+        """Note that the log continues at `start`, where nothing has been written yet."""
         with self._transaction():
             self._load_position()
             self.end = max(start, self.end)
@@ -227,25 +254,25 @@ class Index(IndexQueries):
 
     @contextmanager
     def changing(self) -> Iterator[sqlite3.Connection]:
-        """Give the database, to be changed in one transaction; what this process remembers of it is read again."""
+        """Give the database to change it in one transaction; afterwards this process loads the position again."""
         with self._transaction():
-            yield self._db
+            yield self._db.connection
         self._load_position()
 
     def take(self, groups: Iterable[tuple[Group, Iterable[ChainedRecord]]], *, within: float | None = None) -> None:
-        """Add groups that this process has appended, at the end of what is known, with their records.
+        """Index groups that this process has appended at the end of what is known, with their records.
 
-        `within`: how many seconds to wait where somebody else is changing the index (None: as long as is usual).
+        `within`: how many seconds to wait while another process is changing the index (None: the usual 10).
         """
         with self._transaction(within):
-            # In the log they were there for all to see, so another process may have put some here already.
+            # Every process can read them in the log, so another one may have indexed some already.
             self._load_position()
             self._take(groups)
 
     def rebuild(self) -> None:
-        """Forget everything and read the whole log. Raises StoreDamaged."""
-        # In place: another process may have the same file open, and two files of one name would confuse SQLite.
-        # And in one: another process that came in between would put its own groups into an index without the others.
+        """Delete every row and index the whole log. Raises StoreDamaged."""
+        # In the same file: another process may have it open, and two files of one name would confuse SQLite.
+        # And in one transaction: in between, another process would add its own groups to an index without the others.
         with self._with_larger_cache(), self._transaction():
             self._log.refresh(force=True)
             tables = self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
@@ -259,85 +286,49 @@ class Index(IndexQueries):
             self._db.execute(UNHELD)
             self._db.execute("UPDATE position SET definitions = ?", (self._definitions(),))
             self._save_position()
-        self._told = self._log.generations()
+        self._known_generations = self._log.generations()
 
-    def recreate(self, beside: "Index | None" = None) -> None:
-        """Do as `rebuild`; in a new file, where SQLite can't even empty what this one holds. Raises StoreDamaged.
+    def recreate(self, second: "Index | None" = None) -> None:
+        """Rebuild the index; in a new file if SQLite can't even empty the current one. Raises StoreDamaged.
 
-        `beside`: another index of the log, which was read while nobody had to wait for it (None: there is none). What
-        it holds is taken over where that can be.
+        `second`: a second index of the same log, which was read while no one had to wait for it (None: there is none).
+        Its contents are copied if possible.
         """
         try:
-            if beside is not None and beside.copy_to(self._db):
+            if second is not None and second.copy_to(self._db.connection):
                 self._log.refresh(force=True)
                 self._load_position()
-                self._told = self._log.generations()
+                self._known_generations = self._log.generations()
             else:
                 self.rebuild()
         except SQLITE_ERRORS as error:
             if not is_broken(error):
                 raise
-            # Other processes see that theirs is no longer the file of its name, and open the new one.
+            # Other processes notice that their file is no longer at its path, and open the new one.
             self.close()
             remove_index(self._path)
-            self._db = self._opened()
+            self._open()
             self._inode = self._inode_now()
 
     def copy_to(self, db: sqlite3.Connection) -> bool:
-        """Put what this index holds, and what was appended since it was read, in the place of all that is in `db`.
+        """Replace the contents of `db` with those of this index, including what was appended since it was read.
 
-        Other processes see the one or the other. Call it while nobody else appends. Return whether that was done: not
-        where a segment was written anew since, or where somebody is still asking `db`. Raises StoreDamaged.
+        Other processes see either the old or the new contents. Call it while no writer appends. Returns whether it was
+        done: not if a segment was rewritten meanwhile, or if another connection is reading `db`. Raises StoreDamaged.
         """
         self._log.refresh(force=True)
         if not self._has_generations():
             return False
         self.catch_up()
         with suppress(sqlite3.OperationalError):
-            self._db.backup(db)
+            self._db.connection.backup(db)
             return True
         return False
 
-    def rows(self, table: str) -> Generator[Row, None, None]:
-        """Yield what a table of COMPARED holds, in order, to be compared with another index of the same log.
-
-        Whoever does not read to the end closes it before the index.
-        """
-        yield from self._db.execute(COMPARED[table])
-
-    def schema(self) -> list[Row]:
-        """Return what SQLite has for the definitions of all tables, indexes and triggers."""
-        return self._db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name").fetchall()
-
-    def duplicated_blobs(self) -> set[bytes]:
-        """Return the blobs of which a second frame was noted."""
-        return {row[0] for row in self._db.execute("SELECT id FROM doubled")}
-
-    def sqlite_integrity_error(self) -> str:
-        """Return the first thing that SQLite finds wrong with the file ("": nothing): of its pages, or of an index.
-
-        It holds every index against its table, both ways.
-        """
-        said: str = self._db.execute("PRAGMA integrity_check(1)").fetchone()[0]
-        return "" if said == "ok" else said
-
-    def strays(self) -> bool:
-        """Return whether a second frame is noted of a blob that is not stored."""
-        query = "SELECT 1 FROM doubled WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.id = doubled.id) LIMIT 1"
-        return self._db.execute(query).fetchone() is not None
-
-    def damaged_tables(self) -> list[str]:
-        """Return the tables of what is known of files on disk that hold a row that was not put in so."""
-        return [
-            table
-            for table in ("seen", "stood", "stood_until")
-            if self._db.execute(f"SELECT 1 FROM {table} WHERE checksum IS NOT {SUMS[table]} LIMIT 1").fetchone()  # noqa: S608 - names of the schema
-        ] or ([] if self.are_clean_folders_intact() else ["stood"])
-
     @contextmanager
     def still(self) -> Iterator[None]:
-        """Hold all that is asked to one moment, whatever other processes put in meanwhile. Nothing may be put in."""
-        is_held = self._db.in_transaction
+        """Read everything inside from one state of the database, whatever others write meanwhile. Don't write."""
+        is_held = self._db.connection.in_transaction
         if is_held:
             yield
             return
@@ -346,19 +337,19 @@ class Index(IndexQueries):
             self._load_position()
             yield
         finally:
-            if self._db.in_transaction:
+            if self._db.connection.in_transaction:
                 self._db.execute("COMMIT")
 
-    # ---- what is worked out once, and again where the index can't be written
+    # ---- derived values that are computed again if they can't be stored
 
     def remember_sha256(self, found: Iterable[tuple[BlobId, bytes]]) -> None:
-        """Keep SHA-256 sums that were worked out."""
+        """Store SHA-256 hashes of blobs that were computed, unless the index can't be written."""
         found_sums = [(digest + checksum("sha256", blob, digest), blob) for blob, digest in found]
         with self._remembering():
             self._db.executemany("UPDATE blobs SET sha256 = ? WHERE id = ?", found_sums)
 
     def store_seen_signatures(self, found: Iterable[tuple[bytes, int, int, int, int, BlobId]]) -> None:
-        """Keep what was found of files that were read."""
+        """Store stat signature and blob of files that were read, unless the index can't be written."""
         with self._remembering():
             self._db.executemany(
                 "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -368,10 +359,10 @@ class Index(IndexQueries):
     def store_clean_folders(
         self, until: JournalPosition, found: Iterable[CleanFolder], gone: Iterable[bytes] | None
     ) -> None:
-        """Keep how the files in folders looked that were looked into, and forget folders without recorded files.
+        """Store the signatures of files in scanned folders, and forget folders that have no recorded files left.
 
-        Of the other folders that are kept, nothing was recorded between when they were kept and `until`. `gone`: None:
-        all folders are forgotten that are not `found`.
+        In the other folders that are stored, nothing was recorded between the time they were stored and `until`.
+        `gone`: the folders to forget (None: every folder that is not in `found`).
         """
         with self._remembering():
             if gone is None:
@@ -382,62 +373,64 @@ class Index(IndexQueries):
             )
             self._db.executemany("DELETE FROM stood WHERE folder = ?", [(folder,) for folder in gone or ()])
             self._db.execute("DELETE FROM stood_until")
-            row = (*until, self._number("SELECT count(*) FROM stood"))
+            row = (*until, self._db.number("SELECT count(*) FROM stood"))
             self._db.execute("INSERT INTO stood_until VALUES (?, ?, ?, ?, ?)", (*row, checksum("stood_until", *row)))
 
     # ---- inside: the database
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> None:
         if self._path == NAMELESS:
-            return self._connect_and_follow()
+            self._follow(connect(self._path))
+            return
         for _ in range(_REMOVALS):
             try:
-                return self._connect_and_follow()
+                self._follow(connect(self._path))
             except IndexUnusable:
-                pass  # it holds what can't be, as SQLite's own pages may
+                pass  # its rows are impossible, as they may be after damage to SQLite's pages
             except SQLITE_ERRORS as error:
                 if is_unwritable(error):
-                    return self._followed(copy_in_memory(self._path))
+                    self._follow(copy_in_memory(self._path))
+                    return
                 if not is_broken(error) and not is_beside_another(error, self._path):
                     raise
+            else:
+                return
             try:
                 remove_index(self._path)
             except OSError:
-                return self._followed(empty_in_memory())  # a store that may only be read
-        return self._connect_and_follow()
+                self._follow(empty_in_memory())  # a read-only store
+                return
+        self._follow(connect(self._path))
 
-    def _connect_and_follow(self) -> sqlite3.Connection:
-        return self._followed(connect(self._path))
-
-    def _followed(self, db: sqlite3.Connection) -> sqlite3.Connection:
+    def _follow(self, db: sqlite3.Connection) -> None:
+        """Send all queries to this database, and read on to the end of the log. Closes it if that fails."""
         try:
             prepare(db)
-            self._db = db
+            self._db.use(db)
             if not self._fits():
                 with self._transaction():
-                    # Another process may have made it while this one waited.
+                    # Another process may have created the tables while this one waited.
                     is_made = self._fits()
                 if not is_made:
                     self.rebuild()
             self._load_position()
-            self._told = self._log.generations()
+            self._known_generations = self._log.generations()
             self.catch_up()
         except BaseException:
             db.close()
             raise
-        return db
 
     def _fits(self) -> bool:
-        """Return whether the database is of this version and store, and the log still holds the frame it read last."""
+        """Return whether the database has this version and store, and the log still has the record read last."""
         self._log.refresh(force=True)
-        if self._number("PRAGMA user_version") != SCHEMA_VERSION:
+        if self._db.number("PRAGMA user_version") != SCHEMA_VERSION:
             return False
         row = self._db.execute("SELECT * FROM position").fetchone()
         if row is None or row[0] != self._log.store or not _is_position(*row[1:-1]):
             return False
         if row[-1] != self._definitions():
-            return False  # one wrong letter, and a query finds no rows, or others
-        if not self._has_generations() or any(self._log.moves(segment) is None for segment in self.moving()):
+            return False  # with one wrong letter, a query finds no rows or wrong ones
+        if not self._has_generations() or any(self._log.moves(segment) is None for segment in self.places.moving()):
             return False
         self._load_position()
         try:
@@ -447,7 +440,7 @@ class Index(IndexQueries):
 
     def _definitions(self) -> bytes:
         """Return a checksum over the definitions of all tables, indexes and triggers."""
-        return checksum(*chain.from_iterable(self.schema()))
+        return checksum(*chain.from_iterable(self.checks.schema()))
 
     def _has_generations(self) -> bool:
         return dict(self._db.execute("SELECT segment, generation FROM generations")) == self._log.generations()
@@ -463,8 +456,8 @@ class Index(IndexQueries):
 
     @contextmanager
     def _with_larger_cache(self) -> Iterator[None]:
-        """Let SQLite hold more of the database in memory: blobs come in the log's order, and lie in that of ids."""
-        usual = self._number("PRAGMA cache_size")
+        """Let SQLite cache more pages: blobs arrive in the log's order, and their rows are in that of their ids."""
+        usual = self._db.number("PRAGMA cache_size")
         self._db.execute(f"PRAGMA cache_size = {-_LARGE_CACHE_KIB}")
         try:
             yield
@@ -475,11 +468,11 @@ class Index(IndexQueries):
     def _transaction(self, within: float | None = None) -> Iterator[None]:
         known = self.end, self.last_record, self._last_place, self._newest
         try:
-            begin_writing(self._db, within)
+            begin_writing(self._db.connection, within)
             yield
             self._db.execute("COMMIT")
         except BaseException:
-            if self._db.in_transaction:  # SQLite takes some back itself, as when the disk is full
+            if self._db.connection.in_transaction:  # SQLite rolls some back itself, for example on a full disk
                 self._db.execute("ROLLBACK")
             self.end, self.last_record, self._last_place, self._newest = known
             raise
@@ -512,27 +505,34 @@ class Index(IndexQueries):
         )
 
     def _take(self, groups: Iterable[tuple[Group, Iterable[ChainedRecord] | None]]) -> None:
-        """Take in groups with their records (None: to be decoded), and note how far that is."""
+        """Index groups with their records (None: decode them here), and save how far the index has read."""
         from objstore.index.ingest import LogIngest, decoded
 
-        intake = LogIngest(self._db, self._log, self.blob_place, self.newest(), self.last_record, self._last_place)
+        ingest = LogIngest(
+            self._db.connection,
+            self._log,
+            self.blobs.place,
+            self.numbers.newest(),
+            self.last_record,
+            self._last_place,
+        )
         for group, records in groups:
             if self.end < group.end:
-                intake.take(group, decoded(group) if records is None else records)
+                ingest.take(group, decoded(group) if records is None else records)
                 self.end = group.end
-        intake.settle()
-        self.last_record, self._last_place, self._newest = intake.last_record, intake.last_place, intake.newest
+        ingest.settle()
+        self.last_record, self._last_place, self._newest = ingest.last_record, ingest.last_place, ingest.newest
         self._save_position()
 
 
 def _is_position(segment: object, offset: object, last_record: object, *others: object) -> bool:
-    """Return whether what the database has for its position is of the schema's types: SQLite takes any."""
+    """Return whether the values of the row in `position` have the schema's types: SQLite accepts any type."""
     numbers = (segment, offset, *others)
     return all(isinstance(number, int) for number in numbers) and isinstance(last_record, bytes | None)
 
 
 def _bounded_batch(groups: Iterable[Group]) -> Iterator[Group]:
-    """Yield what of the groups can be taken in within a moment, and one at least."""
+    """Yield as many of the groups as can be indexed in a moment, and at least one."""
     began = time.monotonic()
     for group in groups:
         yield group

@@ -1,9 +1,9 @@
-"""Reference counts: what holds each blob, kept in step with the journal, and counted anew to compare.
+"""Count what holds each blob, in step with the journal, and recount from the journal alone for comparison.
 
-A blob is held by each mention in a record that has not expired and that no void took back, by each document whose tip
-it is, and by each held tree that names it, once for each entry. A tree is held by snapshots and by other trees; however
-often, it holds what it names once. A held large blob holds each of its chunks, once however often it is held and it
-names them. That a blob is the base of a delta does not count: rewriting sees to that.
+A blob is held by each mention in a record that is neither expired nor voided, by each document whose tip it is, and by
+each held tree that names it, once for each entry. A tree is held by snapshots and by other trees; however often, it
+holds what it names once. A held large blob holds each of its chunks once, however often it is held and names them.
+Being the base of a delta does not count: compaction takes care of bases.
 """
 
 import sqlite3
@@ -37,7 +37,7 @@ INSERT INTO blobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, ?) ON CONFLICT (id) DO U
     base = iif(segment IS NULL, excluded.base, base),
     checksum = iif(segment IS NULL, excluded.checksum, checksum)
 """
-_DOUBLED: Final = "INSERT OR IGNORE INTO doubled VALUES (?)"  # as a trigger does where the first frame has its row
+_DOUBLED: Final = "INSERT OR IGNORE INTO doubled VALUES (?)"  # as a trigger does if the first frame already has a row
 _HELD: Final = "INSERT INTO blobs (id, refs) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET refs = refs + excluded.refs"
 _GONE: Final = (
     "UPDATE blobs SET segment = NULL, offset = NULL, length = NULL, size = NULL, depth = NULL, base = NULL, "
@@ -48,14 +48,14 @@ _FORGOTTEN: Final = "DELETE FROM blobs WHERE id = ? AND refs = 0 AND segment IS 
 
 
 _MANY: Final = 256
-"""Blobs from which on changes are put in: more need not be held in memory."""
+"""Number of blobs from which on changes are written: more need not be held in memory."""
 
 
 class RefCounts:
-    """Changes to the counts of one index, collected over some groups and then put in.
+    """Changes to the counts of one index, collected over some groups and then written.
 
-    A blob may be counted that is not stored: its row has no place. So counts don't depend on which frames are still
-    there, nor on the order in which they came.
+    A blob that is not stored may have a count: its row has no place. So counts depend neither on which frames still
+    exist nor on the order in which they were written.
     """
 
     def __init__(
@@ -67,32 +67,32 @@ class RefCounts:
     ) -> None:
         """Begin with no changes.
 
-        `place_of` says where a blob lies (None: it is not stored), `read` returns the bytes of a stored blob, `chunks`
-        those of a large one.
+        `place_of` returns the place of a blob (None: it is not stored), `read` the bytes of a stored blob, `chunks` the
+        chunks of a large one.
         """
         self._db: Final = db
         self._place_of: Final = place_of
         self._read: Final = read
         self._chunks: Final = chunks
-        self._touched: set[BlobId] = set()  # blobs that may have come to be held, or no longer to be
+        self._touched: set[BlobId] = set()  # blobs that may have become held or unheld
         self._stored: dict[BlobId, tuple[BlobHeader, Place, int]] = {}
         self._changes: Counter[BlobId] = Counter()
         self._trees: Counter[BlobId] = Counter()
 
     def store(self, header: BlobHeader, place: Place, length: int) -> None:
-        """Note that a blob's frame lies at `place`, with a payload of `length` bytes; of several, the first counts."""
+        """Note that a blob's frame is at `place`, with a payload of `length` bytes; the first frame counts."""
         if header.id in self._stored:
             self._db.execute(_DOUBLED, (header.id,))
             return
         self._stored[header.id] = header, place, length
 
     def hold(self, blobs: Iterable[BlobId], by: int = 1) -> None:
-        """Count each of the blobs `by` times more."""
+        """Add `by` to the count of each of the blobs."""
         for blob in blobs:
             self._changes[blob] += by
 
     def hold_record(self, record: Record, by: int = 1) -> None:
-        """Count what a record mentions `by` times more."""
+        """Add `by` to the count of everything that a record mentions."""
         if isinstance(record, Snapshot):
             self._trees[record.root] += by
         else:
@@ -100,13 +100,13 @@ class RefCounts:
 
     @property
     def are_many(self) -> bool:
-        """Return whether so much was collected that it should be put in."""
+        """Return whether enough changes are collected that they should be written."""
         return len(self._stored) + len(self._changes) + len(self._trees) >= _MANY
 
     def settle(self) -> None:
-        """Put the changes into the index. A held tree that can't be read stays unread: what it names is not counted."""
+        """Write the changes to the index. If a held tree can't be read, the blobs that it names are not counted."""
         if self._stored and self._db.execute("SELECT 1 FROM moving LIMIT 1").fetchone() is not None:
-            # What a sweep has dropped may still have its row, and has come anew.
+            # A blob that compaction dropped may still have its row, and is now stored again.
             self._db.executemany(_GONE, [(name,) for name in self._stored if self._place_of(name) is None])
         self._db.executemany(
             _STORED,
@@ -130,21 +130,21 @@ class RefCounts:
                     self._trees[name] += 0
         self._touched.update(self._stored)
         self._stored.clear()
-        self._put_in()
+        self._write_changes()
         while self._trees:
             name, by = self._trees.popitem()
             self._changes[name] += by
-            self._put_in()
+            self._write_changes()
             self._hold_tree(name, by)
-            self._put_in()
-        # Most stores have no large blob, and need not be asked of each that is touched.
+            self._write_changes()
+        # Most stores have no large blob: one query then saves a query for each touched blob.
         if self._db.execute(_ANY_LARGE).fetchone() is not None:
             for name in self._touched:
                 self._hold_chunks(name)
-            self._put_in()
+            self._write_changes()
         self._touched.clear()
 
-    def _put_in(self) -> None:
+    def _write_changes(self) -> None:
         changes = [(name, by) for name, by in self._changes.items() if by]
         self._touched.update(name for name, _ in changes)
         self._db.executemany(_HELD, changes)
@@ -165,7 +165,7 @@ class RefCounts:
             self._db.execute("DELETE FROM trees WHERE id = ?", (name,))
 
     def _hold_chunks(self, name: BlobId) -> None:
-        """Hold the chunks of a large blob that came to be held, and let go of those of one that is no longer."""
+        """Count the chunks of a large blob that is now held, and uncount those of one that no longer is."""
         row = self._db.execute("SELECT refs FROM blobs WHERE id = ? AND size > ?", (name, MAX_BLOB)).fetchone()
         if row is None:
             return
@@ -175,7 +175,7 @@ class RefCounts:
         try:
             chunks = {chunk.id for chunk in self._chunks(name)}
         except UNREADABLE:
-            return  # as with a tree
+            return  # as in _hold_entries
         self.hold(chunks, -1 if is_held else 1)
         self._db.execute("DELETE FROM lists WHERE id = ?" if is_held else "INSERT INTO lists VALUES (?)", (name,))
 
@@ -186,7 +186,7 @@ class RefCounts:
         try:
             named = list(named_blobs(decode_tree(self._read(name))))
         except (*UNREADABLE, TreeInvalid):
-            return False  # fsck names it, and nothing is collected meanwhile
+            return False  # fsck reports it, and gc removes nothing meanwhile
         for blob, is_tree in named:
             held = self._trees if is_tree else self._changes
             held[blob] += by
@@ -212,7 +212,7 @@ def held_blobs(record: Record) -> list[BlobId]:
 
 
 def written_blobs(written: Iterable[WrittenFile]) -> list[BlobId]:
-    """Return the blobs that a decision mentions which made this of files, once for each mention."""
+    """Return the blobs that a decision mentions in the files that it wrote, once for each mention."""
     states = [state for one in written for state in (one.before, one.after)]
     return [state.blob for state in states if state is not None]
 
@@ -222,11 +222,11 @@ def recount(
     read: Callable[[BlobId], bytes | None],
     chunks: Callable[[BlobId], Iterable[Chunk]],
 ) -> Counter[BlobId]:
-    """Return the count of every held blob, from the journal's records alone.
+    """Return the count of every held blob, computed from the journal's records alone.
 
-    `read`: a tree's bytes (None: they can't be read). `chunks`: those of a large blob (none: it is not large, or can't
-    be read). Made to be compared: it works from the whole journal at once, and
-    shares nothing with the counts that are kept.
+    `read`: returns a tree's bytes (None: they can't be read). `chunks`: returns the chunks of a large blob (none: it is
+    not large, or can't be read). Used for comparison: it works on the whole journal at once and shares no code with the
+    counts in the index.
     """
     journal = list(records)
     counted: Counter[BlobId] = Counter()
@@ -252,7 +252,7 @@ def recount(
 
 
 def unexpired(journal: Iterable[Record]) -> list[Record]:
-    """Return the records that still hold what they mention, in their order: neither expired nor taken back."""
+    """Return the records that still hold what they mention, in order: neither expired nor voided."""
     journal = list(journal)
     expiries = [record for record in journal if isinstance(record, Expiry)]
     edits = Ranges(each for expiry in expiries for each in expiry.edits)
@@ -281,7 +281,7 @@ def unexpired(journal: Iterable[Record]) -> list[Record]:
 
 
 def _tips(journal: Iterable[Record]) -> dict[DocumentId, BlobId]:
-    """Return the blob that each document holds, as far as it exists."""
+    """Return the blob of each document that exists."""
     journal = list(journal)
     taken_back = VoidedRecords(journal)
     tips: dict[DocumentId, BlobId | None] = {}

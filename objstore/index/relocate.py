@@ -1,10 +1,10 @@
-"""Relocation: the index follows what a sweep moved, some rows at a time, while everybody goes on.
+"""Update the places in the index after a compaction, some rows at a time, while readers and writers continue.
 
-From the moment in which a segment's new file counts, what the index holds of the segment is out of date, and right all
-the same: places are told on by the segment's moves (`moves`), and a blob that is not among them is not there. Here the
-rows catch up: first those of deltas that are spelt anew, because their old spelling names what goes; then, in one pass
-over all segments in the order of the table, those of the other blobs and of records. What changes a row says what the
-row has to be: somebody may have stored the blob anew meanwhile.
+From the moment when a segment's new file counts, the index's rows for that segment are out of date but still usable:
+the segment's frame moves (`frame_moves`) translate places, and a blob that has no move is gone. This module updates the
+rows: first those of deltas that were encoded again, because the old encoding names a base that is gone; then, in one
+pass over all segments in the order of each table, those of the other blobs and of records. Each statement checks what
+the row was before: another process may have stored the blob again meanwhile.
 """
 
 import re
@@ -31,41 +31,41 @@ _RECORD_TABLES: Final = {
     "pins": "number",
     "expiries": "number",
 }
-"""Tables whose rows have the place of a record, and what numbers them."""
+"""Tables whose rows have the place of a record, and the column that numbers the rows."""
 
 Changes: TypeAlias = list[tuple[str, list[tuple[int | bytes | None, ...]]]]
-"""Statements with the values for each time that they are to be executed."""
+"""Statements, each with the values of each execution."""
 
 _FEWEST: Final = 256
 _MOST: Final = 4_096
-"""Rows that are changed at once."""
+"""Fewest and most rows that are changed in one transaction."""
 
-_PUT_BY: Final = 8_192
-"""Changed rows after which the database brings them to their place: far fewer pages than it does so by itself."""
+_CHECKPOINT_ROWS: Final = 8_192
+"""Changed rows after which a checkpoint runs: many fewer pages than SQLite's own limit."""
 
 _SECONDS: Final = 0.008
-"""How long one change is to take: whoever puts something into the index waits for it."""
+"""How long one transaction should take: a writer that adds to the index waits for it."""
 
 _PAUSE: Final = 0.0007
-"""How long nobody changes the index then: who waits for it looks in that time."""
+"""Seconds between transactions in which the index is free: a waiting process polls within that time."""
 
 
 def _sum_of(table: str, **now: str) -> str:
-    """Return what the checksum of a row becomes where columns change; one that is wrong stays so."""
+    """Return the new checksum of a row in which columns change; a wrong checksum stays wrong."""
     changed = re.sub(r"\w+", lambda name: now.get(name[0], name[0]), SUMS[table])
     return f"checksum = iif(checksum IS {SUMS[table]}, {changed}, checksum)"
 
 
 _LAST_MOVED: Final = "UPDATE position SET last_offset = ? WHERE last_segment = ? AND last_offset = ?"
-_RESPELT: Final = (
+_REENCODED: Final = (
     "UPDATE blobs SET offset = ?, length = ?, depth = ?, base = ?, "  # noqa: S608 - this module's own text
     f"{_sum_of('blobs', offset='?', depth='?')} WHERE id = ? AND segment = ? AND offset < ?"
 )
 
-# Of some rows in their order; `moved` is what Index.relocating lets the database ask for each of them.
+# These change a range of rows; `moved` is the SQL function that Index.relocating defines.
 _SOME: Final = "id > ? AND id <= ? AND segment IN (SELECT segment FROM moving)"
 _GONE: Final = f"DELETE FROM blobs WHERE refs = 0 AND moved(segment, offset) IS NULL AND {_SOME}"  # noqa: S608 - this module's own text
-_COUNTED: Final = "UPDATE totals SET blobs = blobs - changes()"  # by those that are gone, behind _GONE
+_COUNTED: Final = "UPDATE totals SET blobs = blobs - changes()"  # by the rows that _GONE has just deleted
 _MOVED: Final = (
     "UPDATE blobs SET offset = moved(segment, offset), "  # noqa: S608 - as above
     f"{_sum_of('blobs', offset='moved(segment, offset)')} WHERE {_SOME}"
@@ -79,7 +79,7 @@ _SINGLE: Final = "DELETE FROM doubled WHERE NOT EXISTS (SELECT 1 FROM blobs WHER
 
 
 def relocate(index: "Index", log: "Log") -> None:
-    """Have the index follow what was moved. Only one process may do so at a time. Raises StoreDamaged."""
+    """Make the index follow what compaction moved. Only one process may do so at a time. Raises StoreDamaged."""
     size = _Size()
     changed = 0
     with index.relocating():
@@ -90,37 +90,37 @@ def relocate(index: "Index", log: "Log") -> None:
                     changed += db.executemany(statement, rows).rowcount
             taken = time.monotonic() - began
             size.adjust(taken)
-            if changed >= _PUT_BY:
-                # By whoever's change is one too many, if not here: a writer may be that.
+            if changed >= _CHECKPOINT_ROWS:
+                # Otherwise SQLite would do it in the next commit that is too large, which may be a writer's.
                 index.request_checkpoint()
                 changed = 0
-            # Whoever waits for the index comes to it now.
+            # Waiting processes get the index now.
             time.sleep(_PAUSE)
 
 
 class _Size:
-    """How many rows are to be changed at once."""
+    """How many rows to change in one transaction."""
 
     def __init__(self) -> None:
         self._rows = _FEWEST
 
     def rows_at_once(self) -> int:
-        """Return the number."""
+        """Return the number of rows."""
         return self._rows
 
     def adjust(self, taken: float) -> None:
-        """Take more rows, or fewer, after some have taken so many seconds."""
+        """Choose more or fewer rows, after a transaction that took this many seconds."""
         self._rows = max(_FEWEST, self._rows * 3 // 4) if taken > _SECONDS else min(_MOST, self._rows * 5 // 4)
 
 
 def relocation_batches(index: "Index", log: "Log", size: Callable[[], int]) -> Iterator[Changes]:
-    """Yield what is to be changed in the index while `relocating`, each part before the next is asked for.
+    """Yield the changes to make in the index while `relocating`, each to be made before the next is requested.
 
-    `size`: how many rows that is to be about. Raises StoreDamaged.
+    `size`: returns about how many rows to change in one batch. Raises StoreDamaged.
     """
-    segments = index.moving()
+    segments = index.places.moving()
     for segment in segments:
-        yield from _respelt(log, segment, size)
+        yield from _reencoded(log, segment, size)
     yield from _blobs(index, size)
     yield [(_SINGLE, [()])]
     for table in _RECORD_TABLES:
@@ -131,7 +131,7 @@ def relocation_batches(index: "Index", log: "Log", size: Callable[[], int]) -> I
         yield [(_LAST_MOVED, [(moved.offset, *last)])]
 
 
-def _respelt(log: "Log", segment: int, size: Callable[[], int]) -> Iterator[Changes]:
+def _reencoded(log: "Log", segment: int, size: Callable[[], int]) -> Iterator[Changes]:
     moves = log.moves(segment)
     rows: list[tuple[int | bytes | None, ...]] = []
     start = log.generations().get(segment, 0) * GENERATION
@@ -142,16 +142,16 @@ def _respelt(log: "Log", segment: int, size: Callable[[], int]) -> Iterator[Chan
         now = start + position, header.depth
         rows.append((now[0], len(payload), now[1], header.base, *now, header.id, segment, start))
         if len(rows) >= size():
-            yield [(_RESPELT, rows)]
+            yield [(_REENCODED, rows)]
             rows = []
     if rows:
-        yield [(_RESPELT, rows)]
+        yield [(_REENCODED, rows)]
 
 
 def _blobs(index: "Index", size: Callable[[], int]) -> Iterator[Changes]:
     last: bytes | None = b""
     while last is not None:
-        some = last, index.blob_after(last, size())
+        some = last, index.blobs.id_after(last, size())
         if some[1] is not None:
             yield [(_GONE, [some]), (_COUNTED, [()]), (_MOVED, [some]), (_MISSED, [some])]
         last = some[1]
@@ -166,7 +166,7 @@ def _records(index: "Index", table: str, size: Callable[[], int]) -> Iterator[Ch
     )
     last: int | None = 0
     while last is not None:
-        some = last, index.record_after(table, number, last, size())
+        some = last, index.places.record_after(table, number, last, size())
         if some[1] is not None:
             yield [(statement, [some])]
         last = some[1]

@@ -1,4 +1,4 @@
-"""Rows of the index as plain values, and the encoding of the reasons in one of their columns."""
+"""Represent rows of the index as plain values, and encode the reasons in one of their columns."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -32,12 +32,16 @@ __all__ = [
     "Tip",
     "decode_reasons",
     "encode_reasons",
+    "place_in_row",
+    "status_in_row",
 ]
 
 NO_REASONS: Final = b""
-"""How it is spelt that no unit has one, as of most edits."""
+"""The encoding if no unit has a reason, as in most edits."""
 
 STATUS_LETTERS: Final = {Status.PENDING: "p", Status.ACCEPTED: "a", Status.REJECTED: "r"}
+
+_STATUSES: Final = {letter: status for status, letter in STATUS_LETTERS.items()}
 
 Row: TypeAlias = tuple[int | str | bytes | None, ...]
 
@@ -48,7 +52,7 @@ RecordedFileStat: TypeAlias = tuple[
 
 
 class BlobPlace(NamedTuple):
-    """Where a blob's frame lies, and what must be known before it is read."""
+    """Where a blob's frame is, and what a reader needs to know before reading it."""
 
     place: Place
     size: int
@@ -56,7 +60,7 @@ class BlobPlace(NamedTuple):
 
 
 class Tip(NamedTuple):
-    """A document as the journal last says: where it stands and what it holds."""
+    """The current path and state of a document according to the journal."""
 
     document: DocumentId
     path: bytes
@@ -64,7 +68,7 @@ class Tip(NamedTuple):
 
 
 class ChainedRecord(NamedTuple):
-    """A record with its name and the name of the one before it."""
+    """A record with its id and the id of the record before it."""
 
     record: "Record"
     id: RecordId
@@ -72,7 +76,7 @@ class ChainedRecord(NamedTuple):
 
 
 class NewestNumbers(NamedTuple):
-    """The newest number of each kind of record that has numbers; 0: there is none."""
+    """The newest number of each kind of numbered record; 0: there is none."""
 
     edits: int
     decisions: int
@@ -81,7 +85,7 @@ class NewestNumbers(NamedTuple):
 
 
 class EditRow(NamedTuple):
-    """What the index knows of an edit."""
+    """The index's row of an edit."""
 
     seq: Seq
     id: RecordId
@@ -89,8 +93,8 @@ class EditRow(NamedTuple):
     status: Status
     units: tuple[Status, ...]
     whole: bool
-    reasons: bytes  # as `spelt_reasons` returns them
-    expired: int  # number of the expiry that took what it mentions; 0: none has
+    reasons: bytes  # as `encode_reasons` returns them
+    expired: int  # number of the expiry that released the blobs that it mentions; 0: not expired
 
     @property
     def rejected(self) -> list[Unit]:
@@ -100,15 +104,15 @@ class EditRow(NamedTuple):
 
 
 class StateOrigin(NamedTuple):
-    """What an edit says of the state that it led to."""
+    """The edit that led to a state, as far as delta encoding needs it."""
 
-    path: bytes  # of the document as it is now
+    path: bytes  # current path of the document
     document: DocumentId
     before: BlobId | None  # None: the edit introduced the file
 
 
 class ExpiryRow(NamedTuple):
-    """What the index knows of an expiry."""
+    """The index's row of an expiry."""
 
     place: Place
     time: int  # microseconds since 1970-01-01 UTC
@@ -116,23 +120,23 @@ class ExpiryRow(NamedTuple):
 
 
 class Baseline(NamedTuple):
-    """The snapshot that the first look took by itself, with which later ones compare."""
+    """The snapshot that the first scan took, with which later scans compare."""
 
     number: int
     root: BlobId
 
 
 class HolderRow(NamedTuple):
-    """What the index knows of a snapshot or a pin."""
+    """The index's row of a snapshot or a pin."""
 
     number: int
     id: RecordId
     place: Place
-    expired: int  # number of the expiry that took it; 0: none has
+    expired: int  # number of the expiry that released it; 0: not expired
 
 
 def encode_reasons(reasons: Sequence[str]) -> bytes:
-    """Return the spelling of the reasons of units 0, 1, … ("": none was given)."""
+    """Return the encoding of the reasons of units 0, 1, … ("": no reason was given)."""
     units: dict[str, list[int]] = {}
     for unit, reason in enumerate(reasons):
         if reason:
@@ -142,20 +146,38 @@ def encode_reasons(reasons: Sequence[str]) -> bytes:
     return canonical_msgpack.encode({reason: list(chain(*ranges_of(numbers))) for reason, numbers in units.items()})
 
 
-def decode_reasons(spelt: bytes, count: int) -> tuple[str, ...]:
-    """Return the reason of each of `count` units. Raises DiskFailed where it is none of them that is spelt."""
+def decode_reasons(encoded: bytes, count: int) -> tuple[str, ...]:
+    """Return the reason of each of `count` units. Raises IndexUnusable if the bytes don't encode that."""
     reasons = [""] * count
-    if spelt == NO_REASONS:
+    if encoded == NO_REASONS:
         return tuple(reasons)
     try:
-        found = canonical_msgpack.unpack(spelt)
+        found = canonical_msgpack.unpack(encoded)
     except RecordInvalid as error:
         raise unusable(error) from error
-    for reason, told in found.items():
-        ends = [end for end in told if isinstance(end, int)] if isinstance(told, list) else []
+    for reason, bounds in found.items():
+        ends = [end for end in bounds if isinstance(end, int)] if isinstance(bounds, list) else []
         firsts, lasts = ends[::2], ends[1::2]
-        if ends != told or len(firsts) != len(lasts) or not all(0 <= end < count for end in ends):
-            raise unusable(f"{told!r} are not some of {count} units")
+        if ends != bounds or len(firsts) != len(lasts) or not all(0 <= end < count for end in ends):
+            raise unusable(f"{bounds!r} are not some of {count} units")
         for first, last in zip(firsts, lasts, strict=True):
             reasons[first : last + 1] = [reason] * (last + 1 - first)
     return tuple(reasons)
+
+
+# SQLite lets a column hold any type, and a damaged page may: a value of another type than the schema's is refused.
+
+
+def place_in_row(segment: object, offset: object) -> Place:
+    """Return the place that two columns of a row hold. Raises IndexUnusable if they hold something else."""
+    if not isinstance(segment, int) or not isinstance(offset, int):
+        raise unusable(f"nothing is at {segment!r}, {offset!r}")
+    return Place(segment, offset)
+
+
+def status_in_row(letter: object) -> Status:
+    """Return the status that a column of a row holds. Raises IndexUnusable if it holds something else."""
+    found = _STATUSES.get(letter) if isinstance(letter, str) else None
+    if found is None:
+        raise unusable(f"no status is spelt {letter!r}")
+    return found

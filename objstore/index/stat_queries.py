@@ -1,8 +1,8 @@
-"""Stat lookups: what is asked of the index about files on disk, so that a status reads only what changed since.
+"""Query the index for what it remembers of files on disk, so that a status reads only what has changed since.
 
-Two things are kept, both derived. Of each file that was read, how it looked then and which bytes it had. Of each folder
-with recorded files, how those looked that were found to be as recorded; as long as they still look so, and nothing was
-recorded in the folder since, none of them needs a question of its own.
+The index remembers two things, both derived: the stat signature and blob of each file that was read, and for each
+folder with recorded files the signatures of the files that matched the journal. As long as these signatures are the
+same and nothing has been recorded in the folder since, none of its files needs a query of its own.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from objstore.log.segment_files import Place
 from objstore.model.ids import blob_id
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Iterator
 
     from objstore.index.rows import RecordedFileStat
+    from objstore.index.shared_connection import SharedConnection
 
 __all__ = [
     "CleanFolder",
@@ -31,47 +31,47 @@ __all__ = [
     "folder_signature_of",
 ]
 
-_OF_ALL: Final = 5
-"""Columns that `StatLookups.stood` asks for of all folders together, before those of each."""
+_SHARED_COLUMNS: Final = 5
+"""Number of columns that `clean_folders` selects for all folders together, before the columns of each folder."""
 
 _FOLDER_END: Final = ord("/") + 1
 
 
 class JournalPosition(NamedTuple):
-    """How far the journal had come: no two states of it with other files recorded have the same."""
+    """How far the journal had been written: two states of the journal with different recorded files differ in this."""
 
-    edit: int  # number of the newest
-    decision: int  # number of the newest
-    taken_back: int  # how many edits and decisions were
+    edit: int  # number of the newest edit
+    decision: int  # number of the newest decision
+    taken_back: int  # number of voided edits and decisions
 
 
 class CleanFolder(NamedTuple):
-    """A folder with recorded files, and how those looked that were as recorded."""
+    """A folder with recorded files, and the signatures of those that matched the journal."""
 
     folder: bytes
-    names: bytes  # of those, with a NUL between two
-    digest: bytes  # of what is to be seen of all of those, in this order
-    others: bytes  # names of the others, in the same way: they were not as recorded, or could have changed unseen
+    names: bytes  # names of the files that matched, separated by NUL
+    digest: bytes  # hash of their signatures, in this order
+    others: bytes  # names of the other files: they differed from the journal, or could have changed unseen
 
 
 class CleanFolders(NamedTuple):
     """Every folder with recorded files."""
 
-    until: (
-        JournalPosition  # that is all that was recorded of them until then; of what came since, they may know as well
-    )
+    until: JournalPosition  # everything up to here is taken into account, and possibly some that was recorded since
     folders: list[CleanFolder]  # by path
 
 
 class StatQueries:
-    """The questions about files on disk that one index answers."""
+    """Look up what the index remembers of files on disk."""
 
-    _db: sqlite3.Connection
+    def __init__(self, db: SharedConnection) -> None:
+        """Answer for one index."""
+        self._db: Final = db
 
     def recorded_file_stats(self, folder: bytes | None = None) -> Iterator[RecordedFileStat]:
-        """Yield every file that exists, by path: what the journal says of it, and how it looked when last read.
+        """Yield every existing file by path: its recorded state, and its stat signature when it was last read.
 
-        `folder`: only those that stand directly in it; None: all.
+        `folder`: only the files directly in it (None: all).
         """
         inside, values = "", tuple[bytes | int, ...]()
         if folder == b"":
@@ -82,19 +82,19 @@ class StatQueries:
         return self._looks(inside, values)
 
     def recorded_file_stats_at(self, path: bytes) -> Iterator[RecordedFileStat]:
-        """Yield the file that exists at a path, as `looks` does."""
+        """Yield the file that exists at a path, in the form of `recorded_file_stats`."""
         return self._looks("AND path = ?", (path,))
 
     def _looks(self, which: str, values: tuple[bytes | int, ...]) -> Iterator[RecordedFileStat]:
-        # As it comes out of the database: of tens of thousands of files, an object each would take most of the time.
+        # As plain tuples: for tens of thousands of files, one object each would take most of the time.
         yield from self._db.execute(
             "SELECT id, path, documents.blob, mode, inode, size, mtime, ctime, seen.blob "  # noqa: S608 - text of our own
             f"FROM documents LEFT JOIN seen USING (path) WHERE documents.blob IS NOT NULL {which} ORDER BY path, id",
             values,
         )
 
-    def moment(self) -> JournalPosition:
-        """Return how far the journal has come."""
+    def position(self) -> JournalPosition:
+        """Return the current position of the journal."""
         row = self._db.execute(
             "SELECT (SELECT ifnull(max(seq), 0) FROM edits), (SELECT ifnull(max(number), 0) FROM decisions), "
             "(SELECT count(*) FROM edits INDEXED BY edits_taken_back WHERE void) + "
@@ -102,20 +102,20 @@ class StatQueries:
         ).fetchone()
         return JournalPosition(*row)
 
-    def stood(self) -> CleanFolders | None:
-        """Return every folder with recorded files (None: nothing was kept, or not what was put in).
+    def clean_folders(self) -> CleanFolders | None:
+        """Return every folder with recorded files (None: none are stored, or the rows differ from what was stored).
 
-        All of it is believed or nothing: no folder that is missing would be looked into.
+        The rows are valid only together: a scan would not look into a folder that is missing.
         """
-        # One question, for while it is answered nothing changes.
+        # One query, so that all rows are of one state of the database.
         rows = self._db.execute(
             "SELECT edit, decision, taken_back, folders, stood_until.checksum, "
             "folder, names, digest, others, stood.checksum FROM stood_until LEFT JOIN stood ORDER BY folder"
         ).fetchall()
         if not rows:
             return None
-        *until, count, found = rows[0][:_OF_ALL]
-        kept = [row[_OF_ALL:] for row in rows if row[_OF_ALL] is not None]
+        *until, count, found = rows[0][:_SHARED_COLUMNS]
+        kept = [row[_SHARED_COLUMNS:] for row in rows if row[_SHARED_COLUMNS] is not None]
         is_sound = (
             len(kept) == count
             and found == checksum("stood_until", *until, count)
@@ -124,11 +124,11 @@ class StatQueries:
         return CleanFolders(JournalPosition(*until), [CleanFolder(*row[:-1]) for row in kept]) if is_sound else None
 
     def are_clean_folders_intact(self) -> bool:
-        """Return whether what is kept of folders is what was put in, all of it, or nothing is kept."""
-        return self.stood() is not None or not self._db.execute("SELECT count(*) FROM stood").fetchone()[0]
+        """Return whether the folders that are stored are complete and undamaged, or none are stored."""
+        return self.clean_folders() is not None or not self._db.execute("SELECT count(*) FROM stood").fetchone()[0]
 
     def recorded_since(self, moment: JournalPosition) -> list[Place]:
-        """Return where the edits and decisions lie that were recorded after that moment, also those taken back."""
+        """Return the places of the edits and decisions recorded after that position, including voided ones."""
         rows = self._db.execute(
             "SELECT segment, offset FROM edits WHERE seq > ? "
             "UNION ALL SELECT segment, offset FROM decisions WHERE number > ?",
@@ -137,7 +137,7 @@ class StatQueries:
         return [Place(*row) for row in rows]
 
     def folders_recorded_since(self, moment: JournalPosition) -> set[bytes]:
-        """Return the folders in which files stand of which something was recorded after that moment."""
+        """Return the folders of existing files for which something was recorded after that position."""
         rows = self._db.execute(
             "SELECT path FROM documents WHERE blob IS NOT NULL AND id IN (SELECT document FROM edits WHERE seq > ? "
             "UNION SELECT document FROM decided WHERE number > ?)",
@@ -146,9 +146,9 @@ class StatQueries:
         return {folder_of(path) for (path,) in rows}
 
     def recorded_at(self, moment: JournalPosition) -> tuple[bytes, bytes]:
-        """Return the ids of the newest edit and decision at a moment (b"": there is none).
+        """Return the ids of the newest edit and the newest decision at a position (b"": there is none).
 
-        Each record names the one before it: with the same ids the same was recorded until then.
+        Each record has the id of the one before it: the same ids mean that the same was recorded up to there.
         """
         row: tuple[bytes, bytes] = self._db.execute(
             "SELECT ifnull((SELECT id FROM edits WHERE seq = ?), x''), "
@@ -157,9 +157,9 @@ class StatQueries:
         ).fetchone()
         return row
 
-    def paths_told_of_since(self, moment: JournalPosition) -> set[bytes]:
-        """Return every path where a document stands, or ever stood, of which something was recorded after that."""
-        now = self.moment()
+    def paths_changed_since(self, moment: JournalPosition) -> set[bytes]:
+        """Return every path, current or former, of documents for which something was recorded after that position."""
+        now = self.position()
         documents: set[int] = set()
         if now.edit > moment.edit:
             documents.update(row[0] for row in self._db.execute("SELECT document FROM edits WHERE seq > ?", moment[:1]))
@@ -173,15 +173,15 @@ class StatQueries:
 
 
 def digest(facts: bytes) -> bytes:
-    """Return what stands for packed facts: a status only compares them, and a megabyte takes 2 ms out of the index."""
+    """Return a hash of packed signatures: a status only compares them, and reading a megabyte takes 2 ms."""
     return blob_id(facts)
 
 
-def folder_signature_of(stood: CleanFolder) -> FolderSignature:
-    """Return what is compared to see whether the files still look so."""
-    return FolderSignature(stood.folder, None, stood.names, stood.digest)
+def folder_signature_of(clean: CleanFolder) -> FolderSignature:
+    """Return the signature to compare with that of the files now."""
+    return FolderSignature(clean.folder, None, clean.names, clean.digest)
 
 
 def folder_of(path: bytes) -> bytes:
-    """Return the folder in which a path stands (b"": the root)."""
+    """Return the folder of a path (b"": the root)."""
     return path.rpartition(b"/")[0]

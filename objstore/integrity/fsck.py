@@ -132,7 +132,7 @@ def repair_store(report: CheckReport) -> CheckReport:
         with closing(_openable(report.root, is_index_faulty=StorePart.INDEX in parts)) as journal:
             journal.recreate(index=report.is_log_sound, mark=StorePart.MARK in parts)
             if StorePart.WEAVES in parts:
-                for tip in journal.store.index.tips():
+                for tip in journal.store.index.documents.tips():
                     delete_cached_document(journal, tip.document)
     return check_store(report.root)
 
@@ -426,11 +426,11 @@ class _Checking:
                     store.catch_up()
                     kept = store.index
                     # Before its rows are read: in a damaged file, any page may lead to a wrong one.
-                    error_text = kept.sqlite_integrity_error()
+                    error_text = kept.checks.sqlite_integrity_error()
                     if error_text:
                         self._wrong_index(f"SQLite finds the index damaged: {error_text}")
                         return
-                    if kept.moving():
+                    if kept.places.moving():
                         self._notes.append(
                             "The index was not compared with the log: gc or repack is running, or was interrupted."
                         )
@@ -438,7 +438,7 @@ class _Checking:
                     with kept.still():
                         fresh.catch_up(kept.end)
                         differing = list(_differing(kept, fresh))
-                        damaged_tables = kept.damaged_tables()
+                        damaged_tables = kept.checks.damaged_tables()
                 except StoreDamaged as error:
                     damage = error
                     continue
@@ -466,7 +466,7 @@ class _Checking:
             if index.last_record != last:
                 return  # or has since then
             # The cursor is closed before the index is, as where tables are compared.
-            with closing(index.all_refs()) as counted:
+            with closing(index.blobs.all_refs()) as counted:
                 wrong = sum(refs != self._counted.get(name, 0) for name, refs in counted)
         if wrong:
             self._fault(
@@ -479,7 +479,7 @@ class _Checking:
     def _check_documents(self, journal: Journal) -> None:
         # All documents in one state of the index: another process may record an edit between two reads.
         with journal.store.index.still():
-            tips = journal.store.index.tips()
+            tips = journal.store.index.documents.tips()
             for done, tip in enumerate(tips):
                 self._progress("documents", done, len(tips))
                 try:
@@ -499,7 +499,7 @@ class _Checking:
     def _note_differing_decisions(self, journal: Journal, tip: Tip) -> None:
         """Note the decisions that an older version carried out differently than this one would."""
         for number in decisions_differing_on_replay(journal, tip.document):
-            place = journal.store.index.decision_place(number)
+            place = journal.store.index.decisions.place(number)
             record = None if place is None else journal.store.record(place)[0]
             if not isinstance(record, Decision):
                 continue
@@ -557,17 +557,17 @@ def _edits_before(records: list[ScannedRecord]) -> int:
 
 
 def _differing(kept: Index, fresh: Index) -> Iterator[str]:
-    if kept.schema() != fresh.schema():
+    if kept.checks.schema() != fresh.checks.schema():
         yield "sqlite_master"
         return
     for table in COMPARED:
         # Cursors are closed before the index is, even if a row can't be read: an open one would raise later.
-        with closing(kept.rows(table)) as kept_rows, closing(fresh.rows(table)) as fresh_rows:
+        with closing(kept.checks.rows(table)) as kept_rows, closing(fresh.checks.rows(table)) as fresh_rows:
             is_differing = any(a != b for a, b in zip_longest(kept_rows, fresh_rows))
         if is_differing:
             yield table
     # A second frame may have gone since it was noted, but everything that is noted must be in the log.
-    if not fresh.duplicated_blobs() <= kept.duplicated_blobs() or kept.strays():
+    if not fresh.checks.duplicated_blobs() <= kept.checks.duplicated_blobs() or kept.checks.has_stray_duplicates():
         yield "doubled"
 
 

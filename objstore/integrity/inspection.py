@@ -227,11 +227,11 @@ def _stats(journal: Journal) -> StoreStats:
         tools.setdefault(edit.tool, []).append(edit)
         files.setdefault(edit.document, []).append(edit)
     return StoreStats(
-        edits=index.counts(),
-        edit_count=index.edit_count(),
+        edits=index.edits.counts(),
+        edit_count=index.edits.count(),
         decisions=tally.decisions,
         voids=tally.voids,
-        conversations=index.conversation_count(),
+        conversations=index.edits.conversation_count(),
         blobs=tally.blobs,
         blob_bytes=tally.blob_bytes,
         stored_blob_bytes=tally.stored[FrameKind.BLOB],
@@ -250,7 +250,7 @@ def _file_counts(journal: Journal, files: Mapping[DocumentId, list[Edit]]) -> di
     # Two documents may have had the same path at different times.
     by_path: dict[str, list[Edit]] = {}
     for document, made in files.items():
-        by_path.setdefault(os.fsdecode(journal.store.index.tip(document).path), []).extend(made)
+        by_path.setdefault(os.fsdecode(journal.store.index.documents.tip(document).path), []).extend(made)
     return {path: _count(made) for path, made in sorted(by_path.items())}
 
 
@@ -266,8 +266,10 @@ def files_at(journal: Journal, seq: int | None = None, *, before: bool = False) 
     Raises NoSuchName.
     """
     if seq is None:
-        return {os.fsdecode(tip.path): tip.state for tip in journal.store.index.tips() if tip.state is not None}
-    if journal.store.index.edit(seq) is None:
+        return {
+            os.fsdecode(tip.path): tip.state for tip in journal.store.index.documents.tips() if tip.state is not None
+        }
+    if journal.store.index.edits.get(seq) is None:
         raise NoSuchName(str(seq), "edit")
     journalled = [view.record for view in records(journal)]
     voided = VoidedRecords(journalled)
@@ -328,7 +330,7 @@ def blame(journal: Journal, path: str, at: tuple[Seq, bool] | None = None) -> tu
 
 def _blamed(journal: Journal, path: str, at: tuple[Seq, bool] | None) -> tuple[bytes, list[BlamedLines]]:
     if at is None:
-        tip = journal.store.index.tip_at(recorded_path(journal, path))
+        tip = journal.store.index.documents.tip_at(recorded_path(journal, path))
         blob, document = (None, None) if tip is None or tip.state is None else (tip.state.blob, tip.document)
     else:
         named = edit_queries.edit(journal, at[0])
@@ -342,7 +344,7 @@ def _blamed(journal: Journal, path: str, at: tuple[Seq, bool] | None) -> tuple[b
     if is_placeholder(content):
         raise FileTooLarge(path, journal.store.size(blob), MAX_BLOB)
     loaded = load_document(journal, document) if at is None else load_past(journal, document, at[0], before=at[1])
-    first = journal.store.index.edit(document)
+    first = journal.store.index.edits.get(document)
     is_cut = first is not None and bool(first.expired)
     blamed, start = [], 0
     views: dict[Seq, EditView] = {}

@@ -88,7 +88,7 @@ def plan_repack(journal: Journal, progress: Progress | None = None) -> RepackPla
         count = _Count(store, progress)
         before = after = store.log.total_bytes()
         for segment in store.log.numbers():
-            reencoder.begin(store, segment, store.index.bases_used_elsewhere(segment))
+            reencoder.begin(store, segment, store.index.blobs.bases_used_elsewhere(segment))
             reencoded = _ReencodedSegment(store, segment, reencoder, count)
             for _ in reencoded.pieces():
                 pass
@@ -129,7 +129,7 @@ class _Count:
 
     def __init__(self, store: "Store", progress: Progress | None) -> None:
         self.blobs = 0
-        self._total: Final = store.index.blob_count()
+        self._total: Final = store.index.blobs.count()
         self._progress: Final = progress
 
     def add(self) -> None:
@@ -171,7 +171,7 @@ class _ReencodedSegment:
         begun = self._position
         size = 0
         for groups in self._groups():
-            places = self._store.index.blob_places([header.id for group in groups for _, header in group if header])
+            places = self._store.index.blobs.places([header.id for group in groups for _, header in group if header])
             for group in groups:
                 own = sum(len(frame.whole) for frame, _ in group)
                 waiting.append((own, [(frame, self._payload(frame, header, places)) for frame, header in group]))
@@ -275,9 +275,9 @@ class _Repacking:
                 since = log_position_of(store)
                 if segment >= since.end.segment:
                     return None  # a backup was put back, in which this segment is the last one or does not exist yet
-                fixed = store.index.bases_used_elsewhere(segment)
+                fixed = store.index.blobs.bases_used_elsewhere(segment)
                 if careful:
-                    fixed |= {tip.state.blob for tip in store.index.tips() if tip.state is not None}
+                    fixed |= {tip.state.blob for tip in store.index.documents.tips() if tip.state is not None}
                 self._reencoder.begin(store, segment, fixed)
                 reencoded = _ReencodedSegment(store, segment, self._reencoder, self._count)
                 prepared = store.log.prepare(segment, reencoded.pieces())

@@ -119,7 +119,7 @@ class BlobReencoder:
         self._store, self._segment = store, segment
         self._fixed = frozenset(fixed)
         self._known, self.raised = {}, {}
-        self._origins = self._store.index.state_origins(segment)
+        self._origins = self._store.index.blobs.state_origins(segment)
 
     def encode(self, header: BlobHeader, payload: bytes) -> bytes | Future[bytes]:
         """Return the shorter payload of a verified blob, unchanged or encoded again.

@@ -28,7 +28,7 @@ def write_durable_horizon(folder: str, store: Store, disk: Disk) -> None:
     """
     fd = open_store_file(os.path.join(folder, DURABLE_HORIZON_NAME), os.O_RDWR | os.O_CREAT)
     try:
-        disk.overwrite(fd, _encoded(store, store.index.moment()), 0, DURABLE_HORIZON_NAME)
+        disk.overwrite(fd, _encoded(store, store.index.stats.position()), 0, DURABLE_HORIZON_NAME)
         disk.sync(fd, DURABLE_HORIZON_NAME)
     finally:
         os.close(fd)
@@ -50,4 +50,4 @@ def read_durable_horizon(folder: str, store: Store) -> tuple[int, int]:
 
 def _encoded(store: Store, moment: JournalPosition) -> bytes:
     """Return the horizon's bytes: the two numbers and the ids of their records."""
-    return _HORIZON.pack(moment.edit, moment.decision, *store.index.recorded_at(moment))
+    return _HORIZON.pack(moment.edit, moment.decision, *store.index.stats.recorded_at(moment))

@@ -216,7 +216,7 @@ class StepInspector:
         """
         folder = step.path
         is_emptied = any(folder in folders_of(path) for path in self._vacated)
-        return step.is_decided or is_emptied or self._store.index.was_created_by_edit(folder)
+        return step.is_decided or is_emptied or self._store.index.folders.was_created_by_edit(folder)
 
     def _status_for_missing_file(self, step: FileStep) -> StepStatus:
         if step.after is None:

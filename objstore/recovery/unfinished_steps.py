@@ -158,7 +158,7 @@ def _since_power_cut(store: Store, stop: MachineStop, ahead: int) -> list[list[R
     """
     recent: list[Record] = []
     newest, present = None, now()
-    for place in store.index.newest_places(_POWER_CUT_RECORDS):
+    for place in store.index.history.newest(_POWER_CUT_RECORDS):
         record, _ = store.record(place)
         if newest is not None and record.time < newest - _UNSYNCED_WINDOW:
             break

@@ -97,14 +97,14 @@ def plan_compaction(
     where a blob in use is not counted as held; StoreLocked at once while another compaction is running.
     """
     with _all_followed(journal), journal.reading() as store, store.index.still():
-        uncounted = store.index.uncounted()
+        uncounted = store.index.blobs.uncounted()
         if uncounted is not None:
             raise BlobDamaged(uncounted, "what it refers to is not known, so nothing can be compacted; see `cas fsck`")
         sizes = {segment: store.log.size(segment) for segment in store.log.numbers()}
         if store.end.position == SEGMENT_HEADER_SIZE:
             del sizes[store.end.segment]  # begun and empty: rewriting it would free nothing and begin another one
-        dead = store.index.dead_bytes()
-        bases, doubles = store.index.dead_bases(), store.index.dead_duplicates()
+        dead = store.index.blobs.dead_bytes()
+        bases, doubles = store.index.blobs.dead_bases(), store.index.blobs.dead_duplicates()
         chosen = set(sizes)
         if skips_unprofitable:
             chosen &= set(dead) | {other for *_, other in bases}
@@ -135,7 +135,7 @@ def plan_compaction(
         # Removal is final, so the reference counts are checked against the other tables of the index and against the
         # log.
         unheld = (
-            store.index.uncounted_mention() or _first(dropped, blobs_referenced_outside_edits(store))
+            store.index.blobs.uncounted_mention() or _first(dropped, blobs_referenced_outside_edits(store))
             if dropped
             else None
         )
@@ -221,7 +221,7 @@ def require_compaction_space(journal: Journal, segment: int, *, drops_unused: bo
         yield
     except DiskFull as error:
         with journal.reading() as store:
-            going = store.index.dead_bytes().get(segment, 0) if drops_unused else 0
+            going = store.index.blobs.dead_bytes().get(segment, 0) if drops_unused else 0
             needed = store.log.size(segment) - going + store.index.file_bytes()
         raise CompactionSpaceNeeded(error.path, needed) from error
 
@@ -254,7 +254,7 @@ def _needed(bases: Iterable[tuple[BlobId, int, int, int]], chosen: set[int]) -> 
 
 
 def _dropped(store: "Store", chosen: set[int], needed: Iterable[BlobId]) -> frozenset[BlobId]:
-    return frozenset(chain.from_iterable(map(store.index.dead_blobs, chosen))).difference(needed)
+    return frozenset(chain.from_iterable(map(store.index.blobs.dead_blobs, chosen))).difference(needed)
 
 
 def _segments_with_incomplete_lists(store: "Store", dropped: frozenset[BlobId]) -> set[int]:
@@ -263,11 +263,11 @@ def _segments_with_incomplete_lists(store: "Store", dropped: frozenset[BlobId]) 
     A list that was left behind would look like damage.
     """
     found = set()
-    for name in store.index.dead_lists():
+    for name in store.index.blobs.dead_lists():
         with suppress(*UNREADABLE):
             chunks = {chunk.id for chunk in store.chunks(name)}
             place = store.blob_place(name)
-            is_whole = len(store.index.blob_places(list(chunks))) == len(chunks) and dropped.isdisjoint(chunks)
+            is_whole = len(store.index.blobs.places(list(chunks))) == len(chunks) and dropped.isdisjoint(chunks)
             if place is not None and not is_whole:
                 found.add(place.place.segment)
     return found
@@ -308,11 +308,11 @@ class _Compaction:
 
     def _find_frames(self, index: "Index") -> None:
         """Look up the offsets of kept blobs, and how many of the dropped ones are still held by nothing."""
-        self._staying = index.held_offsets(self._plan.segments)
+        self._staying = index.blobs.held_offsets(self._plan.segments)
         for segment, staying in self._staying.items():
-            unheld = list(index.dead_blobs(segment))
+            unheld = list(index.blobs.dead_blobs(segment))
             others = [name for name in unheld if name not in self._plan.dropped]
-            staying.extend(place.offset for place in index.blob_places(others).values())
+            staying.extend(place.offset for place in index.blobs.places(others).values())
             self._going[segment] = len(unheld) - len(others)
 
     def end(self) -> None:
@@ -354,13 +354,13 @@ class _Compaction:
     def _is_held(self, segment: int) -> bool:
         """Return whether a dropped blob of the segment became held, or may have."""
         index = self._journal.store.index
-        going = sum(map(self._plan.dropped.__contains__, index.dead_blobs(segment)))
-        return going != self._going[segment] or index.uncounted() is not None
+        going = sum(map(self._plan.dropped.__contains__, index.blobs.dead_blobs(segment)))
+        return going != self._going[segment] or index.blobs.uncounted() is not None
 
     def _is_needed(self, segment: int) -> bool:
         """Return whether records of other writers need a dropped blob of the segment."""
         # Usually the set is empty.
-        places = self._journal.store.index.blob_places(list(self._needed))
+        places = self._journal.store.index.blobs.places(list(self._needed))
         return any(place.segment == segment for place in places.values())
 
     @property

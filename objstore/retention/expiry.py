@@ -109,7 +109,7 @@ def plan_expiry(journal: Journal, limits: RetentionLimits, *, moment: int | None
     # All of it from one state of the index: other processes may write meanwhile.
     with index.still():
         log_position = log_position_of(journal.store)
-        numbers = (index.next_seq(), index.next_decision(), index.next_pin())
+        numbers = (index.numbers.next_seq(), index.numbers.next_decision(), index.numbers.next_pin())
         planner = _Planner(journal, limits, now() if moment is None else moment)
         planner.plan()
     return ExpiryPlan(
@@ -161,7 +161,7 @@ def _expire_part(
         began = time.monotonic()
         if newer.keeps_any_of(edits):
             return False
-        for document in set(map(journal.store.index.document_of, edits)):
+        for document in set(map(journal.store.index.edits.document_of, edits)):
             with suppress(CasError, OSError):
                 if document is not None:
                     # Its cache begins with the expired edits, so it could not be used any more.
@@ -192,9 +192,9 @@ class _RecordedSincePlan:
         store = self._journal.store
         if not log_still_holds(store, self._seen):
             return False  # edits may have been renumbered
-        following = store.index.next_seq()
+        following = store.index.numbers.next_seq()
         if following > self._next:
-            self._conversations |= store.index.conversations_between(self._next, following - 1)
+            self._conversations |= store.index.edits.conversations_between(self._next, following - 1)
             self._next = following
         self._seen = log_position_of(store)
         return True
@@ -202,13 +202,13 @@ class _RecordedSincePlan:
     def keeps_any_of(self, edits: Sequence[int]) -> bool:
         """Return whether something was recorded since that keeps any of the edits. Call it inside `journal.writing`."""
         index = self._journal.store.index
-        if (index.next_decision(), index.next_pin()) != (self._plan.next_decision, self._plan.next_pin):
+        if (index.numbers.next_decision(), index.numbers.next_pin()) != (self._plan.next_decision, self._plan.next_pin):
             return True
         if not self.follow():
             return True
         # A new edit is pending, so its conversation is pending again.
         return bool(self._conversations) and any(
-            not self._conversations.isdisjoint(index.conversations_between(first, last))
+            not self._conversations.isdisjoint(index.edits.conversations_between(first, last))
             for first, last in ranges_of(edits)
         )
 
@@ -220,7 +220,7 @@ class _Planner:
         self._store = journal.store
         self._limits = limits
         self._moment = moment
-        self._documents = array("q", [0]) * journal.store.index.next_seq()  # of each edit that has not expired
+        self._documents = array("q", [0]) * journal.store.index.numbers.next_seq()  # of each edit that has not expired
         self._times = ExpiryTimes(ExpiryTimeTable.none(0), ExpiryTimeTable.none(0))
         self.freed = _Freed(journal.store)
         self.batches: list[ExpiryBatch] = []
@@ -229,7 +229,7 @@ class _Planner:
     def plan(self) -> None:
         limit, older_than = self._limits.max_size, self._limits.older_than
         # Compaction frees the bytes that nothing holds, so only the rest counts against the limit.
-        size = self._store.log.total_bytes() - self._store.index.unheld()[1]
+        size = self._store.log.total_bytes() - self._store.index.blobs.unheld()[1]
         is_over = limit is not None and size > limit
         if older_than is None and not is_over:
             return
@@ -249,16 +249,19 @@ class _Planner:
         index = self._store.index
         pinned = {int(seq) for record in self._pins() for seq in record.edits}
         return expiry_times(
-            self._aged(pinned), dated_decisions(self._store), index.next_seq() - 1, index.next_decision() - 1
+            self._aged(pinned),
+            dated_decisions(self._store),
+            index.numbers.next_seq() - 1,
+            index.numbers.next_decision() - 1,
         )
 
     def _aged(self, pinned: set[int]) -> Iterator[AgedEdit]:
-        for seq, document, moment, place, is_free in self._store.index.aged_edits():
+        for seq, document, moment, place, is_free in self._store.index.edits.aged():
             self._documents[seq] = document
             yield AgedEdit(seq, document, moment, ordinal_of(place), is_free and seq not in pinned)
 
     def _pins(self) -> list[Pin]:
-        records = (self._store.record(row.place)[0] for row in self._store.index.pins() if not row.expired)
+        records = (self._store.record(row.place)[0] for row in self._store.index.holders.pins() if not row.expired)
         return [record for record in records if isinstance(record, Pin)]
 
     def _take(self, reason: str, chosen: "_Chosen") -> None:
@@ -326,10 +329,10 @@ class _Freed:
         for blob in self._mentions(chosen):
             left = self._left.pop(blob, None)
             if left is None:
-                left = self._store.index.refs(blob)
+                left = self._store.index.blobs.refs(blob)
             if left == 1:
                 self.blobs += 1
-                self.bytes += self._store.index.frame_bytes(blob)
+                self.bytes += self._store.index.blobs.frame_bytes(blob)
             else:
                 self._left[blob] = left - 1
 
@@ -337,8 +340,8 @@ class _Freed:
         index = self._store.index
         for first, last in ranges_of(chosen.edits):
             for at in range(first, last + 1, _ASKED_AT_ONCE):
-                yield from index.mentions(at, min(at + _ASKED_AT_ONCE - 1, last))
-        for place in map(index.decision_place, chosen.decisions):
+                yield from index.edits.mentions(at, min(at + _ASKED_AT_ONCE - 1, last))
+        for place in map(index.decisions.place, chosen.decisions):
             if place is not None:
                 yield from held_blobs(self._store.record(place)[0])
 
@@ -346,7 +349,7 @@ class _Freed:
 def dated_decisions(store: Store) -> Iterator[DatedDecision]:
     """Yield every decision that has not expired, oldest first, with the edits whose text it removed or brought back."""
     dead: set[Unit] = set()  # units that are rejected after the decisions so far
-    for number, moment, place in store.index.aged_decisions():
+    for number, moment, place in store.index.decisions.aged():
         record, _ = store.record(place)
         if not isinstance(record, Decision):
             continue

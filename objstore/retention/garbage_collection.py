@@ -48,7 +48,7 @@ def plan_gc(journal: Journal, limits: RetentionLimits) -> GcPlan:
     """Return what `collect` would do now, and change nothing. Raises StoreDamaged."""
     expiry = plan_expiry(journal, limits)
     store = journal.store
-    blobs, free_bytes = store.index.unheld()
+    blobs, free_bytes = store.index.blobs.unheld()
     return GcPlan(
         limits=limits,
         expiry=expiry,

@@ -26,7 +26,7 @@ class PinView:
 
 def pins(journal: Journal) -> list[PinView]:
     """Return every pin that has not been removed, oldest first."""
-    return [_view(journal, row) for row in journal.store.index.pins() if not row.expired]
+    return [_view(journal, row) for row in journal.store.index.holders.pins() if not row.expired]
 
 
 def pin(journal: Journal, edits: Iterable[Seq], blobs: Iterable[BlobId], *, title: str, who: str) -> PinView:
@@ -37,7 +37,7 @@ def pin(journal: Journal, edits: Iterable[Seq], blobs: Iterable[BlobId], *, titl
     with journal.writing() as batch:
         index = journal.store.index
         kept = Pin(
-            number=index.next_pin(),
+            number=index.numbers.next_pin(),
             time=now(),
             edits=tuple(sorted(set(edits))),
             blobs=tuple(sorted(set(blobs))),
@@ -45,7 +45,7 @@ def pin(journal: Journal, edits: Iterable[Seq], blobs: Iterable[BlobId], *, titl
             title=title,
         )
         for seq in kept.edits:
-            row = index.edit(seq)
+            row = index.edits.get(seq)
             if row is None:
                 raise NoSuchName(str(seq), "edit")
             refuse_expired(journal, row)

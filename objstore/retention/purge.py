@@ -70,8 +70,8 @@ def blobs_of_paths(journal: Journal, paths: Iterable[bytes]) -> list[BlobId]:
     The empty file's state is left out too: it has no content to remove. Raises what `past_states` and `file_at` raise.
     """
     index = journal.store.index
-    own = {document for path in paths for document in index.documents_of_path(path)}
-    tips = [tip for tip in index.tips() if tip.document in own and not _is_changed_outside(journal, tip)]
+    own = {document for path in paths for document in index.documents.at(path)}
+    tips = [tip for tip in index.documents.tips() if tip.document in own and not _is_changed_outside(journal, tip)]
     held = {tip.state.blob for tip in tips if tip.state is not None}
     past = dict.fromkeys(blob for path in paths for blob in past_states(journal, path))
     return [blob for blob in past if blob not in held and blob != _EMPTY]
@@ -163,7 +163,7 @@ def _renew_baseline(journal: Journal, batch: Batch, holding: "_TreesHolding") ->
 
     Without a baseline, changes of files that were never recorded could no longer be detected.
     """
-    baseline = journal.store.index.baseline()
+    baseline = journal.store.index.holders.baseline()
     if baseline is None or baseline.root in holding.blobs:
         return
 
@@ -186,7 +186,7 @@ def _renew_baseline(journal: Journal, batch: Batch, holding: "_TreesHolding") ->
     for encoded in trees.values():
         batch.blob(encoded)
     root = blob_id(trees[b""])
-    number = journal.store.index.next_snapshot()
+    number = journal.store.index.numbers.next_snapshot()
     since = find(journal, baseline.number).time  # the states are of that time
     batch.record(Snapshot(number=number, time=since, root=root, path=None, who="", title="baseline"))
 
@@ -222,21 +222,21 @@ class _Closure:
             for seq in decision.flipped:
                 self._flipped[seq] = max(self._flipped.get(seq, 0), decision.place)
         for blob in self._blobs:
-            for seq in self._index.mentioning_edits(blob):
+            for seq in self._index.edits.mentioning(blob):
                 self._take(seq)
         gone = set()
-        for number, place in self._index.all_decision_places():
+        for number, place in self._index.decisions.unexpired_places():
             record, _ = self._store.record(place)
             if self._blobs.intersection(held_blobs(record)):
                 gone.add(number)
                 for seq in named.get(number, ()):
                     self._take(seq)
-        kept = {seq for numbers in named.values() for seq in numbers if self._index.document_of(seq) is not None}
+        kept = {seq for numbers in named.values() for seq in numbers if self._index.edits.document_of(seq) is not None}
         kept -= self._edits
         gone |= {number for number, numbers in named.items() if kept.isdisjoint(numbers)}
-        tips = [tip for tip in self._index.tips() if tip.state is not None and tip.state.blob in self._blobs]
+        tips = [tip for tip in self._index.documents.tips() if tip.state is not None and tip.state.blob in self._blobs]
         changed = [tip.path for tip in tips if _is_changed_outside(self._journal, tip)]
-        snapshots, baseline = tuple(self._snapshots()), self._index.baseline()
+        snapshots, baseline = tuple(self._snapshots()), self._index.holders.baseline()
         files = [tip.path for tip in tips if tip.path not in changed]
         if baseline is not None and baseline.number in snapshots and baseline.root not in self._blobs:
             files += self._unrecorded(baseline.root)
@@ -256,11 +256,11 @@ class _Closure:
         """Add an edit, with those before it in its file, and as many after it as a late decision binds to it."""
         if seq in self._edits:
             return
-        document = self._index.document_of(seq)
+        document = self._index.edits.document_of(seq)
         if document is None:
             return  # it was voided, or has expired
         touched = 0
-        for own, place, status in self._index.lineage(document):
+        for own, place, status in self._index.history.lineage(document):
             if own > seq and touched < ordinal_of(place):
                 break
             self._edits.add(own)
@@ -281,7 +281,7 @@ class _Closure:
         return False
 
     def _snapshots(self) -> Iterator[int]:
-        for row in self._index.snapshots():
+        for row in self._index.holders.snapshots():
             record, _ = self._store.record(row.place)
             if not row.expired and isinstance(record, Snapshot):
                 with naming_snapshot(self._store, (record.number, record.root)):
@@ -290,7 +290,7 @@ class _Closure:
                     yield row.number
 
     def _pins(self) -> Iterator[int]:
-        for row in self._index.pins():
+        for row in self._index.holders.pins():
             record, _ = self._store.record(row.place)
             if row.expired or not isinstance(record, Pin):
                 continue
@@ -300,7 +300,7 @@ class _Closure:
 
 def _large_blobs_containing(store: Store, blobs: frozenset[BlobId]) -> Iterator[BlobId]:
     """Yield the large blobs of which one of the blobs is a chunk. Raises what Store.chunks raises."""
-    for name in store.index.held_lists():
+    for name in store.index.blobs.held_lists():
         if any(chunk.id in blobs for chunk in store.chunks(name)):
             yield name
 

@@ -27,19 +27,19 @@ def blobs_referenced_outside_edits(store: "Store") -> Iterator[BlobId]:
     Some are yielded more than once. Raises BlobMissing, BlobDamaged, StoreDamaged and TreeInvalid.
     """
     index, ahead = store.index, ReadAhead(store.log)
-    for _, place in index.all_decision_places():
+    for _, place in index.decisions.unexpired_places():
         yield from written_blobs(written_by(ahead.payload(place, FrameKind.RECORD)))
-    for row in index.pins():
+    for row in index.holders.pins():
         record = store.record(row.place)[0]
         if not row.expired and isinstance(record, Pin):
             yield from record.blobs
     seen: set[BlobId] = set()
-    for row in index.snapshots():
+    for row in index.holders.snapshots():
         record = store.record(row.place)[0]
         if not row.expired and isinstance(record, Snapshot):
             yield record.root
             yield from _below(store, record.root, seen)
-    for name in index.held_lists():
+    for name in index.blobs.held_lists():
         yield from (chunk.id for chunk in store.chunks(name))
 
 

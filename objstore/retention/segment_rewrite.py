@@ -54,7 +54,7 @@ class SegmentRewrite:
         self._store: Final = store
         self._segment: Final = segment
         self._staying: Final = staying
-        going = store.index.dead_frames(segment)
+        going = store.index.blobs.dead_frames(segment)
         self._going: Final = {offset: size for name, offset, size in going if name in dropped}
         self._dropped: Final = dropped
         self._generation: Final = store.log.generations().get(segment, 0)
@@ -110,7 +110,7 @@ class SegmentRewrite:
             raise IndexDamaged(
                 f"it lists {len(self._staying) - found} blobs in segment {self._segment} that are not there"
             )
-        known = self._store.index.blob_places([blob for blob, _ in others])
+        known = self._store.index.blobs.places([blob for blob, _ in others])
         for blob, offset in others:
             place = known.get(blob)
             if place is None or place == (self._segment, offset):

@@ -26,7 +26,7 @@ def amendable_path(journal: Journal, seq: int) -> str:
         raise NotAmendable(seq, "it is an external edit; change the file yourself")
     if view.status is Status.REJECTED:
         raise NotAmendable(seq, "it is rejected")
-    tip = journal.store.index.tip(view.edit.document)
+    tip = journal.store.index.documents.tip(view.edit.document)
     if tip.state is None:
         raise NotAmendable(seq, "its file is deleted")
     return os.fsdecode(tip.path)

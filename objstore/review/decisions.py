@@ -93,7 +93,7 @@ def _undo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
     if not kept_units.isdisjoint(unit for unit, _ in taken.verdicts):
         return request
     verdicts = dict.fromkeys(written_by(journal, number), Status.REJECTED) | statuses_before(journal, taken.number)
-    before = journal.store.index.newest_edit_before(taken.number)
+    before = journal.store.index.history.newest_edit_before(taken.number)
     return replace(request, verdicts=verdicts, takes_back=number, before=before)
 
 
@@ -110,7 +110,7 @@ def _redo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
         for unit, status in statuses_before(journal, undo.number).items()
         if unit in decided or not _is_from_outside(journal, unit)
     }
-    before = journal.store.index.newest_edit_before(undo.number)
+    before = journal.store.index.history.newest_edit_before(undo.number)
     return replace(request, verdicts=verdicts, reason=decision.reason, takes_back=undo.number, before=before)
 
 
@@ -210,7 +210,7 @@ def _refuse_decided(journal: Journal, request: DecisionRequest) -> None:
 
     For a unit that was shown and has no verdict, the requested status is rejected: it goes with a cascade.
     """
-    rows = {seq: journal.store.index.edit(seq) for seq in {unit.seq for unit in request.shown}}
+    rows = {seq: journal.store.index.edits.get(seq) for seq in {unit.seq for unit in request.shown}}
     decided: dict[str, str] = {}
     for unit, was in request.shown.items():
         row = rows[unit.seq]
@@ -235,7 +235,7 @@ def _without_no_ops(journal: Journal, request: DecisionRequest) -> DecisionReque
     requested status already, because it is not shown. An undo or redo takes back every verdict.
     """
     # Each edit is read once, with all its units: thousands of them may be decided.
-    rows = {seq: journal.store.index.edit(seq) for seq in {unit.seq for unit in request.verdicts}}
+    rows = {seq: journal.store.index.edits.get(seq) for seq in {unit.seq for unit in request.verdicts}}
     without_effect: set[Unit] = set()
     changed_edits: set[int] = set()
     for unit, wanted in request.verdicts.items():

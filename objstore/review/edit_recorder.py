@@ -174,7 +174,7 @@ class Recorder:
             return change
         if change.before.state.mode != change.after.state.mode:
             return change  # markers are never about the mode
-        if not self._store.index.markers(change.document):
+        if not self._store.index.edits.with_markers(change.document):
             return change
         from objstore.history.marked_text import marker_edit_around
 

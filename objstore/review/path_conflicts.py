@@ -38,7 +38,7 @@ def find_path_conflicts(
         if version.content is None:
             continue
         folders = folders_of(version.path)
-        in_the_way = index.tips_in_the_way(version.path, folders)
+        in_the_way = index.documents.tips_in_the_way(version.path, folders)
         others = [tip.document for tip in in_the_way if tip.document not in chosen]
         others += [at_path[path] for path in (*folders, version.path) if path in at_path]
         others += inside.get(version.path, [])

@@ -152,7 +152,7 @@ class Planner:
     ) -> tuple[Decision, tuple[MarkersWritten, ...]]:
         """Add the decision to the batch, and the edits that write its markers; return both."""
         decision = Decision(
-            number=self.journal.store.index.next_decision(),
+            number=self.journal.store.index.numbers.next_decision(),
             time=now(),
             action=action,
             verdicts=tuple(sorted(plan.verdicts.items())),
@@ -178,7 +178,7 @@ class Planner:
         for seq in {unit.seq: None for unit in units}:
             document = self._lineages.get(seq)
             if document is None:
-                document = self.journal.store.index.document_of(seq)
+                document = self.journal.store.index.edits.document_of(seq)
                 if document is None:
                     raise NoSuchName(str(seq), "edit")
                 self._lineages[seq] = document
@@ -197,9 +197,11 @@ class Planner:
         for document, share in shares.items():
             if document in self._documents or Status.REJECTED in share.values():
                 continue
-            if index.has_rejected(document) or index.markers(document):
+            if index.edits.has_rejected(document) or index.edits.with_markers(document):
                 continue
-            units = {seq: row.units for seq in {unit.seq for unit in share} if (row := index.edit(seq)) is not None}
+            units = {
+                seq: row.units for seq in {unit.seq for unit in share} if (row := index.edits.get(seq)) is not None
+            }
             found[document] = {
                 unit: status for unit, status in share.items() if units[unit.seq][unit.hunk] is not status
             }
@@ -215,7 +217,7 @@ class Planner:
         """Yield the folders that edits created for those of the documents that no longer have a file."""
         for document in documents:
             if self._document(document).text() is None:
-                yield from self.journal.store.index.folders_made_for(document)
+                yield from self.journal.store.index.folders.made_for(document)
 
     def _document(self, document: DocumentId) -> Document:
         loaded = self._documents.get(document)
@@ -227,7 +229,7 @@ class Planner:
     def _tip(self, document: DocumentId) -> Tip:
         tip = self._tips.get(document)
         if tip is None:
-            tip = self._tips[document] = self.journal.store.index.tip(document)
+            tip = self._tips[document] = self.journal.store.index.documents.tip(document)
         return tip
 
     def _record_external(
@@ -394,7 +396,7 @@ class Planner:
 
     def _lineage(self, unit: Unit) -> DocumentId | None:
         """Return the document of a unit (None: its edit has expired)."""
-        document = self._lineages.get(unit.seq) or self.journal.store.index.document_of(unit.seq)
+        document = self._lineages.get(unit.seq) or self.journal.store.index.edits.document_of(unit.seq)
         return document if document is not None and self._document(document).knows(unit) else None
 
     def _is_possible(
@@ -447,7 +449,7 @@ class Planner:
         for document, changed in changes.items():
             loaded = self._document(document)
             # Markers are always next to the lines that they mark, so that is no notice.
-            marker_edits = {row.seq for row in self.journal.store.index.markers(loaded.id)}
+            marker_edits = {row.seq for row in self.journal.store.index.edits.with_markers(loaded.id)}
             decided = (unit for unit in changed if unit.seq not in marker_edits)
             for notice in loaded.notices(decided):
                 adjacent = tuple(unit for unit in notice.beside if unit.seq not in marker_edits)

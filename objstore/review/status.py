@@ -37,15 +37,15 @@ def report(journal: Journal) -> StatusReport:
 
 def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unreadable: tuple[str, ...]) -> StatusReport:
     index = journal.store.index
-    counts = index.counts()
-    store_bytes, blobs = journal.store.log.total_bytes(), index.blob_count()
+    counts = index.edits.counts()
+    store_bytes, blobs = journal.store.log.total_bytes(), index.blobs.count()
     return StatusReport(
         root=journal.tree.root,
-        edits=index.edit_count(),
+        edits=index.edits.count(),
         pending=counts[Status.PENDING],
         accepted=counts[Status.ACCEPTED],
         rejected=counts[Status.REJECTED],
-        conversations=index.conversation_count(),
+        conversations=index.edits.conversation_count(),
         groups=tuple(
             PendingGroup(
                 conversation=conversation,
@@ -54,7 +54,7 @@ def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unrea
                 added=added,
                 removed=removed,
             )
-            for conversation, path, seqs, added, removed in index.pending_groups()
+            for conversation, path, seqs, added, removed in index.edits.pending_groups()
         ),
         external=external,
         markers=unresolved_markers(journal),
@@ -67,7 +67,7 @@ def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unrea
 
 def unresolved_markers(journal: Journal) -> tuple[UnresolvedMarkers, ...]:
     """Return the conflict markers that decisions wrote and that are still in their files, ordered by edit."""
-    marker_rows = [row for row in journal.store.index.markers() if row.status is not Status.REJECTED]
+    marker_rows = [row for row in journal.store.index.edits.with_markers() if row.status is not Status.REJECTED]
     if not marker_rows:
         return ()
     from objstore.history.marked_text import markers_still_in_file
@@ -79,7 +79,7 @@ def unresolved_markers(journal: Journal) -> tuple[UnresolvedMarkers, ...]:
 def _reclaimable(journal: Journal) -> Reclaimable:
     """Return what garbage collection could free, from numbers that the index keeps."""
     index = journal.store.index
-    unheld, free_bytes = index.unheld()
+    unheld, free_bytes = index.blobs.unheld()
     limits, unreadable, old_edits = RetentionLimits(), "", 0
     if is_anything_set(journal.tree.root):
         from objstore.config.config_files import limits_of
@@ -89,7 +89,7 @@ def _reclaimable(journal: Journal) -> Reclaimable:
         except CasError as error:
             limits, unreadable = RetentionLimits(None, None), str(error)
     if limits.older_than is not None:
-        old_edits = index.decided_before(time.time_ns() // 1000 - limits.older_than * 1_000_000)
+        old_edits = index.edits.decided_before(time.time_ns() // 1000 - limits.older_than * 1_000_000)
     return Reclaimable(
         free_blobs=unheld,
         free_bytes=free_bytes,
@@ -172,7 +172,7 @@ def _without(
 def _changes_now(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
     suspects = changed_tips(journal)
     # A deleted document matters only if no other has its path since, and a file exists there again.
-    suspects += [tip for tip in journal.store.index.gone() if _exists(journal, tip.path)]
+    suspects += [tip for tip in journal.store.index.documents.deleted() if _exists(journal, tip.path)]
     found: list[ExternalChange] = []
     unreadable: list[str] = []
     for tip in suspects:

@@ -458,7 +458,7 @@ class Call:
         if not files and self._info.origin is not Origin.PERSON:
             return False
         return all(map(self._will_be_vacated, files)) and all(
-            map(self._journal.store.index.was_created_by_edit, folders)
+            map(self._journal.store.index.folders.was_created_by_edit, folders)
         )
 
     def _will_be_vacated(self, path: bytes) -> bool:

@@ -1,6 +1,6 @@
-"""What a workspace offers, by task: each role is one class that the workspace hands out.
+"""The tasks that a workspace offers, one class for each, handed out by `Workspace`.
 
-`review` decides and reports, `history` looks up, `snapshots`, `retention` and `transfer` do what their names say. A
-role opens the journal for reading or writing and calls one function of the package that does the work; it has no rules
-of its own. Roles don't know each other or the workspace.
+`review` reports and decides, `history` looks up; `snapshots`, `retention` and `transfer` do what their names say. They
+can be read in any order. A role opens the journal for reading or writing and calls one function of the package that
+does the work; it has no rules of its own. Roles must not know each other or the workspace.
 """

@@ -38,7 +38,7 @@ class History:
         self._journal: Final = journal
 
     def edits(self, wanted: EditFilter | None = None) -> list[EditView]:
-        """Return the edits that fit (None: all), in order."""
+        """Return the edits that match the filter (None: all), in order."""
         from objstore.history import edit_queries
         from objstore.model.views import EditFilter
 
@@ -53,7 +53,7 @@ class History:
             return edit_queries.edit(self._journal, seq)
 
     def find_units(self, spelling: str) -> tuple[EditView, tuple[Unit, ...]]:
-        """Return the edit and the units that a spelling names. Raises NoSuchName, AmbiguousName."""
+        """Return the edit and the units that a user's text names. Raises NoSuchName, AmbiguousName."""
         from objstore.history import revspec
 
         with self._journal.reading():
@@ -61,56 +61,56 @@ class History:
             return self.edit(seq), units
 
     def find_conversation(self, spelling: str) -> str:
-        """Return the conversation that a spelling names. Raises NoSuchName, AmbiguousName."""
+        """Return the conversation that a user's text names. Raises NoSuchName, AmbiguousName."""
         from objstore.history import revspec
 
         with self._journal.reading():
             return revspec.find_conversation(self._journal, spelling)
 
     def find_state(self, spelling: str) -> State:
-        """Return the recorded state that a spelling names. Raises NoSuchName, AmbiguousName, EditExpired."""
+        """Return the recorded state that a user's text names. Raises NoSuchName, AmbiguousName, EditExpired."""
         from objstore.history import revspec
 
         with self._journal.reading() as store, store.index.still():
             return revspec.find_state(self._journal, spelling)
 
     def last_state(self, path: str) -> State:
-        """Return the state in which the file at a path was last recorded, whatever its name. Raises NoSuchName."""
+        """Return the last recorded state of the file at a path, whatever characters the path has. Raises NoSuchName."""
         from objstore.history import revspec
 
         with self._journal.reading():
             return revspec.last_state(self._journal, path)
 
     def names_with_prefix(self, kind: NameKind, spelling: str, limit: int) -> list[NameSuggestion]:
-        """Return up to `limit` names that begin with `spelling`, those most likely to be meant first."""
+        """Return up to `limit` names that begin with `spelling`, the most likely ones first."""
         from objstore.history import completions
 
         with self._journal.reading() as store:
             return completions.names_with_prefix(store, kind, spelling, limit)
 
     def names_similar_to(self, kind: NameKind, spelling: str, limit: int) -> list[str]:
-        """Return up to `limit` names that a mistyped `spelling` may have been meant for, the nearest first."""
+        """Return up to `limit` names that resemble a mistyped `spelling`, the nearest first."""
         from objstore.history import completions
 
         with self._journal.reading() as store:
             return completions.names_similar_to(store, kind, spelling, limit)
 
     def decisions(self) -> list[DecisionView]:
-        """Return every decision, oldest first, those taken back included."""
+        """Return every decision, oldest first, including those that were undone."""
         from objstore.history import edit_queries
 
         with self._journal.reading():
             return edit_queries.decisions(self._journal)
 
     def seen(self) -> Seen:
-        """Return how far the history goes now: cheap enough to be asked twice a second."""
+        """Return how far the history goes now: cheap enough to be called twice a second."""
         from objstore.history import edit_queries
 
         with self._journal.reading():
             return edit_queries.seen(self._journal)
 
     def changed_since(self, seen: Seen) -> list[EditView]:
-        """Return the edits that anybody has recorded or decided since the history went as far as `seen`, in order."""
+        """Return the edits that were recorded or decided on since `seen` was returned, in order."""
         from objstore.history import edit_queries
 
         with self._journal.reading():
@@ -127,7 +127,7 @@ class History:
             return store.blob(blob)
 
     def text(self, blob: BlobId) -> bytes:
-        """Return what stands for a blob in a diff: its bytes, or of a large one a line that no diff takes for text.
+        """Return the text that a diff shows for a blob: its bytes, or the placeholder line of a large one.
 
         Raises BlobMissing, BlobDamaged.
         """
@@ -135,16 +135,16 @@ class History:
             return store.text(blob)
 
     def size(self, blob: BlobId) -> int:
-        """Return how many bytes a blob has. Raises BlobMissing."""
+        """Return the size of a blob in bytes. Raises BlobMissing."""
         with self._journal.reading() as store:
             return store.size(blob)
 
     def pieces(self, blob: BlobId) -> Iterator[bytes]:
-        """Yield a blob's bytes, whatever their number; each piece is verified, and at the end the whole.
+        """Yield a blob's bytes, whatever their number; each piece is verified, and finally the whole.
 
-        Raises BlobMissing, BlobDamaged, and StoreReplaced where the store was opened again meanwhile.
+        Raises BlobMissing, BlobDamaged, and StoreReplaced if the store was opened again meanwhile.
         """
-        # Who takes them may take its time, or never come back: nobody is kept out between two.
+        # The caller may be slow, or never ask for the next piece: no lock is held between two pieces.
         with self._journal.reading() as begun:
             pieces = begun.pieces(blob)
             piece = next(pieces, None)
@@ -163,7 +163,7 @@ class History:
     def blobs(self) -> list[BlobId]:
         """Return every blob's id, ascending."""
         with self._journal.reading() as store:
-            return store.index.blobs_between(bytes(HASH_SIZE), b"\xff" * HASH_SIZE, -1)
+            return store.index.blobs.between(bytes(HASH_SIZE), b"\xff" * HASH_SIZE, -1)
 
     def records(self) -> list[RecordView]:
         """Return every record in the order of the journal. Raises StoreDamaged."""
@@ -180,7 +180,7 @@ class History:
             return inspection.segments(self._journal)
 
     def stats(self) -> StoreStats:
-        """Return the store in numbers. Raises StoreDamaged."""
+        """Return sizes and counts of the store. Raises StoreDamaged."""
         from objstore.integrity import inspection
 
         with self._journal.reading():
@@ -199,7 +199,7 @@ class History:
     def files_at_moment(self, moment: int, below: str = "") -> dict[str, FileState]:
         """Return every file below a folder ("": anywhere) that existed at a moment, by path.
 
-        `moment`: microseconds since 1970-01-01 UTC. As for `PATH@2h`, edits, decisions and snapshots tell.
+        `moment`: microseconds since 1970-01-01 UTC. Computed from edits, decisions and snapshots, as for `PATH@2h`.
         """
         from objstore.history.state_at import files_at_moment
 
@@ -208,10 +208,10 @@ class History:
             return {os.fsdecode(path): state for path, state in found.items()}
 
     def blame(self, path: str, at: tuple[Seq, bool] | None = None) -> tuple[bytes, list[BlamedLines]]:
-        """Return the last recorded bytes of the file at `path`, and which hunk put each of its lines there.
+        """Return the last recorded bytes of the file at `path`, and which hunk inserted each of its lines.
 
-        `at`: the bytes are those after this edit of the file, or (True) before it. Raises NoSuchName where no file is
-        recorded to have stood there, EditExpired, and HistoryBroken.
+        `at`: use the bytes after this edit of the file, or (True) before it. Raises NoSuchName if no file was ever
+        recorded at the path, EditExpired, and HistoryBroken.
         """
         from objstore.integrity import inspection
 
@@ -219,9 +219,10 @@ class History:
             return inspection.blame(self._journal, path, at)
 
     def series(self, seqs: Sequence[Seq]) -> list[SeriesStep]:
-        """Return what each of the edits that is live adds to all other live ones, in order.
+        """Return what each of the live edits among `seqs` adds to all other live ones, in order.
 
-        Raises NoSuchName, EditExpired, HistoryBroken, and SeriesBroken where others need what is chosen.
+        Raises NoSuchName, EditExpired, HistoryBroken, and SeriesBroken if edits that are not chosen depend on chosen
+        ones.
         """
         from objstore.history.patch_series import series
 
@@ -229,7 +230,7 @@ class History:
             return list(series(self._journal, seqs))
 
     def cache_documents(self) -> None:
-        """Keep what reviews would else replay: files with long histories then open quickly. Raises HistoryBroken."""
+        """Store replayed documents, so that a review of files with long histories starts fast. Raises HistoryBroken."""
         from objstore.history import document_loader
 
         with self._journal.reading():

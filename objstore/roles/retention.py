@@ -1,4 +1,4 @@
-"""Expire history, pin it, and give back space."""
+"""Expire history, pin it, and free space."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ __all__ = ["Retention"]
 
 
 class Retention:
-    """Expire history, pin it, and give back space."""
+    """Expire history, pin it, and free space."""
 
     def __init__(self, journal: Journal) -> None:
         """Wrap an open journal."""
         self._journal: Final = journal
 
     def pins(self) -> list[PinView]:
-        """Return every pin that holds, oldest first."""
+        """Return every pin that is in force, oldest first."""
         from objstore.retention import pins
 
         with self._journal.reading():
             return pins.pins(self._journal)
 
     def pin(self, edits: Iterable[Seq], blobs: Iterable[BlobId] = (), *, title: str = "", who: str = "") -> PinView:
-        """Keep edits, and with each what came after it in its file, and blobs, until the pin is taken out.
+        """Keep blobs, and edits together with all later edits of their files, until the pin is removed.
 
         Raises NoSuchName, EditExpired, BlobMissing, and what Call.commit raises.
         """
@@ -49,7 +49,7 @@ class Retention:
         )
 
     def unpin(self, numbers: Iterable[int], *, who: str = "") -> list[PinView]:
-        """Take pins out and return them. Raises NoSuchName, with none taken out, and what Call.commit raises."""
+        """Remove pins and return them. Raises NoSuchName, with none removed, and what Call.commit raises."""
         from objstore.retention import pins
         from objstore.transaction import index_repair
 
@@ -57,7 +57,7 @@ class Retention:
         return index_repair.rebuild_index_and_retry(self._journal, lambda: pins.unpin(self._journal, wanted, who=who))
 
     def limits(self) -> RetentionLimits:
-        """Return the limits that settings give this workspace. Raises what Configuration.all raises."""
+        """Return the retention limits in this workspace's settings. Raises what Configuration.all raises."""
         from objstore.config.config_files import limits_of
 
         return limits_of(self._journal.tree.root)
@@ -72,11 +72,11 @@ class Retention:
     def collect(
         self, limits: RetentionLimits, *, who: str = "", thorough: bool = False, progress: Progress | None = None
     ) -> GcResult:
-        """Let go what the limits let go, and take the bytes that nothing holds out of the store.
+        """Expire what the limits allow, and remove the bytes that nothing holds from the store.
 
-        `thorough`: all of them; else a segment is written anew only when enough of it is of no use. Readers and writers
-        go on meanwhile. An index that is found to be wrong is made anew from the log before anything goes. Raises
-        StoreLocked where another collection is going on, and what Call.commit raises.
+        `thorough`: remove all of them; else a segment is rewritten only when enough of it is unused. Readers and
+        writers continue meanwhile. A damaged index is rebuilt from the log before anything is removed. Raises
+        StoreLocked if another garbage collection is running, and what Call.commit raises.
         """
         from objstore.retention import garbage_collection
 
@@ -84,18 +84,21 @@ class Retention:
             return garbage_collection.collect(self._journal, limits, who=who, thorough=thorough, progress=progress)
 
     def plan_repack(self, progress: Progress | None = None) -> RepackPlan:
-        """Return what `repack` would come to now; it takes as long. Raises StoreDamaged, BlobDamaged, BlobMissing."""
+        """Return the result that `repack` would have now; it takes as long.
+
+        Raises StoreDamaged, BlobDamaged, BlobMissing.
+        """
         from objstore.packing import repack
 
         with self._journal.translating_index_errors():
             return repack.plan_repack(self._journal, progress)
 
     def repack(self, progress: Progress | None = None) -> Repacked:
-        """Write the store anew in fewer bytes, every blob checked by its hash. Readers and writers go on meanwhile.
+        """Encode the store again in fewer bytes, with every blob checked by its hash.
 
-        An index that is found to be wrong is made anew from the log first.
-        Raises StoreLocked where a collection or another repack is going on, and StoreDamaged, BlobDamaged, BlobMissing,
-        DiskFull, PermissionRefused: what was not yet written anew is then as it was.
+        Readers and writers continue meanwhile. A damaged index is first rebuilt from the log. Raises StoreLocked if a
+        garbage collection or another repack is running, and StoreDamaged, BlobDamaged, BlobMissing, DiskFull,
+        PermissionRefused: segments not yet rewritten are then unchanged.
         """
         from objstore.packing import repack
         from objstore.transaction import index_repair
@@ -106,10 +109,10 @@ class Retention:
             ]
 
     def expire(self, limits: RetentionLimits, *, who: str = "", moment: int | None = None) -> bool:
-        """Let go what the limits let go, and leave the bytes where they are; return whether that was all.
+        """Expire what the limits allow, and leave the bytes in place; return whether everything planned has expired.
 
-        Where somebody decides or pins something meanwhile, the rest stays. `moment`: microseconds since 1970-01-01 UTC;
-        None: now. Raises what Call.commit raises.
+        If someone decides on or pins something meanwhile, the rest stays. `moment`: microseconds since 1970-01-01 UTC
+        (None: now). Raises what Call.commit raises.
         """
         from objstore.retention import expiry
 
@@ -119,10 +122,10 @@ class Retention:
             return expiry.expire(self._journal, plan, who=who) == plan.edit_count
 
     def plan_purge(self, *, blobs: Iterable[BlobId] = (), path: str = "") -> PurgePlan:
-        """Return what would go with some blobs, or with every state of the file at `path` but what that holds now.
+        """Return what a purge of some blobs, or of all states of a file except its current one, would remove.
 
-        Where a link leads elsewhere by now, those of what stood at the path as it is spelt are among them.
-        Raises what paths raise, and StoreDamaged.
+        If the path now leads through a symlink, the states recorded at the path as written are included. Raises what
+        paths raise, and StoreDamaged.
         """
         from objstore.history import revspec
         from objstore.retention import purge
@@ -136,11 +139,12 @@ class Retention:
     def purge(
         self, blobs: Iterable[BlobId], *, force: bool = False, who: str = "", progress: Progress | None = None
     ) -> PurgePlan:
-        """Take blobs out of the store for good, with all that mentions them, and return what that was.
+        """Remove blobs, and everything that mentions them, from the store for good; return what was removed.
 
-        Raises PurgeRefused, with nothing changed, while a file holds one of them, and unless `force` where something is
-        pending, or a snapshot or a pin holds them; StoreLocked, with nothing changed, while a collection is going on;
-        PurgeUnfinished where others kept it from its end, and it is to be asked again; and what Call.commit raises.
+        Raises PurgeRefused, with nothing changed, while a file holds one of them, and, unless `force`, if anything that
+        mentions them is pending or a snapshot or pin holds them; StoreLocked, with nothing changed, while a garbage
+        collection is running; PurgeUnfinished if other processes kept it from finishing, and it has to be repeated; and
+        what Call.commit raises.
         """
         from objstore.retention import purge
 
@@ -148,11 +152,11 @@ class Retention:
             return purge.purge(self._journal, blobs, force=force, who=who, progress=progress)
 
     def stored_bytes(self) -> int:
-        """Return how large the store is: the bytes of its segments."""
+        """Return the size of the store: the bytes of its segments."""
         with self._journal.mutex:
             return self._journal.store.log.total_bytes()
 
     def close_superseded_files(self) -> None:
-        """See which of the store's files others have superseded: as long as one is open, its room is not free."""
+        """Find segment files that others have replaced, so that they can be closed: an open file keeps its space."""
         with self._journal.mutex:
             self._journal.store.log.refresh()

@@ -1,4 +1,4 @@
-"""Report what awaits review, and take and undo decisions."""
+"""Report what awaits review, and make and undo decisions."""
 
 from __future__ import annotations
 
@@ -35,29 +35,29 @@ _STATUS_OF: Final = {Action.ACCEPT: Status.ACCEPTED, Action.REJECT: Status.REJEC
 
 
 class Review:
-    """Report what awaits review, and take and undo decisions."""
+    """Report what awaits review, and make and undo decisions."""
 
     def __init__(self, journal: Journal) -> None:
         """Wrap an open journal."""
         self._journal: Final = journal
-        self._preview: Callable[[BlobId], bytes] | None = None  # None: nothing but what is stored was planned
+        self._preview: Callable[[BlobId], bytes] | None = None  # None: no dry run needs unstored blobs
 
     def status(self) -> StatusReport:
-        """Return the workspace at a glance."""
+        """Return a summary of the workspace."""
         from objstore.review import status
 
         with self._journal.translating_index_errors():
             return status.report(self._journal)
 
     def external_changes(self) -> tuple[ExternalChange, ...]:
-        """Return every recorded file that is not what the journal says."""
+        """Return every recorded file whose current state on disk differs from the journal."""
         from objstore.review import status
 
         with self._journal.translating_index_errors():
             return status.external_changes(self._journal)
 
     def markers(self) -> tuple[UnresolvedMarkers, ...]:
-        """Return the conflict markers that decisions wrote and that still stand in their files, by edit."""
+        """Return the conflict markers that decisions wrote and that are still in their files, by edit."""
         from objstore.review import status
 
         with self._journal.reading():
@@ -78,15 +78,15 @@ class Review:
         told: Conflicted | None = None,
         dry_run: bool = False,
     ) -> DecisionOutcome:
-        """Accept, reject or reset units: on disk and in the journal, or, where that can't be, not at all.
+        """Accept, reject or reset units, on disk and in the journal, or change neither.
 
-        `cascade`: reject also what can't be live without what is rejected. `markers`: set aside what can't be live
-        with the decision, and put both into the text, between conflict markers; a new decision on any of it takes
-        them out again. `expected`: the external changes that a person was shown; if the disk has moved on, FileChanged
-        is raised. `shown`: the statuses that they saw, also of what is to go with a cascade; where a unit is neither so
-        nor as it shall be, DecidedMeanwhile is raised. `told`: the conflict that they were shown before they said to
-        cascade; if there is another one by now, that is the outcome. `dry_run`: only say what would happen.
-        Raises NoSuchName, HistoryBroken and what Call.commit raises.
+        `cascade`: reject also the units that depend on the rejected ones. `markers`: set the units aside that can't be
+        live with the decision, and write both into the text between conflict markers; a new decision on any of them
+        removes the markers. `expected`: the external changes that the reviewer was shown; if the disk has changed
+        since, FileChanged is raised. `shown`: the statuses that the reviewer saw, including those of cascading units;
+        if a unit has neither this status nor the wanted one, DecidedMeanwhile is raised. `told`: the conflict that the
+        reviewer was shown before choosing to cascade; if there is a different conflict by now, that is the outcome.
+        `dry_run`: only report what would happen. Raises NoSuchName, HistoryBroken and what Call.commit raises.
         """
         from objstore.review.decisions import DecisionRequest
 
@@ -116,12 +116,12 @@ class Review:
         seen: Seen | None = None,
         dry_run: bool = False,
     ) -> DecisionOutcome:
-        """Take back the newest decision that was not taken back yet: every unit gets the status it had before it.
+        """Take back the newest decision that is still in force: every unit gets back the status that it had before.
 
-        `number`: of the decision that is meant, so that no other one goes: where it is not the newest that stands,
-        there is nothing to do. 0: whichever that is. `past`: decisions that may have been made since, and stay, as long
-        as they are of other units. `seen`: how far the history went when a person looked; if anything was decided
-        since, DecidedMeanwhile is raised.
+        `number`: the decision that is meant (0: the newest), so that no other one is taken back: if it is not the
+        newest in force, the outcome is NothingToDo. `past`: decisions that may have been made since and stay in force,
+        as long as they are on other units. `seen`: how far the history went when the reviewer looked; if anything was
+        decided since, DecidedMeanwhile is raised.
         """
         from objstore.review.decisions import DecisionRequest
 
@@ -148,7 +148,7 @@ class Review:
     ) -> DecisionOutcome:
         """Make the decision again that the last undo took back, unless something else was decided since.
 
-        `seen`: as of `undo`.
+        `seen`: as for `undo`.
         """
         from objstore.review.decisions import DecisionRequest
 
@@ -163,7 +163,7 @@ class Review:
         return self._outcome(request)
 
     def amendable(self, seq: int) -> Content:
-        """Return the file that an edit changed, as it stands on disk. Raises NoSuchName, NotAmendable, FileMissing."""
+        """Return the current file on disk that an edit changed. Raises NoSuchName, NotAmendable, FileMissing."""
         from objstore.review.amend import amendable_path
 
         with self._journal.reading():
@@ -180,12 +180,12 @@ class Review:
         hunks: Sequence[Hunk] | None = None,
         who: str = "",
     ) -> CallOutcome:
-        """Give the file that an edit changed new bytes, recorded as an amendment of the edit, by a person.
+        """Write new bytes to the file that an edit changed, recorded as a person's amendment of the edit.
 
-        Whoever rejects the whole edit rejects its amendments with it; an amendment rejected gives back the edit's own
-        result. `seen`: what the file held when the reviewer began, and `base` its bytes. If that has changed, it raises
-        FileChanged, unless `base` is given and the change can be carried over to the text that stands there now.
-        `hunks`: the lines that were really changed, where that is known: of equal lines no comparison can tell. Raises
+        Rejecting the whole edit rejects its amendments with it; rejecting an amendment brings back the edit's own
+        result. `seen`: the blob of the file when the reviewer began, and `base` its bytes. If the file has changed
+        since, FileChanged is raised, unless `base` is given and the change can be rebased onto the current text.
+        `hunks`: the lines that were really changed, if known: a comparison can't distinguish equal lines. Raises
         NoSuchName, NotAmendable, FileMissing and what Call.commit raises.
         """
         from objstore.review.amend import amend
@@ -193,9 +193,9 @@ class Review:
         return amend(self._journal, seq, content, who=who, seen=seen, base=base, hunks=hunks)
 
     def restore(self, state: State, *, dry_run: bool = False) -> CallOutcome:
-        """Bring a recorded state back as a tracked edit of a person. `dry_run`: only return what it would be.
+        """Restore a recorded state as a tracked edit of a person. `dry_run`: only return the outcome.
 
-        Raises FileChanged where a folder of its path is a link by now, and what Call.write and Call.commit raise.
+        Raises FileChanged if a folder of its path is now a symlink, and what Call.write and Call.commit raise.
         """
         from objstore.file_changes.open_dirs import first_symlink_on
         from objstore.model.results import CallInfo
@@ -213,7 +213,7 @@ class Review:
             return call.commit(dry_run=dry_run)
 
     def preview(self, effect: FileEffect) -> tuple[bytes | None, bytes | None]:
-        """Return a file before and after an effect, as `text` does (None: no file); also of the last dry run's."""
+        """Return a file's text before and after an effect (None: no file), including effects of the last dry run."""
         with self._journal.reading() as store:
             content = store.text if self._preview is None else self._preview
             return (

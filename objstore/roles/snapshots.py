@@ -31,7 +31,7 @@ class Snapshots:
         self._journal: Final = journal
 
     def take(self, path: str = "", *, who: str, title: str = "", limits: ScanLimits | None = None) -> SnapshotResult:
-        """Record what stands in a folder ("": the workspace). `who`: who asked for it; not empty.
+        """Record everything in a folder ("": the workspace). `who`: the person or agent who asked for it; not empty.
 
         Raises SnapshotIncomplete, FileMissing, and what paths and Call.commit raise.
         """
@@ -59,7 +59,7 @@ class Snapshots:
             return snapshot_list.find(self._journal, number)
 
     def files(self, number: int) -> list[tuple[str, PathState]]:
-        """Return every path that a snapshot has, folders apart, with what stood there. Raises NoSuchName."""
+        """Return every path in a snapshot except folders, with its state. Raises NoSuchName."""
         from objstore.tracking import snapshot_list
 
         with self._journal.reading():
@@ -68,9 +68,10 @@ class Snapshots:
     def changes(
         self, number: int, other: int | None = None, *, paths: Sequence[str] = (), limits: ScanLimits | None = None
     ) -> tuple[list[SnapshotChange], tuple[SkippedPath, ...]]:
-        """Return what differs between a snapshot and another (None: what stands there now), and what was passed over.
+        """Return the differences between a snapshot and another (None: the current files), and skipped paths.
 
-        With `paths`, at and below these. Raises NoSuchName, NotInSnapshot, SnapshotsApart, SnapshotIncomplete.
+        With `paths`, only at and below these. Raises NoSuchName, NotInSnapshot, SnapshotsNotComparable,
+        SnapshotIncomplete.
         """
         from objstore.tracking import snapshot_diff
 
@@ -85,10 +86,10 @@ class Snapshots:
         dry_run: bool = False,
         limits: ScanLimits | None = None,
     ) -> RestoreResult:
-        """Bring back what a snapshot holds, or what it holds at and below `paths`, as one call of a person.
+        """Restore the files in a snapshot, or those at and below `paths`, as one call of a person.
 
-        Only what differs is written; files that came since are deleted, and what it does not cover is left alone.
-        Raises NoSuchName, SnapshotIncomplete, FileChanged, and what Call.commit raises.
+        Only files that differ are written; files that were created since are deleted, and files that the snapshot does
+        not cover are left alone. Raises NoSuchName, SnapshotIncomplete, FileChanged, and what Call.commit raises.
         """
         from objstore.model.results import CallInfo
         from objstore.tracking import snapshot_restore
@@ -104,10 +105,10 @@ class Snapshots:
             )
 
     def delete(self, numbers: Sequence[int], *, who: str) -> list[SnapshotView]:
-        """Give snapshots up and return them; gc may then take what only they held.
+        """Delete snapshots and return them; gc may then remove what only they held.
 
-        Of a baseline, what changed against it is recorded before, as nobody's edits, and another one is taken. Raises
-        NoSuchName, and then what `record_changes` raises.
+        If one is the baseline, changes against it are first recorded as external edits, and a new baseline is taken.
+        Raises NoSuchName, and then what `record_changes` raises.
         """
         from objstore.tracking import snapshot_delete
 

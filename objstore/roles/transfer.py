@@ -24,7 +24,7 @@ class Transfer:
         self._journal: Final = journal
 
     def export_bundle(self, path: str, progress: Progress | None = None) -> int:
-        """Write all that is recorded into a new file, for `import_bundle` elsewhere; return its size in bytes.
+        """Write everything recorded into a new file, for `import_bundle` elsewhere; return its size in bytes.
 
         Raises FileExists, PathReserved, NotBundled, StoreDamaged and what the disk raises.
         """
@@ -34,7 +34,7 @@ class Transfer:
             return export_bundle(self._journal, path, progress)
 
     def send_bundle(self, take: Callable[[bytes], None], progress: Progress | None = None) -> None:
-        """Hand all that is recorded to `take`, piece by piece, as `export_bundle` writes it.
+        """Pass everything recorded to `take`, piece by piece, in the format of `export_bundle`.
 
         Raises NotBundled and StoreDamaged.
         """
@@ -46,10 +46,10 @@ class Transfer:
     def import_mcpdiff_history(
         self, history: str, *, origin: str | None = None, partly: bool = False, dry_run: bool = False
     ) -> McpdiffImport:
-        """Record what mcpdiff's history in the folder `history` tells of this workspace's files; none is written.
+        """Record the edits in mcpdiff's history in the folder `history` for this workspace's files; no file is written.
 
-        `origin`: where the workspace stood when that was written; None: where it stands. `partly`: also where not
-        everything can be taken over. Raises FileMissing, HistoryBroken, and what Call.commit raises.
+        `origin`: the workspace's path when that history was written (None: its current path). `partly`: import what can
+        be imported even if something can't. Raises FileMissing, HistoryBroken, and what Call.commit raises.
         """
         from objstore.transfer.mcpdiff_import import import_mcpdiff_history
 

@@ -308,43 +308,43 @@ class Store:
 
     def blob_place(self, name: BlobId) -> BlobPlace | None:
         """Return the blob's place (None: not in this store)."""
-        return self._unindexed.blobs.get(name) or self._ask_index(lambda index: index.blob_place(name))
+        return self._unindexed.blobs.get(name) or self._ask_index(lambda index: index.blobs.place(name))
 
     def tip_at(self, path: bytes) -> Tip | None:
         """Return the tip of the document at `path`, or else of the last one deleted there (None: neither)."""
-        return self._answerable_unindexed.tips.get(path) or self._ask_index(lambda index: index.tip_at(path))
+        return self._answerable_unindexed.tips.get(path) or self._ask_index(lambda index: index.documents.tip_at(path))
 
     def tips_in_the_way(self, path: bytes, folders: Sequence[bytes]) -> list[Tip]:
         """Return the tips of all documents that exist at `path`, at one of its folders, or below it as a folder."""
         unindexed = self._answerable_unindexed.tips
-        found = {tip.path: tip for tip in self._ask_index(lambda index: index.tips_in_the_way(path, folders))}
+        found = {tip.path: tip for tip in self._ask_index(lambda index: index.documents.tips_in_the_way(path, folders))}
         places = {path, *folders}
         found |= {at: tip for at, tip in unindexed.items() if at in places or at.startswith(path + b"/")}
         return [tip for tip in found.values() if tip.state is not None]
 
     def ever_at(self, path: bytes) -> bool:
         """Return whether a document ever had `path`."""
-        return path in self._answerable_unindexed.tips or self._ask_index(lambda index: index.ever_at(path))
+        return path in self._answerable_unindexed.tips or self._ask_index(lambda index: index.documents.ever_at(path))
 
     def paths_below(self, folder: bytes) -> list[bytes]:
         """Return every path below a folder (b"": anywhere) that a document ever had, ascending."""
         self.flush()
-        return self._ask_index(lambda index: index.paths_below(folder))
+        return self._ask_index(lambda index: index.documents.paths_below(folder))
 
     def baseline(self) -> Baseline | None:
         """Return the snapshot that the first scan took by itself (None: it doesn't exist, or was deleted)."""
         if not self._unindexed.is_plain:
             self.flush()  # the unindexed groups may hold a snapshot
-        return self._ask_index(Index.baseline)
+        return self._ask_index(lambda index: index.holders.baseline())
 
     def next_seq(self) -> Seq:
         """Return the number of the next edit."""
-        return self._answerable_unindexed.seq or self._ask_index(Index.next_seq)
+        return self._answerable_unindexed.seq or self._ask_index(lambda index: index.numbers.next_seq())
 
     def next_call(self, conversation: str) -> int:
         """Return the number of the conversation's next call."""
         known = self._answerable_unindexed.calls.get(conversation)
-        return self._ask_index(lambda index: index.next_call(conversation)) if known is None else known
+        return self._ask_index(lambda index: index.edits.next_call(conversation)) if known is None else known
 
     @property
     def _answerable_unindexed(self) -> UnindexedGroups:
@@ -373,14 +373,14 @@ class Store:
 
     def is_depth_consistent(self, name: BlobId) -> bool:
         """Return whether the blob's depth is reliable: it is greater than its base's."""
-        return name in self._unindexed.blobs or self._ask_index(lambda index: index.is_depth_consistent(name))
+        return name in self._unindexed.blobs or self._ask_index(lambda index: index.blobs.is_depth_consistent(name))
 
     def has_row_for(self, name: BlobId) -> bool:
         """Return whether the blob is or was stored: the index keeps the row of a blob that anything mentions."""
         return (
             name in self._cache
             or name in self._unindexed.blobs
-            or self._ask_index(lambda index: index.has_row_for(name))
+            or self._ask_index(lambda index: index.blobs.has_row(name))
         )
 
     def blob(self, name: BlobId) -> bytes:
@@ -448,7 +448,7 @@ class Store:
 
     def sha256(self, name: BlobId) -> bytes:
         """Return the SHA-256 of a blob (32 bytes), which is computed once and then stored in the index."""
-        known = self.index.sha256(name)
+        known = self.index.blobs.sha256(name)
         if known is None:
             import hashlib
 

@@ -78,7 +78,7 @@ class AttributedScan:
         except PathError:
             return []
         with self._journal.reading() as store:
-            tip = store.index.tip_at(os.fsencode(path))
+            tip = store.index.documents.tip_at(os.fsencode(path))
             if found is not None and tip is not None and tip.state is not None:
                 return []
             from objstore.worktree.baseline import KnownStates
@@ -86,7 +86,7 @@ class AttributedScan:
             try:
                 below = KnownStates(self._journal).below(os.fsencode(path))
             except (BlobMissing, TreeInvalid):
-                below = set(store.index.paths_below(os.fsencode(path)))  # the next scan takes a new baseline
+                below = set(store.index.documents.paths_below(os.fsencode(path)))  # the next scan takes a new baseline
             return sorted(map(os.fsdecode, below))
 
     # ---- inside

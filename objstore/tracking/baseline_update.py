@@ -72,7 +72,7 @@ class BaselineUpdate:
     def put(self, batch: Batch) -> bool:
         """Add the new baseline to the batch, and the expiry of the old one; return False if nothing changes."""
         old = self._journal.store.baseline()
-        if not self._changed or old is None or old != self._journal.store.index.baseline(newest=True):
+        if not self._changed or old is None or old != self._journal.store.index.holders.baseline(newest=True):
             return False  # of two baselines, the older one is being replaced
         root = old.root
         for folder in sorted(self._changed, reverse=True):  # inner ones first
@@ -86,7 +86,7 @@ class BaselineUpdate:
                 self._changed[above][name] = TreeEntry(name, FOLDER, tree)
             else:
                 root = tree
-        number = self._journal.store.index.next_snapshot()
+        number = self._journal.store.index.numbers.next_snapshot()
         since = find(self._journal, old.number).time  # its states are from that time
         batch.record(Snapshot(number=number, time=since, root=root, path=None, who="", title="baseline"))
         batch.record(Expiry(time=now(), snapshots=(old.number,), reason="baseline brought up to date", who=""))

@@ -274,7 +274,7 @@ class HookSessions:
         """
         known, joined = self._open.reported_rejections(conversation)
         with self._journal.reading() as store:
-            rows = store.index.rejected_edits([sanitized_name(conversation), *joined])
+            rows = store.index.edits.rejected([sanitized_name(conversation), *joined])
             found = {str(unit): unit for row in rows for unit in row.rejected}
             if gone := known - found.keys():
                 # A unit that is accepted and then rejected again is reported again.

@@ -75,7 +75,7 @@ def create(
             for encoded in trees.new.values():
                 batch.blob(encoded)
             snapshot = Snapshot(
-                number=journal.store.index.next_snapshot(),
+                number=journal.store.index.numbers.next_snapshot(),
                 time=now(),
                 root=trees.root,
                 path=path or None,
@@ -110,7 +110,7 @@ def are_held(journal: Journal, trees: Iterable[BlobId]) -> bool:
 
     Otherwise their last snapshot was deleted, and garbage collection may have removed parts of them.
     """
-    return all(journal.store.index.refs(tree) for tree in trees)
+    return all(journal.store.index.blobs.refs(tree) for tree in trees)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ def delete(journal: Journal, numbers: Sequence[int], *, who: str) -> list[Snapsh
     can be read. Raises NoSuchName, and what `record_changes` raises.
     """
     with journal.reading() as store:
-        baseline = store.index.baseline()
+        baseline = store.index.holders.baseline()
         is_baseline_among = baseline is not None and baseline.number in {find(journal, n).number for n in numbers}
     if is_baseline_among:
         renew_baseline(journal)

@@ -57,12 +57,12 @@ class PathState:
 
 def listed(journal: Journal) -> list[SnapshotView]:
     """Return every snapshot that has not been deleted, oldest first."""
-    return list(_views(journal, journal.store.index.snapshots()))
+    return list(_views(journal, journal.store.index.holders.snapshots()))
 
 
 def find(journal: Journal, number: int) -> SnapshotView:
     """Return one snapshot. Raises NoSuchName."""
-    for view in _views(journal, (row for row in journal.store.index.snapshots() if row.number == number)):
+    for view in _views(journal, (row for row in journal.store.index.holders.snapshots() if row.number == number)):
         return view
     raise NoSuchName(str(number), "snapshot")
 
@@ -80,7 +80,7 @@ def listing(journal: Journal, number: int) -> Iterator[tuple[str, PathState]]:
 
 def newest(journal: Journal, scope: str) -> SnapshotView | None:
     """Return the newest snapshot of a folder that a person or tool took (None: there is none)."""
-    rows = reversed(journal.store.index.snapshots())
+    rows = reversed(journal.store.index.holders.snapshots())
     return next((view for view in _views(journal, rows) if view.path == scope and view.who), None)
 
 

@@ -157,7 +157,7 @@ def _is_blocked(journal: Journal, change: TreeChange) -> bool:
     with suppress(OSError, PathError):
         if stat.S_ISDIR(os.lstat(change.path, dir_fd=journal.tree.fd).st_mode):
             with journal.tree.locate(os.fsdecode(change.path), as_on_disk=False) as resolved:
-                return not all(map(journal.store.index.was_created_by_edit, contents_below(resolved)[1]))
+                return not all(map(journal.store.index.folders.was_created_by_edit, contents_below(resolved)[1]))
     return False
 
 

@@ -389,7 +389,7 @@ class Journal:
         """Let the index follow the frames that a compaction moved. The caller is `compacting`. Raises StoreDamaged."""
         with self.mutex, self.translating_index_errors():
             index, log = self.store.index, self.store.log
-            segments = index.moving()
+            segments = index.places.moving()
             if segments:
                 from objstore.index.relocate import relocate
 
@@ -525,15 +525,15 @@ class Journal:
 
     def _was_created(self, folder: bytes) -> bool:
         """Return whether a recorded edit created the folder; asking brings the index up to date."""
-        return self.store.index.was_created_by_edit(folder)
+        return self.store.index.folders.was_created_by_edit(folder)
 
     def _was_emptied(self, folder: bytes) -> bool:
         """Return whether a recorded decision leaves the folder empty; as `_was_created`."""
-        return self.store.index.was_emptied_by_decision(folder)
+        return self.store.index.folders.was_emptied_by_decision(folder)
 
     def _was_file(self, path: bytes) -> bool:
         """Return whether a recorded file ever had the path; as `_was_created`."""
-        return self.store.index.ever_at(path)
+        return self.store.index.documents.ever_at(path)
 
     def _void(self, group: Group, reason: str) -> None:
         """Record that the group was rolled back."""
@@ -556,7 +556,7 @@ class Journal:
         if self._has_recovered and is_settled:
             return
         self._clear_staging()  # remove the staged files of writers that died before appending to the log
-        if not self._has_recovered and self.store.index.moving():
+        if not self._has_recovered and self.store.index.places.moving():
             # Complete an interrupted compaction, unless it is still running.
             with suppress(StoreLocked), self.compacting():
                 self.finish_moves()

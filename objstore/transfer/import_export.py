@@ -130,7 +130,7 @@ def _pieces(store: Store, progress: Progress | None) -> Iterator[bytes]:
     """Return the pieces of a bundle of a store that is held still. Raises NotBundled."""
     while not store.index.knows_generations:
         store.catch_up()
-    lost = store.index.lost_blobs()
+    lost = store.index.blobs.lost()
     if lost:
         raise NotBundled(lost)
     return bundle_pieces(store.log, store.end, progress)
@@ -287,7 +287,7 @@ def _require_plain_mode(path: bytes, mode: int) -> None:
 
 def _steps(journal: Journal) -> list[FileStep]:
     """Return the steps that write the known files. Raises BundleRefused if they must not be written."""
-    tips = [tip for tip in journal.store.index.tips() if tip.state is not None]
+    tips = [tip for tip in journal.store.index.documents.tips() if tip.state is not None]
     counts = Counter(tip.path for tip in tips)
     for tip in tips:
         _require_allowed_path(tip.path)
@@ -343,7 +343,7 @@ def _require_bounded_snapshots(store: Store) -> None:
 
 def _snapshots(store: Store) -> Iterator[Snapshot]:
     """Yield every snapshot that has not been deleted."""
-    for row in store.index.snapshots():
+    for row in store.index.holders.snapshots():
         record = store.record(row.place)[0]
         if isinstance(record, Snapshot) and not row.expired:
             yield record

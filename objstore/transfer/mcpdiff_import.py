@@ -239,7 +239,7 @@ class _McpdiffImporter:
         """Return the lineage at a path: one that the journal has, or a new one."""
         lineage = self._lineages.get(path)
         if lineage is None:
-            tip = self._journal.store.index.tip_at(path)
+            tip = self._journal.store.index.documents.tip_at(path)
             now_is = None
             if tip is not None and tip.state is not None:
                 now_is = Version(content=self._journal.store.text(tip.state.blob), state=tip.state)
@@ -466,7 +466,7 @@ class _McpdiffImporter:
             return False
         result = lineage.replayed.version()
         other = self._lineages.get(result.path)
-        taken = self._journal.store.index.tip_at(result.path) if other is None else None
+        taken = self._journal.store.index.documents.tip_at(result.path) if other is None else None
         is_taken = other is not None and other is not lineage and other.now is not None
         is_taken = is_taken or (taken is not None and taken.state is not None and taken.document != lineage.document)
         return bool(lineage.replayed.conflicts()) or (result.content is not None and is_taken)
@@ -491,7 +491,7 @@ class _McpdiffImporter:
     def _add_decision(self, action: Action, verdicts: dict[Unit, Status], written: Sequence[WrittenFile]) -> None:
         if not verdicts:
             return
-        number = self._journal.store.index.next_decision() + (action is Action.REJECT and self._has_accepted)
+        number = self._journal.store.index.numbers.next_decision() + (action is Action.REJECT and self._has_accepted)
         decision = Decision(
             number=number,
             # The time was not recorded. It was not before this; a later one would make the files look older than the

@@ -111,10 +111,10 @@ class KnownStates:
     def _is_new(self, folder: bytes) -> bool:
         """Return whether an existing folder holds no known file, or only ones that a decision deleted with it."""
         index, names = self._store.index, self.entries(folder)
-        if not index.was_emptied_by_decision(folder):
+        if not index.folders.was_emptied_by_decision(folder):
             return not names and not self._store.paths_below(folder)
         return all(
-            self._store.ever_at(path) or index.was_emptied_by_decision(path)
+            self._store.ever_at(path) or index.folders.was_emptied_by_decision(path)
             for path in map(partial(joined, folder), names)
         )
 

@@ -48,8 +48,8 @@ class _CleanFile(NamedTuple):
 def changed_tips(journal: Journal) -> list[Tip]:
     """Return the tips whose files differ, or may differ, from them, ordered by path."""
     index = journal.store.index
-    now = index.moment()
-    kept = index.stood()
+    now = index.stats.position()
+    kept = index.stats.clean_folders()
     recorded: set[bytes] = set()
     clean: dict[bytes, CleanFolder] = {}
     checked: set[bytes] = set()
@@ -58,12 +58,14 @@ def changed_tips(journal: Journal) -> list[Tip]:
     if kept is not None and kept.until.taken_back == now.taken_back:
         clean = {each.folder: each for each in kept.folders}
         if kept.until != now:
-            recorded = index.folders_recorded_since(kept.until)
+            recorded = index.stats.folders_recorded_since(kept.until)
         checked, tips = _clean_folder_tips(journal, real_folders, kept, recorded)
     suspects = recorded | (clean.keys() - checked)
     is_all = not clean or len(suspects) * _FEW > len(clean)
     recorded_file_stats = (
-        index.recorded_file_stats() if is_all else chain.from_iterable(map(index.recorded_file_stats, sorted(suspects)))
+        index.stats.recorded_file_stats()
+        if is_all
+        else chain.from_iterable(map(index.stats.recorded_file_stats, sorted(suspects)))
     )
     inspection = _Inspection(journal, real_folders)
     changed = inspection.changed(list(recorded_file_stats))
@@ -141,7 +143,7 @@ class _Inspection:
                 if blob_now is not None and not is_in_grace:
                     newly_read.append((path, signature[3], signature[2], signature[1], signature[0], BlobId(blob_now)))
             if blob_now != blob or signature[4] & 0o7777 != mode:
-                changed.append(self._journal.store.index.tip(tip.document))
+                changed.append(self._journal.store.index.documents.tip(tip.document))
             elif not is_in_grace:
                 clean.append(_CleanFile(others.pop(), signature))
         if newly_read:
@@ -188,7 +190,7 @@ def _clean_folder_tips(
         changed: list[Tip] = []
         if each.others:
             recorded_file_stats = [
-                row for path in _others(each) for row in journal.store.index.recorded_file_stats_at(path)
+                row for path in _others(each) for row in journal.store.index.stats.recorded_file_stats_at(path)
             ]
             changed = _Inspection(journal, real_folders).changed(recorded_file_stats)
             if len(changed) < len(recorded_file_stats):

@@ -31,7 +31,7 @@ def found_changes(journal: Journal, tips: Iterable[Tip]) -> tuple[ExternalChange
 
 def concerns_disk(journal: Journal, tip: Tip) -> bool:
     """Return whether the tip's path is its document's: another document may have taken the path of a deleted one."""
-    at_path = journal.store.index.tip_at(tip.path)
+    at_path = journal.store.index.documents.tip_at(tip.path)
     return at_path is not None and at_path.document == tip.document
 
 

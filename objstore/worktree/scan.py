@@ -32,7 +32,7 @@ class WorktreeScan:
         self._journal: Final = journal
         self._folder: Final = os.path.join(journal.tree.root, STORE_NAME)
         with journal.reading() as store:
-            self.baseline = store.index.baseline()
+            self.baseline = store.index.holders.baseline()
         self.stat_cache: Final = self._loaded()
         self.apply_new_records()
 
@@ -57,20 +57,20 @@ class WorktreeScan:
         """
         with self._journal.reading() as store:
             index = store.index
-            now, until = index.moment(), JournalPosition._make(self.stat_cache.until)
+            now, until = index.stats.position(), JournalPosition._make(self.stat_cache.until)
             # Record numbers are reused if a group was cut off because it could not be synced.
-            if now.taken_back != until.taken_back or index.recorded_at(until) != self.stat_cache.newest:
+            if now.taken_back != until.taken_back or index.stats.recorded_at(until) != self.stat_cache.newest:
                 self.stat_cache.mark_recorded(is_fully_recorded=False)
             elif now != until:
-                for path in index.paths_told_of_since(until):
+                for path in index.stats.paths_changed_since(until):
                     self.stat_cache.mark_unrecorded(path)
-            self.stat_cache.until, self.stat_cache.newest = now, index.recorded_at(now)
+            self.stat_cache.until, self.stat_cache.newest = now, index.stats.recorded_at(now)
 
     def note_position(self) -> None:
         """Note that fully recorded folders are so up to the newest record. The caller holds the writer lock."""
         index = self._journal.store.index
-        self.stat_cache.until = moment = index.moment()
-        self.stat_cache.newest = index.recorded_at(moment)
+        self.stat_cache.until = moment = index.stats.position()
+        self.stat_cache.newest = index.stats.recorded_at(moment)
 
     def forget_blobs(self, blobs: set[BlobId]) -> None:
         """Make the next walk read the files with these blobs again: the store no longer has them."""

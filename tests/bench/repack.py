@@ -213,11 +213,11 @@ def _git_bytes(root: Path) -> int:
 def _blob_bytes(root: Path) -> int:
     """Return what the blobs take in the store, frames and all."""
     with closing(Journal(str(root), Disk())) as journal, journal.reading() as store:
-        return sum(store.index.frame_bytes(BlobId(name)) for name, _ in store.index.all_refs())
+        return sum(store.index.blobs.frame_bytes(BlobId(name)) for name, _ in store.index.blobs.all_refs())
 
 
 def _reads(report: Report, what: str, root: Path) -> float:
     with closing(Journal(str(root), Disk())) as journal, journal.reading() as store:
-        names = sorted(BlobId(name) for name, _ in store.index.all_refs())
+        names = sorted(BlobId(name) for name, _ in store.index.blobs.all_refs())
         random.Random(1).shuffle(names)
         return report.times(what, timed(lambda i: store.read_once(names[i]), min(READS, len(names))))

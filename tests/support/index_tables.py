@@ -1,4 +1,4 @@
-"""The index's tables, to be compared with those of one that was made anew from the log."""
+"""Read an index's tables, to compare them with those of an index rebuilt from the log."""
 
 import sqlite3
 from collections.abc import Iterable
@@ -35,7 +35,7 @@ def rebuilt_tables(store: Path) -> Tables:
     """Return the tables of a new index, made from the log of the store in the folder `store`."""
     # Without a name, so that nothing of it is waited for until the disk has it.
     with closing(Log(str(store / "segments"), Disk())) as log, closing(Index(NAMELESS, log)) as index:
-        return _rows(index._db)  # noqa: SLF001 - a file without a name can't be opened again
+        return _rows(index._db.connection)  # noqa: SLF001 - a file without a name can't be opened again
 
 
 def _rows(db: sqlite3.Connection) -> Tables:

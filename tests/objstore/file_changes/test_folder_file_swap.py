@@ -550,7 +550,7 @@ def test_files_come_back_into_more_folders_than_the_database_takes_values(scene:
     paths = [f"d{n}/f" for n in range(520)]
     scene.call(*(writes(path, b"1\n") for path in paths))
     gone = scene.call(*(deletes(path) for path in paths))
-    database = scene.workspace._journal.store.index._db  # noqa: SLF001 - to have it take fewer, as others do
+    database = scene.workspace._journal.store.index._db.connection  # noqa: SLF001 - to have it take fewer, as others do
     database.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 510)
     scene.reject(*(edit.seq for edit in gone.edits))
     assert set(standing(scene)) == set(paths)

@@ -397,7 +397,7 @@ def test_edits_recorded_by_another_process_during_a_replay_do_not_break_it(scene
                 call.commit()
             other.review.status()  # so that the index has it
 
-        db = store.index._db  # noqa: SLF001 - as above
+        db = store.index._db.connection  # noqa: SLF001 - as above
         db.set_trace_callback(meanwhile)
         try:
             found = load_document(journal, DocumentId(1))

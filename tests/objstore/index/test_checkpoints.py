@@ -1,4 +1,4 @@
-"""Changes of the index come to their place, and no edit has to wait until they are there."""
+"""Check that checkpoints move changes into the index's file and that no edit waits for them."""
 
 import os
 import sqlite3
@@ -70,7 +70,7 @@ def test_an_edit_does_not_wait_for_whoever_is_changing_the_index(tmp_path: Path)
             assert third.execute("SELECT count(*) FROM edits").fetchone()[0] == 202
 
 
-def test_what_many_changes_leave_beside_the_index_becomes_short_again(tmp_path: Path) -> None:
+def test_sqlites_log_becomes_short_again_after_many_changes(tmp_path: Path) -> None:
     Workspace.init(tmp_path).close()
     index = tmp_path / ".cas" / "index.sqlite"
     waiting = Path(f"{index}-wal")

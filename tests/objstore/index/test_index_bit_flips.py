@@ -1,4 +1,4 @@
-"""One flipped bit anywhere in the index: `cas fsck` sees it or no answer is another, and no record says what never was.
+"""Flip one bit of the index: `cas fsck` reports it or no answer changes, and no record is wrong.
 
 `make test` takes a sample, `CAS_CRASH_STEPS=1` (`make crash`) 1,330 bits, and `CAS_INDEX_FLIPS=all` every bit that
 SQLite uses.
@@ -191,7 +191,7 @@ def _timeless(record: object) -> object:
 
 
 @pytest.mark.parametrize("share", range(SHARES))
-def test_a_flipped_bit_of_the_index_is_told_or_harmless_and_comes_into_no_record(
+def test_a_flipped_bit_of_the_index_is_reported_or_harmless_and_enters_no_record(
     whole: Path, share: int, tmp_path: Path
 ) -> None:
     index = (whole / INDEX).read_bytes()

@@ -1,4 +1,4 @@
-"""A damaged page of the index: whoever meets it says so, and what to do; nobody ends with SQLite's own error."""
+"""Damage pages of the index: commands report it and what to do, and none fails with SQLite's own error."""
 
 import hashlib
 import sqlite3
@@ -51,7 +51,7 @@ RECORDING: Final[dict[str, tuple[str, Callable[[Workspace], object]]]] = {
 }
 
 
-READER: Final = "import sys; from objstore import Workspace; print(len(Workspace.open(sys.argv[1]).edits()))"
+READER: Final = "import sys; from objstore import Workspace; print(len(Workspace.open(sys.argv[1]).history.edits()))"
 
 
 def damage(root: Path, table: str) -> None:
@@ -200,7 +200,7 @@ def test_an_index_that_somebody_keeps_for_himself_is_waited_for_and_left_alone(
         assert [edit.seq for edit in workspace.history.edits()] == [1]
 
 
-def test_an_index_that_is_emptied_under_who_has_it_open_keeps_nobody_waiting(tmp_path: Path) -> None:
+def test_no_process_waits_for_an_index_that_was_emptied_while_open(tmp_path: Path) -> None:
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
         write(workspace, "a.txt", b"first\n")
         workspace.history.edits()
@@ -213,7 +213,7 @@ def test_an_index_that_is_emptied_under_who_has_it_open_keeps_nobody_waiting(tmp
     assert check_store(str(tmp_path)).faults == ()
 
 
-def test_an_index_of_which_the_file_alone_is_removed_under_others_is_made_anew(tmp_path: Path) -> None:
+def test_an_index_is_rebuilt_if_only_its_main_file_was_removed_while_open(tmp_path: Path) -> None:
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace, Workspace.open(tmp_path) as other:
         for version in range(3):
             write(workspace, "a.txt", b"%d\n" % version)
@@ -231,7 +231,7 @@ def test_an_index_of_which_the_file_alone_is_removed_under_others_is_made_anew(t
     assert check_store(str(tmp_path)).faults == ()
 
 
-def test_nothing_is_told_against_a_state_of_which_the_index_has_a_wrong_depth(tmp_path: Path) -> None:
+def test_no_delta_is_encoded_against_a_state_with_a_wrong_depth_in_the_index(tmp_path: Path) -> None:
     """A delta is deeper than its base: else who rebuilds a store from its segments refuses it."""
     lines = [b"%d and some words\n" % number for number in range(500)]
     with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
@@ -317,7 +317,7 @@ def decided(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("spelt", NEVER_BEFORE)
-def test_an_undo_is_done_though_what_was_before_the_decision_can_not_be(decided: Path, spelt: str) -> None:
+def test_an_undo_succeeds_though_the_index_has_an_impossible_former_state(decided: Path, spelt: str) -> None:
     """It is durable by the time at which the index is asked for that."""
     assert rewrite(decided, "decisions", "before", spelt)
     with Workspace.open(decided, CountdownDisk(None)) as workspace:
@@ -329,7 +329,7 @@ def test_an_undo_is_done_though_what_was_before_the_decision_can_not_be(decided:
 
 
 @pytest.mark.parametrize("spelt", NEVER_BEFORE)
-def test_who_opens_an_index_that_holds_what_can_not_have_been_makes_it_anew(decided: Path, spelt: str) -> None:
+def test_an_index_with_an_impossible_former_state_is_rebuilt_when_opened(decided: Path, spelt: str) -> None:
     index = decided / ".cas" / "index.sqlite"
     older = index.read_bytes()
     with Workspace.open(decided, CountdownDisk(None)) as workspace:

@@ -1,4 +1,4 @@
-"""The index: always what a new one made from the log would be, whatever happens to it or to the log."""
+"""Check that the index always equals one rebuilt from the log, whatever happens to it or to the log."""
 
 import gc
 import itertools
@@ -251,12 +251,12 @@ def from_an_earlier_day(path: Path) -> None:
     ],
     ids=lambda mishap: mishap.__name__,
 )
-def test_whatever_happens_to_the_index_it_is_made_anew(root: Path, mishap: Callable[[Path], None]) -> None:
+def test_a_missing_or_damaged_index_is_rebuilt(root: Path, mishap: Callable[[Path], None]) -> None:
     mishap(index_path(root))
     assert opened(root) == rebuilt_tables(root / ".cas")
 
 
-def test_wherever_making_it_anew_is_cut_off_the_next_process_has_it(
+def test_the_next_process_has_the_index_wherever_a_rebuild_was_interrupted(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -294,7 +294,7 @@ while True:
 """
 
 
-def test_whenever_who_makes_it_anew_is_killed_the_next_process_has_it(root: Path) -> None:
+def test_the_next_process_has_the_index_whenever_a_rebuild_was_killed(root: Path) -> None:
     wanted = rebuilt_tables(root / ".cas")
     chance = random.Random(11)
     for _ in range(6):
@@ -308,7 +308,7 @@ def test_whenever_who_makes_it_anew_is_killed_the_next_process_has_it(root: Path
         assert not [path.name for path in (root / ".cas").iterdir() if path.name.startswith("index.sqlite.")]
 
 
-def test_it_is_read_anew_while_others_write(root: Path) -> None:
+def test_the_index_is_rebuilt_while_others_write(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         with (
             closing(Journal(str(root), CountdownDisk(None))) as other,
@@ -337,10 +337,10 @@ def write_more(journal: Journal, root: Path) -> None:
         write(workspace, "more.txt", b"more\n")
         seq = workspace.history.edits()[-1].seq
     with journal.reading() as store:
-        assert store.index.next_seq() == seq + 1
+        assert store.index.numbers.next_seq() == seq + 1
 
 
-def test_what_was_written_anew_since_it_was_read_is_read_again(root: Path) -> None:
+def test_segments_that_were_rewritten_during_a_rebuild_are_read_again(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.store.second_index() as beside:
         with Workspace.open(root, CountdownDisk(None)) as workspace:
             units = [Unit(view.seq, n) for view in workspace.history.edits() for n in range(len(view.units))]
@@ -354,9 +354,7 @@ def test_what_was_written_anew_since_it_was_read_is_read_again(root: Path) -> No
 
 
 @pytest.mark.parametrize("is_damaged", [False, True])
-def test_the_memory_that_making_it_anew_may_take_is_no_longer_its_own_behind_that(
-    root: Path, *, is_damaged: bool
-) -> None:
+def test_a_rebuild_gives_back_the_memory_of_its_larger_cache(root: Path, *, is_damaged: bool) -> None:
     def memory() -> object:
         with journal.store.index.changing() as db:
             return db.execute("PRAGMA cache_size").fetchone()
@@ -372,10 +370,10 @@ def test_the_memory_that_making_it_anew_may_take_is_no_longer_its_own_behind_tha
         assert memory() == usual
 
 
-def test_a_question_under_way_does_not_keep_it_from_being_made_anew(root: Path) -> None:
+def test_an_unfinished_query_does_not_block_a_rebuild(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         with closing(Journal(str(root), CountdownDisk(None))) as other:
-            asking = other.store.index.rows("blobs")
+            asking = other.store.index.checks.rows("blobs")
             first = next(asking)
             journal.recreate(index=True, mark=False)
             assert first not in list(asking)
@@ -388,7 +386,7 @@ def test_an_index_that_was_left_with_its_write_ahead_log_is_not_mixed_with_it(ro
     assert opened(root) == rebuilt_tables(root / ".cas")
 
 
-def test_an_index_that_knows_more_than_the_log_holds_is_made_anew(root: Path) -> None:
+def test_an_index_that_is_ahead_of_the_log_is_rebuilt(root: Path) -> None:
     segment = root / ".cas" / "segments" / "00000001.seg"
     kept, applied = segment.read_bytes(), (root / ".cas" / "applied").read_bytes()
     played(root, seed=6, length=8)
@@ -398,7 +396,7 @@ def test_an_index_that_knows_more_than_the_log_holds_is_made_anew(root: Path) ->
     assert opened(root) == rebuilt_tables(root / ".cas")
 
 
-def test_an_index_of_a_log_that_went_another_way_is_made_anew(root: Path, tmp_path: Path) -> None:
+def test_an_index_of_a_diverged_log_is_rebuilt(root: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(root, other)
     for place, content in ((root, b"one way\n"), (other, b"the other\n")):
@@ -741,7 +739,7 @@ def test_in_whatever_order_trees_and_what_holds_them_come_the_counts_are_the_jou
                     index.catch_up()
                     counted = recount(records, stored.get, lambda _: ())
                     # What is neither held nor stored has no row.
-                    assert dict(index.all_refs()) == {name: counted[name] for name in {*counted, *stored}}
+                    assert dict(index.blobs.all_refs()) == {name: counted[name] for name in {*counted, *stored}}
                 case _:
                     pass
 
@@ -830,7 +828,7 @@ def test_while_it_can_not_be_changed_nothing_is_recorded_under_a_number_that_is_
     assert check_store(str(tmp_path)).faults == ()
 
 
-def test_where_a_commit_fails_the_index_stands_where_it_did(root: Path) -> None:
+def test_the_position_is_unchanged_after_a_failed_commit(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
         index, log = journal.store.index, journal.store.log
         before, end = index.end, journal.store.end
@@ -849,7 +847,7 @@ def test_where_a_commit_fails_the_index_stands_where_it_did(root: Path) -> None:
         assert index.end > before
 
 
-def test_nobody_else_may_read_what_a_store_holds(tmp_path: Path) -> None:
+def test_only_the_owner_may_read_the_files_of_a_store(tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:
         with Workspace.init(tmp_path) as workspace:

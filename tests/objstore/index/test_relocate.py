@@ -1,4 +1,4 @@
-"""Relocation: what is asked of a store has the same answer at every moment while its index follows a sweep."""
+"""Check that queries have the same answers at every moment while the index follows a compaction."""
 
 import random
 import shutil
@@ -54,7 +54,7 @@ def _move(root: Path, tmp_path: Path) -> None:
     with pytest.raises(PowerCut):
         _sweep(root, CountdownDisk(removed, power_cut))
     with closing(Journal(str(root), Disk())) as journal:
-        assert journal.store.index.moving()
+        assert journal.store.index.places.moving()
 
 
 def _sweep(root: Path, disk: Disk) -> None:
@@ -65,17 +65,17 @@ def _sweep(root: Path, disk: Disk) -> None:
 def answers(root: Path) -> list[object]:
     """Return what a store tells of its history and its blobs."""
     with closing(Journal(str(root), Disk())) as journal, journal.reading() as store:
-        documents = [tip.document for tip in store.index.tips()]
+        documents = [tip.document for tip in store.index.documents.tips()]
         return [
-            [[store.record(place) for place in store.index.history(document)] for document in documents],
-            [[row[1] for row in store.index.recorded(document)] for document in documents],
-            [store.record(place)[1] for place in store.index.newest_places(20)],
-            [store.record(place)[1] for _, _, place in store.index.aged_decisions()],
+            [[store.record(place) for place in store.index.history.of(document)] for document in documents],
+            [[row[1] for row in store.index.history.recorded(document)] for document in documents],
+            [store.record(place)[1] for place in store.index.history.newest(20)],
+            [store.record(place)[1] for _, _, place in store.index.decisions.aged()],
             {name: store.blob(name) for name in sorted(held(root))},
             [name for name in map(blob_id, map(text, range(EDITS))) if store.has(name)],
-            store.index.blobs_between(bytes(HASH_SIZE), b"\xff" * HASH_SIZE, -1),
-            store.index.blobs_between(bytes(HASH_SIZE), b"\xff" * HASH_SIZE, 3),
-            [store.index.blob_count(), store.index.unheld()],
+            store.index.blobs.between(bytes(HASH_SIZE), b"\xff" * HASH_SIZE, -1),
+            store.index.blobs.between(bytes(HASH_SIZE), b"\xff" * HASH_SIZE, 3),
+            [store.index.blobs.count(), store.index.blobs.unheld()],
         ]
 
 
@@ -95,7 +95,7 @@ def test_moves_come_back_from_their_bytes(steps: list[tuple[int, int, bool]]) ->
     found = FrameMoves.decode(moves.encode())
     assert found is not None
     assert {place: found.get(place) for place in expected} == expected
-    assert list(found.reencoded) == list(moves.reencoded)
+    assert list(found.reencoded) == list(moves.respelt)
     assert found.get(old + 1) is None
     assert found.at_or_behind(0) == next(iter(expected.values()), None)
     assert found.at_or_behind(old + 1) is None
@@ -139,7 +139,7 @@ def test_moves_of_which_there_are_not_as_many_as_they_say_are_none() -> None:
 def test_who_looked_meanwhile_reads_on_when_the_moves_are_forgotten(root: Path, tmp_path: Path) -> None:
     expire(root, *range(21, 26))
     with closing(Journal(str(root), Disk())) as journal:
-        places = list(journal.store.index.newest_places(EDITS))
+        places = list(journal.store.index.history.newest(EDITS))
         expected = [journal.store.log.read(place).payload for place in places]
     _move(root, tmp_path)
     with closing(Log(str(root / ".cas" / "segments"), Disk())) as log, closing(Journal(str(root), Disk())) as other:
@@ -193,8 +193,8 @@ def bound(tmp_path: Path) -> Path:
 def goings(root: Path) -> list[object]:
     """Return what goes together with a state, and what would go by its age right after each edit and decision."""
     with closing(Journal(str(root), Disk())) as journal, journal.reading() as store:
-        times = sorted(row[1] for row in store.index.aged_decisions())
-        times += sorted(row[2] for row in store.index.aged_edits())
+        times = sorted(row[1] for row in store.index.decisions.aged())
+        times += sorted(row[2] for row in store.index.edits.aged())
         everything = RetentionLimits(older_than=0, max_size=None)
         aged = [plan_expiry(journal, everything, moment=time + 1).batches for time in times]
         return [plan_purge(journal, [blob_id(LATE)]).edits, aged]
@@ -216,12 +216,12 @@ def test_at_every_moment_as_much_goes_with_a_state_or_by_its_age(bound: Path, tm
     assert goings(bound) == before
 
 
-def test_the_database_is_told_of_each_place_what_the_log_tells(moved: Path) -> None:
+def test_sql_function_moved_agrees_with_the_log(moved: Path) -> None:
     with closing(Journal(str(moved), Disk())) as journal:
         index, log = journal.store.index, journal.store.log
-        now = log.offsets_now(index.moving())
-        places = [place for name, _ in index.all_refs() for place in placed(journal, name)]
-        places += index.newest_places(EDITS)
+        now = log.offsets_now(index.places.moving())
+        places = [place for name, _ in index.blobs.all_refs() for place in placed(journal, name)]
+        places += index.history.newest(EDITS)
         places += [Place(place.segment + 1, place.offset) for place in places]  # of one that was not written anew
         told = [(place, now(*place)) for place in places]
         found = {place: log.newest(place) for place in places}
@@ -241,13 +241,13 @@ def placed(journal: Journal, name: bytes) -> list[Place]:
 def test_what_went_and_counts_as_held_is_missing_and_keeps_its_count(moved: Path) -> None:
     with closing(Journal(str(moved), Disk())) as journal, journal.compacting():
         index, log = journal.store.index, journal.store.log
-        stored = [BlobId(name) for name, _ in index.all_refs()]
+        stored = [BlobId(name) for name, _ in index.blobs.all_refs()]
         gone = next(name for name in stored if any(log.newest(place) is None for place in placed(journal, name)))
         with index.changing() as db:
             db.execute("UPDATE blobs SET refs = 1 WHERE id = ?", (gone,))
         journal.finish_moves()
-        assert (index.blob_place(gone), index.refs(gone)) == (None, 1)
-        assert index.blob_count() == sum(index.blob_place(name) is not None for name in stored)
+        assert (index.blobs.place(gone), index.blobs.refs(gone)) == (None, 1)
+        assert index.blobs.count() == sum(index.blobs.place(name) is not None for name in stored)
 
 
 def test_the_next_writer_has_the_index_follow_where_a_sweep_was_cut_off(moved: Path) -> None:
@@ -258,7 +258,9 @@ def test_the_next_writer_has_the_index_follow_where_a_sweep_was_cut_off(moved: P
 
 
 @pytest.mark.parametrize("follow", [lambda journal: journal.finish_moves(), lambda _: None])
-def test_what_went_is_stored_anew_before_the_rows_have_followed(moved: Path, follow: Callable[[Journal], None]) -> None:
+def test_a_removed_blob_is_stored_again_before_its_row_is_relocated(
+    moved: Path, follow: Callable[[Journal], None]
+) -> None:
     with closing(Journal(str(moved), Disk())) as journal:
         with journal.compacting(), Workspace.open(moved) as workspace:
             # Another process sweeps, so the writer leaves the rows alone.
@@ -282,7 +284,7 @@ def test_a_check_in_between_finds_no_fault_and_says_what_it_left_out(moved: Path
 def test_a_sweep_is_planned_from_an_index_that_has_followed(moved: Path) -> None:
     with closing(Journal(str(moved), Disk())) as journal:
         plan = plan_compaction(journal, all_segments=True)
-        assert not journal.store.index.moving()
+        assert not journal.store.index.places.moving()
         assert not plan.dropped
         assert compact(journal, plan).is_done
 
@@ -293,7 +295,7 @@ def test_who_had_the_store_open_has_the_index_follow_what_one_moved_that_died(ro
         _move(root, tmp_path)
         before = answers(root)
         plan_compaction(journal)
-        assert not journal.store.index.moving()
+        assert not journal.store.index.places.moving()
     assert answers(root) == before
     assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
     assert not list((root / ".cas" / "segments").glob("*.moves"))
@@ -301,7 +303,7 @@ def test_who_had_the_store_open_has_the_index_follow_what_one_moved_that_died(ro
     assert answers(root) == before
 
 
-def test_a_sweep_that_another_one_has_overtaken_is_planned_anew(root: Path) -> None:
+def test_a_compaction_overtaken_by_another_is_planned_again(root: Path) -> None:
     with closing(Journal(str(root), Disk())) as journal:
         plan = plan_compaction(journal)
         _sweep(root, Disk())
@@ -317,14 +319,14 @@ def test_a_sweep_has_the_index_follow_another_one_that_was_cut_off_since_the_pla
         plan = plan_compaction(journal)
         _move(root, tmp_path)
         assert not compact(journal, plan).is_done
-        assert not journal.store.index.moving()
+        assert not journal.store.index.places.moving()
         # It was told, and not made anew.
-        assert journal.store.index.sha256(blob_id(text(EDITS - 1))) == digest
+        assert journal.store.index.blobs.sha256(blob_id(text(EDITS - 1))) == digest
     assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
 
 
 @pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(b"casmove1")])
-def test_without_the_moves_the_index_is_made_anew(moved: Path, harm: Callable[[Path], object]) -> None:
+def test_the_index_is_rebuilt_if_the_frame_moves_are_missing(moved: Path, harm: Callable[[Path], object]) -> None:
     before = answers(moved)
     for path in (moved / ".cas" / "segments").glob("*.moves"):
         harm(path)
@@ -334,12 +336,12 @@ def test_without_the_moves_the_index_is_made_anew(moved: Path, harm: Callable[[P
     assert tables(moved / ".cas" / "index.sqlite") == rebuilt_tables(moved / ".cas")
 
 
-def test_places_are_told_on_only_from_the_generation_before(moved: Path) -> None:
+def test_places_are_translated_only_from_the_previous_generation(moved: Path) -> None:
     with closing(Journal(str(moved), Disk())) as journal:
         log = journal.store.log
-        segment = journal.store.index.moving()[0]
+        segment = journal.store.index.places.moving()[0]
         moves = log.moves(segment)
         assert moves is not None
-        places = journal.store.index.history(journal.store.index.tips()[0].document)
+        places = journal.store.index.history.of(journal.store.index.documents.tips()[0].document)
         assert places == [log.newest(place) for place in places]
         assert [log.read(place).payload for place in places]

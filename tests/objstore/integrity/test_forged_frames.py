@@ -201,7 +201,7 @@ def test_each_frame_is_tried_once_even_if_every_base_has_several(root: Path, tmp
 
 
 def newest(journal: Journal) -> Edit:
-    (place,) = journal.store.index.newest_places(1)
+    (place,) = journal.store.index.history.newest(1)
     record, _ = journal.store.record(place)
     assert isinstance(record, Edit)
     return record

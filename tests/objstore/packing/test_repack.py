@@ -113,7 +113,7 @@ def depths(root: Path) -> dict[BlobId, tuple[int, int]]:
     """Return for each blob the depth that its frame states, and its real depth."""
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.reading() as store:
         headers = {}
-        for name, _ in store.index.all_refs():
+        for name, _ in store.index.blobs.all_refs():
             found = store.blob_place(BlobId(name))
             assert found is not None
             headers[name] = parse_blob_header(store.log.read(found.place).payload)

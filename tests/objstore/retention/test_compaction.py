@@ -344,7 +344,7 @@ def blobs_in_log(root: Path) -> list[BlobId]:
 def frames_size(root: Path, names: Iterable[BlobId]) -> int:
     """Return the total size of the blobs' frames, in bytes."""
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        places = journal.store.index.blob_places(list(names)).values()
+        places = journal.store.index.blobs.places(list(names)).values()
         return sum(FRAME_HEADER_SIZE + len(journal.store.log.read(place).payload) for place in places)
 
 
@@ -574,7 +574,7 @@ def test_a_frame_that_is_neither_kept_nor_removed_stops_the_rewrite(root: Path) 
     seal(root)
     plan, left_out = planned(root), place_of(root, blob_id(text(25)))
     with closing(Journal(str(root), CountdownDisk(None))) as journal, journal.reading() as store:
-        staying = set(store.index.held_offsets([1])[1])
+        staying = set(store.index.blobs.held_offsets([1])[1])
         assert b"".join(SegmentRewrite(store, 1, frozenset(staying), plan.dropped).pieces())
         with pytest.raises(IndexDamaged):
             list(SegmentRewrite(store, 1, staying - {left_out.offset}, plan.dropped).pieces())
@@ -1236,7 +1236,7 @@ def test_the_index_is_updated_and_not_rebuilt(root: Path) -> None:
         journal.store.sha256(name)
     run_compaction(root)
     with closing(Journal(str(root), CountdownDisk(None))) as journal:
-        assert journal.store.index.sha256(name) == hashlib.sha256(text(EDITS - 1)).digest()
+        assert journal.store.index.blobs.sha256(name) == hashlib.sha256(text(EDITS - 1)).digest()
 
 
 def test_an_index_is_rebuilt_from_the_present_log(root: Path) -> None:

@@ -117,7 +117,7 @@ def test_a_blob_is_stored_once(store: Store) -> None:
     assert batch.blob(b"new bytes") == batch.blob(b"new bytes")
     batch.commit()
     assert store.log.total_bytes() - before < 200
-    assert store.index.blob_count() == 2
+    assert store.index.blobs.count() == 2
 
 
 def test_a_sha256_is_that_of_the_bytes(store: Store) -> None:

@@ -392,7 +392,7 @@ def test_an_index_in_use_stays_open_when_another_replaces_it(scene: Scene) -> No
     scene.write("f", b"1\n")
     scene.write("f", b"2\n")
     with closing(Journal(str(scene.root), UnsyncedDisk())) as journal:
-        with journal.reading() as store, closing(store.index.rows("edits")) as rows:
+        with journal.reading() as store, closing(store.index.checks.rows("edits")) as rows:
             found = [next(rows)]
             for path in scene.root.glob(".cas/index.sqlite*"):
                 path.unlink()
@@ -421,7 +421,7 @@ def test_a_workspace_is_closed_when_no_thread_is_at_it(scene: Scene) -> None:
         with journal.reading() as store:
             begun.set()
             closing_it.wait(PATIENCE)
-            return [store.index.next_seq() for _ in range(10_000)]
+            return [store.index.numbers.next_seq() for _ in range(10_000)]
 
     with ThreadPoolExecutor(1) as pool:
         reading = pool.submit(read)

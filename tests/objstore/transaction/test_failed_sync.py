@@ -324,7 +324,7 @@ def test_a_full_index_takes_nothing_from_what_is_durable(root: Path) -> None:
             write(workspace, "a.txt", content)
             assert files(root)["a.txt"][0] == content
         assert blobs(workspace)[1:] == contents
-        assert workspace._journal.store.index._db is not db  # noqa: SLF001 - that one took nothing in
+        assert workspace._journal.store.index._db.connection is not db  # noqa: SLF001 - that one took nothing in
     assert_sound(root)
 
 
@@ -337,13 +337,13 @@ def test_a_full_index_refuses_no_call(root: Path) -> None:
                 call.move(before, after)  # of what is no plain edit, the index has to know before the next call
                 call.commit()
         assert [view.edit.path for view in workspace.history.edits()][1:] == [name.encode() for name in names]
-        assert workspace._journal.store.index._db is not db  # noqa: SLF001 - that one took nothing in
+        assert workspace._journal.store.index._db.connection is not db  # noqa: SLF001 - that one took nothing in
     assert_sound(root)
 
 
 def full_index(workspace: Workspace) -> sqlite3.Connection:
     """Prevent the index from ingesting more, and return its database."""
-    db = workspace._journal.store.index._db  # noqa: SLF001 - the limit stands for a disk that is full for SQLite
+    db = workspace._journal.store.index._db.connection  # noqa: SLF001 - the limit stands for a disk that is full for SQLite
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     db.execute(f"PRAGMA max_page_count = {db.execute('PRAGMA page_count').fetchone()[0]}")
     return db

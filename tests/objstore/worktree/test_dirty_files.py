@@ -65,11 +65,11 @@ def folders_asked_about(scene: Scene) -> int:
     journal = scene.workspace._journal  # noqa: SLF001 - to hear what is asked
     asked: list[str] = []
     with journal.reading() as store:
-        store.index._db.set_trace_callback(asked.append)  # noqa: SLF001 - as above
+        store.index._db.connection.set_trace_callback(asked.append)  # noqa: SLF001 - as above
         try:
             changed_tips(journal)
         finally:
-            store.index._db.set_trace_callback(None)  # noqa: SLF001 - as above
+            store.index._db.connection.set_trace_callback(None)  # noqa: SLF001 - as above
     return sum("JOIN seen" in question for question in asked)
 
 

@@ -1,0 +1,392 @@
+"""Query the index for records: edits, decisions, snapshots, pins and expiries.
+
+While a compaction runs, a row may still hold the place of a frame in the previous generation of its segment. The log
+reads such a place too; where the order of places matters, `CurrentPlaces` translates them first.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from objstore.index.database import SUMS, unusable
+from objstore.index.rows import (
+    STATUS_LETTERS,
+    Baseline,
+    EditRow,
+    ExpiryRow,
+    HolderRow,
+    Row,
+    place_in_row,
+    status_in_row,
+)
+from objstore.index.shared_connection import CurrentPlaces, RecordNumbers, SharedConnection, numbered_rows
+from objstore.log.segment_files import Place
+from objstore.model.basic_types import MAX_INT, DocumentId, Seq, Status
+from objstore.model.ids import BlobId, RecordId
+
+__all__ = ["DecisionQueries", "EditQueries", "HolderQueries"]
+
+
+class EditQueries:
+    """Look up edits, and the conversations that they belong to."""
+
+    def __init__(self, db: SharedConnection, places: CurrentPlaces, numbers: RecordNumbers) -> None:
+        """Answer for one index."""
+        self._db: Final = db
+        self._places: Final = places
+        self._numbers: Final = numbers
+
+    def get(self, seq: int) -> EditRow | None:
+        """Return the row of the edit (None: no edit has this number). Raises IndexUnusable."""
+        # A caller may pass any number, and SQLite accepts none above MAX_INT.
+        rows = self._edits("seq = ? AND NOT void", (seq,), "") if 0 < seq <= MAX_INT else []
+        if not rows:
+            self._require_no_edit(seq)
+        return rows[0] if rows else None
+
+    def matching(
+        self,
+        *,
+        conversation: str = "",
+        paths: Sequence[bytes] = (),
+        status: Status | None = None,
+        before: int = 0,
+        newest_first: bool = False,
+        limit: int = 0,
+        skip: int = 0,
+    ) -> list[EditRow]:
+        """Return the edits that fit every given condition, without the first `skip` of them.
+
+        `paths`: only edits of documents that were ever at one of these; `before`: only edits with lower numbers;
+        `limit`: at most this many (0: all).
+        """
+        if not _is_utf8(conversation):
+            return []
+        conditions, values = ["NOT void"], list[int | str | bytes]()
+        if conversation:
+            conditions.append("conversation = ?")
+            values.append(conversation)
+        if paths:
+            marks = ",".join("?" * len(paths))
+            conditions.append(f"document IN (SELECT document FROM paths WHERE path IN ({marks}))")  # noqa: S608 - nothing but question marks is put in
+            values += paths
+        if status is not None:
+            conditions.append("status = ?")
+            values.append(STATUS_LETTERS[status])
+        if before:
+            conditions.append("seq < ?")
+            values.append(_limited(before))
+        order = f"ORDER BY seq {'DESC' if newest_first else 'ASC'}"
+        if limit or skip:
+            order += " LIMIT ? OFFSET ?"
+            values += (_limited(limit) or -1, _limited(skip))
+        return self._edits(" AND ".join(conditions), tuple(values), order)
+
+    def rejected(self, conversations: Sequence[str]) -> list[EditRow]:
+        """Return the edits of some conversations of which at least one unit is rejected."""
+        asked = tuple(filter(_is_utf8, conversations))
+        condition = f"conversation IN ({', '.join('?' * len(asked))}) AND instr(units, 'r') AND NOT void"
+        return self._edits(condition, asked, "ORDER BY +seq")
+
+    def has_rejected(self, document: DocumentId) -> bool:
+        """Return whether at least one unit of any edit of the document is rejected."""
+        query = "SELECT 1 FROM edits WHERE document = ? AND instr(units, 'r') AND NOT void LIMIT 1"
+        return self._db.execute(query, (document,)).fetchone() is not None
+
+    def with_markers(self, document: DocumentId | None = None) -> list[EditRow]:
+        """Return the unexpired edits that wrote conflict markers, of one document or (None) of all."""
+        if document is None:
+            # The plus keeps SQLite from reading all edits in order instead of the few with markers.
+            return self._edits("marks > 0 AND NOT void AND NOT expired", (), "ORDER BY +seq")
+        return self._edits("marks > 0 AND document = ? AND NOT void AND NOT expired", (document,), "ORDER BY seq")
+
+    def between(self, low: bytes, high: bytes, limit: int) -> list[EditRow]:
+        """Return up to `limit` edits whose ids are in the closed interval."""
+        return self._edits("id BETWEEN ? AND ? AND NOT void", (low, high, limit), "LIMIT ?")
+
+    def until(self, moment: int) -> Iterator[Place]:
+        """Yield the current places of the edits up to a moment (µs since 1970-01-01 UTC), newest first."""
+        query = "SELECT segment, offset FROM edits WHERE time <= ? AND NOT void ORDER BY seq DESC"
+        for row in self._db.execute(query, (moment,)):
+            yield self._places.now([place_in_row(*row)])[0]
+
+    def newest(self, digits: str, limit: int) -> list[tuple[Seq, bytes, Status]]:
+        """Return up to `limit` edits whose number begins with `digits`: number, current path of the file, status.
+
+        The newest come first.
+        """
+        if not _is_utf8(digits):
+            return []
+        rows = self._db.execute(
+            "SELECT seq, path, status FROM edits JOIN documents ON documents.id = document "
+            "WHERE substr(seq, 1, ?) = ? AND NOT void ORDER BY seq DESC LIMIT ?",
+            (len(digits), digits, limit),
+        )
+        return [(Seq(row[0]), row[1], status_in_row(row[2])) for row in rows]
+
+    def counts(self) -> dict[Status, int]:
+        """Return the number of edits of each status."""
+        by_status = "SELECT count(*) FROM edits WHERE status = ? AND NOT void"
+        # An edit that was purged before it was decided on needs no decision any more.
+        pending = self._db.number(f"{by_status} AND NOT expired", STATUS_LETTERS[Status.PENDING])
+        undecided = self._db.number(by_status, STATUS_LETTERS[Status.PENDING])
+        rejected = self._db.number(by_status, STATUS_LETTERS[Status.REJECTED])
+        # Most edits are accepted: they are the remainder, so that they need not be counted one by one.
+        return {
+            Status.PENDING: pending,
+            Status.ACCEPTED: self.count() - undecided - rejected,
+            Status.REJECTED: rejected,
+        }
+
+    def count(self) -> int:
+        """Return the number of edits, including those that expired before anyone decided on them."""
+        taken_back = self._db.number("SELECT count(*) FROM edits INDEXED BY edits_taken_back WHERE void")
+        return self._db.number("SELECT count(*) FROM edits") - taken_back
+
+    def next_call(self, conversation: str) -> int:
+        """Return the position that the conversation's next call gets. Raises IndexUnusable."""
+        newest, again = self._db.execute(
+            "SELECT (SELECT max(call) FROM edits WHERE conversation = ?), "
+            "(SELECT newest FROM calls WHERE conversation = ?)",
+            (conversation, conversation),
+        ).fetchone()
+        if newest != again:
+            raise unusable(f"call {newest!r} is the newest of {conversation!r}, or {again!r} is")
+        return 0 if newest is None else newest + 1
+
+    def conversations(self, prefix: str, limit: int) -> list[str]:
+        """Return up to `limit` conversations whose names begin with `prefix`."""
+        if not _is_utf8(prefix):
+            return []
+        rows = self._db.execute(
+            "SELECT DISTINCT conversation FROM edits WHERE conversation >= ? AND substr(conversation, 1, ?) = ? "
+            "AND NOT void ORDER BY conversation LIMIT ?",
+            (prefix, len(prefix), prefix, limit),
+        )
+        return [row[0] for row in rows]
+
+    def newest_conversations(self, prefix: str, limit: int) -> list[tuple[str, int]]:
+        """Return up to `limit` conversations whose names begin with `prefix`, each with its number of edits.
+
+        The conversation with the newest edit comes first.
+        """
+        if not _is_utf8(prefix):
+            return []
+        rows = self._db.execute(
+            "SELECT conversation, count(*) FROM edits WHERE conversation >= ? AND substr(conversation, 1, ?) = ? "
+            "AND NOT void GROUP BY conversation ORDER BY max(seq) DESC LIMIT ?",
+            (prefix, len(prefix), prefix, limit),
+        )
+        return [(row[0], row[1]) for row in rows]
+
+    def conversation_count(self) -> int:
+        """Return the number of conversations."""
+        # Step from each name to the next higher one: there are far fewer conversations than edits.
+        return self._db.number(
+            "WITH RECURSIVE named(name) AS (SELECT min(conversation) FROM edits UNION ALL "
+            "SELECT (SELECT min(conversation) FROM edits WHERE conversation > name) FROM named WHERE name IS NOT NULL) "
+            "SELECT count(*) FROM named WHERE EXISTS (SELECT 1 FROM edits WHERE conversation = name AND NOT void)"
+        )
+
+    def conversations_between(self, first: int, last: int) -> set[str]:
+        """Return the conversations of the edits from `first` to `last`, without voided edits."""
+        rows = self._db.execute(
+            "SELECT DISTINCT conversation FROM edits WHERE seq BETWEEN ? AND ? AND NOT void", (first, last)
+        )
+        return {row[0] for row in rows}
+
+    def pending_groups(self) -> list[tuple[str, bytes, list[Seq], int, int]]:
+        """Return (conversation, current path, edits, lines added, lines removed) of the pending edits."""
+        rows = self._db.execute(
+            "SELECT conversation, documents.path, group_concat(seq), sum(added), sum(removed) FROM edits "
+            "JOIN documents ON documents.id = document WHERE status = 'p' AND NOT void AND NOT expired "
+            "GROUP BY conversation, document ORDER BY min(seq)"
+        )
+        return [(row[0], row[1], sorted(Seq(int(n)) for n in row[2].split(",")), row[3], row[4]) for row in rows]
+
+    def long_documents(self, least: int) -> list[DocumentId]:
+        """Return the documents that have at least `least` unexpired edits."""
+        rows = self._db.execute(
+            "SELECT document FROM edits WHERE NOT void AND NOT expired GROUP BY document HAVING count(*) >= ?", (least,)
+        )
+        return [DocumentId(row[0]) for row in rows]
+
+    def aged(self) -> Iterator[tuple[int, int, int, Place, bool]]:
+        """Yield edit, document, time (µs), current place, and whether it may expire, of each edit that has not expired.
+
+        They are sorted by document, and then in the order of the journal. An edit may not expire while any edit of its
+        conversation is pending, or while its file has conflict markers.
+        """
+        is_moving = bool(self._places.moving())
+        for seq, document, moment, segment, offset, is_free in self._db.execute(
+            "SELECT seq, document, time, segment, offset, status != 'p' AND conversation NOT IN "
+            "(SELECT conversation FROM edits WHERE status = 'p' AND NOT void AND NOT expired) AND document NOT IN "
+            "(SELECT document FROM edits WHERE marks > 0 AND status != 'r' AND NOT void AND NOT expired) "
+            "FROM edits WHERE NOT void AND NOT expired ORDER BY document, seq"
+        ):
+            place = place_in_row(segment, offset)
+            yield seq, document, moment, self._places.now([place])[0] if is_moving else place, bool(is_free)
+
+    def decided_before(self, moment: int) -> int:
+        """Return how many unexpired edits are decided and older than the moment (µs since 1970-01-01 UTC)."""
+        return self._db.number(
+            "SELECT count(*) FROM edits WHERE time < ? AND NOT void AND NOT expired AND status != 'p'", moment
+        )
+
+    def mentioning(self, blob: BlobId) -> list[Seq]:
+        """Return the edits that mention the blob and are neither voided nor expired."""
+        rows = self._db.execute(
+            "SELECT seq FROM edits WHERE ? IN (before, after) AND NOT void AND NOT expired", (blob,)
+        )
+        return [Seq(row[0]) for row in rows]
+
+    def mentions(self, first: int, last: int) -> list[BlobId]:
+        """Return the blobs that the edits from `first` to `last` mention, once for each mention."""
+        rows = self._db.execute("SELECT before, after FROM edits WHERE seq BETWEEN ? AND ?", (first, last))
+        return [BlobId(blob) for states in rows for blob in states if blob is not None]
+
+    def document_of(self, seq: int) -> DocumentId | None:
+        """Return the document of an edit (None: there is none, or it is voided or expired). Raises IndexUnusable."""
+        query = "SELECT document FROM edits WHERE seq = ? AND NOT void AND NOT expired"
+        row = self._db.execute(query, (seq,)).fetchone() if 0 < seq <= MAX_INT else None
+        if row is None:
+            self._require_no_edit(seq)
+        return None if row is None else DocumentId(row[0])
+
+    def _require_no_edit(self, seq: int) -> None:
+        """Check that no edit has this number, or that its row says that it was voided. Raises IndexUnusable."""
+        query = f"SELECT checksum IS {SUMS['edits']} FROM edits WHERE seq = ?"  # noqa: S608 - as SUMS has it
+        if 0 < seq <= self._numbers.newest().edits and self._db.execute(query, (seq,)).fetchone() != (1,):
+            raise unusable(f"edit {seq} is not what was put in")
+
+    def _edits(self, condition: str, values: tuple[int | str | bytes, ...], order: str) -> list[EditRow]:
+        # Condition and order are texts of this module; every value is bound.
+        rows = self._db.execute(
+            "SELECT seq, id, segment, offset, status, units, whole, reasons, expired, "  # noqa: S608 - see above
+            f"checksum IS {SUMS['edits']} FROM edits WHERE {condition} {order}",
+            values,
+        )
+        return [_edit_row(row) for row in rows]
+
+
+class DecisionQueries:
+    """Look up decisions."""
+
+    def __init__(self, db: SharedConnection, places: CurrentPlaces, numbers: RecordNumbers) -> None:
+        """Answer for one index."""
+        self._db: Final = db
+        self._places: Final = places
+        self._numbers: Final = numbers
+
+    def place(self, number: int) -> Place | None:
+        """Return the place of the decision (None: no decision has this number)."""
+        query = "SELECT segment, offset FROM decisions WHERE number = ? AND NOT void"
+        row = self._db.execute(query, (number,)).fetchone()
+        return None if row is None else place_in_row(row[0], row[1])
+
+    def id(self, number: int) -> RecordId | None:
+        """Return the id of the decision (None: no decision has this number)."""
+        row = self._db.execute("SELECT id FROM decisions WHERE number = ? AND NOT void", (number,)).fetchone()
+        return None if row is None else RecordId(row[0])
+
+    def places(self) -> list[tuple[RecordId, Place]]:
+        """Return every decision's id and place, oldest first. Raises IndexUnusable."""
+        rows = numbered_rows(self._db, "decisions", "void, id, segment, offset", self._numbers.newest().decisions)
+        return [(RecordId(row[1]), place_in_row(row[2], row[3])) for row in rows if not row[0]]
+
+    def until(self, moment: int) -> Iterator[Place]:
+        """Yield the current places of the decisions up to a moment (µs since 1970-01-01 UTC), newest first."""
+        query = "SELECT segment, offset FROM decisions WHERE time <= ? AND NOT void ORDER BY number DESC"
+        for row in self._db.execute(query, (moment,)):
+            yield self._places.now([place_in_row(*row)])[0]
+
+    def unexpired_places(self) -> list[tuple[int, Place]]:
+        """Return number and place of every decision that is neither voided nor expired."""
+        rows = self._db.execute(
+            "SELECT number, segment, offset FROM decisions WHERE NOT void AND NOT expired ORDER BY number"
+        )
+        return [(row[0], place_in_row(row[1], row[2])) for row in rows]
+
+    def aged(self) -> list[tuple[int, int, Place]]:
+        """Return number, time (µs) and current place of every unexpired decision, oldest first."""
+        rows = self._db.execute(
+            "SELECT number, time, segment, offset FROM decisions WHERE NOT void AND NOT expired ORDER BY number"
+        ).fetchall()
+        places = self._places.now(place_in_row(row[2], row[3]) for row in rows)
+        return [(row[0], row[1], place) for row, place in zip(rows, places, strict=True)]
+
+
+class HolderQueries:
+    """Look up snapshots and pins, which hold blobs next to edits and decisions, and expiries, which let go of them."""
+
+    def __init__(self, db: SharedConnection, places: CurrentPlaces, numbers: RecordNumbers) -> None:
+        """Answer for one index."""
+        self._db: Final = db
+        self._places: Final = places
+        self._numbers: Final = numbers
+
+    def snapshots(self) -> list[HolderRow]:
+        """Return every snapshot, including expired ones, oldest first. Raises IndexUnusable."""
+        return self._holds("snapshots", self._numbers.newest().snapshots)
+
+    def baseline(self, *, newest: bool = False) -> Baseline | None:
+        """Return the snapshot that the first scan took as the baseline (None: there is none). Raises IndexUnusable.
+
+        `newest`: if there are two, because one is about to replace the other, return the newer one.
+        """
+        rows = self._db.execute(
+            f"SELECT number, root, checksum IS {SUMS['snapshots']} FROM snapshots "  # noqa: S608 - as SUMS has it
+            "WHERE baseline AND NOT expired ORDER BY number"
+        ).fetchall()
+        noted = self._db.number("SELECT baseline FROM position")
+        if noted != (rows[0][0] if rows else 0) or not all(row[2] for row in rows):
+            raise unusable(f"snapshot {noted} is the baseline, or one of {[row[0] for row in rows]!r}")
+        row = rows[-1 if newest else 0] if rows else None
+        return None if row is None else Baseline(row[0], BlobId(row[1]))
+
+    def snapshot_places(self) -> list[tuple[Place, bool, bool]]:
+        """Return each snapshot's current place, whether it is a baseline, and whether it has expired, oldest first."""
+        rows = self._db.execute("SELECT segment, offset, baseline, expired FROM snapshots ORDER BY number").fetchall()
+        places = self._places.now(place_in_row(row[0], row[1]) for row in rows)
+        return [(place, bool(row[2]), bool(row[3])) for place, row in zip(places, rows, strict=True)]
+
+    def pins(self) -> list[HolderRow]:
+        """Return every pin, including expired ones, oldest first. Raises IndexUnusable."""
+        return self._holds("pins", self._numbers.newest().pins)
+
+    def expiry(self, number: int) -> ExpiryRow | None:
+        """Return the row of an expiry, by its position among the journal's expiries (None: there is none)."""
+        query = "SELECT segment, offset, time, reason FROM expiries WHERE number = ?"
+        row = self._db.execute(query, (number,)).fetchone()
+        return None if row is None else ExpiryRow(place_in_row(row[0], row[1]), row[2], row[3])
+
+    def _holds(self, table: str, newest: int) -> list[HolderRow]:
+        rows = numbered_rows(self._db, table, "number, id, segment, offset, expired", newest)
+        return [HolderRow(row[0], RecordId(row[1]), place_in_row(row[2], row[3]), row[4]) for row in rows]
+
+
+def _limited(number: int) -> int:
+    """Return the number limited to what SQLite accepts: a number above the highest has the same meaning as that one."""
+    return min(max(number, 0), MAX_INT)
+
+
+def _is_utf8(text: str) -> bool:
+    """Return whether SQLite accepts a text: it must be UTF-8, as every recorded text is."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _edit_row(row: Row) -> EditRow:
+    match row:
+        case int(seq), bytes(name), int(segment), int(offset), status, str(units), whole, bytes(reasons), int(
+            expired
+        ), 1:
+            place = place_in_row(segment, offset)
+            statuses = tuple(map(status_in_row, units))
+            return EditRow(
+                Seq(seq), RecordId(name), place, status_in_row(status), statuses, bool(whole), reasons, expired
+            )
+        case _:
+            raise unusable(f"an edit can't be {row!r}")

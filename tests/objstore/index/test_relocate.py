@@ -86,16 +86,16 @@ def answers(root: Path) -> list[object]:
 def test_moves_come_back_from_their_bytes(steps: list[tuple[int, int, bool]]) -> None:
     moves, old, new = FrameMoves(), 0, 0
     expected = {}
-    for more_old, more_new, is_respelt in steps:
+    for more_old, more_new, is_reencoded in steps:
         old, new = old + more_old, new + more_new
         moves.add(old, new)
         expected[old] = new
-        if is_respelt:
+        if is_reencoded:
             moves.mark_reencoded(new)
     found = FrameMoves.decode(moves.encode())
     assert found is not None
     assert {place: found.get(place) for place in expected} == expected
-    assert list(found.reencoded) == list(moves.respelt)
+    assert list(found.reencoded) == list(moves.reencoded)
     assert found.get(old + 1) is None
     assert found.at_or_behind(0) == next(iter(expected.values()), None)
     assert found.at_or_behind(old + 1) is None

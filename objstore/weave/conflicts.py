@@ -153,17 +153,33 @@ def _count_forms(unit: WeaveUnit, needs: Needs) -> None:
     If another form of a line exists, what `unit` inserted has its place only if it deleted everything that came with
     the form that it saw.
     """
-    taken = set(unit.deleted)
+    taken = {*unit.deleted, *unit.deleted_copies}
     are_all_present = True
     for run in unit.deleted:
         present = _older_copies_below(unit, run)
-        has_place = run in present or not unit.inserted or taken.issuperset(run.inserter.inserted)
+        has_place = _has_place(unit, run, present, taken)
         are_all_present = are_all_present and bool(present) and has_place
         if len(present) > 1:
             others = {form: whom for form in present if form is not run and (whom := _returned(unit, form))}
             needs.returned.update(others)
     if are_all_present:
         needs.missing.clear()
+
+
+def _has_place(unit: WeaveUnit, run: Run, present: list[Run], taken: set[Run]) -> bool:
+    """Return whether what `unit` made of `run` fits the place of a present form of it.
+
+    No text returned in place of a form in between, and if `unit` inserted text, nothing else came with these forms.
+    """
+    form: Run | None = run
+    while form is not None and form not in present:
+        author = form.inserter
+        if author.return_blocker is not None and (unit.inserted or author.deleted):
+            return False
+        if unit.inserted and not taken.issuperset(author.inserted):
+            return False
+        form = form.original
+    return True
 
 
 def _update(unit: WeaveUnit, needs: Needs, changes: UnitChanges, order: RunList) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pytest
 from hypothesis import assume, given, strategies as st
 
 from objstore.text.diff import Hunk, diff_lines
@@ -410,6 +411,20 @@ def test_the_last_change_of_a_line_holds_or_the_decision_is_refused(states: list
     holds = {h.text, "-"} if states[-1] == "" else {h.text}
     answer = h.reject(*sorted(dead))
     assert answer in holds or answer.startswith("C: ")
+
+
+@pytest.mark.parametrize(
+    ("states", "dead"),
+    [
+        (["A", "-", "A", "B", "A", "B"], [1, 3]),
+        (["A", "B", "", "B", "A", "C"], [1, 2, 4]),
+        (["A", "B", "", "B", "A", ""], [1, 2, 4]),
+        (["A", "B", "", "B", "C", "A", ""], [1, 2, 5]),
+    ],
+)
+def test_a_decision_is_refused_if_text_returned_between_two_forms_of_a_line(states: list[str], dead: list[int]) -> None:
+    h = history(*(state if state == "-" else f"p {state} q" for state in states))
+    assert h.reject(*dead).startswith("C: ")
 
 
 # -- reading

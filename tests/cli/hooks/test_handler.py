@@ -412,14 +412,14 @@ def test_other_commands_end_as_they_do_though_a_word_of_theirs_is_hook(words: li
     assert not (folder / ".cas" / "hook.log").exists()
 
 
-@pytest.mark.parametrize("missing", ["hooking.py", "clients/event.py", "clients/claude_code.py"])
+@pytest.mark.parametrize("missing", ["hooks/handler.py", "hooks/clients/event.py", "hooks/clients/claude_code.py"])
 def test_a_program_that_is_being_replaced_does_not_stop_the_agent(missing: str, folder: Path, tmp_path: Path) -> None:
     shutil.copytree(Path(SOURCE) / "cli", tmp_path / "cli")
     (tmp_path / "cli" / missing).unlink()
     settings = {"PYTHONPATH": os.pathsep.join([str(tmp_path), SOURCE])}
     ran = unforked_cas("hook", "claude-code", folder=folder, settings=settings, stdin=b"{}")
     assert (ran.status, ran.out, ran.err) == (0, b"", b"")
-    assert (folder / ".cas" / "hook.log").exists() == (missing == "clients/claude_code.py")
+    assert (folder / ".cas" / "hook.log").exists() == (missing == "hooks/clients/claude_code.py")
 
 
 def test_a_hook_with_the_flag_of_an_earlier_version_goes_on_recording(folder: Path) -> None:
@@ -475,7 +475,7 @@ def test_a_hook_that_fails_at_the_doctors_trial_does_not_answer_and_leaves_no_fa
 ) -> None:
     shutil.copytree(Path(SOURCE) / "cli", tmp_path / "cli")
     settings = {"PYTHONPATH": os.pathsep.join([str(tmp_path), SOURCE])}
-    module, log = tmp_path / "cli" / "clients" / "codex.py", folder / ".cas" / "hook.log"
+    module, log = tmp_path / "cli" / "hooks" / "clients" / "codex.py", folder / ".cas" / "hook.log"
     whole = module.read_text()
     module.write_text("raise ValueError('half of an update')\n")
     log.write_text(standing)

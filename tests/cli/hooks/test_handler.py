@@ -475,7 +475,7 @@ def test_a_hook_that_fails_at_the_doctors_trial_does_not_answer_and_leaves_no_fa
 ) -> None:
     shutil.copytree(Path(SOURCE) / "cli", tmp_path / "cli")
     settings = {"PYTHONPATH": os.pathsep.join([str(tmp_path), SOURCE])}
-    module, log = tmp_path / "cli" / "clients" / "codex.py", folder / ".cas" / "hook.log"
+    module, log = tmp_path / "cli" / "hooks" / "clients" / "codex.py", folder / ".cas" / "hook.log"
     whole = module.read_text()
     module.write_text("raise ValueError('half of an update')\n")
     log.write_text(standing)

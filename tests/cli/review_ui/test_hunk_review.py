@@ -454,7 +454,7 @@ def test_what_was_typed_is_kept_where_the_file_has_changed_meanwhile(
     editor.chmod(0o755)
     with review("2", EDITOR=str(editor), VISUAL=str(editor), TMPDIR=str(tmp_path)) as stage:
         stage.sees(at("2:1"))
-        press(stage, "e", r"Your text is saved in (?s:.*)changed on disk meanwhile(?s:.*)" + at("2:1"))
+        press(stage, "e", r"Your text is saved in (?s:.*)changed on disk since it was read(?s:.*)" + at("2:1"))
     (copy,) = tmp_path.glob("cas-amend-*/a")
     assert copy.read_bytes().startswith(b"one\nII\n")
     assert history.bytes("a").startswith(b"one\nzwei\n")

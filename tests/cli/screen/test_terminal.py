@@ -386,9 +386,9 @@ def test_a_hook_without_a_client_does_not_wait_for_a_person(runner: CommandRunne
 
 
 def test_the_server_says_on_a_terminal_whom_it_is_for(runner: CommandRunner) -> None:
-    status, shown = runner.typed_at("Ctrl-C ends it.", lambda: "\x03", "mcp", ".")
+    status, shown = runner.typed_at("Press Ctrl-C to stop.", lambda: "\x03", "mcp", ".")
     assert status == 130
-    assert "`cas setup` tells one" in shown
+    assert "Run `cas setup` to connect one" in shown
     assert "Traceback" not in shown
 
 
@@ -397,7 +397,7 @@ def test_ctrl_c_ends_the_server_where_it_waits_for_a_line(runner: CommandRunner)
     call["params"]["_meta"] = NEWER
     status, shown = on_terminal(
         ["mcp", "."],
-        Answer(after="Ctrl-C ends it.", typed=lambda: f"{json.dumps(call)}\n"),
+        Answer(after="Press Ctrl-C to stop.", typed=lambda: f"{json.dumps(call)}\n"),
         Answer(after='"result":', typed=lambda: "\x03"),
         folder=runner.folder,
     )

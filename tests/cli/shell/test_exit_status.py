@@ -353,7 +353,7 @@ def test_a_workspace_is_not_looked_for_above_what_the_variable_names_and_is_no_f
     runner.write("a", b"x\n")
     (runner.folder / "a").write_bytes(b"y\n")
     place = runner.folder / named
-    said = f"cas: No workspace at {place}: no folder is to be found there.\nCAS_WORKSPACE names that folder.\n"
+    said = f"cas: No workspace at {place}: this folder does not exist.\nCAS_WORKSPACE names that folder.\n"
     for folder in (runner.folder, runner.folder.parent):
         ran = cas(*words, folder=folder, settings={"CAS_WORKSPACE": str(place)})
         assert ran == CommandResult(status=10, out=b"", err=said.encode())

@@ -100,7 +100,7 @@ def test_a_store_that_is_put_aside_as_it_is_looked_at_is_no_fault(
             finally:
                 looked.set()
 
-        monkeypatch.setattr(workspace, "close_superseded_files", put_aside)
+        monkeypatch.setattr(workspace.retention, "close_superseded_files", put_aside)
         with BackgroundGc(directories):
             assert looked.wait(PATIENCE)
     assert caplog.records == []

@@ -47,7 +47,7 @@ def calls(agent: Agent, path: str, **more: object) -> list[tuple[bool, str]]:
         (".git/f", {}, "Permission denied: .git/f"),
         ("none", {}, "File not found: none"),
         ("f", {"mcp_conversation_id": "no id"}, "Not a conversation id: 'no id'"),
-        ("f", {"mcp_conversation_id": "external"}, "The conversation 'external' is kept"),
+        ("f", {"mcp_conversation_id": "external"}, "The conversation name 'external' is reserved"),
     ],
 )
 @pytest.mark.parametrize("stored", [False, True])

@@ -92,8 +92,9 @@ def test_of_a_cancelled_call_no_further_edit_is_looked_for(tools: Tools, tmp_pat
         watch.run(lambda: tools.multi_edit_text_file(str(file), [EditOp(old_string="not there", new_string="")]))
 
 
-def test_a_store_that_may_not_be_used_is_named_whatever_a_call_was_about() -> None:
+def test_a_store_that_may_not_be_used_is_named_whatever_a_call_was_about(monkeypatch: pytest.MonkeyPatch) -> None:
     with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setenv("CAS_SAFE_DIRECTORY", folder)  # it belongs to another user
         Path(folder).chmod(0o755)
         (Path(folder) / "file").write_text("text\n")
         Workspace.init(folder).close()

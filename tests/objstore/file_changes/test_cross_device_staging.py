@@ -85,7 +85,10 @@ def test_a_check_names_what_a_killed_process_had_staged_on_another_disk_and_its_
     report = check_store(str(root))
     assert report.faults == ()
     for path in left:
-        assert any(note.startswith(f"{path.relative_to(root)} is of a write on another disk") for note in report.notes)
+        assert any(
+            note.startswith(f"{path.relative_to(root)} belongs to an interrupted or running write on another disk")
+            for note in report.notes
+        )
     assert report.leftovers == len(staged(root))
     assert repair_store(report).leftovers == 0
     assert staged(root) == []

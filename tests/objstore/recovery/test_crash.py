@@ -427,7 +427,7 @@ def test_a_writer_blocked_by_an_unreadable_file_gets_the_reason(tmp_path: Path) 
             try:
                 write(workspace, "beside", b"new\n")
             except FileUninspectable as error:
-                told.add((error.path, *str(error).split("; ")[:1], "cut off" in str(error)))
+                told.add((error.path, *str(error).split(". ")[:1], "An interrupted call" in str(error)))
     assert told == {(DEEP, "Too many open files", True)}
 
 

@@ -129,7 +129,7 @@ def test_it_is_written_out_and_verified(tracked: tuple[Path, int], tmp_path: Pat
         assert not stands.read(1)
     (tmp_path / "out").unlink()
     said, peak = command("verify", "--all", folder=root)
-    assert b"are what their names say" in said
+    assert b"blobs match their hash" in said
     assert peak < MOST_MEMORY
 
 
@@ -147,4 +147,4 @@ def test_its_store_is_checked_and_salvaged(tracked: tuple[Path, int], tmp_path: 
     _, peak = command("salvage", ".", "--to", str(tmp_path / "saved"), folder=root)
     assert peak < MOST_MEMORY
     said, _ = command("verify", "--all", folder=tmp_path / "saved")
-    assert b"are what their names say" in said
+    assert b"blobs match their hash" in said

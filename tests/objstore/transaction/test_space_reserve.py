@@ -279,7 +279,7 @@ def test_where_nothing_helps_the_collection_says_what_to_do_and_nothing_is_lost(
     segments = {path.name: path.read_bytes() for path in (root / ".cas" / "segments").iterdir()}
     with (
         Workspace.open(root, Full()) as workspace,
-        pytest.raises(CompactionSpaceNeeded, match=r"free about 0\.1 MB.* run it again"),
+        pytest.raises(CompactionSpaceNeeded, match=r"free about 0\.1 MB.* run the command again"),
     ):
         workspace.retention.collect(EVERYTHING, thorough=True)
     assert not (root / ".cas" / RESERVE_NAME).exists()
@@ -380,7 +380,7 @@ def test_a_lack_of_space_for_a_segment_is_reported_with_the_size_needed(
     Workspace.open(root, CountdownDisk(None)).close()
     before = segment_bytes(root)
     with pytest.raises(
-        CompactionSpaceNeeded, match=r"free about 0\.[0-9] MB, or let more history go \(`--older-than`"
+        CompactionSpaceNeeded, match=r"free about 0\.[0-9] MB, or expire more history \(`--older-than`"
     ) as caught:
         act(root, TooFullDisk())
     Workspace.open(root, CountdownDisk(None)).close()  # the index may have given its room, and is made again

@@ -158,7 +158,7 @@ def test_the_current_state_of_a_file_without_edits_is_not_purged(scene: Scene) -
     (scene.root / "folder" / "secret").write_bytes(b"the secret\n")
     scene.workspace.record_changes(NOBODY)
     assert scene.workspace.retention.plan_purge(blobs=[blob_id(b"the secret\n")]).files == ("folder/secret",)
-    with pytest.raises(PurgeRefused, match="folder/secret holds these bytes now"):
+    with pytest.raises(PurgeRefused, match="folder/secret still contains these bytes"):
         scene.workspace.retention.purge([blob_id(b"the secret\n")], force=True)
 
 

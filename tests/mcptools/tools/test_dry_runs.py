@@ -62,6 +62,32 @@ def test_a_dry_run_is_refused_as_the_call_is(
         assert (root / ".cas").exists() is stored
 
 
+@pytest.mark.parametrize("kind", ["two names", "a name outside", "folder", "link", "link outside", "folder is a file"])
+@pytest.mark.parametrize("tool", ["apply_patch", "edit_file_diff"])
+def test_a_dry_run_has_the_outcome_of_the_call_whatever_is_at_the_path(root: Path, tool: str, kind: str) -> None:
+    path, place = "g", root / "g"
+    match kind:
+        case "two names":
+            place.hardlink_to(root / "f")
+        case "a name outside":
+            place.write_text(TEXT)
+            (root.parent / "outside").hardlink_to(place)
+        case "folder":
+            place.mkdir()
+        case "link":
+            place.symlink_to("f")
+        case "link outside":
+            place.symlink_to(root.parent)
+        case _:
+            path = "f/g"
+    arguments = {"file_path": path, "patch": PATCH} if tool == "apply_patch" else {"path": path, "diff": PATCH}
+    with connected(root) as agent:
+        tried = agent.call(tool, **arguments, dry_run=True)
+        assert (root / "f").read_text() == TEXT
+        done = agent.call(tool, **arguments)
+    assert said(tried) == said(done)
+
+
 @pytest.mark.parametrize("options", [[], ["--require-read"]])
 def test_a_file_that_has_to_be_read_first_is_told_by_what_only_tries_too(root: Path, options: list[str]) -> None:
     with connected(root, options=options) as agent:

@@ -1,0 +1,165 @@
+"""A dry run has the outcome that the command then has, with hard links and taken paths in the way too."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.support.command_runner import CommandRunner
+
+Scene = Callable[[CommandRunner], None]
+
+
+def edited(runner: CommandRunner) -> None:
+    runner.write("f", b"one\ntwo\n")
+    runner.write("f", b"ONE\ntwo\n")
+
+
+def two_names(runner: CommandRunner) -> None:
+    edited(runner)
+    (runner.folder / "g").hardlink_to(runner.folder / "f")
+
+
+def two_recorded_names(runner: CommandRunner) -> None:
+    runner.write("f", b"one\ntwo\n")
+    (runner.folder / "g").hardlink_to(runner.folder / "f")
+    runner.done("record")
+    runner.write("f", b"ONE\ntwo\n")
+
+
+def a_name_outside(runner: CommandRunner) -> None:
+    edited(runner)
+    (runner.folder.parent / "outside").hardlink_to(runner.folder / "f")
+
+
+def replaced_by_a_folder(runner: CommandRunner) -> None:
+    edited(runner)
+    (runner.folder / "f").unlink()
+    (runner.folder / "f").mkdir()
+    (runner.folder / "f" / "mine").write_bytes(b"mine\n")
+
+
+def replaced_by_a_link(runner: CommandRunner) -> None:
+    edited(runner)
+    (runner.folder / "f").rename(runner.folder / "h")
+    (runner.folder / "f").symlink_to("h")
+
+
+def moved_away_and_taken(runner: CommandRunner) -> None:
+    runner.write("f", b"one\n")
+    runner.move("f", "g")
+    runner.write("f", b"another\n")
+
+
+def moved_away_and_taken_by_hand(runner: CommandRunner) -> None:
+    runner.write("f", b"one\n")
+    runner.move("f", "g")
+    (runner.folder / "f").write_bytes(b"mine\n")
+
+
+def deleted_and_taken_by_a_folder(runner: CommandRunner) -> None:
+    runner.write("f", b"one\n")
+    runner.delete("f")
+    (runner.folder / "f").mkdir()
+    (runner.folder / "f" / "mine").write_bytes(b"mine\n")
+
+
+def in_a_folder_that_is_a_file_now(runner: CommandRunner) -> None:
+    runner.write("d/f", b"one\n")
+    runner.delete("d/f")
+    (runner.folder / "d").rmdir()
+    (runner.folder / "d").write_bytes(b"mine\n")
+
+
+SCENES: Final = (
+    edited,
+    two_names,
+    two_recorded_names,
+    a_name_outside,
+    replaced_by_a_folder,
+    replaced_by_a_link,
+    moved_away_and_taken,
+    moved_away_and_taken_by_hand,
+    deleted_and_taken_by_a_folder,
+    in_a_folder_that_is_a_file_now,
+)
+
+COMMANDS: Final = (
+    ["reject", "1"],
+    ["reject", "2"],
+    ["reject", "--all"],
+    ["reject", "1", "--cascade"],
+    ["reject", "1", "--markers"],
+    ["reject", "2", "--on-external", "keep"],
+    ["reject", "2", "--on-external", "discard"],
+    ["accept", "--all"],
+)
+
+
+def tree(folder: Path) -> dict[str, tuple[int, int, bytes]]:
+    """Return what is in the workspace but for the store: inode, mode and bytes of each path."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if not name.startswith(".cas"):
+            state = path.lstat()
+            content = path.read_bytes() if path.is_file() else b""
+            found[name] = (state.st_ino, state.st_mode, content)
+    return found
+
+
+def comparable(answer: Any) -> Any:  # noqa: ANN401 - whatever the document holds
+    """Return what both runs report alike: not what only a real run records, nor the diffs of the preview."""
+    files = [{name: value for name, value in file.items() if name != "diff"} for file in answer["files"]]
+    same = {name: value for name, value in answer.items() if name not in {"decision", "dry_run", "recorded"}}
+    return same | {"files": files}
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
+def test_a_decision_has_the_outcome_of_its_dry_run(runner: CommandRunner, scene: Scene, words: list[str]) -> None:
+    scene(runner)
+    before, records = tree(runner.folder), runner.cas("records").out
+    tried = runner.cas(*words, "--dry-run", "--json")
+    assert tree(runner.folder) == before
+    assert runner.cas("records").out == records
+    done = runner.cas(*words, "--json")
+    assert done.status == tried.status
+    if tried.out and done.out:
+        assert comparable(done.json()) == comparable(tried.json())
+    else:
+        assert (tried.out, tried.err) == (done.out, done.err)
+    if done.status:
+        assert tree(runner.folder) == before
+
+
+@pytest.mark.parametrize("state", ["f@1", "d/f@1"])
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
+def test_a_restore_has_the_outcome_of_its_dry_run(runner: CommandRunner, scene: Scene, state: str) -> None:
+    scene(runner)
+    before = tree(runner.folder)
+    tried = runner.cas("restore", state, "--dry-run")
+    assert tree(runner.folder) == before
+    done = runner.cas("restore", state)
+    assert done.status == tried.status
+    if done.status:
+        assert (done.err, tree(runner.folder)) == (tried.err, before)
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
+def test_a_restored_snapshot_has_the_outcome_of_its_dry_run(runner: CommandRunner, scene: Scene) -> None:
+    (runner.folder / "f").write_bytes(b"at first\n")
+    os.link(runner.folder / "f", runner.folder / "second name")
+    runner.done("snapshot", "create")
+    (runner.folder / "f").unlink()
+    runner.done("record")
+    scene(runner)
+    before = tree(runner.folder)
+    tried = runner.cas("snapshot", "restore", "1", "--dry-run")
+    assert tree(runner.folder) == before
+    done = runner.cas("snapshot", "restore", "1")
+    assert done.status == tried.status
+    if done.status:
+        assert (done.err, tree(runner.folder)) == (tried.err, before)

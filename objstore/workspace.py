@@ -164,7 +164,7 @@ class Workspace:
             hidden = revspec.hidden_path(self._journal, path)
         return self.relative(path) if hidden is None else os.fsdecode(hidden)
 
-    def spelt(self, path: str) -> str:
+    def literal_path(self, path: str) -> str:
         """Return the path as the user wrote it if it or one of its folders is now a symlink, else as `relative`.
 
         Snapshots may have a file there even if no edit was recorded. Raises what Files.relative raises.

@@ -352,7 +352,7 @@ def _notice_shape(workspace: "Workspace", notice: "Notice") -> dict[str, Json]:
     return {
         "unit": str(notice.unit),
         "status": notice.status.value,
-        "beside": [str(unit) for unit in notice.beside],
+        "beside": [str(unit) for unit in notice.adjacent],
         "file_path": _path(workspace, notice.path),
         "line": notice.line,
         "message": _text(str(notice)),

@@ -76,7 +76,7 @@ class _Same(Enum):
     """The review stays at the current hunk."""
 
     STAY = "as it is on the screen"
-    ANEW = "shown once more"
+    SHOWN_AGAIN = "shown once more"
 
 
 Where: TypeAlias = "Unit | _Same | None"
@@ -157,11 +157,11 @@ class Review:
             self._workspace.reopen()  # if the last try could not be made durable
             if key in DECIDING_KEYS and self._workspace.history.edit(unit.seq).units[unit.hunk] is not self._shown:
                 self._say(f"{unit} was decided elsewhere meanwhile.")
-                return _Same.ANEW
+                return _Same.SHOWN_AGAIN
             return act(unit)
         except DecidedMeanwhile as error:
             self._say(str(error))
-            return _Same.ANEW
+            return _Same.SHOWN_AGAIN
         except (CasError, OSError) as error:
             # A lock, a full disk, a file that is changed at this moment: the hunk is unchanged, and the user can try
             # again.
@@ -187,7 +187,7 @@ class Review:
             self._ask(f"Reject what depends on it too{listed} [c], or leave it [any other key]")
             if self._key() != "c":
                 return _Same.STAY
-            outcome = self._outcome(action, [*shown], {**also, **shown}, reason=reason, told=outcome)
+            outcome = self._outcome(action, [*shown], {**also, **shown}, reason=reason, refused=outcome)
         return self._concluded(outcome, next(iter(shown)))
 
     def _concluded(self, outcome: "DecisionOutcome", unit: Unit) -> Where:
@@ -213,11 +213,11 @@ class Review:
         shown: Mapping[Unit, Status],
         *,
         reason: str,
-        told: Conflicted | None = None,
+        refused: Conflicted | None = None,
     ) -> "DecisionOutcome":
-        """Take a decision; `told`: the conflict whose hunks are to be rejected too (None: none are)."""
+        """Take a decision; `refused`: the conflict whose hunks are to be rejected too (None: none are)."""
         decide = partial(self._workspace.decide, action, units, reason=reason, who=reviewer(), shown=shown)
-        return self._carried_out(partial(decide, cascade=told is not None, told=told))
+        return self._carried_out(partial(decide, cascade=refused is not None, refused=refused))
 
     def _carried_out(self, decide: "Callable[..., DecisionOutcome]") -> "DecisionOutcome":
         """Take a decision, after asking about changes from outside if there are any."""
@@ -331,7 +331,7 @@ class Review:
             self._withdrawn.add(outcome.number)
         self._write(decided_text(outcome, self._workspace.history.edit, self._screen, dry_run=False))
         self._review_queue.go(step.unit)
-        return step.unit if not step.amendment else _Same.ANEW
+        return step.unit if not step.amendment else _Same.SHOWN_AGAIN
 
     # ---- amending and splitting
 
@@ -463,7 +463,7 @@ class Review:
             diff = edit_diff(view, self._workspace, self._screen)
             write(chain(edit_header(view, self._screen), [b"\n"], diff), paged=True)
             flush()
-        return _Same.ANEW
+        return _Same.SHOWN_AGAIN
 
     def _searched(self, unit: Unit) -> Where:
         sought = self._line("Search for")

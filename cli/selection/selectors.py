@@ -102,7 +102,7 @@ def paths_named(workspace: "Workspace", spelling: str, *, unrecorded: bool = Fal
 
     `unrecorded`: also if nothing was recorded there, for the content of snapshots.
     """
-    hidden = from_here(workspace, spelling, workspace.spelt if unrecorded else workspace.recorded)
+    hidden = from_here(workspace, spelling, workspace.literal_path if unrecorded else workspace.recorded)
     try:
         return list(dict.fromkeys([path_named(workspace, spelling), hidden]))
     except PathError:

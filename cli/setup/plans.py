@@ -44,7 +44,7 @@ Edit = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Programs:
-    """The commands that clients are told to run."""
+    """The commands that the clients' settings name."""
 
     cas: str
     server: str

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 __all__ = [
     "LONGEST_WORDS",
-    "SPELT_OUT",
+    "UNDECODABLE_MARK",
     "cut",
     "cut_within",
     "decoded",
@@ -15,10 +15,12 @@ __all__ = [
     "unnameable",
 ]
 
-SPELT_OUT: Final = r"\udc"
+UNDECODABLE_MARK: Final = r"\udc"
 """The beginning of the escape with which a name's bytes that are not UTF-8 are shown."""
 
-_UNNAMEABLE: Final = rf"Names with {SPELT_OUT}NN are not UTF-8, and no tool can use them: a person can rename them."
+_UNNAMEABLE: Final = (
+    rf"Names with {UNDECODABLE_MARK}NN are not UTF-8, and no tool can use them: a person can rename them."
+)
 
 LONGEST_WORDS: Final = 8000
 """Characters of each text in a refusal: some 2,500 tokens."""

@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from threading import Lock
 from typing import Final
 
-from mcptools.edit.display import SPELT_OUT, one_line, shown
+from mcptools.edit.display import UNDECODABLE_MARK, one_line, shown
 from mcptools.model.failures import Failure, FailureKind, failure_of
 from mcptools.model.roots import intersected
 from objstore import CasError, EditView, FileChanged, Files, NotAWorkspace, Workspace, real_path
@@ -72,13 +72,13 @@ class Directories:
         except (CasError, OSError) as error:
             raise failure_of(error, path) from error
         files = files.confined(parts) if (parts := self._parts(root)) else files
-        if SPELT_OUT in path:
+        if UNDECODABLE_MARK in path:
             _refuse_shown(files, path)
         return files
 
     def refuse_shown(self, path: str) -> None:
         r"""Refuse a path that is the displayed form of a name that is not UTF-8 (\udcNN). Raises as files_of."""
-        if SPELT_OUT in path:
+        if UNDECODABLE_MARK in path:
             self.files_of(path)
 
     def changing(self, path: str, precheck: Callable[[], object]) -> tuple[Workspace, tuple[str, ...]]:
@@ -263,7 +263,7 @@ def _refuse_shown(files: Files, path: str) -> None:
     """
     names = path.split("/")
     for number, name in enumerate(names):
-        if SPELT_OUT not in name:
+        if UNDECODABLE_MARK not in name:
             continue
         folder = "/".join(names[:number]) or ("/" if path.startswith("/") else ".")
         try:

@@ -179,5 +179,5 @@ def status_in_row(letter: object) -> Status:
     """Return the status that a column of a row holds. Raises IndexUnusable if it holds something else."""
     found = _STATUSES.get(letter) if isinstance(letter, str) else None
     if found is None:
-        raise unusable(f"no status is spelt {letter!r}")
+        raise unusable(f"no status has the letter {letter!r}")
     return found

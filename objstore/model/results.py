@@ -144,16 +144,16 @@ class Notice:
 
     unit: Unit
     status: Status  # accepted or rejected; the neighbours have the other status
-    beside: tuple[Unit, ...]  # ascending
+    adjacent: tuple[Unit, ...]  # ascending
     path: str
     line: int  # 1-based, in the text after the decision
 
     def __str__(self) -> str:
-        others = ", ".join(map(str, self.beside))
+        others = ", ".join(map(str, self.adjacent))
         said = Status.REJECTED if self.status is Status.ACCEPTED else Status.ACCEPTED
         return (
             f"hunk {self.unit}, {self.status.value}, is directly next to {others}, "
-            f"which {'is' if len(self.beside) == 1 else 'are'} {said.value} ({self.path}:{self.line})"
+            f"which {'is' if len(self.adjacent) == 1 else 'are'} {said.value} ({self.path}:{self.line})"
         )
 
 

@@ -79,7 +79,7 @@ class CompactionResult:
 
     segments: int  # rewritten
     freed: int  # bytes by which the log became smaller
-    is_done: bool  # whether the whole plan was carried out: it still fitted the log, and nobody needed what it drops
+    is_done: bool  # whether the whole plan was carried out: it still fitted the log, and no one needed what it drops
 
 
 def plan_compaction(

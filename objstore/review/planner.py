@@ -452,9 +452,9 @@ class Planner:
             marker_edits = {row.seq for row in self.journal.store.index.edits.with_markers(loaded.id)}
             decided = (unit for unit in changed if unit.seq not in marker_edits)
             for notice in loaded.notices(decided):
-                adjacent = tuple(unit for unit in notice.beside if unit.seq not in marker_edits)
+                adjacent = tuple(unit for unit in notice.adjacent if unit.seq not in marker_edits)
                 if adjacent:
-                    yield replace(notice, beside=adjacent)
+                    yield replace(notice, adjacent=adjacent)
 
     def _written(self, documents: Iterable[DocumentId]) -> Iterable[WrittenFile]:
         for document in documents:

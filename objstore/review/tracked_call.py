@@ -508,14 +508,14 @@ def open_call(
     waiting: Callable[[], object] | None = None,
     dry_run: bool = False,
 ) -> Iterator[Call]:
-    """Hold the writer lock for one tracked call. Leaving without `commit` changes nothing.
+    """Hold the writer lock for one tracked call. Leaving the block without `commit` changes nothing.
 
-    `paths`: of files that it will touch. Large ones are stored before the lock is taken, so that nobody waits.
-    `before_storing`: called before that, if there are any, by who may still refuse the call. Raises what it raises.
-    `waiting`: is called now and then while another process writes; what it raises ends the call.
-    `dry_run`: it is left without `commit`, and the store need not be one that may be written.
+    `paths`: the files that the call will change. Large ones are stored before the lock is taken, so that other writers
+    don't wait. `before_storing`: called before that if there are large files; an exception from it refuses the call.
+    `waiting`: called now and then while another process writes; an exception from it ends the call. `dry_run`: the
+    block is left without `commit`, and the store may be read-only.
 
-    Raises StoreLocked, and ConversationReserved for the conversation of edits that nobody recorded.
+    Raises StoreLocked, and ConversationReserved for the reserved conversation of external edits.
     """
     if info.conversation == EXTERNAL_CONVERSATION:
         raise ConversationReserved(info.conversation)

@@ -75,7 +75,7 @@ class Review:
         on_external: OnExternal = OnExternal.ABORT,
         expected: Sequence[ExternalChange] = (),
         shown: Mapping[Unit, Status] | None = None,
-        told: Conflicted | None = None,
+        refused: Conflicted | None = None,
         dry_run: bool = False,
     ) -> DecisionOutcome:
         """Accept, reject or reset units, on disk and in the journal, or change neither.
@@ -84,8 +84,8 @@ class Review:
         live with the decision, and write both into the text between conflict markers; a new decision on any of them
         removes the markers. `expected`: the external changes that the reviewer was shown; if the disk has changed
         since, FileChanged is raised. `shown`: the statuses that the reviewer saw, including those of cascading units;
-        if a unit has neither this status nor the wanted one, DecidedMeanwhile is raised. `told`: the conflict that the
-        reviewer was shown before choosing to cascade; if there is a different conflict by now, that is the outcome.
+        if a unit has neither this status nor the wanted one, DecidedMeanwhile is raised. `refused`: the conflict that
+        the reviewer was shown before choosing to cascade; if there is a different conflict by now, that is the outcome.
         `dry_run`: only report what would happen. Raises NoSuchName, HistoryBroken and what Call.commit raises.
         """
         from objstore.review.decisions import DecisionRequest
@@ -100,7 +100,7 @@ class Review:
             on_external=on_external,
             expected=tuple(expected),
             shown=shown or {},
-            refusal=told,
+            refusal=refused,
             dry_run=dry_run,
         )
         return self._outcome(request)

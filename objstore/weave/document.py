@@ -462,12 +462,12 @@ class Document:
             opposite = _OPPOSITE.get(self._statuses[index])
             if opposite is None or opposite not in self._statuses[1:]:
                 continue
-            beside = [i for i in self._weave.neighbours(index) if self._statuses[i] == opposite]
-            if beside:
+            adjacent = [i for i in self._weave.neighbours(index) if self._statuses[i] == opposite]
+            if adjacent:
                 yield Notice(
                     unit=unit,
                     status=_STATUSES[self._statuses[index]],
-                    beside=tuple(map(self._unit, beside)),
+                    adjacent=tuple(map(self._unit, adjacent)),
                     path=self._name(),
                     line=self.line(unit),
                 )

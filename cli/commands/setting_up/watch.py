@@ -154,7 +154,7 @@ class _Watched:
         self._unseen: Final[set[str]] = set()  # paths that were already reported as unreadable
 
     def begin(self) -> None:
-        """Record what changed before the watch began; it is nobody's edit. Raises what the store raises."""
+        """Record what changed before the watch began; it counts as no one's edit. Raises what the store raises."""
         from objstore import CallInfo, Origin
 
         self._found(CallInfo(tool="", origin=Origin.EXTERNAL))

@@ -72,5 +72,5 @@ def test_a_conflict_over_a_path_names_the_edit_without_which_the_file_is_back() 
     ],
 )
 def test_a_notice_names_the_neighbours_and_their_status(status: Status, beside: list[str], said: str) -> None:
-    notice = Notice(unit=unit("2:1"), status=status, beside=tuple(map(unit, beside)), path="f", line=4)
+    notice = Notice(unit=unit("2:1"), status=status, adjacent=tuple(map(unit, beside)), path="f", line=4)
     assert str(notice) == said

@@ -234,11 +234,11 @@ def test_a_cascade_rejects_no_more_than_was_shown(scene: Scene) -> None:
     assert isinstance(told, Conflicted)
     scene.edit("f", b"8\n", b"eight\n")
     before = scene.everything()
-    anew = reject(cascade=True, told=told)
+    anew = reject(cascade=True, refused=told)
     assert isinstance(anew, Conflicted)
     assert (told.reject_first, anew.reject_first) == ((Unit(Seq(2), 1),), (Unit(Seq(2), 1), Unit(Seq(3), 1)))
     assert scene.everything() == before
-    assert isinstance(reject(cascade=True, told=anew), Decided)
+    assert isinstance(reject(cascade=True, refused=anew), Decided)
     assert scene.text("f") is None
 
 

@@ -9,6 +9,7 @@ from objstore.errors import DiskFailed, DiskFull
 from objstore.fs.disk import Disk, Pieces
 
 __all__ = [
+    "WHOLE",
     "CountdownDisk",
     "PowerCut",
     "TooFullDisk",
@@ -18,6 +19,9 @@ __all__ = [
     "power_cut",
     "sampled_steps",
 ]
+
+WHOLE: Final = os.environ.get("CAS_CRASH_STEPS") == "1"
+"""Whether whole matrices are run, as `make crash` does, or a sample of them."""
 
 _EVERY: Final = int(os.environ.get("CAS_CRASH_STEPS", "5"))
 

@@ -19,9 +19,9 @@ from objstore.model.basic_types import Seq
 from objstore.worktree import dirty_files
 from tests.golden.make_stores import told
 from tests.support.crash_scenarios import Files, change, files, rejected, write
-from tests.support.faulty_disk import UnsyncedDisk
+from tests.support.faulty_disk import WHOLE, UnsyncedDisk
 
-SAMPLE: Final = 1_330 if os.environ.get("CAS_CRASH_STEPS") == "1" else 48
+SAMPLE: Final = 1_330 if WHOLE else 48
 FLIPS: Final = os.environ.get("CAS_INDEX_FLIPS", "")
 """How many bits are flipped, if not the SAMPLE: a number, or `all`."""
 

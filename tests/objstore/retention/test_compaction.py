@@ -66,6 +66,7 @@ from objstore.transaction.journal import Journal
 from objstore.transfer.import_export import import_bundle
 from tests.support.crash_scenarios import write
 from tests.support.faulty_disk import (
+    WHOLE,
     CountdownDisk,
     PowerCut,
     TooFullDisk,
@@ -79,7 +80,7 @@ from tests.support.interruption import interrupted_at, interruption_points
 
 EDITS: Final = 30
 DECIDING: Final = (Action.ACCEPT, Action.ACCEPT, Action.REJECT)
-MANY: Final = 2000 if os.environ.get("CAS_CRASH_STEPS") == "1" else 700
+MANY: Final = 2000 if WHOLE else 700
 """Operations one after another: thousands in `make crash`."""
 OFTEN: Final = (60, 25, 4, 3, 3, 3, 2)
 """How often each thing is done, in a hundred."""

@@ -27,7 +27,7 @@ ENTRY: Final = "import sys; from cli.shell.entry import main; sys.exit(main())"
 HELLO: Final = "import click\n@click.command()\ndef hello():\n    click.echo('hello')\nhello()\n"
 WEIGHING: Final = (
     "import os, sys; null = os.open(os.devnull, os.O_WRONLY);"
-    "child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, null, 1)]);"
+    "child = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, null, 1)]);"
     "print(os.wait4(child, 0)[2].ru_maxrss)"
 )
 CLICK: Final = 47

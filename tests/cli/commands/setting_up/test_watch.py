@@ -32,7 +32,8 @@ def started(
     with subprocess.Popen(command, cwd=folder, env=environment({}), stdout=pipe, stderr=pipe) as process:
         assert process.stdout is not None
         try:
-            assert b"Watching" in process.stdout.readline()
+            said = process.stdout.readline()
+            assert b"Watching" in said, process.communicate(timeout=PATIENCE)  # what it says instead
             yield process
         finally:
             process.kill()

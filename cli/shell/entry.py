@@ -49,7 +49,7 @@ def _hook(arguments: list[str]) -> NoReturn:
             from cli.hooks.handler import log_fault
 
             log_fault(os.getcwd(), arguments, error)  # noqa: PTH109 - pathlib costs 4 ms of start-up
-        except Exception:  # noqa: BLE001, S110 - where the program itself is broken, there is nobody left to tell
+        except Exception:  # noqa: BLE001, S110 - if the program itself is broken, no one can be informed
             pass
     except KeyboardInterrupt:
         pass  # a client's own Ctrl-C reached this too; end as if the client had ended it

@@ -138,16 +138,10 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            from difflib import get_close_matches
+            from cli.search.did_you_mean import command_meant
 
-            from cli.shell.synonyms import COMMAND_SYNONYMS
-
-            if args[0] in COMMAND_SYNONYMS:
-                raise click.UsageError(f"There is no `{args[0]}`: {COMMAND_SYNONYMS[args[0]]}.", ctx) from error
-            near = get_close_matches(args[0], COMMANDS, 2)
-            if not near or args[0].startswith("-"):
+            if args[0].startswith("-") or not (message := command_meant(args[0], COMMANDS)):
                 raise
-            message = f"{error.format_message()} Did you mean {' or '.join(near)}?"
             raise click.UsageError(message, ctx) from error
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 -- click's
@@ -288,9 +282,11 @@ def _sentences(error: Exception) -> list[str]:
         case click.exceptions.NoArgsIsHelpError():
             return [error.format_message()]
         case click.NoSuchOption():
-            from cli.shell.synonyms import option_meant
+            from cli.search.did_you_mean import option_meant
 
-            return [f"cas: {_one_line(f'{error.message} {option_meant(error)}'.rstrip())}", *_hint(error)]
+            params = error.ctx.command.get_params(error.ctx) if error.ctx is not None else []
+            meant = option_meant(error.option_name, (name for param in params for name in param.opts))
+            return [f"cas: {_one_line(f'{error.message} {meant}'.rstrip())}", *_hint(error)]
         case click.UsageError():
             # click lists choices on lines of their own, and those of an argument also instead of its name.
             said = error.format_message().replace("\n\t", " ")
@@ -345,11 +341,9 @@ def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
 
             sentence = permission_advice(error, asked.start())
         else:
-            from cli.search.did_you_mean import meant, other_form
+            from cli.search.did_you_mean import name_meant
 
-            sentence = (
-                other_form(error) if isinstance(error, FileMissing) else meant(error, asked.start(), asked.program)
-            )
+            sentence = name_meant(error, asked.start(), asked.program)
     except Exception:  # noqa: BLE001 -- it would only have helped, and must not stand in place of what is wrong
         return []
     return [visible(sentence)] if sentence else []

@@ -8,7 +8,6 @@ import click
 from cli.app.invocation import Invocation, command, json_option
 from cli.screen.terminal import listed, padded, shown_name, shown_width, write
 from cli.search.candidates import names
-from cli.search.did_you_mean import last_held
 from cli.selection.selectors import looks_like_state, recorded_named, state_named, state_parts
 from objstore import NoSuchName
 
@@ -98,10 +97,12 @@ def _restored_text(
         )
     if not outcome.edits:
         yield screen.line(f"No file {'changes' if dry_run else 'changed'}: {name} already is in this state.")
-        if state.blob is None and (held := last_held(workspace, state.path)):
-            yield screen.line(
-                f"In this state there is no such file. `{invocation.program} restore {held}` restores its last content."
-            )
+        if state.blob is None:
+            from cli.search.did_you_mean import last_held
+
+            if held := last_held(workspace, state.path):
+                restores = f"`{invocation.program} restore {held}` restores its last content."
+                yield screen.line(f"In this state there is no such file. {restores}")
     elif dry_run:
         from cli.render.outcomes import effect_line, effect_text
 

@@ -201,7 +201,7 @@ def test_a_link_in_the_way_of_a_decision_is_told_as_such_and_what_to_do(runner: 
         ),
         (["show", "src/greet.py"], "It is a file: `cas log src/greet.py` lists its edits.\n"),
         (["snapshot", "show", "9"], "`cas snapshot list` lists them.\n"),
-        (["pin", "remove", "9"], "`cas pin` lists them.\n"),
+        (["pin", "remove", "9"], "`cas pin list` lists them.\n"),
         (["diff", "src/gret.py"], "Did you mean src/greet.py?\n"),
         (["blame", "src/grete.py"], "Did you mean src/greet.py?\n"),
         (["log", "--file", "greet.py"], "Did you mean src/greet.py?\n"),
@@ -288,7 +288,8 @@ def test_what_a_person_says_for_the_record_has_to_be_what_a_record_holds(
 
 def test_a_suggestion_that_fails_hides_nothing(runner: CommandRunner) -> None:
     broken = (
-        "import sys, cli.search.did_you_mean as it; it.meant = None; from cli.shell.main import main; sys.exit(main())"
+        "import sys, cli.search.did_you_mean as it; it.name_meant = None; "
+        "from cli.shell.main import main; sys.exit(main())"
     )
     ran = subprocess.run(
         [sys.executable, "-P", "-c", broken, "show", "nothing"],

@@ -19,7 +19,6 @@ from cli.screen.terminal import Screen, write
 from cli.search.candidates import moments, names
 from cli.search.edit_list import EditConditions, lineage_at, matching, tool_named
 from cli.search.pickaxe import Pickaxe
-from cli.selection.dates import since_named, until_named
 from cli.selection.selectors import edit_filter, edits_named, places_named
 from objstore import UNREADABLE, EditFilter, NoSuchName, Status
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from cli.screen.progress import Progress
     from objstore import EditView, Unit, Workspace
 
-__all__ = ["log", "show"]
+__all__ = ["log", "moment_named", "show"]
 
 _MOST_EDITS: Final = sys.maxsize
 """Larger numbers are taken for a mistake and refused."""
@@ -50,6 +49,36 @@ class _Log(Command):
             for at, (before, word) in enumerate(pairwise(["", *args]))
         ]
         return super().parse_args(ctx, expanded)
+
+
+def since_named(_: click.Context, __: click.Parameter, spelling: str | None) -> int | None:
+    """Return the first moment of an option's value (None: it is not given)."""
+    return None if spelling is None else moment_named(spelling)
+
+
+def until_named(_: click.Context, __: click.Parameter, spelling: str | None) -> int | None:
+    """Return the last moment of an option's value (None: it is not given)."""
+    return None if spelling is None else moment_named(spelling, end=True)
+
+
+def moment_named(spelling: str, *, end: bool = False) -> int:
+    """Return the time that `2h`, `3 days ago`, `yesterday`, `2026-11-20` or `2026-11-20 14:30` names.
+
+    In microseconds since 1970-01-01 UTC. A day, or a week (2026-W47), means its first moment; with `end`, its last.
+    Raises click.BadParameter.
+    """
+    if not spelling:
+        raise click.BadParameter("it is empty.")
+    from datetime import UTC, datetime
+
+    from objstore import moment_of
+
+    moment = moment_of(spelling, datetime.now(UTC).astimezone(), end=end)
+    if moment is None:
+        raise click.BadParameter(
+            f"{spelling!r} is not a time: use 2h, 3d, yesterday, 2026-11-20 or '2026-11-20 14:30'."
+        )
+    return moment
 
 
 @command("log", cls=_Log)

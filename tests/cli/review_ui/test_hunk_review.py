@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from cli.render.zoom import height, screenful
 from cli.review_ui.hunk_review import KEYS
-from cli.screen.screenful import height, screenful
 from objstore import Call, Hunk, Operation, Status
 from tests.support.command_runner import CommandRunner
 from tests.support.terminal_driver import TERMINALS, TerminalDriver, run_in_terminal

@@ -1,4 +1,4 @@
-"""Reading: the filters of `cas log`, words marked within lines, columns, tables of how much changed, and charts."""
+"""Reading: the filters of `cas log`, words marked within lines, columns, and tables of how much changed."""
 
 import re
 import time
@@ -8,10 +8,9 @@ from datetime import UTC, datetime, timedelta
 import click
 import pytest
 
-from cli.screen.chart import chart
-from cli.screen.terminal import EXACT, shown_width
+from cli.commands.reviewing.log_show import moment_named
+from cli.screen.terminal import shown_width
 from cli.screen.word_diff import emphasis, paired_lines
-from cli.selection.dates import moment_named
 from objstore import MAX_BLOB, Call, blob_id
 from tests.support.command_runner import CommandRunner
 
@@ -324,31 +323,6 @@ def test_names_in_a_table_cannot_forge_it(runner: CommandRunner) -> None:
     runner.write("a\n b | 9 +++\x1b[31m", b"1\n")
     assert runner.done("log", "--stat").out.count(b"\n") == 2
     assert b"\x1b" not in runner.done("log", "--stat").out
-
-
-# ---- charts
-
-
-def shown_chart(amounts: dict[int, int]) -> list[str]:
-    return [line.decode().rstrip("\n") for line in chart(amounts, "edits", EXACT)]
-
-
-def test_a_chart_is_as_high_as_what_it_shows_and_fits_a_line() -> None:
-    assert shown_chart({0: 8, 1: 4, 3: 1})[0] == "edits in time █▄ ▁"
-    for span in (10, 1_000, 100_000, 10_000_000):
-        columns = shown_chart({0: 1, span: 1})[0].removeprefix("edits in time ")
-        assert 1 < len(columns) <= 60
-        assert columns[0] == columns[-1] == "█"
-
-
-def test_stats_show_a_chart(runner: CommandRunner) -> None:
-    runner.write("a", b"1\n")
-    shown = runner.done("stats").text
-    assert "      1 edit  " in shown
-    assert "edits in time █\n" in shown
-    assert "bytes in time █\n" in shown
-    (minute,) = runner.done("stats", "--json").json()["minutes"]
-    assert minute["edits"] == 1
 
 
 @pytest.mark.parametrize("target", ["other", "nowhere", "..", "/", ".git", "a"])

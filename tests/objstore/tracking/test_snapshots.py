@@ -41,9 +41,9 @@ from objstore.fs.confined_path import Tree
 from objstore.fs.disk import Disk
 from objstore.model.records import Snapshot
 from objstore.model.tree import TreeEntry, encode_tree
+from objstore.tracking.snapshot_create import ConcurrentWrites
 from objstore.tracking.snapshot_restore import carry_out
 from objstore.transaction.journal import Journal
-from objstore.worktree.concurrent_writes import ConcurrentWrites
 from objstore.worktree.stat_cache import StatCache
 from tests.support.faulty_disk import CountdownDisk, PowerCut, UnsyncedDisk, broken_disk
 from tests.support.scene import TEN, Scene, deletes, moves, writes

@@ -65,12 +65,12 @@ class CurrentPlaces:
     def now(self, places: Iterable[Place]) -> list[Place]:
         """Return where records are now, so that they can be sorted into the order of the journal."""
         found = list(places)
-        known = self._log.generations()
+        known = self._log.files.generations()
         if not known and all(place.offset < GENERATION for place in found):
             return found
         if any(place.generation > known.get(place.segment, 0) for place in found if place.offset >= GENERATION):
-            self._log.refresh(force=True)
-        return [self._log.newest(place) or place for place in found]
+            self._log.files.refresh(force=True)
+        return [self._log.files.newest(place) or place for place in found]
 
     def record_after(self, table: str, number: str, last: int, count: int) -> int | None:
         """Return the number `count` rows after `last`, or that of the last row (None: `last` is the last)."""

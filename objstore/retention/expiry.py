@@ -229,7 +229,7 @@ class _Planner:
     def plan(self) -> None:
         limit, older_than = self._limits.max_size, self._limits.older_than
         # Compaction frees the bytes that nothing holds, so only the rest counts against the limit.
-        size = self._store.log.total_bytes() - self._store.index.blobs.unheld()[1]
+        size = self._store.log.files.total_bytes() - self._store.index.blobs.unheld()[1]
         is_over = limit is not None and size > limit
         if older_than is None and not is_over:
             return

@@ -139,7 +139,7 @@ def purge(
                 break
         except StoreLocked as error:
             raise PurgeUnfinished from error
-    journal.store.log.sync_names()  # otherwise a power cut could bring the old files back
+    journal.store.log.files.sync_names()  # otherwise a power cut could bring the old files back
     with journal.reading() as store:
         store.forget()
         if any(store.blob_place(name) is not None for name in wanted):

@@ -38,7 +38,7 @@ def report(journal: Journal) -> StatusReport:
 def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unreadable: tuple[str, ...]) -> StatusReport:
     index = journal.store.index
     counts = index.edits.counts()
-    store_bytes, blobs = journal.store.log.total_bytes(), index.blobs.count()
+    store_bytes, blobs = journal.store.log.files.total_bytes(), index.blobs.count()
     return StatusReport(
         root=journal.tree.root,
         edits=index.edits.count(),

@@ -154,9 +154,9 @@ class Retention:
     def stored_bytes(self) -> int:
         """Return the size of the store: the bytes of its segments."""
         with self._journal.mutex:
-            return self._journal.store.log.total_bytes()
+            return self._journal.store.log.files.total_bytes()
 
     def close_superseded_files(self) -> None:
         """Find segment files that others have replaced, so that they can be closed: an open file keeps its space."""
         with self._journal.mutex:
-            self._journal.store.log.refresh()
+            self._journal.store.log.files.refresh()

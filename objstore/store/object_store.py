@@ -218,7 +218,7 @@ class Store:
 
     def _refresh_log(self) -> None:
         """Refresh the log, and drop the unindexed groups if the log doesn't have them. Raises StoreReplaced."""
-        self.log.refresh()
+        self.log.files.refresh()
         if self._unindexed.groups and not self.log.has(self._unindexed.groups[-1][0]):
             self._unindexed, self._appended = UnindexedGroups(), None  # an older log was restored into the same file
 
@@ -240,7 +240,7 @@ class Store:
     def is_far_behind(self) -> bool:
         """Return whether so much was appended since that no caller should wait until it is read."""
         with suppress(StoreDamaged):
-            return self.log.bytes_behind(self.end) > _FEW_BYTES or self.log.exists(self.end.segment + 1)
+            return self.log.bytes_behind(self.end) > _FEW_BYTES or self.log.files.exists(self.end.segment + 1)
         return True  # the generation that the known log ended in is gone
 
     @contextmanager

@@ -735,7 +735,7 @@ def test_in_whatever_order_trees_and_what_holds_them_come_the_counts_are_the_jou
                     records.append(Expiry(time=1, snapshots=(standing.pop(which),), reason="", who=""))
                     forger.append(encode_record(records[-1], forger.last))
                 case "look":
-                    log.refresh(force=True)
+                    log.files.refresh(force=True)
                     index.catch_up()
                     counted = recount(records, stored.get, lambda _: ())
                     # What is neither held nor stored has no row.
@@ -768,9 +768,9 @@ def test_a_blob_that_is_stored_after_it_was_held_and_then_again_has_the_row_of_a
         index.catch_up()
         monkeypatch.setattr("objstore.log.segments.ROTATE_AT", 100)
         forger.append_blob(content)
-        log.refresh(force=True)
+        log.files.refresh(force=True)
         index.catch_up()
-        assert log.numbers() == [1, 2]
+        assert log.files.numbers() == [1, 2]
         with closing(Index(NAMELESS, log)) as anew, index.changing() as db, anew.changing() as other:
             rows, expected = (each.execute("SELECT * FROM blobs ORDER BY id").fetchall() for each in (db, other))
             bases = db.execute("SELECT base FROM blobs WHERE base NOT NULL").fetchall()

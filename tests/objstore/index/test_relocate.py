@@ -219,12 +219,12 @@ def test_at_every_moment_as_much_goes_with_a_state_or_by_its_age(bound: Path, tm
 def test_sql_function_moved_agrees_with_the_log(moved: Path) -> None:
     with closing(Journal(str(moved), Disk())) as journal:
         index, log = journal.store.index, journal.store.log
-        now = log.offsets_now(index.places.moving())
+        now = log.files.offsets_now(index.places.moving())
         places = [place for name, _ in index.blobs.all_refs() for place in placed(journal, name)]
         places += index.history.newest(EDITS)
         places += [Place(place.segment + 1, place.offset) for place in places]  # of one that was not written anew
         told = [(place, now(*place)) for place in places]
-        found = {place: log.newest(place) for place in places}
+        found = {place: log.files.newest(place) for place in places}
     assert {place: None if new is None else new.offset for place, new in found.items()} == dict(told)
     assert None in found.values()
     assert any(new not in {None, place} for place, new in found.items())
@@ -242,7 +242,7 @@ def test_what_went_and_counts_as_held_is_missing_and_keeps_its_count(moved: Path
     with closing(Journal(str(moved), Disk())) as journal, journal.compacting():
         index, log = journal.store.index, journal.store.log
         stored = [BlobId(name) for name, _ in index.blobs.all_refs()]
-        gone = next(name for name in stored if any(log.newest(place) is None for place in placed(journal, name)))
+        gone = next(name for name in stored if any(log.files.newest(place) is None for place in placed(journal, name)))
         with index.changing() as db:
             db.execute("UPDATE blobs SET refs = 1 WHERE id = ?", (gone,))
         journal.finish_moves()
@@ -340,8 +340,8 @@ def test_places_are_translated_only_from_the_previous_generation(moved: Path) ->
     with closing(Journal(str(moved), Disk())) as journal:
         log = journal.store.log
         segment = journal.store.index.places.moving()[0]
-        moves = log.moves(segment)
+        moves = log.files.moves(segment)
         assert moves is not None
         places = journal.store.index.history.of(journal.store.index.documents.tips()[0].document)
-        assert places == [log.newest(place) for place in places]
+        assert places == [log.files.newest(place) for place in places]
         assert [log.read(place).payload for place in places]

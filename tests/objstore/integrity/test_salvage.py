@@ -597,7 +597,7 @@ def test_a_log_that_lacks_a_group_is_not_bundled(written: Path, tmp_path: Path) 
 
 def test_a_log_that_became_shorter_is_not_bundled(written: Path) -> None:
     with closing(Log(str(written / ".cas" / "segments"), Disk())) as log:
-        size = log.size(3)
+        size = log.files.size(3)
         whole = b"".join(bundle_pieces(log, Place(3, size)))
         assert whole[:-HASH_SIZE].endswith((written / ".cas" / "segments" / "00000003.seg").read_bytes())
         with pytest.raises(StoreDamaged, match="shorter") as caught:
@@ -609,7 +609,7 @@ def test_a_log_in_which_a_header_was_damaged_since_it_was_opened_is_not_bundled(
     segment = written / ".cas" / "segments" / "00000002.seg"
     content = segment.read_bytes()
     with closing(Log(str(written / ".cas" / "segments"), Disk())) as log:
-        end = Place(3, log.size(3))
+        end = Place(3, log.files.size(3))
         assert log.piece(Place(2, 0), SEGMENT_HEADER_SIZE) == content[:SEGMENT_HEADER_SIZE]
         segment.write_bytes(content[:20] + bytes([content[20] ^ 1]) + content[21:])
         with pytest.raises(StoreDamaged, match="segment 2 at byte 0"):

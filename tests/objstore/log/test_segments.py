@@ -23,7 +23,7 @@ from objstore.errors import (
 )
 from objstore.fs.disk import Disk
 from objstore.log.frames import FORMAT_VERSION, SEGMENT_HEADER_SIZE, FrameKind, SegmentHeader, StoreId
-from objstore.log.segment_files import Place
+from objstore.log.segment_files import Place, SegmentFiles
 from objstore.log.segments import Group, Log, create_log
 from tests.support import strategies as draw
 from tests.support.faulty_disk import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
@@ -140,7 +140,7 @@ def test_a_full_segment_is_followed_by_the_next(folder: Path) -> None:
     assert read(folder) == groups
     log = Log(str(folder), Disk())
     assert list(log.groups(log.first)) == written
-    assert log.total_bytes() == sum(path.stat().st_size for path in folder.iterdir())
+    assert log.files.total_bytes() == sum(path.stat().st_size for path in folder.iterdir())
     log.close()
 
 
@@ -157,8 +157,8 @@ def test_a_log_ends_where_nothing_follows_not_even_in_the_next_segment(folder: P
     log.close()
 
 
-class Overtaken(Log):
-    """A log in whose folder another process completes a compaction just after it was listed."""
+class Overtaken(SegmentFiles):
+    """Segments in whose folder another process completes a compaction just after it was listed."""
 
     def _list(self) -> dict[int, int]:
         found = super()._list()
@@ -172,9 +172,9 @@ class Overtaken(Log):
 
 def test_the_size_of_the_log_is_known_while_a_segment_is_rewritten(folder: Path) -> None:
     fill(folder, GROUPS)
-    with closing(Overtaken(str(folder), Disk())) as log:
-        log.folder = folder
-        assert log.total_bytes() == log.total_bytes() == (folder / "00000001.1.seg").stat().st_size
+    with closing(Overtaken(str(folder), Disk())) as files:
+        files.folder = folder
+        assert files.total_bytes() == files.total_bytes() == (folder / "00000001.1.seg").stat().st_size
 
 
 def test_a_group_larger_than_one_read_is_whole(folder: Path) -> None:
@@ -200,8 +200,8 @@ def test_a_name_that_spells_a_number_in_another_way_is_no_segments(folder: Path,
     (folder / spelling.format(number)).write_bytes(b"")
     with closing(Log(str(folder), Disk())) as log:
         assert len(list(log.groups(log.first))) == len(GROUPS)
-        assert log.numbers() == [1]
-        assert log.superseded() == []
+        assert log.files.numbers() == [1]
+        assert log.files.superseded() == []
 
 
 def test_all_but_the_newest_generation_of_a_segment_are_superseded(folder: Path) -> None:
@@ -210,18 +210,18 @@ def test_all_but_the_newest_generation_of_a_segment_are_superseded(folder: Path)
     for path in (older[1], folder / "00000001.2.seg"):
         path.write_bytes(older[0].read_bytes())
     with closing(Log(str(folder), Disk())) as log:
-        assert sorted(log.superseded()) == sorted(map(str, older))
+        assert sorted(log.files.superseded()) == sorted(map(str, older))
 
 
 @pytest.mark.usefixtures("small_segments")
 def test_a_segment_that_was_added_since_the_listing_is_not_superseded(folder: Path) -> None:
     fill(folder, GROUPS)
     with closing(Log(str(folder), Disk())) as log:
-        assert log.numbers() == [1]
+        assert log.files.numbers() == [1]
         fill(folder, GROUPS)
         assert segment(folder, 2).exists()
         (folder / "00000001.1.seg.new").write_bytes(b"what a sweep left that was killed")
-        assert log.superseded() == [str(folder / "00000001.1.seg.new")]
+        assert log.files.superseded() == [str(folder / "00000001.1.seg.new")]
 
 
 def test_a_name_that_is_listed_and_can_not_be_found_is_reported(folder: Path) -> None:
@@ -231,7 +231,7 @@ def test_a_name_that_is_listed_and_can_not_be_found_is_reported(folder: Path) ->
         names = [*(path.name for path in folder.iterdir()), segment(folder, 2).name]
         patch.setattr("objstore.log.segment_files.os.listdir", lambda _: names)
         with pytest.raises(StoreDamaged, match="segment 2"):
-            log.refresh(force=True)
+            log.files.refresh(force=True)
 
 
 @pytest.mark.usefixtures("small_segments")
@@ -239,10 +239,10 @@ def test_a_log_whose_last_segment_has_gone_is_another(folder: Path) -> None:
     fill(folder, GROUPS)
     fill(folder, GROUPS)
     with closing(Log(str(folder), Disk())) as log:
-        assert log.numbers() == [1, 2]
+        assert log.files.numbers() == [1, 2]
         segment(folder, 2).unlink()
         with pytest.raises(StoreReplaced):
-            log.refresh(force=True)
+            log.files.refresh(force=True)
 
 
 def test_one_call_is_one_append_and_one_sync(folder: Path) -> None:

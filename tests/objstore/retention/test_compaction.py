@@ -255,8 +255,8 @@ def test_a_reader_reads_a_superseded_file_to_its_end(
         reading = read(log)
         begun = next(reading)
         run_compaction(root, all_segments=True)
-        log.refresh()
-        log.refresh()
+        log.files.refresh()
+        log.files.refresh()
         for thread in threading.enumerate():
             if thread.name == "closing":
                 thread.join()
@@ -784,10 +784,10 @@ class WatchedDisk(CountdownDisk):
 def test_a_place_is_followed_to_the_next_generation_and_no_further(root: Path) -> None:
     with closing(Journal(str(root), CountdownDisk(None))) as watching:
         log = watching.store.log
-        disk = WatchedDisk(lambda: log.refresh(force=True))
+        disk = WatchedDisk(lambda: log.files.refresh(force=True))
 
         def now(places: list[Place]) -> list[Place | None]:
-            return [log.newest(place) for place in places]
+            return [log.files.newest(place) for place in places]
 
         first = [place for place in places_of(log) if place.segment == 1]
         contents = {place: log.read(place).payload for place in first}
@@ -813,12 +813,12 @@ def test_a_place_is_followed_to_the_next_generation_and_no_further(root: Path) -
             if new is not None
         )
         assert now(first) == first  # the moves of this generation are no longer known
-        starts = [log.start_after_rewrite(place) for place in kept]
+        starts = [log.files.start_after_rewrite(place) for place in kept]
         assert starts == sorted(starts)
         assert [start for start, new in zip(starts, third, strict=True) if new is not None] == [
             new for new in third if new is not None
         ]
-        assert log.start_after_rewrite(first[0]) == first[0]
+        assert log.files.start_after_rewrite(first[0]) == first[0]
 
 
 def test_groups_are_read_only_from_a_place_of_the_current_generation(root: Path) -> None:
@@ -952,7 +952,7 @@ def test_the_space_needed_leaves_out_unheld_blobs_only_if_they_are_dropped(root:
             ):
                 raise full_disk("a segment")
             needed.append(refused.value.needed)
-        size = journal.store.log.size(1) + journal.store.index.file_bytes()
+        size = journal.store.log.files.size(1) + journal.store.index.file_bytes()
         assert needed == [size - plan_compaction(journal).freed, size]
 
 

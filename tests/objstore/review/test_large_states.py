@@ -158,7 +158,9 @@ def test_chunks_are_held_as_long_as_the_blob_that_they_are_of(scene: Scene) -> N
     edit(scene, "f", LARGE)
     with closing(Journal(str(scene.root), Disk())) as journal, journal.reading() as store:
         chunks = {chunk.id for chunk in store.chunks(blob_id(LARGE))}
-        assert not chunks & {blob for number in store.log.numbers() for blob in store.index.blobs.dead_blobs(number)}
+        assert not chunks & {
+            blob for number in store.log.files.numbers() for blob in store.index.blobs.dead_blobs(number)
+        }
         with store.index.changing() as db:
             db.execute("UPDATE blobs SET refs = 0 WHERE id = ?", (min(chunks),))
         with pytest.raises(IndexDamaged):

@@ -111,12 +111,12 @@ def test_a_store_is_far_behind_only_where_much_was_appended_since(tmp_path: Path
 
 def test_a_blob_is_stored_once(store: Store) -> None:
     stored(store, b"the same bytes")
-    before = store.log.total_bytes()
+    before = store.log.files.total_bytes()
     stored(store, b"the same bytes")
     batch = Batch(store)
     assert batch.blob(b"new bytes") == batch.blob(b"new bytes")
     batch.commit()
-    assert store.log.total_bytes() - before < 200
+    assert store.log.files.total_bytes() - before < 200
     assert store.index.blobs.count() == 2
 
 

@@ -640,11 +640,16 @@ class IndexUnusable(DiskFailed):
 
 
 class Unacknowledged(StoreError):
-    """A write failed so late that only opening the store again shows whether it was saved."""
+    """A write failed so late that its outcome is decided when the store is opened again.
 
-    def __init__(self, reason: str) -> None:
+    A change that `is_recorded` was neither applied to all files nor rolled back: the next writer applies it. Otherwise
+    only the next writer sees whether the change was recorded.
+    """
+
+    def __init__(self, reason: str, *, is_recorded: bool = False) -> None:
         self.reason = reason
-        super().__init__(f"The change may or may not be saved, which shows when the store is opened again: {reason}")
+        outcome = "is recorded, and will be made" if is_recorded else "may or may not be saved, which shows"
+        super().__init__(f"The change {outcome} when the store is opened again: {reason}")
 
 
 class FileUninspectable(DiskFailed):

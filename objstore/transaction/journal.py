@@ -297,7 +297,9 @@ class Journal:
                     self._void(group, str(error))
                 except DiskFailed as failure:
                     # Without the void record the group is valid, and the next writer rolls it forward.
-                    raise Unacknowledged(str(error)) from failure
+                    reason = f"{error.path} could not be replaced ({error.reason})"
+                    reason += f"; and the rollback could not be recorded: {failure}"
+                    raise Unacknowledged(reason, is_recorded=True) from failure
                 raise
         self._update_marker()
 

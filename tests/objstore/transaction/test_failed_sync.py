@@ -140,11 +140,17 @@ class BreakingDisk(CountdownDisk):
         super()._step(operation, name, tear)
 
 
-def test_a_call_that_can_be_neither_applied_nor_rolled_back_is_reported_as_open_and_is_valid(
+def test_a_call_that_can_be_neither_applied_nor_rolled_back_is_reported_as_recorded_and_is_applied_later(
     root: Path,
 ) -> None:
-    with Workspace.open(root, BreakingDisk("exchange", "append")) as workspace, pytest.raises(Unacknowledged):
+    disk = BreakingDisk("exchange", "append")
+    with Workspace.open(root, disk) as workspace, pytest.raises(Unacknowledged) as raised:
         write(workspace, "a.txt", b"two\n")
+    said = str(raised.value)
+    assert said.startswith("The change is recorded, and will be made when the store is opened again: ")
+    assert "a.txt could not be replaced" in said
+    assert "the rollback could not be recorded" in said
+    assert "as it was before" not in said
     assert files(root)["a.txt"] == BEFORE["a.txt"]
     Workspace.open(root, CountdownDisk(None)).close()
     assert files(root)["a.txt"] == AFTER["a.txt"]
@@ -156,7 +162,7 @@ def test_the_next_process_to_open_the_store_completes_an_open_call(root: Path) -
     with Workspace.open(root, disk) as workspace:
         for content in (b"2\n", b"3\n", b"two\n"):
             disk.is_broken = disk.is_mended = False
-            with pytest.raises(Unacknowledged):
+            with pytest.raises(Unacknowledged, match="may or may not be saved"):
                 write(workspace, "a.txt", content)
             disk.is_mended = True
             workspace.reopen()

@@ -31,7 +31,7 @@ from objstore.fs.reserved_names import INDEX_NAME, LOG_NAME
 from objstore.index.database import SQLITE_ERRORS, is_broken, is_unwritable, remove_index
 from objstore.index.log_index import NAMELESS, Index
 from objstore.log.segments import Group, Log, create_log
-from objstore.model.ids import BlobHasher, BlobId, RecordId, record_id
+from objstore.model.ids import BlobId, RecordId, record_id
 from objstore.model.large_file_placeholder import MAX_BLOB, placeholder, text_of_state
 from objstore.store.unindexed import UnindexedGroups
 
@@ -420,15 +420,9 @@ class Store:
         if self.size(name) <= MAX_BLOB:
             yield self.blob(name)
             return
-        hasher = BlobHasher()
-        for chunk in self.chunks(name):
-            content = self.read_once(chunk.id)
-            if len(content) != chunk.size:
-                raise BlobDamaged(name, "a chunk's size differs from the one in the list")
-            hasher.update(content)
-            yield content
-        if hasher.blob_id() != name:
-            raise BlobDamaged(name, "its bytes do not hash to its name")
+        from objstore.log.blob_reader import joined_chunks
+
+        yield from joined_chunks(name, self.chunks(name), self.read_once)
 
     def chunks(self, name: BlobId) -> tuple[Chunk, ...]:
         """Return the chunks of a large blob. Raises BlobMissing, BlobDamaged, StoreDamaged."""

@@ -20,6 +20,7 @@ __all__ = [
     "Invocation",
     "Number",
     "absolute",
+    "agent_option",
     "command",
     "command_group",
     "global_options",
@@ -255,6 +256,12 @@ def command_group(name: str, *, otherwise: str) -> Callable[[Callable[..., None]
 def json_option(function: Function) -> Function:
     """Give a command the option --json."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
+
+
+def agent_option(function: Function) -> Function:
+    """Give a command the option --agent, for edits that are an agent's."""
+    says = "Record the edits as an agent's, pending review."
+    return click.option("--agent", callback=recorded_text, default="", metavar="NAME", help=says)(function)
 
 
 def reviewer() -> str:

@@ -1,4 +1,4 @@
-"""Find the values that a shell offers for an option or an argument, for click's `shell_complete=`.
+"""Find the values that a shell offers for an option or an argument, and define the options of several commands.
 
 Names come from the store of the workspace that the command line is about. An agent or a bundle may have given a name
 any content: `cli.app.completion` quotes it for the shell.
@@ -7,7 +7,7 @@ any content: `cli.app.completion` quotes it for the shell.
 import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
     from objstore import Workspace
 
-__all__ = ["files", "folders", "moments", "names", "setting_values", "settings"]
+__all__ = ["conversation_option", "file_option", "files", "folders", "moments", "names", "setting_values", "settings"]
 
 Completer = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
+Callback = Callable[[click.Context, click.Parameter, str], str]
+FunctionT = TypeVar("FunctionT", bound=Callable[..., object])
 
 _LIMIT: Final = 200
 _PATHS_READ: Final = 5_000
@@ -51,6 +53,19 @@ def names(*kinds: str) -> Completer:
         return _items(found)
 
     return offered
+
+
+def conversation_option(says: str, callback: Callback | None = None) -> Callable[[FunctionT], FunctionT]:
+    """Return the option `--conversation` with its help; `callback` checks its value ("": not given)."""
+    conversations = names("conversation")
+    return click.option(
+        "--conversation", metavar="ID", default="", shell_complete=conversations, callback=callback, help=says
+    )
+
+
+def file_option(says: str) -> Callable[[FunctionT], FunctionT]:
+    """Return the option `--file` with its help; its value is a path ("": not given)."""
+    return click.option("--file", metavar="PATH", default="", shell_complete=names("path"), help=says)
 
 
 def settings(_context: click.Context, _parameter: click.Parameter, word: str) -> "list[CompletionItem]":

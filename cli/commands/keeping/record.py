@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.app.invocation import Invocation, command, json_option, recorded_text, reviewer
+from cli.app.invocation import Invocation, agent_option, command, json_option, recorded_text, reviewer
 from cli.screen.progress import LOOKING, showing_progress
 from cli.screen.terminal import Screen, write
-from cli.search.candidates import names
+from cli.search.candidates import conversation_option, names
 
 if TYPE_CHECKING:
     from objstore import Recorded, Workspace
@@ -19,22 +19,9 @@ __all__ = ["record"]
 
 @command("record")
 @click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=names("path"))
-@click.option(
-    "--conversation",
-    callback=recorded_text,
-    default="",
-    metavar="ID",
-    shell_complete=names("conversation"),
-    help="Conversation to record the edits under.",
-)
+@conversation_option("Conversation to record the edits under.", callback=recorded_text)
 @click.option("--note", callback=recorded_text, default="", metavar="TEXT", help="Note to record with the edits.")
-@click.option(
-    "--agent",
-    callback=recorded_text,
-    default="",
-    metavar="NAME",
-    help="Record the edits as an agent's, pending review.",
-)
+@agent_option
 @json_option
 def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, as_json: bool) -> None:
     """Scan the files once and record each change since the last scan as an edit of yours.

@@ -16,7 +16,7 @@ from cli.render.rows import Rows
 from cli.render.unreadable import ReadErrors
 from cli.screen.diff_layout import in_columns, takes_layout
 from cli.screen.terminal import Screen, write
-from cli.search.candidates import moments, names
+from cli.search.candidates import conversation_option, file_option, moments, names
 from cli.search.edit_list import EditConditions, lineage_at, matching, tool_named
 from cli.search.pickaxe import Pickaxe
 from cli.selection.selectors import edit_filter, edits_named, places_named
@@ -83,20 +83,8 @@ def moment_named(spelling: str, *, end: bool = False) -> int:
 
 @command("log", cls=_Log)
 @click.argument("paths", metavar="[PATH]...", nargs=-1, shell_complete=names("path"))
-@click.option(
-    "--conversation",
-    metavar="ID",
-    shell_complete=names("conversation"),
-    default="",
-    help="Only edits of this conversation.",
-)
-@click.option(
-    "--file",
-    metavar="PATH",
-    shell_complete=names("path"),
-    default="",
-    help="Only edits of the files that were ever at PATH.",
-)
+@conversation_option("Only edits of this conversation.")
+@file_option("Only edits of the files that were ever at PATH.")
 @click.option("--follow", is_flag=True, help="Follow the file that is at PATH now through its renames.")
 @click.option("--tool", metavar="NAME", shell_complete=names("tool"), default="", help="Only edits by this tool.")
 @click.option("--status", type=click.Choice([status.value for status in Status]), help="Only edits of this status.")

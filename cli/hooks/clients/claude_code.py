@@ -11,7 +11,8 @@ it. A call may be deferred without an end (`defer`): it begins again, with its i
 from typing import Final
 
 from cli.hooks.clients.event import (
-    COMMON,
+    HEARD,
+    WITH_SUBAGENTS,
     Event,
     HookMoment,
     Payload,
@@ -31,14 +32,10 @@ from cli.hooks.clients.event import (
 __all__ = ["read", "reply"]
 
 _MOMENTS: Final = {
-    **COMMON,
+    **WITH_SUBAGENTS,
     "PostToolUseFailure": HookMoment.AFTER,
-    "PermissionRequest": HookMoment.ASKED,
     "PermissionDenied": HookMoment.DENIED,
     "StopFailure": HookMoment.PAUSE,
-    "SubagentStart": HookMoment.SENT,
-    "SubagentStop": HookMoment.BACK,
-    "SessionEnd": HookMoment.OVER,
 }
 _WAITS: Final = "idle_prompt"
 """The notification that no turn is running: the client waits for the next prompt."""
@@ -52,7 +49,7 @@ _READS: Final = frozenset(
 )
 """Tools that change no file themselves: a subagent's tools have events of their own."""
 
-_CAN_TELL: Final = frozenset({"UserPromptSubmit", "SessionStart", "PostToolUse", "PostToolUseFailure"})
+_CAN_TELL: Final = HEARD | {"PostToolUseFailure"}
 
 
 def read(payload: Payload) -> Event:

@@ -11,7 +11,9 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 __all__ = [
     "ANYWHERE",
     "COMMON",
+    "HEARD",
     "NOWHERE",
+    "WITH_SUBAGENTS",
     "Client",
     "Event",
     "HookMoment",
@@ -105,6 +107,20 @@ COMMON: Final[Mapping[str, HookMoment]] = MappingProxyType(
     }
 )
 """The events of Claude Code that other clients have adopted, with their names."""
+
+WITH_SUBAGENTS: Final[Mapping[str, HookMoment]] = MappingProxyType(
+    {
+        **COMMON,
+        "PermissionRequest": HookMoment.ASKED,
+        "SubagentStart": HookMoment.SENT,
+        "SubagentStop": HookMoment.BACK,
+        "SessionEnd": HookMoment.OVER,
+    }
+)
+"""The same, for clients that also report subagents and what they ask a person."""
+
+HEARD: Final = frozenset({"UserPromptSubmit", "SessionStart", "PostToolUse"})
+"""The events of these clients that take context for the agent."""
 
 
 class Event(NamedTuple):

@@ -142,7 +142,7 @@ class Workspace:
             from objstore.tracking import snapshot_restore
 
             with self._journal.reading():
-                written = snapshot_restore.as_spelt(self._journal, path, held_by)
+                written = snapshot_restore.held_literal_path(self._journal, path, held_by)
             if written is not None:
                 return written
         found = self.files.relative(path, gone=True)

@@ -41,7 +41,7 @@ _REJECTED: Final = (
     "The person who reviews your edits has rejected some of them; the files no longer hold them. "
     "Read a file again before you edit it, and don't repeat what was rejected:"
 )
-_MOST_TOLD: Final = 20
+_MAX_REPORTED: Final = 20
 """Rejected edits that are reported to an agent at once."""
 
 
@@ -108,7 +108,7 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
         _record(calls, event)
         # A subagent would keep the text to itself: its session gets it, at the latest when the subagent reports back.
         hears = not event.agent and client.reply(event, "") is not None
-        rejected = calls.rejected(event.conversation, _MOST_TOLD) if hears else None
+        rejected = calls.rejected(event.conversation, _MAX_REPORTED) if hears else None
         say(client.reply(event, _rejections(rejected)) if rejected else None)
         if rejected:
             calls.mark_reported(event.conversation, rejected)
@@ -330,8 +330,8 @@ def _rejections(unreported: "UnreportedRejections") -> str:
 
 
 def log_fault(place: str, arguments: list[str], error: Exception) -> None:
-    """Write an error to the log of the workspace around `place`, if there is one; the agent is not told."""
-    # The last resort: if even this can't be written, no one can be told. No store is opened, because that may be what
+    """Write an error to the log of the workspace around `place`, if there is one; the agent gets no message."""
+    # The last resort: if even this can't be written, the error is lost. No store is opened, because that may be what
     # failed.
     with suppress(Exception):
         from objstore import find_root

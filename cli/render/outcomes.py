@@ -259,8 +259,8 @@ def resolution_commands(
     """
     outside = set(outcome.outside)
     in_the_way = outcome.reject_first
-    dead = _spelt_units(outcome.accept_first, edit)
-    live = _spelt_units((unit for unit in in_the_way if unit.seq not in outside), edit)
+    dead = _unit_words(outcome.accept_first, edit)
+    live = _unit_words((unit for unit in in_the_way if unit.seq not in outside), edit)
     said = []
     is_dropped = any(unit.seq in outside for unit in in_the_way)
     if is_dropped:
@@ -278,15 +278,15 @@ def resolution_commands(
         for words, verb in ((dead, "accepted"), (live, "rejected")):
             said += [f"Would have to be {verb} too: {_first_of(words)} (--json lists all)."] if words else []
         if action is Action.REJECT and selection is not None and live:
-            said.append(f"To reject what depends on it too:  {program} reject --cascade {_spelt(selection)}{settled}")
+            said.append(f"To reject what depends on it too:  {program} reject --cascade {_words(selection)}{settled}")
         return said
-    named = "" if selection is None else _spelt(selection)
+    named = "" if selection is None else _words(selection)
     if selection is not None and selection.everything:
         named = f"1..{newest}"  # the same edits, for where --all can't be combined with others
     match action:
         case Action.REJECT if selection is not None:
             together = f"Or name them together:  {program} reject {named} {live}{settled}"
-            cascade = f"To reject what depends on it too:  {program} reject --cascade {_spelt(selection)}{settled}"
+            cascade = f"To reject what depends on it too:  {program} reject --cascade {_words(selection)}{settled}"
             # What has taken a path doesn't depend on the rejected edits, so no cascade helps, nor for dropped changes.
             is_path = any(conflict.kind is ConflictKind.PATH_TAKEN for conflict in outcome.conflicts)
             if is_path:
@@ -311,7 +311,7 @@ def _first_of(words: str) -> str:
     return " ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def _spelt(selection: UnitSelection) -> str:
+def _words(selection: UnitSelection) -> str:
     from cli.screen.quoting import typed
 
     words = list(selection.names)
@@ -324,7 +324,7 @@ def _spelt(selection: UnitSelection) -> str:
     return " ".join(map(typed, words))
 
 
-def _spelt_units(units: Iterable[Unit], edit: Callable[[int], "EditView"]) -> str:
+def _unit_words(units: Iterable[Unit], edit: Callable[[int], "EditView"]) -> str:
     by_edit: dict[int, list[int]] = {}
     for unit in units:
         by_edit.setdefault(unit.seq, []).append(unit.hunk)

@@ -243,7 +243,7 @@ def _ended(error: Exception, *, debug: bool, asked: Invocation | None = None) ->
             flush()
         except OutputFailed:
             _let_go_of_stdout()
-    # A reader that went away can't be told; stderr may be as full as stdout was.
+    # A reader that went away gets no message; stderr may be as full as stdout was.
     with suppress(OSError):
         if debug:
             from traceback import print_exception
@@ -344,7 +344,7 @@ def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
             from cli.search.did_you_mean import name_meant
 
             sentence = name_meant(error, asked.start(), asked.program)
-    except Exception:  # noqa: BLE001 -- it would only have helped, and must not stand in place of what is wrong
+    except Exception:  # noqa: BLE001 -- it would only have helped, and must not replace the error
         return []
     return [visible(sentence)] if sentence else []
 

@@ -35,7 +35,7 @@ _OPEN: Final = "open-"
 _OVER: Final = "over-"
 _SESSION: Final = "session-"
 _DONE: Final = "done-"
-_TOLD: Final = "told-"
+_REPORTED: Final = "told-"
 _JOINED: Final = "joined"
 _LOCK: Final = "lock"
 _SESSIONS_LOCK: Final = "sessions"
@@ -44,7 +44,7 @@ _FORGOTTEN_AFTER: Final = 24 * 3600 * 1_000_000
 
 _SESSION_KEPT: Final = 30 * _FORGOTTEN_AFTER
 _LONGEST_FILE: Final = 1 << 20
-_LONGEST_TOLD: Final = 1 << 26
+_MAX_REPORTED_BYTES: Final = 1 << 26
 """Bytes of the file with the rejections that were reported to a conversation: some millions of them."""
 
 _MOST_DONE: Final = 40
@@ -206,7 +206,7 @@ class OpenCalls:
 
     def reported_rejections(self, conversation: str) -> tuple[set[str], list[str]]:
         """Return the names of the units whose rejection a conversation knows, and the conversations it has joined."""
-        held = self._read(_told_name(conversation), _LONGEST_TOLD)
+        held = self._read(_reported_name(conversation), _MAX_REPORTED_BYTES)
         return set(_texts(held.get("units"))), _texts(held.get("joined"))
 
     def save_reported_rejections(self, conversation: str, new: Collection[str], gone: Collection[str] = ()) -> None:
@@ -235,7 +235,7 @@ class OpenCalls:
     def forget_old_sessions(self) -> None:
         """Remove conversations without any report for a month, and notes of ends as old as that."""
         oldest = now() - _SESSION_KEPT
-        for name in [name for kind in (_SESSION, _DONE, _TOLD, _OVER) for name in self._names(kind)]:
+        for name in [name for kind in (_SESSION, _DONE, _REPORTED, _OVER) for name in self._names(kind)]:
             with suppress(FileNotFoundError):
                 if os.stat(os.path.join(self._folder, name)).st_mtime_ns // 1000 < oldest:
                     self.remove(name)
@@ -243,7 +243,7 @@ class OpenCalls:
     # ---- inside
 
     def _write_reported(self, conversation: str, units: Iterable[str], joined: list[str]) -> None:
-        self._write(_told_name(conversation), {"units": sorted(units), "joined": joined})
+        self._write(_reported_name(conversation), {"units": sorted(units), "joined": joined})
 
     @contextmanager
     def _sessions_locked(self) -> Iterator[None]:
@@ -374,8 +374,8 @@ def _done_name(conversation: str) -> str:
     return _DONE + _key(sanitized_name(conversation))
 
 
-def _told_name(conversation: str) -> str:
-    return _TOLD + _key(sanitized_name(conversation))
+def _reported_name(conversation: str) -> str:
+    return _REPORTED + _key(sanitized_name(conversation))
 
 
 def _over(name: str) -> str:

@@ -325,12 +325,12 @@ class Call:
 
         attribution = CallAttribution(OpenCalls(self._journal).calls().values())
 
-        def whose(path: bytes) -> CallInfo:
+        def author(path: bytes) -> CallInfo:
             file = self._files.get(path)
             moment = MAX_INT if file is None or file.found is None else file.found.stat.st_ctime_ns
             return attribution.of(os.fsdecode(path), moment)
 
-        found = [(change, whose(change.path)) for change in self._external]
+        found = [(change, author(change.path)) for change in self._external]
         if all(info.origin is Origin.EXTERNAL for _, info in found):
             return None
         views = Recorder(self._journal, self._batch).record_found(found)

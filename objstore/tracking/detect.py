@@ -344,26 +344,26 @@ def _recorded(
     recorder = Recorder(journal, batch)
     calls: list[tuple[CallInfo, str, int, list[EditView]]] = []  # with conversation, position in it, edits
     for change, here in _changes(found, batch):
-        whose = info
-        if not isinstance(whose, CallInfo):
-            whose = whose(os.fsdecode(other_names.get(here.path, here.path)), here.changed, here.tick)
-        own = next((call for call in calls if call[0] == whose), None)
+        author = info
+        if not isinstance(author, CallInfo):
+            author = author(os.fsdecode(other_names.get(here.path, here.path)), here.changed, here.tick)
+        own = next((call for call in calls if call[0] == author), None)
         if own is None:
-            conversation = whose.conversation or new_conversation()
-            if whose.origin is Origin.EXTERNAL:
+            conversation = author.conversation or new_conversation()
+            if author.origin is Origin.EXTERNAL:
                 conversation = EXTERNAL_CONVERSATION
             before = sum(call[1] == conversation for call in calls)
-            own = (whose, conversation, journal.store.next_call(conversation) + before, [])
+            own = (author, conversation, journal.store.next_call(conversation) + before, [])
             calls.append(own)
         _, conversation, call, edits_of_call = own
         view = recorder.record(
-            recorder.bound_to_markers(replace(change, origin=whose.origin)),
+            recorder.bound_to_markers(replace(change, origin=author.origin)),
             document=change.document,
             conversation=conversation,
             call=call,
             ordinal=len(edits_of_call),
-            tool=whose.tool,
-            notes=whose.notes,
+            tool=author.tool,
+            notes=author.notes,
         )
         edits_of_call.append(view)
         edits.append(view)

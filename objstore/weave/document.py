@@ -434,7 +434,7 @@ class Document:
         return tuple(self._conflict(conflict) for conflict in found or ([] if mixed is None else [mixed]))
 
     def doubt(self, unit: Unit, needs: tuple[Unit, ...]) -> Conflict:
-        """Return the conflict that a hunk's lines can't be told apart from equal ones, and the units concerned."""
+        """Return the conflict that a hunk's lines can't be distinguished from equal ones, and the units concerned."""
         found = self._weave.described(self._index(unit), ConflictKind.IN_DOUBT)
         return replace(self._conflict(found), needs=needs)
 

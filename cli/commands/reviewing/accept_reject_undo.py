@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DecisionCommand", "accept", "redo", "reject", "reset", "undo"]
 
-STANDING: Final = {Action.ACCEPT: "accepted", Action.REJECT: "rejected", Action.RESET: "pending"}
+RESULTS: Final = {Action.ACCEPT: "accepted", Action.REJECT: "rejected", Action.RESET: "pending"}
 
 STEPS: Final = {Action.UNDO: "undo", Action.REDO: "redo"}
 
@@ -270,7 +270,7 @@ class DecisionCommand:
                     raise click.ClickException(said + (self._own_edit(workspace) if action is Action.UNDO else ""))
                 if not self.as_json:
                     screen = self.invocation.screen()
-                    write([screen.line(f"Nothing to do: already {STANDING[action]}.")])
+                    write([screen.line(f"Nothing to do: already {RESULTS[action]}.")])
                     if reason:
                         # Say so: no agent will ever read this reason.
                         resets = f"`{self.invocation.program} reset` them first, then reject them with the reason"

@@ -49,7 +49,7 @@ _READS: Final = frozenset(
 )
 """Tools that change no file themselves: a subagent's tools have events of their own."""
 
-_CAN_TELL: Final = HEARD | {"PostToolUseFailure"}
+_HEARD: Final = HEARD | {"PostToolUseFailure"}
 
 
 def read(payload: Payload) -> Event:
@@ -59,7 +59,7 @@ def read(payload: Payload) -> Event:
 
 def reply(event: Event, message: str) -> Payload | None:
     """Return what to print so that the agent reads `message`."""
-    return context_in_copilot(event, message) if event.of_copilot else additional_context(event, message, _CAN_TELL)
+    return context_in_copilot(event, message) if event.of_copilot else additional_context(event, message, _HEARD)
 
 
 def _of_copilot(payload: Payload) -> Event:

@@ -245,7 +245,7 @@ def test_a_directory_goes_by_the_name_of_the_link_that_it_was_named_by(tmp_path:
     (real / "file.txt").write_text(PRIVATE)
     link.symlink_to("real")
     served, named = ([link], None) if by == "command line" else ([], lambda: [link.as_uri()])
-    with connected(real, served=served, named=named) as agent:
+    with connected(real, served=served, client_roots=named) as agent:
         agent.done("write_file", path=str(link / "new.txt"), content="new\n")
         for path in (f"{link}", f"{link}/", f"{link}/."):
             listed = agent.done("list_directory", path=path).structured
@@ -273,7 +273,7 @@ def test_a_root_that_is_a_link_to_a_part_of_a_directory_can_be_listed(tmp_path: 
     root, link = tmp_path / "root", tmp_path / "link"
     (root / "part" / "sub").mkdir(parents=True)
     link.symlink_to("root/part")
-    with connected(root, named=lambda: [link.as_uri()]) as agent:
+    with connected(root, client_roots=lambda: [link.as_uri()]) as agent:
         entries = agent.done("list_directory", path=str(link)).structured["entries"]
         assert [entry["name"] for entry in entries] == ["sub"]
         assert agent.call("list_directory", path=str(root)).error["code"] == -32002

@@ -10,7 +10,7 @@ import pytest
 from objstore import Operation, Workspace
 from tests.support.command_runner import ANYBODY
 from tests.support.mcp_agent import Agent, connected
-from tests.support.raw_client import called, started
+from tests.support.raw_client import started, tool_call
 
 PATCH = "--- f\n+++ f\n@@ -1 +1 @@\n-one\n+two\n"
 LONG_AGO = 1_000_000_000_123_456_789  # nanoseconds
@@ -56,10 +56,10 @@ def test_a_backup_of_a_file_that_may_not_be_written_is_undone(tmp_path: Path) ->
     (tmp_path / "f").write_text("one\n")
     (tmp_path / "f").chmod(0o444)
     with started(tmp_path, command=[sys.executable, "-c", ANYBODY, sys.executable, "-m", "mcptools"]) as raw:
-        raw.send(called(1, "backup_file", file_path="f"))
+        raw.send(tool_call(1, "backup_file", file_path="f"))
         name = raw.answer(1)["result"]["structuredContent"]["backup_file"]
         assert (tmp_path / name).stat().st_mode & 0o777 == 0o444
-        raw.send(called(2, "Undo"))
+        raw.send(tool_call(2, "Undo"))
         assert raw.answer(2)["result"]["structuredContent"] == {"success": True, "files_reverted": 1, "paths": [name]}
     assert sorted(path.name for path in tmp_path.iterdir()) == [".cas", "f"]
 

@@ -11,7 +11,7 @@ from objstore import CallInfo, Workspace
 from tests.support.command_runner import ANYBODY
 from tests.support.faulty_disk import UnsyncedDisk
 from tests.support.mcp_agent import Agent, Result, connected
-from tests.support.raw_client import called, started
+from tests.support.raw_client import started, tool_call
 
 TEXT = "one\ntwo\n"
 PATCH = "--- f\n+++ f\n@@ -1,2 +1,2 @@\n-one\n+ONE\n two\n"
@@ -124,7 +124,7 @@ def test_a_dry_run_says_where_the_file_may_not_be_written(root: Path, place: str
     with started(root, command=[sys.executable, "-c", ANYBODY, sys.executable, "-m", "mcptools"]) as raw:
 
         def said(number: int, tool: str, **arguments: object) -> tuple[bool, list[str]]:
-            raw.send(called(number, tool, **arguments))
+            raw.send(tool_call(number, tool, **arguments))
             result = raw.answer(number)["result"]
             return result["isError"], [content["text"] for content in result["content"]]
 
@@ -223,7 +223,7 @@ def test_in_a_store_that_may_only_be_read_a_patch_can_be_tried(
         for path in (root / ".cas", *(root / ".cas").rglob("*")):
             path.chmod(mode if path.is_dir() else mode & 0o666)
         with started(root, command=[sys.executable, "-c", ANYBODY, sys.executable, "-m", "mcptools"]) as raw:
-            raw.send(called(1, tool, **arguments, dry_run=True))
+            raw.send(tool_call(1, tool, **arguments, dry_run=True))
             said.append(raw.answer(1)["result"])
     usual, sealed = said
     assert (usual["isError"], sealed) == (False, usual)

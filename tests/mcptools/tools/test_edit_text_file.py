@@ -305,6 +305,6 @@ def test_two_edits_from_one_reading_are_one_edit_and_a_refusal(agent: Agent, fol
         {"path": str(file), "file_hash": file_hash, "operations": [{"op": "delete", "anchor": anchor}]}
         for anchor in anchors
     ]
-    results = agent.together([("edit_text_file", each) for each in arguments])
+    results = agent.call_concurrently([("edit_text_file", each) for each in arguments])
     assert sorted(result.refused for result in results) == [False, True]
     assert file.read_text() in {"a\n", "b\n"}

@@ -12,7 +12,7 @@ from objstore import MAX_BLOB, Operation
 from tests.support.command_runner import ANYBODY
 from tests.support.mcp_agent import Agent, connected
 from tests.support.mounts import bind_mount, can_mount, small_disk
-from tests.support.raw_client import called, started
+from tests.support.raw_client import started, tool_call
 
 
 def sha256(content: bytes) -> str:
@@ -573,7 +573,7 @@ def test_a_file_in_an_unlistable_folder_is_changed_by_the_first_call_too(tmp_pat
     try:
         with started(tmp_path, command=[sys.executable, "-c", ANYBODY, sys.executable, "-m", "mcptools"]) as raw:
             for number, (tool, arguments) in enumerate(calls):
-                raw.send(called(number, tool, **arguments))
+                raw.send(tool_call(number, tool, **arguments))
                 result = raw.answer(number)["result"]
                 assert not result["isError"], (tool, result)
         assert file.read_text() == "two\nmore\n"

@@ -128,7 +128,7 @@ def test_no_refusal_is_longer_than_a_model_can_read(tmp_path: Path) -> None:
         ("read_file", {"path": text}),
     ]
     with connected(root) as agent:
-        for result in agent.together(calls):
+        for result in agent.call_concurrently(calls):
             assert result.refused
             assert max(map(len, result.texts)) < 8100
             assert len(json.dumps(result.structured)) < 80_000

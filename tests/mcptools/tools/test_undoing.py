@@ -627,7 +627,7 @@ def test_two_at_once_undo_one_change_once(agent: Agent, file: Path) -> None:
     file.write_text("one\n")
     edit(agent, file, "one", "two")
     agent.done("read_file", path=str(file))
-    results = agent.together([("Undo", {}), ("Undo", {})])
+    results = agent.call_concurrently([("Undo", {}), ("Undo", {})])
     assert sorted(result.refused for result in results) == [False, True]
     assert file.read_text() == "one\n"
 

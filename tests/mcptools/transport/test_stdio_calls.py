@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from objstore.fs.writer_lock import WriterLock
-from tests.support.raw_client import NEWER, Message, called, ping, started
+from tests.support.raw_client import NEWER_VERSION_META, Message, ping, started, tool_call
 
 HELD: Final = """
 import sys
@@ -36,11 +36,11 @@ def cancelled(number: int) -> Message:
 
 def newer(call: Message) -> Message:
     """Return a call as a client of the newer era makes it."""
-    return {**call, "params": {**call.get("params", {}), "_meta": NEWER}}
+    return {**call, "params": {**call.get("params", {}), "_meta": NEWER_VERSION_META}}
 
 
 def wrote(number: int, name: str) -> Message:
-    return called(number, "write_file", path=name, content=f"{name}\n")
+    return tool_call(number, "write_file", path=name, content=f"{name}\n")
 
 
 def test_a_call_may_be_cancelled_before_it_has_begun(tmp_path: Path) -> None:
@@ -63,7 +63,9 @@ def test_wrong_arguments_are_refused_each_time(tmp_path: Path) -> None:
     with started(tmp_path) as raw:
         said = []
         for number in range(1, 5):
-            raw.send(called(number, "read_file", path="none") if number == 3 else called(number, "read_file", path=1))
+            raw.send(
+                tool_call(number, "read_file", path="none") if number == 3 else tool_call(number, "read_file", path=1)
+            )
             said.append(raw.answer(number)["result"]["content"][0]["text"])
         assert said[0] == said[1] == said[3] == "Invalid arguments for read_file: path: Input should be a valid string"
         assert said[2].startswith("File not found")
@@ -156,7 +158,7 @@ def test_where_the_client_has_changed_its_roots_it_is_asked_first(tmp_path: Path
                     found |= {message["id"]} if message["result"]["isError"] else set()
             return found
 
-        read = partial(called, tool="read_file", path=str(root / "one" / "f"))
+        read = partial(tool_call, tool="read_file", path=str(root / "one" / "f"))
         for number in (101, 102):
             raw.send(read(number))
             assert not refused({number}, "one")
@@ -176,7 +178,7 @@ def test_a_call_that_is_cancelled_at_once_is_made_whole_or_not_at_all(tmp_path: 
             raw.answer(number)
             raw.send(wrote(number + 1, f"{number}"), cancelled(number + 1), ping(number + 1000))
             assert raw.answer(number + 1000)["result"] == {}
-        raw.send(called(2, "list_edits"))
+        raw.send(tool_call(2, "list_edits"))
         edits = raw.answer(2)["result"]["structuredContent"]["edits"]
         made = {Path(edit["path"]).name for edit in edits}
         assert made == {path.name for path in tmp_path.iterdir() if path.is_file()}
@@ -216,7 +218,9 @@ def test_the_number_of_a_call_may_be_used_again_at_once_by_what_is_refused(tmp_p
         raw.send(wrote(1, "first"))
         raw.answer(1)
         for number in range(2, 42):
-            raw.send(called(number, "read_file", path="first"), {"jsonrpc": "2.0", "id": number, "method": "no/such"})
+            raw.send(
+                tool_call(number, "read_file", path="first"), {"jsonrpc": "2.0", "id": number, "method": "no/such"}
+            )
             said = [raw.next_answer() for _ in range(2)]
             assert [answer["id"] for answer in said] == [number, number]
             assert sum("error" in answer for answer in said) == 1
@@ -232,10 +236,10 @@ def test_two_calls_of_one_number_are_not_taken_for_each_other(
     for name in "abc":
         (tmp_path / name).write_text("x\n")
     with started(tmp_path) as raw:
-        raw.send(called(first, "delete_file", path="a"), called(second, "read_file", path="b"))
+        raw.send(tool_call(first, "delete_file", path="a"), tool_call(second, "read_file", path="b"))
         assert {str(raw.next_answer()["id"]) for _ in range(2)} == {"1"}
         for number in (3, 4):
-            raw.send(called(number, "read_file", path="c"))
+            raw.send(tool_call(number, "read_file", path="c"))
             assert raw.answer(number)["result"]["content"][0]["text"] == "x\n"
         raw.writing.close()
     assert (tmp_path / "c").exists()

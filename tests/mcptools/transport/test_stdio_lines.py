@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.fork_server import forked_program
 from tests.support.mcp_agent import SECONDS_TO_ANSWER
-from tests.support.raw_client import INITIALIZE, Message, RawClient, called, ping, started, told_of
+from tests.support.raw_client import INITIALIZE, Message, RawClient, ping, started, tool_call, with_progress
 
 MORE_THAN_A_PIPE_HOLDS: Final = 1 << 20
 HEEDING: Final = """
@@ -113,7 +113,7 @@ def test_a_line_that_is_no_message_is_answered(raw: RawClient, line: bytes, numb
 def test_half_a_character_in_a_call_is_refused_as_the_tool_refuses(
     raw: RawClient, tool: str, arguments: Message, where: str
 ) -> None:
-    raw.send(called(8, tool, **arguments))
+    raw.send(tool_call(8, tool, **arguments))
     result = raw.answer(8)["result"]
     assert result["isError"]
     assert result["content"][0]["text"] == f"{where} contains half a surrogate pair, which UTF-8 can't encode"
@@ -125,7 +125,7 @@ def test_half_a_character_in_a_call_is_refused_as_the_tool_refuses(
 
 def test_half_a_character_in_an_answer_ends_what_has_asked(tmp_path: Path) -> None:
     with started(tmp_path, capabilities={"roots": {}}) as raw:
-        raw.send(called(2, "list_allowed_directories"))
+        raw.send(tool_call(2, "list_allowed_directories"))
         asked = raw.next_answer()
         assert asked["method"] == "roots/list"
         raw.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": [{"uri": "file:///\ud83d"}]}})
@@ -137,7 +137,7 @@ def test_half_a_character_in_an_answer_ends_what_has_asked(tmp_path: Path) -> No
 
 def test_half_a_character_in_what_a_tool_returns_ends_its_call_alone(tmp_path: Path) -> None:
     with started(tmp_path, command=(sys.executable, "-P", "-c", HALF_AN_ANSWER)) as raw:
-        raw.send(called(2, "list_allowed_directories"))
+        raw.send(tool_call(2, "list_allowed_directories"))
         assert raw.answer(2)["result"]["structuredContent"]["error"]["type"] == "internal_error"
         raw.send(ping(3))
         assert raw.answer(3)["result"] == {}
@@ -153,7 +153,7 @@ def test_a_lone_cr_ends_no_line(raw: RawClient) -> None:
 
 
 def test_bytes_that_are_no_utf8_get_into_no_file(raw: RawClient) -> None:
-    call = called(4, "write_file", path=str(raw.root / "no UTF-8"), content="caf?")
+    call = tool_call(4, "write_file", path=str(raw.root / "no UTF-8"), content="caf?")
     raw.write(json.dumps(call).encode().replace(b"?", b"\xe9") + b"\n")
     assert raw.answer(4)["error"]["code"] == -32700
     assert not (raw.root / "no UTF-8").exists()
@@ -161,7 +161,7 @@ def test_bytes_that_are_no_utf8_get_into_no_file(raw: RawClient) -> None:
 
 def test_a_line_may_be_longer_than_a_pipe_holds_both_ways(raw: RawClient) -> None:
     content = "x" * MORE_THAN_A_PIPE_HOLDS
-    raw.send(called(5, "write_file", path=str(raw.root / "long"), content=content))
+    raw.send(tool_call(5, "write_file", path=str(raw.root / "long"), content=content))
     assert not raw.answer(5)["result"].get("isError")
     raw.send(ping(6) | {"id": content})
     assert raw.answer(content)["result"] == {}
@@ -170,7 +170,7 @@ def test_a_line_may_be_longer_than_a_pipe_holds_both_ways(raw: RawClient) -> Non
 def test_a_client_that_does_not_read_delays_no_call_and_gets_whole_lines(raw: RawClient) -> None:
     names = ["x" * MORE_THAN_A_PIPE_HOLDS + str(number) for number in range(3)]
     raw.send(*(ping(0) | {"id": name} for name in names))
-    raw.send(called(7, "write_file", path=str(raw.root / "made"), content="meanwhile"))
+    raw.send(tool_call(7, "write_file", path=str(raw.root / "made"), content="meanwhile"))
     raw.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": names[1]}})
     patience = time.monotonic() + SECONDS_TO_ANSWER
     while not (raw.root / "made").exists():
@@ -185,7 +185,7 @@ def test_no_change_waits_for_its_client_to_read_how_far_it_has_come(raw: RawClie
     made.write_text("old\n")
     patches = [{"file_path": str(made), "patch": "--- a\n+++ a\n@@ -1 +1 @@\n-old\n+new\n"}]
     raw.send(ping(0) | {"id": name})
-    raw.send(told_of(8, called(8, "apply_patches", strategy="atomic", patches=patches)))
+    raw.send(with_progress(8, tool_call(8, "apply_patches", strategy="atomic", patches=patches)))
     patience = time.monotonic() + SECONDS_TO_ANSWER
     while made.read_text() != "new\n":
         assert time.monotonic() < patience
@@ -196,7 +196,7 @@ def test_no_change_waits_for_its_client_to_read_how_far_it_has_come(raw: RawClie
 def test_progress_is_reported_before_the_answer(raw: RawClient) -> None:
     (raw.root / "name").touch()
     for number in range(100, 150):
-        raw.send(told_of(number, called(number, "search_files", path=str(raw.root), pattern="none")))
+        raw.send(with_progress(number, tool_call(number, "search_files", path=str(raw.root), pattern="none")))
         told = []
         while "id" not in (message := json.loads(raw.line())):
             if message["method"] == "notifications/progress":
@@ -223,9 +223,9 @@ def test_the_number_of_a_cancelled_call_may_be_used_again(tmp_path: Path) -> Non
     cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
     with started(tmp_path) as raw:
         for turn in range(20):  # cancelled before it has begun, while it is at work, and when it is answered
-            raw.send(called(1, "list_directory", path=str(tmp_path)))
+            raw.send(tool_call(1, "list_directory", path=str(tmp_path)))
             time.sleep(turn / 2000)
-            raw.send(cancelled, called(1, "read_file", path=f"{turn}"))
+            raw.send(cancelled, tool_call(1, "read_file", path=f"{turn}"))
             while not (answer := raw.next_answer())["result"]["isError"]:
                 pass  # the first call's, which may have been answered before it was cancelled
             assert answer["result"]["structuredContent"]["error"]["path"].endswith(f"{turn}")
@@ -234,7 +234,7 @@ def test_the_number_of_a_cancelled_call_may_be_used_again(tmp_path: Path) -> Non
 
 def test_an_answer_does_not_wait_for_notifications(tmp_path: Path) -> None:
     with started(tmp_path) as raw:
-        raw.send(called(1, "write_file", path="a.txt", content="a\n"))
+        raw.send(tool_call(1, "write_file", path="a.txt", content="a\n"))
         assert json.loads(raw.line())["id"] == 1
         assert json.loads(raw.line())["method"] == "notifications/resources/list_changed"
         raw.writing.close()
@@ -257,14 +257,14 @@ def test_a_change_that_is_carried_out_when_the_input_ends_is_answered_as_such(tm
     # The question before an Undo looks into the store, which waits as well; that before a deletion does not.
     command = [sys.executable, "-m", "tests.support.waiting_server", str(waits), "--approve", "delete_file"]
     with started(root, command=command, capabilities={"elicitation": {}}) as raw:
-        raw.send(called(1001, "write_file", path="first", content="1\n"))
+        raw.send(tool_call(1001, "write_file", path="first", content="1\n"))
         raw.answer(1001)
         waits.touch()
-        raw.send(called(1002, "write_file", path="second", content="2\n"))
+        raw.send(tool_call(1002, "write_file", path="second", content="2\n"))
         while not waits.with_suffix(".reached").exists():
             time.sleep(0.01)
-        raw.send(called(1003, "write_file", path="third", content="3\n"))
-        raw.send(called(1004, "delete_file", path="first"))
+        raw.send(tool_call(1003, "write_file", path="third", content="3\n"))
+        raw.send(tool_call(1004, "delete_file", path="first"))
         while b"elicitation/create" not in raw.line():
             pass
         raw.writing.close()

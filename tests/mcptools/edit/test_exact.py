@@ -17,7 +17,7 @@ from mcptools.edit.exact import (
     apply_edits,
 )
 from objstore.text.hunks import Span, hunks_fit, hunks_from_spans
-from tests.objstore.weave.test_weave_costs import operations
+from tests.objstore.weave.test_weave_costs import count_calls
 
 CONFIG = b'[server]\nhost = "localhost"\nport = 8080\n\n[app]\ndebug = false\n'
 
@@ -196,7 +196,7 @@ def test_cost_of_finding_the_nearest_line_is_linear_in_the_file_size(line: Calla
     content = "".join(f"{line(number)}\n" for number in range(1, 1990)).encode()
     missing = apply(content, (f"x{line(0)[1:]}y".encode(), b""))
     assert isinstance(missing, MissingString)
-    assert operations(missing.nearest) < 5 * len(content)
+    assert count_calls(missing.nearest) < 5 * len(content)
 
 
 def test_most_similar_line_is_found_among_many_similar_ones() -> None:

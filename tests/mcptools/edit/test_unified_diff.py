@@ -11,7 +11,7 @@ from mcptools.edit.unified_diff import AmbiguousContext, Applied, ContextMismatc
 from objstore.text.diff import diff_lines
 from objstore.text.hunks import Span, hunks_fit, hunks_from_spans
 from objstore.text.unified_diff import numbered_diff, quoted_name, unified_diff
-from tests.objstore.weave.test_weave_costs import operations
+from tests.objstore.weave.test_weave_costs import count_calls
 
 HEAD = "--- a/f\n+++ b/f\n"
 ABC = b"a\nb\nc\n"
@@ -729,7 +729,7 @@ def test_cost_of_finding_a_hunk_among_similar_lines_is_linear(change: str) -> No
     size, file = 200, 2000
     patch = parse_patch(f"--- f\n+++ f\n@@ -7,{size} +7,{size} @@\n" + " a\n" * (size - 1) + change)
     content = b"a\n" * 6 + b"c\n" + b"a\n" * file
-    assert operations(lambda: apply_patch(content, patch)) < 20 * (size + file)
+    assert count_calls(lambda: apply_patch(content, patch)) < 20 * (size + file)
 
 
 @pytest.mark.parametrize("line", ["new file mode 100644", "deleted file mode 100644"])
@@ -738,7 +738,7 @@ def test_cost_of_repeated_git_headers_is_linear(line: str) -> None:
         with suppress(InvalidPatch):
             parse_patches(f"{line}\n" * count + "--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+b\n")
 
-    assert operations(lambda: read(2000)) < 2.1 * operations(lambda: read(1000))
+    assert count_calls(lambda: read(2000)) < 2.1 * count_calls(lambda: read(1000))
 
 
 def test_parsing_of_a_patch_can_be_cancelled() -> None:

@@ -188,7 +188,7 @@ class _Soak:
         conversation = ""
         while not self._over.is_set():
             calls = [self._call(chance, conversation) for _ in range(chance.randrange(1, 5))]
-            for (tool, _), result in zip(calls, agent.together(calls), strict=True):
+            for (tool, _), result in zip(calls, agent.call_concurrently(calls), strict=True):
                 kind = result.error["type"] if result.refused else "done"
                 self._done[f"{tool}: {kind}"] += 1
                 if kind == "internal_error":

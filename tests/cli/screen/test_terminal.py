@@ -13,7 +13,7 @@ import pytest
 from cli.render.rows import short_moment
 from cli.screen.terminal import shown_name, shown_width, visible
 from tests.support.command_runner import PATIENCE, PROGRAM, Answer, CommandRunner, environment, on_terminal
-from tests.support.raw_client import NEWER, called
+from tests.support.raw_client import NEWER_VERSION_META, tool_call
 
 ESCAPE = "\x1b["
 COLORED = re.compile(r"\x1b\[[0-9;]*m")
@@ -393,8 +393,8 @@ def test_the_server_says_on_a_terminal_whom_it_is_for(runner: CommandRunner) -> 
 
 
 def test_ctrl_c_ends_the_server_where_it_waits_for_a_line(runner: CommandRunner) -> None:
-    call = called(1, "write_file", path="a", content="one\n")
-    call["params"]["_meta"] = NEWER
+    call = tool_call(1, "write_file", path="a", content="one\n")
+    call["params"]["_meta"] = NEWER_VERSION_META
     status, shown = on_terminal(
         ["mcp", "."],
         Answer(after="Press Ctrl-C to stop.", typed=lambda: f"{json.dumps(call)}\n"),

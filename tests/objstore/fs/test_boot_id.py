@@ -7,8 +7,8 @@ import pytest
 
 from objstore import Workspace
 from objstore.fs.boot_id import BOOT_ID_SIZE, UNKNOWN_BOOT, boot_id, parse_boot_id
-from tests.objstore.recovery.test_crash import ran_on
-from tests.objstore.recovery.test_reboot import started
+from tests.objstore.recovery.test_crash import recorded_before_power_cut
+from tests.objstore.recovery.test_reboot import files_after_reboot
 from tests.support.crash_scenarios import write
 from tests.support.faulty_disk import CountdownDisk
 
@@ -40,7 +40,7 @@ def test_without_a_boot_id_changes_lost_in_a_power_cut_are_found(tmp_path: Path)
     root.mkdir()
     with Workspace.init(root, UntoldBoot(None)) as workspace:
         write(workspace, "a.txt", b"first\n")
-    with ran_on(root) as later:
+    with recorded_before_power_cut(root) as later:
         write(later, "a.txt", b"second\n")
     with Workspace.open(root, UntoldBoot(None)) as workspace:
         assert (root / "a.txt").read_bytes() == b"second\n"
@@ -73,4 +73,4 @@ def test_changes_that_may_be_of_this_boot_may_be_lost_in_the_next(
         assert workspace.review.external_changes() == ()
     (tmp_path / "a.txt").write_bytes(b"")
     os.utime(tmp_path / ".cas" / "applied")
-    assert started(tmp_path) == ({"a.txt": (b"first\n", 0o644)}, [])
+    assert files_after_reboot(tmp_path) == ({"a.txt": (b"first\n", 0o644)}, [])

@@ -27,7 +27,7 @@ from objstore import (
 )
 from objstore.config.settings import RetentionLimits
 from objstore.transaction.space_reserve import MAX_RESERVE_BYTES, RESERVE_NAME
-from tests.objstore.recovery.test_crash import ran_on
+from tests.objstore.recovery.test_crash import recorded_before_power_cut
 from tests.support.crash_scenarios import write
 from tests.support.faulty_disk import CountdownDisk, PowerCut, TooFullDisk, broken_disk, full_disk, power_cut
 from tests.support.index_tables import rebuilt_tables, tables
@@ -344,7 +344,7 @@ def test_changes_lost_in_a_power_cut_are_found_even_if_their_segment_was_rewritt
 ) -> None:
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         write_pending(workspace, b"fourth\n")
-    with ran_on(root) as later:  # the new bytes were in memory alone
+    with recorded_before_power_cut(root) as later:  # the new bytes were in memory alone
         write_pending(later, b"fifth\n")
     collect(root, AnotherBoot(full_disk, "stage"))
     assert (root / "b.txt").read_bytes() == b"fourth\n"

@@ -45,10 +45,10 @@ def main(words: list[str]) -> int:
     parser.add_argument("--without-server", action="store_true")
     asked = parser.parse_args(words)
     chance = random.Random(asked.seed)
-    wait_for_exit = time.monotonic() + asked.seconds
+    ends = time.monotonic() + asked.seconds
     rounds = kills = acknowledged = 0
     faults: list[str] = []
-    while time.monotonic() < wait_for_exit and rounds < asked.rounds:
+    while time.monotonic() < ends and rounds < asked.rounds:
         with tempfile.TemporaryDirectory(prefix="crashes-") as folder:
             root = Path(folder)
             Workspace.init(root).close()
@@ -57,7 +57,7 @@ def main(words: list[str]) -> int:
                 rounds += 1
                 kills += _killed_round(root, chance, heard, with_server=not asked.without_server)
                 faults += heard.lost_from(root)
-                if time.monotonic() >= wait_for_exit or rounds >= asked.rounds or faults:
+                if time.monotonic() >= ends or rounds >= asked.rounds or faults:
                     break
             acknowledged += len(heard.edits) + len(heard.decisions)
         for fault in faults:

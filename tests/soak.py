@@ -128,7 +128,7 @@ class _Soak:
                 lambda chance: self._agents(agent, chance),
             ]
             with ThreadPoolExecutor(len(everybody)) as threads:
-                wait_for_exit = [
+                ends = [
                     threads.submit(self._until_over, one, random.Random(self._seed + number))
                     for number, one in enumerate(everybody)
                 ]
@@ -140,7 +140,7 @@ class _Soak:
                         self._samples.setdefault(name, []).append(_sample(process))
                     self._store_bytes.append(_store_bytes(self.root))
                 self._over.set()
-            for end in wait_for_exit:
+            for end in ends:
                 end.result()
             self._settle()
         return [grown for name, samples in self._samples.items() for grown in _growth(name, samples)]

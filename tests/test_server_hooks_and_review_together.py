@@ -139,13 +139,13 @@ def test_hooks_of_two_agents_and_a_server_record_each_change_once(tmp_path: Path
         views = workspace.history.edits()
         assert workspace.review.external_changes() == ()
         # Every state was recorded, and none twice: of each file, an edit begins where the one before it ended.
-        wait_for_exit: dict[bytes, BlobId | None] = {}
+        ends: dict[bytes, BlobId | None] = {}
         for view in views:
             before = None if view.edit.before is None else view.edit.before.blob
             after = None if view.edit.after is None else view.edit.after.blob
-            assert view.edit.path not in wait_for_exit or wait_for_exit[view.edit.path] == before, view
+            assert view.edit.path not in ends or ends[view.edit.path] == before, view
             assert before != after, view
-            wait_for_exit[view.edit.path] = after
+            ends[view.edit.path] = after
     changed: dict[bytes, set[str]] = {}
     for view in views:
         changed.setdefault(view.edit.path, set()).add(view.edit.conversation)

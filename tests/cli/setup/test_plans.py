@@ -260,8 +260,8 @@ def test_hook_timeouts_at_the_end_of_codex_fit_its_limit(project: Path, home: Pa
     assert run(project, home, "setup", "codex").status == 0
     hooks = json.loads((project / ".codex" / "hooks.json").read_text())["hooks"]
     seconds = {event: entry["hooks"][0]["timeout"] for event, (entry,) in hooks.items()}
-    wait_for_exit = {event: seconds.pop(event) for event in ("SessionEnd", "Interrupt")}
-    assert wait_for_exit == {"SessionEnd": 3, "Interrupt": 3}
+    at_session_end = {event: seconds.pop(event) for event in ("SessionEnd", "Interrupt")}
+    assert at_session_end == {"SessionEnd": 3, "Interrupt": 3}
     assert set(seconds.values()) == {30}
     assert {"PermissionRequest", "SubagentStart", "SubagentStop"} <= set(seconds)
 

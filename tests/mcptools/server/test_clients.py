@@ -99,12 +99,12 @@ def test_a_client_is_not_forgotten_while_it_listens_on_a_stream(tmp_path: Path) 
     following = SubscriptionFeed(ChangeFeed(directories), clients, lambda _client, _roots: directories)
     clients.note_request("listener")
     listener = clients.current()
-    wait_for_exit = [following.listen(told_of_nothing), following.listen(told_of_nothing)]
+    ends = [following.listen(told_of_nothing), following.listen(told_of_nothing)]
     for moment in (0.0, 3600.0):
         now = moment
         for number in range(2 * MOST):
             clients.note_request(f"invented {number}")
-        wait_for_exit.pop()()
+        ends.pop()()
     clients.note_request("listener")
     assert clients.current() is listener
     for number in range(2 * MOST):

@@ -48,11 +48,11 @@ def test_edits_are_listed_with_what_the_reviewer_said(agent: Agent, folder: Path
 
 lines = st.sampled_from(["a", "b", "", " x", "-x", "+x", "\ttab", "é", "--- a", "@@", "c", "d"])
 changes = st.tuples(st.integers(0, 12), st.integers(0, 2), st.lists(lines, max_size=2))
-wait_for_exit = st.sampled_from(["\n", ""])
+ends = st.sampled_from(["\n", ""])
 
 
 @settings(max_examples=30)
-@given(st.lists(lines, min_size=1, max_size=12), st.lists(changes, max_size=2), wait_for_exit, wait_for_exit)
+@given(st.lists(lines, min_size=1, max_size=12), st.lists(changes, max_size=2), ends, ends)
 def test_git_takes_what_is_shown_of_an_edit(
     old: list[str], edits: list[tuple[int, int, list[str]]], old_end: str, new_end: str
 ) -> None:

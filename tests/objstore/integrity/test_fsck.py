@@ -266,8 +266,8 @@ def stand_behind_a_record(root: Path) -> None:
     """Set the index's place after a record that it has not read, as earlier versions could in a race."""
     with closing(Log(str(root / ".cas" / "segments"), Disk())) as log:
         groups = list(log.groups(log.first))
-    wait_for_exit = [(group.end.segment, group.end.offset) for group in groups]
-    before, end = groups[-3], wait_for_exit[-2]
+    ends = [(group.end.segment, group.end.offset) for group in groups]
+    before, end = groups[-3], ends[-2]
     record = next(frame for frame in reversed(before.frames) if frame.kind is FrameKind.RECORD)
     last = record_id(bytes(record.payload)).hex()
     known = f"last_record = x'{last}', last_segment = {before.segment}, last_offset = {record.offset}"

@@ -109,8 +109,8 @@ def test_a_payload_over_the_limit_is_a_mistake_of_the_caller() -> None:
 
 def covered(found: Sequence[Frame | Gap], size: int) -> bool:
     """Return whether frames and gaps follow one another without overlap from the first byte to the last."""
-    wait_for_exit = [0, *(item.end for item in found)]
-    return [item.offset for item in found] == wait_for_exit[:-1] and wait_for_exit[-1] == size
+    ends = [0, *(item.end for item in found)]
+    return [item.offset for item in found] == ends[:-1] and ends[-1] == size
 
 
 @given(draw.groups_of_payloads, st.data())
@@ -129,14 +129,14 @@ def test_a_flipped_byte_costs_its_frame_and_no_other(groups: list[list[Payload]]
 @given(draw.groups_of_payloads, st.data())
 def test_a_flipped_byte_costs_its_group_and_no_other(groups: list[list[Payload]], data: st.DataObject) -> None:
     content = bytearray(log_of(groups))
-    wait_for_exit = [0]
+    ends = [0]
     for group in groups:
-        wait_for_exit.append(wait_for_exit[-1] + len(framed(group)))
+        ends.append(ends[-1] + len(framed(group)))
     place = data.draw(st.integers(0, len(content) - 1))
     content[place] ^= data.draw(st.integers(1, 255))
-    hit = next(i for i, (start, end) in enumerate(pairwise(wait_for_exit)) if start <= place < end)
+    hit = next(i for i, (start, end) in enumerate(pairwise(ends)) if start <= place < end)
     assert whole(bytes(content)) == groups[:hit] + groups[hit + 1 :]
-    assert [(gap.offset, gap.end) for gap in gaps(bytes(content))] == [(wait_for_exit[hit], wait_for_exit[hit + 1])]
+    assert [(gap.offset, gap.end) for gap in gaps(bytes(content))] == [(ends[hit], ends[hit + 1])]
 
 
 def test_every_single_bit_of_a_frame_counts() -> None:
@@ -276,8 +276,8 @@ def test_raw_frames_end_where_they_make_no_group(spans: list[str], sound: int, r
     ]
     *found, gap = raw(b"".join(frames))
     assert len(found) == sound
-    wait_for_exit = [len(b"".join(frames[:number])) for number in (sound, sound + 1)]
-    assert gap == Gap(offset=wait_for_exit[0], end=wait_for_exit[1], reason=reason)
+    ends = [len(b"".join(frames[:number])) for number in (sound, sound + 1)]
+    assert gap == Gap(offset=ends[0], end=ends[1], reason=reason)
 
 
 def test_raw_frames_read_a_payload_that_is_longer_than_a_window() -> None:

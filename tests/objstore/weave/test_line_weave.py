@@ -474,9 +474,9 @@ def test_a_replacement_that_ends_inside_a_dead_deletion_is_inside_it() -> None:
 
 def test_text_in_the_last_place_of_a_hidden_region_is_inside() -> None:
     """Text that replaces the last hidden line is inside; text that begins after it is not."""
-    wait_for_exit, begins = history("p h q r", "p q r", "p N q r"), history("p h q r", "p q r", "p N q r")
-    assert [wait_for_exit.reject(2, 1), begins.reject(2, 1)] == ["p h q r", "p h q r"]
-    assert wait_for_exit.then("Z q r").accept(2) == "C: 2 needs 3"
+    ends, begins = history("p h q r", "p q r", "p N q r"), history("p h q r", "p q r", "p N q r")
+    assert [ends.reject(2, 1), begins.reject(2, 1)] == ["p h q r", "p h q r"]
+    assert ends.then("Z q r").accept(2) == "C: 2 needs 3"
     assert begins.then("p Z r").reject(3) == "p h q r"
     assert begins.accept(1, 2) == "p N q r"
 

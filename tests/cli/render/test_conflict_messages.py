@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from objstore import Call, Operation, Status
-from tests.cli.commands.reviewing.test_accept_reject_undo import looks
+from tests.cli.commands.reviewing.test_accept_reject_undo import file_snapshots
 from tests.support.command_runner import CommandRunner, cas
 
 PENDING, ACCEPTED, REJECTED = Status
@@ -32,7 +32,7 @@ def edit_of_a_line_with_a_rejected_edit(runner: CommandRunner) -> None:
 
 def test_a_conflict_names_the_edits_the_lines_and_the_resolving_commands(runner: CommandRunner) -> None:
     two_edits_of_one_line(runner)
-    before = looks(runner.folder)
+    before = file_snapshots(runner.folder)
     ran = runner.cas("reject", "2")
     assert (ran.status, ran.out) == (1, b"")
     assert ran.said == (
@@ -43,7 +43,7 @@ def test_a_conflict_names_the_edits_the_lines_and_the_resolving_commands(runner:
         "To reject what depends on it too:  cas reject --cascade 2\n"
         "Or name them together:  cas reject 2 3\n"
     )
-    assert looks(runner.folder) == before
+    assert file_snapshots(runner.folder) == before
     assert set(runner.statuses().values()) == {PENDING}
 
 

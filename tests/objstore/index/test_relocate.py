@@ -242,7 +242,9 @@ def test_removed_blob_that_counts_as_held_is_missing_and_keeps_its_count(relocat
     with closing(Journal(str(relocated), Disk())) as journal, journal.compacting():
         index, log = journal.store.index, journal.store.log
         stored = [BlobId(name) for name, _ in index.blobs.all_refs()]
-        gone = next(name for name in stored if any(log.files.newest(place) is None for place in rows_by_place(journal, name)))
+        gone = next(
+            name for name in stored if any(log.files.newest(place) is None for place in rows_by_place(journal, name))
+        )
         with index.changing() as db:
             db.execute("UPDATE blobs SET refs = 1 WHERE id = ?", (gone,))
         journal.finish_moves()

@@ -13,6 +13,7 @@ from cli.app.invocation import Invocation, command, json_option
 from cli.screen.progress import Progress, showing_progress
 from cli.screen.terminal import guarded, shown_name, write
 from cli.search.candidates import files, folders, names
+from cli.search.selection_options import takes_conversation, takes_file
 from cli.selection.selectors import edits_meant, edits_named
 
 if TYPE_CHECKING:
@@ -38,20 +39,8 @@ __all__ = ["export", "import_"]
     shell_complete=folders,
     help="Write the patches into DIR, one file each, instead of to standard output.",
 )
-@click.option(
-    "--conversation",
-    metavar="ID",
-    shell_complete=names("conversation"),
-    default="",
-    help="Only patches of this conversation.",
-)
-@click.option(
-    "--file",
-    metavar="PATH",
-    shell_complete=names("path"),
-    default="",
-    help="Only patches of this file, of a folder, or of a pattern.",
-)
+@takes_conversation("Only patches of this conversation.")
+@takes_file("Only patches of this file, of a folder, or of a pattern.")
 @json_option
 def export(
     *,

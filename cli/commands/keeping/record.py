@@ -10,6 +10,7 @@ from cli.app.invocation import Invocation, command, json_option, recorded_text, 
 from cli.screen.progress import LOOKING, showing_progress
 from cli.screen.terminal import Screen, write
 from cli.search.candidates import names
+from cli.search.selection_options import takes_conversation
 
 if TYPE_CHECKING:
     from objstore import Recorded, Workspace
@@ -19,14 +20,7 @@ __all__ = ["record"]
 
 @command("record")
 @click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=names("path"))
-@click.option(
-    "--conversation",
-    callback=recorded_text,
-    default="",
-    metavar="ID",
-    shell_complete=names("conversation"),
-    help="Conversation to record the edits under.",
-)
+@takes_conversation("Conversation to record the edits under.", is_recorded=True)
 @click.option("--note", callback=recorded_text, default="", metavar="TEXT", help="Note to record with the edits.")
 @click.option(
     "--agent",

@@ -14,6 +14,7 @@ from cli.render.outcomes import conflict_text, decided_text, effect_text, extern
 from cli.screen.progress import DECIDING, showing_progress
 from cli.screen.terminal import FOR_STDERR, write
 from cli.search.candidates import names
+from cli.search.selection_options import takes_conversation, takes_file
 from cli.selection.selectors import UnitSelection, edits_meant, units_named
 from objstore import (
     Action,
@@ -45,20 +46,8 @@ def _takes_selection(function: Function) -> Function:
     """Give a command the parameters that name edits, combined into one argument `selection`."""
 
     @click.argument("names", metavar="[EDIT|HUNK]...", nargs=-1, shell_complete=names("edit"))
-    @click.option(
-        "--conversation",
-        metavar="ID",
-        shell_complete=names("conversation"),
-        default="",
-        help="The edits of this conversation.",
-    )
-    @click.option(
-        "--file",
-        metavar="PATH",
-        shell_complete=names("path"),
-        default="",
-        help="The edits of this file, in a folder, or of a pattern.",
-    )
+    @takes_conversation("The edits of this conversation.")
+    @takes_file("The edits of this file, in a folder, or of a pattern.")
     @click.option("--all", "everything", is_flag=True, help="The edits of all agents.")
     @wraps(function)
     def with_selection(

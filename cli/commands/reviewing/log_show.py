@@ -19,6 +19,7 @@ from cli.screen.terminal import Screen, write
 from cli.search.candidates import moments, names
 from cli.search.edit_list import EditConditions, lineage_at, matching, tool_named
 from cli.search.pickaxe import Pickaxe
+from cli.search.selection_options import takes_conversation, takes_file
 from cli.selection.dates import since_named, until_named
 from cli.selection.selectors import edit_filter, edits_named, places_named
 from objstore import UNREADABLE, EditFilter, NoSuchName, Status
@@ -54,20 +55,8 @@ class _Log(Command):
 
 @command("log", cls=_Log)
 @click.argument("paths", metavar="[PATH]...", nargs=-1, shell_complete=names("path"))
-@click.option(
-    "--conversation",
-    metavar="ID",
-    shell_complete=names("conversation"),
-    default="",
-    help="Only edits of this conversation.",
-)
-@click.option(
-    "--file",
-    metavar="PATH",
-    shell_complete=names("path"),
-    default="",
-    help="Only edits of the files that were ever at PATH.",
-)
+@takes_conversation("Only edits of this conversation.")
+@takes_file("Only edits of the files that were ever at PATH.")
 @click.option("--follow", is_flag=True, help="Follow the file that is at PATH now through its renames.")
 @click.option("--tool", metavar="NAME", shell_complete=names("tool"), default="", help="Only edits by this tool.")
 @click.option("--status", type=click.Choice([status.value for status in Status]), help="Only edits of this status.")

@@ -8,6 +8,7 @@ import click
 from cli.app.invocation import Invocation, command
 from cli.screen.terminal import can_ask
 from cli.search.candidates import names
+from cli.search.selection_options import takes_conversation, takes_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,20 +20,8 @@ __all__ = ["review"]
 
 @command("review")
 @click.argument("names", metavar="[EDIT|CONVERSATION]...", nargs=-1, shell_complete=names("edit", "conversation"))
-@click.option(
-    "--conversation",
-    metavar="ID",
-    shell_complete=names("conversation"),
-    default="",
-    help="Only edits of this conversation.",
-)
-@click.option(
-    "--file",
-    metavar="PATH",
-    shell_complete=names("path"),
-    default="",
-    help="Only edits of this file, in a folder, or of a pattern.",
-)
+@takes_conversation("Only edits of this conversation.")
+@takes_file("Only edits of this file, in a folder, or of a pattern.")
 def review(*, names: tuple[str, ...], conversation: str, file: str) -> None:
     """Go through the pending hunks: one key accepts, rejects, skips, splits or amends. ? lists the keys.
 

@@ -12,7 +12,7 @@ import click
 
 from cli.app.invocation import Invocation, Number, command, recorded_text, reviewer
 from cli.screen.terminal import Screen, flush, shown_name, visible, write
-from cli.search.candidates import names
+from cli.search.selection_options import takes_conversation
 
 if TYPE_CHECKING:
     from objstore import CallInfo, EditView, Workspace
@@ -40,14 +40,7 @@ _KILLED: Final = 128
     metavar="NAME",
     help="Record the edits as an agent's, pending review.",
 )
-@click.option(
-    "--conversation",
-    callback=recorded_text,
-    default="",
-    metavar="ID",
-    shell_complete=names("conversation"),
-    help="Conversation to record the edits under.",
-)
+@takes_conversation("Conversation to record the edits under.", is_recorded=True)
 @click.option(
     "--quiet-for",
     type=Number(50, 60_000),

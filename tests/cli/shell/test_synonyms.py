@@ -343,6 +343,7 @@ def test_a_dry_run_and_a_reason_have_the_short_names_that_they_have_elsewhere(us
         ["reject", "--conversation", "", "--file", "a.txt"],
         ["reject", "--file=", "--conversation", "conv_one"],
         ["accept", "1", "--file", ""],
+        ["status", "--file", ""],
         ["log", "--conversation", ""],
         ["log", "--since", "", "a.txt"],
         ["record", "--agent", ""],
@@ -353,7 +354,8 @@ def test_an_empty_name_is_refused_and_does_not_count_as_not_given(used: CommandR
     before = used.statuses()
     ran = used.cas(*words)
     option = next(word for word in words if word.startswith("--") and word != "--patch").removesuffix("=")
-    assert (ran.status, ran.said.splitlines()[0]) == (2, f"cas: Invalid value for '{option}': it is empty.")
+    spellings = "'--conversation' / '--conv'" if option == "--conversation" else f"'{option}'"
+    assert (ran.status, ran.said.splitlines()[0]) == (2, f"cas: Invalid value for {spellings}: it is empty.")
     assert used.statuses() == before
 
 

@@ -95,6 +95,7 @@ def history(runner: CommandRunner) -> None:
 COMMANDS: Final = {
     "status": "status",
     "log": "log",
+    "status --conv": "status --conv conv_one",
     "show": "show conv_one",
     "diff": "diff",
     "diff A B": "diff a@1 a@2",

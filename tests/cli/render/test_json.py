@@ -115,6 +115,7 @@ COMMANDS: Final = {
     "salvage": "salvage . --dry-run",
     "export --patch": "export --patch",
     "export": "export --bundle out",
+    "export --diffs": "export --diffs history",
     "restore": "restore a@1",
     "amend": "amend 2 --from c",
     "pin add": "pin add 1",

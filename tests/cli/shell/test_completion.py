@@ -273,6 +273,7 @@ def test_what_may_stand_there(history: CommandRunner) -> None:
     assert candidates(history, "cas log --status=a") == ["--status=accepted"]
     for command in ("accept", "reject", "reset", "review", "status", "log", "record", "watch", "export --patch"):
         assert candidates(history, f"cas {command} --conv conv_h") == ["conv_hello"]
+    assert candidates(history, "cas export --diffs hi") == ["<dir>"]
     assert candidates(history, "cas status --status p") == ["pending"]
     assert candidates(history, "cas status --file se") == ["second.py"]
     assert candidates(history, "cas log --status ") == ["pending", "accepted", "rejected"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from objstore import Action, Status
+from objstore import Action, Status, blob_id
 from tests.support.command_runner import CommandRunner, with_progress
 
 POEM = b"".join(b"line %d\n" % number for number in range(1, 31))
@@ -144,6 +144,22 @@ def test_a_reason_that_comes_too_late_is_not_passed_over_in_silence(runner: Comm
     runner.done("reset", "1")
     runner.done("reject", "1", "--reason", "too long")
     assert [line["reason"] for line in runner.done("log", "--json").lines()] == ["too long"]
+
+
+def test_a_decision_records_the_final_hash_of_each_file_that_it_changed(runner: CommandRunner) -> None:
+    runner.write("poem", POEM)
+    runner.edit("poem", b"line 3\n", b"LINE 3\n")
+    runner.edit("poem", b"line 20\n", b"")
+    runner.write("other", b"1\n")
+    for words in (["reject", "2", "4"], ["accept", "2"], ["undo"], ["reject", "1", "--cascade"], ["reset", "--all"]):
+        runner.done(*words)
+        decision = runner.done("records", "--json").lines()[-1]
+        assert (decision["kind"], decision["action"]) == ("decision", words[0])
+        for file in decision["written"]:
+            place = runner.folder / (file["path_after"] or file["path_before"])
+            on_disk = blob_id(place.read_bytes()).hex() if place.exists() else None
+            assert (file["after"] and file["after"]["blob"]) == on_disk
+        assert "poem" in {file["path_after"] or file["path_before"] for file in decision["written"]}
 
 
 # ---- groups

@@ -207,6 +207,7 @@ if TYPE_CHECKING:
     from objstore.tracking.snapshot_list import PathState as PathState, SnapshotView as SnapshotView
     from objstore.tracking.snapshot_restore import RestoreResult as RestoreResult
     from objstore.transfer.import_export import Imported as Imported, import_bundle as import_bundle
+    from objstore.transfer.mcpdiff_export import McpdiffExport as McpdiffExport
     from objstore.transfer.mcpdiff_import import ImportProblem as ImportProblem, McpdiffImport as McpdiffImport
     from objstore.workspace import (
         Workspace as Workspace,
@@ -332,6 +333,7 @@ _HOMES: Final = {
         "Status",
         "Unit",
     ),
+    "transfer.mcpdiff_export": ("McpdiffExport",),
     "transfer.mcpdiff_import": ("ImportProblem", "McpdiffImport"),
     "config.toml_edit": ("toml_value", "with_toml", "without_toml"),
     "transfer.import_export": ("Imported", "import_bundle"),

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from cli.render.edits import STATUS_COLOR, moment, shown_move, status_word
+from cli.render.edits import SHORT_HASH, STATUS_COLOR, moment, shown_move, status_word
 from cli.screen.terminal import Screen, end_of, shown_name, shown_width, width_of_terminal
 from objstore import AmbiguousName, Origin, date_of
 
@@ -15,6 +15,9 @@ __all__ = ["Rows", "short_moment"]
 
 SHORTEST_CONVERSATION: Final = 8
 """Characters that are kept of a conversation's name, even if fewer would identify it."""
+
+SHORTEST_ID: Final = 8
+"""Digits of an edit's id on a narrow terminal."""
 
 SHORTEST_NAME: Final = 8
 """Columns below which a file's name is not cut."""
@@ -35,8 +38,10 @@ RECENT: Final = 250 * 86_400
 class Rows:
     """Edits as rows of a list. Names too long for the terminal are cut so that they can still be typed."""
 
-    def __init__(self, workspace: "Workspace", screen: Screen) -> None:
+    def __init__(self, workspace: "Workspace", screen: Screen, *, with_id: bool = False) -> None:
+        """`with_id`: begin with the edit's id instead of counting its lines."""
         self._workspace = workspace
+        self._with_id = with_id
         self._screen = screen
         self._width = width_of_terminal()
         self._is_narrow = 0 < self._width < NARROW
@@ -45,11 +50,13 @@ class Rows:
     def of(self, view: "EditView") -> Iterator[bytes]:
         """Yield one edit, and on a second line the reason of the decision on it."""
         edit = view.edit
-        counts = f"+{edit.added} -{edit.removed}"
-        ahead = f"{edit.seq:5}  {self._time(edit.time)}"
-        behind = (
-            f"  {counts:>9}  " if 0 < self._width < WITH_OPERATION else f"  {edit.operation.value:7}  {counts:>9}  "
-        )
+        operation, counts = f"  {edit.operation.value:7}", f"  {f'+{edit.added} -{edit.removed}':>9}"
+        if self._with_id:
+            digits = SHORTEST_ID if self._is_narrow else SHORT_HASH
+            ahead, behind = f"{edit.seq:5}  {view.id.hex()[:digits]}  {self._time(edit.time)}", f"{operation}  "
+        else:
+            is_with_operation = not 0 < self._width < WITH_OPERATION
+            ahead, behind = f"{edit.seq:5}  {self._time(edit.time)}", f"{operation * is_with_operation}{counts}  "
         name, last = self._fitted(view, len(ahead) + 9 + len(behind))
         status = self._screen.paint(f"{status_word(view):9}", STATUS_COLOR[view.status])
         yield self._screen.line(f"{ahead}{status}{behind}{name}{last}")

@@ -56,10 +56,16 @@ def names(*kinds: str) -> Completer:
 
 
 def conversation_option(says: str, callback: Callback | None = None) -> Callable[[FunctionT], FunctionT]:
-    """Return the option `--conversation` with its help; `callback` checks its value ("": not given)."""
-    conversations = names("conversation")
+    """Return the option `--conversation` or `--conv` with its help; `callback` checks its value ("": not given)."""
     return click.option(
-        "--conversation", metavar="ID", default="", shell_complete=conversations, callback=callback, help=says
+        "--conversation",
+        "--conv",
+        "conversation",
+        metavar="ID",
+        default="",
+        shell_complete=names("conversation"),
+        callback=callback,
+        help=says,
     )
 
 

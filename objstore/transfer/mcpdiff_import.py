@@ -131,6 +131,8 @@ class _McpdiffImporter:
             if entry.id in known:
                 self._already += 1
                 continue
+            if entry.conversation == entry.tool == EXTERNAL_CONVERSATION:
+                continue  # written by our export: found again as a gap between the other entries and the files
             try:
                 self._add_entry(entry)
             except (PathError, ValueError) as error:

@@ -95,6 +95,7 @@ def history(runner: CommandRunner) -> None:
 COMMANDS: Final = {
     "status": "status",
     "log": "log",
+    "status --conv": "status --conv conv_one",
     "show": "show conv_one",
     "diff": "diff",
     "diff A B": "diff a@1 a@2",
@@ -114,6 +115,7 @@ COMMANDS: Final = {
     "salvage": "salvage . --dry-run",
     "export --patch": "export --patch",
     "export": "export --bundle out",
+    "export --diffs": "export --diffs history",
     "restore": "restore a@1",
     "amend": "amend 2 --from c",
     "pin add": "pin add 1",

@@ -356,6 +356,7 @@ def test_dry_run_and_reason_have_the_usual_short_options(runner_with_edits: Comm
         ["reject", "--conversation", "", "--file", "a.txt"],
         ["reject", "--file=", "--conversation", "conv_one"],
         ["accept", "1", "--file", ""],
+        ["status", "--file", ""],
         ["log", "--conversation", ""],
         ["log", "--since", "", "a.txt"],
         ["record", "--agent", ""],
@@ -366,7 +367,8 @@ def test_an_empty_option_value_is_refused(runner_with_edits: CommandRunner, word
     before = runner_with_edits.statuses()
     ran = runner_with_edits.cas(*words)
     option = next(word for word in words if word.startswith("--") and word != "--patch").removesuffix("=")
-    assert (ran.status, ran.said.splitlines()[0]) == (2, f"cas: Invalid value for '{option}': it is empty.")
+    spellings = "'--conversation' / '--conv'" if option == "--conversation" else f"'{option}'"
+    assert (ran.status, ran.said.splitlines()[0]) == (2, f"cas: Invalid value for {spellings}: it is empty.")
     assert runner_with_edits.statuses() == before
 
 

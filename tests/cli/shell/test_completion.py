@@ -267,6 +267,11 @@ def test_candidates_for_edits_conversations_and_files(history: CommandRunner) ->
     assert candidates(history, "cas log --conversation=conv_h") == ["--conversation=conv_hello"]
     assert candidates(history, "cas log --conversation=conv_h", "bash") == ["conv_hello"]
     assert candidates(history, "cas log --status=a") == ["--status=accepted"]
+    for command in ("accept", "reject", "reset", "review", "status", "log", "record", "watch", "export --patch"):
+        assert candidates(history, f"cas {command} --conv conv_h") == ["conv_hello"]
+    assert candidates(history, "cas export --diffs hi") == ["<dir>"]
+    assert candidates(history, "cas status --status p") == ["pending"]
+    assert candidates(history, "cas status --file se") == ["second.py"]
     assert candidates(history, "cas log --status ") == ["pending", "accepted", "rejected"]
     assert candidates(history, "cas cat ") == ["second.py", "src/"]
     assert candidates(history, "cas cat src/") == candidates(history, "cas cat sr") == ["src/first.py"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from objstore import Action, Status
+from objstore import Action, Status, blob_id
 from tests.support.command_runner import CommandRunner, with_progress
 
 POEM = b"".join(b"line %d\n" % number for number in range(1, 31))
@@ -146,6 +146,22 @@ def test_a_reason_for_an_edit_already_rejected_is_not_recorded_and_says_so(runne
     assert [line["reason"] for line in runner.done("log", "--json").lines()] == ["too long"]
 
 
+def test_a_decision_records_the_final_hash_of_each_file_that_it_changed(runner: CommandRunner) -> None:
+    runner.write("poem", POEM)
+    runner.edit("poem", b"line 3\n", b"LINE 3\n")
+    runner.edit("poem", b"line 20\n", b"")
+    runner.write("other", b"1\n")
+    for words in (["reject", "2", "4"], ["accept", "2"], ["undo"], ["reject", "1", "--cascade"], ["reset", "--all"]):
+        runner.done(*words)
+        decision = runner.done("records", "--json").lines()[-1]
+        assert (decision["kind"], decision["action"]) == ("decision", words[0])
+        for file in decision["written"]:
+            place = runner.folder / (file["path_after"] or file["path_before"])
+            on_disk = blob_id(place.read_bytes()).hex() if place.exists() else None
+            assert (file["after"] and file["after"]["blob"]) == on_disk
+        assert "poem" in {file["path_after"] or file["path_before"] for file in decision["written"]}
+
+
 # ---- groups
 
 
@@ -160,6 +176,52 @@ def test_a_conversation_is_decided_as_one(runner: CommandRunner) -> None:
     assert runner.done("accept", "--conversation", "conv_o").text.startswith("Accepted edits 1 2.\n")
     runner.done("reject", "--conversation", "conv_two")
     assert runner.statuses() == {"1:0": ACCEPTED, "2:0": ACCEPTED, "3:1": REJECTED}
+    assert runner.bytes("a") == b"1\n"
+
+
+def test_conv_accepts_rejects_and_resets_all_edits_of_a_conversation(runner: CommandRunner) -> None:
+    three_conversations(runner)
+    assert runner.done("accept", "--conv", "conv_one").text == "Accepted edits 1 2.\nNo file changed.\n"
+    assert runner.done("reject", "--conv", "conv_two", "-m", "too many").text.startswith("Rejected edit 3.\n")
+    assert runner.bytes("a") == b"1\n"
+    assert runner.done("log", "-n", "1", "--json").json()["reason"] == "too many"
+    assert runner.done("reset", "--conv=conv_two").text.startswith("Made pending again: edit 3.\n")
+    assert runner.bytes("a") == b"1\n2\n"
+
+
+@pytest.mark.parametrize("command", ["accept", "reject", "reset"])
+def test_conv_answers_as_conversation_does(runner: CommandRunner, command: str) -> None:
+    three_conversations(runner)
+    for words in (["--dry-run"], ["--json", "-n"], ["--file", "a", "-n"], ["--file", "b"], ["--file", "none"]):
+        long, short = (runner.cas(command, name, "conv_two", *words) for name in ("--conversation", "--conv"))
+        assert long == short
+
+
+def test_conv_takes_files_dry_runs_and_json(runner: CommandRunner) -> None:
+    three_conversations(runner)
+    before = file_snapshots(runner.folder)
+    rehearsed = runner.done("reject", "--conv", "conv_one", "--file", "b", "--dry-run", "--json").json()
+    assert (rehearsed["outcome"], rehearsed["dry_run"]) == ("decided", True)
+    assert [unit["name"] for unit in rehearsed["changed"]] == ["2:0"]
+    assert file_snapshots(runner.folder) == before
+    assert runner.done("reject", "--conv", "conv_one", "--file", "b").text == "Rejected edit 2.\nRemoved b\n"
+    assert runner.statuses() == {"1:0": PENDING, "2:0": REJECTED, "3:1": PENDING}
+
+
+def test_a_conversation_is_named_once(runner: CommandRunner) -> None:
+    three_conversations(runner)
+    twice = runner.cas("accept", "--conv", "conv_one", "--conversation", "conv_two")
+    assert (twice.status, twice.said.splitlines()[0]) == (2, "cas: '--conversation' / '--conv' takes one value, not 2.")
+    assert runner.cas("accept", "--conv", "").said.startswith("cas: Invalid value for '--conversation' / '--conv': ")
+    assert set(runner.statuses().values()) == {PENDING}
+
+
+def test_a_changed_file_stops_the_decision_on_its_conversation(runner: CommandRunner) -> None:
+    three_conversations(runner)
+    (runner.folder / "a").write_bytes(b"mine\n")
+    refused = runner.cas("reject", "--conv", "conv_two")
+    assert (refused.status, "a changed outside" in refused.said) == (1, True)
+    assert runner.done("reject", "--conv", "conv_two", "--on-external", "discard").text.startswith("Rejected edit 3.\n")
     assert runner.bytes("a") == b"1\n"
 
 

@@ -145,9 +145,9 @@ def test_files_written_only_by_setup_are_changed_without_a_copy(client: str, tmp
     old = plan(client, scope, Programs(cas="/gone/cas", server="/gone/editledger"))
     new = plan(client, scope, Programs(cas="cas", server="editledger"))
     for steps, remove in ((old, False), (new, False), (new, True)):
-        wanted = changes(steps, remove=remove)
-        assert len(wanted) == len(steps)
-        for change in wanted:
+        planned = changes(steps, remove=remove)
+        assert len(planned) == len(steps)
+        for change in planned:
             write(change, tmp_path)
         assert not list(tmp_path.rglob(f"*{BACKUP}"))
     assert not list(tmp_path.iterdir())

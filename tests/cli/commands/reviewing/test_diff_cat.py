@@ -163,13 +163,13 @@ def test_diff_of_two_states(runner: CommandRunner) -> None:
     runner.write("a", b"1\n2\n")
     runner.edit("a", b"2", b"two")
     runner.edit("a", b"two", b"II")
-    whole = b"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n 1\n-2\n+II\n"
-    assert runner.done("diff", "a@1", "a@3").out == whole
-    assert runner.done("diff", "a@2^", "a").out == whole
+    expected = b"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n 1\n-2\n+II\n"
+    assert runner.done("diff", "a@1", "a@3").out == expected
+    assert runner.done("diff", "a@2^", "a").out == expected
     assert runner.done("diff", "a@1", "a@1").out == b""
     assert b"+2\n" in runner.done("diff", "a@1^", "a@1").out
     document = runner.done("diff", "a@1", "a@3", "--json").json()
-    assert document["diff"] == whole.decode()
+    assert document["diff"] == expected.decode()
     assert document["path_before"] == document["path_after"] == str(runner.folder / "a")
 
 
@@ -181,9 +181,9 @@ def test_diff_of_two_files_shows_no_move(runner: CommandRunner, mode: int) -> No
         (runner.folder / "new").chmod(mode)
         assert runner.done("record", "new").status == 0
     modes = b"old mode 100644\nnew mode 100755\n" if mode == 0o755 else b""
-    whole = b"diff --git a/old b/new\n" + modes + b"--- a/old\n+++ b/new\n@@ -1 +1 @@\n-1\n+2\n"
-    assert runner.done("diff", "old@1", "new").out == whole
-    assert runner.done("diff", "old@1", "new", "--json").json()["diff"] == whole.decode()
+    expected = b"diff --git a/old b/new\n" + modes + b"--- a/old\n+++ b/new\n@@ -1 +1 @@\n-1\n+2\n"
+    assert runner.done("diff", "old@1", "new").out == expected
+    assert runner.done("diff", "old@1", "new", "--json").json()["diff"] == expected.decode()
 
 
 def test_diff_of_blobs_by_hash(runner: CommandRunner) -> None:

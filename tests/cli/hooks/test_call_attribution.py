@@ -174,7 +174,7 @@ def test_a_tool_that_needed_permission_and_has_no_end_event_claims_no_changes(
     event = session.shell_event("make", before=True) if by_shell else session.write_event("a.txt", "x\n", before=True)
     session.tell(event)
     session.tell(permission_request(event))
-    edit_by_hand(folder)  # after the person said no, for which there is no event
+    edit_by_hand(folder)  # after the person refused, for which there is no event
     if ends_turn:
         session.stop()
     else:
@@ -485,13 +485,13 @@ def test_two_calls_of_one_tool_with_different_input_are_distinct_without_ids(
     session.ask("do both")
 
     def event(name: str, *, before: bool) -> dict[str, Any]:
-        told = session.shell_event("make", before=before)
+        tool_event = session.shell_event("make", before=before)
         for number in ("tool_use_id", "callID"):
-            told.pop(number, None)
-        given = "args" if "args" in told else "tool_input"
+            tool_event.pop(number, None)
+        given = "args" if "args" in tool_event else "tool_input"
         if tool == "shell":
-            return told | {given: told[given] | {"dir_path": name}}
-        return told | {"tool" if given == "args" else "tool_name": tool, given: {"target": name}}
+            return tool_event | {given: tool_event[given] | {"dir_path": name}}
+        return tool_event | {"tool" if given == "args" else "tool_name": tool, given: {"target": name}}
 
     for name in ("one", "two"):
         session.tell(event(name, before=True))

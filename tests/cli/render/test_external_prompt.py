@@ -61,7 +61,7 @@ def test_discard_restores_the_recorded_state_and_keeps_the_content_in_the_store(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ("accept 2", "Accepted edit 2."),
         ("reject 2", "Rejected edit 2."),
@@ -69,7 +69,7 @@ def test_discard_restores_the_recorded_state_and_keeps_the_content_in_the_store(
         ("undo", "Undid the decision on edit 1."),
     ],
 )
-def test_a_discarded_change_is_reported_only_as_discarded(runner: CommandRunner, words: str, said: str) -> None:
+def test_a_discarded_change_is_reported_only_as_discarded(runner: CommandRunner, words: str, message: str) -> None:
     runner.write("a", b"1\n2\n3\n")
     runner.edit("a", b"1", b"one")
     runner.done("accept", "1")
@@ -77,8 +77,8 @@ def test_a_discarded_change_is_reported_only_as_discarded(runner: CommandRunner,
     planned = runner.done(*words.split(), "--dry-run", "--on-external", "discard").text.splitlines()
     assert "Would discard the change from outside to a." in planned
     assert not any("3" in line for line in planned[: planned.index("Would discard the change from outside to a.")])
-    done = runner.done(*words.split(), "--on-external", "discard").text
-    assert done == f"{said}\nDiscarded the change from outside to a, recorded as edit 3.\nRewrote a\n"
+    output = runner.done(*words.split(), "--on-external", "discard").text
+    assert output == f"{message}\nDiscarded the change from outside to a, recorded as edit 3.\nRewrote a\n"
 
 
 @pytest.mark.parametrize("choice", ["keep", "discard"])

@@ -133,8 +133,8 @@ def test_lines_of_status_and_ls_fit_the_width_of_the_terminal(runner: CommandRun
     for command in ("status", "ls"):
         rows = COLORED.sub("", runner.typed(command, PAGER="cat", COLUMNS="80")[1]).splitlines()
         assert all(shown_width(row) <= 80 for row in rows), rows
-        whole = runner.done(command).text.splitlines()
-        assert COLORED.sub("", runner.typed(command, PAGER="cat", COLUMNS="240")[1]).splitlines() == whole
+        full = runner.done(command).text.splitlines()
+        assert COLORED.sub("", runner.typed(command, PAGER="cat", COLUMNS="240")[1]).splitlines() == full
     head = COLORED.sub("", runner.typed("status", PAGER="cat", COLUMNS="80")[1]).splitlines()[0]
     assert head == "...eepdeepdeepdeep: 2 edits in 1 conversation, 2 pending, 0 accepted, 0 rejected"
     digits = COLORED.sub("", runner.typed("ls", PAGER="cat", COLUMNS="80")[1]).split()[1]

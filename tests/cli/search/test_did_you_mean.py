@@ -195,7 +195,7 @@ def test_the_state_before_a_deletion_is_suggested_where_content_is_needed(runner
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ("accept 1-3", "`cas show 1..3` shows these edits."),
         ("accept 1,3", "`cas show 1 3` shows these edits."),
@@ -215,10 +215,10 @@ def test_the_state_before_a_deletion_is_suggested_where_content_is_needed(runner
     ],
 )
 def test_a_name_of_the_wrong_kind_is_answered_with_the_command_that_takes_it(
-    runner_with_edits: CommandRunner, words: str, said: str
+    runner_with_edits: CommandRunner, words: str, message: str
 ) -> None:
     ran = runner_with_edits.cas(*words.split())
-    assert (ran.status, ran.said.splitlines()[1:]) == (1, [said])
+    assert (ran.status, ran.said.splitlines()[1:]) == (1, [message])
 
 
 def test_suggested_names_are_quoted_for_the_shell(runner: CommandRunner) -> None:
@@ -276,7 +276,7 @@ def test_suggested_names_with_unprintable_characters_are_quoted_for_the_shell(ru
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (
             "undo 2",
@@ -295,14 +295,14 @@ def test_suggested_names_with_unprintable_characters_are_quoted_for_the_shell(ru
     ],
 )  # fmt: skip
 def test_a_command_of_another_tool_is_answered_with_the_command_of_cas(
-    runner_with_edits: CommandRunner, words: str, said: str
+    runner_with_edits: CommandRunner, words: str, message: str
 ) -> None:
     ran = runner_with_edits.cas(*words.split())
-    assert (ran.status, ran.said.splitlines()[0]) == (2, f"cas: {said}")
+    assert (ran.status, ran.said.splitlines()[0]) == (2, f"cas: {message}")
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ("log --author me", "No such option '--author'. Here it is --tool NAME."),
         ("show --author me", "No such option '--author'."),
@@ -321,10 +321,10 @@ def test_a_command_of_another_tool_is_answered_with_the_command_of_cas(
     ],
 )
 def test_an_option_of_another_tool_is_answered_with_the_option_of_cas(
-    runner_with_edits: CommandRunner, words: str, said: str
+    runner_with_edits: CommandRunner, words: str, message: str
 ) -> None:
     ran = runner_with_edits.cas(*words.split())
-    assert (ran.status, ran.said.splitlines()[0]) == (2, f"cas: {said}")
+    assert (ran.status, ran.said.splitlines()[0]) == (2, f"cas: {message}")
     assert ran.said.splitlines()[1].startswith("Try `cas ")
 
 

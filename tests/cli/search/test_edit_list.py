@@ -67,8 +67,8 @@ def test_a_log_longer_than_one_batch_is_complete(runner: CommandRunner) -> None:
     ],
 )
 def test_a_relative_time_is_before_now(spelling: str, before: timedelta) -> None:
-    wanted = datetime.now(UTC) - before
-    assert abs(moment_named(spelling) - wanted.timestamp() * 1e6) < 60e6
+    expected = datetime.now(UTC) - before
+    assert abs(moment_named(spelling) - expected.timestamp() * 1e6) < 60e6
 
 
 def test_a_day_is_its_first_moment_or_as_an_end_its_last() -> None:

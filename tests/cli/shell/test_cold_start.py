@@ -1,14 +1,14 @@
-"""Every command works where nothing was imported for it: most other tests start it warm."""
+"""Every command works in a process that has imported nothing: most other tests start commands warm."""
 
 import json
 from typing import Final
 
 from cli.shell.main import COMMANDS
-from tests.cli.app.test_read_only_store import READING
+from tests.cli.app.test_read_only_store import READING_COMMANDS
 from tests.support.command_runner import CommandRunner, unforked_cas
 from tests.support.hooked_agents import ClaudeCode
 
-IN_TURN: Final = (
+COMMANDS_IN_ORDER: Final = (
     ("init",),
     ("accept", "1"),
     ("reject", "2"),
@@ -31,23 +31,25 @@ IN_TURN: Final = (
     ("completion", "bash"),
     ("setup", "claude-code", "--dry-run"),
 )
-"""Commands that change something, or need no store."""
+"""Commands that change something or need no store, in the order in which they are run."""
 
-ELSEWHERE: Final = {"review", "watch", "mcp", "demo"}
-"""Those that are always started cold."""
+COLD_IN_OTHER_TESTS: Final = {"review", "watch", "mcp", "demo"}
+"""Commands that every test starts cold."""
 
-BELOW: Final = {"hook", "doctor"}
+WITH_TESTS_OF_THEIR_OWN: Final = {"hook", "doctor"}
 
 
-def test_every_command_is_started_cold_somewhere() -> None:
-    assert {words[0] for words in (*READING, *IN_TURN)} | ELSEWHERE | BELOW == set(COMMANDS)
+def test_every_command_is_started_cold_by_some_test() -> None:
+    assert {
+        words[0] for words in (*READING_COMMANDS, *COMMANDS_IN_ORDER)
+    } | COLD_IN_OTHER_TESTS | WITH_TESTS_OF_THEIR_OWN == set(COMMANDS)
 
 
 def test_each_command_imports_what_it_needs(runner: CommandRunner) -> None:
     runner.write("a", b"1\n")
     runner.write("a", b"1\n2\n")
     (runner.folder / ".new").write_bytes(b"1\n3\n")
-    for words in IN_TURN:
+    for words in COMMANDS_IN_ORDER:
         ran = unforked_cas(*(word.format(folder=runner.folder) for word in words), folder=runner.folder)
         assert (ran.status, ran.said) == (0, ""), (words, ran)
 
@@ -55,7 +57,7 @@ def test_each_command_imports_what_it_needs(runner: CommandRunner) -> None:
 def test_the_doctor_imports_what_it_needs(runner: CommandRunner) -> None:
     ran = unforked_cas("doctor", folder=runner.folder)
     assert ran.said == ""
-    assert "hooks had no errors" in ran.text  # what else it finds depends on where it was installed
+    assert "hooks had no errors" in ran.text  # its other findings depend on the installation
 
 
 def test_a_hook_imports_what_it_needs(runner: CommandRunner) -> None:

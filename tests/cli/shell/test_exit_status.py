@@ -220,9 +220,9 @@ def test_a_time_before_the_first_record_of_a_path_is_refused_with_the_syntax(run
     runner.move("a", "b")
     runner.edit("b", b"x", b"y")
     for command in ("cat", "restore"):
-        said = runner.cas(command, f"b@{when}").said.splitlines()
-        assert said[0] == f"cas: No state is named 'b@{when}' here."
-        assert said[1].endswith("or a time (2h, 2026-11-20) since its first record.")
+        lines = runner.cas(command, f"b@{when}").said.splitlines()
+        assert lines[0] == f"cas: No state is named 'b@{when}' here."
+        assert lines[1].endswith("or a time (2h, 2026-11-20) since its first record.")
 
 
 def test_suggested_paths_are_relative_to_the_current_folder(runner: CommandRunner) -> None:
@@ -230,8 +230,8 @@ def test_suggested_paths_are_relative_to_the_current_folder(runner: CommandRunne
     runner.write("README", b"x\n")
     below = runner.folder / "src"
     assert cas("cat", "grete.py", folder=below).said.endswith("Did you mean greet.py?\n")
-    said = cas("cat", "greet.py@2", folder=below).said
-    assert said.endswith("Edit 2 changed ../README: did you mean ../README@2?\n")
+    message = cas("cat", "greet.py@2", folder=below).said
+    assert message.endswith("Edit 2 changed ../README: did you mean ../README@2?\n")
     assert cas("cat", "../README@2", folder=below).out == b"x\n"
 
 

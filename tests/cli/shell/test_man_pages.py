@@ -13,7 +13,7 @@ from tests.support.command_runner import PATIENCE
 from tests.support.man_pages import write_pages
 
 
-def test_there_is_a_page_for_each_command_with_its_options(tmp_path: Path) -> None:
+def test_each_command_has_a_page_with_its_options(tmp_path: Path) -> None:
     write_pages(tmp_path)
     context = click.Context(cas)
     expected = {"cas.1"}

@@ -494,8 +494,8 @@ def test_a_setting_excludes_files_that_git_ignores(runner_with_files: CommandRun
     runner_with_files.done("snapshot")
     runner_with_files.done("config", "set", "snapshot.gitignored", "off")
     runner_with_files.done("snapshot")
-    held = [runner_with_files.done("snapshot", "show", n, "--json").json()["entries"] for n in ("1", "2")]
-    assert [[e["kind"] for e in entries if e["path"] == "a"] for entries in held] == [["file"], ["left-out"]]
+    listings = [runner_with_files.done("snapshot", "show", n, "--json").json()["entries"] for n in ("1", "2")]
+    assert [[e["kind"] for e in entries if e["path"] == "a"] for entries in listings] == [["file"], ["left-out"]]
 
 
 # ---- cas record

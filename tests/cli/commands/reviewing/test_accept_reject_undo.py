@@ -329,11 +329,11 @@ def test_accepting_all_leaves_rejected_hunks_rejected(runner: CommandRunner) -> 
 def test_rejecting_all_then_accepting_all_is_identity(runner: CommandRunner) -> None:
     three_conversations(runner)
     runner.done("accept", "1")
-    before = {name: look[3] for name, look in file_snapshots(runner.folder).items()}
+    before = {name: snapshot[3] for name, snapshot in file_snapshots(runner.folder).items()}
     runner.done("reject", "--all")
     assert file_snapshots(runner.folder) == {}
     runner.done("accept", "--all")
-    assert {name: look[3] for name, look in file_snapshots(runner.folder).items()} == before
+    assert {name: snapshot[3] for name, snapshot in file_snapshots(runner.folder).items()} == before
 
 
 def test_resetting_all_makes_everything_pending(runner: CommandRunner) -> None:

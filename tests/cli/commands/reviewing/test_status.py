@@ -16,7 +16,7 @@ def test_an_empty_workspace_has_nothing_pending(runner: CommandRunner) -> None:
     assert f"{runner.folder}: 0 edits in 0 conversations, 0 pending, 0 accepted, 0 rejected" in ran.text
 
 
-def test_pending_edits_stand_under_their_conversation_and_file(runner: CommandRunner) -> None:
+def test_pending_edits_are_grouped_by_conversation_and_file(runner: CommandRunner) -> None:
     runner.write("a.txt", b"1\n")
     runner.write("b.txt", b"1\n2\n", conversation="conv_two")
     runner.write("a.txt", b"one\n")
@@ -32,7 +32,7 @@ def test_pending_edits_stand_under_their_conversation_and_file(runner: CommandRu
     ]
 
 
-def test_names_of_any_width_stand_in_one_column(runner: CommandRunner) -> None:
+def test_names_of_any_width_are_aligned(runner: CommandRunner) -> None:
     for name in ("plain.txt", "日本語.txt", "e\u0301te\u0301.txt", "a\u200bb"):
         runner.write(name, b"1\n")
     assert runner.done("status").text.splitlines()[4:8] == [
@@ -43,7 +43,7 @@ def test_names_of_any_width_stand_in_one_column(runner: CommandRunner) -> None:
     ]
 
 
-def test_what_is_decided_is_counted_and_no_longer_pending(runner: CommandRunner) -> None:
+def test_decided_edits_are_counted_and_no_longer_listed(runner: CommandRunner) -> None:
     for number in range(3):
         runner.write(f"{number}.txt", b"x\n")
     runner.done("accept", "1")
@@ -66,7 +66,7 @@ def test_changes_from_outside_are_listed_by_kind(runner: CommandRunner) -> None:
     assert shown == ["  modified      changed", "  deleted       gone", "  mode changed  mode", ""]
 
 
-def test_a_crowded_workspace_still_fits_one_screen(runner: CommandRunner) -> None:
+def test_the_status_of_a_large_workspace_fits_one_screen(runner: CommandRunner) -> None:
     for number in range(20):
         runner.write(f"{number}.txt", b"x\n", conversation=f"conv_{number}")
     for number in range(20):
@@ -78,7 +78,7 @@ def test_a_crowded_workspace_still_fits_one_screen(runner: CommandRunner) -> Non
     assert len(runner.cas("status", "--json").json()["pending_groups"]) == 20
 
 
-def test_json_is_one_document_of_a_fixed_shape(runner: CommandRunner) -> None:
+def test_json_is_one_document_with_fixed_fields(runner: CommandRunner) -> None:
     runner.write("a.txt", b"1\n")
     runner.write("b.txt", b"1\n")
     runner.done("accept", "2")
@@ -119,7 +119,7 @@ def test_json_is_one_document_of_a_fixed_shape(runner: CommandRunner) -> None:
     assert blobs[0] != blobs[1]
 
 
-def test_a_status_is_of_the_workspace_that_is_asked_for(runner: CommandRunner) -> None:
+def test_the_workspace_of_a_status_is_given_by_folder_option_or_variable(runner: CommandRunner) -> None:
     runner.write("a.txt", b"1\n")
     (runner.folder / ".cas" / "hook.log").write_bytes(b"a fault\n")
     here = runner.cas("status")
@@ -132,7 +132,7 @@ def test_a_status_is_of_the_workspace_that_is_asked_for(runner: CommandRunner) -
         assert ended.said.startswith("cas: ")
 
 
-def test_a_status_onto_a_full_disk_ends_as_any_command(runner: CommandRunner) -> None:
+def test_a_status_onto_a_full_disk_exits_with_1(runner: CommandRunner) -> None:
     with Path("/dev/full").open("wb") as full:
         ran = subprocess.run(
             [*PROGRAM, "status"],
@@ -148,7 +148,7 @@ def test_a_status_onto_a_full_disk_ends_as_any_command(runner: CommandRunner) ->
     )
 
 
-def test_a_file_that_cannot_be_looked_at_is_told_in_text_that_every_reader_of_json_takes(runner: CommandRunner) -> None:
+def test_an_unreadable_file_is_reported_in_json_as_valid_unicode(runner: CommandRunner) -> None:
     name = "bad\udcff"
     runner.write(name, b"1\n")
     os.truncate(runner.folder / name, (256 << 30) + 1)
@@ -157,7 +157,7 @@ def test_a_file_that_cannot_be_looked_at_is_told_in_text_that_every_reader_of_js
     assert "\ncan't be read:\n  \"bad\\xff: " in runner.done("status").text
 
 
-def test_counts_stand_below_each_other_however_long_they_are(runner: CommandRunner) -> None:
+def test_counts_of_any_length_are_aligned(runner: CommandRunner) -> None:
     runner.write("a", b"x\n" * 30_000)
     runner.write("a", b"y\n" * 20_000)
     runner.write("b", b"x\n")

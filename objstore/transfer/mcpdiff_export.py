@@ -214,6 +214,8 @@ def _status(status: Status) -> Status:
     match status:
         case Status.PENDING | Status.ACCEPTED | Status.REJECTED:
             return status
+        case Status.AWAY:
+            return Status.REJECTED  # neither has an effect on the files
         case _:
             assert_never(status)
 

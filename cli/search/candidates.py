@@ -88,7 +88,8 @@ def setting_values(context: click.Context, _parameter: click.Parameter, word: st
 
     setting = Configuration().get(context.params["name"]).setting
     limitless = setting.kind.without_limit
-    values = dict.fromkeys((limitless,) if limitless else ("on", "off"), "") | {setting.default: "the default"}
+    words = (limitless,) if limitless else setting.choices or ("on", "off")
+    values = dict.fromkeys(words, "") | {setting.default: "the default"}
     return _items((name, about) for name, about in values.items() if name.startswith(word))
 
 

@@ -102,7 +102,7 @@ class Configuration:
         if setting is None:
             raise NoSuchSetting(name, "", _nearest(name))
         try:
-            stored = stored_value(setting.kind, spelling)
+            stored = stored_value(setting, spelling)
         except ValueError as error:
             raise SettingInvalid(name, spelling, "", str(error)) from None
         with self._locked_folder(own=own) as (path, folder):
@@ -206,7 +206,11 @@ def limits_of(root: str) -> RetentionLimits:
     if not is_anything_set(root):
         return RetentionLimits()
     values = {given.setting.name: given.value for given in Configuration(root).all()}
-    return RetentionLimits(older_than=values["retention.older_than"], max_size=values["retention.max_size"])
+    older_than, max_size = values["retention.older_than"], values["retention.max_size"]
+    return RetentionLimits(
+        older_than=older_than if isinstance(older_than, int) else None,
+        max_size=max_size if isinstance(max_size, int) else None,
+    )
 
 
 def _configured(setting: Setting, found: list[tuple[str, _Table]]) -> ConfiguredValue:
@@ -224,7 +228,7 @@ def _configured(setting: Setting, found: list[tuple[str, _Table]]) -> Configured
 def _validated(setting: Setting, given: object, origin: str) -> ConfiguredValue:
     spelling = ("on" if given else "off") if isinstance(given, bool) else str(given)
     try:
-        value = value_of(setting.kind, given)
+        value = value_of(setting, given)
     except ValueError as error:
         raise SettingInvalid(setting.name, spelling, origin, str(error)) from None
     return ConfiguredValue(setting=setting, value=value, spelling=spelling, origin=origin)

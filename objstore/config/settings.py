@@ -19,12 +19,13 @@ __all__ = [
     "SettingKind",
     "SettingValue",
     "is_anything_set",
+    "limit_of",
     "settings_files",
     "stored_value",
     "value_of",
 ]
 
-SettingValue: TypeAlias = int | bool | None
+SettingValue: TypeAlias = int | bool | str | None
 """Seconds of an age, bytes of a size, or whether a switch is on. None: no limit."""
 
 _UNITS_OF_TIME: Final = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -49,27 +50,17 @@ class SettingKind(StrEnum):
     AGE = "age"
     SIZE = "size"
     SWITCH = "switch"
-
-    @property
-    def how(self) -> str:
-        """Return a description, for a person, of how to write a value of this kind."""
-        match self:
-            case SettingKind.AGE:
-                return "a number and a unit (s, min, h, d, w), as in 30d, or never"
-            case SettingKind.SIZE:
-                return "a number and a unit (B, kB, MB, GB, TB, or KiB, MiB, GiB, TiB), as in 2GB, or unlimited"
-            case SettingKind.SWITCH:
-                return "on or off"
+    CHOICE = "choice"  # one of a few words
 
     @property
     def unit(self) -> str:
-        """Return the unit of a value of this kind; "" for a switch."""
-        return {SettingKind.AGE: "seconds", SettingKind.SIZE: "bytes", SettingKind.SWITCH: ""}[self]
+        """Return the unit of a value of this kind; "" if it has none."""
+        return {SettingKind.AGE: "seconds", SettingKind.SIZE: "bytes"}.get(self, "")
 
     @property
     def without_limit(self) -> str:
-        """Return the word that means no limit; "" for a switch."""
-        return {SettingKind.AGE: "never", SettingKind.SIZE: "unlimited", SettingKind.SWITCH: ""}[self]
+        """Return the word that means no limit; "" if there is none."""
+        return {SettingKind.AGE: "never", SettingKind.SIZE: "unlimited"}.get(self, "")
 
 
 @value
@@ -80,6 +71,20 @@ class Setting:
     kind: SettingKind
     default: str  # as a person would write it
     meaning: str
+    choices: tuple[str, ...] = ()  # the words of a choice
+
+    @property
+    def how(self) -> str:
+        """Return a description, for a person, of how to write a value."""
+        match self.kind:
+            case SettingKind.AGE:
+                return "a number and a unit (s, min, h, d, w), as in 30d, or never"
+            case SettingKind.SIZE:
+                return "a number and a unit (B, kB, MB, GB, TB, or KiB, MiB, GiB, TiB), as in 2GB, or unlimited"
+            case SettingKind.SWITCH:
+                return "on or off"
+            case SettingKind.CHOICE:
+                return " or ".join(self.choices)
 
     @property
     def variable(self) -> str:
@@ -121,6 +126,13 @@ SETTINGS: Final = MappingProxyType(
                 default="on",
                 meaning="Whether snapshots and `cas record` cover files that .gitignore names.",
             ),
+            Setting(
+                name="git.commit",
+                kind=SettingKind.CHOICE,
+                default="accept",
+                meaning="Whether your own git commits accept the pending edits that they contain.",
+                choices=("accept", "keep"),
+            ),
         )
     }
 )
@@ -150,9 +162,12 @@ def is_anything_set(root: str) -> bool:
     return is_written or any(name.startswith("CAS_RETENTION_") for name in os.environ)
 
 
-def value_of(kind: SettingKind, given: object) -> SettingValue:
+def value_of(setting: Setting, given: object) -> SettingValue:
     """Return the value that `given`, a text or a TOML value, means. Raises ValueError that describes valid values."""
+    kind = setting.kind
     match kind, given:
+        case SettingKind.CHOICE, str(text) if text.strip().lower() in setting.choices:
+            return text.strip().lower()
         case SettingKind.SWITCH, bool(switch):
             return switch
         case SettingKind.SWITCH, str(text) if text.strip().lower() in _SWITCHES:
@@ -162,21 +177,29 @@ def value_of(kind: SettingKind, given: object) -> SettingValue:
         case ((SettingKind.AGE | SettingKind.SIZE), str(text)) if text.strip().lower() == kind.without_limit:
             return None
         case ((SettingKind.AGE | SettingKind.SIZE), str(text)):
-            return _measured(kind, text.strip())
-    raise ValueError(kind.how)
+            return _measured(kind, setting.how, text.strip())
+    raise ValueError(setting.how)
 
 
-def stored_value(kind: SettingKind, spelling: str) -> str | bool:
+def limit_of(name: str, given: object) -> int | None:
+    """Return the limit that `given` means for the setting of this name (None: no limit). Raises as `value_of`."""
+    value = value_of(SETTINGS[name], given)
+    if isinstance(value, str):
+        raise TypeError(f"{name} is no limit")
+    return value
+
+
+def stored_value(setting: Setting, spelling: str) -> str | bool:
     """Return what a settings file stores for this text. Raises ValueError where `value_of` does."""
-    value = value_of(kind, spelling)
-    return value if isinstance(value, bool) else spelling.strip()
+    value = value_of(setting, spelling)
+    return value if isinstance(value, bool | str) else spelling.strip()
 
 
-def _measured(kind: SettingKind, text: str) -> int:
+def _measured(kind: SettingKind, how: str, text: str) -> int:
     written = _NUMBER.fullmatch(text)
     units = _UNITS_OF_TIME if kind is SettingKind.AGE else _SIZE_FACTORS
     if written is None or written["unit"].lower() not in units:
-        raise ValueError(kind.how)
+        raise ValueError(how)
     whole, _, part = written["number"].partition(".")
     # In whole numbers: above 2^53 bytes, floats would make different sizes equal.
     value: int = int(whole + part) * units[written["unit"].lower()] // int("1" + "0" * len(part))

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from objstore.config.settings import (
         RetentionLimits as RetentionLimits,
         Setting as Setting,
-        SettingKind as SettingKind,
-        value_of as value_of,
+        limit_of as limit_of,
     )
     from objstore.config.toml_edit import toml_value as toml_value, with_toml as with_toml, without_toml as without_toml
     from objstore.dates import date_of as date_of, is_moment as is_moment, moment_of as moment_of
@@ -163,6 +162,7 @@ if TYPE_CHECKING:
         EditView as EditView,
         Expiration as Expiration,
         ExternalChange as ExternalChange,
+        GitEvent as GitEvent,
         PathInfo as PathInfo,
         PendingGroup as PendingGroup,
         Reclaimable as Reclaimable,
@@ -333,7 +333,7 @@ _HOMES: Final = {
     "retention.expiry": ("ExpiryPlan", "ExpiryBatch"),
     "integrity.salvage": ("Salvage", "salvage_store"),
     "history.patch_series": ("SeriesStep", "StepState"),
-    "config.settings": ("SettingKind", "RetentionLimits", "Setting", "value_of"),
+    "config.settings": ("RetentionLimits", "Setting", "limit_of"),
     "model.large_file_placeholder": ("MAX_BLOB", "is_placeholder", "placeholder"),
     "history.completions": ("NameSuggestion", "NameKind"),
     "model.basic_types": (
@@ -394,6 +394,7 @@ _HOMES: Final = {
         "Seen",
         "SessionView",
         "TurnView",
+        "GitEvent",
         "UnresolvedMarkers",
         "State",
         "StatusReport",

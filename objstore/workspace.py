@@ -11,9 +11,8 @@ from objstore.errors import ConversationReserved
 from objstore.fs.confined_path import MAX_FILE, Tree, find_root
 from objstore.fs.disk import Disk, new_file_mode
 from objstore.fs.reserved_names import LOG_NAME, STORE_NAME
-from objstore.model.basic_types import Action, Origin, ignore_progress
+from objstore.model.basic_types import RESERVED_CONVERSATIONS, Action, Origin, ignore_progress
 from objstore.transaction.journal import Journal
-from objstore.worktree.external_changes import EXTERNAL_CONVERSATION
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
 if TYPE_CHECKING:
@@ -209,16 +208,30 @@ class Workspace:
         that exist then are known from there on, and are not edits. Raises ConversationReserved, SnapshotIncomplete (at
         the first scan), and what paths and Call.commit raise.
         """
-        if info.conversation == EXTERNAL_CONVERSATION and info.origin is not Origin.EXTERNAL:
+        if info.conversation in RESERVED_CONVERSATIONS and info.origin is not Origin.EXTERNAL:
             raise ConversationReserved(info.conversation)
         from objstore.tracking import record
         from objstore.transaction import index_repair
 
         def recorded() -> Recorded:
-            with self._journal.translating_index_errors():
+            with self._journal.translating_index_errors(), record.recording_git(self._journal, info, limits):
                 return record.record_changes(self._journal, info, paths, ignored=ignored, limits=limits)
 
         return index_repair.rebuild_index_and_retry(self._journal, recorded)
+
+    def note_git(self) -> None:
+        """Record what git did to the files since the last look, if a repository has moved.
+
+        Where none has, this reads a few small files. Raises what `record_changes` raises.
+        """
+        from objstore.tracking.git_positions import GitPositions
+
+        with self._journal.mutex:
+            positions = GitPositions(self._journal)
+            if not positions.movements():
+                positions.save()
+                return
+        self.hooks.notice_git()
 
     # ---- roles
 

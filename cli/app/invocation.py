@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -73,6 +74,18 @@ class Invocation:
         from objstore import Workspace
 
         return Workspace.find(self.start())
+
+    def reviewed_workspace(self) -> "Workspace":
+        """Open the workspace as `workspace` does, and first record what git did to its files since the last look.
+
+        If that can't be recorded now, files that git changed are shown as changed outside. Raises NotAWorkspace.
+        """
+        from objstore import CasError
+
+        workspace = self.workspace()
+        with suppress(CasError, OSError):
+            workspace.note_git()
+        return workspace
 
     def is_set_by_environment(self) -> bool:
         """Return whether an environment variable names the workspace."""

@@ -93,6 +93,8 @@ def edit_shape(workspace: "Workspace", view: "EditView", read_errors: ReadErrors
         "mode_before": None if before is None else before.mode,
         "mode_after": None if after is None else after.mode,
         "origin": edit.origin.value,
+        "turn": edit.turn or None,
+        "owner": _text(view.owner) if view.owner else None,
         "amends": edit.amends,
         "marks": None
         if edit.marks is None
@@ -170,6 +172,7 @@ def status_shape(report: "StatusReport") -> dict[str, Json]:
         "pending": report.pending,
         "accepted": report.accepted,
         "rejected": report.rejected,
+        "away": report.away,
         "conversations": report.conversations,
         "pending_groups": [
             {

@@ -5,7 +5,7 @@ Ids and hashes are hex; paths are relative to the workspace, because a store may
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, assert_never
 
 from objstore import (
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         Salvage,
         ScannedRecord,
         SegmentView,
+        Seq,
         StoreStats,
     )
 
@@ -342,8 +343,8 @@ def stats_shape(found: "StoreStats") -> "dict[str, Json]":
     }
 
 
-def blame_shape(part: "BlamedLines") -> "dict[str, Json]":
-    """Return lines that the same hunk inserted into a file."""
+def blame_shape(part: "BlamedLines", commits: "Mapping[Seq, str]") -> "dict[str, Json]":
+    """Return lines that the same hunk inserted into a file. `commits`: which git commits accepted edits."""
     edit = None if part.view is None else part.view.edit
     return {
         "start": part.start,
@@ -354,6 +355,7 @@ def blame_shape(part: "BlamedLines") -> "dict[str, Json]":
         "tool_name": None if edit is None else _text(edit.tool),
         "origin": None if edit is None else edit.origin.value,
         "time": None if edit is None else edit.time,
+        "commit": None if edit is None else commits.get(edit.seq),
         "status": None if part.view is None or part.unit is None else part.view.units[part.unit.hunk].value,
     }
 

@@ -9,9 +9,9 @@ from cli.screen.terminal import Screen, end_of, shown_name, shown_width, width_o
 from objstore import AmbiguousName, Origin, date_of
 
 if TYPE_CHECKING:
-    from objstore import EditView, Workspace
+    from objstore import EditView, GitEvent, Workspace
 
-__all__ = ["Rows", "short_moment"]
+__all__ = ["SHORT_COMMIT", "Rows", "short_moment"]
 
 SHORTEST_CONVERSATION: Final = 8
 """Characters that are kept of a conversation's name, even if fewer would identify it."""
@@ -30,6 +30,9 @@ WITH_TIME: Final = 60
 
 NARROW: Final = 100
 """Width of a terminal below which times have no seconds."""
+
+SHORT_COMMIT: Final = 7
+"""Digits of a git commit that are shown."""
 
 RECENT: Final = 250 * 86_400
 """Seconds for which a time is shown without its year, as in listings of files."""
@@ -62,6 +65,14 @@ class Rows:
         yield self._screen.line(f"{ahead}{status}{behind}{name}{last}")
         if view.reason:
             yield self._screen.line(f"{'':7}reason: {shown_name(view.reason)}")
+
+    def of_event(self, event: "GitEvent") -> bytes:
+        """Return the line of what git did, and to how many files."""
+        if event.files:
+            said = f"git: {event.words}, {event.files} file{'' if event.files == 1 else 's'}"
+        else:
+            said = f"git: {event.words} {event.commit[:SHORT_COMMIT]} by an agent, not reviewed"
+        return self._screen.line(f"{'':5}  {self._time(event.time)}{shown_name(said)}")
 
     def _time(self, microseconds: int) -> str:
         if not self._is_narrow:

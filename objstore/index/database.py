@@ -131,8 +131,9 @@ CREATE INDEX folders_by_record ON folders (edit, decision);
 CREATE INDEX folders_emptied ON folders (path) WHERE fate = 'e';
 CREATE TABLE decisions (
     number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, takes_back INTEGER, before BLOB, void INTEGER,
-    time INTEGER, expired INTEGER, checksum BLOB
+    time INTEGER, expired INTEGER, git INTEGER, checksum BLOB
 );
+CREATE INDEX decisions_of_git ON decisions (number) WHERE git;
 CREATE TABLE snapshots (
     number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, root BLOB, baseline INTEGER, expired INTEGER,
     checksum BLOB
@@ -174,7 +175,7 @@ SUMS: Final = {
     "edits": "row_checksum('edits', seq, id, segment, offset, document, conversation, call, status, units, whole, "
     "reasons, added, removed, void, marks, time, before, after, expired, turn, owner, session)",
     "documents": "row_checksum('documents', id, path, blob, mode, edits, decisions)",
-    "decisions": "row_checksum('decisions', number, id, segment, offset, takes_back, before, void, time, expired)",
+    "decisions": "row_checksum('decisions', number, id, segment, offset, takes_back, before, void, time, expired, git)",
     "pins": "row_checksum('pins', number, id, segment, offset, expired)",
     "snapshots": "row_checksum('snapshots', number, id, segment, offset, root, baseline, expired)",
     "turns": "row_checksum('turns', number, id, segment, offset, time, session, conversation, client, model, prompt)",

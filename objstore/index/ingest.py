@@ -211,7 +211,19 @@ class LogIngest:
 
     def _take_decision(self, decision: Decision, name: RecordId, place: Place) -> None:
         before = self._set_verdicts(decision)
-        self._insert("decisions", decision.number, name, *place, decision.takes_back, before, 0, decision.time, 0)
+        is_of_git = decision.action is Action.GIT or bool(decision.commit)
+        self._insert(
+            "decisions",
+            decision.number,
+            name,
+            *place,
+            decision.takes_back,
+            before,
+            0,
+            decision.time,
+            0,
+            int(is_of_git),
+        )
         documents = {
             row[0]
             for seq in {unit.seq for unit, _ in decision.verdicts}

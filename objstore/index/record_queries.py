@@ -21,7 +21,7 @@ from objstore.index.rows import (
 )
 from objstore.index.shared_connection import CurrentPlaces, RecordNumbers, SharedConnection, numbered_rows
 from objstore.log.segment_files import Place
-from objstore.model.basic_types import MAX_INT, DocumentId, Seq, Status
+from objstore.model.basic_types import GIT_CONVERSATION, MAX_INT, DocumentId, Seq, Status
 from objstore.model.ids import BlobId, RecordId
 
 __all__ = ["DecisionQueries", "EditQueries", "HolderQueries"]
@@ -124,25 +124,28 @@ class EditQueries:
         return [(Seq(row[0]), row[1], status_in_row(row[2])) for row in rows]
 
     def counts(self) -> dict[Status, int]:
-        """Return the number of edits of each status."""
+        """Return the number of edits of each status, without git's."""
         by_status = "SELECT count(*) FROM edits WHERE status = ? AND NOT void"
         # An edit that was purged before it was decided on needs no decision any more.
         pending = self._db.number(f"{by_status} AND NOT expired", STATUS_LETTERS[Status.PENDING])
         undecided = self._db.number(by_status, STATUS_LETTERS[Status.PENDING])
         rejected = self._db.number(by_status, STATUS_LETTERS[Status.REJECTED])
         away = self._db.number(by_status, STATUS_LETTERS[Status.AWAY])
+        of_git = "SELECT count(*) FROM edits WHERE conversation = ? AND status = ? AND NOT void"
+        away_of_git = self._db.number(of_git, GIT_CONVERSATION, STATUS_LETTERS[Status.AWAY]) if away else 0
         # Most edits are accepted: they are the remainder, so that they need not be counted one by one.
         return {
             Status.PENDING: pending,
-            Status.ACCEPTED: self.count() - undecided - rejected - away,
+            Status.ACCEPTED: self.count() - undecided - rejected - (away - away_of_git),
             Status.REJECTED: rejected,
-            Status.AWAY: away,
+            Status.AWAY: away - away_of_git,
         }
 
     def count(self) -> int:
-        """Return the number of edits, including those that expired before anyone decided on them."""
+        """Return the number of edits without git's, including those that expired before anyone decided on them."""
         taken_back = self._db.number("SELECT count(*) FROM edits INDEXED BY edits_taken_back WHERE void")
-        return self._db.number("SELECT count(*) FROM edits") - taken_back
+        of_git = self._db.number("SELECT count(*) FROM edits WHERE conversation = ? AND NOT void", GIT_CONVERSATION)
+        return self._db.number("SELECT count(*) FROM edits") - taken_back - of_git
 
     def next_call(self, conversation: str) -> int:
         """Return the position that the conversation's next call gets. Raises IndexUnusable."""
@@ -181,12 +184,14 @@ class EditQueries:
         return [(row[0], row[1]) for row in rows]
 
     def conversation_count(self) -> int:
-        """Return the number of conversations."""
+        """Return the number of conversations, without that of git's edits."""
         # Step from each name to the next higher one: there are far fewer conversations than edits.
         return self._db.number(
             "WITH RECURSIVE named(name) AS (SELECT min(conversation) FROM edits UNION ALL "
             "SELECT (SELECT min(conversation) FROM edits WHERE conversation > name) FROM named WHERE name IS NOT NULL) "
-            "SELECT count(*) FROM named WHERE EXISTS (SELECT 1 FROM edits WHERE conversation = name AND NOT void)"
+            "SELECT count(*) FROM named WHERE name != ? "
+            "AND EXISTS (SELECT 1 FROM edits WHERE conversation = name AND NOT void)",
+            GIT_CONVERSATION,
         )
 
     def conversations_between(self, first: int, last: int) -> set[str]:
@@ -297,6 +302,11 @@ class DecisionQueries:
         """Return every decision's id and place, oldest first. Raises IndexUnusable."""
         rows = numbered_rows(self._db, "decisions", "void, id, segment, offset", self._numbers.newest().decisions)
         return [(RecordId(row[1]), place_in_row(row[2], row[3])) for row in rows if not row[0]]
+
+    def of_git(self) -> list[Place]:
+        """Return the places of the decisions that record what git did, or that a commit made, oldest first."""
+        rows = self._db.execute("SELECT segment, offset FROM decisions WHERE git AND NOT void ORDER BY number")
+        return list(self._places.now(place_in_row(*row) for row in rows))
 
     def until(self, moment: int) -> Iterator[Place]:
         """Yield the current places of the decisions up to a moment (µs since 1970-01-01 UTC), newest first."""

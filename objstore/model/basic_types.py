@@ -8,7 +8,10 @@ from objstore.fastclass import NamedTuple, value
 from objstore.model.ids import BlobId
 
 __all__ = [
+    "EXTERNAL_CONVERSATION",
+    "GIT_CONVERSATION",
     "MAX_INT",
+    "RESERVED_CONVERSATIONS",
     "Action",
     "CommentState",
     "ConflictKind",
@@ -46,6 +49,16 @@ Seq = NewType("Seq", int)
 
 DocumentId = NewType("DocumentId", int)
 """Name of a file's lineage: the number of the edit that introduced the file."""
+
+
+EXTERNAL_CONVERSATION: Final = "external"
+"""The conversation of external edits: no tool recorded them when they were made."""
+
+GIT_CONVERSATION: Final = "(git)"
+"""The conversation of git's edits. They are part of what git did at once, and are not counted as edits."""
+
+RESERVED_CONVERSATIONS: Final = frozenset({EXTERNAL_CONVERSATION, GIT_CONVERSATION})
+"""Names that no call may use for its conversation."""
 
 
 Progress: TypeAlias = Callable[[str, int, int], None]

@@ -23,6 +23,7 @@ __all__ = [
     "EditView",
     "Expiration",
     "ExternalChange",
+    "GitEvent",
     "PathInfo",
     "PendingGroup",
     "Reason",
@@ -207,6 +208,19 @@ class TurnView:
     added: int  # lines
     removed: int
     counts: Mapping[Status, int]  # number of its edits of each status that any of them has
+
+
+@value
+class GitEvent:
+    """What git did to the recorded files at once, or a commit that an agent made."""
+
+    decision: int  # number of the decision that records it
+    time: int  # when it was recorded, in microseconds since 1970-01-01 UTC
+    words: str  # such as `main → feature`
+    commit: str  # HEAD after it, in hex; "": none
+    conversation: str  # of the call that ran git; "": a person's
+    files: int  # files that it changed; 0: it is a commit that an agent made
+    after: Seq  # the newest edit before it (0: none); its own edits follow
 
 
 @value

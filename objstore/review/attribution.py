@@ -23,10 +23,10 @@ from objstore.fastclass import field, replace, value
 from objstore.fs.nofollow import open_store_folder, read_store_file, require_no_symlink, write_derived_file
 from objstore.fs.reserved_names import STORE_NAME
 from objstore.fs.writer_lock import WriterLock
+from objstore.model.basic_types import RESERVED_CONVERSATIONS
 from objstore.model.ids import blob_id
 from objstore.model.results import NOBODY, CallInfo
 from objstore.transaction.journal import Journal
-from objstore.worktree.external_changes import EXTERNAL_CONVERSATION
 
 __all__ = ["AgentCall", "CallAttribution", "OpenCalls", "sanitized_name", "sanitized_text"]
 
@@ -354,7 +354,7 @@ def _call_of(held: Mapping[str, Any]) -> AgentCall | None:
 def sanitized_name(conversation: str) -> str:
     """Return a conversation's name as it may be recorded: printable, not too long, not the name for external edits."""
     cleaned = "".join(char for char in conversation if char.isprintable())[:_LONGEST_NAME]
-    return f"{cleaned}-agent" if cleaned == EXTERNAL_CONVERSATION else cleaned
+    return f"{cleaned}-agent" if cleaned in RESERVED_CONVERSATIONS else cleaned
 
 
 def sanitized_text(text: str) -> str:

@@ -30,6 +30,7 @@ class DecisionRequest:
     verdicts: Mapping[Unit, Status] = field(default_factory=dict)  # for an undo or redo: computed under the lock
     who: str
     reason: str = ""
+    commit: str = ""  # the git commit that makes the decision, in hex; "": a person does
     cascade: bool = False  # also reject the hunks that depend on the rejected ones
     markers: bool = False  # set conflicting hunks aside, and write both versions into the text
     on_external: OnExternal
@@ -172,7 +173,12 @@ def _outcome(journal: Journal, request: DecisionRequest, batch: Batch, *, is_wri
     markers = tuple(file.report(0) for file in plan.marked.files)
     if not request.dry_run:
         decision, markers = planner.record(
-            plan, request.action, who=request.who, reason=request.reason, takes_back=request.takes_back
+            plan,
+            request.action,
+            who=request.who,
+            reason=request.reason,
+            takes_back=request.takes_back,
+            commit=request.commit,
         )
         steps = plan.steps()
         try:

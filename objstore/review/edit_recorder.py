@@ -10,7 +10,7 @@ from objstore.errors import UNREADABLE
 from objstore.fastclass import replace, variable
 from objstore.fs.confined_path import FileOnDisk, Tree
 from objstore.fs.content_source import FileSource, Source
-from objstore.model.basic_types import DocumentId, FileState, Operation, Origin, Seq, Status
+from objstore.model.basic_types import EXTERNAL_CONVERSATION, DocumentId, FileState, Operation, Origin, Seq, Status
 from objstore.model.canonical_msgpack import MAX_TEXT
 from objstore.model.ids import BlobId
 from objstore.model.large_file_placeholder import is_placeholder, placeholder
@@ -23,7 +23,6 @@ from objstore.text.hunks import Hunk, VerifiedHunks
 from objstore.text.lines import Affixes, common_affixes, is_closed
 from objstore.text.unified_diff import is_either_binary
 from objstore.transaction.journal import Journal
-from objstore.worktree.external_changes import EXTERNAL_CONVERSATION
 
 __all__ = [
     "Change",

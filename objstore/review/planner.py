@@ -148,7 +148,7 @@ class Planner:
         )
 
     def record(
-        self, plan: Plan, action: Action, *, who: str, reason: str, takes_back: int
+        self, plan: Plan, action: Action, *, who: str, reason: str, takes_back: int, commit: str = ""
     ) -> tuple[Decision, tuple[MarkersWritten, ...]]:
         """Add the decision to the batch, and the edits that write its markers; return both."""
         decision = Decision(
@@ -160,6 +160,7 @@ class Planner:
             who=who,
             reason=reason,
             takes_back=takes_back,
+            commit=commit,
         )
         self.batch.record(decision)
         return decision, plan.marked.record(self._recording(), decision, who) if plan.marked.files else ()

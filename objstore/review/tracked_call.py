@@ -28,7 +28,7 @@ from objstore.fs.confined_path import FileOnDisk, ResolvedPath, missing_at
 from objstore.fs.content_source import MemorySource
 from objstore.fs.file_state import contents_below, file_at, large_files, state_at
 from objstore.history.ancestry import steps_since
-from objstore.model.basic_types import MAX_INT, DocumentId, FileState, Operation, Origin
+from objstore.model.basic_types import MAX_INT, RESERVED_CONVERSATIONS, DocumentId, FileState, Operation, Origin
 from objstore.model.ids import BlobId, blob_id
 from objstore.model.large_file_placeholder import MAX_BLOB, is_placeholder, placeholder
 from objstore.model.relpath import folders_of
@@ -48,7 +48,6 @@ from objstore.text.hunks import Hunk, VerifiedHunks, hunks_fit, hunks_through
 from objstore.text.rebase import RebaseConflict, Rebased, rebased
 from objstore.transaction.journal import Journal
 from objstore.transaction.prestore import prestore_large_files
-from objstore.worktree.external_changes import EXTERNAL_CONVERSATION
 
 __all__ = ["Call", "open_call"]
 
@@ -518,7 +517,7 @@ def open_call(
 
     Raises StoreLocked, and ConversationReserved for the reserved conversation of external edits.
     """
-    if info.conversation == EXTERNAL_CONVERSATION:
+    if info.conversation in RESERVED_CONVERSATIONS:
         raise ConversationReserved(info.conversation)
     large = []
     if paths:

@@ -104,10 +104,16 @@ class AttributedScan:
         `paths`: only these files, and what is below these folders. `unattributed`: whose changes are while no call is
         open.
         """
+        from objstore.tracking.record import recording_git
+
         finished = [name for name, call in open_calls.items() if call.is_over]
         if finished:
             paths = None  # what those calls changed is not recorded yet
         attribution = CallAttribution(open_calls.values())
+
+        def others(_: str, moment: int, tick: int) -> CallInfo:
+            return attribution.of_others(unattributed, moment, tick)
+
         named: dict[str, str] = {}  # files that a call named, and files below them that are gone, by the path it named
         for path in attribution.named:
             if (paths is not None and path in paths) or (
@@ -117,22 +123,25 @@ class AttributedScan:
                 for each in self.missing_files_below(path):
                     if each not in attribution.named:
                         named.setdefault(each, path)
-        if named:
-            yield self._record(
-                lambda path, moment, tick: attribution.of(named[path], moment, tick), list(named), are_canonical=True
-            )
-        rest = None
-        if paths is not None:
-            # A named path can be a folder, now or always; the files in it were not named.
-            rest = [path for path in paths if path not in attribution.named or self._is_folder(path)]
-        if rest is None or rest:
-            # Later changes of a named file are recorded by the call that named it, which is still open.
-            yield self._record(
-                lambda _, moment, tick: attribution.of_others(unattributed, moment, tick),
-                rest,
-                excluding=attribution.named,
-                ignored=ignored,
-            )
+        with recording_git(self._journal, others):
+            if named:
+                yield self._record(
+                    lambda path, moment, tick: attribution.of(named[path], moment, tick),
+                    list(named),
+                    are_canonical=True,
+                )
+            rest = None
+            if paths is not None:
+                # A named path can be a folder, now or always; the files in it were not named.
+                rest = [path for path in paths if path not in attribution.named or self._is_folder(path)]
+            if rest is None or rest:
+                # Later changes of a named file are recorded by the call that named it, which is still open.
+                yield self._record(
+                    others,
+                    rest,
+                    excluding=attribution.named,
+                    ignored=ignored,
+                )
         for name in finished:
             self._open.remove(name)
 

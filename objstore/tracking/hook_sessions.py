@@ -14,9 +14,9 @@ from objstore.errors import PathError
 from objstore.fastclass import replace
 from objstore.fs.disk import reaching
 from objstore.fs.writer_lock import WriterLock
-from objstore.model.results import CallInfo
+from objstore.model.results import NOBODY, CallInfo
 from objstore.model.views import EditFilter, EditView, UnreportedRejections
-from objstore.review.attribution import AgentCall, OpenCalls, sanitized_name, sanitized_text
+from objstore.review.attribution import AgentCall, CallAttribution, OpenCalls, sanitized_name, sanitized_text
 from objstore.tracking.attributed_scan import AttributedScan
 from objstore.transaction.journal import Journal
 
@@ -219,6 +219,15 @@ class HookSessions:
                 self._scan.record_edits(None, open_calls)
                 open_calls = self._open.calls()
             return self._scan.record(paths, open_calls, unattributed, ignored=ignored)
+
+    def notice_git(self) -> None:
+        """Record what git did since the last look, and leave other changes to the next scan. Raises as `notice`."""
+        from objstore.tracking.record import recording_git
+
+        with self._locked(None):
+            attribution = CallAttribution(self._open.calls().values())
+            with recording_git(self._journal, lambda _, moment, tick: attribution.of_others(NOBODY, moment, tick)):
+                pass
 
     def knows(self, conversation: str) -> bool:
         """Return whether hooks have reported the conversation in this workspace, or it has an open call."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from objstore.errors import BlobMissing, PathError, TreeInvalid
@@ -24,18 +25,19 @@ from objstore.fs.file_state import file_at
 from objstore.model.relpath import folders_above, is_within
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from objstore.model.ids import BlobId
     from objstore.model.results import CallInfo, Whose
     from objstore.model.views import EditView
+    from objstore.tracking.git_changes import GitChanges
     from objstore.tracking.snapshot_create import SnapshotResult
     from objstore.tracking.snapshot_list import SnapshotView
     from objstore.transaction.journal import Journal
     from objstore.worktree.scan import WorktreeScan
     from objstore.worktree.walk import ScanLimits, SkippedPath
 
-__all__ = ["Recorded", "record_changes", "renew_baseline"]
+__all__ = ["Recorded", "record_changes", "recording_git", "renew_baseline"]
 
 _TRIES: Final = 3
 """Rounds of storing large files and then scanning again: they may change in the meantime."""
@@ -112,32 +114,8 @@ def _recorded(
     taken = None
     if is_first:
         taken = _take_baseline(journal, limits)
-    conversation = ""
-    edits: list[EditView] = []
-    skipped: list[SkippedPath] = []
-    scan, suspects = _find_suspects(journal, scopes, limits)
-    tries = _TRIES
-    while tries and (changed or suspects):
-        from objstore.tracking.detect import UnstoredLargeFiles, record_differences
-
-        tries -= 1
-        found = record_differences(
-            journal,
-            info,
-            scan,
-            suspects,
-            changed,
-            limits,
-            excluding={os.fsencode(path) for path in excluding},
-            store_large=not tries,
-        )
-        if not isinstance(found, UnstoredLargeFiles):
-            conversation, edits, skipped = found
-            break
-        from objstore.transaction.prestore import prestore_large_files
-
-        prestore_large_files(journal, found.paths)
-        scan, suspects = _find_suspects(journal, scopes, limits)
+    scan, found = _scanned(journal, info, scopes, changed, limits, excluding={os.fsencode(path) for path in excluding})
+    conversation, edits, skipped = found
     scanned = 0 if scan is None else sum(scan.stat_cache.files(scope) for scope in scopes)
     return Recorded(
         conversation=conversation,
@@ -146,6 +124,71 @@ def _recorded(
         files=scanned + named,
         skipped=tuple(skipped),
     )
+
+
+def _scanned(
+    journal: Journal,
+    info: CallInfo | Whose | GitChanges,
+    scopes: Sequence[bytes],
+    changed: Sequence[bytes],
+    limits: ScanLimits | None,
+    *,
+    excluding: Collection[bytes] = (),
+) -> tuple[WorktreeScan | None, tuple[str, list[EditView], list[SkippedPath]]]:
+    """Scan the scopes, and record the files there and in `changed` that differ; return the scan and what was recorded.
+
+    `info`: as for `record_differences`. Large files are stored before the lock is taken, a few times; then under it.
+    """
+    scan, suspects = _find_suspects(journal, scopes, limits)
+    for tries_left in reversed(range(_TRIES)):
+        if not (changed or suspects):
+            break
+        from objstore.tracking.detect import UnstoredLargeFiles, record_differences
+
+        found = record_differences(
+            journal,
+            info,
+            scan,
+            suspects,
+            changed,
+            limits,
+            excluding=excluding,
+            store_large=not tries_left,
+        )
+        if not isinstance(found, UnstoredLargeFiles):
+            return scan, found
+        from objstore.transaction.prestore import prestore_large_files
+
+        prestore_large_files(journal, found.paths)
+        scan, suspects = _find_suspects(journal, scopes, limits)
+    return scan, ("", [], [])
+
+
+@contextmanager
+def recording_git(journal: Journal, whose: CallInfo | Whose, limits: ScanLimits | None = None) -> Iterator[None]:
+    """Record what git did since the last look: changes of files before the block, and what its commits decide after.
+
+    `whose`: says whose call ran git. In the block, all other changes are recorded. Where no repository moved, this
+    reads a few small files. Raises what `record_changes` raises.
+    """
+    from objstore.tracking.git_positions import GitPositions
+
+    positions = GitPositions(journal)
+    movements = positions.movements()
+    with journal.reading() as store:
+        is_first = store.baseline() is None
+    if movements and not is_first:
+        from objstore.tracking.git_changes import GitChanges
+
+        for movement in movements:
+            _scanned(journal, GitChanges(journal, movement, whose), [b""], [], limits)
+    yield
+    if movements and not is_first:
+        from objstore.tracking.git_commits import record_commits
+
+        for movement in movements:
+            record_commits(journal, movement, whose)
+    positions.save()
 
 
 def renew_baseline(journal: Journal) -> None:
@@ -249,6 +292,9 @@ def _take_baseline(journal: Journal, limits: ScanLimits | None) -> SnapshotResul
         if known is not None:
             known.is_fully_recorded = False
     scan.save()
+    from objstore.tracking.git_positions import watch_repositories
+
+    watch_repositories(journal, [row.path for row in scan.stat_cache])
     return taken
 
 

@@ -13,7 +13,7 @@ from typing import Final, assert_never
 from objstore.errors import PathInvalid
 from objstore.fastclass import value
 from objstore.history.edit_queries import edit
-from objstore.model.basic_types import Operation, Seq, Status
+from objstore.model.basic_types import EXTERNAL_CONVERSATION, Operation, Seq, Status
 from objstore.model.ids import BlobId
 from objstore.model.large_file_placeholder import MAX_BLOB
 from objstore.model.records import Edit
@@ -23,7 +23,6 @@ from objstore.text.hunks import hunks_fit
 from objstore.text.unified_diff import quoted_name, unified_diff
 from objstore.transaction.journal import Journal
 from objstore.transfer.mcpdiff_format import McpdiffEntry, log_line, safe_file_name
-from objstore.worktree.external_changes import EXTERNAL_CONVERSATION
 
 __all__ = ["McpdiffExport", "send_mcpdiff_history"]
 

@@ -453,6 +453,13 @@ class Document:
         """Return the 1-based line at which the text shows the unit, or would if it were live."""
         return self._weave.line_at(self._index(unit))
 
+    def lines(self, unit: Unit) -> tuple[int, int] | None:
+        """Return where the text shows the unit: its first line, from 1, and how many lines there are up to its last.
+
+        For a pure deletion the count is 0, and the line is the one before which text is missing. None: it isn't shown.
+        """
+        return self._weave.unit_lines(self._index(unit))
+
     def notices(self, units: Iterable[Unit]) -> Iterator[Notice]:
         """Yield a notice for each of `units` with a neighbour that was decided the other way."""
         for unit in units:

@@ -180,7 +180,7 @@ class DecisionCommand:
     ) -> None:
         """Take a decision and report it; exits 1 when it is refused."""
         selection.check()
-        with self.invocation.workspace() as workspace:
+        with self.invocation.reviewed_workspace() as workspace:
             units = units_named(workspace, action, selection)
             # Before the decision: the current folder may become empty by it and be removed.
             paths = _paths(workspace, selection)
@@ -209,7 +209,7 @@ class DecisionCommand:
 
     def step(self, action: Action) -> None:
         """Undo or redo one decision and report it; exits 1 when there is none, or it is refused."""
-        with self.invocation.workspace() as workspace:
+        with self.invocation.reviewed_workspace() as workspace:
             stepped = workspace.review.undo if action is Action.UNDO else workspace.review.redo
             seen = workspace.history.seen()
 

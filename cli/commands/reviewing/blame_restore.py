@@ -1,6 +1,6 @@
 """The commands `cas blame` and `cas restore`: where each line comes from, and restoring a recorded state."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -27,8 +27,9 @@ def blame(*, path: str, as_json: bool) -> None:
     counted from zero.
     """
     invocation = Invocation.current()
-    with invocation.workspace() as workspace:
+    with invocation.reviewed_workspace() as workspace:
         name, at = _past(workspace, path)
+        commits = workspace.history.commits_of_edits()
         try:
             content, blamed = workspace.history.blame(recorded_named(workspace, name), at)
         except NoSuchName:
@@ -36,9 +37,9 @@ def blame(*, path: str, as_json: bool) -> None:
     if as_json:
         from cli.render.json_store import blame_shape, json_line
 
-        write(json_line(blame_shape(part)) for part in blamed)
+        write(json_line(blame_shape(part, commits)) for part in blamed)
     else:
-        write(_blame_text(content, blamed), paged=True)
+        write(_blame_text(content, blamed, commits), paged=True)
 
 
 def _past(workspace: "Workspace", spelling: str) -> "tuple[str, tuple[Seq, bool] | None]":
@@ -68,7 +69,7 @@ def restore(*, name: str, dry_run: bool, as_json: bool) -> None:
     This is an ordinary edit of yours: `cas reject` undoes it. Unrecorded changes to the file are recorded first.
     """
     invocation = Invocation.current()
-    with invocation.workspace() as workspace:
+    with invocation.reviewed_workspace() as workspace:
         state = state_named(workspace, name)
         if not state.path:
             raise click.UsageError("A hash doesn't say which file to restore. Name the state as PATH@EDIT.")
@@ -114,8 +115,9 @@ def _restored_text(
         yield screen.line(f"{done} {name} as edit {seq}; `{invocation.program} reject {seq}` takes it back.")
 
 
-def _blame_text(content: bytes, blamed: "list[BlamedLines]") -> Iterator[bytes]:
+def _blame_text(content: bytes, blamed: "list[BlamedLines]", commits: "Mapping[Seq, str]") -> Iterator[bytes]:
     from cli.render.edits import moment
+    from cli.render.rows import SHORT_COMMIT
 
     lines = content.split(b"\n")
     heads = []
@@ -127,6 +129,7 @@ def _blame_text(content: bytes, blamed: "list[BlamedLines]") -> Iterator[bytes]:
             heads.append(
                 f"{part.unit}  {moment(edit.time)}  {shown_name(edit.tool or edit.origin.value)}  "
                 f"{shown_name(edit.conversation)}"
+                + (f"  {commits[edit.seq][:SHORT_COMMIT]}" if edit.seq in commits else "")
             )
     width = max(map(shown_width, heads), default=0)
     for part, head in zip(blamed, heads, strict=True):

@@ -33,7 +33,7 @@ def diff(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) ->
     """
     invocation = Invocation.current()
     screen = in_columns(invocation.screen(), columns)
-    with invocation.workspace() as workspace:
+    with invocation.reviewed_workspace() as workspace:
         if any(looks_like_state(workspace, name) for name in names):
             if len(names) != 2:  # noqa: PLR2004 -- from and to
                 raise click.UsageError(f"`cas diff` compares two states, as in `cas diff {_two_states(names)}`.")
@@ -75,7 +75,7 @@ def cat(*, name: str) -> None:
     Name it by PATH@12, PATH@12^, PATH@2h (two hours ago), PATH@2026-11-20, PATH (as last recorded) or its hash.
     """
     invocation = Invocation.current()
-    with invocation.workspace() as workspace:
+    with invocation.reviewed_workspace() as workspace:
         state = state_named(workspace, name)
         if state.blob is None:
             from cli.search.did_you_mean import last_held

@@ -17,14 +17,15 @@ from cli.render.unreadable import ReadErrors
 from cli.screen.diff_layout import in_columns, takes_layout
 from cli.screen.terminal import Screen, write
 from cli.search.candidates import conversation_option, file_option, moments, names
-from cli.search.edit_list import EditConditions, lineage_at, matching, tool_named
+from cli.search.edit_list import EditConditions, accepted_by, lineage_at, matching, tool_named
+from cli.search.git_lines import with_git_events
 from cli.search.pickaxe import Pickaxe
 from cli.selection.selectors import edit_filter, edits_named, places_named
-from objstore import UNREADABLE, EditFilter, NoSuchName, Status
+from objstore import UNREADABLE, EditFilter, EditView, GitEvent, NoSuchName, Status
 
 if TYPE_CHECKING:
     from cli.screen.progress import Progress
-    from objstore import EditView, Unit, Workspace
+    from objstore import Unit, Workspace
 
 __all__ = ["log", "moment_named", "show"]
 
@@ -96,6 +97,7 @@ def moment_named(spelling: str, *, end: bool = False) -> int:
     help="Only edits since TIME: 2h, yesterday, 2026-11-20 14:30.",
 )
 @click.option("--until", callback=until_named, metavar="TIME", shell_complete=moments, help="Only edits until TIME.")
+@click.option("--commit", metavar="REV", default="", help="Only edits that this git commit accepted.")
 @click.option("-S", "text", metavar="TEXT", help="Only edits that added or removed TEXT; reads every state of them.")
 @click.option("-n", "--number", type=Number(1, _MOST_EDITS), help="Only the newest NUMBER edits; -3 is -n 3.")
 @click.option("-p", "--patch", is_flag=True, help="Show the diff of each edit.")
@@ -112,6 +114,7 @@ def log(  # noqa: PLR0913 -- each is an option of the command
     status: str | None,
     since: int | None,
     until: int | None,
+    commit: str,
     text: str | None,
     number: int | None,
     patch: bool,
@@ -135,7 +138,7 @@ def log(  # noqa: PLR0913 -- each is an option of the command
     read_errors = ReadErrors()
     from cli.screen.progress import Progress
 
-    with invocation.workspace() as workspace, Progress({"edits": "searching"}) as progress:
+    with invocation.reviewed_workspace() as workspace, Progress({"edits": "searching"}) as progress:
         found = places_named(workspace, places, hidden=not follow)
         if follow and not found.file:
             raise NoSuchName(places[0], "recorded file")  # it is a folder, or a pattern
@@ -147,11 +150,18 @@ def log(  # noqa: PLR0913 -- each is an option of the command
             until=until,
             document=lineage_at(workspace, wanted.path) if follow else None,
             places=found,
+            seqs=accepted_by(workspace, commit) if commit else None,
             pickaxe=None if text is None else Pickaxe(workspace, os.fsencode(text), progress, read_errors),
         )
-        views = matching(workspace, wanted, terms, number)
+        # Without other conditions, what git did is one line for each event; else its edits are listed like others.
+        with_events = not (as_json or stat) and wanted == EditFilter() and terms.concern_only_times
+        views = matching(workspace, wanted, terms, None if with_events else number)
+        rows: Iterator[EditView | GitEvent] = views
+        if with_events:
+            rows = islice(with_git_events(workspace, views, since, until), number)
         if reverse:
-            views = reversed(list(views))
+            rows = reversed(list(rows))
+            views = (row for row in rows if isinstance(row, EditView))
         screen = in_columns(invocation.screen(), columns)
         if as_json:
             from cli.render.json_edits import edit_shape, json_line
@@ -164,17 +174,19 @@ def log(  # noqa: PLR0913 -- each is an option of the command
         elif stat:
             pieces = _stat_text(workspace, views, screen, read_errors, newest_first=not reverse)
         else:
-            pieces = _log_text(workspace, views, screen, read_errors, patch=patch or columns)
+            pieces = _log_text(workspace, rows, screen, read_errors, patch=patch or columns)
         write(pieces if text is None else _searched(pieces, progress), paged=not as_json)
         if not as_json and not workspace.history.edits(EditFilter(limit=1)):
             click.echo("Nothing is recorded yet.", err=True)
-        if terms.pickaxe is not None and terms.pickaxe.expired:
-            gone = terms.pickaxe.expired
-            click.echo(f"Not searched: {gone} expired edit{'s' * (gone > 1)}, whose content is gone.", err=True)
-        if terms.pickaxe is not None and terms.pickaxe.lost:
-            lost = terms.pickaxe.lost
-            click.echo(f"Not searched: {lost} edit{'s' * (lost > 1)}, whose content is lost.", err=True)
+        if terms.pickaxe is not None:
+            _say_what_was_not_searched(terms.pickaxe)
     read_errors.raise_first()
+
+
+def _say_what_was_not_searched(pickaxe: Pickaxe) -> None:
+    for count, what, fate in ((pickaxe.expired, "expired edit", "gone"), (pickaxe.lost, "edit", "lost")):
+        if count:
+            click.echo(f"Not searched: {count} {what}{'s' * (count > 1)}, whose content is {fate}.", err=True)
 
 
 @command("show")
@@ -188,7 +200,7 @@ def show(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) ->
     """
     invocation = Invocation.current()
     read_errors = ReadErrors()
-    with invocation.workspace() as workspace:
+    with invocation.reviewed_workspace() as workspace:
         meant = [edit for name in names or (_newest(workspace),) for edit in edits_named(workspace, name)]
         screen = in_columns(invocation.screen(), columns)
         if as_json:
@@ -225,7 +237,7 @@ def _searched(pieces: Iterator[bytes], progress: "Progress") -> Iterator[bytes]:
 
 def _stat_text(
     workspace: "Workspace",
-    views: Iterable["EditView"],
+    views: Iterable[EditView],
     screen: Screen,
     read_errors: ReadErrors,
     *,
@@ -233,7 +245,7 @@ def _stat_text(
 ) -> Iterator[bytes]:
     from cli.render.diffstat import FileChange, diffstat, edit_change
 
-    def change(view: "EditView") -> FileChange:
+    def change(view: EditView) -> FileChange:
         try:
             return edit_change(view, workspace.history.text)
         except UNREADABLE as error:
@@ -245,10 +257,18 @@ def _stat_text(
 
 
 def _log_text(
-    workspace: "Workspace", views: Iterable["EditView"], screen: Screen, read_errors: ReadErrors, *, patch: bool
+    workspace: "Workspace",
+    views: Iterable[EditView | GitEvent],
+    screen: Screen,
+    read_errors: ReadErrors,
+    *,
+    patch: bool,
 ) -> Iterator[bytes]:
     rows = Rows(workspace, screen)
     for view in views:
+        if isinstance(view, GitEvent):
+            yield rows.of_event(view)
+            continue
         yield from rows.of(view)
         if patch and view.expired is None:
             yield from _diff_text(workspace, view, None, screen, read_errors)
@@ -256,7 +276,7 @@ def _log_text(
 
 
 def _show_text(
-    workspace: "Workspace", meant: list[tuple["EditView", tuple["Unit", ...]]], screen: Screen, read_errors: ReadErrors
+    workspace: "Workspace", meant: list[tuple[EditView, tuple["Unit", ...]]], screen: Screen, read_errors: ReadErrors
 ) -> Iterator[bytes]:
     unresolved = workspace.review.markers()
     for at, (view, units) in enumerate(meant):
@@ -269,7 +289,7 @@ def _show_text(
 
 
 def _diff_text(
-    workspace: "Workspace", view: "EditView", units: tuple["Unit", ...] | None, screen: Screen, read_errors: ReadErrors
+    workspace: "Workspace", view: EditView, units: tuple["Unit", ...] | None, screen: Screen, read_errors: ReadErrors
 ) -> Iterator[bytes]:
     """Yield the diff of an edit, or a line saying that its content is lost: other edits may be readable."""
     try:

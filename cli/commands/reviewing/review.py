@@ -34,7 +34,7 @@ def review(*, names: tuple[str, ...], conversation: str, file: str) -> None:
     from cli.screen.keyboard import Keyboard
 
     invocation = Invocation.current()
-    with invocation.workspace() as workspace:
+    with invocation.reviewed_workspace() as workspace:
         wanted = _wanted(workspace, names, conversation=conversation, file=file)
         with Keyboard() as keyboard:
             Review(workspace, keyboard, invocation.screen(), wanted).run()

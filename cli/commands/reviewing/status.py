@@ -30,7 +30,7 @@ def status(*, conversation: str, file: str, decided: str | None, as_json: bool) 
     operation, file and conversation. With --json, one object a line, as `cas log --json`.
     """
     invocation = Invocation.current()
-    with invocation.workspace() as workspace:
+    with invocation.reviewed_workspace() as workspace:
         if conversation or file or decided:
             _list_edits(workspace, conversation, file, None if decided is None else Status(decided), as_json=as_json)
             return

@@ -13,14 +13,26 @@ from zstandard import ZstdDecompressor
 from fuzz.__main__ import CORPUS
 from fuzz.targets import STORE
 from mcptools.edit.hashline import line_tag
-from objstore import Action, CallInfo, Operation, Origin, Unit, Workspace, unified_diff
+from objstore import Action, CallInfo, Operation, Origin, TurnInfo, Unit, Workspace, unified_diff
 from objstore.fs.disk import Disk
 from objstore.log.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, FrameKind, SegmentHeader
 from objstore.log.segments import Log
-from objstore.model.basic_types import Seq
+from objstore.model.basic_types import CommentState, DocumentId, Seq
 from objstore.model.ids import HASH_SIZE, BlobId, blob_id
+from objstore.model.ranges import Range
 from objstore.model.record_codec import encode_record
-from objstore.model.records import Void
+from objstore.model.records import (
+    Anchor,
+    Comment,
+    Expiry,
+    Mark,
+    Pin,
+    Record,
+    SettingChange,
+    Snapshot,
+    Turn,
+    Void,
+)
 from objstore.model.tree import names_of
 from objstore.worktree.stat_cache import StatCache
 
@@ -40,7 +52,8 @@ class Story:
 
 def _write(workspace: Workspace, *contents: tuple[str, bytes], mode: int | None = None) -> None:
     notes = {"client": "seed", "model": "none"}
-    with workspace.call(CallInfo(tool="write_file", conversation="conv_1_seed", notes=notes)) as call:
+    turn = TurnInfo(session="seed", began=1, prompt="Write it", client="seed", model="none")
+    with workspace.call(CallInfo(tool="write_file", conversation="conv_1_seed", notes=notes, turn=turn)) as call:
         for path, content in contents:
             call.write(path, content, mode=mode, operation=Operation.EDIT)
         call.commit()
@@ -86,6 +99,32 @@ STORIES: Final = (
     Story(name="all-sorts", play=_all_sorts),
     Story(name="decisions", play=_decisions),
 )
+
+
+_RARE: Final[tuple[Record, ...]] = (
+    Void(time=1, edits=(Seq(1), Seq(2)), decision=0, reason="no room"),
+    Snapshot(number=1, time=1, root=blob_id(b"a tree"), path=b"folder", who="seed", title="a folder"),
+    Pin(number=1, time=1, edits=(Seq(1),), blobs=(blob_id(b"kept"),), who="seed", title="kept"),
+    Expiry(time=1, edits=(Range(1, 3),), decisions=(Range(1, 1),), snapshots=(1,), pins=(1,), reason="old", who="seed"),
+    Turn(number=1, time=1, session="s", conversation="c", client="seed", model="none", prompt="Write it"),
+    Comment(
+        number=2,
+        time=1,
+        who="seed",
+        document=DocumentId(1),
+        path=b"a.txt",
+        first=Anchor(1, 0, 3),
+        last=Anchor(0, 0, 9),
+        lines=(4, 5),
+        units=(Unit(Seq(1), 0), Unit(Seq(2), 1)),
+        text="why?",
+        answers=1,
+        conversation="c",
+    ),
+    Mark(time=1, who="seed", comments=(1, 2), state=CommentState.SENT, conversation="c"),
+    SettingChange(time=1, who="seed", name="review.external", before="accepted", after="pending"),
+)
+"""A record of each kind that the stories don't leave, or leave without most of its fields."""
 
 
 def _long(workspace: Workspace) -> None:
@@ -221,7 +260,7 @@ def main() -> None:
     for name in ("deltas", "decisions"):
         seeds |= {("segment", f"{name}-{how}"): spoilt for how, spoilt in damaged(segments[name]).items()}
     records = records_of(segments["decisions"])
-    records.append(encode_record(Void(time=1, edits=(Seq(1), Seq(2)), decision=0, reason="no room"), None))
+    records += [encode_record(record, None) for record in _RARE]
     seeds |= {("record", f"{i:02d}"): encoded for i, encoded in enumerate(records)}
     seeds |= {("record", f"{i:02d}-cut"): encoded[: len(encoded) // 2] for i, encoded in enumerate(records)}
     seeds[("record", "empty")] = b""

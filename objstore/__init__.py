@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         DecidedMeanwhile as DecidedMeanwhile,
         DiskFailed as DiskFailed,
         DiskFull as DiskFull,
+        EditAway as EditAway,
         EditExpired as EditExpired,
         FileChanged as FileChanged,
         FileExists as FileExists,
@@ -103,6 +104,7 @@ if TYPE_CHECKING:
     from objstore.model.basic_types import (
         MAX_INT as MAX_INT,
         Action as Action,
+        CommentState as CommentState,
         ConflictKind as ConflictKind,
         DocumentId as DocumentId,
         FileState as FileState,
@@ -125,13 +127,18 @@ if TYPE_CHECKING:
         placeholder as placeholder,
     )
     from objstore.model.records import (
+        Anchor as Anchor,
+        Comment as Comment,
         Decision as Decision,
         Edit as Edit,
         Expiry as Expiry,
+        Mark as Mark,
         Marks as Marks,
         Pin as Pin,
         Record as Record,
+        SettingChange as SettingChange,
         Snapshot as Snapshot,
+        Turn as Turn,
         Void as Void,
     )
     from objstore.model.results import (
@@ -146,6 +153,7 @@ if TYPE_CHECKING:
         MarkersWritten as MarkersWritten,
         NothingToDo as NothingToDo,
         Notice as Notice,
+        TurnInfo as TurnInfo,
     )
     from objstore.model.views import (
         Content as Content,
@@ -160,8 +168,10 @@ if TYPE_CHECKING:
         Reclaimable as Reclaimable,
         Rejection as Rejection,
         Seen as Seen,
+        SessionView as SessionView,
         State as State,
         StatusReport as StatusReport,
+        TurnView as TurnView,
         UnreportedRejections as UnreportedRejections,
         UnresolvedMarkers as UnresolvedMarkers,
     )
@@ -233,6 +243,7 @@ _HOMES: Final = {
         "DecidedMeanwhile",
         "DiskFailed",
         "DiskFull",
+        "EditAway",
         "EditExpired",
         "FileChanged",
         "FileExists",
@@ -302,13 +313,18 @@ _HOMES: Final = {
     "retention.pins": ("PinView",),
     "retention.purge": ("PurgePlan",),
     "model.records": (
+        "Anchor",
+        "Comment",
         "Decision",
         "Edit",
         "Expiry",
+        "Mark",
         "Marks",
         "Pin",
         "Record",
+        "SettingChange",
         "Snapshot",
+        "Turn",
         "Void",
     ),
     "integrity.segment_scan": ("ScannedRecord",),
@@ -322,6 +338,7 @@ _HOMES: Final = {
     "model.basic_types": (
         "MAX_INT",
         "Action",
+        "CommentState",
         "ConflictKind",
         "DocumentId",
         "FileState",
@@ -357,6 +374,7 @@ _HOMES: Final = {
         "MarkersWritten",
         "NothingToDo",
         "Notice",
+        "TurnInfo",
     ),
     "fastclass": ("value",),
     "model.views": (
@@ -372,6 +390,8 @@ _HOMES: Final = {
         "Reclaimable",
         "Rejection",
         "Seen",
+        "SessionView",
+        "TurnView",
         "UnresolvedMarkers",
         "State",
         "StatusReport",

@@ -21,6 +21,7 @@ __all__ = [
     "DecidedMeanwhile",
     "DiskFailed",
     "DiskFull",
+    "EditAway",
     "EditExpired",
     "FileChanged",
     "FileExists",
@@ -124,6 +125,22 @@ class EditExpired(CasError):
         self.time = time  # of the expiry, in microseconds since 1970-01-01 UTC
         self.reason = reason
         super().__init__(f"Edit {seq} expired on {_day(time)}: {reason}. Its record is kept, but not its text.")
+
+
+class EditAway(CasError):
+    """Hunks can't be decided on: git put other bytes in place of their file's, so they have no effect now."""
+
+    def __init__(self, units: Sequence[str]) -> None:
+        self.units = tuple(units)  # their names, such as 12:2
+        shown = 5
+        more = len(self.units) - shown
+        named = ", ".join(self.units[:shown]) + (f" and {more} more" if more > 0 else "")
+        it, its = ("it", "its") if len(self.units) == 1 else ("they", "their")
+        super().__init__(
+            f"{named} {'is' if it == 'it' else 'are'} away: git put other bytes in place of the file's. "
+            f"When git brings {its} file back (for example `git checkout` of the branch where {it} "
+            f"{'was' if it == 'it' else 'were'} made), {it} can be decided on again."
+        )
 
 
 class PurgeRefused(CasError):

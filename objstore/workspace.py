@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from objstore.roles.history import History
     from objstore.roles.retention import Retention
     from objstore.roles.review import Review
+    from objstore.roles.sessions import Sessions
     from objstore.roles.snapshots import Snapshots
     from objstore.roles.transfer import Transfer
     from objstore.tracking.hook_sessions import HookSessions
@@ -234,6 +235,13 @@ class Workspace:
         from objstore.roles.history import History
 
         return History(self._journal)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        """Look up the sessions and turns of agents."""
+        from objstore.roles.sessions import Sessions
+
+        return Sessions(self._journal)
 
     @cached_property
     def snapshots(self) -> Snapshots:

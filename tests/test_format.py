@@ -41,7 +41,7 @@ class Frame(NamedTuple):
 
 def frames_of(segment: bytes) -> Iterator[Frame]:
     """Yield the frames of an undamaged segment."""
-    assert segment[:10] == b"\x89CASLOG\n\x01\x00"
+    assert segment[:10] == b"\x89CASLOG\n\x02\x00"
     assert segment[48:64] == blake3(segment[:48]).digest()[:16]
     key = blake3(segment[16:32], derive_key_context="editledger 2026-11 segment frame checksum").digest()
     at = 64
@@ -180,10 +180,10 @@ def test_the_fields_of_a_structure_lie_one_behind_another_and_fill_it(heading: s
     assert at == size
 
 
-@pytest.mark.parametrize("kind", ["edit", "decision", "void"])
+@pytest.mark.parametrize("kind", ["edit", "decision", "void", "turn", "comment", "mark", "setting"])
 def test_every_field_that_a_record_can_have_is_on_the_page(kind: str) -> None:
     # Their source is what names the fields.
-    readers = {"edit": ["_edit"], "decision": ["_decision", "_written"], "void": ["_read"]}[kind]
+    readers = {"decision": ["_decision", "_written"], "void": ["_read"]}.get(kind, [f"_{kind}"])
     source = "".join(inspect.getsource(getattr(record_codec, name)) for name in readers)
     named = set(re.findall(r'fields\.\w+\(\s*"(\w+)"', source)) - {"kind", "previous"}
     assert named == (fields_of(kind) | {"time"})

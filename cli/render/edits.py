@@ -45,7 +45,12 @@ FACT_AT: Final = 14
 SHORT_HASH: Final = 16
 """Digits of a shortened hash, which still name the blob."""
 
-STATUS_COLOR: Final = {Status.PENDING: "yellow", Status.ACCEPTED: "green", Status.REJECTED: "red"}
+STATUS_COLOR: Final = {
+    Status.PENDING: "yellow",
+    Status.ACCEPTED: "green",
+    Status.REJECTED: "red",
+    Status.AWAY: "cyan",
+}
 """Colour of each status."""
 
 NO_NEWLINE: Final = b"\\ No newline at end of file"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from cli.render.status import shown_edits
 from cli.screen.terminal import Screen, shown_name, visible
 from cli.selection.selectors import UnitSelection
-from objstore import Action, ConflictKind, NoSuchName, OnExternal, Status, Unit, is_either_binary
+from objstore import Action, ConflictKind, NoSuchName, OnExternal, Unit, is_either_binary
 
 if TYPE_CHECKING:
     from objstore import Conflict, Conflicted, Decided, EditView, ExternalChange, FileEffect, Seq
@@ -39,6 +39,8 @@ DONE: Final = {
     Action.RESET: "Made pending again:",
     Action.UNDO: "Undid the decision on",
     Action.REDO: "Redid the decision on",
+    Action.GIT: "Followed git's change of",
+    Action.CLAIM: "Claimed",
 }
 WANTED: Final = {
     Action.ACCEPT: "accept",
@@ -46,6 +48,8 @@ WANTED: Final = {
     Action.RESET: "make pending again",
     Action.UNDO: "undo the decision on",
     Action.REDO: "redo the decision on",
+    Action.GIT: "follow git's change of",
+    Action.CLAIM: "claim",
 }
 
 Preview = Callable[["FileEffect"], tuple[bytes | None, bytes | None]]
@@ -136,7 +140,7 @@ def _markers_text(outcome: "Decided", screen: Screen, *, dry_run: bool) -> Itera
         said = (
             f"the conflict markers of edit{'' if len(outcome.unmarked) == 1 else 's'} {shown_edits(outcome.unmarked)}"
         )
-        is_back = any(status is not Status.REJECTED for _, status in outcome.verdicts)
+        is_back = any(status.is_live for _, status in outcome.verdicts)
         yield screen.line(
             f"Would remove {said}."
             if dry_run

@@ -235,7 +235,8 @@ def _group(views: list["EditView"], action: Action) -> dict[Unit, Status]:
         case Action.ACCEPT:
             return _units(views, {Status.PENDING}) or _units(views, set(Status))
         case Action.REJECT:
-            return _units(views, {Status.PENDING, Status.ACCEPTED})
+            # Units that are away can't be decided on; they are named so that the refusal can say why.
+            return _units(views, {Status.PENDING, Status.ACCEPTED}) or _units(views, {Status.AWAY})
         case _:
             return _units(views, set(Status))
 

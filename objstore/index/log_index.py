@@ -44,6 +44,7 @@ from objstore.index.record_queries import DecisionQueries, EditQueries, HolderQu
 from objstore.index.rows import ChainedRecord, NewestNumbers
 from objstore.index.shared_connection import CurrentPlaces, RecordNumbers, SharedConnection
 from objstore.index.stat_queries import CleanFolder, JournalPosition, StatQueries
+from objstore.index.turn_queries import CommentQueries, SessionQueries, SettingQueries, TurnQueries
 from objstore.log.frames import FrameKind
 from objstore.log.segment_files import Place
 from objstore.log.segments import Group, Log
@@ -83,7 +84,7 @@ class Index:
         self.end: Place = log.first
         self.last_record: RecordId | None = None
         self._last_place = Place(0, 0)
-        self._newest = NewestNumbers(0, 0, 0, 0)
+        self._newest = NewestNumbers(0, 0, 0, 0, 0, 0)
         self._known_generations = log.generations()
         self._checkpoints = Checkpoints(path)
         # Every object refers to the connection and to the log, none of them to the index: a reference cycle would keep
@@ -95,6 +96,10 @@ class Index:
         self.edits: Final = EditQueries(self._db, self.places, self.numbers)
         self.decisions: Final = DecisionQueries(self._db, self.places, self.numbers)
         self.holders: Final = HolderQueries(self._db, self.places, self.numbers)
+        self.turns: Final = TurnQueries(self._db)
+        self.sessions: Final = SessionQueries(self._db)
+        self.comments: Final = CommentQueries(self._db, self.numbers)
+        self.settings: Final = SettingQueries(self._db)
         self.documents: Final = DocumentQueries(self._db)
         self.folders: Final = FolderQueries(self._db)
         self.history: Final = HistoryQueries(self._db, self.places, self.numbers, self.decisions)
@@ -449,7 +454,7 @@ class Index:
         for statement in (*SCHEMA.split(";"), *TRIGGERS):
             self._db.execute(statement)
         begin = self._log.store, *self._log.first
-        self._db.execute("INSERT INTO position VALUES (?, ?, ?, NULL, 0, 0, 0, 0, 0, 0, 0, NULL)", begin)
+        self._db.execute("INSERT INTO position VALUES (?, ?, ?, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL)", begin)
         self._db.executemany("INSERT INTO generations VALUES (?, ?)", self._log.generations().items())
         self._db.execute("INSERT INTO totals VALUES (0)")
         self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
@@ -489,8 +494,8 @@ class Index:
 
     def _load_position(self) -> None:
         row = self._db.execute(
-            "SELECT segment, offset, last_record, last_segment, last_offset, edits, decisions, snapshots, pins "
-            "FROM position"
+            "SELECT segment, offset, last_record, last_segment, last_offset, edits, decisions, snapshots, pins, turns, "
+            "comments FROM position"
         ).fetchone()
         self.end = Place(row[0], row[1])
         self.last_record = None if row[2] is None else RecordId(row[2])
@@ -500,7 +505,7 @@ class Index:
     def _save_position(self) -> None:
         self._db.execute(
             "UPDATE position SET segment = ?, offset = ?, last_record = ?, last_segment = ?, last_offset = ?, "
-            "edits = ?, decisions = ?, snapshots = ?, pins = ?",
+            "edits = ?, decisions = ?, snapshots = ?, pins = ?, turns = ?, comments = ?",
             (*self.end, self.last_record, *self._last_place, *self._newest),
         )
 

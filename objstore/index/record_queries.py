@@ -11,6 +11,7 @@ from objstore.index.database import SUMS, unusable
 from objstore.index.rows import (
     STATUS_LETTERS,
     Baseline,
+    EditConditions,
     EditRow,
     ExpiryRow,
     HolderRow,
@@ -44,37 +45,34 @@ class EditQueries:
         return rows[0] if rows else None
 
     def matching(
-        self,
-        *,
-        conversation: str = "",
-        paths: Sequence[bytes] = (),
-        status: Status | None = None,
-        before: int = 0,
-        newest_first: bool = False,
-        limit: int = 0,
-        skip: int = 0,
+        self, wanted: EditConditions, *, newest_first: bool = False, limit: int = 0, skip: int = 0
     ) -> list[EditRow]:
         """Return the edits that fit every given condition, without the first `skip` of them.
 
-        `paths`: only edits of documents that were ever at one of these; `before`: only edits with lower numbers;
         `limit`: at most this many (0: all).
         """
-        if not _is_utf8(conversation):
+        if not _is_utf8(wanted.conversation):
             return []
         conditions, values = ["NOT void"], list[int | str | bytes]()
-        if conversation:
+        if wanted.conversation:
             conditions.append("conversation = ?")
-            values.append(conversation)
-        if paths:
-            marks = ",".join("?" * len(paths))
+            values.append(wanted.conversation)
+        if wanted.paths:
+            marks = ",".join("?" * len(wanted.paths))
             conditions.append(f"document IN (SELECT document FROM paths WHERE path IN ({marks}))")  # noqa: S608 - nothing but question marks is put in
-            values += paths
-        if status is not None:
+            values += wanted.paths
+        if wanted.status is not None:
             conditions.append("status = ?")
-            values.append(STATUS_LETTERS[status])
-        if before:
+            values.append(STATUS_LETTERS[wanted.status])
+        if wanted.turn:
+            conditions.append("turn = ? AND turn > 0 AND owner = conversation")
+            values.append(_limited(wanted.turn))
+        if wanted.session:
+            conditions.append("session = ? AND session > 0")
+            values.append(_limited(wanted.session))
+        if wanted.before:
             conditions.append("seq < ?")
-            values.append(_limited(before))
+            values.append(_limited(wanted.before))
         order = f"ORDER BY seq {'DESC' if newest_first else 'ASC'}"
         if limit or skip:
             order += " LIMIT ? OFFSET ?"
@@ -87,9 +85,11 @@ class EditQueries:
         condition = f"conversation IN ({', '.join('?' * len(asked))}) AND instr(units, 'r') AND NOT void"
         return self._edits(condition, asked, "ORDER BY +seq")
 
-    def has_rejected(self, document: DocumentId) -> bool:
-        """Return whether at least one unit of any edit of the document is rejected."""
-        query = "SELECT 1 FROM edits WHERE document = ? AND instr(units, 'r') AND NOT void LIMIT 1"
+    def has_units_not_live(self, document: DocumentId) -> bool:
+        """Return whether at least one unit of any edit of the document is rejected or away."""
+        query = (
+            "SELECT 1 FROM edits WHERE document = ? AND (instr(units, 'r') OR instr(units, 'w')) AND NOT void LIMIT 1"
+        )
         return self._db.execute(query, (document,)).fetchone() is not None
 
     def with_markers(self, document: DocumentId | None = None) -> list[EditRow]:
@@ -130,11 +130,13 @@ class EditQueries:
         pending = self._db.number(f"{by_status} AND NOT expired", STATUS_LETTERS[Status.PENDING])
         undecided = self._db.number(by_status, STATUS_LETTERS[Status.PENDING])
         rejected = self._db.number(by_status, STATUS_LETTERS[Status.REJECTED])
+        away = self._db.number(by_status, STATUS_LETTERS[Status.AWAY])
         # Most edits are accepted: they are the remainder, so that they need not be counted one by one.
         return {
             Status.PENDING: pending,
-            Status.ACCEPTED: self.count() - undecided - rejected,
+            Status.ACCEPTED: self.count() - undecided - rejected - away,
             Status.REJECTED: rejected,
+            Status.AWAY: away,
         }
 
     def count(self) -> int:
@@ -214,13 +216,15 @@ class EditQueries:
         """Yield edit, document, time (µs), current place, and whether it may expire, of each edit that has not expired.
 
         They are sorted by document, and then in the order of the journal. An edit may not expire while any edit of its
-        conversation is pending, or while its file has conflict markers.
+        conversation is pending, while a part of it is away, or while its file has conflict markers.
         """
         is_moving = bool(self._places.moving())
         for seq, document, moment, segment, offset, is_free in self._db.execute(
-            "SELECT seq, document, time, segment, offset, status != 'p' AND conversation NOT IN "
-            "(SELECT conversation FROM edits WHERE status = 'p' AND NOT void AND NOT expired) AND document NOT IN "
-            "(SELECT document FROM edits WHERE marks > 0 AND status != 'r' AND NOT void AND NOT expired) "
+            "SELECT seq, document, time, segment, offset, "
+            "status != 'p' AND NOT instr(units, 'w') AND conversation NOT IN "
+            "(SELECT conversation FROM edits WHERE status = 'p' AND NOT void AND NOT expired) "
+            "AND document NOT IN (SELECT document FROM edits "
+            "WHERE marks > 0 AND status NOT IN ('r', 'w') AND NOT void AND NOT expired) "
             "FROM edits WHERE NOT void AND NOT expired ORDER BY document, seq"
         ):
             place = place_in_row(segment, offset)
@@ -229,7 +233,8 @@ class EditQueries:
     def decided_before(self, moment: int) -> int:
         """Return how many unexpired edits are decided and older than the moment (µs since 1970-01-01 UTC)."""
         return self._db.number(
-            "SELECT count(*) FROM edits WHERE time < ? AND NOT void AND NOT expired AND status != 'p'", moment
+            "SELECT count(*) FROM edits WHERE time < ? AND NOT void AND NOT expired AND status NOT IN ('p', 'w')",
+            moment,
         )
 
     def mentioning(self, blob: BlobId) -> list[Seq]:
@@ -261,7 +266,7 @@ class EditQueries:
     def _edits(self, condition: str, values: tuple[int | str | bytes, ...], order: str) -> list[EditRow]:
         # Condition and order are texts of this module; every value is bound.
         rows = self._db.execute(
-            "SELECT seq, id, segment, offset, status, units, whole, reasons, expired, "  # noqa: S608 - see above
+            "SELECT seq, id, segment, offset, status, units, whole, reasons, expired, owner, "  # noqa: S608 - see above
             f"checksum IS {SUMS['edits']} FROM edits WHERE {condition} {order}",
             values,
         )
@@ -382,11 +387,11 @@ def _edit_row(row: Row) -> EditRow:
     match row:
         case int(seq), bytes(name), int(segment), int(offset), status, str(units), whole, bytes(reasons), int(
             expired
-        ), 1:
+        ), str(owner), 1:
             place = place_in_row(segment, offset)
             statuses = tuple(map(status_in_row, units))
             return EditRow(
-                Seq(seq), RecordId(name), place, status_in_row(status), statuses, bool(whole), reasons, expired
+                Seq(seq), RecordId(name), place, status_in_row(status), statuses, bool(whole), reasons, expired, owner
             )
         case _:
             raise unusable(f"an edit can't be {row!r}")

@@ -30,6 +30,10 @@ _RECORD_TABLES: Final = {
     "snapshots": "number",
     "pins": "number",
     "expiries": "number",
+    "turns": "number",
+    "comments": "number",
+    "marks": "number",
+    "settings": "number",
 }
 """Tables whose rows have the place of a record, and the column that numbers the rows."""
 

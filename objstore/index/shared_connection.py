@@ -16,9 +16,10 @@ from objstore.model.basic_types import Seq
 __all__ = ["CurrentPlaces", "RecordNumbers", "SharedConnection", "numbered_rows"]
 
 _NEWEST: Final = """
-SELECT edits, decisions, snapshots, pins,
+SELECT edits, decisions, snapshots, pins, turns, comments,
     (SELECT ifnull(max(seq), 0) FROM edits), (SELECT ifnull(max(number), 0) FROM decisions),
-    (SELECT ifnull(max(number), 0) FROM snapshots), (SELECT ifnull(max(number), 0) FROM pins)
+    (SELECT ifnull(max(number), 0) FROM snapshots), (SELECT ifnull(max(number), 0) FROM pins),
+    (SELECT ifnull(max(number), 0) FROM turns), (SELECT ifnull(max(number), 0) FROM comments)
 FROM position
 """
 
@@ -93,9 +94,10 @@ class RecordNumbers:
         good. So two pages of the database must agree. Raises the error that SQLite raises for a damaged file.
         """
         row = self._db.execute(_NEWEST).fetchone()
-        if row is None or row[:4] != row[4:]:
+        kinds = len(NewestNumbers._fields)
+        if row is None or row[:kinds] != row[kinds:]:
             raise malformed("what it has for the newest numbers are not those of its rows")
-        return NewestNumbers(*row[:4])
+        return NewestNumbers(*row[:kinds])
 
     def next_seq(self) -> Seq:
         """Return the number of the next edit."""
@@ -112,6 +114,14 @@ class RecordNumbers:
     def next_pin(self) -> int:
         """Return the number of the next pin."""
         return self.newest().pins + 1
+
+    def next_turn(self) -> int:
+        """Return the number of the next turn."""
+        return self.newest().turns + 1
+
+    def next_comment(self) -> int:
+        """Return the number of the next comment."""
+        return self.newest().comments + 1
 
 
 def numbered_rows(db: SharedConnection, table: str, columns: str, newest: int) -> list[tuple[Any, ...]]:

@@ -101,6 +101,7 @@ class SegmentFiles:
         self._rewritten: dict[int, int] = {}  # those of them that are not 0
         self._listed_at = _NEVER  # the folder's times at that listing
         self._descriptors: dict[tuple[int, int], int] = {}  # by segment and generation
+        self._versions: dict[tuple[int, int], int] = {}  # format versions, by segment and generation
         self._superseded: list[tuple[int, int]] = []  # those that an earlier listing found superseded
         self._superseded_at = 0.0  # when it did, by the monotonic clock
         self._moves: dict[int, tuple[int, FrameMoves]] = {}  # by segment: the generation moved to, and its moves
@@ -135,6 +136,12 @@ class SegmentFiles:
     def size(self, segment: int) -> int:
         """Return the size of the segment's newest generation in bytes."""
         return os.fstat(self._fd(segment, self._generations.get(segment, 0))).st_size
+
+    def version(self, segment: int) -> int:
+        """Return the format version of the segment's newest generation."""
+        newest = segment, self._generations.get(segment, 0)
+        self._fd(*newest)
+        return self._versions[newest]
 
     def exists(self, segment: int) -> bool:
         """Return whether a segment has this number."""
@@ -310,6 +317,7 @@ class SegmentFiles:
     def prepare(self, segment: int, pieces: Iterator[bytes]) -> str:
         """Write a segment's next generation from its frames, durably, under a temporary name; return its path.
 
+        It has the present format version, whichever the segment had: every older record has the same bytes in it.
         Raises DiskFull and DiskFailed, and then leaves no file behind.
         """
         path = self._path(segment, self._generations[segment] + 1) + _PREPARED
@@ -457,6 +465,7 @@ class SegmentFiles:
             os.close(fd)
             raise
         self._descriptors[segment, generation] = fd
+        self._versions[segment, generation] = header.version
         if len(self._descriptors) % _MANY_FILES == 0:
             _allow_files(_LOGS_PER_PROCESS * (len(self._descriptors) + _MANY_FILES))
         return header

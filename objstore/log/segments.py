@@ -16,6 +16,7 @@ from objstore.fastclass import NamedTuple
 from objstore.fs.disk import Disk
 from objstore.fs.nofollow import open_store_file
 from objstore.log.frames import (
+    FORMAT_VERSION,
     SEGMENT_HEADER_SIZE,
     WRONG_CHECKSUM,
     Frame,
@@ -244,7 +245,8 @@ class Log(SegmentFiles):
         """
         self._require_writable()
         self.require_in_place()
-        if end.offset >= ROTATE_AT or self._empty_segment == end.segment + 1:
+        is_full = end.offset >= ROTATE_AT or self._empty_segment == end.segment + 1
+        if is_full or self.version(end.segment) < FORMAT_VERSION:
             end = self._rotate(end.segment)
         elif end.offset == SEGMENT_HEADER_SIZE and end != self.first:
             # The writer that created the segment may have died before its name was durable.
@@ -300,6 +302,8 @@ class Log(SegmentFiles):
         except FileExistsError:
             # A writer that died here left the file, and repair_tail emptied it; but its name may not be durable.
             self._disk.sync_directory(self._folder)
+            if self.version(full + 1) < FORMAT_VERSION:
+                return self._rotate(full + 1)  # an older program left it, and nothing is appended to its version
         return Place(full + 1, SEGMENT_HEADER_SIZE)
 
     def _last_group(self, start: Place) -> Group | None:

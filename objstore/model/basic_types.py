@@ -10,6 +10,7 @@ from objstore.model.ids import BlobId
 __all__ = [
     "MAX_INT",
     "Action",
+    "CommentState",
     "ConflictKind",
     "DocumentId",
     "FileState",
@@ -69,16 +70,35 @@ class Origin(StrEnum):
     """Who made a change."""
 
     AGENT = "agent"  # a tool call
-    EXTERNAL = "external"  # an external edit: found on disk, recorded by no tool
+    EXTERNAL = "external"  # found on disk while no agent worked, recorded by no tool: the person's
     PERSON = "person"  # a person, through the `cas` command
+    UNATTRIBUTED = "unattributed"  # found on disk while an agent worked, and made by no known call
+    FORMATTER = "formatter"  # found on disk right after an agent's edit, made by a formatter or a hook
+    GIT = "git"  # found on disk after git changed the worktree
+
+    @property
+    def is_found(self) -> bool:
+        """Return whether the edit records what was found on disk; of an agent's edits some were found as well."""
+        return self not in {Origin.AGENT, Origin.PERSON}
+
+    @property
+    def needs_review(self) -> bool:
+        """Return whether edits of this origin are recorded as pending: an agent may have made them."""
+        return self in {Origin.AGENT, Origin.UNATTRIBUTED, Origin.FORMATTER}
 
 
 class Status(StrEnum):
-    """What a reviewer has decided on an edit or a hunk. Pending and accepted ones are live."""
+    """What holds of an edit or a hunk: what a reviewer decided, or that its effect is away. See `is_live`."""
 
     PENDING = "pending"
     ACCEPTED = "accepted"
     REJECTED = "rejected"
+    AWAY = "away"  # git put other bytes in place of the file's; it gets its earlier status back with these bytes
+
+    @property
+    def is_live(self) -> bool:
+        """Return whether a unit with this status has its effect on the text: pending and accepted ones have."""
+        return self is Status.PENDING or self is Status.ACCEPTED
 
 
 class Action(StrEnum):
@@ -89,6 +109,16 @@ class Action(StrEnum):
     RESET = "reset"
     UNDO = "undo"
     REDO = "redo"
+    GIT = "git"  # git changed the files; neither undone nor redone
+    CLAIM = "claim"  # says whose some edits are
+
+
+class CommentState(StrEnum):
+    """What became of a comment."""
+
+    OPEN = "open"
+    SENT = "sent"
+    RESOLVED = "resolved"
 
 
 class ConflictKind(StrEnum):

@@ -9,6 +9,8 @@ from objstore.fastclass import value
 from objstore.model.basic_types import Unit
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from objstore.model.basic_types import DocumentId, Seq, Status
     from objstore.model.ids import BlobId, RecordId
     from objstore.model.records import Decision, Edit
@@ -26,8 +28,10 @@ __all__ = [
     "Reason",
     "Reclaimable",
     "Rejection",
+    "SessionView",
     "State",
     "StatusReport",
+    "TurnView",
     "UnresolvedMarkers",
 ]
 
@@ -80,11 +84,12 @@ class EditView:
 
     id: RecordId
     edit: Edit
-    status: Status  # rejected: every unit is; pending: any unit is; else accepted
+    status: Status  # the first of pending, accepted, rejected and away that any unit has
     units: tuple[Status, ...]  # of units 0, 1, …: the whole-file part, then each hunk
     whole: bool  # whether unit 0 changes anything: existence, path, mode, final newline
     reasons: tuple[str, ...]  # of the newest decision on each unit; "": it gave none
     expired: Expiration | None = None  # None: it can be shown and decided on
+    owner: str  # the conversation that it is attributed to, after claims; "": the person
 
     @property
     def seq(self) -> Seq:
@@ -148,6 +153,8 @@ class EditFilter:
     conversation: str = ""
     path: str = ""  # the file's path now, before or after the edit
     status: Status | None = None
+    turn: int = 0  # number of a turn; 0: any
+    session: str = ""  # a session's number, or the beginning of its name; "": any
     before: int = 0  # only edits with a lower number; 0: all
     newest_first: bool = False
     limit: int = 0  # 0: all
@@ -168,6 +175,38 @@ class DecisionView:
 
     id: RecordId
     decision: Decision
+
+
+@value
+class SessionView:
+    """One run of an agent program: its turns, or edits without turns."""
+
+    number: int  # by the order of the first records, from 1
+    name: str
+    client: str  # texts may be empty: not known
+    prompt: str  # of its first turn
+    began: int  # time of its first turn or edit, in microseconds since 1970-01-01 UTC
+    ended: int  # time of its last turn or edit
+    turns: int  # number of its turns
+    edits: int  # number of its edits
+
+
+@value
+class TurnView:
+    """What an agent did from one prompt to its stop. Edits that were claimed since are left out."""
+
+    number: int
+    session: int  # number of its session
+    conversation: str
+    time: int  # when the prompt was given, in microseconds since 1970-01-01 UTC
+    prompt: str  # texts may be empty: not known
+    client: str
+    model: str
+    seqs: tuple[Seq, ...]  # of its edits, ascending
+    paths: tuple[str, ...]  # current paths of its files, ascending
+    added: int  # lines
+    removed: int
+    counts: Mapping[Status, int]  # number of its edits of each status that any of them has
 
 
 @value
@@ -248,6 +287,7 @@ class StatusReport:
     pending: int
     accepted: int
     rejected: int
+    away: int  # their effect is not in the files now, because git put other bytes there
     conversations: int
     groups: tuple[PendingGroup, ...]  # pending edits by conversation and file, in order of their first edit
     external: tuple[ExternalChange, ...]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from objstore.errors import DecidedMeanwhile, DiskFull, NoSpaceToRecord, NoSuchName
+from objstore.errors import DecidedMeanwhile, DiskFull, EditAway, NoSpaceToRecord, NoSuchName
 from objstore.fastclass import field, replace, value
 from objstore.history.edit_queries import decisions, edit, statuses_before
 from objstore.history.expired import refuse_expired
@@ -48,7 +48,8 @@ def decide(journal: Journal, request: DecisionRequest) -> tuple[DecisionOutcome,
 
     That function also knows the blobs that a dry run would write. A decision that changes no file may use the space
     reserve, so that a reviewer can decide on a full disk, and expire history then.
-    Raises NoSuchName, EditExpired, FileChanged, DecidedMeanwhile, HistoryBroken and what Journal.commit raises.
+    Raises NoSuchName, EditExpired, EditAway, FileChanged, DecidedMeanwhile, HistoryBroken, and what Journal.commit
+    raises.
     """
     try:
         return _decided(journal, request)
@@ -71,8 +72,9 @@ def _decided(journal: Journal, request: DecisionRequest) -> tuple[DecisionOutcom
 
 
 def _refuse_if_decided_since(journal: Journal, seen: Seen) -> None:
-    """Raise DecidedMeanwhile if there are decisions after the end of the history that is `seen`."""
-    since = [view.decision for view in decisions(journal) if view.decision.number >= seen.next_decision]
+    """Raise DecidedMeanwhile if anyone decided after the end of the history that is `seen`."""
+    made = [view.decision for view in decisions(journal) if view.decision.number >= seen.next_decision]
+    since = [decision for decision in made if decision.action is not Action.GIT]
     if since:
         raise DecidedMeanwhile({str(unit): status.value for decision in since for unit, status in decision.verdicts})
 
@@ -127,12 +129,15 @@ _UndoneDecision = tuple[int, Decision]
 def _stacks(journal: Journal) -> tuple[list[_UndoneDecision], list[tuple[_UndoneDecision, Decision]]]:
     """Return the effective decisions, and the undone ones with their undo, each list with the next one to change last.
 
-    A new decision after an undo empties the second list: there is nothing to redo then.
+    A new decision after an undo empties the second list: there is nothing to redo then. What git did to files is in
+    neither list, and changes nothing in them.
     """
     effective: list[_UndoneDecision] = []
     undone: list[tuple[_UndoneDecision, Decision]] = []
     for view in decisions(journal):
         match view.decision.action:
+            case Action.GIT:
+                pass
             case Action.UNDO if effective:
                 # The newest, except for later ones that the undo kept.
                 at = next((at for at, (number, _) in enumerate(effective) if number == view.decision.takes_back), -1)
@@ -232,16 +237,19 @@ def _without_no_ops(journal: Journal, request: DecisionRequest) -> DecisionReque
     """Return the request without verdicts that change nothing visible; None: none is left.
 
     A whole-file part without an effect is decided together with the rest of its edit, and ignored if that has the
-    requested status already, because it is not shown. An undo or redo takes back every verdict.
+    requested status already, because it is not shown. An undo or redo takes back every verdict. Raises EditAway.
     """
     # Each edit is read once, with all its units: thousands of them may be decided.
     rows = {seq: journal.store.index.edits.get(seq) for seq in {unit.seq for unit in request.verdicts}}
     without_effect: set[Unit] = set()
+    away: list[Unit] = []
     changed_edits: set[int] = set()
     for unit, wanted in request.verdicts.items():
         row = rows[unit.seq]
         if row is None or not 0 <= unit.hunk < len(row.units):
             raise NoSuchName(str(unit), "hunk")
+        if row.units[unit.hunk] is Status.AWAY and _has_visible_effect(row, unit):
+            away.append(unit)
         if row.units[unit.hunk] is not wanted:
             if request.takes_back or _has_visible_effect(row, unit):
                 changed_edits.add(unit.seq)
@@ -249,6 +257,8 @@ def _without_no_ops(journal: Journal, request: DecisionRequest) -> DecisionReque
                 without_effect.add(unit)
     for row in filter(None, rows.values()):
         refuse_expired(journal, row)
+    if away:
+        raise EditAway([str(unit) for unit in sorted(away)])
     # Units that markers set aside are rejected only until the conflict is resolved.
     if not changed_edits and (request.takes_back or units_set_aside(journal).isdisjoint(request.verdicts)):
         return None

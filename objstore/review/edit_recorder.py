@@ -11,10 +11,11 @@ from objstore.fastclass import replace, variable
 from objstore.fs.confined_path import FileOnDisk, Tree
 from objstore.fs.content_source import FileSource, Source
 from objstore.model.basic_types import DocumentId, FileState, Operation, Origin, Seq, Status
+from objstore.model.canonical_msgpack import MAX_TEXT
 from objstore.model.ids import BlobId
 from objstore.model.large_file_placeholder import is_placeholder, placeholder
-from objstore.model.records import Edit, Marks
-from objstore.model.results import NOBODY, CallInfo
+from objstore.model.records import Edit, Marks, Turn
+from objstore.model.results import NOBODY, CallInfo, TurnInfo
 from objstore.model.views import EditView
 from objstore.store.write_batch import Batch, now
 from objstore.text.diff import diff_lines
@@ -63,6 +64,7 @@ class Change:
     origin: Origin
     amends: Seq | None = None  # the edit that this one amends; None: it amends none
     marks: Marks | None = None  # None: it writes no conflict markers
+    turn: TurnInfo | None = None  # the turn that it was made in; None: not known
     folders: int = 0  # how many of the path's folders, counted from the innermost, are new with the file
     is_last: bool = False  # whether it ends a document whose recorded state can't be read
 
@@ -75,6 +77,8 @@ class Recorder:
         self._batch = batch
         self._seq = self._store.next_seq()
         self._time = now()
+        self._turns: dict[tuple[str, str, int], int] = {}  # numbers by session, conversation and time
+        self._next_turn = 0  # the number that the next new turn gets; 0: ask the store
 
     def record(
         self,
@@ -90,8 +94,11 @@ class Recorder:
     ) -> EditView:
         """Add the change's blobs and its record to the batch, and return the edit as it will be shown.
 
-        `time`: when it was made, in microseconds since 1970-01-01 UTC; 0: now.
+        `time`: when it was made, in microseconds since 1970-01-01 UTC; 0: now. The record of the change's turn is
+        added before it if there is none yet. If the group is rolled back, that record stays, without edits, and the
+        next call of the turn uses it.
         """
+        turn = 0 if change.turn is None else self._turn(change.turn, conversation)
         before, after = change.before, change.after
         affixes = None
         # A placeholder without a source is of a recorded state: its blob is stored, or lost.
@@ -124,9 +131,10 @@ class Recorder:
             removed=_line_count(before) if after is None else sum(hunk.old_count for hunk in hunks),
             origin=change.origin,
             # A person's own edits need no review.
-            status=Status.PENDING if change.origin is Origin.AGENT else Status.ACCEPTED,
+            status=Status.PENDING if change.origin.needs_review else Status.ACCEPTED,
             amends=change.amends,
             marks=change.marks,
+            turn=turn,
             tool=tool,
             notes=notes,
         )
@@ -138,7 +146,29 @@ class Recorder:
             units=(edit.status,) * (1 + len(edit.hunks)),
             whole=edit.changes_whole,
             reasons=("",) * (1 + len(edit.hunks)),
+            owner=conversation,
         )
+
+    def _turn(self, turn: TurnInfo, conversation: str) -> int:
+        """Return the number of a turn, and add its record to the batch if there is none yet."""
+        which = turn.session, conversation, turn.began
+        number = self._turns.get(which) or self._store.turn_at(*which)
+        if not number:
+            number = self._next_turn or self._store.next_turn()
+            self._next_turn = number + 1
+            self._batch.record(
+                Turn(
+                    number=number,
+                    time=turn.began,
+                    session=turn.session,
+                    conversation=conversation,
+                    client=turn.client[:MAX_TEXT],
+                    model=turn.model[:MAX_TEXT],
+                    prompt=turn.prompt[:MAX_TEXT],
+                )
+            )
+        self._turns[which] = number
+        return number
 
     def record_external(self, changes: Sequence[Change]) -> list[EditView]:
         """Record changes that were found on disk as external edits."""
@@ -150,10 +180,10 @@ class Recorder:
         calls: dict[str, list[EditView]] = {}  # by conversation
         for change, info in changes:
             is_external = info.origin is Origin.EXTERNAL
-            conversation = EXTERNAL_CONVERSATION if is_external else info.conversation
+            conversation = EXTERNAL_CONVERSATION if is_external else info.conversation or EXTERNAL_CONVERSATION
             edits = calls.setdefault(conversation, [])
             view = self.record(
-                self.bound_to_markers(replace(change, origin=info.origin)),
+                self.bound_to_markers(replace(change, origin=info.origin, turn=info.turn)),
                 document=change.document,
                 conversation=conversation,
                 call=edits[0].edit.call if edits else self._store.next_call(conversation),
@@ -168,9 +198,9 @@ class Recorder:
     def bound_to_markers(self, change: Change) -> Change:
         """Return a change found on disk as an amendment of the marker edit, if all of it is between conflict markers.
 
-        An agent's change is returned as it is, because it needs a review of its own.
+        A change that an agent may have made is returned as it is, because it needs a review of its own.
         """
-        if change.origin is Origin.AGENT or change.document is None or change.before is None or change.after is None:
+        if change.origin.needs_review or change.document is None or change.before is None or change.after is None:
             return change
         if change.before.state.mode != change.after.state.mode:
             return change  # markers are never about the mode

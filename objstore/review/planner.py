@@ -137,7 +137,7 @@ class Planner:
         return Plan(
             verdicts=restated | changed,
             cascaded=tuple(unit for unit in cascaded if unit in changed),
-            written=tuple(self._written(documents)),
+            written=(*self._written(documents), *self._unchanged(statuses_only)),
             external=self._external,
             disk_stats=self._disk_stats,
             notices=tuple(self._notices(changes)),
@@ -197,7 +197,7 @@ class Planner:
         for document, share in shares.items():
             if document in self._documents or Status.REJECTED in share.values():
                 continue
-            if index.edits.has_rejected(document) or index.edits.with_markers(document):
+            if index.edits.has_units_not_live(document) or index.edits.with_markers(document):
                 continue
             units = {
                 seq: row.units for seq in {unit.seq for unit in share} if (row := index.edits.get(seq)) is not None
@@ -351,7 +351,7 @@ class Planner:
             if unit not in wanted.setdefault(document, {}):
                 statuses.setdefault(document, self._document(document).statuses())
                 rejections.setdefault(document, {})[unit] = wanted[document][unit] = Status.REJECTED
-        makes_live = any(status is not Status.REJECTED for share in given.values() for status in share.values())
+        makes_live = any(status.is_live for share in given.values() for status in share.values())
         for document, current in statuses.items():
             share, rejected = wanted.setdefault(document, {}), rejections.setdefault(document, {})
             if not self._complete(
@@ -362,7 +362,7 @@ class Planner:
         if not all(self._is_possible(statuses, shares, is_new=is_new) for shares in tries):
             return [], []
         verdicts = {unit: status for document in statuses for unit, status in wanted[document].items()}
-        live = {unit for unit, status in verdicts.items() if status is not Status.REJECTED}
+        live = {unit for unit, status in verdicts.items() if status.is_live}
         return [*live.difference(*given.values())], [unit for document in statuses for unit in rejections[document]]
 
     def _complete(
@@ -466,7 +466,7 @@ class Planner:
                     raise FileTooLarge(os.fsdecode(version.path), len(version.content), MAX_BLOB)
                 base = None if tip.state is None else tip.state.blob
                 after = FileState(blob=self.batch.state(version.content, base), mode=version.mode)
-            if after == tip.state and (after is None or version.path == tip.path):
+            if after is None and tip.state is None:
                 continue
             yield WrittenFile(
                 document=document,
@@ -475,3 +475,15 @@ class Planner:
                 path_after=None if after is None else version.path,
                 after=after,
             )
+
+    def _unchanged(self, documents: Iterable[DocumentId]) -> Iterator[WrittenFile]:
+        """Yield the files of documents of which a decision changes nothing but statuses."""
+        for tip in map(self._tip, documents):
+            if tip.state is not None:
+                yield WrittenFile(
+                    document=tip.document,
+                    path_before=tip.path,
+                    before=tip.state,
+                    path_after=tip.path,
+                    after=tip.state,
+                )

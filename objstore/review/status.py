@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from objstore.config.settings import RetentionLimits, is_anything_set
 from objstore.errors import CasError, DiskFailed, PathError, StoreDamaged
-from objstore.model.basic_types import Origin, Status
+from objstore.model.basic_types import Status
 from objstore.model.views import ExternalChange, PendingGroup, Reclaimable, StatusReport, UnresolvedMarkers
 from objstore.worktree.dirty_files import changed_tips
 from objstore.worktree.external_changes import found_changes
@@ -45,6 +45,7 @@ def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unrea
         pending=counts[Status.PENDING],
         accepted=counts[Status.ACCEPTED],
         rejected=counts[Status.REJECTED],
+        away=counts[Status.AWAY],
         conversations=index.edits.conversation_count(),
         groups=tuple(
             PendingGroup(
@@ -67,7 +68,7 @@ def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unrea
 
 def unresolved_markers(journal: Journal) -> tuple[UnresolvedMarkers, ...]:
     """Return the conflict markers that decisions wrote and that are still in their files, ordered by edit."""
-    marker_rows = [row for row in journal.store.index.edits.with_markers() if row.status is not Status.REJECTED]
+    marker_rows = [row for row in journal.store.index.edits.with_markers() if row.status.is_live]
     if not marker_rows:
         return ()
     from objstore.history.marked_text import markers_still_in_file
@@ -148,10 +149,10 @@ def _written(store: Store, since: Place) -> set[str]:
         for group in store.log.groups(since):
             for record in (chained.record for chained in decoded(group)):
                 match record:
-                    case Edit(origin=origin) if origin is not Origin.EXTERNAL:
+                    case Edit(origin=origin) if not origin.is_found:
                         paths |= {record.path, record.source}
                     case Decision():
-                        paths.update(path for each in record.written for path in (each.path_before, each.path_after))
+                        paths.update(path for w in record.changed_files for path in (w.path_before, w.path_after))
                     case _:
                         pass
     return {os.fsdecode(path) for path in paths if path is not None}

@@ -283,6 +283,7 @@ class Call:
         for ordinal, change in enumerate(self._changes):
             began = self._lineages.get(id(change))
             document = change.document if began is None else numbers.get(id(began))
+            change.turn = self._info.turn
             view = recorder.record(
                 change,
                 document=document,

@@ -346,6 +346,16 @@ class Store:
         known = self._answerable_unindexed.calls.get(conversation)
         return self._ask_index(lambda index: index.edits.next_call(conversation)) if known is None else known
 
+    def next_turn(self) -> int:
+        """Return the number of the next turn."""
+        return self._answerable_unindexed.turn or self._ask_index(lambda index: index.numbers.next_turn())
+
+    def turn_at(self, session: str, conversation: str, time: int) -> int:
+        """Return the number of the newest turn of a session and conversation if it began at `time`; 0 otherwise."""
+        known = self._answerable_unindexed.turns.get((session, conversation))
+        newest = known or self._ask_index(lambda index: index.turns.newest_of(session, conversation))
+        return newest.number if newest is not None and newest.time == time else 0
+
     @property
     def _answerable_unindexed(self) -> UnindexedGroups:
         """Return the unindexed groups if they can answer; otherwise let the index ingest them and return none.

@@ -32,13 +32,14 @@ __all__ = ["Document", "DocumentState", "DocumentVersion", "replayed"]
 
 Value = TypeVar("Value")
 
-_LETTERS: Final = {Status.PENDING: b"p", Status.ACCEPTED: b"a", Status.REJECTED: b"r"}
+_LETTERS: Final = {Status.PENDING: b"p", Status.ACCEPTED: b"a", Status.REJECTED: b"r", Status.AWAY: b"w"}
 _STATUSES: Final = {letter[0]: status for status, letter in _LETTERS.items()}
+_LIVE: Final = frozenset(_LETTERS[status][0] for status in Status if status.is_live)
 NO_EDIT: Final = Unit(Seq(0), 0)
 """The unit of text that no edit wrote: an older version wrote it by a decision, in addition to what it meant."""
 
 _OPPOSITE: Final = {ord("a"): ord("r"), ord("r"): ord("a")}
-"""The opposite status; a pending unit has none."""
+"""The opposite status; a unit that is pending or away has none."""
 
 
 @value
@@ -181,7 +182,7 @@ class Document:
             self._modes.write(Unit(edit.seq, 0), edit.after.mode)
         if edit.amends is not None:
             self._amendments.append((edit.seq, edit.amends))
-        if status is Status.REJECTED:
+        if not status.is_live:
             self._weave.flip(dict.fromkeys(indexes, False))
 
     def replay(self, decision: ReplayDecision) -> None:
@@ -242,7 +243,7 @@ class Document:
         return self._has(seq)
 
     def first_ever_rejected(self) -> Seq | None:
-        """Return the first edit of which anything is rejected, or ever was; None if there is none."""
+        """Return the first edit of which anything is not live, or ever was not; None if there is none."""
         index = self._weave.first_ever_rejected()
         return None if index is None else self._unit(index).seq
 
@@ -251,7 +252,7 @@ class Document:
         return len(self._seqs) - bisect_left(self._seqs, seq)
 
     def is_rejected(self, unit: Unit) -> bool:
-        """Return whether the unit is one of this document's and not live."""
+        """Return whether the unit is one of this document's and not live: rejected, or away."""
         return self.knows(unit) and not self._is_live(unit)
 
     def statuses(self) -> bytes:
@@ -276,11 +277,8 @@ class Document:
 
     def restore_statuses(self, statuses: bytes) -> None:
         """Restore every unit's status at the time of `statuses`; units recorded since keep theirs."""
-        rejected = _LETTERS[Status.REJECTED][0]
         pairs = enumerate(zip(statuses, self._statuses, strict=False))
-        self._weave.flip(
-            {UnitIndex(i): old != rejected for i, (old, new) in pairs if (old == rejected) is not (new == rejected)}
-        )
+        self._weave.flip({UnitIndex(i): old in _LIVE for i, (old, new) in pairs if (old in _LIVE) != (new in _LIVE)})
         self._statuses[: len(statuses)] = statuses
 
     def set_with_dependents(self, verdicts: Mapping[Unit, Status]) -> tuple[Unit, ...]:
@@ -346,7 +344,7 @@ class Document:
             if seq <= after:
                 continue
             units = self._units_with_effect(amended)
-            goes = all(given.get(unit, self._status(unit)) is Status.REJECTED for unit in units)
+            goes = not any(given.get(unit, self._status(unit)).is_live for unit in units)
             if goes and any(map(self._is_live, units)):
                 given |= {
                     unit: Status.REJECTED for unit in self.units(seq) if unit not in given and self._is_live(unit)
@@ -441,7 +439,7 @@ class Document:
     def was_live(self, unit: Unit, statuses: bytes) -> bool:
         """Return whether a unit was live at the time of `statuses`; one recorded since then was live when recorded."""
         index = self._index(unit)
-        return index >= len(statuses) or statuses[index] != _LETTERS[Status.REJECTED][0]
+        return index >= len(statuses) or statuses[index] in _LIVE
 
     def _mixed_placeholder_conflict(self) -> WeaveConflict | None:
         """Return a conflict if the text mixes binary or large states into one that was never a file."""
@@ -500,7 +498,7 @@ class Document:
         return self._firsts[at + 1] if at + 1 < len(self._firsts) else len(self._statuses)
 
     def _live(self, index: UnitIndex) -> bool:
-        return self._statuses[index] != _LETTERS[Status.REJECTED][0]
+        return self._statuses[index] in _LIVE
 
     def _is_live(self, unit: Unit) -> bool:
         return self._live(self._index(unit))
@@ -509,7 +507,7 @@ class Document:
         return {index: live for index, live in self._wanted(verdicts).items() if live is not self._live(index)}
 
     def _wanted(self, verdicts: Mapping[Unit, Status]) -> dict[UnitIndex, bool]:
-        return {self._index(unit): status is not Status.REJECTED for unit, status in verdicts.items()}
+        return {self._index(unit): status.is_live for unit, status in verdicts.items()}
 
     def _set_status(self, verdicts: Mapping[Unit, Status]) -> None:
         for unit, status in verdicts.items():

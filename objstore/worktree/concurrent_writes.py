@@ -52,7 +52,7 @@ class ConcurrentWrites:
             if isinstance(record, Edit):
                 paths |= {record.path, record.source}
             elif isinstance(record, Decision):
-                paths.update(path for file in record.written for path in (file.path_before, file.path_after))
+                paths.update(path for file in record.changed_files for path in (file.path_before, file.path_after))
         found = {path for path in paths if path is not None}
         inodes = linked(self._journal.tree, found)
         return found.union(stat_cache.names_of(inodes)) if inodes else found

@@ -25,7 +25,6 @@ from objstore import (
     NothingToDo,
     OnExternal,
     Origin,
-    Status,
     value,
 )
 
@@ -304,7 +303,7 @@ class DecisionCommand:
     def _own_edit(self, workspace: "Workspace") -> str:
         """Return how to undo the newest edit if the user made it, as by `cas restore`: no decision made it."""
         for view in workspace.history.edits(EditFilter(newest_first=True, limit=1)):
-            if view.edit.origin is Origin.PERSON and view.status is not Status.REJECTED and view.expired is None:
+            if view.edit.origin is Origin.PERSON and view.status.is_live and view.expired is None:
                 return f"\nThe newest edit is your own. To undo it, run `{self.invocation.program} reject {view.seq}`."
         return ""
 

@@ -12,7 +12,7 @@ from objstore import Call, Operation, Status
 from tests.cli.commands.reviewing.test_accept_reject_undo import looks
 from tests.support.command_runner import CommandRunner, cas
 
-PENDING, ACCEPTED, REJECTED = Status
+PENDING, ACCEPTED, REJECTED = Status.PENDING, Status.ACCEPTED, Status.REJECTED
 
 
 def replaced_twice(runner: CommandRunner) -> None:

@@ -10,7 +10,7 @@ from tests.cli.commands.reviewing.test_accept_reject_undo import looks
 from tests.support.command_runner import CommandRunner
 from tests.support.hooked_agents import shell
 
-PENDING, ACCEPTED, REJECTED = Status
+PENDING, ACCEPTED, REJECTED = Status.PENDING, Status.ACCEPTED, Status.REJECTED
 
 
 def changed_outside(runner: CommandRunner) -> None:

@@ -31,6 +31,7 @@ from objstore import (
 )
 from objstore.fs.disk import Disk
 from objstore.history import document_loader
+from objstore.index.rows import EditConditions
 from objstore.integrity.fsck import StorePart
 from objstore.integrity.segment_scan import SegmentScan
 from objstore.log.blob_codec import encode_blob
@@ -441,7 +442,7 @@ def test_statuses_survive_a_repair(root: Path) -> None:
 def test_a_cached_weave_that_differs_from_the_journal_is_found_and_rebuilt(root: Path) -> None:
     with closing(Journal(str(root), Disk())) as journal, journal.reading():
         loaded = document_loader.load_document(journal, DocumentId(1))
-        edits = journal.store.index.edits.matching(paths=[b"a.txt"])
+        edits = journal.store.index.edits.matching(EditConditions(paths=[b"a.txt"]))
         last = journal.store.index.decisions.id(1)
         loaded.set_statuses({Unit(Seq(2), 1): Status.ACCEPTED})
         position = document_loader._Position(edits[-1].seq, edits[-1].id, 1, last)  # noqa: SLF001 - a wrong one has to be forged

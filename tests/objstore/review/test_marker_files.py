@@ -25,7 +25,7 @@ from objstore import (
 from tests.support.faulty_disk import CountdownDisk, PowerCut, broken_disk, full_disk, power_cut
 from tests.support.scene import Scene, lines, words, writes
 
-PENDING, ACCEPTED, REJECTED = Status
+PENDING, ACCEPTED, REJECTED = Status.PENDING, Status.ACCEPTED, Status.REJECTED
 
 MARKED = "p <ours x |base A B = A C >theirs q R"
 

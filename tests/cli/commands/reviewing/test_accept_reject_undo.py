@@ -11,7 +11,7 @@ from tests.support.command_runner import CommandRunner, with_progress
 
 POEM = b"".join(b"line %d\n" % number for number in range(1, 31))
 TWO = POEM.replace(b"line 3\n", b"LINE 3\n").replace(b"line 20\n", b"LINE 20\nmore\n")
-PENDING, ACCEPTED, REJECTED = Status
+PENDING, ACCEPTED, REJECTED = Status.PENDING, Status.ACCEPTED, Status.REJECTED
 
 
 def two_hunks(runner: CommandRunner) -> None:

@@ -7,7 +7,7 @@ import pytest
 from objstore import Status
 from tests.support.command_runner import CommandRunner
 
-PENDING, ACCEPTED, REJECTED = Status
+PENDING, ACCEPTED, REJECTED = Status.PENDING, Status.ACCEPTED, Status.REJECTED
 
 
 @pytest.fixture

@@ -38,6 +38,10 @@ NARROWING: Final = frozenset({"ID", "NAME", "PATH", "TIME"})
 """Metavariables of options that select edits or their owner: an empty value can't be meant there."""
 
 
+COLOR_CHOICES: Final = ("auto", "always", "never")
+"""The values of `--color`."""
+
+
 @value
 class Invocation:
     """The values of the options that every command takes, before its name or after it."""
@@ -138,7 +142,7 @@ def global_options() -> list[click.Parameter]:
         ),
         click.Option(
             ["--color"],
-            type=click.Choice(["auto", "always", "never"]),
+            type=click.Choice(COLOR_CHOICES),
             callback=_remember,
             expose_value=False,
             help="Colour: on a terminal (auto), always or never. Honours NO_COLOR.",

@@ -177,6 +177,7 @@ def status_shape(report: "StatusReport") -> dict[str, Json]:
         "pending_groups": [
             {
                 "conversation_id": _text(group.conversation),
+                "turn": group.turn or None,
                 "file_path": _text(os.path.join(report.root, group.path)),  # noqa: PTH118 -- a name, not a place
                 "edits": list(group.seqs),
                 "lines_added": group.added,

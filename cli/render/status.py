@@ -11,12 +11,14 @@ from cli.screen.terminal import Screen, end_of, padded, shown_name, shown_width,
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from objstore import ExternalChange, PendingGroup, StatusReport, UnresolvedMarkers
+    from objstore import ExternalChange, PendingGroup, PendingTurn, StatusReport, UnresolvedMarkers
 
 __all__ = ["counted", "shown_edits", "shown_external", "shown_markers", "size_text", "status_text"]
 
 # With these, a status takes at most 24 lines, the height of the smallest terminal in use.
 PENDING_LINES: Final = 10
+SECTIONS: Final = 4
+PROMPT: Final = 50
 SECTION_LINES: Final = 4
 PLACES: Final = 6
 NUMBERS: Final = 12
@@ -38,7 +40,7 @@ def status_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
         yield screen.line(
             "Nothing is recorded yet. To record an agent's edits, run `cas setup CLIENT`; `cas doctor` checks it."
         )
-    yield from _pending_text(report.groups, screen)
+    yield from _pending_text(report, screen)
     yield from _section("changed outside (see `cas diff`):", len(report.external), _external(report, screen), screen)
     title = "conflict markers (resolve them in the file, or decide again):"
     yield from _section(title, len(report.markers), map(_markers_line, report.markers), screen)
@@ -112,27 +114,56 @@ def shown_markers(markers: UnresolvedMarkers) -> str:
     return f"edit {markers.edit}: {shown_edits(list(decided))} against {shown_edits(list(aside))}"
 
 
-def _pending_text(groups: Sequence[PendingGroup], screen: Screen) -> Iterator[bytes]:
-    if not groups:
+def _pending_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
+    """Yield the pending edits by turn and file: some of every turn, as far as the screen has room."""
+    if not report.groups:
         return
     yield screen.line()
     yield screen.line("pending (`cas review` goes through it):")
-    first = {group.conversation: at for at, group in reversed(list(enumerate(groups)))}
-    groups = sorted(groups, key=lambda group: first[group.conversation])
-    width = min(40, max(shown_width(shown_name(group.path)) for group in groups[:PENDING_LINES]))
-    digits = max(COUNTS, *(len(_counts(group)) for group in groups[:PENDING_LINES]))
-    conversation, left = None, PENDING_LINES
-    for at, group in enumerate(groups):
-        left -= 1 if group.conversation == conversation else 2
-        if left < 0:
-            yield screen.line(f"    and {counted(len(groups) - at, 'file')} more (see `cas log --status pending`)")
-            return
-        if group.conversation != conversation:
-            conversation = group.conversation
-            yield screen.line("  " + screen.paint(shown_name(conversation), bold=True))
-        yield screen.line(
-            f"    {padded(shown_name(group.path), width)}  {_counts(group):>{digits}}  {shown_edits(group.seqs)}"
-        )
+    sections: dict[tuple[int, str], list[PendingGroup]] = {}
+    for group in report.groups:
+        sections.setdefault((group.turn, "" if group.turn else group.conversation), []).append(group)
+    listed = list(sections)[:SECTIONS]
+    shown = _rows_shown([len(sections[key]) for key in listed])
+    groups = [group for key, rows in zip(listed, shown, strict=True) for group in sections[key][:rows]]
+    width = min(40, max(shown_width(shown_name(group.path)) for group in groups))
+    digits = max(COUNTS, *(len(_counts(group)) for group in groups))
+    turns = {turn.number: turn for turn in report.turns}
+    for (turn, conversation), rows in zip(listed, shown, strict=True):
+        yield screen.line("  " + _heading(turns.get(turn), conversation, screen))
+        own = sections[turn, conversation]
+        for group in own[:rows]:
+            yield screen.line(
+                f"    {padded(shown_name(group.path), width)}  {_counts(group):>{digits}}  {shown_edits(group.seqs)}"
+            )
+        if rows < len(own):
+            yield screen.line(f"    and {counted(len(own) - rows, 'file')} more (see `cas log --status pending`)")
+    if len(listed) < len(sections):
+        yield screen.line(f"  and {counted(len(sections) - len(listed), 'turn')} more (see `cas log --status pending`)")
+
+
+def _rows_shown(files: Sequence[int]) -> list[int]:
+    """Return how many files to show of each turn, given how many it has: at least one, and a fair share of the room."""
+    shown = [1] * len(files)
+    room = PENDING_LINES - 2 * len(files)
+    while room > 0 and shown != list(files):
+        for at, most in enumerate(files):
+            if shown[at] < most and room > 0:
+                shown[at] += 1
+                room -= 1
+    # A line that says that one file is hidden takes the room of that file.
+    return [most if most - rows == 1 else rows for rows, most in zip(shown, files, strict=True)]
+
+
+def _heading(turn: PendingTurn | None, conversation: str, screen: Screen) -> str:
+    """Return what the pending edits of one turn are listed under."""
+    if turn is None:
+        return screen.paint(shown_name(conversation), bold=True)
+    prompt = turn.prompt.strip().partition("\n")[0]
+    said = f'  "{shown_name(prompt[:PROMPT])}{"..." if len(prompt) > PROMPT else ""}"' if prompt else ""
+    return (
+        screen.paint(f"turn {turn.number}", bold=True) + (f"  {shown_name(turn.client)}" if turn.client else "") + said
+    )
 
 
 def _counts(group: PendingGroup) -> str:

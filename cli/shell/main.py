@@ -22,7 +22,7 @@ from typing import Final
 
 import click
 
-from cli.app.invocation import Command, CommandGroup, Invocation, global_options
+from cli.app.invocation import COLOR_CHOICES, Command, CommandGroup, Invocation, global_options
 from cli.screen.terminal import OutputFailed, flush, visible
 
 __all__ = [
@@ -131,10 +131,12 @@ class LazyGroup(click.Group):
         if args[0] == "help":
             if ctx.resilient_parsing:  # a shell completes the command line: a command's name follows `help`
                 return super().resolve_command(ctx, args[1:]) if args[1:] else (None, None, [])
-            if len(args) == 1 or args[1:] == ["help"]:
+            # Options may come before the command that help is wanted for.
+            named = next((word for word in args[1:] if not word.startswith("-") and word not in COLOR_CHOICES), "help")
+            if named == "help":
                 click.echo(ctx.get_help())
                 ctx.exit()
-            args = [*args[1:], "--help"]
+            args = [named, "--help"]
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:

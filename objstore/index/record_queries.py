@@ -201,14 +201,17 @@ class EditQueries:
         )
         return {row[0] for row in rows}
 
-    def pending_groups(self) -> list[tuple[str, bytes, list[Seq], int, int]]:
-        """Return (conversation, current path, edits, lines added, lines removed) of the pending edits."""
+    def pending_groups(self) -> list[tuple[str, int, bytes, list[Seq], int, int]]:
+        """Return (conversation, turn, current path, edits, lines added, lines removed) of the pending edits.
+
+        The turn is its number; 0: none is known.
+        """
         rows = self._db.execute(
-            "SELECT conversation, documents.path, group_concat(seq), sum(added), sum(removed) FROM edits "
+            "SELECT conversation, turn, documents.path, group_concat(seq), sum(added), sum(removed) FROM edits "
             "JOIN documents ON documents.id = document WHERE status = 'p' AND NOT void AND NOT expired "
-            "GROUP BY conversation, document ORDER BY min(seq)"
+            "GROUP BY conversation, turn, document ORDER BY min(seq)"
         )
-        return [(row[0], row[1], sorted(Seq(int(n)) for n in row[2].split(",")), row[3], row[4]) for row in rows]
+        return [(*row[:3], sorted(Seq(int(n)) for n in row[3].split(",")), *row[4:]) for row in rows]
 
     def long_documents(self, least: int) -> list[DocumentId]:
         """Return the documents that have at least `least` unexpired edits."""

@@ -26,6 +26,7 @@ __all__ = [
     "GitEvent",
     "PathInfo",
     "PendingGroup",
+    "PendingTurn",
     "Reason",
     "Reclaimable",
     "Rejection",
@@ -259,13 +260,23 @@ class ExternalChange:
 
 @value
 class PendingGroup:
-    """The pending edits of one conversation in one file."""
+    """The pending edits of one turn in one file, or of one conversation if its turns are not known."""
 
     conversation: str
+    turn: int  # number of the turn; 0: none is known
     path: str
     seqs: tuple[Seq, ...]
     added: int  # lines
     removed: int
+
+
+@value
+class PendingTurn:
+    """A turn that has pending edits."""
+
+    number: int
+    client: str  # texts may be empty: not known
+    prompt: str
 
 
 @value
@@ -303,7 +314,8 @@ class StatusReport:
     rejected: int
     away: int  # their effect is not in the files now, because git put other bytes there
     conversations: int
-    groups: tuple[PendingGroup, ...]  # pending edits by conversation and file, in order of their first edit
+    groups: tuple[PendingGroup, ...]  # pending edits by turn and file, in order of their first edit
+    turns: tuple[PendingTurn, ...]  # the turns of these groups, ascending
     external: tuple[ExternalChange, ...]
     markers: tuple[UnresolvedMarkers, ...]  # by edit
     unreadable: tuple[str, ...]  # recorded files that can't be read, each with the reason

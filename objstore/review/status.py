@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from objstore.config.settings import RetentionLimits, is_anything_set
 from objstore.errors import CasError, DiskFailed, PathError, StoreDamaged
 from objstore.model.basic_types import Status
-from objstore.model.views import ExternalChange, PendingGroup, Reclaimable, StatusReport, UnresolvedMarkers
+from objstore.model.views import ExternalChange, PendingGroup, PendingTurn, Reclaimable, StatusReport, UnresolvedMarkers
 from objstore.worktree.dirty_files import changed_tips
 from objstore.worktree.external_changes import found_changes
 
@@ -38,6 +38,8 @@ def report(journal: Journal) -> StatusReport:
 def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unreadable: tuple[str, ...]) -> StatusReport:
     index = journal.store.index
     counts = index.edits.counts()
+    groups = index.edits.pending_groups()
+    turns = filter(None, map(index.turns.turn, sorted({turn for _, turn, *_ in groups} - {0})))
     store_bytes, blobs = journal.store.log.files.total_bytes(), index.blobs.count()
     return StatusReport(
         root=journal.tree.root,
@@ -50,13 +52,15 @@ def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unrea
         groups=tuple(
             PendingGroup(
                 conversation=conversation,
+                turn=turn,
                 path=os.fsdecode(path),
                 seqs=tuple(seqs),
                 added=added,
                 removed=removed,
             )
-            for conversation, path, seqs, added, removed in index.edits.pending_groups()
+            for conversation, turn, path, seqs, added, removed in groups
         ),
+        turns=tuple(PendingTurn(number=turn.number, client=turn.client, prompt=turn.prompt) for turn in turns),
         external=external,
         markers=unresolved_markers(journal),
         unreadable=unreadable,

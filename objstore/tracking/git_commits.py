@@ -127,7 +127,7 @@ def _pending_files(journal: Journal, movement: Movement) -> Iterator[_PendingFil
     """Yield the files of the repository that have pending edits and are on disk as recorded."""
     index = journal.store.index
     seqs: dict[DocumentId, list[Seq]] = {}
-    for _, _, pending, _, _ in index.edits.pending_groups():
+    for _, _, _, pending, _, _ in index.edits.pending_groups():
         for seq in pending:
             document = index.edits.document_of(seq)
             if document is not None:

@@ -1,6 +1,7 @@
 """The global options of every command (where to work, colours), and how commands and options are declared."""
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from objstore import Workspace
 
 __all__ = [
+    "COLOR_CHOICES",
     "Command",
     "CommandGroup",
     "Invocation",
@@ -24,7 +26,9 @@ __all__ = [
     "agent_option",
     "command",
     "command_group",
+    "first_sentence",
     "global_options",
+    "imported_command",
     "json_option",
     "recorded_text",
     "reviewer",
@@ -235,14 +239,40 @@ def command(name: str, cls: type[Command] = Command) -> Callable[[Callable[..., 
     return click.command(name, cls=cls)
 
 
+def first_sentence(command: click.Command) -> str:
+    """Return the first sentence of a command's help."""
+    said = " ".join((command.help or "").split("\n\n")[0].split())
+    said = re.sub(r" \(12(?::2)?\)", "", said)
+    return re.split(r"(?<!\.\.)\.(?: |$)|: ", said)[0] + "."
+
+
 class CommandGroup(click.Group):
     """A command of `cas` that has subcommands; it takes the global options, and so do they."""
 
     command_class = Command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, each with the first sentence of its help."""
+        found = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        rows = [(name, first_sentence(command)) for name, command in found if command is not None]
+        if rows:
+            with formatter.section("Commands"):
+                formatter.write_dl(rows)
+
     def __init__(self, *arguments: Any, **settings: Any) -> None:  # noqa: ANN401 -- click's signature, passed on
         super().__init__(*arguments, **settings)
         self.params.extend(global_options())
+
+
+def imported_command(target: str) -> Command | CommandGroup:
+    """Import the command that `module:name` names: commands that don't run cost no start-up time."""
+    from importlib import import_module
+
+    module, _, attribute = target.partition(":")
+    found = getattr(import_module(module), attribute)
+    if not isinstance(found, Command | CommandGroup):
+        raise TypeError(f"{target} is no command")
+    return found
 
 
 def command_group(name: str, *, otherwise: str) -> Callable[[Callable[..., None]], CommandGroup]:

@@ -243,6 +243,14 @@ def conflict_text(outcome: "Conflicted", advice: Sequence[str], screen: Screen) 
         yield screen.line(line)
 
 
+_MY_CHANGES: Final = {
+    OnExternal.KEEP: "--my-changes keep",
+    OnExternal.DISCARD: "--my-changes drop",
+    OnExternal.ABORT: "--on-external abort",
+}
+"""The option that gives an answer about changes that were not recorded."""
+
+
 def resolution_commands(
     action: Action,
     selection: UnitSelection | None,
@@ -270,7 +278,7 @@ def resolution_commands(
     if is_dropped:
         # It has no number yet to name it by.
         on_external = OnExternal.DISCARD
-    settled = "" if on_external is None else f" --on-external {on_external.value}"
+    settled = "" if on_external is None else f" {_MY_CHANGES[on_external]}"
     if is_dropped:
         said = [
             f"The change from outside is in conflict: pass{settled} to drop it (it can still be restored)"
@@ -299,7 +307,8 @@ def resolution_commands(
             said += [together] if live else []
         case Action.ACCEPT | Action.RESET if selection is not None:
             said += [f"To make room first:  {program} reject {live}{settled}"] if live else []
-            together = f"To {action.value} them together:  {program} {action.value} {named} {dead}{settled}"
+            verb = "reopen" if action is Action.RESET else action.value
+            together = f"To {verb} them together:  {program} {verb} {named} {dead}{settled}"
             said += [together] if dead else []
         case _ if dead or live:
             said.append(f"Decide on {' '.join(filter(None, (dead, live)))} first (`{program} show EDIT`).")
@@ -384,5 +393,5 @@ def external_refusal(changes: Sequence["ExternalChange"], program: str = "cas") 
     more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""  # noqa: PLR2004 -- three names fit a line
     return (
         f"refused, nothing was changed: {names}{more} changed outside since the last recorded state.\n"
-        f"See `{program} diff`. Pass --on-external keep to record it and continue, or --on-external discard to drop it."
+        f"See `{program} diff`. Pass --my-changes keep to record it and continue, or --my-changes drop to drop it."
     )

@@ -150,7 +150,7 @@ def units_named(workspace: "Workspace", action: Action, selection: UnitSelection
 
     Edits and hunks that are named select themselves. A group, or a range of edits (3..7), selects edits of agents that
     have not expired: for `accept` the pending ones, so that rejected ones stay rejected (or all, if none is pending);
-    for `reject` the pending and the accepted ones; for `reset` all. Raises NoSuchName, AmbiguousName, EditExpired or
+    for `reject` the pending and the accepted ones; for `reopen` all. Raises NoSuchName, AmbiguousName, EditExpired or
     PathError.
     """
     named: dict[Unit, Status] = {}

@@ -17,12 +17,11 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib import import_module
 from typing import Final
 
 import click
 
-from cli.app.invocation import COLOR_CHOICES, Command, CommandGroup, Invocation, global_options
+from cli.app.invocation import COLOR_CHOICES, Invocation, first_sentence, global_options, imported_command
 from cli.screen.terminal import OutputFailed, flush, visible
 
 __all__ = [
@@ -59,7 +58,8 @@ COMMANDS: Final = {
     "cat": "cli.commands.reviewing.diff_cat:cat",
     "accept": "cli.commands.reviewing.accept_reject_undo:accept",
     "reject": "cli.commands.reviewing.accept_reject_undo:reject",
-    "reset": "cli.commands.reviewing.accept_reject_undo:reset",
+    "reopen": "cli.commands.reviewing.accept_reject_undo:reopen",
+    "reset": "cli.commands.reviewing.accept_reject_undo:reopen",
     "undo": "cli.commands.reviewing.accept_reject_undo:undo",
     "redo": "cli.commands.reviewing.accept_reject_undo:redo",
     "review": "cli.commands.reviewing.review:review",
@@ -73,6 +73,7 @@ COMMANDS: Final = {
     "verify": "cli.commands.store.plumbing:verify",
     "records": "cli.commands.store.plumbing:records",
     "segments": "cli.commands.store.plumbing:segments",
+    "store": "cli.commands.store.group:store",
     "stats": "cli.commands.store.stats:stats",
     "fsck": "cli.commands.store.fsck_salvage:fsck",
     "salvage": "cli.commands.store.fsck_salvage:salvage",
@@ -94,13 +95,12 @@ COMMANDS: Final = {
 
 
 SECTIONS: Final = {
-    "Reviewing": (
-        ["status", "log", "show", "diff", "review", "accept", "reject", "reset", "undo", "redo", "amend", "blame"]
-    ),
-    "Keeping": ["snapshot", "restore", "record", "export", "import", "pin", "gc", "purge"],
-    "Looking into the store": ["stats", "ls", "cat", "hash", "verify", "records", "segments", "fsck", "salvage"],
+    "Review": ["status", "diff", "review", "accept", "reject", "reopen", "undo", "redo", "amend"],
+    "History": ["log", "show", "blame", "restore", "snapshot", "record", "export", "import"],
+    "Project": ["init", "setup", "doctor", "config", "watch", "demo"],
+    "Store": ["gc", "fsck", "store"],
 }
-"""Commands under each heading of help; the others are about setting up."""
+"""The commands that help lists, by heading. The others are called by programs, or have new names."""
 
 
 class LazyGroup(click.Group):
@@ -112,11 +112,9 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands, each with the first sentence of its help, under the headings of SECTIONS."""
-        sectioned = {name for names in SECTIONS.values() for name in names}
-        others = [name for name in COMMANDS if name not in sectioned]
-        for heading, names in (*SECTIONS.items(), ("Setting up", others)):
+        for heading, names in SECTIONS.items():
             found = ((name, self.get_command(ctx, name)) for name in names)
-            rows = [(name, _sentence(command)) for name, command in found if command is not None]
+            rows = [(name, first_sentence(command)) for name, command in found if command is not None]
             if rows:
                 with formatter.section(heading):
                     formatter.write_dl(rows)
@@ -146,22 +144,27 @@ class LazyGroup(click.Group):
                 raise
             raise click.UsageError(message, ctx) from error
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command that is named; without a name, show the status, or help where there is no workspace."""
+        if ctx._protected_args or ctx.args:  # noqa: SLF001 -- click has no other way to ask for a subcommand's name
+            return super().invoke(ctx)
+        from objstore import NotAWorkspace
+
+        command = self.get_command(ctx, "status")
+        if command is None:
+            raise click.UsageError("Missing command.", ctx)
+        try:
+            with command.make_context("status", [], parent=ctx) as status:
+                return command.invoke(status)
+        except NotAWorkspace:
+            click.echo(ctx.get_help())
+            return None
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 -- click's
         """Return the command of that name, or None."""
         if cmd_name not in COMMANDS:
             return None
-        module, _, attribute = COMMANDS[cmd_name].partition(":")
-        command = getattr(import_module(module), attribute)
-        if not isinstance(command, Command | CommandGroup):
-            raise TypeError(f"{COMMANDS[cmd_name]} is no command")
-        return command
-
-
-def _sentence(command: click.Command) -> str:
-    """Return the first sentence of a command's help."""
-    said = " ".join((command.help or "").split("\n\n")[0].split())
-    said = re.sub(r" \(12(?::2)?\)", "", said)
-    return re.split(r"(?<!\.\.)\.(?: |$)|: ", said)[0] + "."
+        return imported_command(COMMANDS[cmd_name])
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 -- click's signature
@@ -176,7 +179,13 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
         ctx.exit()
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, params=global_options())
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    no_args_is_help=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    params=global_options(),
+)
 @click.option(
     "--version",
     is_flag=True,
@@ -186,7 +195,10 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
     help="Print the version.",
 )
 def cas() -> None:
-    """Review the edits that AI agents made to your files, one by one, and take back any of them."""
+    """Review the edits that AI agents made to your files, one by one, and take back any of them.
+
+    Without a command: the status.
+    """
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -213,6 +213,11 @@ class EditQueries:
         )
         return [(*row[:3], sorted(Seq(int(n)) for n in row[3].split(",")), *row[4:]) for row in rows]
 
+    def pending_of(self, conversation: str) -> int:
+        """Return the number of pending edits of a conversation."""
+        query = "SELECT count(*) FROM edits WHERE status = ? AND conversation = ? AND NOT void AND NOT expired"
+        return self._db.number(query, STATUS_LETTERS[Status.PENDING], conversation)
+
     def long_documents(self, least: int) -> list[DocumentId]:
         """Return the documents that have at least `least` unexpired edits."""
         rows = self._db.execute(

@@ -49,6 +49,14 @@ class Review:
         with self._journal.translating_index_errors():
             return status.report(self._journal)
 
+    def pending_counts(self) -> tuple[int, int]:
+        """Return how many edits are pending, and how many of them are unattributed; no file is compared."""
+        from objstore.model.basic_types import EXTERNAL_CONVERSATION
+
+        with self._journal.reading() as store:
+            edits = store.index.edits
+            return edits.counts()[Status.PENDING], edits.pending_of(EXTERNAL_CONVERSATION)
+
     def external_changes(self) -> tuple[ExternalChange, ...]:
         """Return every recorded file whose current state on disk differs from the journal."""
         from objstore.review import status

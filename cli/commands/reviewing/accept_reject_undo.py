@@ -1,6 +1,6 @@
-"""The commands `cas accept`, `reject`, `reset`, `undo` and `redo`: take a decision on edits and report it."""
+"""The commands `cas accept`, `reject`, `reopen`, `undo` and `redo`: take a decision on edits and report it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import partial, wraps
 from itertools import chain
@@ -11,8 +11,9 @@ import click
 from cli.app.invocation import Command, Invocation, command, json_option, recorded_text, reviewer
 from cli.render.external_prompt import settled
 from cli.render.outcomes import conflict_text, decided_text, effect_text, external_refusal, resolution_commands
+from cli.render.status import counted
 from cli.screen.progress import DECIDING, showing_progress
-from cli.screen.terminal import FOR_STDERR, write
+from cli.screen.terminal import FOR_STDERR, can_ask, write
 from cli.search.candidates import conversation_option, file_option, names
 from cli.selection.selectors import UnitSelection, edits_meant, units_named
 from objstore import (
@@ -25,13 +26,15 @@ from objstore import (
     NothingToDo,
     OnExternal,
     Origin,
+    Status,
+    Unit,
     value,
 )
 
 if TYPE_CHECKING:
     from objstore import DecisionOutcome, ExternalChange, Workspace
 
-__all__ = ["DecisionCommand", "accept", "redo", "reject", "reset", "undo"]
+__all__ = ["DecisionCommand", "accept", "redo", "reject", "reopen", "undo"]
 
 RESULTS: Final = {Action.ACCEPT: "accepted", Action.REJECT: "rejected", Action.RESET: "pending"}
 
@@ -57,6 +60,9 @@ def _takes_selection(function: Function) -> Function:
     return cast("Function", with_selection)
 
 
+_MY_CHANGES: Final = {"keep": OnExternal.KEEP, "drop": OnExternal.DISCARD}
+"""What to do about changes that were not recorded."""
+
 MARKERS_HELP: Final = "On a conflict, write both versions into the file, between conflict markers."
 
 
@@ -65,17 +71,23 @@ def _takes_decision_options(function: Function) -> Function:
 
     @click.option("-n", "--dry-run", is_flag=True, help="Show exactly what would change on disk; change nothing.")
     @click.option(
-        "--on-external",
-        type=click.Choice([choice.value for choice in OnExternal]),
-        help="What to do about changes that were not recorded. Default: ask, or abort without a terminal.",
+        "--my-changes",
+        type=click.Choice(list(_MY_CHANGES)),
+        help="Keep or drop changes to these files that were not recorded. Default: ask, or stop without a terminal.",
     )
+    @click.option("--on-external", type=click.Choice([choice.value for choice in OnExternal]), hidden=True)
     @json_option
     @wraps(function)
-    def with_desk(*, dry_run: bool, on_external: str | None, as_json: bool, **others: object) -> object:
+    def with_desk(
+        *, dry_run: bool, my_changes: str | None, on_external: str | None, as_json: bool, **others: object
+    ) -> object:
+        if my_changes is not None and on_external is not None:
+            raise click.UsageError("--my-changes and --on-external are the same option: pass one of them.")
+        answer = None if on_external is None else OnExternal(on_external)
         decision_command = DecisionCommand(
             invocation=Invocation.current(),
             dry_run=dry_run,
-            on_external=None if on_external is None else OnExternal(on_external),
+            on_external=answer if my_changes is None else _MY_CHANGES[my_changes],
             as_json=as_json,
         )
         return function(decision_command=decision_command, **others)
@@ -106,10 +118,17 @@ def accept(*, decision_command: "DecisionCommand", selection: UnitSelection, mar
     help="Reason to record and to report to the agent.",
 )
 @click.option("--cascade", is_flag=True, help="Also reject what depends on them.")
+@click.option("-y", "--yes", is_flag=True, help="Don't ask before rejecting more than a screenful.")
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
 @_takes_decision_options
 def reject(
-    *, decision_command: "DecisionCommand", selection: UnitSelection, reason: str, cascade: bool, markers: bool
+    *,
+    decision_command: "DecisionCommand",
+    selection: UnitSelection,
+    reason: str,
+    cascade: bool,
+    yes: bool,
+    markers: bool,
 ) -> None:
     """Reject edits (12) or hunks (12:2): their changes are taken out, every other edit stays.
 
@@ -117,14 +136,14 @@ def reject(
     """
     if cascade and markers:
         raise click.UsageError("--cascade and --markers exclude each other: pass one of them.")
-    decision_command.decide(Action.REJECT, selection, reason=reason, cascade=cascade, markers=markers)
+    decision_command.decide(Action.REJECT, selection, reason=reason, cascade=cascade, markers=markers, asks=not yes)
 
 
-@command("reset")
+@command("reopen")
 @_takes_selection
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
 @_takes_decision_options
-def reset(*, decision_command: "DecisionCommand", selection: UnitSelection, markers: bool) -> None:
+def reopen(*, decision_command: "DecisionCommand", selection: UnitSelection, markers: bool) -> None:
     """Make edits (12) or hunks (12:2) pending again. Rejected ones come back."""
     decision_command.decide(Action.RESET, selection, markers=markers)
 
@@ -177,11 +196,14 @@ class DecisionCommand:
         markers: bool,
         reason: str = "",
         cascade: bool = False,
+        asks: bool = False,
     ) -> None:
-        """Take a decision and report it; exits 1 when it is refused."""
+        """Take a decision and report it; exits 1 when it is refused. `asks`: confirm one of more than a screenful."""
         selection.check()
         with self.invocation.reviewed_workspace() as workspace:
             units = units_named(workspace, action, selection)
+            if asks and not self.dry_run:
+                _confirm(workspace, units)
             # Before the decision: the current folder may become empty by it and be removed.
             paths = _paths(workspace, selection)
 
@@ -272,7 +294,7 @@ class DecisionCommand:
                     write([screen.line(f"Nothing to do: already {RESULTS[action]}.")])
                     if reason:
                         # Say so: no agent will ever read this reason.
-                        resets = f"`{self.invocation.program} reset` them first, then reject them with the reason"
+                        resets = f"`{self.invocation.program} reopen` them first, then reject them with the reason"
                         write([screen.line(f"The reason was not recorded. To record it, {resets}.")])
             case _:
                 assert_never(outcome)
@@ -294,6 +316,25 @@ class DecisionCommand:
             if view.edit.origin is Origin.PERSON and view.status.is_live and view.expired is None:
                 return f"\nThe newest edit is your own. To undo it, run `{self.invocation.program} reject {view.seq}`."
         return ""
+
+
+def _confirm(workspace: "Workspace", units: Collection[Unit]) -> None:
+    """At a terminal, ask before more than a screenful of changes is rejected. Raises Abort if the answer is no."""
+    if not can_ask():
+        return
+    from shutil import get_terminal_size
+
+    if len(units) <= get_terminal_size().lines:
+        return
+    named = set(units)
+    files: set[int] = set()
+    changes = 0
+    for seq in dict.fromkeys(unit.seq for unit in units):
+        view = workspace.history.edit(seq)
+        files.add(view.edit.document)
+        changes += sum(Unit(seq, hunk) in named and view.units[hunk] is not Status.REJECTED for hunk in view.telling)
+    if changes > get_terminal_size().lines:
+        click.confirm(f"Reject {changes} changes in {counted(len(files), 'file')}?", abort=True, err=True)
 
 
 def _paths(workspace: "Workspace", selection: UnitSelection) -> dict[int, str]:

@@ -1,12 +1,13 @@
 """The command `cas status`: the workspace at a glance, or the edits that match a filter."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
 from cli.app.invocation import Invocation, command, json_option
 from cli.render.status import status_text
-from cli.screen.terminal import write
+from cli.screen.terminal import Screen, write
 from cli.search.candidates import conversation_option, file_option
 from objstore import Status
 
@@ -22,15 +23,21 @@ __all__ = ["status"]
 @click.option(
     "--status", "decided", type=click.Choice([status.value for status in Status]), help="List the edits of this status."
 )
+@click.option("--short", is_flag=True, help="Only what is pending, in a few words for a shell's prompt; else nothing.")
 @json_option
-def status(*, conversation: str, file: str, decided: str | None, as_json: bool) -> None:
+def status(*, conversation: str, file: str, decided: str | None, short: bool, as_json: bool) -> None:
     """Show what is pending, what changed outside, and how much is stored.
 
     With --conversation, --file or --status, list the matching edits instead, newest first: number, id, time, status,
     operation, file and conversation. With --json, one object a line, as `cas log --json`.
     """
     invocation = Invocation.current()
+    if short and (conversation or file or decided or as_json):
+        raise click.UsageError("--short takes no other option.")
     with invocation.reviewed_workspace() as workspace:
+        if short:
+            write(_short(workspace, invocation.screen()))
+            return
         if conversation or file or decided:
             _list_edits(workspace, conversation, file, None if decided is None else Status(decided), as_json=as_json)
             return
@@ -41,6 +48,15 @@ def status(*, conversation: str, file: str, decided: str | None, as_json: bool) 
         write([json_line(status_shape(report))])
     else:
         write(status_text(report, invocation.screen()))
+
+
+def _short(workspace: "Workspace", screen: Screen) -> Iterator[bytes]:
+    """Yield one line about what is pending, or nothing if nothing is."""
+    pending, unattributed = workspace.review.pending_counts()
+    said = [f"{pending - unattributed} pending"] if pending > unattributed else []
+    said += [f"{unattributed} unattributed"] if unattributed else []
+    if said:
+        yield screen.line(", ".join(said))
 
 
 def _list_edits(workspace: "Workspace", conversation: str, file: str, status: Status | None, *, as_json: bool) -> None:

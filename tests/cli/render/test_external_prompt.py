@@ -27,7 +27,7 @@ def test_without_a_terminal_the_decision_is_refused(runner: CommandRunner) -> No
     assert (ran.status, ran.out) == (1, b"")
     assert ran.said == (
         "cas: refused, nothing was changed: a changed outside since the last recorded state.\n"
-        "See `cas diff`. Pass --on-external keep to record it and continue, or --on-external discard to drop it.\n"
+        "See `cas diff`. Pass --my-changes keep to record it and continue, or --my-changes drop to drop it.\n"
     )
     assert file_snapshots(runner.folder) == before
     assert set(runner.statuses().values()) == {PENDING}
@@ -259,7 +259,7 @@ def test_other_conflicts_are_named_with_the_change_from_outside(
         runner.edit("a", b"0\n", b"zero\n")
     (runner.folder / "a").write_bytes(runner.bytes("a").replace(b"8\n", b"eight\n"))
     message = runner.cas("accept", "2", "--on-external", "keep").said
-    assert "The change from outside is in conflict: pass --on-external discard" in message
+    assert "The change from outside is in conflict: pass --my-changes drop" in message
     assert message.endswith("\nTo make room first:  cas reject 3 --on-external discard\n") is has_other_conflict
     assert ("make room" in message) is has_other_conflict
     if has_other_conflict:
@@ -275,7 +275,7 @@ def test_markers_are_advised_only_where_they_apply_and_were_not_passed(runner: C
     runner.write("new", b"new\n")
     runner.done("reject", "2")
     (runner.folder / "a").write_bytes(b"1\nzwei\n3\n")
-    advice = "The change from outside is in conflict: pass --on-external discard to drop it (it can still be restored)"
+    advice = "The change from outside is in conflict: pass --my-changes drop to drop it (it can still be restored)"
     assert f"{advice}.\n" in runner.cas("undo", "--on-external", "keep").said
     assert f"{advice},\nor --markers" in runner.cas("accept", "2", "--on-external", "keep").said
     (runner.folder / "new").write_bytes(b"new\nmine\n")
@@ -331,7 +331,7 @@ def test_commands_advised_for_a_change_from_outside_work(
 ) -> None:
     words = history(runner)
     message = runner.cas(*words, "--on-external", "keep").said
-    assert "The change from outside is in conflict: pass --on-external discard" in message
+    assert "The change from outside is in conflict: pass --my-changes drop" in message
     assert [" ".join(command) for command in advised_commands(message)] == [
         f"{words_advised} --on-external discard" for words_advised in advised
     ]

@@ -12,6 +12,7 @@ from objstore import (
     Origin,
     Status,
     Unit,
+    blob_id,
     date_of,
     is_either_binary,
     numbered_hunks,
@@ -31,6 +32,7 @@ __all__ = [
     "diff_text",
     "edit_diff",
     "edit_header",
+    "line_counts",
     "moment",
     "not_looked_at",
     "shown_move",
@@ -53,6 +55,7 @@ STATUS_COLOR: Final = {
 }
 """Colour of each status."""
 
+EMPTY: Final = blob_id(b"")
 NO_NEWLINE: Final = b"\\ No newline at end of file"
 SIGN_COLOR: Final = {b"-": "red", b"+": "green", b"@": "cyan"}
 
@@ -63,7 +66,7 @@ def edit_header(view: "EditView", screen: Screen, unresolved: Sequence["Unresolv
     """Yield the facts about one edit. `unresolved`: the conflict markers that are in the files."""
     edit = view.edit
     name = shown_move(edit.source, edit.path)
-    title = f"edit {edit.seq}  {edit.operation.value}  {name}  +{edit.added} -{edit.removed}"
+    title = f"edit {edit.seq}  {edit.operation.value}  {name}  {line_counts(edit)}"
     yield screen.line(
         screen.paint(title, bold=True) + "  " + screen.paint(status_word(view), STATUS_COLOR[view.status])
     )
@@ -85,6 +88,15 @@ def edit_header(view: "EditView", screen: Screen, unresolved: Sequence["Unresolv
     for name, fact in facts.items():
         if fact:
             yield screen.line(f"{name:{FACT_AT - 2}}  {fact}")
+
+
+def line_counts(edit: "Edit") -> str:
+    """Return how many lines an edit adds and removes, or that it changes a binary file."""
+    states = {state.blob for state in (edit.before, edit.after) if state is not None} - {EMPTY}
+    is_binary = (
+        not (edit.added or edit.removed) and len(states) > 0 and (edit.hunks or None in {edit.before, edit.after})
+    )
+    return "binary" if is_binary else f"+{edit.added} -{edit.removed}"
 
 
 def concerns(markers: "UnresolvedMarkers", edit: "Edit") -> bool:

@@ -228,10 +228,11 @@ def effect_line(effect: "FileEffect", *, dry_run: bool) -> str:
 
 def conflict_text(outcome: "Conflicted", advice: Sequence[str], screen: Screen) -> Iterator[bytes]:
     """Yield which edit needs which, on which lines, the lines themselves, and what can be done."""
-    number = len(outcome.conflicts)
+    conflicts = list({str(conflict): conflict for conflict in outcome.conflicts}.values())  # each said once
+    number = len(conflicts)
     yield screen.line(f"cas: refused, nothing was changed: {number} conflict{'' if number == 1 else 's'}.")
     quoted: tuple[Unit, bytes, bytes] | None = None
-    for conflict in outcome.conflicts[:CONFLICTS_SHOWN]:
+    for conflict in conflicts[:CONFLICTS_SHOWN]:
         yield screen.line(f"  {visible(str(conflict))}")
         lines = (conflict.unit, conflict.removed, conflict.inserted)
         if lines != quoted:  # a hunk may need several others: its lines are quoted once

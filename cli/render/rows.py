@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from cli.render.edits import SHORT_HASH, STATUS_COLOR, moment, shown_move, status_word
+from cli.render.edits import SHORT_HASH, STATUS_COLOR, line_counts, moment, shown_move, status_word
 from cli.screen.terminal import Screen, end_of, shown_name, shown_width, width_of_terminal
 from objstore import AmbiguousName, Origin, date_of
 
@@ -53,7 +53,7 @@ class Rows:
     def of(self, view: "EditView") -> Iterator[bytes]:
         """Yield one edit, and on a second line the reason of the decision on it."""
         edit = view.edit
-        operation, counts = f"  {edit.operation.value:7}", f"  {f'+{edit.added} -{edit.removed}':>9}"
+        operation, counts = f"  {edit.operation.value:7}", f"  {line_counts(edit):>9}"
         if self._with_id:
             digits = SHORTEST_ID if self._is_narrow else SHORT_HASH
             ahead, behind = f"{edit.seq:5}  {view.id.hex()[:digits]}  {self._time(edit.time)}", f"{operation}  "

@@ -111,6 +111,7 @@ class Recorder:
             shared = None if before is not None and is_placeholder(before.content) else affixes
             self._batch.state(after.content, base, name=after.state.blob, affixes=shared, source=after.source)
         hunks, newline = _hunks(before, after, change.hunks, affixes)
+        added, removed = _line_counts(before, after, hunks)
         edit = Edit(
             seq=self._seq,
             document=DocumentId(self._seq) if document is None else document,
@@ -126,8 +127,8 @@ class Recorder:
             hunks=hunks,
             folders=change.folders,
             newline=newline,
-            added=_line_count(after) if before is None else sum(hunk.new_count for hunk in hunks),
-            removed=_line_count(before) if after is None else sum(hunk.old_count for hunk in hunks),
+            added=added,
+            removed=removed,
             origin=change.origin,
             # A person's own edits need no review.
             status=Status.PENDING if change.origin.needs_review else Status.ACCEPTED,
@@ -310,6 +311,16 @@ def _hunks(
         return hunks, False
     ends_inside = bool(hunks) and hunks[-1].new_count > 0 and hunks[-1].new_end == _line_count(after)
     return hunks, not ends_inside
+
+
+def _line_counts(before: Version | None, after: Version | None, hunks: Sequence[Hunk]) -> tuple[int, int]:
+    """Return how many lines an edit adds and removes: none if a state is binary, because its lines mean nothing."""
+    if is_either_binary(b"" if before is None else before.content, b"" if after is None else after.content):
+        return 0, 0
+    return (
+        _line_count(after) if before is None else sum(hunk.new_count for hunk in hunks),
+        _line_count(before) if after is None else sum(hunk.old_count for hunk in hunks),
+    )
 
 
 def _line_count(version: Version | None) -> int:

@@ -70,7 +70,16 @@ def restore(*, name: str, dry_run: bool, as_json: bool) -> None:
     """
     invocation = Invocation.current()
     with invocation.reviewed_workspace() as workspace:
-        state = state_named(workspace, name)
+        try:
+            state = state_named(workspace, name)
+        except NoSuchName:
+            from cli.search.did_you_mean import last_held
+
+            held = last_held(workspace, recorded_named(workspace, name))
+            if not held:
+                raise
+            advice = f"`{invocation.program} restore {held}` restores its last content"
+            raise click.ClickException(f"{shown_name(name)} no longer exists: {advice}.") from None
         if not state.path:
             raise click.UsageError("A hash doesn't say which file to restore. Name the state as PATH@EDIT.")
         outcome = workspace.review.restore(state, dry_run=dry_run)

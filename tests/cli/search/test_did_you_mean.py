@@ -398,7 +398,7 @@ def test_a_deleted_file_is_answered_with_the_command_for_its_last_content(runner
         ran = runner.cas("restore", name)
         assert (ran.text, ran.said) in {
             (f"No file changed: {name} already is in this state.\n{restore_hint}", ""),
-            ("", f"cas: No state is named '{name}' here.\nThe file no longer exists: {cat_hint}"),
+            ("", f"cas: {name} no longer exists: `cas restore {state}` restores its last content.\n"),
         }
     assert "prints" not in runner.cas("cat", "my notes@4").said
 

@@ -170,6 +170,7 @@ def status_shape(report: "StatusReport") -> dict[str, Json]:
         "pending": report.pending,
         "accepted": report.accepted,
         "rejected": report.rejected,
+        "away": report.away,
         "conversations": report.conversations,
         "pending_groups": [
             {

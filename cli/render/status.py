@@ -30,6 +30,7 @@ def status_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
     counts = (
         f"{counted(report.edits, 'edit')} in {counted(report.conversations, 'conversation')}, "
         f"{report.pending} pending, {report.accepted} accepted, {report.rejected} rejected"
+        f"{f', {report.away} away' if report.away else ''}"
     )
     root, room = shown_name(report.root), width_of_terminal()
     yield screen.line(f"{end_of(root, max(LEAST_ROOT, room - len(counts) - 2)) if room else root}: {counts}")

@@ -1,15 +1,20 @@
 """Looking into the store: hashes, records, segments, listings, numbers, the hand behind each line, and back again."""
 
-from dataclasses import fields
+from contextlib import closing
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from blake3 import blake3
 
 from cli.render.json_store import record_shape
-from objstore import Decision, Edit, Void
+from fuzz.seeds import RARE_RECORDS
+from objstore import Comment, Edit, Mark, Record, SettingChange, Turn
+from objstore.transaction.journal import Journal
 from tests.cli.commands.reviewing.test_accept_reject_undo import looks
 from tests.support.command_runner import CommandRunner, cas
+from tests.support.faulty_disk import UnsyncedDisk
 
 WILD = b"CR\rCRLF\r\nNUL\0\xff\xfe last without newline"
 TWO = blake3(b"2\n").hexdigest()
@@ -75,16 +80,40 @@ def test_records_are_a_chain_of_everything(runner: CommandRunner) -> None:
     assert [line.split(maxsplit=2)[-1] for line in runner.done("records").text.splitlines()][-1].endswith("edits 2")
 
 
-@pytest.mark.parametrize("kind", [Edit, Decision, Void])
-def test_records_leave_no_field_out(runner: CommandRunner, kind: type[Edit | Decision | Void]) -> None:
+@pytest.mark.parametrize("kind", get_args(Record))
+def test_records_leave_no_field_out(runner: CommandRunner, kind: type[Record]) -> None:
     runner.write("a", b"1\n")
     runner.done("reject", "1")
     named = {field.name for field in fields(kind)} - {"added", "removed"}
     with runner.workspace() as workspace:
         said = [record_shape(view.record) for view in workspace.history.records()]
-    said.append(record_shape(Void(time=1, edits=(), decision=0, reason="")))
-    shape = next(shape for shape in said if shape["kind"] == kind.__name__.lower())
-    assert set(shape) - {"kind", "lines"} == named
+    said += map(record_shape, RARE_RECORDS)
+    shape = next(shape for shape in said if shape["kind"] == kind.__name__.lower().removesuffix("change"))
+    assert set(shape) - {"kind"} == named | ({"lines"} if kind in {Edit, Comment} else set())
+
+
+def test_records_of_every_kind_have_a_line(runner: CommandRunner) -> None:
+    runner.write("a", b"1\n")
+    (turn,), (comment,), (mark,), (setting,) = (
+        [record for record in RARE_RECORDS if isinstance(record, kind)] for kind in (Turn, Comment, Mark, SettingChange)
+    )
+    assert isinstance(comment, Comment)
+    assert isinstance(mark, Mark)
+    with closing(Journal(str(runner.folder), UnsyncedDisk())) as journal, journal.writing() as batch:
+        for record in (turn, replace(comment, number=1, answers=0), replace(mark, comments=(1,)), setting):
+            batch.record(record)
+        journal.commit(batch, ())
+    told = [line.split(maxsplit=2)[-1] for line in runner.done("records").text.splitlines()]
+    assert told[1:] == [
+        "turn 1  Write it",
+        "comment 1  a.txt:4-5",
+        "comments 1  sent",
+        "setting review.external  pending",
+    ]
+    listed = runner.done("records", "--json").lines()
+    assert [record["kind"] for record in listed] == ["edit", "turn", "comment", "mark", "setting"]
+    assert (listed[2]["first"], listed[2]["units"]) == ([1, 0, 3], [[1, 0], [2, 1]])
+    assert runner.done("fsck").text
 
 
 def test_segments_say_how_much_is_in_them(runner: CommandRunner) -> None:
@@ -104,7 +133,7 @@ def test_stats_count_what_was_done(runner: CommandRunner) -> None:
     runner.move("b", "c")
     runner.done("reject", "2")
     found = runner.done("stats", "--json").json()
-    assert found["edits"] == {"pending": 3, "accepted": 0, "rejected": 1}
+    assert found["edits"] == {"pending": 3, "accepted": 0, "rejected": 1, "away": 0}
     assert (found["decisions"], found["voids"], found["conversations"]) == (1, 0, 1)
     assert (found["blobs"]["count"], found["blobs"]["bytes"]) == (3, 2 * len(text) + 4 + 2)
     assert found["blobs"]["depths"] == {"0": 2, "1": 1}

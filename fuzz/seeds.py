@@ -101,7 +101,7 @@ STORIES: Final = (
 )
 
 
-_RARE: Final[tuple[Record, ...]] = (
+RARE_RECORDS: Final[tuple[Record, ...]] = (
     Void(time=1, edits=(Seq(1), Seq(2)), decision=0, reason="no room"),
     Snapshot(number=1, time=1, root=blob_id(b"a tree"), path=b"folder", who="seed", title="a folder"),
     Pin(number=1, time=1, edits=(Seq(1),), blobs=(blob_id(b"kept"),), who="seed", title="kept"),
@@ -260,7 +260,7 @@ def main() -> None:
     for name in ("deltas", "decisions"):
         seeds |= {("segment", f"{name}-{how}"): spoilt for how, spoilt in damaged(segments[name]).items()}
     records = records_of(segments["decisions"])
-    records += [encode_record(record, None) for record in _RARE]
+    records += [encode_record(record, None) for record in RARE_RECORDS]
     seeds |= {("record", f"{i:02d}"): encoded for i, encoded in enumerate(records)}
     seeds |= {("record", f"{i:02d}-cut"): encoded[: len(encoded) // 2] for i, encoded in enumerate(records)}
     seeds[("record", "empty")] = b""

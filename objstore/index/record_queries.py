@@ -19,7 +19,7 @@ from objstore.index.rows import (
     place_in_row,
     status_in_row,
 )
-from objstore.index.shared_connection import CurrentPlaces, RecordNumbers, SharedConnection, numbered_rows
+from objstore.index.shared_connection import CurrentPlaces, RecordNumbers, SharedConnection, is_utf8, numbered_rows
 from objstore.log.segment_files import Place
 from objstore.model.basic_types import GIT_CONVERSATION, MAX_INT, DocumentId, Seq, Status
 from objstore.model.ids import BlobId, RecordId
@@ -51,7 +51,7 @@ class EditQueries:
 
         `limit`: at most this many (0: all).
         """
-        if not _is_utf8(wanted.conversation):
+        if not is_utf8(wanted.conversation):
             return []
         conditions, values = ["NOT void"], list[int | str | bytes]()
         if wanted.conversation:
@@ -81,7 +81,7 @@ class EditQueries:
 
     def rejected(self, conversations: Sequence[str]) -> list[EditRow]:
         """Return the edits of some conversations of which at least one unit is rejected."""
-        asked = tuple(filter(_is_utf8, conversations))
+        asked = tuple(filter(is_utf8, conversations))
         condition = f"conversation IN ({', '.join('?' * len(asked))}) AND instr(units, 'r') AND NOT void"
         return self._edits(condition, asked, "ORDER BY +seq")
 
@@ -114,7 +114,7 @@ class EditQueries:
 
         The newest come first.
         """
-        if not _is_utf8(digits):
+        if not is_utf8(digits):
             return []
         rows = self._db.execute(
             "SELECT seq, path, status FROM edits JOIN documents ON documents.id = document "
@@ -160,7 +160,7 @@ class EditQueries:
 
     def conversations(self, prefix: str, limit: int) -> list[str]:
         """Return up to `limit` conversations whose names begin with `prefix`."""
-        if not _is_utf8(prefix):
+        if not is_utf8(prefix):
             return []
         rows = self._db.execute(
             "SELECT DISTINCT conversation FROM edits WHERE conversation >= ? AND substr(conversation, 1, ?) = ? "
@@ -174,7 +174,7 @@ class EditQueries:
 
         The conversation with the newest edit comes first.
         """
-        if not _is_utf8(prefix):
+        if not is_utf8(prefix):
             return []
         rows = self._db.execute(
             "SELECT conversation, count(*) FROM edits WHERE conversation >= ? AND substr(conversation, 1, ?) = ? "
@@ -390,15 +390,6 @@ class HolderQueries:
 def _limited(number: int) -> int:
     """Return the number limited to what SQLite accepts: a number above the highest has the same meaning as that one."""
     return min(max(number, 0), MAX_INT)
-
-
-def _is_utf8(text: str) -> bool:
-    """Return whether SQLite accepts a text: it must be UTF-8, as every recorded text is."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _edit_row(row: Row) -> EditRow:

@@ -13,7 +13,7 @@ from objstore.log.segment_files import GENERATION, Place
 from objstore.log.segments import Log
 from objstore.model.basic_types import Seq
 
-__all__ = ["CurrentPlaces", "RecordNumbers", "SharedConnection", "numbered_rows"]
+__all__ = ["CurrentPlaces", "RecordNumbers", "SharedConnection", "is_utf8", "numbered_rows"]
 
 _NEWEST: Final = """
 SELECT edits, decisions, snapshots, pins, turns, comments,
@@ -122,6 +122,15 @@ class RecordNumbers:
     def next_comment(self) -> int:
         """Return the number of the next comment."""
         return self.newest().comments + 1
+
+
+def is_utf8(text: str) -> bool:
+    """Return whether SQLite accepts a text: it must be UTF-8, as every recorded text is."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def numbered_rows(db: SharedConnection, table: str, columns: str, newest: int) -> list[tuple[Any, ...]]:

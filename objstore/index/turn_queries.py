@@ -13,7 +13,7 @@ from objstore.index.rows import (
     place_in_row,
     status_in_row,
 )
-from objstore.index.shared_connection import RecordNumbers, SharedConnection, numbered_rows
+from objstore.index.shared_connection import RecordNumbers, SharedConnection, is_utf8, numbered_rows
 from objstore.model.basic_types import MAX_INT, CommentState, DocumentId, Seq
 from objstore.model.ids import RecordId
 
@@ -91,6 +91,8 @@ class SessionQueries:
 
     def names(self, prefix: str, limit: int) -> list[tuple[int, str]]:
         """Return number and name of up to `limit` sessions whose names begin with `prefix`, oldest first."""
+        if not is_utf8(prefix):
+            return []
         return self._db.execute(
             "SELECT number, name FROM sessions WHERE substr(name, 1, ?) = ? ORDER BY number LIMIT ?",
             (len(prefix), prefix, limit),

@@ -3,7 +3,7 @@
 import os
 import shutil
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,6 +16,7 @@ from objstore import (
     Conflict,
     Conflicted,
     Decided,
+    Decision,
     DecisionOutcome,
     EditView,
     ExternalChange,
@@ -27,7 +28,10 @@ from objstore import (
     Unit,
     Workspace,
 )
+from objstore.fastclass import replace
 from objstore.fs.disk import Disk
+from objstore.model.ids import blob_id
+from objstore.model.records import Record, WrittenFile
 from tests.support.faulty_disk import UnsyncedDisk
 
 __all__ = ["TEN", "FileObservation", "Scene", "deletes", "lines", "moves", "observe_tree", "words", "writes"]
@@ -192,6 +196,59 @@ class Scene:
         assert isinstance(outcome, Conflicted), outcome
         assert self.everything() == before
         return outcome.conflicts
+
+    # ---- git, and other records that no surface makes
+
+    def record(self, *records: Record) -> None:
+        """Append records as one group. The files are as the caller left them."""
+        journal = self.workspace._journal  # noqa: SLF001 - no public name makes such records yet
+        with journal.writing() as batch:
+            for record in records:
+                batch.record(record)
+            journal.commit(batch, ())
+
+    def git(self, path: str, content: bytes, verdicts: Mapping[Unit, Status]) -> None:
+        """Let git put a recorded state of a file in place, which gives units the statuses that they had in it."""
+        (self.root / path).write_bytes(content)
+        store = self.workspace._journal.store  # noqa: SLF001 - as above
+        tip = store.index.documents.tip_at(path.encode())
+        assert tip is not None
+        assert tip.state is not None
+        self.record(
+            Decision(
+                number=store.index.numbers.next_decision(),
+                time=1,
+                action=Action.GIT,
+                verdicts=tuple(sorted(verdicts.items())),
+                written=(
+                    WrittenFile(
+                        document=tip.document,
+                        path_before=tip.path,
+                        before=tip.state,
+                        path_after=tip.path,
+                        after=replace(tip.state, blob=blob_id(content)),
+                    ),
+                ),
+                who="",
+                reason="main → feature",
+                commit="c" * 40,
+            )
+        )
+
+    def claim(self, *names: str | int, status: Status = Status.ACCEPTED, conversation: str = "") -> None:
+        """Say whose some edits are, without a change of any file."""
+        number = self.workspace._journal.store.index.numbers.next_decision()  # noqa: SLF001 - as above
+        self.record(
+            Decision(
+                number=number,
+                time=1,
+                action=Action.CLAIM,
+                verdicts=tuple((unit, status) for unit in sorted(self.units(*names))),
+                written=(),
+                who="reviewer",
+                conversation=conversation,
+            )
+        )
 
     # ---- what is so
 

@@ -40,7 +40,9 @@ def stats(*, as_json: bool) -> None:
 
 
 def _stats_text(found: "StoreStats", screen: Screen) -> Iterator[bytes]:
-    edits = ", ".join(f"{number} {status.value}" for status, number in found.edits.items())
+    edits = ", ".join(
+        f"{number} {status.value}" for status, number in found.edits.items() if number or status.value != "away"
+    )
     saved = found.blob_bytes / found.stored_blob_bytes if found.stored_blob_bytes else 1.0
     facts = {
         "edits": f"{found.edit_count} ({edits}) in {counted(found.conversations, 'conversation')}",

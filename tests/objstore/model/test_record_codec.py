@@ -11,11 +11,22 @@ import pytest
 from hypothesis import given, strategies as st
 
 from objstore.errors import RecordInvalid
-from objstore.model.basic_types import Action, DocumentId, FileState, Operation, Seq, Status, Unit
+from objstore.model.basic_types import Action, CommentState, DocumentId, FileState, Operation, Seq, Status, Unit
 from objstore.model.canonical_msgpack import decode, encode, unpack
 from objstore.model.ids import BlobId, RecordId
 from objstore.model.record_codec import decode_record, encode_record, written_by
-from objstore.model.records import Decision, Edit, Record, Void, WrittenFile
+from objstore.model.records import (
+    Anchor,
+    Comment,
+    Decision,
+    Edit,
+    Mark,
+    Record,
+    SettingChange,
+    Turn,
+    Void,
+    WrittenFile,
+)
 from objstore.model.replay_records import ReplayEdit, replay_edit
 from objstore.text.hunks import Hunk
 from tests.support import strategies as draw
@@ -44,6 +55,21 @@ DECISION = Decision(
     who="somebody",
 )
 VOID = Void(time=5, edits=(Seq(7),), decision=1, reason="the disk said no")
+TURN = Turn(number=1, time=5, session="s", conversation="c")
+COMMENT = Comment(
+    number=3,
+    time=5,
+    who="somebody",
+    document=DocumentId(3),
+    path=b"src/a.py",
+    first=Anchor(7, 1, 0),
+    last=Anchor(0, 0, 9),
+    lines=(4, 5),
+    text="why?",
+)
+MARK = Mark(time=5, who="somebody", comments=(1, 3), state=CommentState.SENT)
+SETTING = SettingChange(time=5, who="somebody", name="review.external")
+PLAIN: list[Record] = [EDIT, DECISION, VOID, TURN, COMMENT, MARK, SETTING]
 
 
 @given(draw.records, st.none() | draw.record_ids)
@@ -185,7 +211,7 @@ def spelt(record: Record, *absent: str, **changed: Any) -> bytes:  # noqa: ANN40
     return encode(fields)
 
 
-@pytest.mark.parametrize("record", [EDIT, DECISION, VOID], ids=lambda record: type(record).__name__)
+@pytest.mark.parametrize("record", PLAIN, ids=lambda record: type(record).__name__)
 def test_every_field_that_a_record_always_has_is_needed(record: Record) -> None:
     for name in decode(encode_record(record, None)):
         if name != "written":
@@ -193,7 +219,7 @@ def test_every_field_that_a_record_always_has_is_needed(record: Record) -> None:
                 decode_record(spelt(record, name))
 
 
-@pytest.mark.parametrize("record", [EDIT, DECISION, VOID], ids=lambda record: type(record).__name__)
+@pytest.mark.parametrize("record", PLAIN, ids=lambda record: type(record).__name__)
 def test_an_unknown_field_is_refused(record: Record) -> None:
     with pytest.raises(RecordInvalid, match="unknown field"):
         decode_record(spelt(record, zebra=1))
@@ -218,6 +244,18 @@ STATED_DEFAULTS: list[tuple[Record, dict[str, Any]]] = [
     (DECISION, {"written": []}),
     (DECISION, {"reason": ""}),
     (DECISION, {"takes_back": 0}),
+    (EDIT, {"turn": 0}),
+    (DECISION, {"commit": ""}),
+    (DECISION, {"conversation": ""}),
+    (TURN, {"client": ""}),
+    (TURN, {"model": ""}),
+    (TURN, {"prompt": ""}),
+    (COMMENT, {"units": []}),
+    (COMMENT, {"answers": 0}),
+    (COMMENT, {"conversation": ""}),
+    (MARK, {"conversation": ""}),
+    (SETTING, {"before": ""}),
+    (SETTING, {"after": ""}),
 ]
 
 
@@ -231,6 +269,38 @@ def test_an_explicit_default_is_refused(record: Record, stated: dict[str, Any]) 
     assert decode_record(spelt(record, *absent))
     with pytest.raises(RecordInvalid):
         decode_record(spelt(record, **stated))
+
+
+WRONG_OTHERS: dict[str, tuple[Record, dict[str, Any]]] = {
+    "an edit in turn -1": (EDIT, {"turn": -1}),
+    "a commit that is no hash": (DECISION, {"commit": "HEAD"}),
+    "a commit in capitals": (DECISION, {"commit": "ABCDEF"}),
+    "a commit that is too long": (DECISION, {"commit": "a" * 65}),
+    "turn 0": (TURN, {"number": 0}),
+    "a prompt that is too long": (TURN, {"prompt": "x" * 65_537}),
+    "comment 0": (COMMENT, {"number": 0}),
+    "a comment that answers itself": (COMMENT, {"answers": 3}),
+    "a line without an offset": (COMMENT, {"first": [7, 1]}),
+    "no line": (COMMENT, {"last": []}),
+    "a negative line": (COMMENT, {"first": [7, 1, -1]}),
+    "lines that descend": (COMMENT, {"lines": [5, 4]}),
+    "one line number": (COMMENT, {"lines": [5]}),
+    "units that descend": (COMMENT, {"units": [[7, 1], [7, 0]]}),
+    "a unit twice": (COMMENT, {"units": [[7, 1], [7, 1]]}),
+    "half a unit": (COMMENT, {"units": [[7]]}),
+    "a path that climbs": (COMMENT, {"path": b"../a"}),
+    "a mark of no comment": (MARK, {"comments": []}),
+    "marks that descend": (MARK, {"comments": [3, 1]}),
+    "a mark of comment 0": (MARK, {"comments": [0, 1]}),
+    "an unknown state": (MARK, {"state": "lost"}),
+    "a setting that is a number": (SETTING, {"after": 1}),
+}
+
+
+@pytest.mark.parametrize(("record", "changed"), WRONG_OTHERS.values(), ids=WRONG_OTHERS.keys())
+def test_a_record_of_version_2_with_an_impossible_field_is_refused(record: Record, changed: dict[str, Any]) -> None:
+    with pytest.raises(RecordInvalid):
+        decode_record(spelt(record, **changed))
 
 
 WRONG_EDITS: dict[str, dict[str, Any]] = {
@@ -351,6 +421,7 @@ WILD_FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "call": WILD_NUMBERS,
     "folders": WILD_NUMBERS,
     "added": WILD_NUMBERS,
+    "turn": WILD_NUMBERS,
     "amends": st.one_of(st.none(), WILD_NUMBERS),
     "conversation": WILD_TEXTS,
     "tool": WILD_TEXTS,

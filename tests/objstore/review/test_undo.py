@@ -6,6 +6,7 @@ from objstore import (
     Action,
     Conflicted,
     Decided,
+    EditAway,
     ExternalChanges,
     FileChanged,
     FileExists,
@@ -19,6 +20,57 @@ from objstore import (
 from tests.support.scene import TEN, Scene, lines, words
 
 # ---- undo
+
+
+def test_undo_and_redo_look_past_what_git_did(scene: Scene) -> None:
+    scene.write("f", lines("a b"))
+    edit = scene.edit("f", b"a", b"A")
+    scene.reject(edit)
+    scene.git("f", lines("A b"), {Unit(edit, 0): Status.PENDING, Unit(edit, 1): Status.PENDING})
+    scene.git("f", lines("a b"), {Unit(edit, 0): Status.REJECTED, Unit(edit, 1): Status.REJECTED})
+    outcome = scene.undo()
+    assert (outcome.number, scene.text("f")) == (4, lines("A b"))
+    scene.git("f", lines("a b"), {Unit(edit, 0): Status.REJECTED, Unit(edit, 1): Status.REJECTED})
+    scene.git("f", lines("A b"), {Unit(edit, 0): Status.PENDING, Unit(edit, 1): Status.PENDING})
+    assert isinstance(scene.workspace.review.redo(), Decided)
+    assert (scene.text("f"), scene.view(edit).status) == (lines("a b"), Status.REJECTED)
+    scene.undo()
+    assert scene.workspace.review.undo() == NothingToDo()
+
+
+def test_what_git_did_is_never_undone(scene: Scene) -> None:
+    scene.write("f", lines("a b"))
+    edit = scene.edit("f", b"a", b"A")
+    scene.git("f", lines("a b"), {Unit(edit, 0): Status.AWAY, Unit(edit, 1): Status.AWAY})
+    assert scene.workspace.review.undo() == NothingToDo()
+    assert scene.workspace.review.redo() == NothingToDo()
+    assert scene.workspace.review.undo(1) == NothingToDo()
+
+
+def test_undo_of_a_claim_restores_status_and_owner(scene: Scene) -> None:
+    scene.write("f", lines("a b"))
+    edit = scene.edit("f", b"a", b"A")
+    before = scene.view(edit)
+    scene.claim(edit)
+    claimed = scene.view(edit)
+    assert (claimed.owner, claimed.status) == ("", Status.ACCEPTED)
+    scene.undo()
+    assert scene.view(edit) == before
+    assert isinstance(scene.workspace.review.redo(), Decided)
+    assert scene.view(edit) == claimed
+    scene.forget_index()
+    assert scene.view(edit) == claimed
+
+
+def test_undo_of_a_decision_on_what_is_away_now_is_refused(scene: Scene) -> None:
+    scene.write("f", lines("a b"))
+    edit = scene.edit("f", b"a", b"A")
+    scene.accept(edit)
+    scene.git("f", lines("a b"), {Unit(edit, 0): Status.AWAY, Unit(edit, 1): Status.AWAY})
+    before = scene.everything()
+    with pytest.raises(EditAway, match=f"{edit}:1"):
+        scene.workspace.review.undo()
+    assert scene.everything() == before
 
 
 def test_undo_takes_back_a_rejection(scene: Scene) -> None:

@@ -1,15 +1,20 @@
 """Inspect the store: hash, verify, records, segments, stats, ls, blame and restore."""
 
-from dataclasses import fields
+from contextlib import closing
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from blake3 import blake3
 
 from cli.render.json_store import record_shape
-from objstore import Decision, Edit, Void
+from fuzz.seeds import RARE_RECORDS
+from objstore import Comment, Edit, Mark, Record, SettingChange, Turn
+from objstore.transaction.journal import Journal
 from tests.cli.commands.reviewing.test_accept_reject_undo import file_snapshots
 from tests.support.command_runner import CommandRunner, cas
+from tests.support.faulty_disk import UnsyncedDisk
 
 BINARY_CONTENT = b"CR\rCRLF\r\nNUL\0\xff\xfe last without newline"
 BLOB_OF_TWO = blake3(b"2\n").hexdigest()
@@ -78,16 +83,40 @@ def test_records_are_listed_as_a_chain(runner: CommandRunner) -> None:
     assert [line.split(maxsplit=2)[-1] for line in runner.done("records").text.splitlines()][-1].endswith("edits 2")
 
 
-@pytest.mark.parametrize("kind", [Edit, Decision, Void])
-def test_records_show_every_field(runner: CommandRunner, kind: type[Edit | Decision | Void]) -> None:
+@pytest.mark.parametrize("kind", get_args(Record))
+def test_records_show_every_field(runner: CommandRunner, kind: type[Record]) -> None:
     runner.write("a", b"1\n")
     runner.done("reject", "1")
     expected = {field.name for field in fields(kind)} - {"added", "removed"}
     with runner.workspace() as workspace:
-        shapes = [record_shape(view.record) for view in workspace.history.records()]
-    shapes.append(record_shape(Void(time=1, edits=(), decision=0, reason="")))
-    shape = next(shape for shape in shapes if shape["kind"] == kind.__name__.lower())
-    assert set(shape) - {"kind", "lines"} == expected
+        said = [record_shape(view.record) for view in workspace.history.records()]
+    said += map(record_shape, RARE_RECORDS)
+    shape = next(shape for shape in said if shape["kind"] == kind.__name__.lower().removesuffix("change"))
+    assert set(shape) - {"kind"} == expected | ({"lines"} if kind in {Edit, Comment} else set())
+
+
+def test_records_of_every_kind_have_a_line(runner: CommandRunner) -> None:
+    runner.write("a", b"1\n")
+    (turn,), (comment,), (mark,), (setting,) = (
+        [record for record in RARE_RECORDS if isinstance(record, kind)] for kind in (Turn, Comment, Mark, SettingChange)
+    )
+    assert isinstance(comment, Comment)
+    assert isinstance(mark, Mark)
+    with closing(Journal(str(runner.folder), UnsyncedDisk())) as journal, journal.writing() as batch:
+        for record in (turn, replace(comment, number=1, answers=0), replace(mark, comments=(1,)), setting):
+            batch.record(record)
+        journal.commit(batch, ())
+    told = [line.split(maxsplit=2)[-1] for line in runner.done("records").text.splitlines()]
+    assert told[1:] == [
+        "turn 1  Write it",
+        "comment 1  a.txt:4-5",
+        "comments 1  sent",
+        "setting review.external  pending",
+    ]
+    listed = runner.done("records", "--json").lines()
+    assert [record["kind"] for record in listed] == ["edit", "turn", "comment", "mark", "setting"]
+    assert (listed[2]["first"], listed[2]["units"]) == ([1, 0, 3], [[1, 0], [2, 1]])
+    assert runner.done("fsck").text
 
 
 def test_segments_list_sizes_and_counts(runner: CommandRunner) -> None:
@@ -107,7 +136,7 @@ def test_stats_count_edits_decisions_blobs_and_tools(runner: CommandRunner) -> N
     runner.move("b", "c")
     runner.done("reject", "2")
     found = runner.done("stats", "--json").json()
-    assert found["edits"] == {"pending": 3, "accepted": 0, "rejected": 1}
+    assert found["edits"] == {"pending": 3, "accepted": 0, "rejected": 1, "away": 0}
     assert (found["decisions"], found["voids"], found["conversations"]) == (1, 0, 1)
     assert (found["blobs"]["count"], found["blobs"]["bytes"]) == (3, 2 * len(text) + 4 + 2)
     assert found["blobs"]["depths"] == {"0": 2, "1": 1}

@@ -34,7 +34,10 @@ REPOSITORY: Final = Path(__file__).resolve().parents[2]
 LAUNCHER: Final = Path(__file__).with_name("process_launcher.py")
 PACKAGES: Final = {"cli": ("cli", "objstore"), "mcptools": ("mcptools", "objstore")}
 MAINS: Final = {"cli": "cli.shell.entry", "mcptools": "mcptools.server.command"}
-BESIDE: Final = {"cli": ("rich.console", "filelock", "pathspec"), "mcptools": ("filelock",)}
+BESIDE: Final = {
+    "cli": ("rich.console", "filelock", "pathspec"),
+    "mcptools": ("rich.logging", "anyio._backends._asyncio", "filelock"),
+}
 """What those import when they need it."""
 
 NOT_BEFOREHAND: Final = {

@@ -31,7 +31,7 @@ from objstore.index.database import COMPARED, SCHEMA, UNHELD, IndexErrors
 from objstore.integrity.fsck import StorePart
 from objstore.model.basic_types import Operation, Seq
 from tests.support.crash_scenarios import write
-from tests.support.faulty_disk import CountdownDisk
+from tests.support.faulty_disk import WHOLE, CountdownDisk
 
 ACTS: Final[dict[str, tuple[str, Callable[[Workspace], object]]]] = {
     "collect": ("blobs", lambda workspace: workspace.retention.collect(RetentionLimits(older_than=0, max_size=None))),
@@ -431,7 +431,8 @@ def reviewed(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(("table", "column"), columns())
 def test_a_value_that_can_not_be_is_a_fault_of_the_index_and_repaired(reviewed: Path, table: str, column: str) -> None:
-    for value in ("'text'", "NULL", "-1"):
+    values = ("'text'", "NULL", "-1")
+    for value in values if WHOLE else values[columns().index((table, column)) % 3 :][:1]:
         is_changed = rewrite(reviewed, table, column, value)
         report = check_store(str(reviewed))
         assert {fault.part for fault in report.faults} <= {StorePart.INDEX, StorePart.REFCOUNTS}

@@ -2,15 +2,13 @@
 
 import os
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
 from objstore import Operation, Workspace
-from tests.support.command_runner import ANYBODY
 from tests.support.mcp_agent import Agent, connected
-from tests.support.raw_client import called, started
+from tests.support.raw_client import called, started, unprivileged_server
 
 PATCH = "--- f\n+++ f\n@@ -1 +1 @@\n-one\n+two\n"
 LONG_AGO = 1_000_000_000_123_456_789  # nanoseconds
@@ -55,7 +53,7 @@ def test_a_backup_is_named_as_the_file_was(agent: Agent, folder: Path) -> None:
 def test_a_backup_of_a_file_that_may_not_be_written_is_undone(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("one\n")
     (tmp_path / "f").chmod(0o444)
-    with started(tmp_path, command=[sys.executable, "-c", ANYBODY, sys.executable, "-m", "mcptools"]) as raw:
+    with started(tmp_path, command=unprivileged_server()) as raw:
         raw.send(called(1, "backup_file", file_path="f"))
         name = raw.answer(1)["result"]["structuredContent"]["backup_file"]
         assert (tmp_path / name).stat().st_mode & 0o777 == 0o444

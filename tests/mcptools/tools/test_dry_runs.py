@@ -1,17 +1,15 @@
 """Dry runs and refusals change nothing on disk, and a dry run is refused where the call would be."""
 
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from objstore import CallInfo, Workspace
-from tests.support.command_runner import ANYBODY
 from tests.support.faulty_disk import UnsyncedDisk
 from tests.support.mcp_agent import Agent, Result, connected
-from tests.support.raw_client import called, started
+from tests.support.raw_client import called, started, unprivileged_server
 
 TEXT = "one\ntwo\n"
 PATCH = "--- f\n+++ f\n@@ -1,2 +1,2 @@\n-one\n+ONE\n two\n"
@@ -121,7 +119,7 @@ def test_a_dry_run_says_where_the_file_may_not_be_written(root: Path, place: str
     if stored:
         Workspace.init(root, UnsyncedDisk()).close()
     (root / place).chmod(mode)
-    with started(root, command=[sys.executable, "-c", ANYBODY, sys.executable, "-m", "mcptools"]) as raw:
+    with started(root, command=unprivileged_server()) as raw:
 
         def said(number: int, tool: str, **arguments: object) -> tuple[bool, list[str]]:
             raw.send(called(number, tool, **arguments))
@@ -222,7 +220,7 @@ def test_in_a_store_that_may_only_be_read_a_patch_can_be_tried(
     for mode in (0o700, 0o500):
         for path in (root / ".cas", *(root / ".cas").rglob("*")):
             path.chmod(mode if path.is_dir() else mode & 0o666)
-        with started(root, command=[sys.executable, "-c", ANYBODY, sys.executable, "-m", "mcptools"]) as raw:
+        with started(root, command=unprivileged_server()) as raw:
             raw.send(called(1, tool, **arguments, dry_run=True))
             said.append(raw.answer(1)["result"])
     usual, sealed = said

@@ -2,17 +2,15 @@
 
 import hashlib
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
 from mcptools.edit.hashline import line_tag
 from objstore import MAX_BLOB, Operation
-from tests.support.command_runner import ANYBODY
 from tests.support.mcp_agent import Agent, connected
 from tests.support.mounts import bind_mount, can_mount, small_disk
-from tests.support.raw_client import called, started
+from tests.support.raw_client import called, started, unprivileged_server
 
 
 def sha256(content: bytes) -> str:
@@ -571,7 +569,7 @@ def test_a_file_in_an_unlistable_folder_is_changed_by_the_first_call_too(tmp_pat
         ("apply_patch", {"file_path": "folder/file", "patch": patch}),
     ]
     try:
-        with started(tmp_path, command=[sys.executable, "-c", ANYBODY, sys.executable, "-m", "mcptools"]) as raw:
+        with started(tmp_path, command=unprivileged_server()) as raw:
             for number, (tool, arguments) in enumerate(calls):
                 raw.send(called(number, tool, **arguments))
                 result = raw.answer(number)["result"]

@@ -27,7 +27,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # what a test of large files takes. Keep such buffers.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 if hasattr(library := ctypes.CDLL(None), "mallopt"):  # glibc
-    library.mallopt(M_MMAP_THRESHOLD, 32 << 20)
+    library.mallopt(M_MMAP_THRESHOLD, 128 << 20)
     library.mallopt(M_TRIM_THRESHOLD, 256 << 20)
 
 settings.register_profile(

@@ -1,6 +1,7 @@
 """Damage pages of the index: commands report it and what to do, and none fails with SQLite's own error."""
 
 import hashlib
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -416,17 +417,24 @@ def columns() -> list[tuple[str, str]]:
     return [found for found in rows if found != ("blobs", "sha256")]  # kept for whoever asks, and not of the log
 
 
-@pytest.fixture
-def reviewed(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def once_reviewed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a workspace with edits, decisions, a snapshot, pins and an expiry."""
-    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+    root = tmp_path_factory.mktemp("reviewed")
+    with Workspace.init(root, CountdownDisk(None)) as workspace:
         write(workspace, "d/a.txt", b"first\n")
         write(workspace, "d/a.txt", b"second\n")
         workspace.record_changes(CallInfo(tool="t", conversation="c"))
         workspace.decide(Action.REJECT, [Unit(workspace.history.edits()[-1].seq, 0)])
         workspace.retention.pin([Seq(1)], who="somebody")
         workspace.retention.unpin([workspace.retention.pin([Seq(1)], who="somebody").pin.number], who="somebody")
-    return tmp_path
+    return root
+
+
+@pytest.fixture
+def reviewed(once_reviewed: Path, tmp_path: Path) -> Path:
+    """Return a copy of that workspace."""
+    return shutil.copytree(once_reviewed, tmp_path / "reviewed", symlinks=True)
 
 
 @pytest.mark.parametrize(("table", "column"), columns())

@@ -126,7 +126,7 @@ def assert_whole(stage: Stage, root: Path, told: str) -> bool:
 
 
 def walk(stage: Stage, way: int = 0) -> Iterator[int]:
-    """Yield the first step and every third one, without end, starting from another one in each scene and mode."""
+    """Yield the first step and every seventh one, without end, starting from another one in each scene and mode."""
     start = (len(stage.scene.name) + way) % APART
     if start:
         yield 0

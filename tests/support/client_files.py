@@ -1,15 +1,24 @@
 """Settings files of agent programs in a project and a home folder."""
 
+import os
 from pathlib import Path
+from typing import Final
 
-from tests.support.command_runner import CommandResult, cas
+from tests.support.command_runner import SOURCE, CommandResult, cas
+from tests.support.fork_server import forked_program
+
+WARM_SCRIPTS: Final = Path(__file__).with_name("warm_scripts")
 
 __all__ = ["files", "put", "run"]
 
 
 def run(project: Path, home: Path, *words: str) -> CommandResult:
-    """Run `cas` in the project as the user of that home folder."""
+    """Run `cas` in the project as the user of that home folder. The programs that its doctor runs start warm."""
     settings = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")}
+    if "doctor" in words:
+        warm = {"cas": forked_program("cli").command, "editledger": forked_program("mcptools").command}
+        settings["CAS_TEST_WARM"] = "\n\n".join("\n".join((name, *command)) for name, command in warm.items())
+        settings["PYTHONPATH"] = os.pathsep.join((str(WARM_SCRIPTS), SOURCE))
     return cas(*words, folder=project, settings=settings)
 
 

@@ -5,16 +5,28 @@ import os
 import select
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from io import FileIO
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from tests.support.command_runner import ANYBODY
 from tests.support.fork_server import forked_program
 from tests.support.mcp_agent import REPOSITORY, SECONDS_TO_ANSWER
 
-__all__ = ["INITIALIZE", "NEWER_VERSION_META", "Message", "RawClient", "ping", "started", "tool_call", "with_progress"]
+__all__ = [
+    "INITIALIZE",
+    "NEWER_VERSION_META",
+    "Message",
+    "RawClient",
+    "ping",
+    "started",
+    "tool_call",
+    "unprivileged_server",
+    "with_progress",
+]
 
 INITIALIZE: Final[dict[str, Any]] = {
     "jsonrpc": "2.0",
@@ -95,6 +107,11 @@ def with_progress(token: int, call: Message) -> Message:
 
 def ping(number: int) -> Message:
     return {"jsonrpc": "2.0", "id": number, "method": "ping"}
+
+
+def unprivileged_server() -> Sequence[str]:
+    """Return what starts a server with no more rights to the files than their modes give."""
+    return forked_program("mcptools", (sys.executable, "-c", ANYBODY)).command
 
 
 @contextmanager

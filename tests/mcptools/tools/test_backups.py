@@ -2,15 +2,13 @@
 
 import os
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
 from objstore import Operation, Workspace
-from tests.support.command_runner import ANYBODY
 from tests.support.mcp_agent import Agent, connected
-from tests.support.raw_client import started, tool_call
+from tests.support.raw_client import started, tool_call, unprivileged_server
 
 PATCH = "--- f\n+++ f\n@@ -1 +1 @@\n-one\n+two\n"
 MODIFIED_AT = 1_000_000_000_123_456_789  # nanoseconds
@@ -55,7 +53,7 @@ def test_backup_path_has_the_form_of_the_given_path(agent: Agent, folder: Path) 
 def test_backup_of_a_read_only_file_can_be_undone(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("one\n")
     (tmp_path / "f").chmod(0o444)
-    with started(tmp_path, command=[sys.executable, "-c", ANYBODY, sys.executable, "-m", "mcptools"]) as raw:
+    with started(tmp_path, command=unprivileged_server()) as raw:
         raw.send(tool_call(1, "backup_file", file_path="f"))
         name = raw.answer(1)["result"]["structuredContent"]["backup_file"]
         assert (tmp_path / name).stat().st_mode & 0o777 == 0o444

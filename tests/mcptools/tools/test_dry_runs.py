@@ -1,17 +1,15 @@
 """Dry runs and refusals change nothing on disk, and a dry run is refused where the call would be."""
 
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from objstore import CallInfo, Workspace
-from tests.support.command_runner import ANYBODY
 from tests.support.faulty_disk import UnsyncedDisk
 from tests.support.mcp_agent import Agent, Result, connected
-from tests.support.raw_client import started, tool_call
+from tests.support.raw_client import started, tool_call, unprivileged_server
 
 TEXT = "one\ntwo\n"
 PATCH = "--- f\n+++ f\n@@ -1,2 +1,2 @@\n-one\n+ONE\n two\n"
@@ -123,7 +121,7 @@ def test_dry_run_reports_missing_write_permission(root: Path, target: str, mode:
     if has_store:
         Workspace.init(root, UnsyncedDisk()).close()
     (root / target).chmod(mode)
-    with started(root, command=[sys.executable, "-c", ANYBODY, sys.executable, "-m", "mcptools"]) as raw:
+    with started(root, command=unprivileged_server()) as raw:
 
         def outcome(number: int, tool: str, **arguments: object) -> tuple[bool, list[str]]:
             raw.send(tool_call(number, tool, **arguments))
@@ -222,7 +220,7 @@ def test_patch_can_be_tried_with_a_read_only_store(root: Path, tool: str, argume
     for mode in (0o700, 0o500):
         for path in (root / ".cas", *(root / ".cas").rglob("*")):
             path.chmod(mode if path.is_dir() else mode & 0o666)
-        with started(root, command=[sys.executable, "-c", ANYBODY, sys.executable, "-m", "mcptools"]) as raw:
+        with started(root, command=unprivileged_server()) as raw:
             raw.send(tool_call(1, tool, **arguments, dry_run=True))
             outcome.append(raw.answer(1)["result"])
     writable, read_only = outcome

@@ -2,17 +2,15 @@
 
 import hashlib
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
 from mcptools.edit.hashline import line_tag
 from objstore import MAX_BLOB, Operation
-from tests.support.command_runner import ANYBODY
 from tests.support.mcp_agent import Agent, connected
 from tests.support.mounts import bind_mount, can_mount, small_disk
-from tests.support.raw_client import started, tool_call
+from tests.support.raw_client import started, tool_call, unprivileged_server
 
 
 def sha256(content: bytes) -> str:
@@ -569,7 +567,7 @@ def test_first_call_can_change_a_file_in_an_unlistable_folder(tmp_path: Path) ->
         ("apply_patch", {"file_path": "folder/file", "patch": patch}),
     ]
     try:
-        with started(tmp_path, command=[sys.executable, "-c", ANYBODY, sys.executable, "-m", "mcptools"]) as raw:
+        with started(tmp_path, command=unprivileged_server()) as raw:
             for number, (tool, arguments) in enumerate(calls):
                 raw.send(tool_call(number, tool, **arguments))
                 result = raw.answer(number)["result"]

@@ -1,6 +1,7 @@
 """Damage pages of the index: commands report it and what to do, and none fails with SQLite's own error."""
 
 import hashlib
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -31,7 +32,7 @@ from objstore.index.database import COMPARED, SCHEMA, UNHELD, IndexErrors
 from objstore.integrity.fsck import StorePart
 from objstore.model.basic_types import Operation, Seq
 from tests.support.crash_scenarios import write
-from tests.support.faulty_disk import CountdownDisk
+from tests.support.faulty_disk import WHOLE, CountdownDisk
 
 READING_ACTS: Final[dict[str, tuple[str, Callable[[Workspace], object]]]] = {
     "collect": ("blobs", lambda workspace: workspace.retention.collect(RetentionLimits(older_than=0, max_size=None))),
@@ -416,22 +417,30 @@ def columns() -> list[tuple[str, str]]:
     return [found for found in rows if found != ("blobs", "sha256")]  # computed on request, not derived from the log
 
 
-@pytest.fixture
-def reviewed(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def once_reviewed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a workspace with edits, decisions, a snapshot, pins and an expiry."""
-    with Workspace.init(tmp_path, CountdownDisk(None)) as workspace:
+    root = tmp_path_factory.mktemp("reviewed")
+    with Workspace.init(root, CountdownDisk(None)) as workspace:
         write(workspace, "d/a.txt", b"first\n")
         write(workspace, "d/a.txt", b"second\n")
         workspace.record_changes(CallInfo(tool="t", conversation="c"))
         workspace.decide(Action.REJECT, [Unit(workspace.history.edits()[-1].seq, 0)])
         workspace.retention.pin([Seq(1)], who="somebody")
         workspace.retention.unpin([workspace.retention.pin([Seq(1)], who="somebody").pin.number], who="somebody")
-    return tmp_path
+    return root
+
+
+@pytest.fixture
+def reviewed(once_reviewed: Path, tmp_path: Path) -> Path:
+    """Return a copy of that workspace."""
+    return shutil.copytree(once_reviewed, tmp_path / "reviewed", symlinks=True)
 
 
 @pytest.mark.parametrize(("table", "column"), columns())
 def test_impossible_value_in_the_index_is_a_fault_and_repaired(reviewed: Path, table: str, column: str) -> None:
-    for value in ("'text'", "NULL", "-1"):
+    values = ("'text'", "NULL", "-1")
+    for value in values if WHOLE else values[columns().index((table, column)) % 3 :][:1]:
         is_changed = rewrite(reviewed, table, column, value)
         report = check_store(str(reviewed))
         assert {fault.part for fault in report.faults} <= {StorePart.INDEX, StorePart.REFCOUNTS}

@@ -1,6 +1,6 @@
 """Test a crash at every step of everything that writes: calls are whole, files match the journal, and work continues.
 
-Each scene is failed at its first and at every third step, starting with a different one in each; with
+Each scene is failed at its first and last and at every seventh step, starting with a different one in each; with
 `CAS_CRASH_STEPS=1` (`make crash`) at every step.
 """
 
@@ -40,7 +40,7 @@ from tests.support.faulty_disk import CountdownDisk, PowerCut, broken_disk, full
 from tests.support.index_tables import rebuilt_tables, tables
 
 INFO: Final = CallInfo(tool="t", conversation="power")
-APART: Final = min(3, int(os.environ.get("CAS_CRASH_STEPS", "3")))
+APART: Final = int(os.environ.get("CAS_CRASH_STEPS", "7"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,7 @@ def assert_whole(stage: Stage, root: Path, steps_done: str) -> bool:
 
 
 def walk(stage: Stage, way: int = 0) -> Iterator[int]:
-    """Yield the first step and every third one, without end, starting from another one in each scene and mode."""
+    """Yield the first step and every seventh one, without end, starting from another one in each scene and mode."""
     start = (len(stage.scene.name) + way) % APART
     if start:
         yield 0
@@ -134,8 +134,10 @@ def walk(stage: Stage, way: int = 0) -> Iterator[int]:
 
 
 def steps(stage: Stage, way: int = 0) -> Iterator[int]:
-    """Yield those steps of the walk that the scene has."""
-    return takewhile(lambda step: step < len(stage.operations), walk(stage, way))
+    """Yield those steps of the walk that the scene has, and its last one."""
+    last = len(stage.operations) - 1
+    yield from takewhile(lambda step: step < last, walk(stage, way))
+    yield last
 
 
 def steps_done(disk: CountdownDisk) -> str:

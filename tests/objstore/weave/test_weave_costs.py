@@ -155,7 +155,7 @@ class Line:
 )
 def test_deciding_on_a_line_rewritten_many_times_costs_what_is_decided(act: Callable[[Line], None], texts: int) -> None:
     costs = []
-    for rewrites in (250, 500):
+    for rewrites in (125, 250):
         line = Line(rewrites, texts=texts)
         costs.append(count_calls(lambda: act(line)))  # noqa: B023 - called at once
     assert costs[1] < 2.5 * costs[0], costs

@@ -114,11 +114,11 @@ def tracked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
     return root, measured(TRACKED, str(root), folder=root)[1]
 
 
-def test_it_is_captured_moved_deleted_and_brought_back(tracked: tuple[Path, int]) -> None:
+def test_huge_file_is_recorded_moved_deleted_and_restored(tracked: tuple[Path, int]) -> None:
     assert tracked[1] < MOST_MEMORY
 
 
-def test_it_is_written_out_and_verified(tracked: tuple[Path, int], tmp_path: Path) -> None:
+def test_huge_file_is_exported_and_verified(tracked: tuple[Path, int], tmp_path: Path) -> None:
     root, _ = tracked
     with (tmp_path / "out").open("wb") as out:
         _, peak = command("cat", "folder/moved", folder=root, output=out.fileno())
@@ -133,14 +133,14 @@ def test_it_is_written_out_and_verified(tracked: tuple[Path, int], tmp_path: Pat
     assert peak < MOST_MEMORY
 
 
-def test_it_is_restored(tracked: tuple[Path, int]) -> None:
+def test_huge_file_is_restored_from_a_snapshot(tracked: tuple[Path, int]) -> None:
     root, _ = tracked
     _, peak = command("restore", "folder/moved@2", folder=root)
     assert peak < MOST_MEMORY
     assert (root / "folder" / "moved").stat().st_size == (MEGABYTES << 20) + 13
 
 
-def test_its_store_is_checked_and_salvaged(tracked: tuple[Path, int], tmp_path: Path) -> None:
+def test_store_of_a_huge_file_is_checked_and_salvaged(tracked: tuple[Path, int], tmp_path: Path) -> None:
     root, _ = tracked
     _, peak = command("fsck", folder=root)
     assert peak < MOST_MEMORY

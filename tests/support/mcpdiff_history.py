@@ -1,4 +1,4 @@
-"""A workspace with the edit history of mcpdiff, written as that tool's description says."""
+"""A workspace with the edit history of mcpdiff, in the format that the tool documents."""
 
 import json
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ BEGAN: Final = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 @dataclass(slots=True)
 class McpDiff:
-    """The tool's server: changes files, and writes down what it did."""
+    """The server of that tool: it changes files and records the edits."""
 
     root: Path
     count: int = 0
@@ -53,7 +53,7 @@ class McpDiff:
         return self._log(conversation, "move", path, held, held, checkpoint, tool="move_file", source=source)
 
     def give(self, edit: str, status: str) -> None:
-        """Write down a verdict. What becomes of the file is the test's to do."""
+        """Record a verdict; the test itself changes the file."""
         self.change(edit, {"status": status})
 
     def change(self, edit: str, fields: dict[str, Any]) -> None:

@@ -541,9 +541,9 @@ def test_the_root_of_the_file_system_is_outside_in_every_working_directory(
     sandbox: PathSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(sandbox.tree.root)
-    for spelling in ("/", "//"):
+    for path in ("/", "//"):
         with pytest.raises(PathOutside):
-            sandbox.resolved(spelling)
+            sandbox.resolved(path)
 
 
 # ---- where a path really is

@@ -86,12 +86,12 @@ def _play_one(workspace: Workspace, chance: random.Random) -> None:
                     call.commit()
             case "move" | "delete" as operation:
                 with workspace.call(CallInfo(tool="t")) as call:
-                    standing = [name for name in NAMES if call.exists(name)]
-                    free = [name for name in NAMES if name not in standing]
-                    if standing and operation == "delete":
-                        call.delete(chance.choice(standing))
-                    elif standing and free:
-                        call.move(chance.choice(standing), chance.choice(free))
+                    existing = [name for name in NAMES if call.exists(name)]
+                    free = [name for name in NAMES if name not in existing]
+                    if existing and operation == "delete":
+                        call.delete(chance.choice(existing))
+                    elif existing and free:
+                        call.move(chance.choice(existing), chance.choice(free))
                     call.commit()
             case "decide":
                 edits = workspace.history.edits()
@@ -714,7 +714,7 @@ def test_refcounts_of_trees_do_not_depend_on_the_order_of_records(
     folder = tmp_path_factory.mktemp("forged")
     records: list[Record] = []
     stored: dict[BlobId, bytes] = {}
-    standing: list[int] = []
+    existing: list[int] = []
     with (
         closing(Forger(folder)) as forger,
         closing(Log(str(forger.store / "segments"), Disk())) as log,
@@ -729,10 +729,10 @@ def test_refcounts_of_trees_do_not_depend_on_the_order_of_records(
                     number = sum(isinstance(record, Snapshot) for record in records) + 1
                     root = blob_id(_TREES[which])
                     records.append(Snapshot(number=number, time=1, root=root, path=None, who=""))
-                    standing.append(number)
+                    existing.append(number)
                     forger.append(encode_record(records[-1], forger.last))
-                case "expire" if which < len(standing):
-                    records.append(Expiry(time=1, snapshots=(standing.pop(which),), reason="", who=""))
+                case "expire" if which < len(existing):
+                    records.append(Expiry(time=1, snapshots=(existing.pop(which),), reason="", who=""))
                     forger.append(encode_record(records[-1], forger.last))
                 case "look":
                     log.refresh(force=True)

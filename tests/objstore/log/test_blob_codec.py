@@ -198,7 +198,7 @@ NAME = blob_id(CONTENT)
 LIES = {
     "too short for a header": NAME,
     "a size over the limit": HEADER.pack(NAME, MAX_BLOB + 1, Encoding.RAW, 0) + CONTENT,
-    "an encoding that nobody knows": HEADER.pack(NAME, 3000, 5, 0) + CONTENT,
+    "an unknown encoding": HEADER.pack(NAME, 3000, 5, 0) + CONTENT,
     "chunks of what is not large": HEADER.pack(NAME, 3000, Encoding.CHUNKED, 0) + CHUNK.pack(NAME, 3000),
     "chunks of what is larger than there can be": HEADER.pack(NAME, MAX_CHUNKED + 1, Encoding.CHUNKED, 0),
     "reserved bytes in use": HEADER.pack(NAME, 3000, Encoding.RAW, 0)[:-1] + b"\1" + CONTENT,
@@ -315,9 +315,9 @@ def test_a_part_is_refused_where_the_keyframe_is_shorter_or_damaged() -> None:
         (header, payload[: header.data] + b"no frame", 0, 1),
         (header, payload[:-1], len(content) - 1, len(content)),
     ]
-    for of, spelt, start, end in refused:
+    for of, payload_given, start, end in refused:
         with pytest.raises(BlobDamaged):
-            expand_part(of, spelt, start, end)
+            expand_part(of, payload_given, start, end)
 
 
 # ---- lists of chunks

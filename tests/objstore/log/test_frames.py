@@ -256,9 +256,9 @@ def test_raw_frames_end_at_the_given_end_of_the_last_group(size: int) -> None:
 def test_an_invalid_header_is_a_gap_even_without_verifying_checksums(at: int, byte: int) -> None:
     content = bytearray(framed([(FrameKind.BLOB, b"alone")]))
     content[at] = byte
-    told = list(unverified_frames(lambda at, size: bytes(content[at : at + size]), 0, len(content)))
-    assert [frame for frames, _ in told for frame in frames] == []
-    assert [gap.offset for _, gap in told if gap is not None] == [0]
+    found_frames = list(unverified_frames(lambda at, size: bytes(content[at : at + size]), 0, len(content)))
+    assert [frame for frames, _ in found_frames for frame in frames] == []
+    assert [gap.offset for _, gap in found_frames if gap is not None] == [0]
 
 
 @pytest.mark.parametrize(

@@ -194,10 +194,10 @@ def test_other_files_among_the_segments_are_ignored(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-@pytest.mark.parametrize("spelling", ["{:09d}.seg", "{:012d}.1.seg", "{:08d}.01.seg", "{:08d}.0.seg"])
-def test_noncanonical_segment_number_is_ignored(folder: Path, spelling: str, number: int) -> None:
+@pytest.mark.parametrize("pattern", ["{:09d}.seg", "{:012d}.1.seg", "{:08d}.01.seg", "{:08d}.0.seg"])
+def test_noncanonical_segment_number_is_ignored(folder: Path, pattern: str, number: int) -> None:
     fill(folder, GROUPS)
-    (folder / spelling.format(number)).write_bytes(b"")
+    (folder / pattern.format(number)).write_bytes(b"")
     with closing(Log(str(folder), Disk())) as log:
         assert len(list(log.groups(log.first))) == len(GROUPS)
         assert log.numbers() == [1]

@@ -8,12 +8,12 @@ A history is a row of steps, apart by `;`:
     -a       it deletes a
     a*       it makes a executable
     x, y     both in one call, as edits of their own
-    ~a=p     a person writes to a, and nobody records it; ~-a: a person deletes it
+    ~a=p     a person writes to a, without recording it; ~-a: a person deletes it
     !2 3     a reviewer rejects the edits 2 and 3; ^2 accepts 2 again
     !!2      rejects 2 and what needs it
     <        and takes the last decision back; > takes it again
 
-Edits are counted from 1; a change that nobody recorded counts when it is found. A folder is drawn as its files, an
+Edits are counted from 1; an unrecorded change counts when it is found. A folder is drawn as its files, an
 executable one with a `*`, an empty folder with a `/` at its end. A refusal reads `C: 3 needs 2`, and changes nothing.
 """
 
@@ -87,8 +87,8 @@ def picture_after_decision(scene: Scene, action: Action, names: str) -> str:
     outcome = scene.decide(action, *names.lstrip("!").split(), on_external=OnExternal.KEEP, cascade=cascade)
     if isinstance(outcome, Conflicted):
         assert scene.everything() == before
-        said = {f"{c.unit.seq} needs {need.seq}" for c in outcome.conflicts for need in c.needs}
-        return "C: " + ", ".join(sorted(said))
+        shown_needs = {f"{c.unit.seq} needs {need.seq}" for c in outcome.conflicts for need in c.needs}
+        return "C: " + ", ".join(sorted(shown_needs))
     assert isinstance(outcome, Decided), outcome
     return picture(scene)
 

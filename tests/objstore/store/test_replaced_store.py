@@ -342,7 +342,7 @@ def test_a_plan_for_one_log_removes_nothing_from_an_older_one(
     """A backup from before edits were accepted is put back after a collection or a repack has begun."""
     draw = random.Random(1)
     words = [draw.randbytes(3).hex() for _ in range(300)]
-    # A repack makes words shorter, and a collection frees most of what nobody can make shorter.
+    # A repack compresses words, and a collection frees most of the incompressible bytes.
     texts = [" ".join(draw.choices(words, k=4_000)).encode() for _ in range(6)]
     states = texts if way == "repack" else [draw.randbytes(4_000) for _ in range(6)]
     with open_workspace(root) as workspace:

@@ -92,7 +92,7 @@ def measured(program: str, *words: str, folder: Path, output: int | None = subpr
 
 
 def command(*words: str, folder: Path, output: int | None = subprocess.PIPE) -> tuple[bytes, int]:
-    # Not by its entry, which ends the process before anything else could be told.
+    # Not through its entry point, which would end the process before the measurement.
     program = MEASURED + f"sys.argv[1:] = {list(words)!r}\nfrom cli.shell.main import main\nsys.exit(main())"
     return measured(program, folder=folder, output=output)
 
@@ -128,8 +128,8 @@ def test_huge_file_is_exported_and_verified(tracked: tuple[Path, int], tmp_path:
             assert piece == stands.read(1 << 20)
         assert not stands.read(1)
     (tmp_path / "out").unlink()
-    said, peak = command("verify", "--all", folder=root)
-    assert b"blobs match their hash" in said
+    command_output, peak = command("verify", "--all", folder=root)
+    assert b"blobs match their hash" in command_output
     assert peak < MOST_MEMORY
 
 
@@ -146,5 +146,5 @@ def test_store_of_a_huge_file_is_checked_and_salvaged(tracked: tuple[Path, int],
     assert peak < MOST_MEMORY
     _, peak = command("salvage", ".", "--to", str(tmp_path / "saved"), folder=root)
     assert peak < MOST_MEMORY
-    said, _ = command("verify", "--all", folder=tmp_path / "saved")
-    assert b"blobs match their hash" in said
+    command_output, _ = command("verify", "--all", folder=tmp_path / "saved")
+    assert b"blobs match their hash" in command_output

@@ -131,7 +131,7 @@ def assert_sound(scene: Scene) -> None:
     report = workspace.review.status()
     files = scene.files()
     scene.forget_index()
-    # The hash chain is checked, record by record, while the index is made anew.
+    # The hash chain is checked, record by record, while the index is rebuilt.
     assert (scene.workspace.history.edits(), scene.workspace.history.decisions()) == (edits, decisions)
     assert scene.workspace.review.status() == report
     for view in edits:

@@ -42,7 +42,7 @@ class Interruption:
 
     @contextmanager
     def struck(self) -> Iterator[None]:
-        """Let it happen inside, and let nobody care."""
+        """Run a block in which the exception is raised, and suppress it."""
         traced = sys.gettrace()
         sys.settrace(self)
         try:

@@ -212,7 +212,7 @@ def test_a_file_that_a_person_restored_stays_even_if_the_segment_was_rewritten(r
 
 
 def test_unfinished_call_survives_the_removal_of_its_whole_segment(root: Path) -> None:
-    """The call's own segment is written anew too, and all that lay before its group in it goes."""
+    """The call's own segment is rewritten too, and everything before its group in it is removed."""
     collect(root, disk_full_for_files())
     collected_again = disk_full_for_files()
     with Workspace.open(root, collected_again) as workspace:
@@ -462,18 +462,18 @@ def test_an_error_reports_that_nothing_changed_only_if_nothing_did(
         disk = CountdownDisk(step, failure)
         workspace = Workspace.open(root, disk)
         before = visible_state(root)
-        said = ""
+        message = ""
         try:
             act(workspace)
         except CasError as error:
-            said = str(error)
+            message = str(error)
         finally:
             workspace.close()
-        claims = re.search(r"nothing (was|is) (changed|recorded)", said) is not None
-        assert not claims or visible_state(root) == before, (step, disk.failed, said)
+        claims = re.search(r"nothing (was|is) (changed|recorded)", message) is not None
+        assert not claims or visible_state(root) == before, (step, disk.failed, message)
         if disk.failed is None:
             break
-        seen += bool(said)
+        seen += bool(message)
     assert seen
 
 

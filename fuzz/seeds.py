@@ -1,4 +1,4 @@
-"""Make the seed corpora anew from real stores: `python -m fuzz.seeds`. Needed when the format changes."""
+"""Write the seed corpora again from real stores: `python -m fuzz.seeds`. Needed when the format changes."""
 
 import json
 import tempfile
@@ -37,7 +37,7 @@ from objstore.model.tree import names_of
 from objstore.worktree.stat_cache import StatCache
 
 _KEPT_BEGIN: Final = 8 + HASH_SIZE
-"""Where what is kept in the cache begins: behind its magic and its hash."""
+"""Offset of the content of a cache file: after its magic and its hash."""
 
 _TEXT: Final = b"".join(b"line %d\n" % i for i in range(40))
 
@@ -137,11 +137,11 @@ def _long(workspace: Workspace) -> None:
 
 
 _LONG: Final = Story(name="long", play=_long)
-"""So long that a weave is kept of it. Its segment would be most of the corpus."""
+"""A history long enough for a cached weave; its segment would be most of the corpus."""
 
 
 def segment_of(story: Story) -> bytes:
-    """Return the segment that the story leaves."""
+    """Return the segment that the history leaves."""
     with tempfile.TemporaryDirectory() as folder:
         with Workspace.init(folder) as workspace:
             story.play(workspace)
@@ -163,7 +163,7 @@ def records_of(segment: bytes) -> list[bytes]:
 
 
 def derived_of(story: Story) -> dict[tuple[str, str], bytes]:
-    """Return the trees, the bundle, the looks and the weaves that a story leads to, by target and name."""
+    """Return the trees, bundle, stat caches and weaves of a history, by target and name."""
     found: dict[tuple[str, str], bytes] = {}
     with tempfile.TemporaryDirectory() as folder:
         cache = Path(folder) / ".cas" / "cache"
@@ -194,8 +194,8 @@ def _folders(workspace: Workspace, root: BlobId) -> Iterator[BlobId]:
             yield from _folders(workspace, name)
 
 
-def spelt() -> dict[tuple[str, str], bytes]:
-    """Return what others spell: ignore files, patches, operations by anchor, and the logs of mcpdiff with its diffs."""
+def inputs_of_other_programs() -> dict[tuple[str, str], bytes]:
+    """Return inputs written by other programs: ignore files, patches, anchored operations, and logs of mcpdiff."""
     before = b"".join(b"line %d\n" % i for i in range(12))
     after = before.replace(b"line 3\n", b"LINE 3\n").replace(b"line 9\n", b"")
     diff = unified_diff(before, after, path_before="f.txt", path_after="f.txt")
@@ -216,8 +216,8 @@ def spelt() -> dict[tuple[str, str], bytes]:
         "hash_after": "1" * 64,
     }
     move = entry | {"operation": "move", "source_path": "/w/g.txt", "hash_after": "0" * 64}
-    told: list[object] = [entry, move, entry | {"status": "maybe"}, []]
-    lines = [json.dumps(line).encode() for line in told]
+    log_entries: list[object] = [entry, move, entry | {"status": "maybe"}, []]
+    lines = [json.dumps(line).encode() for line in log_entries]
     operations = [
         b"replace\t%d:%s\t\tnew" % (2, tags[1]),
         b"replace_range\t%d:%s\t%d:%s\tone\ttwo" % (4, tags[3], 6, tags[5]),
@@ -240,7 +240,7 @@ def spelt() -> dict[tuple[str, str], bytes]:
 
 
 def damaged(segment: bytes) -> dict[str, bytes]:
-    """Return what may become of a segment, by what it suffered."""
+    """Return damaged variants of a segment, by the kind of damage."""
     third = len(segment) // 3
     return {
         "cut": segment[: len(segment) - 7],
@@ -268,7 +268,7 @@ def main() -> None:
     for story in STORIES:
         seeds |= derived_of(story)
     seeds |= {where: kept for where, kept in derived_of(_LONG).items() if where[0] == "weave"}
-    seeds |= spelt()
+    seeds |= inputs_of_other_programs()
     for old in CORPUS.glob("*/*"):
         old.unlink()
     for (target, name), data in sorted(seeds.items()):

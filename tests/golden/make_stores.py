@@ -49,19 +49,19 @@ from objstore.review.edit_recorder import Recorder, external_change, version_of
 from objstore.store.write_batch import now
 from objstore.transaction.journal import Journal
 
-__all__ = ["SEGMENTS", "TOLD", "told"]
+__all__ = ["CONTENTS_NAME", "SEGMENTS", "stored_contents"]
 
 SEGMENTS: Final = "segments"
-TOLD: Final = "told.json"
+CONTENTS_NAME: Final = "told.json"
 ROTATE_AT: Final = 12_000
-"""Bytes of a full segment: the golden store is small, and has several."""
+"""Size of a full segment, so that the small golden store has several."""
 
 DEEP: Final = 40
-"""Edits of one file, more than a chain of deltas has."""
+"""Edits of one file, more than the maximal depth of deltas."""
 
 
 def make(folder: Path, name: str) -> None:
-    """Make a golden store in the new folder `folder`: its segments, and what they tell."""
+    """Create a golden store in the new folder `folder`: its segments, and their expected contents."""
     vars(segments)["ROTATE_AT"] = ROTATE_AT
     with tempfile.TemporaryDirectory() as temporary:
         root = Path(temporary) / "work"
@@ -89,11 +89,11 @@ def make(folder: Path, name: str) -> None:
             (folder / SEGMENTS).mkdir()
             for segment in sorted((root / ".cas" / SEGMENTS).iterdir()):
                 (folder / SEGMENTS / segment.name).write_bytes(segment.read_bytes())
-            (folder / TOLD).write_text(json.dumps(told(workspace), indent=1, sort_keys=True) + "\n")
+            (folder / CONTENTS_NAME).write_text(json.dumps(stored_contents(workspace), indent=1, sort_keys=True) + "\n")
 
 
-def told(workspace: Workspace) -> dict[str, Any]:
-    """Return what a store tells: its records in order, and every state that it still has, read and hashed."""
+def stored_contents(workspace: Workspace) -> dict[str, Any]:
+    """Return the contents of a store: its records in order, and every state that it still has, read and hashed."""
     edits = [
         {
             "seq": view.seq,

@@ -87,7 +87,7 @@ class DurabilityCheckingDisk(ObservedDisk):
         super().sync(fd, name)
         self.synced[Path(name).name] = os.fstat(fd).st_size
 
-    def comes(self, before: bytes | None, after: bytes | None) -> None:
+    def before_change(self, before: bytes | None, after: bytes | None) -> None:
         folder = self.copy / f"at {self.operations}"
         shutil.copytree(self.segments, folder / ".cas" / "segments")
         for segment in (folder / ".cas" / "segments").iterdir():
@@ -351,7 +351,7 @@ def test_path_and_mode_are_those_of_the_last_live_edit_in_any_order(scene: Scene
         assert scene.mode("c") == 0o755
 
 
-# ---- 5. A conflict is said, exactly
+# ---- 5. A conflict is reported exactly
 
 
 def test_conflict_is_reported_exactly_and_changes_nothing(scene: Scene) -> None:
@@ -379,7 +379,7 @@ def test_rejecting_the_units_of_a_conflict_resolves_it(scene: Scene) -> None:
     assert scene.text("f") == b"A\nb\nc\n"
 
 
-# ---- 6. The truth is told
+# ---- 6. Reports are true
 
 
 class LyingDisk(ObservedDisk):
@@ -389,7 +389,7 @@ class LyingDisk(ObservedDisk):
         super().__init__(root)
         self.lie_at = lie_at
 
-    def came(self, folder: int, name: str) -> None:
+    def after_change(self, folder: int, name: str) -> None:
         if self.operations == self.lie_at:
             fd = os.open(name, os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=folder)
             with os.fdopen(fd, "wb") as file:
@@ -436,7 +436,7 @@ class FailingDisk(ObservedDisk):
         self.fail_at = fail_at
         self.error = error
 
-    def comes(self, before: bytes | None, after: bytes | None) -> None:
+    def before_change(self, before: bytes | None, after: bytes | None) -> None:
         del before, after
         if self.operations == self.fail_at:
             raise self.error
@@ -671,8 +671,8 @@ def test_gc_plan_reports_what_a_collection_frees(scene: Scene) -> None:
     assert plan.free_blobs == 29
     assert 29 * 3000 < plan.free_bytes < scene.workspace.retention.stored_bytes()
     scene.workspace.retention.expire(EVERYTHING, moment=LATER)
-    told = scene.workspace.review.status().reclaimable
-    assert (told.free_blobs, told.free_bytes) == (plan.free_blobs, plan.free_bytes)
+    report = scene.workspace.review.status().reclaimable
+    assert (report.free_blobs, report.free_bytes) == (plan.free_blobs, plan.free_bytes)
     again = scene.workspace.retention.plan_gc(EVERYTHING)
     assert (again.free_blobs, again.free_bytes) == (plan.free_blobs, plan.free_bytes)
 
@@ -688,8 +688,8 @@ def test_collection_frees_what_the_plan_reported_and_meets_the_limit(scene: Scen
     gone = [view.seq for view in scene.workspace.history.edits() if view.expired is not None]
     assert gone == list(range(1, done.edits + 1))
     assert len(gone) < 30
-    told = scene.workspace.review.status()
-    assert (told.store_bytes, told.reclaimable.free_blobs) == (done.bytes_after, 0)
+    report = scene.workspace.review.status()
+    assert (report.store_bytes, report.reclaimable.free_blobs) == (done.bytes_after, 0)
     scene.forget_index()
     scene.reject(30)
 

@@ -1,4 +1,4 @@
-"""Scenes for crash tests: a workspace with some history, and one thing that is then done to it."""
+"""Scenarios for crash tests: a workspace with some history, and one operation on it."""
 
 import os
 from collections.abc import Callable
@@ -35,7 +35,7 @@ History: TypeAlias = tuple[tuple[tuple[int, Status], ...], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashScenario:
-    """What there is, and what is done."""
+    """The preparation of a workspace, and the operation that is tested."""
 
     name: str
     prepare: Callable[[Workspace], None]
@@ -55,7 +55,7 @@ def files(root: Path) -> Files:
 
 
 def history(workspace: Workspace) -> History:
-    """Return what the journal says, as far as a reviewer sees it."""
+    """Return the statuses of edits and the number of decisions, as a reviewer sees them."""
     return tuple((edit.seq, edit.status) for edit in workspace.history.edits()), len(workspace.history.decisions())
 
 
@@ -75,7 +75,7 @@ def change(workspace: Workspace, *contents: tuple[str, bytes]) -> None:
 
 
 def rejected(workspace: Workspace, *seqs: int) -> None:
-    """Reject whole edits, and see that it was done."""
+    """Reject whole edits, and check that the decision was made."""
     units = [Unit(view.seq, hunk) for view in map(workspace.history.edit, seqs) for hunk in range(len(view.units))]
     assert isinstance(workspace.decide(Action.REJECT, units), Decided)
 
@@ -118,7 +118,7 @@ def _folder_and_file(workspace: Workspace) -> None:
 
 
 def _traded(workspace: Workspace) -> None:
-    """Have a file take a folder's name, and a folder a file's."""
+    """Replace a folder by a file, and a file by a folder."""
     with workspace.call(CallInfo(tool="apply", conversation="scene")) as call:
         call.delete("d/e/x.txt")
         call.write("d", b"was a folder\n")
@@ -128,7 +128,7 @@ def _traded(workspace: Workspace) -> None:
 
 
 def _in_its_place(workspace: Workspace) -> None:
-    """Have a shell put empty folders in a file's place, and change another file."""
+    """Replace a file by empty folders with a shell, and change another file."""
     root = Path(workspace.root)
     (root / "f").write_bytes(TEXT)
     (root / "g").write_bytes(TEXT)
@@ -140,7 +140,7 @@ def _in_its_place(workspace: Workspace) -> None:
 
 
 def _swapped(workspace: Workspace) -> None:
-    """Have a shell swap the names of a folder and a file that nobody had recorded."""
+    """Swap the names of an unrecorded folder and file with a shell."""
     root = Path(workspace.root)
     (root / "d").mkdir()
     (root / "d/x.txt").write_bytes(TEXT)
@@ -165,7 +165,7 @@ def _rejected_two(workspace: Workspace) -> None:
 
 
 def _strewn(workspace: Workspace) -> None:
-    """Have files that no call recorded beside one that was."""
+    """Create unrecorded files next to a recorded one."""
     write(workspace, "a.txt", TEXT)
     for path, content in (("b.txt", b"bee\n"), ("src/c.py", TEXT), ("src/deep/d.py", b"dee\n")):
         file = Path(workspace.root) / path
@@ -178,7 +178,7 @@ def _snapshot(workspace: Workspace) -> None:
 
 
 def _disturbed(workspace: Workspace) -> None:
-    """Change, delete and make files behind a snapshot's back."""
+    """Change, delete and create files after a snapshot."""
     _strewn(workspace)
     _snapshot(workspace)
     write(workspace, "a.txt", b"other\n")
@@ -189,7 +189,7 @@ def _disturbed(workspace: Workspace) -> None:
 
 
 def _known(workspace: Workspace) -> None:
-    """Change, delete, move and make files after a first look."""
+    """Change, delete, move and create files after a first scan."""
     _strewn(workspace)
     workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
     root = Path(workspace.root)

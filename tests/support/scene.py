@@ -1,4 +1,4 @@
-"""A scene: a folder with a store, an agent that edits there, a person who decides, and a close look at the disk."""
+"""A workspace for tests: an agent edits, a person decides, and the disk is observed."""
 
 import os
 import shutil
@@ -42,7 +42,7 @@ TEN: Final = b"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileObservation:
-    """What one name in a folder is, as closely as can be seen without changing it."""
+    """Everything observable about one path without changing it."""
 
     kind: int
     mode: int
@@ -52,7 +52,7 @@ class FileObservation:
 
 
 def observe_tree(root: Path, *, store: bool = False) -> dict[str, FileObservation]:
-    """Return everything below `root` (or, with `store`, what the journal is made of), by relative path."""
+    """Return everything below `root` (with `store`: the files of the journal), by relative path."""
     top = root / ".cas" / "segments" if store else root
     found: dict[str, FileObservation] = {}
     for folder, folders, names in os.walk(top):
@@ -78,12 +78,12 @@ def observe_tree(root: Path, *, store: bool = False) -> dict[str, FileObservatio
 
 
 def lines(text: str) -> bytes:
-    """Return a text that is spelt with spaces between its lines."""
+    """Return a text, given its lines separated by spaces."""
     return "".join(f"{word}\n" for word in text.split()).encode()
 
 
 def words(content: bytes | None) -> str:
-    """Return a text with spaces between its lines."""
+    """Return the lines of a text separated by spaces."""
     return "gone" if content is None else " ".join(content.decode().split("\n")).strip()
 
 
@@ -103,7 +103,7 @@ def moves(source: str, destination: str) -> Callable[[Call], None]:
 
 
 class Scene:
-    """A workspace, and short words for what is done in it."""
+    """A workspace with short methods for common operations."""
 
     def __init__(self, root: Path, disk: type[Disk] = UnsyncedDisk) -> None:
         self.root = root
@@ -190,7 +190,7 @@ class Scene:
         return outcome
 
     def refused(self, action: Action, *names: str | int) -> tuple[Conflict, ...]:
-        """Return the conflicts for which a decision is refused; nothing at all may have changed."""
+        """Return the conflicts for which a decision is refused; check that nothing has changed."""
         before = self.everything()
         outcome = self.decide(action, *names)
         assert isinstance(outcome, Conflicted), outcome

@@ -240,9 +240,11 @@ def test_range_must_not_end_before_its_start() -> None:
     )
 
 
-@pytest.mark.parametrize("spelling", ["", "2", "2:", ":f1", "2:f", "2:f11", "0:f1", "-1:f1", "2:g1", " 2:f1", "2:f1|x"])
-def test_invalid_anchor_is_parsed_as_none(spelling: str) -> None:
-    assert parse_anchor(spelling) is None
+@pytest.mark.parametrize(
+    "text_given", ["", "2", "2:", ":f1", "2:f", "2:f11", "0:f1", "-1:f1", "2:g1", " 2:f1", "2:f1|x"]
+)
+def test_invalid_anchor_is_parsed_as_none(text_given: str) -> None:
+    assert parse_anchor(text_given) is None
     assert parse_anchor("2:F1") == Anchor(2, "f1")
 
 

@@ -362,11 +362,11 @@ def test_refusal_states_the_fault_and_its_line(patch: str, message: str) -> None
 def test_surplus_line_is_reported_with_a_corrected_header() -> None:
     for hunk, line in (("-a\n+b\n+c\n", 6), ("-a\n\\ No newline at end of file\n+b\n+c\n", 7)):
         patch = f"{HEAD}@@ -1 +1 @@\n{hunk}@@ -5,1 +5,1 @@\n-d\n+e\n"
-        for spelling in (patch, patch.replace("\n", "\r\n")):
+        for variant in (patch, patch.replace("\n", "\r\n")):
             with pytest.raises(
                 InvalidPatch, match=f"a line beyond the counts in its hunk's @@ header at line {line}"
             ) as refusal:
-                parse_patch(spelling)
+                parse_patch(variant)
             assert "the header at line 3 of the patch is @@ -1,1 +1,2 @@" in refusal.value.hint
 
 

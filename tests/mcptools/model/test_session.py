@@ -123,7 +123,7 @@ def test_file_moved_to_a_path_does_not_inherit_what_was_read_there(agent: Agent,
     operations = [{"op": "delete", "anchor": "1:00"}]
     arguments = {"path": str(destination), "file_hash": read, "operations": operations}
     assert "nor of a version" in agent.call("edit_text_file", **arguments).error["message"]
-    agent.done("write_file", path=str(destination), content="as a file that nobody has read\n")
+    agent.done("write_file", path=str(destination), content="as an unread file\n")
 
 
 def test_file_that_was_never_read_may_be_overwritten(agent: Agent, folder: Path) -> None:

@@ -58,8 +58,8 @@ def test_root_that_is_not_a_local_directory_is_ignored(root: Path, other: str) -
     uris = [other, (root / "one").as_uri()]
     answers: dict[str, Message] = {"roots/list": {"result": {"roots": [{"uri": uri} for uri in uris]}}}
     with started(root, capabilities={"roots": {}}) as raw:
-        told = call(raw, "list_allowed_directories", answers)["structuredContent"]
-        assert told["directories"] == [str(root / "one")]
+        allowed = call(raw, "list_allowed_directories", answers)["structuredContent"]
+        assert allowed["directories"] == [str(root / "one")]
         answers = {"roots/list": {"result": {"roots": [{"uri": other}]}}}
         assert call(raw, "list_allowed_directories", answers)["structuredContent"]["directories"] == []
         close_and_check(raw)

@@ -239,14 +239,14 @@ def test_history_of_several_pages_is_listed_completely_and_newest_first(tmp_path
 
 
 def test_long_reasons_are_split_into_pages(tmp_path: Path) -> None:
-    said, most = "so\n" * 10_000, 80_000
+    long_reason, most = "so\n" * 10_000, 80_000
     with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
         for number in range(5):
             with workspace.call(CallInfo(tool="test")) as call:
                 call.write(f"f{number}", b"y\n" * 40_000)
                 call.commit()
         units = [unit for number in range(1, 6) for unit in workspace.find_units(str(number))[1]]
-        workspace.decide(Action.REJECT, units, reason=said)
+        workspace.decide(Action.REJECT, units, reason=long_reason)
     listed: dict[int, str] = {}
     with connected(tmp_path) as agent:
         offset, has_more = 0, True
@@ -259,10 +259,10 @@ def test_long_reasons_are_split_into_pages(tmp_path: Path) -> None:
             offset = page.structured["next_offset"]
             has_more = offset > 0
         shown = agent.done("show_edit", edit=1)
-    assert listed == dict.fromkeys([5, 4, 3, 2, 1], said)
-    assert max(len(shown.text), len(shown.structured["diff"]) + len(said)) < most + 1000
-    assert shown.structured["edit"]["reason"] == said
-    assert shown.text.splitlines()[0].endswith(f"{ascii(said)[:8000]}… (40002 characters in all)")
+    assert listed == dict.fromkeys([5, 4, 3, 2, 1], long_reason)
+    assert max(len(shown.text), len(shown.structured["diff"]) + len(long_reason)) < most + 1000
+    assert shown.structured["edit"]["reason"] == long_reason
+    assert shown.text.splitlines()[0].endswith(f"{ascii(long_reason)[:8000]}… (40002 characters in all)")
     assert shown.structured["next_offset"] > 0
 
 

@@ -67,7 +67,7 @@ def test_part_of_a_file_can_be_read(agent: Agent, folder: Path) -> None:
 def test_offset_beyond_the_end_reports_the_count(agent: Agent, folder: Path) -> None:
     (folder / "file.txt").write_text("one\ntwo\n")
     path = str(folder / "file.txt")
-    for tool, arguments, said in (
+    for tool, arguments, expected in (
         ("read_file", {"path": path}, "There are only 2 lines."),
         ("read_text_file", {"path": path}, "There are only 2 lines."),
         ("read_file_by_keyword", {"path": path, "keyword": "o"}, "There are only 2 matches."),
@@ -76,7 +76,7 @@ def test_offset_beyond_the_end_reports_the_count(agent: Agent, folder: Path) -> 
     ):
         beyond = agent.done(tool, offset=9, **arguments)
         assert beyond.text == ""
-        assert beyond.texts[1].splitlines()[-1] == said
+        assert beyond.texts[1].splitlines()[-1] == expected
     assert agent.done("list_directory", path=str(folder), offset=1).texts[1] == "There are only 1 entries."
     (folder / "empty").touch()
     assert agent.done("read_file", path=str(folder / "empty")).texts == [""]
@@ -175,8 +175,8 @@ def test_context_of_a_match_is_reduced_line_by_line_to_fit(agent: Agent, folder:
     assert numbers[-1] == 10_000 + after or numbers[-1] - 10_000 >= min(before, 10_000 - numbers[0]) - 1
     assert 60_000 < len(found.structured["content"]) <= 80_000
     assert found.structured["matches"] == [10_000]
-    said = f"Around line 10000 only lines {numbers[0]} to {numbers[-1]} fit; read_file_by_line has the others."
-    assert said in found.texts[1].splitlines()
+    expected = f"Around line 10000 only lines {numbers[0]} to {numbers[-1]} fit; read_file_by_line has the others."
+    assert expected in found.texts[1].splitlines()
 
 
 def test_match_with_reduced_context_is_returned_with_others(agent: Agent, folder: Path) -> None:
@@ -322,13 +322,13 @@ def test_single_file_can_be_searched_if_it_is_text(agent: Agent, tree: Path) -> 
 
 def test_empty_result_is_stated(agent: Agent, folder: Path) -> None:
     top = str(folder)
-    for tool, arguments, said in (
+    for tool, arguments, expected in (
         ("list_directory", {"path": top}, "The directory is empty."),
         ("directory_tree", {"path": top}, "The directory is empty."),
         ("search_files", {"path": top, "pattern": "*"}, "Nothing matches the pattern."),
         ("grep_files", {"path": top, "pattern": "needle"}, "No line matches the pattern."),
     ):
-        assert agent.done(tool, **arguments).texts == [said]
+        assert agent.done(tool, **arguments).texts == [expected]
     (folder / "file").write_text("hay\n")
     found = agent.done("read_file_by_keyword", path=str(folder / "file"), keyword="needle")
     assert found.text == "No such lines."
@@ -336,7 +336,7 @@ def test_empty_result_is_stated(agent: Agent, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "said"),
+    ("tool", "arguments", "expected"),
     [
         ("read_file", {"offset": -1}, "offset and limit cannot be negative"),
         ("read_text_file", {"limit": -1}, "offset and limit cannot be negative"),
@@ -353,12 +353,12 @@ def test_empty_result_is_stated(agent: Agent, folder: Path) -> None:
     ],
 )
 def test_invalid_numbers_are_refused(
-    agent: Agent, folder: Path, tool: str, arguments: dict[str, object], said: str
+    agent: Agent, folder: Path, tool: str, arguments: dict[str, object], expected: str
 ) -> None:
     (folder / "file").write_text("x\n")
     path = folder if tool in {"list_directory", "directory_tree", "search_files", "grep_files"} else folder / "file"
     error = agent.call(tool, path=str(path), **arguments).error
-    assert (error["code"], error["message"]) == (-32600, said)
+    assert (error["code"], error["message"]) == (-32600, expected)
 
 
 def test_search_reports_the_next_offset_and_cuts_long_lines(agent: Agent, folder: Path) -> None:

@@ -31,14 +31,14 @@ CHOICE = SETTINGS["git.commit"]
 SENSELESS: list[object] = ["", "30", "30x", "d", "-1d", "1e3s", "1..5h", "٣d", True, 1.5, [], "9999999999999TB"]
 
 
-@pytest.mark.parametrize(("spelling", "value"), NUMBERED.items())
-def test_an_age_is_a_number_with_a_unit(spelling: str, value: int | None) -> None:
-    assert value_of(AGE, spelling) == value
+@pytest.mark.parametrize(("text", "value"), NUMBERED.items())
+def test_an_age_is_a_number_with_a_unit(text: str, value: int | None) -> None:
+    assert value_of(AGE, text) == value
 
 
-@pytest.mark.parametrize(("spelling", "value"), SIZED.items())
-def test_a_size_is_bytes_in_toml_or_a_number_with_a_unit(spelling: object, value: int | None) -> None:
-    assert value_of(SIZE, spelling) == value
+@pytest.mark.parametrize(("text", "value"), SIZED.items())
+def test_a_size_is_bytes_in_toml_or_a_number_with_a_unit(text: object, value: int | None) -> None:
+    assert value_of(SIZE, text) == value
 
 
 @pytest.mark.parametrize("given", SENSELESS)
@@ -91,5 +91,5 @@ def test_every_default_is_a_value_of_its_kind() -> None:
 
 @given(number=st.integers(0, 10**9), unit=st.sampled_from(["s", "min", "h", "d", "w"]))
 def test_a_stored_setting_is_read_back_with_its_meaning(number: int, unit: str) -> None:
-    spelling = f"{number}{unit}"
-    assert value_of(AGE, stored_value(AGE, f" {spelling}\n")) == value_of(AGE, spelling)
+    text = f"{number}{unit}"
+    assert value_of(AGE, stored_value(AGE, f" {text}\n")) == value_of(AGE, text)

@@ -48,7 +48,7 @@ class Desk:
         self.tree = Tree(root)
         self._blobs: dict[BlobId, bytes] = {}
         self.made: set[bytes] = set()  # folders that edits made
-        self.were_files: set[bytes] = set()  # paths at which recorded files stood
+        self.were_files: set[bytes] = set()  # paths at which recorded files were
 
     def close(self) -> None:
         self.tree.close()

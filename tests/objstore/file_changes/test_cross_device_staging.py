@@ -122,8 +122,8 @@ def test_note_about_another_disk_is_kept_while_it_is_not_mounted(tmp_path: Path)
         assert staged(root) == [note]
 
 
-@pytest.mark.parametrize("said", [b"../elsewhere", b"/", b"", b"\0", b"link", b"disk/../link", b"x" * 9000])
-def test_note_about_another_disk_does_not_lead_outside(tmp_path: Path, said: bytes) -> None:
+@pytest.mark.parametrize("note", [b"../elsewhere", b"/", b"", b"\0", b"link", b"disk/../link", b"x" * 9000])
+def test_note_about_another_disk_does_not_lead_outside(tmp_path: Path, note: bytes) -> None:
     root, elsewhere = tmp_path / "ws", tmp_path / "elsewhere"
     for folder in (root, elsewhere):
         folder.mkdir()
@@ -133,7 +133,7 @@ def test_note_about_another_disk_does_not_lead_outside(tmp_path: Path, said: byt
         write(workspace, "a", b"")
     for folder in (root, elsewhere):
         (folder / ".cas-0123456789abcdef").write_bytes(b"somebody's")
-    (root / ".cas" / "tmp" / "beside-0123456789abcdef").write_bytes(said)
+    (root / ".cas" / "tmp" / "beside-0123456789abcdef").write_bytes(note)
     with Workspace.open(root, CountdownDisk(None)) as workspace:
         write(workspace, "a", b"1\n")
     check_store(str(root))

@@ -230,7 +230,7 @@ def test_reserved_path_below_a_deleted_file_is_refused(scene: Scene) -> None:
     assert Path(scene.root / "f").is_file()
 
 
-# ---- by a shell, among files that nobody recorded before
+# ---- by a shell, with unrecorded files
 
 
 @pytest.mark.parametrize("names", [("d", "a"), ("d", "z"), ("d/e", "d/f"), ("d/e", "d/d"), ("d/e", "z"), ("d", "t/d")])

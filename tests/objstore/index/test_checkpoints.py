@@ -119,7 +119,7 @@ def test_copy_of_the_index_is_consistent_during_a_checkpoint(tmp_path: Path, *, 
             found.parent.mkdir()
             for name in ("a.sqlite", "a.sqlite-wal"):
                 (found.parent / name).write_bytes((tmp_path / name).read_bytes())
-            (found.parent / "a.sqlite-shm").mkdir()  # so that nobody can make it
+            (found.parent / "a.sqlite-shm").mkdir()  # so that it can't be created
         with closing(copy_in_memory(str(found))) as copy:
             if is_shared or copy.execute("SELECT * FROM sqlite_master").fetchall():
                 assert copy.execute("SELECT min(n) FROM other").fetchone() == (1,)

@@ -17,7 +17,7 @@ import pytest
 from objstore import Action, CallInfo, CasError, EditFilter, Status, Unit, Workspace, check_store
 from objstore.model.basic_types import Seq
 from objstore.worktree import dirty_files
-from tests.golden.make_stores import told
+from tests.golden.make_stores import stored_contents
 from tests.support.crash_scenarios import Files, change, files, rejected, write
 from tests.support.faulty_disk import WHOLE, UnsyncedDisk
 
@@ -107,7 +107,7 @@ def answers(root: Path) -> dict[str, Any] | None:
     """Return what commands say of a workspace (None: that the index is damaged)."""
     try:
         with Workspace.open(root, UnsyncedDisk()) as workspace:
-            found = told(workspace)
+            found = stored_contents(workspace)
             found["lists"] = [
                 [view.edit.seq for view in workspace.history.edits(wanted)]
                 for wanted in (

@@ -222,10 +222,10 @@ def test_an_index_is_rebuilt_if_only_its_main_file_was_removed_while_open(tmp_pa
         workspace.history.edits()
         (tmp_path / ".cas" / "index.sqlite").unlink()
         assert (tmp_path / ".cas" / "index.sqlite-shm").exists()
-        told = subprocess.run(
+        output = subprocess.run(
             [sys.executable, "-c", READER, str(tmp_path)], capture_output=True, text=True, check=True
         ).stdout
-        assert told == "6\n"
+        assert output == "6\n"
         write(workspace, "a.txt", b"on\n")
         write(other, "b.txt", b"on\n")
         assert len(other.history.edits()) == 8
@@ -497,11 +497,11 @@ def test_duplicate_entry_for_a_blob_that_is_not_stored_is_a_fault(reviewed: Path
 def test_invalid_stored_sha256_is_computed_again(reviewed: Path, kept: str) -> None:
     state = blob_id(b"first\n")
     with Workspace.open(reviewed, CountdownDisk(None)) as workspace:
-        told = workspace.history.sha256(state)
-    assert told == hashlib.sha256(b"first\n").hexdigest()
+        sha256_before = workspace.history.sha256(state)
+    assert sha256_before == hashlib.sha256(b"first\n").hexdigest()
     assert rewrite(reviewed, "blobs", "sha256", kept)
     with Workspace.open(reviewed, CountdownDisk(None)) as workspace:
-        assert workspace.history.sha256(state) == told
+        assert workspace.history.sha256(state) == sha256_before
 
 
 def indexes() -> list[str]:
@@ -551,8 +551,8 @@ IMPOSSIBLE_VALUES: Final = [
 @pytest.mark.parametrize(("table", "column", "value"), IMPOSSIBLE_VALUES)
 def test_impossible_value_is_reported_when_it_is_read(reviewed: Path, table: str, column: str, value: str) -> None:
     assert rewrite(reviewed, table, column, value)
-    said = rf"may be deleted: {reviewed}/\.cas/index\.sqlite$"
-    with Workspace.open(reviewed, CountdownDisk(None)) as workspace, pytest.raises(DiskFailed, match=said):
+    expected_message = rf"may be deleted: {reviewed}/\.cas/index\.sqlite$"
+    with Workspace.open(reviewed, CountdownDisk(None)) as workspace, pytest.raises(DiskFailed, match=expected_message):
         (workspace.history.edits if table == "edits" else workspace.history.files_at)()
 
 

@@ -222,16 +222,16 @@ def test_sql_function_moved_agrees_with_the_log(relocated: Path) -> None:
         now = log.files.offsets_now(index.places.moving())
         places = [place for name, _ in index.blobs.all_refs() for place in rows_by_place(journal, name)]
         places += index.history.newest(EDITS)
-        places += [Place(place.segment + 1, place.offset) for place in places]  # of one that was not written anew
-        told = [(place, now(*place)) for place in places]
+        places += [Place(place.segment + 1, place.offset) for place in places]  # of a segment that was not rewritten
+        expected = [(place, now(*place)) for place in places]
         found = {place: log.files.newest(place) for place in places}
-    assert {place: None if new is None else new.offset for place, new in found.items()} == dict(told)
+    assert {place: None if new is None else new.offset for place, new in found.items()} == dict(expected)
     assert None in found.values()
     assert any(new not in {None, place} for place, new in found.items())
 
 
 def rows_by_place(journal: Journal, name: bytes) -> list[Place]:
-    """Return where the index has a blob, or had it when it was last told."""
+    """Return where the index has a blob, or had it before it was last relocated."""
     with journal.store.index.changing() as db:
         return [
             Place(*row) for row in db.execute("SELECT segment, offset FROM blobs WHERE id = ? AND segment", (name,))
@@ -322,7 +322,7 @@ def test_compaction_relocates_the_index_for_one_interrupted_since_the_plan(root:
         _move(root, tmp_path)
         assert not compact(journal, plan).is_done
         assert not journal.store.index.places.moving()
-        # It was told, and not made anew.
+        # It was updated, not rebuilt.
         assert journal.store.index.blobs.sha256(blob_id(text(EDITS - 1))) == digest
     assert tables(root / ".cas" / "index.sqlite") == rebuilt_tables(root / ".cas")
 

@@ -123,7 +123,7 @@ def test_append_returns_the_groups_that_a_reader_finds(folder: Path) -> None:
     log.close()
 
 
-def test_reading_goes_on_from_any_group(folder: Path) -> None:
+def test_reading_can_continue_from_any_group(folder: Path) -> None:
     written = fill(folder, GROUPS)
     log = Log(str(folder), Disk())
     for i, group in enumerate(written):
@@ -132,7 +132,7 @@ def test_reading_goes_on_from_any_group(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("small_segments")
-def test_a_log_of_more_segments_than_a_process_may_have_files_is_read_where_it_may_allow_itself_more(
+def test_log_with_more_segments_than_the_soft_limit_of_open_files_is_read(
     folder: Path,
 ) -> None:
     fill(folder, [[(FrameKind.RECORD, b"r" * 300)]] * 300, CountdownDisk(None))
@@ -194,7 +194,7 @@ def test_a_group_larger_than_one_read_is_whole(folder: Path) -> None:
     log.close()
 
 
-def test_files_that_are_no_segments_are_passed_over(folder: Path) -> None:
+def test_other_files_among_the_segments_are_ignored(folder: Path) -> None:
     fill(folder, GROUPS)
     (folder / "00000002.seg.0123456789abcdef").write_bytes(b"what a crash left of a new segment")
     (folder / "notes.txt").write_bytes(b"")
@@ -202,10 +202,10 @@ def test_files_that_are_no_segments_are_passed_over(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-@pytest.mark.parametrize("spelling", ["{:09d}.seg", "{:012d}.1.seg", "{:08d}.01.seg", "{:08d}.0.seg"])
-def test_a_name_that_spells_a_number_in_another_way_is_no_segments(folder: Path, spelling: str, number: int) -> None:
+@pytest.mark.parametrize("pattern", ["{:09d}.seg", "{:012d}.1.seg", "{:08d}.01.seg", "{:08d}.0.seg"])
+def test_noncanonical_segment_number_is_ignored(folder: Path, pattern: str, number: int) -> None:
     fill(folder, GROUPS)
-    (folder / spelling.format(number)).write_bytes(b"")
+    (folder / pattern.format(number)).write_bytes(b"")
     with closing(Log(str(folder), Disk())) as log:
         assert len(list(log.groups(log.first))) == len(GROUPS)
         assert log.files.numbers() == [1]
@@ -243,7 +243,7 @@ def test_a_name_that_is_listed_and_can_not_be_found_is_reported(folder: Path) ->
 
 
 @pytest.mark.usefixtures("small_segments")
-def test_a_log_whose_last_segment_has_gone_is_another(folder: Path) -> None:
+def test_log_without_its_last_segment_counts_as_another(folder: Path) -> None:
     fill(folder, GROUPS)
     fill(folder, GROUPS)
     with closing(Log(str(folder), Disk())) as log:
@@ -263,7 +263,7 @@ def test_one_call_is_one_append_and_one_sync(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("size", range(1, 200, 7))
-def test_an_unfinished_group_is_not_read_and_is_cut_off(folder: Path, size: int) -> None:
+def test_unfinished_group_is_not_read_and_is_truncated(folder: Path, size: int) -> None:
     fill(folder, GROUPS[:2])
     before = segment(folder).stat().st_size
     fill(folder, [[(FrameKind.BLOB, b"y" * 100), (FrameKind.RECORD, b"z" * 60)]])
@@ -278,7 +278,7 @@ def test_an_unfinished_group_is_not_read_and_is_cut_off(folder: Path, size: int)
 
 
 @given(rubbish=st.binary(min_size=1, max_size=300))
-def test_rubbish_at_the_end_is_cut_off(tmp_path_factory: pytest.TempPathFactory, rubbish: bytes) -> None:
+def test_garbage_at_the_end_is_truncated(tmp_path_factory: pytest.TempPathFactory, rubbish: bytes) -> None:
     folder = tmp_path_factory.mktemp("log")
     create_log(str(folder), CountdownDisk(None))
     fill(folder, GROUPS[:1], CountdownDisk(None))
@@ -290,7 +290,7 @@ def test_rubbish_at_the_end_is_cut_off(tmp_path_factory: pytest.TempPathFactory,
 
 
 @pytest.mark.parametrize("lost", [0, 1])
-def test_a_group_whose_first_pages_a_power_cut_took_is_cut_off(folder: Path, lost: int) -> None:
+def test_group_without_its_first_pages_is_truncated(folder: Path, lost: int) -> None:
     fill(folder, GROUPS[:2])
     (group,) = fill(folder, GROUPS[2:])
     content = bytearray(segment(folder).read_bytes())
@@ -322,7 +322,7 @@ def appended_until_the_disk_fails(folder: Path, disk: CountdownDisk) -> int:
 @pytest.mark.usefixtures("small_segments")
 @pytest.mark.parametrize("lost", [False, True], ids=["kept", "unsynced is lost"])
 @pytest.mark.parametrize("torn", [None, 0.01, 0.5, 0.99])
-def test_acknowledged_groups_exist_whenever_the_machine_stops(
+def test_acknowledged_groups_survive_a_power_cut_at_any_step(
     tmp_path: Path,
     torn: float | None,
     lost: bool,  # noqa: FBT001 - a parameter of the test
@@ -349,7 +349,7 @@ def test_acknowledged_groups_exist_whenever_the_machine_stops(
 
 
 @pytest.mark.parametrize("failure", [full_disk, broken_disk])
-def test_after_a_failed_append_nothing_has_changed_and_the_log_goes_on(folder: Path, failure: object) -> None:
+def test_failed_append_changes_nothing_and_the_log_stays_usable(folder: Path, failure: object) -> None:
     assert callable(failure)
     log = Log(str(folder), CountdownDisk(0, failure, lasting=False))
     with pytest.raises((DiskFull, DiskFailed)):
@@ -361,7 +361,7 @@ def test_after_a_failed_append_nothing_has_changed_and_the_log_goes_on(folder: P
 
 
 @pytest.mark.parametrize("failure", [full_disk, broken_disk])
-def test_after_a_failed_sync_the_log_refuses_until_it_is_opened_again(folder: Path, failure: object) -> None:
+def test_failed_sync_refuses_appends_until_the_log_is_reopened(folder: Path, failure: object) -> None:
     assert callable(failure)
     log = Log(str(folder), CountdownDisk(1, failure, lasting=False))
     with pytest.raises((DiskFull, DiskFailed)):
@@ -459,7 +459,7 @@ def test_a_damaged_frame_is_refused_when_it_is_read_alone(folder: Path) -> None:
 
 
 @given(start=st.integers(0, 400), groups=draw.groups_of_payloads)
-def test_no_place_but_a_frames_gives_a_frame(
+def test_only_the_place_of_a_frame_gives_a_frame(
     tmp_path_factory: pytest.TempPathFactory, start: int, groups: list[list[Payload]]
 ) -> None:
     folder = tmp_path_factory.mktemp("log")
@@ -612,7 +612,7 @@ def read_while(folder: Path, moment: InterruptionPoint, act: Callable[[], object
 
 
 @pytest.mark.parametrize("seen", [1, 30, 60, 200])
-def test_a_group_half_written_when_a_reader_meets_it_is_no_damage(folder: Path, seen: int) -> None:
+def test_partly_written_group_is_not_reported_as_damage(folder: Path, seen: int) -> None:
     fill(folder, GROUPS[:1])
     start = segment(folder).stat().st_size
     fill(folder, GROUPS[1:])
@@ -622,9 +622,7 @@ def test_a_group_half_written_when_a_reader_meets_it_is_no_damage(folder: Path, 
         assert read_while(folder, moment, lambda: segment(folder).write_bytes(whole)) == GROUPS
 
 
-def test_a_reader_that_met_a_group_half_written_reads_on_into_the_next_segment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reader_continues_after_a_partly_written_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether the group that was met is finished, or cut off and the next segment begun where it was."""
     groups = [[(FrameKind.RECORD, b"%d" % i * 120)] for i in range(6)]
     for full in (200, 300):
@@ -655,7 +653,7 @@ def test_a_reader_never_misses_a_group_appended_before_the_next_segment_begins(
         assert segment(folder, 2).exists()
 
 
-def test_a_log_goes_on_in_the_next_segment_only_where_nothing_is_left_in_this_one(
+def test_log_continues_in_the_next_segment_only_after_the_end_of_this_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("objstore.log.segments.ROTATE_AT", 300)
@@ -671,7 +669,7 @@ def test_a_log_goes_on_in_the_next_segment_only_where_nothing_is_left_in_this_on
         log.close()
 
 
-def test_a_reader_outlives_a_writer_that_cuts_the_end_off(folder: Path) -> None:
+def test_reader_continues_after_a_writer_truncates_the_end(folder: Path) -> None:
     groups = [[(FrameKind.BLOB, bytes([i]) * (1 << 20))] for i in range(3)]
     fill(folder, groups)
     log = Log(str(folder), Disk())

@@ -73,12 +73,14 @@ PLAIN: list[Record] = [EDIT, DECISION, VOID, TURN, COMMENT, MARK, SETTING]
 
 
 @given(draw.records, st.none() | draw.record_ids)
-def test_decoding_what_was_encoded_gives_it_back(record: Record, previous: RecordId | None) -> None:
+def test_decoding_inverts_encoding(record: Record, previous: RecordId | None) -> None:
     assert decode_record(encode_record(record, previous)) == (record, previous)
 
 
 @given(draw.records, st.none() | draw.record_ids)
-def test_what_a_decision_wrote_can_be_read_without_its_verdicts(record: Record, previous: RecordId | None) -> None:
+def test_written_files_of_a_decision_can_be_read_without_its_verdicts(
+    record: Record, previous: RecordId | None
+) -> None:
     encoded = encode_record(record, previous)
     if isinstance(record, Decision):
         assert written_by(encoded) == record.written
@@ -203,7 +205,7 @@ def test_a_map_in_any_other_order_of_keys_is_refused(record: Record) -> None:
 # ---- fields that are wrong, one at a time
 
 
-def spelt(record: Record, *absent: str, **changed: Any) -> bytes:  # noqa: ANN401 - any value may be wrong
+def encode_with(record: Record, *absent: str, **changed: Any) -> bytes:  # noqa: ANN401 - any value may be wrong
     fields: dict[str, Any] = dict(decode(encode_record(record, None)))
     fields |= changed
     for name in absent:
@@ -212,24 +214,24 @@ def spelt(record: Record, *absent: str, **changed: Any) -> bytes:  # noqa: ANN40
 
 
 @pytest.mark.parametrize("record", PLAIN, ids=lambda record: type(record).__name__)
-def test_every_field_that_a_record_always_has_is_needed(record: Record) -> None:
+def test_every_required_field_of_a_record_is_needed(record: Record) -> None:
     for name in decode(encode_record(record, None)):
         if name != "written":
             with pytest.raises(RecordInvalid):
-                decode_record(spelt(record, name))
+                decode_record(encode_with(record, name))
 
 
 @pytest.mark.parametrize("record", PLAIN, ids=lambda record: type(record).__name__)
 def test_an_unknown_field_is_refused(record: Record) -> None:
     with pytest.raises(RecordInvalid, match="unknown field"):
-        decode_record(spelt(record, zebra=1))
+        decode_record(encode_with(record, zebra=1))
 
 
 @pytest.mark.parametrize("wrong", [-1, 2**63, True, "1", b"1", [1], {"a": 1}], ids=repr)
 @pytest.mark.parametrize("name", ["seq", "document", "time", "call", "ordinal"])
-def test_a_number_is_a_number(name: str, wrong: object) -> None:
+def test_boolean_in_place_of_a_number_is_refused(name: str, wrong: object) -> None:
     with pytest.raises(RecordInvalid):
-        decode_record(spelt(EDIT, **{name: wrong}))
+        decode_record(encode_with(EDIT, **{name: wrong}))
 
 
 STATED_DEFAULTS: list[tuple[Record, dict[str, Any]]] = [
@@ -266,9 +268,9 @@ STATED_DEFAULTS: list[tuple[Record, dict[str, Any]]] = [
 )
 def test_an_explicit_default_is_refused(record: Record, stated: dict[str, Any]) -> None:
     absent = [name for name in stated if name in decode(encode_record(record, None))]
-    assert decode_record(spelt(record, *absent))
+    assert decode_record(encode_with(record, *absent))
     with pytest.raises(RecordInvalid):
-        decode_record(spelt(record, **stated))
+        decode_record(encode_with(record, **stated))
 
 
 WRONG_OTHERS: dict[str, tuple[Record, dict[str, Any]]] = {
@@ -300,7 +302,7 @@ WRONG_OTHERS: dict[str, tuple[Record, dict[str, Any]]] = {
 @pytest.mark.parametrize(("record", "changed"), WRONG_OTHERS.values(), ids=WRONG_OTHERS.keys())
 def test_a_record_of_version_2_with_an_impossible_field_is_refused(record: Record, changed: dict[str, Any]) -> None:
     with pytest.raises(RecordInvalid):
-        decode_record(spelt(record, **changed))
+        decode_record(encode_with(record, **changed))
 
 
 WRONG_EDITS: dict[str, dict[str, Any]] = {
@@ -316,9 +318,9 @@ WRONG_EDITS: dict[str, dict[str, Any]] = {
     "a source that climbs": {"operation": "move", "source": b"../a"},
     "a move from nowhere": {"operation": "move"},
     "an edit from somewhere": {"source": b"b"},
-    "an operation that nobody knows": {"operation": "rename"},
-    "a status that nobody knows": {"status": "maybe"},
-    "an origin that nobody knows": {"origin": "moon"},
+    "an unknown operation": {"operation": "rename"},
+    "an unknown status": {"status": "maybe"},
+    "an unknown origin": {"origin": "moon"},
     "a blob that is too short": {"before": [b"\x11" * 31, 0o644]},
     "a state without a mode": {"before": [b"\x11" * 32]},
     "a mode with more than permissions": {"before": [b"\x11" * 32, 0o10000]},
@@ -348,27 +350,27 @@ WRONG_EDITS: dict[str, dict[str, Any]] = {
     "notes without names": {"notes": ["model"]},
     "a text without an end": {"tool": "x" * 65_537},
     "a previous record of a wrong length": {"previous": b"\x11" * 31},
-    "a kind that nobody knows": {"kind": "rumour"},
+    "an unknown kind": {"kind": "rumour"},
 }
 
 
 @pytest.mark.parametrize("changed", WRONG_EDITS.values(), ids=WRONG_EDITS.keys())
 def test_an_edit_with_an_impossible_field_is_refused(changed: dict[str, Any]) -> None:
     with pytest.raises(RecordInvalid):
-        decode_record(spelt(EDIT, **changed))
+        decode_record(encode_with(EDIT, **changed))
 
 
 def test_a_create_or_delete_has_no_hunks() -> None:
     with pytest.raises(RecordInvalid):
-        decode_record(spelt(EDIT, "before", operation="create", hunks=[0, 0, 0, 1]))
+        decode_record(encode_with(EDIT, "before", operation="create", hunks=[0, 0, 0, 1]))
 
 
 WRONG_DECISIONS: dict[str, dict[str, Any]] = {
     "a verdict on nothing": {"verdicts": [[7, 0]]},
     "a verdict that is true": {"verdicts": [[True, 0, "rejected"]]},
-    "a verdict that nobody knows": {"verdicts": [[7, 0, "hung"]]},
+    "an unknown verdict": {"verdicts": [[7, 0, "hung"]]},
     "a verdict on a negative hunk": {"verdicts": [[7, -1, "rejected"]]},
-    "an action that nobody knows": {"action": "shrug"},
+    "an unknown action": {"action": "shrug"},
     "decision 0": {"number": 0},
     "a path before without a state": {"written": [{"document": 1, "path_before": b"a"}]},
     "a state after without a path": {"written": [{"document": 1, "after": [b"\x11" * 32, 1]}]},
@@ -381,7 +383,7 @@ WRONG_DECISIONS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("changed", WRONG_DECISIONS.values(), ids=WRONG_DECISIONS.keys())
 def test_a_decision_with_an_impossible_field_is_refused(changed: dict[str, Any]) -> None:
     with pytest.raises(RecordInvalid):
-        decode_record(spelt(DECISION, **changed))
+        decode_record(encode_with(DECISION, **changed))
 
 
 # ---- what must never be written
@@ -393,7 +395,7 @@ UNREADABLE: dict[str, Record] = {
     "a text with a lone surrogate": replace(EDIT, conversation="\ud800"),
     "a path that climbs": replace(EDIT, path=b"../a"),
     "a number that is too large": replace(EDIT, time=2**63),
-    "a number that no spelling has": replace(EDIT, time=2**64),
+    "a number that has no encoding": replace(EDIT, time=2**64),
     "a negative number": replace(VOID, decision=-1),
     "a create of what exists": replace(EDIT, operation=Operation.CREATE),
 }

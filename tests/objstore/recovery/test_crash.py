@@ -656,26 +656,26 @@ class TestAfterAPowerCut:
         with Workspace.init(self.root, CountdownDisk(None)) as workspace:
             yield workspace
 
-    def test_a_file_that_is_old_again_is_rolled_forward(self, workspace: Workspace) -> None:
+    def test_file_with_its_old_content_is_rolled_forward(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         with recorded_before_power_cut(self.root) as later:
             write(later, "a.txt", b"two\n")
         assert recover(self.root) == ({"a.txt": (b"two\n", 0o644)}, ())
 
-    def test_a_file_that_is_empty_is_rolled_forward(self, workspace: Workspace) -> None:
+    def test_emptied_file_is_rolled_forward(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         write(workspace, "a.txt", b"two\n")
         (self.root / "a.txt").write_bytes(b"")
         set_earlier_boot(self.root)
         assert recover(self.root) == ({"a.txt": (b"two\n", 0o644)}, ())
 
-    def test_a_new_file_that_is_empty_is_rolled_forward(self, workspace: Workspace) -> None:
+    def test_empty_new_file_is_rolled_forward(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         (self.root / "a.txt").write_bytes(b"")
         set_earlier_boot(self.root)
         assert recover(self.root) == ({"a.txt": (b"one\n", 0o644)}, ())
 
-    def test_a_file_whose_last_bytes_were_not_written_out_is_rolled_forward(self, workspace: Workspace) -> None:
+    def test_file_with_missing_last_bytes_is_rolled_forward(self, workspace: Workspace) -> None:
         text = b"line\n" * 5000
         write(workspace, "a.txt", b"one\n")
         write(workspace, "a.txt", text)
@@ -683,7 +683,7 @@ class TestAfterAPowerCut:
         set_earlier_boot(self.root)
         assert recover(self.root) == ({"a.txt": (text, 0o644)}, ())
 
-    def test_a_file_of_which_an_older_beginning_is_left_is_rolled_forward(self, workspace: Workspace) -> None:
+    def test_file_with_the_beginning_of_an_older_state_is_rolled_forward(self, workspace: Workspace) -> None:
         text = b"line\n" * 5000
         write(workspace, "a.txt", text)
         with recorded_before_power_cut(self.root) as later:
@@ -692,7 +692,7 @@ class TestAfterAPowerCut:
         assert recover(self.root) == ({"a.txt": (b"two\n", 0o644)}, ())
 
     @pytest.mark.parametrize("is_expired", [False, True], ids=["all is kept", "expired"])
-    def test_what_is_no_beginning_of_any_state_is_left_and_reported_beside_one_that_is(
+    def test_content_that_begins_no_state_is_kept_and_reported(
         self,
         workspace: Workspace,
         is_expired: bool,  # noqa: FBT001 - a parameter of the test
@@ -717,9 +717,7 @@ class TestAfterAPowerCut:
             assert (found["a.txt"], reported) == ((b"three\n", 0o644), ("mine.txt",))
 
     @pytest.mark.parametrize("left", [b"", bytes(4)], ids=["empty", "zeros"])
-    def test_a_deleted_file_whose_name_came_without_its_bytes_is_deleted(
-        self, workspace: Workspace, left: bytes
-    ) -> None:
+    def test_deleted_file_that_returned_empty_is_deleted_again(self, workspace: Workspace, left: bytes) -> None:
         write(workspace, "a.txt", b"one\n")
         with recorded_before_power_cut(self.root) as later, later.call(INFO) as call:
             (self.root / "a.txt").write_bytes(left)
@@ -727,7 +725,7 @@ class TestAfterAPowerCut:
             call.commit()
         assert recover(self.root) == ({}, ())
 
-    def test_a_deleted_file_that_a_person_made_empty_later_is_left_and_reported(self, workspace: Workspace) -> None:
+    def test_empty_file_created_by_a_person_after_a_deletion_is_kept_and_reported(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         with workspace.call(INFO) as call:
             call.delete("a.txt")
@@ -737,47 +735,45 @@ class TestAfterAPowerCut:
         set_earlier_boot(self.root)
         assert recover(self.root) == ({"a.txt": (b"", 0o644)}, ("a.txt",))
 
-    def test_a_file_that_is_older_than_its_last_edits_is_rolled_forward_through_all(self, workspace: Workspace) -> None:
+    def test_file_is_rolled_forward_through_several_lost_edits(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         with recorded_before_power_cut(self.root) as later:
             write(later, "a.txt", b"two\n")
             write(later, "a.txt", b"three\n")
         assert recover(self.root) == ({"a.txt": (b"three\n", 0o644)}, ())
 
-    def test_a_created_file_that_is_gone_is_made_again(self) -> None:
+    def test_lost_new_file_is_created_again(self) -> None:
         with recorded_before_power_cut(self.root) as later:
             write(later, "a.txt", b"one\n")
         assert recover(self.root) == ({"a.txt": (b"one\n", 0o644)}, ())
 
-    def test_a_created_and_then_changed_file_that_is_gone_is_made_again(self) -> None:
+    def test_lost_new_file_with_later_edits_is_created_again(self) -> None:
         with recorded_before_power_cut(self.root) as later:
             write(later, "a.txt", b"one\n")
             write(later, "a.txt", b"two\n")
         assert recover(self.root) == ({"a.txt": (b"two\n", 0o644)}, ())
 
-    def test_of_several_created_files_that_are_gone_all_are_made_again(self) -> None:
+    def test_several_lost_new_files_are_created_again(self) -> None:
         with recorded_before_power_cut(self.root) as later:
             write(later, "a.txt", b"one\n")
             write(later, "b.txt", b"two\n")
         assert recover(self.root) == ({"a.txt": (b"one\n", 0o644), "b.txt": (b"two\n", 0o644)}, ())
 
-    def test_a_created_file_that_a_person_deleted_later_is_left_and_reported(self, workspace: Workspace) -> None:
+    def test_new_file_deleted_by_a_person_stays_deleted_and_is_reported(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         (self.root / "a.txt").unlink()
         set_age(self.root, 60)
         set_earlier_boot(self.root)
         assert recover(self.root) == ({}, ("a.txt",))
 
-    def test_a_deleted_file_that_is_back_is_deleted(self, workspace: Workspace) -> None:
+    def test_deleted_file_that_returned_is_deleted_again(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         with recorded_before_power_cut(self.root) as later, later.call(INFO) as call:
             call.delete("a.txt")
             call.commit()
         assert recover(self.root) == ({}, ())
 
-    def test_a_moved_file_that_is_back_is_not_lost_though_its_folder_was_touched_since(
-        self, workspace: Workspace
-    ) -> None:
+    def test_moved_file_that_returned_is_kept_if_its_folder_changed_since(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         with recorded_before_power_cut(self.root) as later, later.call(INFO) as call:
             call.move("a.txt", "b.txt")
@@ -785,14 +781,14 @@ class TestAfterAPowerCut:
         set_age(self.root, 60)
         assert list(recover(self.root)[0].values()) == [(b"one\n", 0o644)]
 
-    def test_a_moved_file_that_is_back_is_moved(self, workspace: Workspace) -> None:
+    def test_moved_file_that_returned_is_moved_again(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         with recorded_before_power_cut(self.root) as later, later.call(INFO) as call:
             call.move("a.txt", "b.txt")
             call.commit()
         assert recover(self.root) == ({"b.txt": (b"one\n", 0o644)}, ())
 
-    def test_a_moved_file_with_both_names_loses_the_old_one(self, workspace: Workspace) -> None:
+    def test_moved_file_with_both_names_loses_the_old_name(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         with workspace.call(INFO) as call:
             call.move("a.txt", "b.txt")
@@ -801,22 +797,20 @@ class TestAfterAPowerCut:
         set_earlier_boot(self.root)
         assert recover(self.root) == ({"b.txt": (b"one\n", 0o644)}, ())
 
-    def test_a_file_that_a_person_changed_later_is_left_and_reported(self, workspace: Workspace) -> None:
+    def test_file_changed_later_by_a_person_is_kept_and_reported(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         write(workspace, "a.txt", b"two\n")
         (self.root / "a.txt").write_bytes(b"mine\n")
         set_earlier_boot(self.root)
         assert recover(self.root) == ({"a.txt": (b"mine\n", 0o644)}, ("a.txt",))
 
-    def test_a_file_that_ends_within_a_sector_was_cut_by_a_person_and_is_left_and_reported(
-        self, workspace: Workspace
-    ) -> None:
+    def test_file_truncated_within_a_sector_is_kept_and_reported(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\ntwo\n")
         (self.root / "a.txt").write_bytes(b"one\n")
         set_earlier_boot(self.root)
         assert recover(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
 
-    def test_a_file_that_a_person_put_back_later_is_left_and_reported(self, workspace: Workspace) -> None:
+    def test_old_content_restored_by_a_person_is_kept_and_reported(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         write(workspace, "a.txt", b"two\n")
         (self.root / "a.txt").write_bytes(b"one\n")
@@ -825,7 +819,7 @@ class TestAfterAPowerCut:
         assert recover(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
 
     @pytest.mark.parametrize("seconds", [2, 300])
-    def test_a_clock_that_was_set_back_leaves_no_file_behind(
+    def test_files_are_rolled_forward_after_the_clock_was_set_back(
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, seconds: int
     ) -> None:
         change(workspace, ("a.txt", b"one\n"), ("b.txt", b"one\n"), ("d.txt", b"one\n"))
@@ -837,7 +831,7 @@ class TestAfterAPowerCut:
         two = b"two\n", 0o644
         assert recover(self.root) == ({"a.txt": two, "b.txt": two, "c.txt": two, "d.txt": two}, ())
 
-    def test_a_file_that_a_person_put_back_later_is_left_though_the_clock_was_set_back(
+    def test_restored_content_is_kept_after_the_clock_was_set_back(
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with monkeypatch.context() as patched:
@@ -861,7 +855,7 @@ class TestAfterAPowerCut:
         found, reported = recover(self.root, AheadDisk())
         assert (found["a.txt"][0], reported) == (left, ("a.txt",) if later else ())
 
-    def test_one_record_from_a_clock_that_ran_ahead_hides_none_before_it(
+    def test_record_from_a_clock_ahead_hides_no_earlier_one(
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         write(workspace, "a.txt", b"one\n")
@@ -871,7 +865,7 @@ class TestAfterAPowerCut:
             write(later, "b.txt", b"two\n")
         assert recover(self.root) == ({"a.txt": (b"two\n", 0o644), "b.txt": (b"two\n", 0o644)}, ())
 
-    def test_an_older_file_that_a_person_put_there_is_left_and_reported(self, workspace: Workspace) -> None:
+    def test_older_file_placed_by_a_person_is_kept_and_reported(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         write(workspace, "a.txt", b"two\n")
         (self.root / "a.txt").write_bytes(b"mine\n")
@@ -879,15 +873,13 @@ class TestAfterAPowerCut:
         set_earlier_boot(self.root)
         assert recover(self.root) == ({"a.txt": (b"mine\n", 0o644)}, ("a.txt",))
 
-    def test_a_file_to_which_a_person_added_zeros_is_left_and_reported(self, workspace: Workspace) -> None:
+    def test_file_with_zeros_appended_by_a_person_is_kept_and_reported(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         (self.root / "a.txt").write_bytes(b"one\n\0\0")
         set_earlier_boot(self.root)
         assert recover(self.root) == ({"a.txt": (b"one\n\0\0", 0o644)}, ("a.txt",))
 
-    def test_what_a_person_changed_keeps_no_other_file_of_a_call_from_being_finished(
-        self, workspace: Workspace
-    ) -> None:
+    def test_persons_change_does_not_stop_the_recovery_of_other_files(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"zero\n")
         mark = (self.root / ".cas" / "applied").read_bytes()
         change(workspace, ("a.txt", b"one\n"), ("b.txt", b"bee\n"))
@@ -900,7 +892,7 @@ class TestAfterAPowerCut:
         """Record what a person has changed."""
         workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
 
-    def test_what_a_person_took_out_of_a_file_and_was_recorded_does_not_come_back(self, workspace: Workspace) -> None:
+    def test_recorded_external_deletion_of_lines_is_not_reverted(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\ntwo\n")
         self.found(workspace)
         (self.root / "a.txt").write_bytes(b"one\n")
@@ -909,9 +901,7 @@ class TestAfterAPowerCut:
         assert recover(self.root) == ({"a.txt": (b"one\n", 0o644)}, ())
 
     @pytest.mark.parametrize("left", [b"", PERSONS_TEXT[:512], PERSONS_TEXT[:600] + bytes(400)])
-    def test_what_a_person_had_written_and_was_recorded_is_rolled_forward(
-        self, workspace: Workspace, left: bytes
-    ) -> None:
+    def test_recorded_external_change_is_rolled_forward(self, workspace: Workspace, left: bytes) -> None:
         write(workspace, "a.txt", b"of the agent\n")
         self.found(workspace)
         (self.root / "a.txt").write_bytes(PERSONS_TEXT)
@@ -920,7 +910,7 @@ class TestAfterAPowerCut:
         set_earlier_boot(self.root)
         assert recover(self.root) == ({"a.txt": (PERSONS_TEXT, 0o644)}, ())
 
-    def test_what_a_person_had_removed_and_is_back_is_left_and_reported(self, workspace: Workspace) -> None:
+    def test_file_deleted_by_a_person_that_returned_is_kept_and_reported(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\n")
         self.found(workspace)
         (self.root / "a.txt").unlink()
@@ -930,7 +920,7 @@ class TestAfterAPowerCut:
         set_earlier_boot(self.root)
         assert recover(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
 
-    def test_a_file_that_a_person_cut_short_later_is_left_and_reported(self, workspace: Workspace) -> None:
+    def test_file_truncated_later_by_a_person_is_kept_and_reported(self, workspace: Workspace) -> None:
         write(workspace, "a.txt", b"one\ntwo\n")
         (self.root / "a.txt").write_bytes(b"one\n")
         set_age(self.root / "a.txt", 120)
@@ -938,7 +928,7 @@ class TestAfterAPowerCut:
         assert recover(self.root) == ({"a.txt": (b"one\n", 0o644)}, ("a.txt",))
 
     @pytest.mark.parametrize("thorough", [False, True], ids=["swept a little", "swept wholly"])
-    def test_a_file_whose_history_has_expired_is_rolled_forward(
+    def test_file_with_expired_history_is_rolled_forward(
         self,
         workspace: Workspace,
         thorough: bool,  # noqa: FBT001 - a parameter of the test
@@ -971,7 +961,7 @@ class TestAfterAPowerCut:
         assert reported == ("mine.txt",)
 
     @pytest.mark.parametrize("lost", ["one", "all"])
-    def test_the_mark_may_be_lost(self, workspace: Workspace, lost: str) -> None:
+    def test_files_are_rolled_forward_without_the_applied_marker(self, workspace: Workspace, lost: str) -> None:
         write(workspace, "a.txt", b"zero\n")
         old = (self.root / ".cas" / "applied").read_bytes() if lost == "one" else b""
         change(workspace, ("a.txt", b"one\n"), ("b.txt", b"bee\n"))

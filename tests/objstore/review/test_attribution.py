@@ -36,17 +36,17 @@ ASKED_AND_OVER = call("K", "f", asked=True, ended=1)
 
 
 @pytest.mark.parametrize(
-    ("standing", "whose"),
+    ("running_calls", "whose"),
     [
         pytest.param([], None, id="no call is open"),
         pytest.param([A], A, id="whoever named it"),
         pytest.param([A, LATER], LATER, id="the newest of one conversation"),
-        pytest.param([LATER, A], LATER, id="in whichever order they are told"),
+        pytest.param([LATER, A], LATER, id="in any order of reports"),
         pytest.param([A, OTHER], None, id="two conversations named it"),
         pytest.param([A, ANY_OTHER], A, id="whoever named it, though another may touch any file"),
         pytest.param([A, ANY_LATER], A, id="whoever named it, though the same agent's newer call may touch any file"),
-        pytest.param([ASKED], None, id="nobody knows whether it runs"),
-        pytest.param([ASKED, ANY], None, id="nobody knows whether it runs, and it is named"),
+        pytest.param([ASKED], None, id="unconfirmed call"),
+        pytest.param([ASKED, ANY], None, id="unconfirmed call that named the file"),
         pytest.param([ASKED_AND_OVER], ASKED_AND_OVER, id="it ran, since it is over"),
         pytest.param([A, ASKED], A, id="one runs, the other may not"),
         pytest.param([A, ASKED_OTHER], None, id="one runs, and another conversation's may have been let run"),
@@ -55,29 +55,29 @@ ASKED_AND_OVER = call("K", "f", asked=True, ended=1)
     ],
 )
 def test_a_change_is_attributed_to_the_call_that_named_the_file(
-    standing: list[AgentCall], whose: AgentCall | None
+    running_calls: list[AgentCall], whose: AgentCall | None
 ) -> None:
-    assert CallAttribution(standing).of("f", NOW) == (NOBODY if whose is None else whose.info)
+    assert CallAttribution(running_calls).of("f", NOW) == (NOBODY if whose is None else whose.info)
 
 
 @pytest.mark.parametrize(
-    ("standing", "whose"),
+    ("running_calls", "whose"),
     [
         pytest.param([ANY], ANY, id="one call may touch any file"),
         pytest.param([ANY_LATER, ANY], ANY_LATER, id="the newest of one conversation"),
         pytest.param([ANY, LATER], ANY, id="a newer one named another file"),
         pytest.param([ANY, ANY_OTHER], None, id="two conversations"),
-        pytest.param([ASKED_ANY], None, id="nobody knows whether it runs"),
+        pytest.param([ASKED_ANY], None, id="unconfirmed call"),
         pytest.param([ANY, ASKED_ANY], ANY, id="one runs, the other may not"),
         pytest.param([ANY, ASKED_ANY_OTHER], None, id="what another may do counts though it may wait"),
         pytest.param([ANY, OTHER], ANY, id="another conversation named another file"),
     ],
 )
 def test_a_change_of_an_unnamed_file_is_attributed_to_the_only_call_that_may_touch_any_file(
-    standing: list[AgentCall], whose: AgentCall | None
+    running_calls: list[AgentCall], whose: AgentCall | None
 ) -> None:
     mine = CallInfo(tool="mine")
-    claims = CallAttribution(standing)
+    claims = CallAttribution(running_calls)
     for found in (claims.of("h", NOW), claims.of_others(NOBODY, NOW), claims.of_others(mine, NOW)):
         assert found == (NOBODY if whose is None else whose.info)
 

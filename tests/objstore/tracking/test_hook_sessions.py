@@ -87,7 +87,7 @@ def test_an_end_and_a_new_turn_noted_at_the_same_time_are_both_kept(root: Path, 
         what = "another turn" if first == "the end of a call" else "the end of a call"
         other.append(Thread(target=noted, args=(UnsyncedDisk(), what)))
         other[0].start()
-        other[0].join(0.3)  # where nobody keeps it out, it is done by now
+        other[0].join(0.3)  # without a lock, it would be done by now
 
     with closing(Journal(str(root), UnsyncedDisk())) as journal:
         OpenCalls(journal).note_done("c", [EARLIER])

@@ -96,7 +96,7 @@ def taken(root: Path, name: str) -> set[str]:
     return found
 
 
-def by_git(root: Path) -> set[str]:
+def files_listed_by_git(root: Path) -> set[str]:
     """Return the files that git takes in."""
     listed = subprocess.run(
         ["git", "-C", str(root / "work"), "ls-files", "--others", "--exclude-standard", "-z"],
@@ -112,7 +112,7 @@ def test_ignore_files_are_read_as_git_reads_them(tmp_path: Path, pattern: bytes)
     spread(tmp_path, FILES)
     subprocess.run(["git", "init", "-q", str(tmp_path / "work")], check=True)
     (tmp_path / "work" / ".gitignore").write_bytes(pattern)
-    assert taken(tmp_path, ".gitignore") == by_git(tmp_path)
+    assert taken(tmp_path, ".gitignore") == files_listed_by_git(tmp_path)
 
 
 DIFFERENCES: Final = (
@@ -133,7 +133,7 @@ DIFFERENCES: Final = (
 """What pathspec reads in another way than git."""
 
 
-def by_check_ignore(root: Path, text: str, names: Iterable[str]) -> set[str]:
+def ignored_by_git(root: Path, text: str, names: Iterable[str]) -> set[str]:
     """Return those of the names that git ignores where an ignore file has this text."""
     if not (root / ".git").exists():
         subprocess.run(["git", "init", "-q", str(root)], check=True)
@@ -149,7 +149,7 @@ def by_check_ignore(root: Path, text: str, names: Iterable[str]) -> set[str]:
     return {os.fsdecode(name) for name in asked.stdout.split(b"\0") if name}
 
 
-def by_us(text: str, names: Iterable[str]) -> set[str]:
+def files_walked(text: str, names: Iterable[str]) -> set[str]:
     """Return those of the names that a walk by our rules does not come to."""
 
     def is_ignored(name: str) -> bool:
@@ -181,10 +181,10 @@ def test_lines_are_read_as_git_reads_them_except_for_known_differences(
     text = "\n".join(lines)
     # A folder within a folder, where a line takes in again, is one of the differences.
     paths = [path for path in PATHS if path.count("/") < 2] if "!" in text else PATHS
-    assert by_us(text, paths) == by_check_ignore(root, text, paths)
+    assert files_walked(text, paths) == ignored_by_git(root, text, paths)
     if not lines:  # once: a difference that is gone has to leave the list
         for reason, _, line, name in DIFFERENCES:
-            assert by_us(line, [name]) != by_check_ignore(root, line, [name]), reason
+            assert files_walked(line, [name]) != ignored_by_git(root, line, [name]), reason
 
 
 @pytest.mark.parametrize("line", ["x[z-a]", "x[[:digit:]]", "x[[:none:]]"])
@@ -201,7 +201,7 @@ def test_a_deeper_ignore_file_overrides_one_above(tmp_path: Path) -> None:
     (tmp_path / "work" / ".gitignore").write_bytes(b"*.log\nfoo\nm.py\n")
     (tmp_path / "work" / "sub" / ".gitignore").write_bytes(b"!foo\n/ax\n")
     (tmp_path / "work" / "doc" / ".gitignore").write_bytes(b"!keep.log\nb/\n")
-    assert taken(tmp_path, ".gitignore") == by_git(tmp_path)
+    assert taken(tmp_path, ".gitignore") == files_listed_by_git(tmp_path)
 
 
 def test_rebuilt_folders_are_ignored_unless_an_ignore_file_includes_them() -> None:

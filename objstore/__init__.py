@@ -124,6 +124,7 @@ if TYPE_CHECKING:
         is_placeholder as is_placeholder,
         placeholder as placeholder,
     )
+    from objstore.model.net_file import ChangeKind as ChangeKind, NetChange as NetChange, NetFile as NetFile
     from objstore.model.records import (
         Decision as Decision,
         Edit as Edit,
@@ -359,6 +360,7 @@ _HOMES: Final = {
         "Notice",
     ),
     "fastclass": ("value",),
+    "model.net_file": ("ChangeKind", "NetChange", "NetFile"),
     "model.views": (
         "Content",
         "DecisionView",

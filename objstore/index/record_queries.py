@@ -203,6 +203,13 @@ class EditQueries:
         )
         return [(row[0], row[1], sorted(Seq(int(n)) for n in row[2].split(",")), row[3], row[4]) for row in rows]
 
+    def pending_documents(self) -> list[DocumentId]:
+        """Return the documents that have a pending edit which has not expired, ascending."""
+        rows = self._db.execute(
+            "SELECT DISTINCT document FROM edits WHERE status = 'p' AND NOT void AND NOT expired ORDER BY document"
+        )
+        return [DocumentId(row[0]) for row in rows]
+
     def long_documents(self, least: int) -> list[DocumentId]:
         """Return the documents that have at least `least` unexpired edits."""
         rows = self._db.execute(

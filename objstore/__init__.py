@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         HistoryBroken as HistoryBroken,
         IndexDamaged as IndexDamaged,
         NamesShared as NamesShared,
+        NoChangeAtLine as NoChangeAtLine,
         NoSuchName as NoSuchName,
         NoSuchSetting as NoSuchSetting,
         NotAmendable as NotAmendable,
@@ -124,7 +125,12 @@ if TYPE_CHECKING:
         is_placeholder as is_placeholder,
         placeholder as placeholder,
     )
-    from objstore.model.net_file import ChangeKind as ChangeKind, NetChange as NetChange, NetFile as NetFile
+    from objstore.model.net_file import (
+        ChangeKind as ChangeKind,
+        ChangesAtLine as ChangesAtLine,
+        NetChange as NetChange,
+        NetFile as NetFile,
+    )
     from objstore.model.records import (
         Decision as Decision,
         Edit as Edit,
@@ -243,6 +249,7 @@ _HOMES: Final = {
         "HistoryBroken",
         "IndexDamaged",
         "NamesShared",
+        "NoChangeAtLine",
         "NoSuchName",
         "NoSuchSetting",
         "NotAWorkspace",
@@ -360,7 +367,7 @@ _HOMES: Final = {
         "Notice",
     ),
     "fastclass": ("value",),
-    "model.net_file": ("ChangeKind", "NetChange", "NetFile"),
+    "model.net_file": ("ChangeKind", "ChangesAtLine", "NetChange", "NetFile"),
     "model.views": (
         "Content",
         "DecisionView",

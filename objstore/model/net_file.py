@@ -10,7 +10,7 @@ from objstore.fastclass import value
 if TYPE_CHECKING:
     from objstore.model.basic_types import DocumentId, Operation, Seq, Unit
 
-__all__ = ["ChangeKind", "NetChange", "NetFile"]
+__all__ = ["ChangeKind", "ChangesAtLine", "NetChange", "NetFile"]
 
 
 class ChangeKind(StrEnum):
@@ -90,6 +90,20 @@ class NetFile:
         """Return the units that a decision on the whole file concerns: those of its changes, and the cancelled ones."""
         changed = {unit for change in self.changes for unit in change.units}
         return tuple(sorted(changed.union(self.cancelled)))
+
+
+@value
+class ChangesAtLine:
+    """The changes at a line of a file, or at several."""
+
+    file: NetFile
+    changes: tuple[NetChange, ...]  # at least one
+    together: tuple[NetChange, ...]  # other changes of the file that are decided with these
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """Return the units that a decision on the changes concerns, ascending."""
+        return tuple(sorted({unit for change in (*self.changes, *self.together) for unit in change.units}))
 
 
 def _line_count(text: bytes) -> int:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from objstore.errors import NoChangeAtLine
 from objstore.fastclass import replace
+from objstore.fs.file_state import file_at
 from objstore.history.document_loader import load_document
 from objstore.model.basic_types import Operation
 from objstore.model.large_file_placeholder import blob_of_placeholder, is_placeholder
-from objstore.model.net_file import ChangeKind, NetChange, NetFile
+from objstore.model.net_file import ChangeKind, ChangesAtLine, NetChange, NetFile
 from objstore.review.status import external_changes
+from objstore.text.diff import diff_lines
+from objstore.text.lines import split_lines
 from objstore.weave.accepted_text import net_document
 
 if TYPE_CHECKING:
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
     from objstore.transaction.journal import Journal
     from objstore.weave.accepted_text import DocumentChange
 
-__all__ = ["net_files"]
+__all__ = ["changes_at", "net_files"]
 
 _OPERATIONS = {
     ChangeKind.CREATE: Operation.CREATE,
@@ -51,6 +55,59 @@ def net_files(journal: Journal, paths: Collection[str] = (), units: Collection[U
     if units is not None:
         found = [file for each in found if (file := _with_units(each, frozenset(units))) is not None]
     return sorted(found, key=lambda file: (file.path, file.document))
+
+
+def changes_at(journal: Journal, path: str, first: int, last: int) -> ChangesAtLine:
+    """Return the changes at lines `first` to `last`, from 1, of the file on disk at a path.
+
+    A change that only removes lines is at the line above the gap and at the one below. Lines that changed since the
+    file was recorded are in no change. Raises NoChangeAtLine if there is none, and what `net_files` raises.
+    """
+    files = [file for file in net_files(journal, [path]) if file.path == path]
+    file = min(files, key=lambda file: file.after is None, default=None)  # rather the file that exists
+    if file is None:
+        raise NoChangeAtLine(path, first, "is in no pending change: nothing is pending in this file")
+    if file.after is None:
+        found = [change for change in file.changes if change.kind is ChangeKind.DELETE]
+    elif file.is_binary:
+        raise NoChangeAtLine(path, first, "is in no change of lines: the file is binary or too large")
+    else:
+        lines = range(1, len(split_lines(file.after)) + 1)
+        now = _recorded_lines(journal, file, file.after) if file.is_unrecorded else lines or (1,)
+        if not 1 <= first <= len(now):
+            raise NoChangeAtLine(path, first, f"is no line of the file, which has {len(lines and now)}")
+        wanted = set(now[first - 1 : last]) - {0}
+        if not wanted:
+            raise NoChangeAtLine(path, first, "changed outside and is not recorded yet")
+        found = [change for change in file.changes if not wanted.isdisjoint(_places(change))]
+        if not found:
+            changed = {line for change in file.changes for line in _places(change)}
+            near = [line for line, recorded in enumerate(now, 1) if recorded in changed]
+            raise NoChangeAtLine(
+                path, first, "is in no pending change", sorted(near, key=lambda line: abs(line - first))
+            )
+    others = {at for change in found for at in change.shares_with}
+    together = tuple(file.changes[at] for at in sorted(others) if file.changes[at] not in found)
+    return ChangesAtLine(file=file, changes=tuple(found), together=together)
+
+
+def _recorded_lines(journal: Journal, file: NetFile, recorded: bytes) -> list[int]:
+    """Return for each line of the file on disk its number in the recorded text, from 1; 0: it is not recorded."""
+    found = file_at(journal.tree, os.fsencode(file.path))
+    content = b"" if found is None else found[1].content
+    lines: list[int] = []
+    at = 0
+    for hunk in diff_lines(recorded, content):
+        lines += range(at + 1, hunk.old_start + 1)
+        lines += [0] * hunk.new_count
+        at = hunk.old_end
+    return [*lines, *range(at + 1, len(split_lines(recorded)) + 1)]
+
+
+def _places(change: NetChange) -> range:
+    """Return the lines of the current text, from 1, at which a change is."""
+    start = change.line_after
+    return range(start, start + change.inserted_lines) if change.inserted or not start else range(start - 1, start + 1)
 
 
 def _documents_at(store: Store, paths: Collection[str]) -> set[DocumentId]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from objstore.model.basic_types import Unit
     from objstore.model.ids import BlobId
-    from objstore.model.net_file import NetFile
+    from objstore.model.net_file import ChangesAtLine, NetFile
     from objstore.model.results import CallOutcome, Conflicted, DecisionOutcome, FileEffect
     from objstore.model.views import (
         Content,
@@ -68,6 +68,17 @@ class Review:
 
         with self._journal.translating_index_errors():
             return net_files(self._journal, paths, units)
+
+    def change_at(self, path: str, line: int, last: int = 0) -> ChangesAtLine:
+        """Return the changes at a line, from 1, of the file on disk at a path, or at those up to `last`.
+
+        A change that only removes lines is at the line above the gap and at the one below. Raises NoChangeAtLine if
+        there is none, and what `changes` raises.
+        """
+        from objstore.review.net_view import changes_at
+
+        with self._journal.translating_index_errors():
+            return changes_at(self._journal, path, line, max(line, last))
 
     def markers(self) -> tuple[UnresolvedMarkers, ...]:
         """Return the conflict markers that decisions wrote and that are still in their files, by edit."""

@@ -134,7 +134,8 @@ def _changes(document: Document, sides: _Sides, *, is_binary: bool) -> list[Docu
     # Which of the units that set the final newline is in force depends on all of them.
     enders = {unit for unit in between if unit.sets_final_newline}
     if len({not is_closed(before), *(unit.ending[1] for unit in enders)}) > 1:
-        groups.link(enders)
+        is_at_end = bool(pieces) and pieces[-1].hunk.old_end == before.count(b"\n") + (not is_closed(before))
+        groups.link(enders | document.weave.units(pieces[-1].units if is_at_end else ()))
     found: list[DocumentChange] = []
     if sides.accepted.path != sides.current.path:
         found.append(fact(ChangeKind.MOVE, sides.path_writers))

@@ -11,12 +11,12 @@ the units of a change, and of those that share a unit with it, removes exactly t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from objstore.fastclass import value
 from objstore.text.diff import diff_lines
 from objstore.text.hunks import Hunk
-from objstore.text.lines import common_affixes, shared_ends
 from objstore.weave.runs import text_of
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from objstore.weave.runs import Run, UnitIndex, WeaveUnit
 
 __all__ = ["NetRuns", "Piece", "net_pieces"]
+
+_WORD: Final = re.compile(rb"[\w\x80-\xff]")
 
 
 @value
@@ -195,15 +197,24 @@ def _differences(old: Sequence[Run], new: Sequence[Run], groups: UnitGroups) -> 
 def _narrowed(old: Sequence[Run], new: Sequence[Run]) -> Sequence[Hunk]:
     """Return what differs between two sequences of runs, without the lines at both ends that are equal.
 
-    If several edits made the difference, equal lines in between are left out too.
+    If several edits made the difference, equal lines in between are left out too, unless all of them are blank or
+    punctuation, which reads alike everywhere.
     """
     before, after = text_of(old), text_of(new)
     edits = {unit.since for run in old for unit in run.live_deleters} | {run.inserter.since for run in new}
-    if len(edits) > 1:
-        return diff_lines(before, after)
-    head, tail = shared_ends(before, after, common_affixes(before, after))
-    start, end = before.count(b"\n", 0, head), before.count(b"\n", len(before) - tail)
-    return (Hunk(start, _line_count(old) - start - end, start, _line_count(new) - start - end),)
+    hunks = diff_lines(before, after)
+    if len(hunks) < 2:  # noqa: PLR2004 - there are no equal lines in between
+        return hunks
+    joined = [hunks[0]]
+    lines = before.split(b"\n") if len(edits) > 1 else []
+    for hunk in hunks[1:]:
+        last = joined[-1]
+        if any(map(_WORD.search, lines[last.old_end : hunk.old_start])):
+            joined.append(hunk)
+        else:
+            start, new_start = last.old_start, last.new_start
+            joined[-1] = Hunk(start, hunk.old_end - start, new_start, hunk.new_end - new_start)
+    return joined
 
 
 def _line_count(runs: Iterable[Run]) -> int:

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from objstore import DocumentId, FileState, Hunk, Seq, Status, blob_id, diff_lines
 from objstore.model.replay_records import ReplayEdit
 from objstore.text.lines import closed, is_closed
-from objstore.weave.document import Document
+from objstore.weave.document import Document, DocumentVersion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["LINES", "amended", "document_histories", "next_edit"]
+__all__ = ["LINES", "amended", "document_histories", "document_of", "next_edit"]
 
 LINES: Final = (b"", b"}", b"return", b"a", b"b", b"c", b"\r", b"d\r", b"\xff\xfe")
 PATHS: Final = (b"one.txt", b"two.txt", b"three.txt")
@@ -23,8 +23,14 @@ MODES: Final = (0o644, 0o755)
 _lines = st.lists(st.sampled_from(LINES), max_size=8)
 
 
+def document_of(text: bytes | None) -> Document:
+    """Return a document without edits whose file has this text (None: there is no file)."""
+    version = DocumentVersion(path=PATHS[0], mode=0 if text is None else MODES[0], content=text)
+    return Document.without_edits(DocumentId(1), version)
+
+
 def next_edit(
-    document: Document | None,
+    document: Document,
     seq: int,
     after: bytes | None,
     *,
@@ -35,19 +41,18 @@ def next_edit(
     amends: int | None = None,
 ) -> ReplayEdit:
     """Return the edit that leads from the present state of a document to another, as the recorder would make it."""
-    version = None if document is None else document.version()
-    before = None if version is None else version.content
-    exists = version is not None and before is not None
-    path = path or (PATHS[0] if version is None else version.path)
+    version = document.version()
+    before = version.content
+    path = path or version.path
     newline = False
     found: tuple[Hunk, ...] = ()
     if before is not None and after is not None and before != after:
         found = diff_lines(before, after) if hunks is None else tuple(hunks)
         ends_inside = bool(found) and found[-1].new_count > 0 and found[-1].new_end == closed(after).count(b"\n")
         newline = is_closed(before) is not is_closed(after) and not ends_inside
-    old = FileState(blob=blob_id(before), mode=version.mode) if version is not None and before is not None else None
+    old = None if before is None else FileState(blob=blob_id(before), mode=version.mode)
     new = None if after is None else FileState(blob=blob_id(after), mode=mode)
-    source = version.path if version is not None and exists and path != version.path else None
+    source = version.path if before is not None and path != version.path else None
     is_same = old is not None and new is not None and old.mode == new.mode and source is None
     return ReplayEdit(
         seq=Seq(seq),
@@ -110,9 +115,9 @@ def document_histories(draw: st.DrawFn, *, most: int = 7, decisions: bool = True
     base = None if draw(st.integers(0, 4)) == 0 else b"".join(line + b"\n" for line in draw(_lines))
     if base and draw(st.integers(0, 4)) == 0 and base.rstrip(b"\n") == base[:-1]:
         base = base[:-1]
-    document: Document | None = None
+    document = document_of(base)
     for seq in range(1, draw(st.integers(1, most)) + 1):
-        content = base if document is None else document.text()
+        content = document.text()
         status = Status.PENDING if draw(st.integers(0, 3)) else Status.ACCEPTED
         amends = (
             draw(st.integers(1, seq - 1)) if status is Status.ACCEPTED and seq > 1 and draw(st.booleans()) else None
@@ -125,21 +130,6 @@ def document_histories(draw: st.DrawFn, *, most: int = 7, decisions: bool = True
             after = None
         else:
             after, hunks = amended(draw, content)
-        if document is None:
-            first = ReplayEdit(
-                seq=Seq(seq),
-                document=DocumentId(1),
-                path=PATHS[0],
-                source=None,
-                before=None if base is None else FileState(blob=blob_id(base), mode=0o644),
-                after=None,
-                hunks=(),
-                status=status,
-                amends=None,
-                changes_whole=True,
-                is_meant=False,
-            )
-            document = Document.before_edit(first, base)
         now = document.version()
         is_there = now.content is not None and after is not None
         path = draw(st.sampled_from(PATHS)) if is_there and draw(st.integers(0, 5)) == 0 else now.path
@@ -153,5 +143,4 @@ def document_histories(draw: st.DrawFn, *, most: int = 7, decisions: bool = True
             document.set_statuses({})
         if decisions and draw(st.booleans()):
             _decide(draw, document)
-    assert document is not None
     return document

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hypothesis import assume, given
+import pytest
+from hypothesis import assume, given, settings, strategies as st
 
-from objstore import ChangeKind, Status
+from objstore import ChangeKind, Hunk, Seq, Status, Unit
 from objstore.text.lines import split_lines
 from objstore.weave.accepted_text import net_document
 from objstore.weave.document import Document
 from objstore.weave.line_weave import Weave
-from tests.support.document_histories import document_histories
+from tests.support.document_histories import document_histories, document_of, next_edit
+from tests.support.similar_lines import History, functions, repeated, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
-    from objstore import Unit
     from objstore.weave.accepted_text import DocumentChange, NetDocument
 
 
@@ -130,3 +131,130 @@ def test_rejecting_the_units_of_a_change_removes_its_lines_and_no_others(documen
             if change.kind is ChangeKind.MODE:
                 assert document.version().mode == net.accepted.mode
         document.restore_statuses(now)
+
+
+# ---- histories of which it is known what each edit did
+
+
+def recorded(history: History, statuses: Sequence[Status]) -> Document:
+    """Return the document of a history whose edits named the lines that they changed."""
+    document = document_of(history.states[0])
+    for number, (text, status) in enumerate(zip(history.states[1:], statuses, strict=True)):
+        edit = next_edit(document, number + 1, text, hunks=history.hunks(number), status=status)
+        document.add(edit, text)
+    return document
+
+
+def known_changes(history: History, pending_edits: Collection[int]) -> list[tuple[Hunk, frozenset[int]]]:
+    """Return the net changes by the identity of lines: their place, and the edits that made them."""
+    kept = [change for number, change in enumerate(history.changes) if number not in pending_edits]
+    gone = {line for change in kept for line in change.removed}
+    accepted = set(history.lines[0]).union(*(change.inserted for change in kept)) - gone
+    current = set(history.lines[-1])
+    makers = {
+        line: number
+        for number, change in enumerate(history.changes)
+        for line in change.removed | change.inserted
+        if number in pending_edits
+    }
+    found: list[tuple[Hunk, frozenset[int]]] = []
+    old = new = 0
+    start: tuple[int, int, set[int]] | None = None
+    for line in (*history.order, None):
+        if line is None or (line in accepted and line in current):
+            if start is not None:
+                found.append((Hunk(start[0], old - start[0], start[1], new - start[1]), frozenset(start[2])))
+            start = None
+        elif line in accepted or line in current:
+            start = start or (old, new, set())
+            start[2].add(makers[line])
+        old, new = old + (line in accepted), new + (line in current)
+    return found
+
+
+def is_within(hunk: Hunk, other: Hunk) -> bool:
+    is_old = other.old_start <= hunk.old_start and hunk.old_end <= other.old_end
+    return is_old and other.new_start <= hunk.new_start and hunk.new_end <= other.new_end
+
+
+@pytest.mark.parametrize("kind", ["functions", "repeated"])
+@settings(max_examples=4 * settings().max_examples)
+@given(seed=st.integers(0, 1_000_000), drawn=st.data())
+def test_changes_of_alike_lines_are_those_that_the_edits_made(kind: str, seed: int, drawn: st.DataObject) -> None:
+    history = functions(seed) if kind == "functions" else repeated(seed, alike=0.8)
+    assume(history is not None and history.changes)
+    assert history is not None
+    statuses = drawn.draw(
+        st.lists(
+            st.sampled_from([Status.PENDING, Status.ACCEPTED]),
+            min_size=len(history.changes),
+            max_size=len(history.changes),
+        )
+    )
+    document = recorded(history, statuses)
+    pending_edits = {number for number, status in enumerate(statuses) if status is Status.PENDING}
+    net = net_document(document)
+    known = known_changes(history, pending_edits)
+    assert net.current.content == text_of(history.lines[-1])
+    assume(not net.kept_on)  # an accepted insertion between pending ones
+    found = list(net.changes)
+    old, new = split_lines(net.accepted.content or b""), split_lines(history.states[-1])
+    for hunk, edits in known:
+        # Lines that are equal on both sides of one change are not shown.
+        here = [change for change in found if change.hunk is not None and is_within(change.hunk, hunk)]
+        is_equal = old[hunk.old_start : hunk.old_end] == new[hunk.new_start : hunk.new_end]
+        assert bool(here) is not is_equal
+        made = {Seq(number + 1) for number in edits}
+        assert all({unit.seq for unit in change.units} == made for change in here) or len(edits) > 1
+        assert {unit.seq for change in here for unit in change.units} == made or is_equal
+        found = [change for change in found if change not in here]
+    assert not found
+
+
+def two_edits(first: bytes, second: bytes, third: bytes) -> NetDocument:
+    """Return the net changes of two pending edits."""
+    document = document_of(first)
+    for seq, text in enumerate((second, third), 1):
+        document.add(next_edit(document, seq, text), text)
+    return net_document(document)
+
+
+def units(*names: str) -> tuple[Unit, ...]:
+    return tuple(Unit(Seq(int(name.split(":")[0])), int(name.split(":")[1])) for name in names)
+
+
+def test_a_line_that_was_changed_twice_is_one_change_of_both_hunks() -> None:
+    net = two_edits(b"a\nb\nc\n", b"a\nB\nc\n", b"a\nBB\nc\n")
+    [change] = net.changes
+    assert (change.removed, change.inserted, change.hunk) == (b"b\n", b"BB\n", Hunk(1, 1, 1, 1))
+    assert sorted(change.units) == [*units("1:1", "2:1")]
+
+
+def test_a_line_that_was_inserted_and_changed_is_one_change_of_both_hunks() -> None:
+    net = two_edits(b"a\nc\n", b"a\nb\nc\n", b"a\nB\nc\n")
+    [change] = net.changes
+    assert (change.removed, change.inserted) == (b"", b"B\n")
+    assert sorted(change.units) == [*units("1:1", "2:1")]
+
+
+def test_hunks_that_restore_the_text_cancel_out() -> None:
+    net = two_edits(b"a\nb\nc\nd\n", b"a\nB\nc\nD\n", b"a\nb\nc\nD\n")
+    [change] = net.changes
+    assert (change.inserted, change.units) == (b"D\n", frozenset(units("1:2")))
+    assert net.cancelled == units("1:1", "2:1")
+
+
+def test_hunks_that_cancel_out_beside_another_change_are_no_part_of_it() -> None:
+    net = two_edits(b"a\nb\nc\n", b"a\nB\nc\n", b"a\nb\nC\n")
+    [change] = net.changes
+    assert (change.removed, change.inserted) == (b"c\n", b"C\n")
+    assert net.cancelled == ()  # one hunk restored the line and changed the next
+    assert sorted(change.units) == [*units("1:1", "2:1")]
+
+
+def test_lines_that_return_in_a_rewritten_place_are_not_shown_as_changed() -> None:
+    body = b"".join(b"line %d\n" % i for i in range(6))
+    net = two_edits(b"top\n" + body + b"end\n", b"top\nend\n", b"top\n" + body.replace(b"3", b"three") + b"end\n")
+    [change] = net.changes
+    assert (change.removed, change.inserted) == (b"line 3\n", b"line three\n")
+    assert sorted(change.units) == [*units("1:1", "2:1")]

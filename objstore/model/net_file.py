@@ -74,6 +74,7 @@ class NetFile:
     size_before: int  # bytes; 0: no file
     size: int
     is_unrecorded: bool  # whether the file on disk is not in its recorded state, which is the current text here
+    left_out: tuple[NetChange, ...] = ()  # changes that were not asked for
 
     @property
     def added(self) -> int:

@@ -188,7 +188,8 @@ def _with_units(file: NetFile, units: frozenset[Unit]) -> NetFile | None:
     if not touched and not cancelled and not kept_on:
         return None
     changes = _related([file.changes[at] for at in sorted(touched)])
-    return replace(file, changes=changes, cancelled=cancelled, kept_on=kept_on)
+    left_out = tuple(change for at, change in enumerate(file.changes) if at not in touched)
+    return replace(file, changes=changes, cancelled=cancelled, kept_on=kept_on, left_out=left_out)
 
 
 def _size(journal: Journal, text: bytes | None) -> int:

@@ -127,7 +127,7 @@ def test_what_a_person_is_told_to_type_without_a_number_is_of_the_workspace_that
     runner.done("reject", "3")
     assert f"The reason was not recorded. To record it, `{program} reset` them" in said("reject", "3", "-m", "why")
     (runner.folder / "b").write_bytes(b"mine\n")
-    assert f"See `{program} diff`." in said("reject", "2")
+    assert f"See `{program} diff --unrecorded`." in said("reject", "2")
     segment = runner.folder / ".cas" / "segments" / "00000001.seg"
     segment.write_bytes(segment.read_bytes().replace(b"one", b"two"))
     assert f"`{program} fsck` to see what is damaged" in said("cat", "a@1")

@@ -27,7 +27,8 @@ def test_without_a_terminal_the_decision_is_off(runner: CommandRunner) -> None:
     assert (ran.status, ran.out) == (1, b"")
     assert ran.said == (
         "cas: refused, nothing was changed: a changed outside since the last recorded state.\n"
-        "See `cas diff`. Pass --on-external keep to record it and continue, or --on-external discard to drop it.\n"
+        "See `cas diff --unrecorded`. "
+        "Pass --on-external keep to record it and continue, or --on-external discard to drop it.\n"
     )
     assert looks(runner.folder) == before
     assert set(runner.statuses().values()) == {PENDING}

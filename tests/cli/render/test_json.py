@@ -97,6 +97,7 @@ COMMANDS: Final = {
     "log": "log",
     "show": "show conv_one",
     "diff": "diff",
+    "diff --unrecorded": "diff --unrecorded",
     "diff A B": "diff a@1 a@2",
     "accept": "accept 2 --dry-run",
     "reject": "reject 1",

@@ -191,7 +191,7 @@ def test_a_change_of_no_line_has_no_rows_in_columns(runner: CommandRunner) -> No
     for number in ("1", "3", "4", "5", "conv_one"):
         assert runner.done("show", number, "--side-by-side").text
     (runner.folder / "go").chmod(0o600)
-    assert runner.done("diff", "--side-by-side").text.endswith("old mode 100755\nnew mode 100600\n")
+    assert runner.done("diff", "--unrecorded", "--side-by-side").text.endswith("old mode 100755\nnew mode 100600\n")
     assert runner.done("diff", "empty@1^", "empty@1", "--side-by-side").text.endswith("new file mode 100644\n")
 
 
@@ -249,7 +249,7 @@ def test_a_final_newline_that_came_or_went_shows(
     for words in (["show", "2"], ["diff", "f@1", "f@2"]):
         assert "\n".join(rows) in runner.done(*words, "-y", COLUMNS="80").text
     (runner.folder / "f").write_bytes(before)
-    assert runner.done("diff", "-y").text.count("@@") >= 2
+    assert runner.done("diff", "--unrecorded", "-y").text.count("@@") >= 2
 
 
 def test_stat_sums_by_file(runner: CommandRunner) -> None:
@@ -262,7 +262,10 @@ def test_stat_sums_by_file(runner: CommandRunner) -> None:
     assert runner.done("show", "2", "--stat").text == " a | 2 +-\n 1 file changed, 1 insertion(+), 1 deletion(-)\n"
     assert runner.done("diff", "a@1", "a@2", "--stat").text == runner.done("show", "2", "--stat").text
     (runner.folder / "a").write_bytes(b"1\n")
-    assert runner.done("diff", "--stat").text == " a | 2 --\n 1 file changed, 0 insertions(+), 2 deletions(-)\n"
+    assert (
+        runner.done("diff", "--unrecorded", "--stat").text
+        == " a | 2 --\n 1 file changed, 0 insertions(+), 2 deletions(-)\n"
+    )
     assert runner.cas("show", "2", "--stat", "-y").status == 2
 
 
@@ -293,7 +296,7 @@ def test_stat_gives_no_size_of_a_large_file_rather_than_that_of_what_stands_for_
         assert runner.done(*words, "--stat").text == table
     runner.write("big", b"\0")
     (runner.folder / "big").write_bytes(bytes(MAX_BLOB + 2))
-    assert runner.done("diff", "--stat").text == table
+    assert runner.done("diff", "--unrecorded", "--stat").text == table
 
 
 def test_stat_says_the_same_of_what_is_no_text_wherever_it_is_asked(runner: CommandRunner) -> None:

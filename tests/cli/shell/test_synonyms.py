@@ -201,7 +201,6 @@ def test_of_a_deletion_the_state_before_it_is_advised_where_bytes_are_meant(runn
         ("reject conv_one", "It is a conversation: `--conversation conv_one` names its edits."),
         ("log conv_one", "It is a conversation: `cas log --conversation conv_one` lists its edits."),
         ("log 2", "It is an edit: `cas show 2` shows what it changed, and src/b.txt@2 is its result."),
-        ("diff 1", "It is an edit: `cas show 1` shows what it changed, and a.txt@1 is its result."),
         ("cat 1", "It is an edit: `cas show 1` shows what it changed, and a.txt@1 is its result."),
         ("show a.txt@3", "That is a state: `cas cat a.txt@3` prints it."),
         ("show a.txt@0s", "That is a state: `cas cat a.txt@0s` prints it."),

@@ -21,7 +21,6 @@ from objstore import (
     Status,
     Unit,
 )
-from objstore.history.document_loader import cache_documents
 from tests.support.scene import TEN, Scene
 from tests.support.similar_lines import functions, repeated
 
@@ -252,8 +251,7 @@ def test_changes_of_a_cached_document_are_the_same(scene: Scene) -> None:
     accepted(scene, "f", b"".join(b"%d\n" % i for i in range(200)))
     for i in range(70):
         scene.edit("f", b"\n%d\n" % (2 * i + 1), b"\n%d changed\n" % (2 * i + 1))
-    with scene.workspace._journal.reading():  # noqa: SLF001 - the cache is written from time to time
-        cache_documents(scene.workspace._journal)  # noqa: SLF001
+    scene.workspace.history.cache_documents()
     assert list((scene.root / ".cas" / "cache").iterdir())
     cached = scene.workspace.review.changes()
     for kept in (scene.root / ".cas" / "cache").iterdir():

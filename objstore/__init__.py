@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         HistoryBroken as HistoryBroken,
         IndexDamaged as IndexDamaged,
         NamesShared as NamesShared,
+        NoChangeAtLine as NoChangeAtLine,
         NoSuchName as NoSuchName,
         NoSuchSetting as NoSuchSetting,
         NotAmendable as NotAmendable,
@@ -124,6 +125,12 @@ if TYPE_CHECKING:
         MAX_BLOB as MAX_BLOB,
         is_placeholder as is_placeholder,
         placeholder as placeholder,
+    )
+    from objstore.model.net_file import (
+        ChangeKind as ChangeKind,
+        ChangesAtLine as ChangesAtLine,
+        NetChange as NetChange,
+        NetFile as NetFile,
     )
     from objstore.model.records import (
         Anchor as Anchor,
@@ -255,6 +262,7 @@ _HOMES: Final = {
         "HistoryBroken",
         "IndexDamaged",
         "NamesShared",
+        "NoChangeAtLine",
         "NoSuchName",
         "NoSuchSetting",
         "NotAWorkspace",
@@ -380,6 +388,7 @@ _HOMES: Final = {
         "TurnInfo",
     ),
     "fastclass": ("value",),
+    "model.net_file": ("ChangeKind", "ChangesAtLine", "NetChange", "NetFile"),
     "model.views": (
         "Content",
         "DecisionView",

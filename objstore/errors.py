@@ -32,6 +32,7 @@ __all__ = [
     "IndexDamaged",
     "IndexUnusable",
     "NamesShared",
+    "NoChangeAtLine",
     "NoSuchName",
     "NoSuchSetting",
     "NotAWorkspace",
@@ -95,6 +96,17 @@ class NoSuchName(CasError):
         self.spelling = spelling
         self.kind = kind
         super().__init__(f"No {kind} is named {spelling!r} here.")
+
+
+class NoChangeAtLine(CasError):
+    """No pending change covers a line of a file."""
+
+    def __init__(self, path: str, line: int, reason: str, near: Sequence[int] = ()) -> None:
+        self.path = path
+        self.line = line
+        self.near = tuple(near)  # lines of the current file with a change, the nearest first
+        more = f" The nearest change is at {path}:{self.near[0]}." if self.near else ""
+        super().__init__(f"{path}:{line} {reason}.{more}")
 
 
 class NotInSnapshot(NoSuchName):

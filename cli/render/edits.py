@@ -26,12 +26,17 @@ if TYPE_CHECKING:
     from objstore import Edit, EditView, Expiration, FileState, Marks, SkippedPath, State, UnresolvedMarkers, Workspace
 
 __all__ = [
+    "CONTEXT",
     "SHORT_HASH",
     "STATUS_COLOR",
     "concerns",
+    "diff_name",
     "diff_text",
     "edit_diff",
     "edit_header",
+    "extended_header",
+    "hunk_body",
+    "hunk_head",
     "line_counts",
     "moment",
     "not_looked_at",
@@ -41,6 +46,8 @@ __all__ = [
 ]
 
 CONTEXT: Final = 3
+"""Unchanged lines that are shown above a change, and below it."""
+
 FACT_AT: Final = 14
 """Width of the column with the names of facts about an edit."""
 
@@ -146,8 +153,8 @@ def edit_diff(
     numbered = numbered_hunks(old, new, edit.hunks, newline=edit.newline)
     if wanted.isdisjoint(number for number, _ in numbered):
         return
-    yield screen.line(screen.paint(f"--- {_diff_name('a', old_name)}", bold=True))
-    yield screen.line(screen.paint(f"+++ {_diff_name('b', new_name)}", bold=True))
+    yield screen.line(screen.paint(f"--- {diff_name('a', old_name)}", bold=True))
+    yield screen.line(screen.paint(f"+++ {diff_name('b', new_name)}", bold=True))
     runs = touching_hunks(numbered, len(old))
     pieces = [list(piece) for run in runs for _, piece in groupby(run, lambda named: named[0] in wanted)]
     shown = 0
@@ -162,11 +169,11 @@ def edit_diff(
         if piece[0][0] in wanted:
             shown += trail
             label = ", ".join(_label(view, number, screen) for number, _ in piece)
-            yield _hunk_head(hunks, lead, trail, label, screen)
-            yield from _hunk_body(old, new, hunks, lead, trail, screen)
+            yield hunk_head(hunks, lead, trail, label, screen)
+            yield from hunk_body(old, new, hunks, lead, trail, screen)
 
 
-def _hunk_body(
+def hunk_body(
     old: Sequence[bytes], new: Sequence[bytes], hunks: Sequence[Hunk], lead: int, trail: int, screen: Screen
 ) -> Iterator[bytes]:
     """Yield hunks under one header, with `lead` lines above them and `trail` below."""
@@ -235,7 +242,8 @@ def _whole_changes(edit: "Edit") -> Iterator[str]:
         yield "final newline added or removed"
 
 
-def _hunk_head(hunks: Sequence[Hunk], lead: int, trail: int, label: str, screen: Screen) -> bytes:
+def hunk_head(hunks: Sequence[Hunk], lead: int, trail: int, label: str, screen: Screen) -> bytes:
+    """Return the header of hunks with `lead` lines above them and `trail` below, followed by a label."""
     first, last = hunks[0], hunks[-1]
     old = _span(first.old_start - lead, lead + last.old_end - first.old_start + trail)
     new = _span(first.new_start - lead, lead + last.new_end - first.new_start + trail)
@@ -303,18 +311,15 @@ def diff_text(
     None means no file. `modes` are the permission bits before and after. `is_move`: whether two paths are those of one
     file that was moved, and not of two files that are compared.
     """
-    header = [f"diff --git {_diff_name('a', path_before)} {_diff_name('b', path_after)}"]
-    mode_before, mode_after = modes or (0o644, 0o644)
-    if before is None:
-        header.append(f"new file mode 100{mode_after:03o}")
-    elif after is None:
-        header.append(f"deleted file mode 100{mode_before:03o}")
-    elif mode_before != mode_after:
-        header += [f"old mode 100{mode_before:03o}", f"new mode 100{mode_after:03o}"]
-    if is_move and before is not None and after is not None and path_before != path_after:
-        header += [f"rename from {_diff_name('', path_before)}", f"rename to {_diff_name('', path_after)}"]
-    for line in header:
-        yield screen.line(screen.paint(line, bold=True))
+    yield from extended_header(
+        path_before,
+        path_after,
+        *(modes or (0o644, 0o644)),
+        screen,
+        is_new=before is None,
+        is_gone=after is None,
+        is_move=is_move,
+    )
     if screen.columns and not is_either_binary(before or b"", after or b""):
         yield from _diff_columns(before or b"", after or b"", screen)
         return
@@ -332,6 +337,31 @@ def diff_text(
     yield from _diff_rows(rows[names:], screen)
 
 
+def extended_header(
+    path_before: str,
+    path_after: str,
+    mode_before: int,
+    mode_after: int,
+    screen: Screen,
+    *,
+    is_new: bool,
+    is_gone: bool,
+    is_move: bool = True,
+) -> Iterator[bytes]:
+    """Yield the lines above the names of a file in git's form. `is_move`: as for `diff_text`."""
+    header = [f"diff --git {diff_name('a', path_before)} {diff_name('b', path_after)}"]
+    if is_new:
+        header.append(f"new file mode 100{mode_after:03o}")
+    elif is_gone:
+        header.append(f"deleted file mode 100{mode_before:03o}")
+    elif mode_before != mode_after:
+        header += [f"old mode 100{mode_before:03o}", f"new mode 100{mode_after:03o}"]
+    if is_move and not is_new and not is_gone and path_before != path_after:
+        header += [f"rename from {diff_name('', path_before)}", f"rename to {diff_name('', path_after)}"]
+    for line in header:
+        yield screen.line(screen.paint(line, bold=True))
+
+
 def _diff_columns(before: bytes, after: bytes, screen: Screen) -> Iterator[bytes]:
     from objstore import diff_lines
 
@@ -342,8 +372,8 @@ def _diff_columns(before: bytes, after: bytes, screen: Screen) -> Iterator[bytes
     shown = 0
     for hunk, following in zip(hunks, [*(later.old_start for later in hunks[1:]), len(old)], strict=True):
         lead, trail = min(CONTEXT, hunk.old_start - shown), min(CONTEXT, following - hunk.old_end)
-        yield _hunk_head([hunk], lead, trail, "", screen)
-        yield from _hunk_body(old, new, [hunk], lead, trail, screen)
+        yield hunk_head([hunk], lead, trail, "", screen)
+        yield from hunk_body(old, new, [hunk], lead, trail, screen)
         shown = hunk.old_end + trail
 
 
@@ -370,7 +400,8 @@ def _diff_rows(rows: Sequence[bytes], screen: Screen) -> Iterator[bytes]:
             at += 1
 
 
-def _diff_name(side: str, path: str) -> str:
+def diff_name(side: str, path: str) -> str:
+    """Return a file's name as a header of a diff shows it."""
     # In the form of `unified_diff`, so that one parser understands both.
     return quoted_name(f"{side}/{path}" if side else path).decode()
 

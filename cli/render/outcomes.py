@@ -394,5 +394,6 @@ def external_refusal(changes: Sequence["ExternalChange"], program: str = "cas") 
     more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""  # noqa: PLR2004 -- three names fit a line
     return (
         f"refused, nothing was changed: {names}{more} changed outside since the last recorded state.\n"
-        f"See `{program} diff`. Pass --my-changes keep to record it and continue, or --my-changes drop to drop it."
+        f"See `{program} diff --unrecorded`. "
+        "Pass --my-changes keep to record it and continue, or --my-changes drop to drop it."
     )

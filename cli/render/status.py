@@ -41,7 +41,9 @@ def status_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
             "Nothing is recorded yet. To record an agent's edits, run `cas setup CLIENT`; `cas doctor` checks it."
         )
     yield from _pending_text(report, screen)
-    yield from _section("changed outside (see `cas diff`):", len(report.external), _external(report, screen), screen)
+    yield from _section(
+        "changed outside (see `cas diff --unrecorded`):", len(report.external), _external(report, screen), screen
+    )
     title = "conflict markers (resolve them in the file, or decide again):"
     yield from _section(title, len(report.markers), map(_markers_line, report.markers), screen)
     yield from _section("can't be read:", len(report.unreadable), map(shown_name, report.unreadable), screen)

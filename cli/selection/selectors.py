@@ -75,7 +75,9 @@ class UnitSelection:
     def check(self) -> None:
         """Raise click.UsageError if nothing is named, or `--all` is combined with others."""
         if not self.names and not self.is_group:
-            raise click.UsageError("Name edits (12), hunks (12:2), --conversation ID, --file PATH or --all.")
+            raise click.UsageError(
+                "Name edits (12), hunks (12:2), lines (PATH:7), --conversation ID, --file PATH or --all."
+            )
         if self.everything and (self.names or self.conversation or self.file):
             raise click.UsageError("--all can't be combined with other names.")
 
@@ -160,8 +162,8 @@ def units_named(workspace: "Workspace", action: Action, selection: UnitSelection
             # A range is a group: a person's own edits in between are not selected.
             named |= _group(_kept(_by_agents(views), spelling, "edit of an agent"), action)
         else:
-            view, units = workspace.history.find_units(spelling)
-            named |= {unit: view.units[unit.hunk] for unit in units}
+            for view, units in _at_lines(workspace, spelling) or [workspace.history.find_units(spelling)]:
+                named |= {unit: view.units[unit.hunk] for unit in units}
     if selection.is_group:
         found = _grouped(workspace, selection)
         # A person's own edits are recorded too, but only selected by name.
@@ -244,20 +246,25 @@ def _group(views: list["EditView"], action: Action) -> dict[Unit, Status]:
 def _units(views: list["EditView"], statuses: set[Status]) -> dict[Unit, Status]:
     units: dict[Unit, Status] = {}
     for view in views:
-        real = [hunk for hunk in range(len(view.units)) if hunk or view.whole]
-        hunks = [hunk for hunk in real if view.units[hunk] in statuses]
-        # An edit with all its hunks selected is selected as a whole.
-        units |= {
-            Unit(view.seq, hunk): view.units[hunk] for hunk in (range(len(view.units)) if hunks == real else hunks)
-        }
+        hunks = [hunk for hunk in range(len(view.units)) if (hunk or view.whole) and view.units[hunk] in statuses]
+        units |= {unit: view.units[unit.hunk] for unit in _whole_if_complete(view, hunks)}
     return units
 
 
-def edits_named(workspace: "Workspace", spelling: str) -> list[tuple["EditView", tuple[Unit, ...]]]:
-    """Return the edits that an edit, a hunk or a conversation names, each with the selected units.
+def _whole_if_complete(view: "EditView", hunks: Sequence[int]) -> tuple[Unit, ...]:
+    """Return the units of an edit with these numbers, ascending; all units, if these are all that change anything."""
+    real = [hunk for hunk in range(len(view.units)) if hunk or view.whole]
+    return tuple(Unit(view.seq, hunk) for hunk in (range(len(view.units)) if hunks == real else hunks))
 
-    Raises NoSuchName or AmbiguousName.
+
+def edits_named(workspace: "Workspace", spelling: str) -> list[tuple["EditView", tuple[Unit, ...]]]:
+    """Return the edits that an edit, a hunk, lines of a file or a conversation names, each with the selected units.
+
+    Raises NoSuchName, AmbiguousName or NoChangeAtLine.
     """
+    at_lines = _at_lines(workspace, spelling)
+    if at_lines:
+        return at_lines
     views = _range(workspace, spelling)
     if views:
         return [(view, tuple(Unit(view.seq, hunk) for hunk in range(len(view.units)))) for view in views]
@@ -271,6 +278,21 @@ def edits_named(workspace: "Workspace", spelling: str) -> list[tuple["EditView",
         raise NoSuchName(spelling, "edit, hunk or conversation") from None
     views = workspace.history.edits(EditFilter(conversation=conversation))
     return [(view, tuple(Unit(view.seq, hunk) for hunk in range(len(view.units)))) for view in views]
+
+
+def _at_lines(workspace: "Workspace", spelling: str) -> list[tuple["EditView", tuple[Unit, ...]]]:
+    """Return the edits of the changes that PATH:LINE or PATH:A-B names, each with the units of these; else nothing.
+
+    The path is that of a file that exists or was recorded. Raises NoChangeAtLine.
+    """
+    from cli.selection.addresses import changes_at, line_address
+
+    lines = line_address(spelling)
+    if lines is None or not (is_on_disk(workspace, lines.path) or was_recorded(workspace, lines.path)):
+        return []
+    units = changes_at(workspace, path_named(workspace, lines.path), lines).units
+    views = [workspace.history.edit(seq) for seq in dict.fromkeys(unit.seq for unit in units)]
+    return [(view, _whole_if_complete(view, [unit.hunk for unit in units if unit.seq == view.seq])) for view in views]
 
 
 # ---- states

@@ -218,6 +218,13 @@ class EditQueries:
         query = "SELECT count(*) FROM edits WHERE status = ? AND conversation = ? AND NOT void AND NOT expired"
         return self._db.number(query, STATUS_LETTERS[Status.PENDING], conversation)
 
+    def pending_documents(self) -> list[DocumentId]:
+        """Return the documents that have a pending edit which has not expired, ascending."""
+        rows = self._db.execute(
+            "SELECT DISTINCT document FROM edits WHERE status = 'p' AND NOT void AND NOT expired ORDER BY document"
+        )
+        return [DocumentId(row[0]) for row in rows]
+
     def long_documents(self, least: int) -> list[DocumentId]:
         """Return the documents that have at least `least` unexpired edits."""
         rows = self._db.execute(

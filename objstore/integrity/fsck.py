@@ -526,7 +526,9 @@ class _Checking:
         if changed:
             more = len(changed) - _NAMES_SHOWN
             names = ", ".join(changed[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
-            self._notes.append(f"Files that differ from their last recorded state (see `cas diff`): {names}.")
+            self._notes.append(
+                f"Files that differ from their last recorded state (see `cas diff --unrecorded`): {names}."
+            )
 
     def _fault(
         self,

@@ -11,10 +11,11 @@ from objstore.model.large_file_placeholder import MAX_BLOB
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from objstore.model.basic_types import Unit
     from objstore.model.ids import BlobId
+    from objstore.model.net_file import ChangesAtLine, NetFile
     from objstore.model.results import CallOutcome, Conflicted, DecisionOutcome, FileEffect
     from objstore.model.views import (
         Content,
@@ -63,6 +64,29 @@ class Review:
 
         with self._journal.translating_index_errors():
             return status.external_changes(self._journal)
+
+    def changes(self, paths: Collection[str] = (), units: Collection[Unit] | None = None) -> list[NetFile]:
+        """Return the files with pending units, by path, each with its net changes.
+
+        `paths`: only files that are, or were in their accepted state, at or below one of these; (): all. `units`: only
+        changes that have any of these units, and those that are decided with them; None: all. Raises HistoryBroken and
+        what Store.text raises.
+        """
+        from objstore.review.net_view import net_files
+
+        with self._journal.translating_index_errors():
+            return net_files(self._journal, paths, units)
+
+    def change_at(self, path: str, line: int, last: int = 0) -> ChangesAtLine:
+        """Return the changes at a line, from 1, of the file on disk at a path, or at those up to `last`.
+
+        A change that only removes lines is at the line above the gap and at the one below. Raises NoChangeAtLine if
+        there is none, and what `changes` raises.
+        """
+        from objstore.review.net_view import changes_at
+
+        with self._journal.translating_index_errors():
+            return changes_at(self._journal, path, line, max(line, last))
 
     def markers(self) -> tuple[UnresolvedMarkers, ...]:
         """Return the conflict markers that decisions wrote and that are still in their files, by edit."""

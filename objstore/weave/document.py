@@ -77,6 +77,10 @@ class _Register(Generic[Value]):
     def write(self, unit: Unit, value: Value) -> None:
         self._written.append((unit, value))
 
+    def writers(self, live: Callable[[Unit], bool]) -> list[Unit]:
+        """Return the live units that wrote a value, the last first."""
+        return [unit for unit, _ in reversed(self._written) if live(unit)]
+
     def read(self, live: Callable[[Unit], bool]) -> tuple[Value, Unit | None]:
         """Return the value and the unit that wrote it (None: it is the initial value)."""
         for unit, written in reversed(self._written):
@@ -351,6 +355,16 @@ class Document:
                 }
         return [unit for unit in given if unit not in verdicts]
 
+    def amended_by(self, seq: Seq) -> Seq | None:
+        """Return the edit that an edit amends; None: it is not an amendment."""
+        return dict(self._amendments).get(seq)
+
+    def pending(self) -> list[Unit]:
+        """Return the pending units that have an effect, ascending."""
+        letter = _LETTERS[Status.PENDING][0]
+        found = (UnitIndex(index) for index, status in enumerate(self._statuses) if status == letter)
+        return [self._unit(index) for index in found if not self._weave.has_no_effect(index)]
+
     def preview_cascade(self, verdicts: Mapping[Unit, Status]) -> Cascade:
         """Return the result that a cascade of `verdicts` would have; nothing is changed."""
         done = self._cascaded(verdicts)
@@ -390,6 +404,10 @@ class Document:
         """Return units of the weave as edit and hunk."""
         return [self._unit(index) for index in indexes]
 
+    def indexes_of(self, units: Iterable[Unit]) -> list[UnitIndex]:
+        """Return units of this document as units of the weave."""
+        return list(map(self._index, units))
+
     # ---- what it is now
 
     def version(self) -> DocumentVersion:
@@ -424,6 +442,14 @@ class Document:
     def path_writer(self) -> Unit | None:
         """Return the unit that put the file at its path (None: it was there from the beginning)."""
         return self._paths.read(self._is_live)[1]
+
+    def path_writers(self) -> list[Unit]:
+        """Return the live units that gave the file a path, the last first."""
+        return self._paths.writers(self._is_live)
+
+    def mode_writers(self) -> list[Unit]:
+        """Return the live units that gave the file permission bits, the last first."""
+        return self._modes.writers(self._is_live)
 
     def conflicts(self) -> tuple[Conflict, ...]:
         """Return, in order, a conflict for every hunk that can't be live together with the other live ones."""

@@ -204,17 +204,23 @@ class Weave:
 
     def visibility(self) -> bytes:
         """Return for each run, in text order, whether it is shown: 0 or 1. Decisions change nothing else."""
-        return bytes([run.shown for block, _ in self._order.divided() for run in block])
+        return bytes([run.shown for run in self.runs()])
+
+    def runs(self) -> list[Run]:
+        """Return every run, shown or not, in text order."""
+        return [run for block, _ in self._order.divided() for run in block]
+
+    def units(self, indexes: Iterable[UnitIndex]) -> set[WeaveUnit]:
+        """Return these units, with what each inserted and deleted."""
+        return set(map(self._unit, indexes))
 
     def marked(self, base: bytes, theirs: bytes, labels: Callable[[set[UnitIndex]], Labels]) -> MarkedText | None:
         """Return the text with markers around differences of two other visibilities; see `conflict_markers`."""
         text = self.text()
         if text is None:
             return None
-        runs = [run for block, _ in self._order.divided() for run in block]
-        return marked(
-            runs, list(zip(self.visibility(), base, theirs, strict=True)), labels, is_open=not is_closed(text)
-        )
+        shown = list(zip(self.visibility(), base, theirs, strict=True))
+        return marked(self.runs(), shown, labels, is_open=not is_closed(text))
 
     @property
     def has_endings(self) -> bool:

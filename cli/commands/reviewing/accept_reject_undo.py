@@ -46,7 +46,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 def _takes_selection(function: Function) -> Function:
     """Give a command the parameters that name edits, combined into one argument `selection`."""
 
-    @click.argument("names", metavar="[EDIT|HUNK]...", nargs=-1, shell_complete=names("edit"))
+    @click.argument("names", metavar="[EDIT|HUNK|PATH:LINE]...", nargs=-1, shell_complete=names("edit"))
     @conversation_option("The edits of this conversation.")
     @file_option("The edits of this file, in a folder, or of a pattern.")
     @click.option("--all", "everything", is_flag=True, help="The edits of all agents.")
@@ -100,7 +100,7 @@ def _takes_decision_options(function: Function) -> Function:
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
 @_takes_decision_options
 def accept(*, decision_command: "DecisionCommand", selection: UnitSelection, markers: bool) -> None:
-    """Accept edits (12) or hunks (12:2). Rejected ones come back.
+    """Accept edits (12), hunks (12:2) or the changes at lines (PATH:7). Rejected ones come back.
 
     --conversation, --file and --all select pending edits, or all if none is pending.
     """

@@ -1,70 +1,58 @@
 """The commands `cas diff` and `cas cat`: the content of files, now and at any recorded moment."""
 
-import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum, auto
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
 
 from cli.app.invocation import Invocation, command, json_option
-from cli.render.edits import states_diff
-from cli.render.external_prompt import external_diff, external_sides
+from cli.render.status import counted
 from cli.screen.diff_layout import in_columns, takes_layout
 from cli.screen.terminal import Screen, guarded, shown_name, write
 from cli.search.candidates import names
 from cli.selection.selectors import covers, looks_like_state, path_named, state_named, state_parts
-from objstore import EditFilter, NameKind, NoSuchName
 
 if TYPE_CHECKING:
-    from objstore import ExternalChange, Workspace
+    from cli.render.diffstat import FileChange
+    from objstore import ExternalChange, NetFile, Workspace
 
 __all__ = ["cat", "diff"]
 
 
+class Layout(Enum):
+    """In which form differences are written."""
+
+    DIFF = auto()
+    STAT = auto()
+    JSON = auto()
+
+
 @command("diff")
-@click.argument("names", metavar="[PATH...] | A B", nargs=-1, shell_complete=names("path"))
+@click.argument("names", metavar="[PATH|EDIT|HUNK]... | A B", nargs=-1, shell_complete=names("path"))
+@click.option("--unrecorded", is_flag=True, help="Show what changed outside and is not recorded yet.")
 @takes_layout
 @json_option
-def diff(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) -> None:
-    """Show what changed outside: the last recorded state of each PATH (or of all files) against the disk.
+def diff(*, names: tuple[str, ...], unrecorded: bool, stat: bool, columns: bool, as_json: bool) -> None:
+    """Show what pending edits change, all together: the accepted text of each file against its current text.
 
+    Name paths, lines of a file (PATH:LINE), edits (12) or hunks (12:2) to see only the changes that they are part of.
     With two names of which at least one is a state (PATH@12 after edit 12, PATH@12^ before it, a blob's hash), show the
     difference between the two; a path alone is then its last recorded state.
     """
     invocation = Invocation.current()
     screen = in_columns(invocation.screen(), columns)
+    layout = Layout.JSON if as_json else Layout.STAT if stat else Layout.DIFF
     with invocation.reviewed_workspace() as workspace:
-        if any(looks_like_state(workspace, name) for name in names):
+        if not unrecorded and any(looks_like_state(workspace, name) for name in names):
             if len(names) != 2:  # noqa: PLR2004 -- from and to
                 raise click.UsageError(f"`cas diff` compares two states, as in `cas diff {_two_states(names)}`.")
-            before, after = (state_named(workspace, name) for name in names)
-            if as_json:
-                from cli.render.json_edits import diff_shape, json_line
-
-                write([json_line(diff_shape(workspace, before, after))])
-            elif stat:
-                from cli.render.diffstat import diffstat, file_change
-
-                old, new = (
-                    None if state.blob is None else workspace.history.text(state.blob) for state in (before, after)
-                )
-                name = after.path or before.path or names[1]
-                write(diffstat([file_change(name, old, new)] if old != new else [], screen), paged=True)
-            else:
-                write(states_diff(workspace, before, after, screen), paged=True)
-            return
-        changes = _changes(workspace, names)
-        if as_json:
-            from cli.render.json_edits import external_diff_shape, json_line
-
-            write(json_line(external_diff_shape(workspace, change)) for change in changes)
-        elif stat:
-            from cli.render.diffstat import diffstat, file_change
-
-            sides = ((change.path, *external_sides(workspace, change)) for change in changes)
-            write(diffstat((file_change(*sides) for sides in sides), screen), paged=True)
+            _write_states(workspace, names, layout, screen)
+        elif unrecorded:
+            _write_unrecorded(workspace, names, layout, screen)
         else:
-            write(_external_text(workspace, changes, screen), paged=True)
+            _write_net(workspace, names, layout, screen)
 
 
 @command("cat")
@@ -86,20 +74,117 @@ def cat(*, name: str) -> None:
         write(guarded(workspace.history.pieces(state.blob)))
 
 
-def _changes(workspace: "Workspace", names: tuple[str, ...]) -> list["ExternalChange"]:
-    from pathlib import Path
+def _write_net(workspace: "Workspace", names: tuple[str, ...], layout: Layout, screen: Screen) -> None:
+    """Write the net changes of the named places and edits, or (no names) of all that is pending.
 
-    wanted = {path_named(workspace, name): name for name in names}
-    found = [
+    Of paths without pending edits, write what changed outside.
+    """
+    from cli.selection.net_selection import net_selection
+
+    program = Invocation.current().program
+    selection = net_selection(workspace, names)
+    files = selection.files(workspace)
+    idle = selection.paths_without(files)
+    outside = _unrecorded(workspace, idle) if idle else []
+    match layout:
+        case Layout.JSON:
+            from cli.render.json_changes import net_file_shape
+            from cli.render.json_edits import external_diff_shape, json_line
+
+            shapes = chain(
+                (net_file_shape(workspace, file) for file in files),
+                (external_diff_shape(workspace, change) for change in outside),
+            )
+            write(map(json_line, shapes))
+        case Layout.STAT:
+            from cli.render.diffstat import diffstat
+            from cli.render.net_diff import cancelled_line, net_change
+
+            table = diffstat(chain(map(net_change, files), _sizes(workspace, outside)), screen)
+            write(chain(table, cancelled_line(files, screen)), paged=True)
+        case Layout.DIFF:
+            from cli.render.net_diff import net_diff
+
+            write(chain(net_diff(files, screen, program), _external_text(workspace, outside, screen)), paged=True)
+    if layout is not Layout.JSON:
+        _say_what_else(workspace, files, outside, program, names)
+
+
+def _say_what_else(
+    workspace: "Workspace",
+    files: "list[NetFile]",
+    outside: list["ExternalChange"],
+    program: str,
+    names: tuple[str, ...],
+) -> None:
+    """Say on standard error that what was shown is not pending, or where else there is something to see."""
+    if outside:
+        click.echo("Nothing is pending there: this changed outside and is not recorded yet.", err=True)
+    elif not files and names:
+        click.echo(f"Nothing of that is pending; `{program} show` shows edits that are decided.", err=True)
+    elif not files:
+        count = len(workspace.review.external_changes())
+        more = f" `{program} diff --unrecorded` shows {counted(count, 'change')} from outside." if count else ""
+        click.echo(f"Nothing is pending.{more}", err=True)
+
+
+def _write_unrecorded(workspace: "Workspace", names: tuple[str, ...], layout: Layout, screen: Screen) -> None:
+    changes = _unrecorded(workspace, {path_named(workspace, name): name for name in names})
+    if layout is Layout.JSON:
+        from cli.render.json_edits import external_diff_shape, json_line
+
+        write(json_line(external_diff_shape(workspace, change)) for change in changes)
+    elif layout is Layout.STAT:
+        from cli.render.diffstat import diffstat
+
+        write(diffstat(_sizes(workspace, changes), screen), paged=True)
+    else:
+        write(_external_text(workspace, changes, screen), paged=True)
+
+
+def _write_states(workspace: "Workspace", names: tuple[str, ...], layout: Layout, screen: Screen) -> None:
+    before, after = (state_named(workspace, name) for name in names)
+    if layout is Layout.JSON:
+        from cli.render.json_edits import diff_shape, json_line
+
+        write([json_line(diff_shape(workspace, before, after))])
+    elif layout is Layout.STAT:
+        from cli.render.diffstat import diffstat, file_change
+
+        old, new = (None if state.blob is None else workspace.history.text(state.blob) for state in (before, after))
+        name = after.path or before.path or names[1]
+        write(diffstat([file_change(name, old, new)] if old != new else [], screen), paged=True)
+    else:
+        from cli.render.edits import states_diff
+
+        write(states_diff(workspace, before, after, screen), paged=True)
+
+
+def _unrecorded(workspace: "Workspace", paths: Mapping[str, str]) -> list["ExternalChange"]:
+    """Return what changed outside at the paths or below them (none: anywhere); the values are what was typed."""
+    from cli.selection.net_selection import require_recorded
+
+    require_recorded(workspace, paths)
+    return [
         change
         for change in workspace.review.external_changes()
-        if not wanted or any(covers(path, change.path) for path in wanted)
+        if not paths or any(covers(path, change.path) for path in paths)
     ]
-    for path, name in wanted.items():
-        # A path that was never recorded and doesn't exist has not changed; don't report it like an unchanged file.
-        if path != "." and not os.path.lexists(Path(workspace.root, path)) and not _is_recorded(workspace, path):
-            raise NoSuchName(name, "file")
-    return found
+
+
+def _sizes(workspace: "Workspace", changes: Iterable["ExternalChange"]) -> "Iterator[FileChange]":
+    from cli.render.diffstat import file_change
+    from cli.render.external_prompt import external_sides
+
+    for change in changes:
+        yield file_change(change.path, *external_sides(workspace, change))
+
+
+def _external_text(workspace: "Workspace", changes: Iterable["ExternalChange"], screen: Screen) -> Iterator[bytes]:
+    from cli.render.external_prompt import external_diff
+
+    for change in changes:
+        yield from external_diff(workspace, change, screen)
 
 
 def _two_states(names: tuple[str, ...]) -> str:
@@ -108,16 +193,3 @@ def _two_states(names: tuple[str, ...]) -> str:
 
     parts = state_parts(names[0])
     return "A B" if len(names) != 1 or parts is None else f"{typed(names[0])} {typed(parts[0])}"
-
-
-def _is_recorded(workspace: "Workspace", path: str) -> bool:
-    """Return whether a file has ever been recorded at the path, or is recorded now below it."""
-    return bool(
-        workspace.history.edits(EditFilter(path=path, limit=1))
-        or workspace.history.names_with_prefix(NameKind.PATH, f"{path}/", 1)
-    )
-
-
-def _external_text(workspace: "Workspace", changes: list["ExternalChange"], screen: Screen) -> Iterator[bytes]:
-    for change in changes:
-        yield from external_diff(workspace, change, screen)

@@ -190,11 +190,13 @@ def _say_what_was_not_searched(pickaxe: Pickaxe) -> None:
 
 
 @command("show")
-@click.argument("names", metavar="[EDIT|HUNK|CONVERSATION]...", nargs=-1, shell_complete=names("edit", "conversation"))
+@click.argument(
+    "names", metavar="[EDIT|HUNK|PATH:LINE|CONVERSATION]...", nargs=-1, shell_complete=names("edit", "conversation")
+)
 @takes_layout
 @json_option
 def show(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) -> None:
-    """Show edits (12, or 3..7), hunks (12:2) or conversations, with the diff hunk by hunk.
+    """Show edits (12, or 3..7), hunks (12:2), changes at lines (PATH:7) or conversations, with the diff hunk by hunk.
 
     Without a name, the newest edit.
     """

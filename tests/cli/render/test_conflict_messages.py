@@ -125,9 +125,12 @@ def test_commands_without_an_edit_number_name_the_workspace_given_by_option(
     assert f"and run `{program} record`;" in output_of("purge", "a")
     assert f"(`{program} log c@1` lists its edits)." in output_of("purge", "c@1")
     runner.done("reject", "3")
-    assert f"The reason was not recorded. To record it, `{program} reset` them" in output_of("reject", "3", "-m", "why")
+    said = output_of("reject", "3", "-m", "why")
+    assert f"The reason was not recorded. To record it, `{program} reopen` them" in said
+        "reject", "3", "-m", "why"
+    )
     (runner.folder / "b").write_bytes(b"mine\n")
-    assert f"See `{program} diff`." in output_of("reject", "2")
+    assert f"See `{program} diff --unrecorded`." in output_of("reject", "2")
     segment = runner.folder / ".cas" / "segments" / "00000001.seg"
     segment.write_bytes(segment.read_bytes().replace(b"one", b"two"))
     assert f"`{program} fsck` to see what is damaged" in output_of("cat", "a@1")

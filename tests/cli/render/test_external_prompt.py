@@ -27,7 +27,8 @@ def test_without_a_terminal_the_decision_is_refused(runner: CommandRunner) -> No
     assert (ran.status, ran.out) == (1, b"")
     assert ran.said == (
         "cas: refused, nothing was changed: a changed outside since the last recorded state.\n"
-        "See `cas diff`. Pass --my-changes keep to record it and continue, or --my-changes drop to drop it.\n"
+        "See `cas diff --unrecorded`. "
+        "Pass --my-changes keep to record it and continue, or --my-changes drop to drop it.\n"
     )
     assert file_snapshots(runner.folder) == before
     assert set(runner.statuses().values()) == {PENDING}

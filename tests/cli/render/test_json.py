@@ -102,6 +102,7 @@ COMMANDS: Final = {
     "status --conv": "status --conv conv_one",
     "show": "show conv_one",
     "diff": "diff",
+    "diff --unrecorded": "diff --unrecorded",
     "diff A B": "diff a@1 a@2",
     "accept": "accept 2 --dry-run",
     "reject": "reject 1",

@@ -266,12 +266,13 @@ def hostile_history(runner: CommandRunner) -> list[str]:
             r"\S+: 11 edits in .*|pending .*:|  \S.*|    .* \+1 -0  \d+|    and \d .*|changed outside.*|store: .*|",
         ),
         ("log", r" +\d+  2\d\d\d-.*  pending .*  \"conv_\\x1b\[31m\\nred\""),
-        ("diff", r'diff --git .*|--- "?a/.*|\+\+\+ "?b/.*|@@ -1 \+1 @@|-x|\+z'),
+        ("diff", r'# .*|diff --git .*|new file .*|--- /dev/null|\+\+\+ "?b/.*|@@ -0,0 \+1,1 @@ \[\d+:0\]|\+x'),
+        ("diff --unrecorded", r'diff --git .*|--- "?a/.*|\+\+\+ "?b/.*|@@ -1 \+1 @@|-x|\+z'),
     ],
 )
 def test_a_name_cannot_forge_output(runner: CommandRunner, command: str, pattern: str) -> None:
     hostile_history(runner)
-    out = runner.done(command).out
+    out = runner.done(*command.split()).out
     assert not re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", out)
     assert "\u202e" not in out.decode()
     for line in out.decode().splitlines():

@@ -203,7 +203,6 @@ def test_the_state_before_a_deletion_is_suggested_where_content_is_needed(runner
         ("reject conv_one", "It is a conversation: `--conversation conv_one` names its edits."),
         ("log conv_one", "It is a conversation: `cas log --conversation conv_one` lists its edits."),
         ("log 2", "It is an edit: `cas show 2` shows what it changed, and src/b.txt@2 is its result."),
-        ("diff 1", "It is an edit: `cas show 1` shows what it changed, and a.txt@1 is its result."),
         ("cat 1", "It is an edit: `cas show 1` shows what it changed, and a.txt@1 is its result."),
         ("show a.txt@3", "That is a state: `cas cat a.txt@3` prints it."),
         ("show a.txt@0s", "That is a state: `cas cat a.txt@0s` prints it."),

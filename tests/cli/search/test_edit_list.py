@@ -190,7 +190,7 @@ def test_side_by_side_describes_changes_without_lines(runner: CommandRunner) -> 
     for number in ("1", "3", "4", "5", "conv_one"):
         assert runner.done("show", number, "--side-by-side").text
     (runner.folder / "go").chmod(0o600)
-    assert runner.done("diff", "--side-by-side").text.endswith("old mode 100755\nnew mode 100600\n")
+    assert runner.done("diff", "--unrecorded", "--side-by-side").text.endswith("old mode 100755\nnew mode 100600\n")
     assert runner.done("diff", "empty@1^", "empty@1", "--side-by-side").text.endswith("new file mode 100644\n")
 
 
@@ -276,7 +276,7 @@ def test_an_added_or_removed_final_newline_is_shown_side_by_side(
     for words in (["show", "2"], ["diff", "f@1", "f@2"]):
         assert "\n".join(rows) in runner.done(*words, "-y", COLUMNS="80").text
     (runner.folder / "f").write_bytes(before)
-    assert runner.done("diff", "-y").text.count("@@") >= 2
+    assert runner.done("diff", "--unrecorded", "-y").text.count("@@") >= 2
 
 
 def test_stat_sums_by_file(runner: CommandRunner) -> None:
@@ -289,7 +289,10 @@ def test_stat_sums_by_file(runner: CommandRunner) -> None:
     assert runner.done("show", "2", "--stat").text == " a | 2 +-\n 1 file changed, 1 insertion(+), 1 deletion(-)\n"
     assert runner.done("diff", "a@1", "a@2", "--stat").text == runner.done("show", "2", "--stat").text
     (runner.folder / "a").write_bytes(b"1\n")
-    assert runner.done("diff", "--stat").text == " a | 2 --\n 1 file changed, 0 insertions(+), 2 deletions(-)\n"
+    assert (
+        runner.done("diff", "--unrecorded", "--stat").text
+        == " a | 2 --\n 1 file changed, 0 insertions(+), 2 deletions(-)\n"
+    )
     assert runner.cas("show", "2", "--stat", "-y").status == 2
 
 
@@ -320,7 +323,7 @@ def test_stat_gives_no_size_of_a_large_file_placeholder(runner: CommandRunner) -
         assert runner.done(*words, "--stat").text == table
     runner.write("big", b"\0")
     (runner.folder / "big").write_bytes(bytes(MAX_BLOB + 2))
-    assert runner.done("diff", "--stat").text == table
+    assert runner.done("diff", "--unrecorded", "--stat").text == table
 
 
 def test_stat_of_a_binary_file_is_the_same_in_every_command(runner: CommandRunner) -> None:

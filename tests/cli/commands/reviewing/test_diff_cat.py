@@ -54,7 +54,7 @@ def test_a_deleted_file_named_like_a_hash_can_still_be_named(runner: CommandRunn
         runner.write(path, b"one\n")
         runner.edit(path, b"one", b"two")
         (runner.folder / path).unlink()
-    assert runner.done("diff", "deed").text.endswith("-two\n")
+    assert runner.done("diff", "--unrecorded", "deed").text.endswith("-two\n")
     assert runner.done("diff", "deed@1", "deed").text.endswith("-one\n+two\n")
     here = runner.folder / "sub"
     assert cas("cat", "face", folder=here).out == b"two\n"
@@ -79,7 +79,7 @@ def test_a_file_named_like_a_state_has_priority_over_the_state(runner: CommandRu
     assert runner.done("cat", "a@1@2").out == b"not a\n"
     assert runner.done("cat", "a@4^").out == b"a\n"
     assert runner.done("cat", "beef").out == b"not a blob\n"
-    assert runner.done("diff", "a@1").out.endswith(b"-not a\n+changed\n")
+    assert runner.done("diff", "--unrecorded", "a@1").out.endswith(b"-not a\n+changed\n")
     assert runner.done("diff", "a@1", "a@4").out.endswith(b"-not a\n+b\n")
     assert runner.done("blame", "a@1", "--json").json()["edit_id"] is not None
     assert runner.done("ls", "a@1").text.endswith("  a@1\n")
@@ -111,7 +111,7 @@ def test_an_unrecorded_file_named_like_a_state_is_refused_without_using_the_stat
 # ---- diff with the disk
 
 
-def test_diff_shows_what_changed_outside(runner: CommandRunner) -> None:
+def test_diff_unrecorded_shows_what_changed_outside(runner: CommandRunner) -> None:
     for name in ("a", "sub/b", "sub/c"):
         runner.write(name, b"1\n2\n3\n")
     (runner.folder / "a").write_bytes(b"1\ntwo\n3\n")
@@ -121,39 +121,43 @@ def test_diff_shows_what_changed_outside(runner: CommandRunner) -> None:
     gone = b"diff --git a/sub/b b/sub/b\ndeleted file mode 100644\n"
     gone += b"--- a/sub/b\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-1\n-2\n-3\n"
     mode = b"diff --git a/sub/c b/sub/c\nold mode 100644\nnew mode 100755\n"
-    assert runner.done("diff").out == changed + gone + mode
-    assert runner.done("diff", "a").out == changed
-    assert runner.done("diff", "sub").out == gone + mode
-    assert runner.done("diff", "sub/c", "a").out == changed + mode
-    assert [change["change"] for change in runner.done("diff", "--json").lines()] == [
+    assert runner.done("diff", "--unrecorded").out == changed + gone + mode
+    assert runner.done("diff", "--unrecorded", "a").out == changed
+    assert runner.done("diff", "--unrecorded", "sub").out == gone + mode
+    assert runner.done("diff", "--unrecorded", "sub/c", "a").out == changed + mode
+    assert [change["change"] for change in runner.done("diff", "--unrecorded", "--json").lines()] == [
         "modified",
         "deleted",
         "mode changed",
     ]
-    (only,) = runner.done("diff", "--json", "a").lines()
+    (only,) = runner.done("diff", "--unrecorded", "--json", "a").lines()
     assert only["diff"] == changed.decode()
 
 
-def test_diff_of_a_folder_shows_what_changed_below_it(runner: CommandRunner) -> None:
+def test_diff_unrecorded_of_a_folder_shows_what_changed_below_it(runner: CommandRunner) -> None:
     for name in ("top", "d/in", "d2"):
         runner.write(name, b"1\n")
         (runner.folder / name).write_bytes(b"2\n")
-    everything = runner.done("diff").text
-    assert runner.done("diff", ".").text == everything
-    assert runner.done("diff", "..", "-C", "d").text == everything
-    assert runner.done("diff", "d").text == runner.done("diff", ".", "-C", "d").text == runner.done("diff", "d/in").text
+    everything = runner.done("diff", "--unrecorded").text
+    assert runner.done("diff", "--unrecorded", ".").text == everything
+    assert runner.done("diff", "--unrecorded", "..", "-C", "d").text == everything
+    assert (
+        runner.done("diff", "--unrecorded", "d").text
+        == runner.done("diff", "--unrecorded", ".", "-C", "d").text
+        == runner.done("diff", "--unrecorded", "d/in").text
+    )
 
 
-def test_diff_of_an_untouched_workspace_is_empty(runner: CommandRunner) -> None:
+def test_diff_unrecorded_of_an_untouched_workspace_is_empty(runner: CommandRunner) -> None:
     runner.write("a", b"x\n")
-    assert runner.done("diff").out == b""
-    assert runner.done("diff", "--json").out == b""
+    assert runner.done("diff", "--unrecorded").out == b""
+    assert runner.done("diff", "--unrecorded", "--json").out == b""
 
 
-def test_piped_diff_keeps_every_byte(runner: CommandRunner) -> None:
+def test_piped_diff_unrecorded_keeps_every_byte(runner: CommandRunner) -> None:
     runner.write("a", b"x\n")
     (runner.folder / "a").write_bytes(b"\x1b[2Jcr\rbell\a\n\xff\xfe\n" + b"text " * 20)
-    assert b"+\x1b[2Jcr\rbell\a\n+\xff\xfe\n+text " in runner.done("diff").out
+    assert b"+\x1b[2Jcr\rbell\a\n+\xff\xfe\n+text " in runner.done("diff", "--unrecorded").out
 
 
 # ---- diff of two states
@@ -217,7 +221,7 @@ def test_a_file_whose_folder_was_deleted_keeps_its_name(runner: CommandRunner, r
     assert [edit["seq"] for edit in runner.done("log", "--json", "src/deep/a").lines()] == [2, 1]
     assert [edit["seq"] for edit in runner.done("log", "--json", "src/deep").lines()] == [2, 1]
     assert runner.done("diff", "src/deep/a@1", "src/deep/a").text.endswith("-1\n+2\n")
-    assert runner.done("diff", "src/deep/a").text.endswith("-2\n")
+    assert runner.done("diff", "--unrecorded", "src/deep/a").text.endswith("-2\n")
     assert runner.done("blame", "src/deep/a").text.endswith("      1  2\n")
     assert runner.done("ls", "src").text.endswith("src/deep/a\n")
     assert runner.done("accept", "--file", "src/deep/a", "--dry-run", "--on-external", "keep").status == 0

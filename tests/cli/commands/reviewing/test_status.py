@@ -62,7 +62,7 @@ def test_changes_from_outside_are_listed_by_kind(runner: CommandRunner) -> None:
     (runner.folder / "mode").chmod(0o755)
     ran = runner.cas("status")
     assert ran.status == 0
-    shown = ran.text.partition("changed outside (see `cas diff`):\n")[2].splitlines()[:4]
+    shown = ran.text.partition("changed outside (see `cas diff --unrecorded`):\n")[2].splitlines()[:4]
     assert shown == ["  modified      changed", "  deleted       gone", "  mode changed  mode", ""]
 
 

@@ -1,0 +1,57 @@
+"""JSON shapes of net changes. docs/json.md describes them.
+
+Line numbers are zero-based. In text that is not UTF-8, U+FFFD replaces the invalid bytes.
+"""
+
+import os
+from typing import TYPE_CHECKING
+
+from cli.app.invocation import Invocation
+from cli.render.json_store import text_shape
+from cli.render.net_diff import net_diff
+from cli.screen.terminal import EXACT
+
+if TYPE_CHECKING:
+    from cli.render.json_edits import Json
+    from objstore import NetChange, NetFile, Workspace
+
+__all__ = ["net_file_shape"]
+
+
+def net_file_shape(workspace: "Workspace", file: "NetFile") -> "dict[str, Json]":
+    """Return what pending edits change in one file, all together."""
+    return {
+        "file_path": _path(workspace, file.path),
+        "path_before": None if file.before is None else _path(workspace, file.path_before),
+        "operation": file.operation.value,
+        "mode_before": None if file.before is None else file.mode_before,
+        "mode_after": None if file.after is None else file.mode,
+        "binary": file.is_binary,
+        "size_before": None if file.before is None else file.size_before,
+        "size_after": None if file.after is None else file.size,
+        "lines_added": file.added,
+        "lines_removed": file.removed,
+        "unrecorded": file.is_unrecorded,
+        "changes": [_change_shape(change) for change in file.changes],
+        "cancelled": list(map(str, file.cancelled)),
+        "kept_on": list(map(str, file.kept_on)),
+        "diff": b"".join(net_diff([file], EXACT, Invocation.current().program)).decode(errors="replace"),
+    }
+
+
+def _change_shape(change: "NetChange") -> "dict[str, Json]":
+    return {
+        "kind": change.kind.value,
+        "old_start": max(0, change.line_before - 1),
+        "old_count": change.removed_lines,
+        "new_start": max(0, change.line_after - 1),
+        "new_count": change.inserted_lines,
+        "removed": change.removed.decode(errors="replace"),
+        "inserted": change.inserted.decode(errors="replace"),
+        "hunks": list(map(str, change.units)),
+        "shares_with": list(change.shares_with),
+    }
+
+
+def _path(workspace: "Workspace", path: str) -> str:
+    return text_shape(os.path.join(workspace.root, path))  # noqa: PTH118 -- a name, not a place

@@ -1,0 +1,79 @@
+"""Select net changes by what is named on the command line: paths, lines, edits and hunks."""
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from cli.selection.selectors import covers, edits_named, is_on_disk, path_named
+from objstore import EditFilter, NameKind, NoSuchName, PathError, value
+
+if TYPE_CHECKING:
+    from objstore import NetFile, Unit, Workspace
+
+__all__ = ["NetSelection", "net_selection", "require_recorded"]
+
+
+@value
+class NetSelection:
+    """What is to be shown. Nothing selected: all that is pending."""
+
+    paths: dict[str, str]  # relative to the workspace, each with what was typed
+    units: "frozenset[Unit]"
+
+    def files(self, workspace: "Workspace") -> "list[NetFile]":
+        """Return the files with selected changes, by path."""
+        if not self.units:
+            return workspace.review.changes(self.paths)
+        found = workspace.review.changes(self.paths) if self.paths else []
+        whole = {file.document for file in found}
+        found += [file for file in workspace.review.changes(units=self.units) if file.document not in whole]
+        return sorted(found, key=lambda file: file.path)
+
+    def paths_without(self, files: "list[NetFile]") -> dict[str, str]:
+        """Return the selected paths at which none of the files is, or was in its accepted state."""
+        return {
+            path: typed
+            for path, typed in self.paths.items()
+            if not any(covers(path, file.path) or covers(path, file.path_before) for file in files)
+        }
+
+
+def net_selection(workspace: "Workspace", names: tuple[str, ...]) -> NetSelection:
+    """Return what the names select. A path on disk, or one that was recorded, takes precedence over an edit.
+
+    Raises NoSuchName, AmbiguousName, NoChangeAtLine and PathError.
+    """
+    paths: dict[str, str] = {}
+    units: set[Unit] = set()
+    for name in names:
+        if not _is_path(workspace, name):
+            try:
+                units.update(unit for _, found in edits_named(workspace, name) for unit in found)
+                continue
+            except NoSuchName:
+                pass  # refused as a path, if it is none
+        paths[path_named(workspace, name)] = name
+    return NetSelection(paths=paths, units=frozenset(units))
+
+
+def require_recorded(workspace: "Workspace", paths: Mapping[str, str]) -> None:
+    """Raise NoSuchName if one of the paths neither exists nor was ever recorded; the values are what was typed."""
+    for path, typed in paths.items():
+        on_disk = os.path.join(workspace.root, path)  # noqa: PTH118 -- no link is followed
+        if path != "." and not os.path.lexists(on_disk) and not _is_recorded(workspace, path):
+            raise NoSuchName(typed, "file")
+
+
+def _is_path(workspace: "Workspace", name: str) -> bool:
+    try:
+        return is_on_disk(workspace, name) or _is_recorded(workspace, path_named(workspace, name))
+    except PathError:
+        return False
+
+
+def _is_recorded(workspace: "Workspace", path: str) -> bool:
+    """Return whether a file has ever been recorded at the path, or is recorded now below it."""
+    return bool(
+        workspace.history.edits(EditFilter(path=path, limit=1))
+        or workspace.history.names_with_prefix(NameKind.PATH, f"{path}/", 1)
+    )

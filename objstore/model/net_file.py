@@ -1,0 +1,111 @@
+"""Define the net changes of a file as plain values: what review shows, and which units a decision on it concerns."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from objstore.fastclass import value
+
+if TYPE_CHECKING:
+    from objstore.model.basic_types import DocumentId, Operation, Seq, Unit
+
+__all__ = ["ChangeKind", "ChangesAtLine", "NetChange", "NetFile"]
+
+
+class ChangeKind(StrEnum):
+    """What a change is about: lines of the file, or the file as a whole."""
+
+    LINES = "lines"
+    NEWLINE = "newline"  # the last line, otherwise unchanged, lost or gained its newline
+    CREATE = "create"
+    DELETE = "delete"
+    MOVE = "move"
+    MODE = "mode"
+    CONTENT = "content"  # of a binary or large file
+
+
+@value
+class NetChange:
+    """One contiguous difference between a file's accepted text and its current text, or one fact about the file."""
+
+    path: str  # the file's current path, or its last one
+    document: DocumentId
+    kind: ChangeKind
+    line_before: int  # from 1, in the accepted text: the first removed line, or the one that the change precedes
+    line_after: int  # the same in the current text; both are 0 for a move, a mode and content
+    removed: bytes  # exact lines of the accepted text; b"" for a move, a mode and content
+    inserted: bytes  # exact lines of the current text
+    units: tuple[Unit, ...]  # ascending: a decision on the change is a decision on these
+    shares_with: tuple[int, ...] = ()  # positions of the file's other changes that are decided with this one
+
+    @property
+    def removed_lines(self) -> int:
+        """Return the number of removed lines."""
+        return _line_count(self.removed)
+
+    @property
+    def inserted_lines(self) -> int:
+        """Return the number of inserted lines."""
+        return _line_count(self.inserted)
+
+    @property
+    def edits(self) -> tuple[Seq, ...]:
+        """Return the edits that the units belong to, ascending."""
+        return tuple(dict.fromkeys(unit.seq for unit in self.units))
+
+
+@value
+class NetFile:
+    """What pending units change in one file, all together."""
+
+    path: str  # current path, or the last one
+    path_before: str  # accepted path
+    document: DocumentId
+    operation: Operation  # create, delete, move, or edit
+    mode_before: int  # permission bits; 0: no file
+    mode: int
+    before: bytes | None  # accepted text, or the placeholder of a large state; None: no file
+    after: bytes | None  # current text
+    changes: tuple[NetChange, ...]  # facts about the file first, then lines in their order
+    cancelled: tuple[Unit, ...]  # pending units without a net effect, ascending
+    kept_on: tuple[Unit, ...]  # pending units that are part of the accepted text, because accepted ones need them
+    is_binary: bool  # whether either text is binary or large, and so has no changes of lines
+    size_before: int  # bytes; 0: no file
+    size: int
+    is_unrecorded: bool  # whether the file on disk is not in its recorded state, which is the current text here
+    left_out: tuple[NetChange, ...] = ()  # changes that were not asked for
+
+    @property
+    def added(self) -> int:
+        """Return the number of lines in the current text that are not in the accepted text."""
+        return sum(change.inserted_lines for change in self.changes)
+
+    @property
+    def removed(self) -> int:
+        """Return the number of lines in the accepted text that are not in the current text."""
+        return sum(change.removed_lines for change in self.changes)
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """Return the units that a decision on the whole file concerns: those of its changes, and the cancelled ones."""
+        changed = {unit for change in self.changes for unit in change.units}
+        return tuple(sorted(changed.union(self.cancelled)))
+
+
+@value
+class ChangesAtLine:
+    """The changes at a line of a file, or at several."""
+
+    file: NetFile
+    changes: tuple[NetChange, ...]  # at least one
+    together: tuple[NetChange, ...]  # other changes of the file that are decided with these
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """Return the units that a decision on the changes concerns, ascending."""
+        return tuple(sorted({unit for change in (*self.changes, *self.together) for unit in change.units}))
+
+
+def _line_count(text: bytes) -> int:
+    return text.count(b"\n") + (bool(text) and not text.endswith(b"\n"))

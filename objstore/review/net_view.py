@@ -1,0 +1,198 @@
+"""Show what awaits review as net changes: how each file's accepted text differs from its current text."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from objstore.errors import NoChangeAtLine
+from objstore.fastclass import replace
+from objstore.fs.file_state import file_at
+from objstore.history.document_loader import load_document
+from objstore.model.basic_types import Operation
+from objstore.model.large_file_placeholder import blob_of_placeholder, is_placeholder
+from objstore.model.net_file import ChangeKind, ChangesAtLine, NetChange, NetFile
+from objstore.review.status import external_changes
+from objstore.text.diff import diff_lines
+from objstore.text.lines import split_lines
+from objstore.weave.accepted_text import net_document
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from objstore.model.basic_types import DocumentId, Unit
+    from objstore.store.object_store import Store
+    from objstore.transaction.journal import Journal
+    from objstore.weave.accepted_text import DocumentChange
+
+__all__ = ["changes_at", "net_files"]
+
+_OPERATIONS = {
+    ChangeKind.CREATE: Operation.CREATE,
+    ChangeKind.DELETE: Operation.DELETE,
+    ChangeKind.MOVE: Operation.MOVE,
+}
+
+
+def net_files(journal: Journal, paths: Collection[str] = (), units: Collection[Unit] | None = None) -> list[NetFile]:
+    """Return the files with pending units, by path, each with its net changes.
+
+    `paths`: only files at or below these, now or in their accepted state; (): all. `units`: only changes that have any
+    of these, and those that are decided with them; None: all. Raises HistoryBroken and what Store.text raises.
+    """
+    unrecorded = {change.document for change in external_changes(journal)}
+    with journal.reading() as store:
+        documents = store.index.edits.pending_documents()
+        if units is not None:
+            wanted = {store.index.edits.document_of(seq) for seq in {unit.seq for unit in units}}
+            documents = [document for document in documents if document in wanted]
+        if paths:
+            held = _documents_at(store, paths)
+            documents = [document for document in documents if document in held]
+        found = [_net_file(journal, document, is_unrecorded=document in unrecorded) for document in documents]
+    if paths:
+        found = [file for file in found if _is_covered(paths, file.path) or _is_covered(paths, file.path_before)]
+    if units is not None:
+        found = [file for each in found if (file := _with_units(each, frozenset(units))) is not None]
+    return sorted(found, key=lambda file: (file.path, file.document))
+
+
+def changes_at(journal: Journal, path: str, first: int, last: int) -> ChangesAtLine:
+    """Return the changes at lines `first` to `last`, from 1, of the file on disk at a path.
+
+    A change that only removes lines is at the line above the gap and at the one below. Lines that changed since the
+    file was recorded are in no change. Raises NoChangeAtLine if there is none, and what `net_files` raises.
+    """
+    files = [file for file in net_files(journal, [path]) if file.path == path]
+    file = min(files, key=lambda file: file.after is None, default=None)  # rather the file that exists
+    if file is None:
+        raise NoChangeAtLine(path, first, "is in no pending change: nothing is pending in this file")
+    if file.after is None:
+        found = [change for change in file.changes if change.kind is ChangeKind.DELETE]
+    elif file.is_binary:
+        raise NoChangeAtLine(path, first, "is in no change of lines: the file is binary or too large")
+    else:
+        lines = range(1, len(split_lines(file.after)) + 1)
+        now = _recorded_lines(journal, file, file.after) if file.is_unrecorded else lines or (1,)
+        if not 1 <= first <= len(now):
+            raise NoChangeAtLine(path, first, f"is no line of the file, which has {len(lines and now)}")
+        wanted = set(now[first - 1 : last]) - {0}
+        if not wanted:
+            raise NoChangeAtLine(path, first, "changed outside and is not recorded yet")
+        found = [change for change in file.changes if not wanted.isdisjoint(_places(change))]
+        if not found:
+            changed = {line for change in file.changes for line in _places(change)}
+            near = [line for line, recorded in enumerate(now, 1) if recorded in changed]
+            raise NoChangeAtLine(
+                path, first, "is in no pending change", sorted(near, key=lambda line: abs(line - first))
+            )
+    others = {at for change in found for at in change.shares_with}
+    together = tuple(file.changes[at] for at in sorted(others) if file.changes[at] not in found)
+    return ChangesAtLine(file=file, changes=tuple(found), together=together)
+
+
+def _recorded_lines(journal: Journal, file: NetFile, recorded: bytes) -> list[int]:
+    """Return for each line of the file on disk its number in the recorded text, from 1; 0: it is not recorded."""
+    found = file_at(journal.tree, os.fsencode(file.path))
+    content = b"" if found is None else found[1].content
+    lines: list[int] = []
+    at = 0
+    for hunk in diff_lines(recorded, content):
+        lines += range(at + 1, hunk.old_start + 1)
+        lines += [0] * hunk.new_count
+        at = hunk.old_end
+    return [*lines, *range(at + 1, len(split_lines(recorded)) + 1)]
+
+
+def _places(change: NetChange) -> range:
+    """Return the lines of the current text, from 1, at which a change is."""
+    start = change.line_after
+    return range(start, start + change.inserted_lines) if change.inserted or not start else range(start - 1, start + 1)
+
+
+def _documents_at(store: Store, paths: Collection[str]) -> set[DocumentId]:
+    """Return the documents that were ever at one of the paths, or below it."""
+    found: set[DocumentId] = set()
+    for path in paths:
+        name = b"" if path == "." else os.fsencode(path)
+        below = store.index.documents.paths_below(name)
+        found.update(
+            document for each in ([name] if name else []) + below for document in store.index.documents.at(each)
+        )
+    return found
+
+
+def _is_covered(paths: Collection[str], path: str) -> bool:
+    return any(wanted in {".", path} or path.startswith(f"{wanted}/") for wanted in paths)
+
+
+def _net_file(journal: Journal, document: DocumentId, *, is_unrecorded: bool) -> NetFile:
+    net = net_document(load_document(journal, document))
+    before, after = net.accepted, net.current
+    path = os.fsdecode(after.path)
+    kinds = [change.kind for change in net.changes]
+    return NetFile(
+        path=path,
+        path_before=os.fsdecode(before.path),
+        document=document,
+        operation=next((_OPERATIONS[kind] for kind in kinds if kind in _OPERATIONS), Operation.EDIT),
+        mode_before=0 if before.content is None else before.mode,
+        mode=0 if after.content is None else after.mode,
+        before=before.content,
+        after=after.content,
+        changes=_related([_net_change(change, path, document) for change in net.changes]),
+        cancelled=net.cancelled,
+        kept_on=net.kept_on,
+        is_binary=net.is_binary,
+        size_before=_size(journal, before.content),
+        size=_size(journal, after.content),
+        is_unrecorded=is_unrecorded,
+    )
+
+
+def _net_change(change: DocumentChange, path: str, document: DocumentId) -> NetChange:
+    return NetChange(
+        path=path,
+        document=document,
+        kind=change.kind,
+        line_before=0 if change.hunk is None else change.hunk.old_start + 1,
+        line_after=0 if change.hunk is None else change.hunk.new_start + 1,
+        removed=change.removed,
+        inserted=change.inserted,
+        units=tuple(sorted(change.units)),
+    )
+
+
+def _related(changes: Sequence[NetChange]) -> tuple[NetChange, ...]:
+    """Return the changes, each with the positions of those that are decided with it."""
+    groups: list[tuple[set[Unit], list[int]]] = []
+    for at, change in enumerate(changes):
+        units, places = set(change.units), [at]
+        for group in [group for group in groups if not group[0].isdisjoint(units)]:
+            groups.remove(group)
+            units, places = units | group[0], group[1] + places
+        groups.append((units, places))
+    shared = {at: tuple(sorted(places)) for _, places in groups for at in places}
+    return tuple(
+        replace(change, shares_with=tuple(other for other in shared[at] if other != at))
+        for at, change in enumerate(changes)
+    )
+
+
+def _with_units(file: NetFile, units: frozenset[Unit]) -> NetFile | None:
+    """Return the file with only the changes that any of these units is part of; None: there are none."""
+    touched = {at for at, change in enumerate(file.changes) if not units.isdisjoint(change.units)}
+    touched.update(other for at in list(touched) for other in file.changes[at].shares_with)
+    cancelled = tuple(unit for unit in file.cancelled if unit in units)
+    kept_on = tuple(unit for unit in file.kept_on if unit in units)
+    if not touched and not cancelled and not kept_on:
+        return None
+    changes = _related([file.changes[at] for at in sorted(touched)])
+    left_out = tuple(change for at, change in enumerate(file.changes) if at not in touched)
+    return replace(file, changes=changes, cancelled=cancelled, kept_on=kept_on, left_out=left_out)
+
+
+def _size(journal: Journal, text: bytes | None) -> int:
+    if text is None:
+        return 0
+    return journal.store.size(blob_of_placeholder(text)) if is_placeholder(text) else len(text)

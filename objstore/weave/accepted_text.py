@@ -1,0 +1,198 @@
+"""Compute the accepted text of a document, and the net changes that lead from it to the current text.
+
+The accepted text is the text with every pending unit rejected, as a decision would reject them: amendments go with the
+edits that they amend, and pending units stay if live units could not do without them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from objstore.fastclass import value, variable
+from objstore.model.basic_types import Status, Unit
+from objstore.model.net_file import ChangeKind
+from objstore.text.hunks import Hunk
+from objstore.text.lines import is_closed, split_lines
+from objstore.text.unified_diff import is_either_binary
+from objstore.weave.document import NO_EDIT
+from objstore.weave.net_changes import NetRuns, Piece, net_pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
+
+    from objstore.weave.document import Document, DocumentVersion
+    from objstore.weave.runs import UnitIndex
+
+__all__ = ["DocumentChange", "NetDocument", "net_document"]
+
+
+@value
+class DocumentChange:
+    """One net change of a document."""
+
+    kind: ChangeKind
+    hunk: Hunk | None  # in lines of both texts; None: it concerns no line
+    removed: bytes  # exact lines of the accepted text
+    inserted: bytes  # exact lines of the current text
+    units: frozenset[Unit]
+
+
+@value
+class NetDocument:
+    """A document with and without its pending units."""
+
+    accepted: DocumentVersion
+    current: DocumentVersion
+    changes: tuple[DocumentChange, ...]  # facts about the file first, then lines in their order
+    cancelled: tuple[Unit, ...]  # pending units without a net effect, ascending
+    kept_on: tuple[Unit, ...]  # pending units that the accepted text keeps, ascending
+    is_binary: bool
+
+
+@variable
+class _Sides:
+    """The two states of a document and what is needed to compare them."""
+
+    accepted: DocumentVersion
+    current: DocumentVersion
+    units: Sequence[Unit]  # live in the current state, rejected in the accepted one; ascending
+    visibility: bytes  # of the accepted text
+    path_writers: tuple[Sequence[Unit], Sequence[Unit]]  # in the accepted state, and in the current one
+    mode_writers: tuple[Sequence[Unit], Sequence[Unit]]
+
+
+def net_document(document: Document) -> NetDocument:
+    """Return the net changes of a document. Its statuses are changed and restored."""
+    now = document.statuses()
+    pending = document.pending()
+    off = _reject_pending(document, pending, now)
+    accepted = document.version()
+    visibility = document.weave.visibility()
+    writers = document.path_writers(), document.mode_writers()
+    document.restore_statuses(now)
+    sides = _Sides(
+        accepted=accepted,
+        current=document.version(),
+        units=sorted(off),
+        visibility=visibility,
+        path_writers=(writers[0], document.path_writers()),
+        mode_writers=(writers[1], document.mode_writers()),
+    )
+    before, after = sides.accepted.content, sides.current.content
+    is_binary = is_either_binary(before or b"", after or b"")
+    changes = tuple(_changes(document, sides, is_binary=is_binary))
+    changed = {unit for change in changes for unit in change.units}
+    return NetDocument(
+        accepted=accepted,
+        current=sides.current,
+        changes=changes,
+        cancelled=tuple(unit for unit in sides.units if unit not in changed),
+        kept_on=tuple(unit for unit in pending if unit not in off),
+        is_binary=is_binary,
+    )
+
+
+def _reject_pending(document: Document, pending: Sequence[Unit], now: bytes) -> Mapping[Unit, Status]:
+    """Reject the pending units and their amendments, except those that live units need; return what was rejected."""
+    wanted = dict.fromkeys(pending, Status.REJECTED)
+    while wanted:
+        off = wanted | dict.fromkeys(document.amendments(wanted), Status.REJECTED)
+        document.set_statuses(off)
+        conflicts = document.conflicts()
+        if not conflicts:
+            return off
+        document.restore_statuses(now)
+        # If no conflict names a unit that was rejected here, the newest is as likely as any to prevent it.
+        named = {unit for conflict in conflicts for unit in conflict.needs if unit in off}
+        while amendments := named - wanted.keys():
+            # An amendment stays if its edit does.
+            amended = {document.amended_by(unit.seq) for unit in amendments}
+            named = named - amendments | {unit for unit in off if unit.seq in amended}
+        for unit in named or {max(unit for unit in off if unit in wanted)}:
+            del wanted[unit]
+    return {}
+
+
+def _changes(document: Document, sides: _Sides, *, is_binary: bool) -> list[DocumentChange]:
+    before, after = sides.accepted.content, sides.current.content
+    if before is None or after is None:
+        # Nothing about a file can be decided without the file.
+        is_gone = before is None and after is None
+        return [] if is_gone else [_existence(before, after, frozenset(sides.units), is_binary=is_binary)]
+    between = document.weave.units(document.indexes_of(sides.units))
+    pieces, groups = net_pieces(NetRuns(document.weave.runs(), sides.visibility, document.weave.visibility(), between))
+
+    def whole(units: Iterable[UnitIndex]) -> frozenset[Unit]:
+        chosen = document.weave.units(units) & between
+        return frozenset(document.units_at(groups.whole(chosen or between)))
+
+    def fact(kind: ChangeKind, writers: tuple[Sequence[Unit], Sequence[Unit]]) -> DocumentChange:
+        newest = writers[0][0] if writers[0] else NO_EDIT
+        units = whole(document.indexes_of(unit for unit in writers[1] if unit > newest))
+        return DocumentChange(kind=kind, hunk=None, removed=b"", inserted=b"", units=units)
+
+    # Which of the units that set the final newline is in force depends on all of them.
+    enders = {unit for unit in between if unit.sets_final_newline}
+    if len({not is_closed(before), *(unit.ending[1] for unit in enders)}) > 1:
+        is_at_end = bool(pieces) and pieces[-1].hunk.old_end == before.count(b"\n") + (not is_closed(before))
+        groups.link(enders | document.weave.units(pieces[-1].units if is_at_end else ()))
+    found: list[DocumentChange] = []
+    if sides.accepted.path != sides.current.path:
+        found.append(fact(ChangeKind.MOVE, sides.path_writers))
+    if sides.accepted.mode != sides.current.mode:
+        found.append(fact(ChangeKind.MODE, sides.mode_writers))
+    if before == after:
+        return found
+    newline = set() if is_closed(before) is is_closed(after) else {unit.index for unit in enders}
+    if is_binary:
+        concerned = {*newline, *(index for piece in pieces for index in piece.units)}
+        return [
+            *found,
+            DocumentChange(kind=ChangeKind.CONTENT, hunk=None, removed=b"", inserted=b"", units=whole(concerned)),
+        ]
+    old, new = split_lines(before), split_lines(after)
+    for kind, hunk, indexes in _with_last_line(pieces, old, new, newline):
+        change = DocumentChange(
+            kind=kind,
+            hunk=hunk,
+            removed=b"".join(old[hunk.old_start : hunk.old_end]),
+            inserted=b"".join(new[hunk.new_start : hunk.new_end]),
+            units=whole(indexes),
+        )
+        found.append(change)
+    return found
+
+
+def _existence(before: bytes | None, after: bytes | None, units: frozenset[Unit], *, is_binary: bool) -> DocumentChange:
+    """Return the change that creates or deletes a file, with all its lines."""
+    removed, inserted = (b"" if is_binary or text is None else text for text in (before, after))
+    return DocumentChange(
+        kind=ChangeKind.CREATE if before is None else ChangeKind.DELETE,
+        hunk=Hunk(0, len(split_lines(removed)), 0, len(split_lines(inserted))),
+        removed=removed,
+        inserted=inserted,
+        units=units,
+    )
+
+
+def _with_last_line(
+    pieces: Sequence[Piece], old: Sequence[bytes], new: Sequence[bytes], enders: AbstractSet[UnitIndex]
+) -> Iterator[tuple[ChangeKind, Hunk, AbstractSet[UnitIndex]]]:
+    """Yield the differences of lines, and that of the final newline, each with its units.
+
+    `enders`: the units that added or removed the final newline.
+    """
+    for piece in pieces[:-1]:
+        yield ChangeKind.LINES, piece.hunk, piece.units
+    last = pieces[-1] if pieces else Piece(hunk=Hunk(0, 0, 0, 0), units=frozenset())
+    hunk, units = last.hunk, last.units
+    is_at_end = bool(pieces) and hunk.old_end == len(old)
+    if is_at_end:
+        # A line that is the last one of only one text has a newline in the other.
+        if hunk.old_start and hunk.new_start and old[hunk.old_start - 1] != new[hunk.new_start - 1]:
+            hunk = Hunk(hunk.old_start - 1, hunk.old_count + 1, hunk.new_start - 1, hunk.new_count + 1)
+        units = units | enders
+    if pieces:
+        yield ChangeKind.LINES, hunk, units
+    if not is_at_end and old[-1] != new[-1]:
+        yield ChangeKind.NEWLINE, Hunk(len(old) - 1, 1, len(new) - 1, 1), enders

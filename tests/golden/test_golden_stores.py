@@ -73,7 +73,7 @@ def test_a_golden_store_that_was_worked_on_is_compacted_exported_and_salvaged(
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     with Workspace.open(root) as workspace:
         write(workspace, "new.txt", b"new\n")
-        before = told(workspace)
+        before = stored_contents(workspace)
         workspace.transfer.export_bundle(str(elsewhere / "bundle"))
         imported = import_bundle(str(elsewhere / "bundle"), str(elsewhere / "imported"))
         assert imported.records == len(before["records"])
@@ -81,8 +81,8 @@ def test_a_golden_store_that_was_worked_on_is_compacted_exported_and_salvaged(
         workspace.retention.collect(RetentionLimits(), who="me")
     for name in (root, elsewhere / "imported", elsewhere / "salvaged"):
         with Workspace.open(name) as workspace:
-            assert told(workspace)["edits"] == before["edits"]
-            assert told(workspace)["records"][: len(before["records"])] == before["records"]
+            assert stored_contents(workspace)["edits"] == before["edits"]
+            assert stored_contents(workspace)["records"][: len(before["records"])] == before["records"]
             write(workspace, "more.txt", b"more\n")
         assert check_store(str(name)).faults == ()
 

@@ -107,7 +107,7 @@ COMMANDS: Final = {
     "diff A B": "diff a@1 a@2",
     "accept": "accept 2 --dry-run",
     "reject": "reject 1",
-    "reset": "reset 3 --dry-run",
+    "reopen": "reopen 3 --dry-run",
     "undo": "undo --dry-run",
     "redo": "redo",
     "blame": "blame a",

@@ -27,7 +27,7 @@ ONLY_IN_DRY_RUNS: Final = {"accept.files": {"diff"}}
 RECORDS: Final = ("records", "salvage.beyond")
 """Outputs that hold records, whose fields depend on their kind."""
 
-SAME_AS: Final = {"reject": "accept", "reset": "accept", "undo": "accept", "redo": "accept"}
+SAME_AS: Final = {"reject": "accept", "reopen": "accept", "undo": "accept", "redo": "accept"}
 """Commands that print the fields of another command."""
 
 

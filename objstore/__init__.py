@@ -188,7 +188,7 @@ if TYPE_CHECKING:
     from objstore.retention.garbage_collection import GcPlan as GcPlan, GcResult as GcResult
     from objstore.retention.pins import PinView as PinView
     from objstore.retention.purge import PurgePlan as PurgePlan
-    from objstore.review.attribution import AgentCall as AgentCall
+    from objstore.review.open_calls import AgentCall as AgentCall
     from objstore.review.tracked_call import Call as Call
     from objstore.text.diff import (
         diff_lines as diff_lines,
@@ -372,7 +372,7 @@ _HOMES: Final = {
         "touching_hunks",
         "unified_diff",
     ),
-    "review.attribution": ("AgentCall",),
+    "review.open_calls": ("AgentCall",),
     "model.results": (
         "CallInfo",
         "CallOutcome",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from objstore.fs.tree_files import Files
     from objstore.model.basic_types import Progress, Unit
-    from objstore.model.results import CallInfo, DecisionOutcome
+    from objstore.model.results import CallInfo, DecisionOutcome, Whose
     from objstore.model.views import (
         Content,
         EditView,
@@ -202,7 +202,8 @@ class Workspace:
     ) -> Recorded:
         """Record each file that is not in its known state as an edit of one call, and return what was found.
 
-        `info` says whose call it was: an agent's, a person's, or (origin external) unknown, as before a command.
+        `info` says whose call it was: an agent's, a person's, or (origin external) unknown, as before a command; then
+        what an agent may have changed is recorded as such.
         `paths`: only these files and everything below these folders; for files, the tree is not walked. `ignored`:
         without `paths`, also recorded files that ignore rules exclude by now. The first scan takes a baseline: files
         that exist then are known from there on, and are not edits. Raises ConversationReserved, SnapshotIncomplete (at
@@ -213,9 +214,16 @@ class Workspace:
         from objstore.tracking import record
         from objstore.transaction import index_repair
 
+        def whose() -> CallInfo | Whose:
+            if info.origin is not Origin.EXTERNAL:
+                return info
+            from objstore.review.attribution import whose_if_found
+
+            return whose_if_found(self._journal)
+
         def recorded() -> Recorded:
-            with self._journal.translating_index_errors(), record.recording_git(self._journal, info, limits):
-                return record.record_changes(self._journal, info, paths, ignored=ignored, limits=limits)
+            with self._journal.translating_index_errors(), record.recording_git(self._journal, whose(), limits):
+                return record.record_changes(self._journal, whose(), paths, ignored=ignored, limits=limits)
 
         return index_repair.rebuild_index_and_retry(self._journal, recorded)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, cast
 from cli.hooks.clients.event import NOWHERE, Client, Event, HookMoment, Payload
 
 if TYPE_CHECKING:
-    from objstore import AgentCall, HookSessions, UnreportedRejections
+    from objstore import AgentCall, HookSessions, TurnInfo, UnreportedRejections
 
 __all__ = ["CLIENTS", "HOOK_LOG", "client_of", "handle", "log_fault", "main"]
 
@@ -201,16 +201,16 @@ def _note_call_begun_elsewhere(event: Event, roots: list[str]) -> None:
     """Tell the workspaces that may hear of the turn's end where a tool begins, if they would not know; never raise.
 
     The agent may end its turn where it is now, or where its session began, and all workspaces above hear of that. The
-    workspaces where the tool begins receive the prompt now.
+    workspaces where the tool begins receive the turn now.
     """
-    from objstore import Workspace
+    from objstore import TurnInfo, Workspace
 
     try:
         end = event._replace(moment=HookMoment.PAUSE, tool="", touched=NOWHERE)
         own = _roots(end) + (_roots(end._replace(place=event.home, others=())) if event.home else [])
         hearing = dict.fromkeys(own + _roots_elsewhere(end, own[:1]))
         news: dict[str, None] = {}
-        prompt = ""
+        turn: TurnInfo | None = None
         for root in hearing:
             known = {os.path.realpath(each) for each in [root, *_roots_elsewhere(end, [root])]}
             apart = [real for each in roots if (real := os.path.realpath(each)) not in known]
@@ -221,11 +221,11 @@ def _note_call_begun_elsewhere(event: Event, roots: list[str]) -> None:
                 if root in own or calls.knows(event.conversation):
                     calls.note_other_workspaces(event.conversation, apart)
                     news |= dict.fromkeys(apart)
-                    prompt = prompt or calls.prompt(event.conversation)
+                    turn = turn or calls.turn(event.conversation)
         for root in news:
             with Workspace.open(root) as workspace:
                 if not workspace.hooks.knows(event.conversation):
-                    workspace.hooks.note_prompt(event.conversation, prompt)
+                    workspace.hooks.note_turn(turn or TurnInfo(session=event.conversation, began=0), has_begun=True)
     except Exception as error:  # noqa: BLE001 - as above
         log_fault(event.place, [event.name], error)
 
@@ -254,6 +254,8 @@ def _record(calls: "HookSessions", event: Event) -> None:
                 if event.joins:
                     calls.join(event.conversation, event.joins, event.tool)
             finally:
+                if event.ended_task:
+                    calls.end_task(event.conversation, event.ended_task)
                 calls.end(_call(calls, event))
         case HookMoment.FAILED:
             calls.fail(_call(calls, event))
@@ -270,13 +272,13 @@ def _record_turn(calls: "HookSessions", event: Event) -> None:
     if event.moment is HookMoment.OVER:
         calls.over(event.conversation)
     elif event.moment is HookMoment.START:
-        calls.start(event.conversation)
+        calls.start(event.conversation, client=_noted(event, "client"), model=_noted(event, "model"))
     else:
         try:
-            calls.pause(event.conversation)
+            calls.pause(event.conversation, running=event.running)
         finally:
             if event.moment is HookMoment.PROMPT:
-                calls.note_prompt(event.conversation, event.prompt)
+                calls.note_turn(_turn(event), has_begun=True)
 
 
 def _record_question(calls: "HookSessions", call: "AgentCall", moment: HookMoment) -> None:
@@ -289,10 +291,28 @@ def _record_question(calls: "HookSessions", call: "AgentCall", moment: HookMomen
         calls.mark_not_run(call)
 
 
+def _turn(event: Event) -> "TurnInfo":
+    """Return the turn that begins with a prompt."""
+    from objstore import TurnInfo
+
+    return TurnInfo(
+        session=event.conversation,
+        began=0,
+        prompt=event.prompt,
+        client=_noted(event, "client"),
+        model=_noted(event, "model"),
+    )
+
+
+def _noted(event: Event, name: str) -> str:
+    return event.notes.get(name, "")
+
+
 def _call(calls: "HookSessions", event: Event) -> "AgentCall":
     from objstore import AgentCall
 
-    prompt = calls.prompt(event.conversation)
+    turn = calls.turn(event.conversation)
+    prompt = "" if turn is None else turn.prompt
     paths = event.touched
     if paths is not None:
         paths = tuple(os.path.join(event.place, path) for path in paths)  # noqa: PTH118 - pathlib costs start-up
@@ -302,6 +322,7 @@ def _call(calls: "HookSessions", event: Event) -> "AgentCall":
         tool=event.tool,
         paths=paths,
         agent=event.agent,
+        task=event.task,
         is_named=bool(event.call),
         notes={**event.notes, **({"prompt": prompt} if prompt else {}), **({"call": event.call} if event.call else {})},
     )

@@ -205,7 +205,7 @@ def _refuse_if_not_of_conversation(workspace: "Workspace", selection: UnitSelect
 
 
 def _by_agents(views: list["EditView"]) -> list["EditView"]:
-    return [view for view in views if view.edit.origin is Origin.AGENT]
+    return [view for view in views if view.edit.origin.needs_review]
 
 
 def _kept(views: list["EditView"], spelling: str, what: str) -> list["EditView"]:

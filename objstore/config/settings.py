@@ -127,6 +127,20 @@ SETTINGS: Final = MappingProxyType(
                 meaning="Whether snapshots and `cas record` cover files that .gitignore names.",
             ),
             Setting(
+                name="review.external",
+                kind=SettingKind.CHOICE,
+                default="accepted",
+                meaning="Whether changes that no agent can have made are accepted, or pending until you review them.",
+                choices=("accepted", "pending"),
+            ),
+            Setting(
+                name="review.formatting",
+                kind=SettingKind.CHOICE,
+                default="with-edit",
+                meaning="Whether a formatter's change of an agent's edit is decided with it, on its own, or accepted.",
+                choices=("with-edit", "pending", "accepted"),
+            ),
+            Setting(
                 name="git.commit",
                 kind=SettingKind.CHOICE,
                 default="accept",

@@ -269,6 +269,27 @@ class EditQueries:
         rows = self._db.execute("SELECT before, after FROM edits WHERE seq BETWEEN ? AND ?", (first, last))
         return [BlobId(blob) for states in rows for blob in states if blob is not None]
 
+    def newest_of(self, document: DocumentId) -> Seq | None:
+        """Return the newest edit of a document (None: it has none)."""
+        row = self._db.execute("SELECT max(seq) FROM edits WHERE document = ? AND NOT void", (document,)).fetchone()
+        return None if row is None or row[0] is None else Seq(row[0])
+
+    def next_of_call(self, seq: int) -> Seq | None:
+        """Return the next edit of the edit's document, if it is of the same call (None: it isn't, or there is none)."""
+        query = (
+            "SELECT later.seq FROM edits AS own JOIN edits AS later ON later.seq = (SELECT min(seq) FROM edits"
+            " WHERE document = own.document AND seq > own.seq AND NOT void)"
+            " WHERE own.seq = ? AND later.conversation = own.conversation AND later.call = own.call"
+        )
+        row = self._db.execute(query, (seq,)).fetchone() if 0 < seq <= MAX_INT else None
+        return None if row is None else Seq(row[0])
+
+    def edits_of_call(self, conversation: str, call: int) -> int:
+        """Return the number of edits that a call has."""
+        query = "SELECT count(*) FROM edits WHERE conversation = ? AND call = ?"
+        found: int = self._db.execute(query, (conversation, call)).fetchone()[0]
+        return found
+
     def document_of(self, seq: int) -> DocumentId | None:
         """Return the document of an edit (None: there is none, or it is voided or expired). Raises IndexUnusable."""
         query = "SELECT document FROM edits WHERE seq = ? AND NOT void AND NOT expired"

@@ -118,9 +118,9 @@ def _redo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
 
 
 def _is_from_outside(journal: Journal, unit: Unit) -> bool:
-    """Return whether a unit is of an external edit that amends no other edit."""
+    """Return whether a unit is of an edit that was found on disk, is no known call's, and amends no other edit."""
     record = edit(journal, unit.seq).edit
-    return record.origin is Origin.EXTERNAL and record.amends is None
+    return record.origin in {Origin.EXTERNAL, Origin.UNATTRIBUTED} and record.amends is None
 
 
 _UndoneDecision = tuple[int, Decision]

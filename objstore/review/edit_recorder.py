@@ -5,8 +5,9 @@ A change is what a call did to one file, or an unrecorded difference that was fo
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 
-from objstore.errors import UNREADABLE
+from objstore.errors import UNREADABLE, CasError
 from objstore.fastclass import replace, variable
 from objstore.fs.confined_path import FileOnDisk, Tree
 from objstore.fs.content_source import FileSource, Source
@@ -15,7 +16,7 @@ from objstore.model.canonical_msgpack import MAX_TEXT
 from objstore.model.ids import BlobId
 from objstore.model.large_file_placeholder import is_placeholder, placeholder
 from objstore.model.records import Edit, Marks, Turn
-from objstore.model.results import NOBODY, CallInfo, TurnInfo
+from objstore.model.results import CallInfo, TurnInfo
 from objstore.model.views import EditView
 from objstore.store.write_batch import Batch, now
 from objstore.text.diff import diff_lines
@@ -64,6 +65,7 @@ class Change:
     amends: Seq | None = None  # the edit that this one amends; None: it amends none
     marks: Marks | None = None  # None: it writes no conflict markers
     turn: TurnInfo | None = None  # the turn that it was made in; None: not known
+    formats: Edit | None = None  # the agent's edit whose result a formatter changed by it; None: it is no formatting
     folders: int = 0  # how many of the path's folders, counted from the innermost, are new with the file
     is_last: bool = False  # whether it ends a document whose recorded state can't be read
 
@@ -72,11 +74,13 @@ class Recorder:
     """Adds the edit records of changes to a batch, and gives them their numbers."""
 
     def __init__(self, journal: Journal, batch: Batch) -> None:
+        self._root = journal.tree.root
         self._store = journal.store
         self._batch = batch
         self._seq = self._store.next_seq()
         self._time = now()
         self._turns: dict[tuple[str, str, int], int] = {}  # numbers by session, conversation and time
+        self._ordinals: dict[tuple[str, int], int] = {}  # the next ordinals of calls that formatters' edits belong to
         self._next_turn = 0  # the number that the next new turn gets; 0: ask the store
 
     def record(
@@ -98,6 +102,8 @@ class Recorder:
         next call of the turn uses it.
         """
         turn = 0 if change.turn is None else self._turn(change.turn, conversation)
+        if change.formats is not None:
+            turn = change.formats.turn
         before, after = change.before, change.after
         affixes = None
         # A placeholder without a source is of a recorded state: its blob is stored, or lost.
@@ -131,7 +137,7 @@ class Recorder:
             removed=removed,
             origin=change.origin,
             # A person's own edits need no review.
-            status=Status.PENDING if change.origin.needs_review else Status.ACCEPTED,
+            status=Status.PENDING if self._needs_review(change) else Status.ACCEPTED,
             amends=change.amends,
             marks=change.marks,
             turn=turn,
@@ -147,6 +153,47 @@ class Recorder:
             whole=edit.changes_whole,
             reasons=("",) * (1 + len(edit.hunks)),
             owner=conversation,
+        )
+
+    def _needs_review(self, change: Change) -> bool:
+        """Return whether a change is recorded as pending."""
+        if change.origin is Origin.EXTERNAL and change.amends is None:
+            return self._external != "accepted"
+        if change.origin is Origin.FORMATTER:
+            return self._formatting != "accepted"
+        return change.origin.needs_review
+
+    @cached_property
+    def _external(self) -> str:
+        return self._setting("review.external")
+
+    @cached_property
+    def _formatting(self) -> str:
+        return self._setting("review.formatting")
+
+    def _setting(self, name: str) -> str:
+        """Return the value of a setting; if it can't be read, the one with which most is reviewed."""
+        from objstore.config.config_files import Configuration
+
+        try:
+            return str(Configuration(self._root).get(name).value)
+        except CasError:
+            return "pending"
+
+    def record_formatting(self, change: Change, made: Edit) -> EditView:
+        """Record what a formatter made of an agent's edit: an edit of the same call, decided together with it."""
+        known = self._store.index.edits.edits_of_call(made.conversation, made.call)
+        ordinal = max(known, self._ordinals.get((made.conversation, made.call), 0))
+        self._ordinals[made.conversation, made.call] = ordinal + 1
+        amends = None if self._formatting == "pending" else made.seq
+        return self.record(
+            replace(change, origin=Origin.FORMATTER, amends=amends, turn=None),
+            document=change.document,
+            conversation=made.conversation,
+            call=made.call,
+            ordinal=ordinal,
+            tool=made.tool,
+            notes=made.notes,
         )
 
     def _turn(self, turn: TurnInfo, conversation: str) -> int:
@@ -170,17 +217,15 @@ class Recorder:
         self._turns[which] = number
         return number
 
-    def record_external(self, changes: Sequence[Change]) -> list[EditView]:
-        """Record changes that were found on disk as external edits."""
-        return self.record_found([(change, NOBODY) for change in changes])
-
     def record_found(self, changes: Sequence[tuple[Change, CallInfo]]) -> list[EditView]:
         """Record changes that were found on disk, each with the call that it is attributed to."""
         views: list[EditView] = []
         calls: dict[str, list[EditView]] = {}  # by conversation
         for change, info in changes:
-            is_external = info.origin is Origin.EXTERNAL
-            conversation = EXTERNAL_CONVERSATION if is_external else info.conversation or EXTERNAL_CONVERSATION
+            if change.formats is not None and info.origin is not Origin.AGENT:
+                views.append(self.record_formatting(change, change.formats))
+                continue
+            conversation = info.conversation or EXTERNAL_CONVERSATION
             edits = calls.setdefault(conversation, [])
             view = self.record(
                 self.bound_to_markers(replace(change, origin=info.origin, turn=info.turn)),

@@ -32,6 +32,7 @@ from objstore.worktree.external_changes import concerns_disk, external_view, fou
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+    from objstore.model.results import CallInfo
     from objstore.review.edit_recorder import Change, Recorder
     from objstore.transaction.journal import Journal
     from objstore.weave.document import Document
@@ -94,6 +95,11 @@ class Planner:
         """
         documents = self._documents_of(verdicts)
         discarded = self._record_external(documents, on_external, expected)
+        if is_new:
+            from objstore.review.formatting import with_formatting
+
+            verdicts = with_formatting(self.journal, verdicts, self._external)
+            self._documents_of(verdicts)
         statuses_only = self._without_effect(self._by_document(verdicts))
         documents = [document for document in documents if document not in statuses_only]
         before: dict[DocumentId, bytes] = {}
@@ -262,16 +268,33 @@ class Planner:
             raise FileChanged(min(change.path for change in set(expected) ^ set(seen)))
         if not changes:
             return []
-        self._external = [view.edit for view in self._recording().record_external(changes)]
+        self._external = [view.edit for view in self._recording().record_found(self._attributed(changes))]
         discarded: list[Unit] = []
         for edit in self._external:
             self._lineages[edit.seq] = edit.document
             loaded = self._document(edit.document)
             loaded.add(edit, None if edit.after is None else self.batch.text(edit.after.blob))
+            self._before[edit.document] = loaded.statuses()  # what was found may be pending
             self._tips[edit.document] = Tip(edit.document, edit.path, edit.after)
             if on_external is OnExternal.DISCARD:
                 discarded += loaded.units(edit.seq)
         return discarded
+
+    def _attributed(self, changes: Sequence[Change]) -> list[tuple[Change, CallInfo]]:
+        """Return changes found on disk, each with whose it is: unattributed if an agent may have made it."""
+        from objstore.review.attribution import UNKNOWN_TIME, CallAttribution
+        from objstore.review.formatting import as_formatting
+        from objstore.review.open_calls import OpenCalls
+
+        attribution = CallAttribution(OpenCalls(self.journal).calls().values())
+
+        def attributed(change: Change) -> tuple[Change, CallInfo]:
+            seen = self._disk_stats.get(change.path)
+            moment, tick = (0, UNKNOWN_TIME) if seen is None else (seen.st_ctime_ns, 0)
+            info = attribution.outside(os.fsdecode(change.path), moment, tick)
+            return as_formatting(self.journal, change, moment, tick), info
+
+        return list(map(attributed, changes))
 
     def _remove_markers(self, loaded: Document, named: Mapping[Unit, Status], *, is_new: bool) -> _WithoutMarkers:
         """Remove the markers that the verdicts are about from a document, and return the rest of the decision.

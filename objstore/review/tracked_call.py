@@ -28,7 +28,7 @@ from objstore.fs.confined_path import FileOnDisk, ResolvedPath, missing_at
 from objstore.fs.content_source import MemorySource
 from objstore.fs.file_state import contents_below, file_at, large_files, state_at
 from objstore.history.ancestry import steps_since
-from objstore.model.basic_types import MAX_INT, RESERVED_CONVERSATIONS, DocumentId, FileState, Operation, Origin
+from objstore.model.basic_types import RESERVED_CONVERSATIONS, DocumentId, FileState, Operation, Origin
 from objstore.model.ids import BlobId, blob_id
 from objstore.model.large_file_placeholder import MAX_BLOB, is_placeholder, placeholder
 from objstore.model.relpath import folders_of
@@ -270,9 +270,10 @@ class Call:
         given = self._info.conversation
         conversation = given or new_conversation()
         self._find_deleted_in_the_way()
-        recorded_first = None if dry_run else self._record_external_first()
+        found = self._found()
+        recorded_first = None if dry_run else self._record_agents_changes(found)
         recorder = Recorder(self._journal, self._batch)
-        external = recorder.record_external(self._external) if recorded_first is None else recorded_first
+        external = recorder.record_found(found) if recorded_first is None else recorded_first
         call = self._journal.store.next_call(given) if given else 0
         edits: list[EditView] = []
         # An external edit may have begun a document that the call's own changes continue.
@@ -313,25 +314,31 @@ class Call:
 
     # ---- inside
 
-    def _record_external_first(self) -> list[EditView] | None:
+    def _found(self) -> list[tuple[Change, CallInfo]]:
+        """Return what was found on disk, each change with the call that it is attributed to."""
+        if not self._external:
+            return []
+        from objstore.review.attribution import UNKNOWN_TIME, whose_if_found
+        from objstore.review.formatting import as_formatting
+
+        whose = whose_if_found(self._journal)
+
+        def attributed(change: Change) -> tuple[Change, CallInfo]:
+            file = self._files.get(change.path)
+            seen = None if file is None or file.found is None else file.found.stat
+            moment, tick = (0, UNKNOWN_TIME) if seen is None else (seen.st_ctime_ns, 0)
+            info = whose(os.fsdecode(change.path), moment, tick)
+            return as_formatting(self._journal, change, moment, tick), info
+
+        return list(map(attributed, self._external))
+
+    def _record_agents_changes(self, found: Sequence[tuple[Change, CallInfo]]) -> list[EditView] | None:
         """Record what was found on disk, if some of it is attributed to an agent's open call (None: none of it is).
 
         It gets a group of its own: after a crash, recovery takes every agent's edit in the call's group for a change
         that the call was about to make.
         """
-        if not self._external:
-            return None
-        from objstore.review.attribution import CallAttribution, OpenCalls
-
-        attribution = CallAttribution(OpenCalls(self._journal).calls().values())
-
-        def author(path: bytes) -> CallInfo:
-            file = self._files.get(path)
-            moment = MAX_INT if file is None or file.found is None else file.found.stat.st_ctime_ns
-            return attribution.of(os.fsdecode(path), moment)
-
-        found = [(change, author(change.path)) for change in self._external]
-        if all(info.origin is Origin.EXTERNAL for _, info in found):
+        if all(info.origin.is_found for _, info in found):
             return None
         views = Recorder(self._journal, self._batch).record_found(found)
         self._journal.commit(self._batch, ())

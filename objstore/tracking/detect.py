@@ -17,6 +17,7 @@ from objstore.model.relpath import beginning, folders_above, joined
 from objstore.model.results import CallInfo, Whose
 from objstore.model.views import EditView
 from objstore.review.edit_recorder import Change, Recorder, Version, external_changes, new_conversation, version_of
+from objstore.review.formatting import as_formatting
 from objstore.store.write_batch import Batch
 from objstore.tracking.baseline_update import BaselineUpdate
 from objstore.tracking.git_changes import FoundState, GitChanges
@@ -359,17 +360,21 @@ def _recorded(
         author = info
         if not isinstance(author, CallInfo):
             author = author(os.fsdecode(other_names.get(here.path, here.path)), here.changed, here.tick)
+            made = as_formatting(journal, change, here.changed, here.tick).formats
+            if made is not None and author.origin is not Origin.AGENT:
+                edits.append(recorder.record_formatting(replace(change, formats=made), made))
+                continue
         own = next((call for call in calls if call[0] == author), None)
         if own is None:
             conversation = author.conversation or new_conversation()
-            if author.origin is Origin.EXTERNAL:
+            if author.origin in {Origin.EXTERNAL, Origin.UNATTRIBUTED}:
                 conversation = EXTERNAL_CONVERSATION
             before = sum(call[1] == conversation for call in calls)
             own = (author, conversation, journal.store.next_call(conversation) + before, [])
             calls.append(own)
         _, conversation, call, edits_of_call = own
         view = recorder.record(
-            recorder.bound_to_markers(replace(change, origin=author.origin)),
+            recorder.bound_to_markers(replace(change, origin=author.origin, turn=author.turn)),
             document=change.document,
             conversation=conversation,
             call=call,
@@ -380,7 +385,7 @@ def _recorded(
         edits_of_call.append(view)
         edits.append(view)
         journal.progress("changes", len(edits), len(found))
-    return edits, calls[0][1] if calls else "", {difference.path for difference in found}
+    return edits, edits[0].edit.conversation if edits else "", {difference.path for difference in found}
 
 
 def _changes(found: Sequence[_Difference], batch: Batch) -> Iterator[tuple[Change, _Difference]]:

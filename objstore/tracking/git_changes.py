@@ -33,7 +33,10 @@ from objstore.text.unified_diff import is_either_binary
 from objstore.tracking.git_positions import Movement
 from objstore.transaction.journal import Journal
 
-__all__ = ["FoundState", "GitChanges", "owner_at", "path_in_repository"]
+__all__ = ["UNKNOWN_AGENT", "FoundState", "GitChanges", "owner_at", "path_in_repository"]
+
+UNKNOWN_AGENT: Final = "unattributed"
+"""The conversation of what an agent may have let git do, though no call is known to have."""
 
 _MAX_COMPARED: Final = 16
 """Earlier states of a file with which unknown bytes are compared."""
@@ -101,6 +104,7 @@ class GitChanges:
                 event.first = event.first or here
         if event.first is None:
             return [], set()
+        owner = owner_at(self._whose, event.first.path, event.first.changed, event.first.tick)
         decision = Decision(
             number=self._journal.store.index.numbers.next_decision(),
             time=now(),
@@ -110,7 +114,7 @@ class GitChanges:
             who="git",
             reason=self._movement.words,
             commit=self._movement.new.commit,
-            conversation=owner_at(self._whose, event.first.path, event.first.changed, event.first.tick).conversation,
+            conversation=owner.conversation or (UNKNOWN_AGENT if owner.origin.needs_review else ""),
         )
         batch.record(decision)
         return self._record_edits(batch, event.changes, decision), taken

@@ -24,7 +24,7 @@ from objstore.store.write_batch import now
 from objstore.text.diff import diff_lines
 from objstore.text.hunks import Hunk
 from objstore.text.unified_diff import is_either_binary
-from objstore.tracking.git_changes import owner_at, path_in_repository
+from objstore.tracking.git_changes import UNKNOWN_AGENT, owner_at, path_in_repository
 from objstore.tracking.git_positions import Movement
 from objstore.transaction.journal import Journal
 from objstore.weave.document import Document
@@ -36,8 +36,6 @@ _SECOND: Final = 1_000_000_000
 """Nanoseconds by which the time of a commit may differ from that of the log of HEAD, which has whole seconds."""
 
 _SHORT: Final = 7
-_UNKNOWN: Final = "unattributed"
-"""The conversation of a commit that one of several agents may have made."""
 
 
 @value
@@ -82,7 +80,7 @@ def _note_unreviewed(journal: Journal, entry: ReflogEntry, owner: CallInfo) -> N
                 who="git",
                 reason="commit",
                 commit=entry.new,
-                conversation=owner.conversation or _UNKNOWN,
+                conversation=owner.conversation or UNKNOWN_AGENT,
             )
         )
         journal.commit(batch, ())

@@ -198,15 +198,14 @@ def renew_baseline(journal: Journal) -> None:
     nothing can be compared with it. Raises what `record_changes` raises.
     """
     from objstore.history.snapshot_check import is_tree_readable
-    from objstore.model.basic_types import Origin
-    from objstore.model.results import CallInfo
+    from objstore.review.attribution import whose_if_found
 
     _take_baseline(journal, None)
     with journal.reading() as store:
         old = store.baseline()
         is_known = old is not None and is_tree_readable(store, old.root)
     if is_known:
-        record_changes(journal, CallInfo(tool="", origin=Origin.EXTERNAL))
+        record_changes(journal, whose_if_found(journal))
 
 
 def _readable_baseline(journal: Journal, lost: BlobId, limits: ScanLimits | None) -> SnapshotView | None:

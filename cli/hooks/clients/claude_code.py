@@ -8,6 +8,7 @@ command in the background ends as soon as it runs; its real end is only reported
 it. A call may be deferred without an end (`defer`): it begins again, with its id, once its session continues.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from cli.hooks.clients.event import (
@@ -49,6 +50,9 @@ _READS: Final = frozenset(
 )
 """Tools that change no file themselves: a subagent's tools have events of their own."""
 
+_ENDS: Final = frozenset({"KillShell", "TaskStop"})
+"""Tools that end what runs in the background."""
+
 _HEARD: Final = HEARD | {"PostToolUseFailure"}
 
 
@@ -86,6 +90,9 @@ def _own(payload: Payload) -> Event:
         call=call,
         given=payload.get("tool_input"),
         touched=paths_touched_by(tool, named, reads=_READS, writes=_WRITES),
+        task=text(map_of(payload, "tool_response"), "backgroundTaskId"),
+        ended_task=text(given, "shell_id", "task_id") if tool in _ENDS and name == "PostToolUse" else "",
+        running=_running(payload.get("background_tasks")),
         joins=joined_by(tool, given, payload),
         prompt=text(payload, "prompt"),
         notes=notes_of(
@@ -97,6 +104,14 @@ def _own(payload: Payload) -> Event:
         agent=subagent(payload),
         reports_subagents=True,
     )
+
+
+def _running(tasks: object) -> tuple[str, ...] | None:
+    """Return the ids of the background tasks that an event lists (None: it lists none, or not in a known form)."""
+    if not isinstance(tasks, list):
+        return None
+    ids = [text(task, "id") if isinstance(task, Mapping) else "" for task in tasks]
+    return tuple(ids) if all(ids) else None
 
 
 def _moment(name: str, payload: Payload) -> HookMoment:

@@ -141,6 +141,9 @@ class Event(NamedTuple):
     others: tuple[str, ...] = ()  # further folders that an event without files concerns: all those open in the client
     of_copilot: bool = False  # whether VS Code or another program of Copilot's sent it, whose own hooks may also run
     home: str = ""  # folder in which the session began; "": unknown
+    task: str = ""  # client's id of what this tool leaves running in the background; "": nothing, or not reported
+    ended_task: str = ""  # client's id of what ran in the background and this tool has ended; "": nothing
+    running: tuple[str, ...] | None = None  # client's ids of what runs in the background; None: not reported
     joins: str = ""  # conversation that a tool of our server reported working in; "": none
 
 

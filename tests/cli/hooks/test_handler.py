@@ -91,6 +91,14 @@ def test_a_session_is_recorded_edit_by_edit_with_its_prompt_and_tool(agent: type
     assert {view.edit.notes["client"] for view in found} == {session.client}
     assert len({view.edit.call for view in found}) == 2
     assert not (folder / ".cas" / "hook.log").exists()
+    session.ask("and better still")
+    session.run("echo more >> a.txt")
+    with Workspace.open(folder) as workspace:
+        turns = [(turn.conversation, turn.prompt, turn.client, len(turn.seqs)) for turn in workspace.sessions.turns()]
+    assert turns == [
+        ("session-1", "make it better", session.client, 5),
+        ("session-1", "and better still", session.client, 1),
+    ]
 
 
 @EVERY_AGENT
@@ -153,11 +161,11 @@ def test_a_tool_without_an_end_event_is_recorded_when_the_turn_ends(folder: Path
     assert [view.edit.conversation for view in edits(folder)] == ["session-1", "external"]
 
 
-def test_a_shell_without_a_start_event_claims_no_changes(folder: Path) -> None:
+def test_changes_of_a_shell_whose_beginning_was_not_reported_are_unattributed(folder: Path) -> None:
     session = ClaudeCode(folder)
     shell("echo 1 >> a.txt", folder=folder)
     session.tell(session.shell_event("echo 1 >> a.txt", before=False))
-    assert [view.edit.origin for view in edits(folder)] == [Origin.EXTERNAL]
+    assert [(view.edit.origin, view.status) for view in edits(folder)] == [(Origin.UNATTRIBUTED, Status.PENDING)]
 
 
 def test_a_named_file_is_attributed_to_its_tool_without_a_start_event(folder: Path) -> None:
@@ -466,7 +474,7 @@ def test_a_fault_is_logged_and_shown_by_status_and_doctor(folder: Path) -> None:
     assert "hooks: 1 error," in cas("status", folder=folder).text
     found = cas("doctor", folder=folder)
     assert found.status == 1
-    assert "hooks had no errors" in found.text
+    assert "errors of hooks" in found.text
     after_forget = cas("doctor", "--forget", folder=folder)
     assert after_forget.status == 0
     assert "ok   hooks had no errors" in after_forget.text
@@ -487,7 +495,7 @@ def test_doctor_reports_a_failing_hook_and_does_not_log_its_fault(
     found = {one["check"]: one for one in ran.lines()}
     assert not found["the hook of codex answers"]["ok"]
     assert "codex: ValueError: half of an update" in found["the hook of codex answers"]["said"]
-    assert found["hooks had no errors"]["ok"] == (not existing_log)
+    assert found["errors of hooks"]["ok"] == (not existing_log)
     assert log.read_text() == existing_log
     module.write_text(source)
     ran = cas("doctor", "codex", "--json", folder=folder, settings=settings)
@@ -982,7 +990,9 @@ def test_a_long_list_of_reported_units_does_not_displace_the_prompt(folder: Path
         units = unreported.units | {f"{number}:1" for number in range(2, 200_000)}  # more than most conversations have
         calls.mark_reported("session-1", UnreportedRejections(rejections=(), more=0, units=units))
         assert calls.rejected("session-1", 20) is None
-        assert calls.prompt("session-1") == "make it"
+        turn = calls.turn("session-1")
+        assert turn is not None
+        assert turn.prompt == "make it"
 
 
 def test_a_file_in_a_nested_workspace_is_recorded_there(folder: Path) -> None:

@@ -35,6 +35,7 @@ from objstore.log.blob_codec import Base, encode_blob
 from objstore.log.frames import FrameKind
 from objstore.model.basic_types import DocumentId
 from objstore.model.replay_records import ReplayDecision, ReplayEdit
+from objstore.model.results import NOBODY
 from objstore.review.edit_recorder import Change, Recorder, Version
 from objstore.transaction.journal import Journal
 from objstore.weave.document import Document
@@ -355,17 +356,20 @@ def test_a_state_with_other_bytes_than_its_name_is_detected(scene: Scene) -> Non
         with journal.writing() as batch:
             journal.store.append([(FrameKind.BLOB, lie)], [header], [])
             states = [Version(content=each, state=FileState(blob=blob_id(each), mode=0o644)) for each in (TEN, after)]
-            Recorder(journal, batch).record_external(
+            Recorder(journal, batch).record_found(
                 [
-                    Change(
-                        document=DocumentId(1),
-                        operation=Operation.EDIT,
-                        path=b"f",
-                        source=None,
-                        before=states[0],
-                        after=states[1],
-                        hunks=None,
-                        origin=Origin.EXTERNAL,
+                    (
+                        Change(
+                            document=DocumentId(1),
+                            operation=Operation.EDIT,
+                            path=b"f",
+                            source=None,
+                            before=states[0],
+                            after=states[1],
+                            hunks=None,
+                            origin=Origin.EXTERNAL,
+                        ),
+                        NOBODY,
                     )
                 ]
             )

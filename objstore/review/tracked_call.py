@@ -32,7 +32,7 @@ from objstore.model.basic_types import MAX_INT, RESERVED_CONVERSATIONS, Document
 from objstore.model.ids import BlobId, blob_id
 from objstore.model.large_file_placeholder import MAX_BLOB, is_placeholder, placeholder
 from objstore.model.relpath import folders_of
-from objstore.model.results import CallInfo, CallOutcome
+from objstore.model.results import CallInfo, CallOutcome, TurnInfo
 from objstore.model.views import Content, EditView
 from objstore.review.edit_recorder import (
     Change,
@@ -87,6 +87,11 @@ class Call:
         self._names: dict[str, bytes] = {}  # canonical paths, by the paths that callers used
 
     # ---- reading
+
+    @property
+    def turn(self) -> TurnInfo | None:
+        """Return the turn that the call belongs to (None: not known)."""
+        return self._info.turn
 
     def read(self, path: str) -> Content:
         """Return the file as the call has made it so far. Raises FileMissing, FileTooLarge and what paths raise."""

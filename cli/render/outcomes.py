@@ -321,6 +321,7 @@ def _words(selection: UnitSelection) -> str:
     words = list(selection.names)
     if selection.conversation:
         words += ["--conversation", selection.conversation]
+    words += selection.by.words
     if selection.file:
         words += ["--file", selection.file]
     if selection.everything:

@@ -13,8 +13,9 @@ from cli.render.external_prompt import settled
 from cli.render.outcomes import conflict_text, decided_text, effect_text, external_refusal, resolution_commands
 from cli.screen.progress import DECIDING, showing_progress
 from cli.screen.terminal import FOR_STDERR, write
-from cli.search.candidates import conversation_option, file_option, names
+from cli.search.candidates import conversation_option, file_option, names, takes_turns
 from cli.selection.selectors import UnitSelection, edits_meant, units_named
+from cli.selection.turn_selection import TurnSelection
 from objstore import (
     Action,
     CasError,
@@ -44,14 +45,15 @@ def _takes_selection(function: Function) -> Function:
     """Give a command the parameters that name edits, combined into one argument `selection`."""
 
     @click.argument("names", metavar="[EDIT|HUNK]...", nargs=-1, shell_complete=names("edit"))
+    @takes_turns("The edits")
     @conversation_option("The edits of this conversation.")
     @file_option("The edits of this file, in a folder, or of a pattern.")
     @click.option("--all", "everything", is_flag=True, help="The edits of all agents.")
     @wraps(function)
     def with_selection(
-        *, names: tuple[str, ...], conversation: str, file: str, everything: bool, **others: object
+        *, names: tuple[str, ...], by: TurnSelection, conversation: str, file: str, everything: bool, **others: object
     ) -> object:
-        selection = UnitSelection(names=names, conversation=conversation, file=file, everything=everything)
+        selection = UnitSelection(names=names, conversation=conversation, file=file, everything=everything, by=by)
         return function(selection=selection, **others)
 
     return cast("Function", with_selection)
@@ -90,7 +92,7 @@ def _takes_decision_options(function: Function) -> Function:
 def accept(*, decision_command: "DecisionCommand", selection: UnitSelection, markers: bool) -> None:
     """Accept edits (12) or hunks (12:2). Rejected ones come back.
 
-    --conversation, --file and --all select pending edits, or all if none is pending.
+    --turn, --session, --conversation, --file and --all select pending edits, or all if none is pending.
     """
     decision_command.decide(Action.ACCEPT, selection, markers=markers)
 
@@ -113,7 +115,7 @@ def reject(
 ) -> None:
     """Reject edits (12) or hunks (12:2): their changes are taken out, every other edit stays.
 
-    --conversation, --file and --all select pending and accepted edits.
+    --turn, --session, --conversation, --file and --all select pending and accepted edits.
     """
     if cascade and markers:
         raise click.UsageError("--cascade and --markers exclude each other: pass one of them.")
@@ -302,5 +304,5 @@ def _paths(workspace: "Workspace", selection: UnitSelection) -> dict[int, str]:
         return {}
     from os import fsdecode
 
-    meant = edits_meant(workspace, conversation=selection.conversation, file=selection.file)
+    meant = edits_meant(workspace, conversation=selection.conversation, file=selection.file, by=selection.by)
     return {view.seq: fsdecode(view.edit.path) for view in meant}

@@ -7,7 +7,8 @@ import click
 from cli.app.invocation import Invocation, command, json_option
 from cli.render.status import status_text
 from cli.screen.terminal import write
-from cli.search.candidates import conversation_option, file_option
+from cli.search.candidates import conversation_option, file_option, takes_turns
+from cli.selection.turn_selection import TurnSelection
 from objstore import Status
 
 if TYPE_CHECKING:
@@ -17,22 +18,24 @@ __all__ = ["status"]
 
 
 @command("status")
+@takes_turns("List the edits")
 @conversation_option("List the edits of this conversation.")
 @file_option("List the edits of the files that were ever at PATH.")
 @click.option(
     "--status", "decided", type=click.Choice([status.value for status in Status]), help="List the edits of this status."
 )
 @json_option
-def status(*, conversation: str, file: str, decided: str | None, as_json: bool) -> None:
+def status(*, by: TurnSelection, conversation: str, file: str, decided: str | None, as_json: bool) -> None:
     """Show what is pending, what changed outside, and how much is stored.
 
-    With --conversation, --file or --status, list the matching edits instead, newest first: number, id, time, status,
-    operation, file and conversation. With --json, one object a line, as `cas log --json`.
+    With --turn, --session, --conversation, --file or --status, list the matching edits instead, newest first: number,
+    id, time, status, operation, file and turn. With --json, one object a line, as `cas log --json`.
     """
     invocation = Invocation.current()
     with invocation.reviewed_workspace() as workspace:
-        if conversation or file or decided:
-            _list_edits(workspace, conversation, file, None if decided is None else Status(decided), as_json=as_json)
+        if conversation or file or decided or by.is_given:
+            wanted = None if decided is None else Status(decided)
+            _list_edits(workspace, conversation, file, wanted, by, as_json=as_json)
             return
         report = workspace.review.status()
     if as_json:
@@ -43,7 +46,9 @@ def status(*, conversation: str, file: str, decided: str | None, as_json: bool) 
         write(status_text(report, invocation.screen()))
 
 
-def _list_edits(workspace: "Workspace", conversation: str, file: str, status: Status | None, *, as_json: bool) -> None:
+def _list_edits(
+    workspace: "Workspace", conversation: str, file: str, status: Status | None, by: TurnSelection, *, as_json: bool
+) -> None:
     """List the edits that meet every condition given. Raises NoSuchName, AmbiguousName, PathError."""
     # Imported here: the overview needs none of it, and its start-up time matters.
     from dataclasses import replace
@@ -55,8 +60,8 @@ def _list_edits(workspace: "Workspace", conversation: str, file: str, status: St
     from cli.selection.selectors import edit_filter, places_named
 
     places = places_named(workspace, [file] if file else [], hidden=True)
-    wanted = replace(edit_filter(workspace, conversation=conversation, status=status), path=places.file)
-    views = matching(workspace, wanted, EditConditions(places=places), None)
+    wanted = replace(edit_filter(workspace, conversation=conversation, status=status, by=by), path=places.file)
+    views = matching(workspace, wanted, EditConditions(places=places, turns=frozenset(by.turns)), None)
     read_errors = ReadErrors()
     if as_json:
         from cli.render.json_edits import edit_shape, json_line

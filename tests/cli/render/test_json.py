@@ -11,13 +11,13 @@ import click
 import pytest
 
 from cli.shell.main import cas as group
-from objstore import blob_id
+from objstore import TurnInfo, blob_id
 from tests.cli.commands.store.test_fsck_salvage import break_record
 from tests.support.command_runner import SOURCE, CommandResult, CommandRunner, cas
 from tests.support.damaged_stores import damage
 
 PAGE: Final = Path(SOURCE) / "docs" / "json.md"
-OBJECTS_WITH_DATA_NAMES: Final = {"edits", "tools", "files", "depths", "notes"}
+OBJECTS_WITH_DATA_NAMES: Final = {"edits", "tools", "files", "depths", "notes", "statuses"}
 """Objects whose names are data."""
 
 OBJECTS_OF_EDITS: Final = {"hunks", "marks", "expired"}
@@ -92,6 +92,8 @@ def history(runner: CommandRunner) -> None:
     runner.edit("a", b"two", b"zwei", conversation="conv_two")
     runner.write("b", b"x\n")
     runner.move("b", "c")
+    turn = TurnInfo(session="run", began=1, prompt="Write d")
+    runner.call(lambda call: call.write("d", b"d\n"), conversation="conv_three", turn=turn)
     runner.done("reject", "3", "--reason", "no")
     (runner.folder / "c").write_bytes(b"outside\n")
 
@@ -99,6 +101,8 @@ def history(runner: CommandRunner) -> None:
 COMMANDS: Final = {
     "status": "status",
     "log": "log",
+    "log --turns": "log --turns",
+    "log --sessions": "log --sessions",
     "status --conv": "status --conv conv_one",
     "show": "show conv_one",
     "diff": "diff",

@@ -61,7 +61,7 @@ class TurnRows:
         room = max(_LEAST_PROMPT, self._width - used - 4) if self._width else _LONGEST_PROMPT
         if shown_width(said) > room:
             said = f"{said[: room - 1]}…"
-        return f'  "{said}"'
+        return f"  {said}" if said.startswith('"') else f'  "{said}"'
 
 
 def session_name(session: "SessionView") -> str:

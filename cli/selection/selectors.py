@@ -68,6 +68,7 @@ class UnitSelection:
     file: str = ""  # "": any
     everything: bool = False
     by: TurnSelection = ANY_TURN
+    command: str = ""  # the command that takes these names; "": that of the decision
 
     @property
     def is_group(self) -> bool:

@@ -62,6 +62,7 @@ COMMANDS: Final = {
     "reset": "cli.commands.reviewing.accept_reject_undo:reset",
     "undo": "cli.commands.reviewing.accept_reject_undo:undo",
     "redo": "cli.commands.reviewing.accept_reject_undo:redo",
+    "rewind": "cli.commands.reviewing.rewind:rewind",
     "review": "cli.commands.reviewing.review:review",
     "amend": "cli.commands.reviewing.amend:amend",
     "blame": "cli.commands.reviewing.blame_restore:blame",
@@ -95,7 +96,21 @@ COMMANDS: Final = {
 
 SECTIONS: Final = {
     "Reviewing": (
-        ["status", "log", "show", "diff", "review", "accept", "reject", "reset", "undo", "redo", "amend", "blame"]
+        [
+            "status",
+            "log",
+            "show",
+            "diff",
+            "review",
+            "accept",
+            "reject",
+            "reset",
+            "undo",
+            "redo",
+            "rewind",
+            "amend",
+            "blame",
+        ]
     ),
     "Keeping": ["snapshot", "restore", "record", "export", "import", "pin", "gc", "purge"],
     "Looking into the store": ["stats", "ls", "cat", "hash", "verify", "records", "segments", "fsck", "salvage"],

@@ -162,6 +162,16 @@ class Review:
         )
         return self._outcome(request)
 
+    def units_since_turn(self, turn: int) -> dict[Unit, Status]:
+        """Return the live units of what a turn's session did from that turn on, with their statuses.
+
+        Raises NoSuchName.
+        """
+        from objstore.review.rewind import units_since
+
+        with self._journal.reading():
+            return units_since(self._journal, turn)
+
     def amendable(self, seq: int) -> Content:
         """Return the current file on disk that an edit changed. Raises NoSuchName, NotAmendable, FileMissing."""
         from objstore.review.amend import amendable_path

@@ -30,9 +30,9 @@ from objstore import (
 )
 
 if TYPE_CHECKING:
-    from objstore import DecisionOutcome, ExternalChange, Workspace
+    from objstore import DecisionOutcome, ExternalChange, Status, Unit, Workspace
 
-__all__ = ["DecisionCommand", "accept", "redo", "reject", "reset", "undo"]
+__all__ = ["DecisionCommand", "accept", "redo", "reject", "reset", "takes_decision_options", "undo"]
 
 RESULTS: Final = {Action.ACCEPT: "accepted", Action.REJECT: "rejected", Action.RESET: "pending"}
 
@@ -62,7 +62,7 @@ def _takes_selection(function: Function) -> Function:
 MARKERS_HELP: Final = "On a conflict, write both versions into the file, between conflict markers."
 
 
-def _takes_decision_options(function: Function) -> Function:
+def takes_decision_options(function: Function) -> Function:
     """Give a command the options that say how to decide, combined into one argument `decision_command`."""
 
     @click.option("-n", "--dry-run", is_flag=True, help="Show exactly what would change on disk; change nothing.")
@@ -88,7 +88,7 @@ def _takes_decision_options(function: Function) -> Function:
 @command("accept")
 @_takes_selection
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
-@_takes_decision_options
+@takes_decision_options
 def accept(*, decision_command: "DecisionCommand", selection: UnitSelection, markers: bool) -> None:
     """Accept edits (12) or hunks (12:2). Rejected ones come back.
 
@@ -109,7 +109,7 @@ def accept(*, decision_command: "DecisionCommand", selection: UnitSelection, mar
 )
 @click.option("--cascade", is_flag=True, help="Also reject what depends on them.")
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
-@_takes_decision_options
+@takes_decision_options
 def reject(
     *, decision_command: "DecisionCommand", selection: UnitSelection, reason: str, cascade: bool, markers: bool
 ) -> None:
@@ -125,7 +125,7 @@ def reject(
 @command("reset")
 @_takes_selection
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
-@_takes_decision_options
+@takes_decision_options
 def reset(*, decision_command: "DecisionCommand", selection: UnitSelection, markers: bool) -> None:
     """Make edits (12) or hunks (12:2) pending again. Rejected ones come back."""
     decision_command.decide(Action.RESET, selection, markers=markers)
@@ -149,14 +149,14 @@ class _Undo(Command):
 
 
 @command("undo", cls=_Undo)
-@_takes_decision_options
+@takes_decision_options
 def undo(*, decision_command: "DecisionCommand") -> None:
     """Undo the newest decision."""
     decision_command.step(Action.UNDO)
 
 
 @command("redo")
-@_takes_decision_options
+@takes_decision_options
 def redo(*, decision_command: "DecisionCommand") -> None:
     """Redo the decision that was last undone, unless another decision was made since."""
     decision_command.step(Action.REDO)
@@ -184,30 +184,51 @@ class DecisionCommand:
         selection.check()
         with self.invocation.reviewed_workspace() as workspace:
             units = units_named(workspace, action, selection)
-            # Before the decision: the current folder may become empty by it and be removed.
-            paths = _paths(workspace, selection)
+            self.decide_units(workspace, action, selection, units, markers=markers, reason=reason, cascade=cascade)
 
-            decision = partial(workspace.decide, action, [*units], reason=reason, who=reviewer(), shown=units)
+    def decide_units(
+        self,
+        workspace: "Workspace",
+        action: Action,
+        selection: UnitSelection,
+        units: "Mapping[Unit, Status]",
+        *,
+        markers: bool = False,
+        reason: str = "",
+        cascade: bool = False,
+    ) -> None:
+        """Take a decision on units, which are what `selection` selects, and report it, as `decide`."""
+        # Before the decision: the current folder may become empty by it and be removed.
+        paths = _paths(workspace, selection)
 
-            def decide(on_external: OnExternal, expected: tuple["ExternalChange", ...]) -> "DecisionOutcome":
-                with showing_progress(workspace, DECIDING):
-                    return decision(
-                        cascade=cascade,
-                        markers=markers,
-                        on_external=on_external,
-                        expected=expected,
-                        dry_run=self.dry_run,
-                    )
+        decision = partial(workspace.decide, action, [*units], reason=reason, who=reviewer(), shown=units)
 
-            outcome = settled(workspace, decide, self.on_external) if units else NothingToDo()
-            can_mark = False
-            if isinstance(outcome, Conflicted) and outcome.outside and not (markers or cascade):
-                with suppress(CasError), showing_progress(workspace, DECIDING):
-                    kept = decision(markers=True, on_external=OnExternal.KEEP, dry_run=True)
-                    can_mark = isinstance(kept, Decided)
-            self._report(
-                workspace, action, outcome, selection, paths=paths, markers=markers, can_mark=can_mark, reason=reason
-            )
+        def decide(on_external: OnExternal, expected: tuple["ExternalChange", ...]) -> "DecisionOutcome":
+            with showing_progress(workspace, DECIDING):
+                return decision(
+                    cascade=cascade,
+                    markers=markers,
+                    on_external=on_external,
+                    expected=expected,
+                    dry_run=self.dry_run,
+                )
+
+        outcome = settled(workspace, decide, self.on_external) if units else NothingToDo()
+        can_mark = False
+        if isinstance(outcome, Conflicted) and outcome.outside and not (markers or cascade or selection.command):
+            with suppress(CasError), showing_progress(workspace, DECIDING):
+                kept = decision(markers=True, on_external=OnExternal.KEEP, dry_run=True)
+                can_mark = isinstance(kept, Decided)
+        self._report(
+            workspace,
+            action,
+            outcome,
+            selection,
+            paths=paths,
+            markers=markers,
+            can_mark=can_mark,
+            reason=reason,
+        )
 
     def step(self, action: Action) -> None:
         """Undo or redo one decision and report it; exits 1 when there is none, or it is refused."""

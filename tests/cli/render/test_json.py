@@ -27,7 +27,7 @@ ONLY_IN_DRY_RUNS: Final = {"accept.files": {"diff"}}
 RECORDS: Final = ("records", "salvage.beyond")
 """Outputs that hold records, whose fields depend on their kind."""
 
-SAME_AS: Final = {"reject": "accept", "reset": "accept", "undo": "accept", "redo": "accept"}
+SAME_AS: Final = {"reject": "accept", "reset": "accept", "undo": "accept", "redo": "accept", "rewind": "accept"}
 """Commands that print the fields of another command."""
 
 
@@ -112,6 +112,8 @@ COMMANDS: Final = {
     "reset": "reset 3 --dry-run",
     "undo": "undo --dry-run",
     "redo": "redo",
+    "rewind": "rewind 1 --dry-run",
+    "rewind (list)": "rewind",
     "blame": "blame a",
     "ls": "ls",
     "hash": "hash a",

@@ -1,0 +1,171 @@
+"""The command `cas rewind`: take out what a session of an agent did from one of its turns on."""
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from cli.app.invocation import Number, command, recorded_text, reviewer
+from cli.commands.reviewing.accept_reject_undo import DecisionCommand, takes_decision_options
+from cli.render.status import counted
+from cli.render.turns import TurnRows, session_name
+from cli.screen.progress import DECIDING, showing_progress
+from cli.screen.terminal import can_ask, shown_name, write
+from cli.search.candidates import names
+from cli.selection.selectors import UnitSelection
+from objstore import (
+    MAX_INT,
+    Action,
+    Conflicted,
+    Decided,
+    DecisionOutcome,
+    ExternalChanges,
+    NothingToDo,
+    value,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cli.render.json_edits import Json
+    from cli.screen.terminal import Screen
+    from objstore import SessionView, TurnView, Workspace
+
+__all__ = ["rewind"]
+
+_SHOWN: Final = 20
+"""Turns of which the list shows what going back does: each is tried."""
+
+
+@command("rewind")
+@click.argument("turn", metavar="[TURN]", type=Number(1, MAX_INT), required=False, shell_complete=names("turn"))
+@click.option(
+    "--session",
+    metavar="N|NAME",
+    default="",
+    shell_complete=names("session"),
+    help="List the turns of this session. Default: the one that worked last.",
+)
+@click.option(
+    "-m",
+    "--reason",
+    callback=recorded_text,
+    metavar="TEXT",
+    default="",
+    help="Reason to record and to report to the agent.",
+)
+@click.option("--cascade", is_flag=True, help="Also reject what others did that depends on it.")
+@click.option("-y", "--yes", is_flag=True, help="Don't ask whether to go ahead.")
+@takes_decision_options
+def rewind(
+    *, decision_command: DecisionCommand, turn: int | None, session: str, reason: str, cascade: bool, yes: bool
+) -> None:
+    """Go back to before a turn of an agent: reject what its session did from TURN on, and nothing else.
+
+    Without TURN, list the turns of a session, newest first, with what going back to before each would do. The edits of
+    other sessions and your own stay. `cas undo` takes it back.
+    """
+    with decision_command.invocation.reviewed_workspace() as workspace:
+        if turn is None:
+            if cascade or reason:
+                raise click.UsageError("Name the turn to go back to.")
+            _list_turns(workspace, decision_command, session)
+            return
+        start = workspace.sessions.turn(turn)
+        of = workspace.sessions.session(start.session)
+        if session and workspace.sessions.find_session(session).number != of.number:
+            raise click.UsageError(f"Turn {turn} is of session {of.number} ({shown_name(of.client or 'agent')}).")
+        units = workspace.review.units_since_turn(turn)
+        edits = len({unit.seq for unit in units})
+        if edits and not yes and not decision_command.dry_run and can_ask():
+            whose = f"what {shown_name(session_name(of))} did from turn {turn} on"
+            click.confirm(f"This rejects {counted(edits, 'edit')}: {whose}. Go ahead?", abort=True, err=True)
+        selection = UnitSelection(names=(str(turn),), command="rewind")
+        decision_command.decide_units(workspace, Action.REJECT, selection, units, reason=reason, cascade=cascade)
+
+
+# ---- the list
+
+
+@value
+class _Effect:
+    """What going back to before a turn would do."""
+
+    outcome: DecisionOutcome
+    paths: tuple[str, ...]  # files that it would change
+    added: int  # lines
+    removed: int
+
+
+def _list_turns(workspace: "Workspace", decision_command: DecisionCommand, session: str) -> None:
+    of = workspace.sessions.find_session(session) if session else _newest(workspace)
+    if of is None:
+        raise click.ClickException("No turn of an agent is recorded yet.")
+    turns = workspace.sessions.turns(of.number)[: -_SHOWN - 1 : -1]
+    if not turns:
+        client = shown_name(session_name(of))
+        raise click.ClickException(
+            f"No turn of {client} is recorded; `cas reject --session {of.number}` rejects it all."
+        )
+    with showing_progress(workspace, DECIDING):
+        found = [(turn, _effect(workspace, turn)) for turn in turns]
+    if decision_command.as_json:
+        from cli.render.json_edits import json_line, turn_shape
+
+        write(json_line(turn_shape(turn) | {"rewind": _shape(effect)}) for turn, effect in found)
+        return
+    screen = decision_command.invocation.screen()
+    write(_text(found, of, screen, decision_command.invocation.program), paged=True)
+
+
+def _newest(workspace: "Workspace") -> "SessionView | None":
+    """Return the session with turns that worked last."""
+    return max((of for of in workspace.sessions.sessions() if of.turns), key=lambda of: of.ended, default=None)
+
+
+def _effect(workspace: "Workspace", turn: "TurnView") -> _Effect:
+    from cli.render.diffstat import file_change
+
+    units = workspace.review.units_since_turn(turn.number)
+    outcome: DecisionOutcome = NothingToDo()
+    if units:
+        outcome = workspace.decide(Action.REJECT, [*units], who=reviewer(), shown=units, dry_run=True)
+    files = outcome.files if isinstance(outcome, Decided) else ()
+    names = tuple(effect.path_before or effect.path_after or "" for effect in files)
+    changes = [file_change(name, *workspace.review.preview(effect)) for name, effect in zip(names, files, strict=True)]
+    added, removed = sum(change.added for change in changes), sum(change.removed for change in changes)
+    return _Effect(outcome=outcome, paths=names, added=added, removed=removed)
+
+
+def _text(
+    found: "list[tuple[TurnView, _Effect]]", of: "SessionView", screen: "Screen", program: str
+) -> "Iterator[bytes]":
+    rows = TurnRows([of], screen)
+    for turn, effect in found:
+        yield rows.of_turn(turn)
+        yield screen.line(f"{'':7}{_words(effect, turn, program)}")
+
+
+def _words(effect: _Effect, turn: "TurnView", program: str) -> str:
+    """Return in words what going back to before a turn would do."""
+    command = f"{program} rewind {turn.number}"
+    match effect.outcome:
+        case Decided():
+            return f"{command}: {counted(len(effect.paths), 'file')}, +{effect.added} -{effect.removed}"
+        case Conflicted(conflicts=conflicts):
+            return f"{command}: {counted(len(conflicts), 'conflict')} (--dry-run shows)"
+        case ExternalChanges(changes=changes):
+            return f"{command}: {counted(len(changes), 'file')} changed outside first (see `{program} diff`)"
+        case NothingToDo():
+            return "nothing to take out"
+
+
+def _shape(effect: _Effect) -> "dict[str, Json]":
+    names = {Decided: "decided", Conflicted: "conflict", ExternalChanges: "external-changes"}
+    conflicts = effect.outcome.conflicts if isinstance(effect.outcome, Conflicted) else ()
+    return {
+        "outcome": names.get(type(effect.outcome), "nothing-to-do"),
+        "paths": list(effect.paths),
+        "lines_added": effect.added,
+        "lines_removed": effect.removed,
+        "conflicts": len(conflicts),
+    }

@@ -62,6 +62,7 @@ COMMANDS: Final = {
     "reset": "cli.commands.reviewing.accept_reject_undo:reset",
     "undo": "cli.commands.reviewing.accept_reject_undo:undo",
     "redo": "cli.commands.reviewing.accept_reject_undo:redo",
+    "claim": "cli.commands.reviewing.claim:claim",
     "rewind": "cli.commands.reviewing.rewind:rewind",
     "review": "cli.commands.reviewing.review:review",
     "amend": "cli.commands.reviewing.amend:amend",
@@ -108,6 +109,7 @@ SECTIONS: Final = {
             "undo",
             "redo",
             "rewind",
+            "claim",
             "amend",
             "blame",
         ]

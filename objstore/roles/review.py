@@ -13,9 +13,9 @@ from objstore.model.large_file_placeholder import MAX_BLOB
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from objstore.model.basic_types import Unit
+    from objstore.model.basic_types import Seq, Unit
     from objstore.model.ids import BlobId
-    from objstore.model.results import CallOutcome, Conflicted, DecisionOutcome, FileEffect
+    from objstore.model.results import CallOutcome, Conflicted, Decided, DecisionOutcome, FileEffect, NothingToDo
     from objstore.model.views import (
         Content,
         ExternalChange,
@@ -161,6 +161,20 @@ class Review:
             dry_run=dry_run,
         )
         return self._outcome(request)
+
+    def claim(
+        self, seqs: Iterable[Seq], *, session: int | None = None, who: str = "", dry_run: bool = False
+    ) -> Decided | NothingToDo:
+        """Attribute edits that were found on disk to the session with this number (None: to the person).
+
+        A person's are accepted, a session's await review; no file changes, and `undo` takes it back. Raises NoSuchName,
+        NotClaimable, EditExpired.
+        """
+        from objstore.review.claim import Claim, claim
+        from objstore.transaction import index_repair
+
+        wanted = Claim(seqs=tuple(seqs), session=session, who=who, dry_run=dry_run)
+        return index_repair.rebuild_index_and_retry(self._journal, lambda: claim(self._journal, wanted))
 
     def units_since_turn(self, turn: int) -> dict[Unit, Status]:
         """Return the live units of what a turn's session did from that turn on, with their statuses.

@@ -268,8 +268,8 @@ def show(*, names: tuple[str, ...], by: TurnSelection, stat: bool, columns: bool
     invocation = Invocation.current()
     read_errors = ReadErrors()
     with invocation.reviewed_workspace() as workspace:
-        default = () if by.is_given else (_newest(workspace),)
-        meant = [edit for name in names or default for edit in edits_named(workspace, name)]
+        chosen = names or (() if by.is_given else (_newest(workspace),))
+        meant = [edit for name in chosen for edit in edits_named(workspace, name)]
         if by.is_given:
             views = edits_meant(workspace, conversation="", file="", by=by)
             meant += [(view, tuple(Unit(view.seq, hunk) for hunk in range(len(view.units)))) for view in views]

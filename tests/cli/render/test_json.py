@@ -27,7 +27,14 @@ ONLY_IN_DRY_RUNS: Final = {"accept.files": {"diff"}}
 RECORDS: Final = ("records", "salvage.beyond")
 """Outputs that hold records, whose fields depend on their kind."""
 
-SAME_AS: Final = {"reject": "accept", "reset": "accept", "undo": "accept", "redo": "accept", "rewind": "accept"}
+SAME_AS: Final = {
+    "reject": "accept",
+    "reset": "accept",
+    "undo": "accept",
+    "redo": "accept",
+    "rewind": "accept",
+    "claim": "accept",
+}
 """Commands that print the fields of another command."""
 
 
@@ -114,6 +121,7 @@ COMMANDS: Final = {
     "redo": "redo",
     "rewind": "rewind 1 --dry-run",
     "rewind (list)": "rewind",
+    "claim": "claim --all --mine",
     "blame": "blame a",
     "ls": "ls",
     "hash": "hash a",

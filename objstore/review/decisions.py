@@ -1,6 +1,6 @@
 """Carry out decision requests: plan them, record them and change the files; find what undo and redo take back."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from objstore.errors import DecidedMeanwhile, DiskFull, EditAway, NoSpaceToRecord, NoSuchName
 from objstore.fastclass import field, replace, value
@@ -97,9 +97,22 @@ def _undo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
     if not kept_units.isdisjoint(unit for unit, _ in taken.verdicts):
         return request
     verdicts = dict.fromkeys(written_by(journal, number), Status.REJECTED) | statuses_before(journal, taken.number)
+    verdicts |= dict.fromkeys(_made_with(journal, number, taken), Status.REJECTED)
     before = journal.store.index.history.newest_edit_before(taken.number)
     is_claim = _is_claim(journal, number)
     return replace(request, verdicts=verdicts, takes_back=number, before=before, is_claim=is_claim)
+
+
+def _made_with(journal: Journal, number: int, decision: Decision) -> Iterable[Unit]:
+    """Return the units of the edits that were made together with a decision, as by an exact rewind: before, none was.
+
+    `decision`: the record of the decision, or of its last redo.
+    """
+    if not decision.verdicts:
+        return ()
+    first = edit(journal, decision.verdicts[0][0].seq).edit
+    is_one = first.origin is Origin.PERSON and first.notes.get("decision") == str(number)
+    return (unit for unit, _ in decision.verdicts) if is_one else ()
 
 
 def _redo(journal: Journal, request: DecisionRequest) -> DecisionRequest:

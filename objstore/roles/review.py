@@ -15,7 +15,15 @@ if TYPE_CHECKING:
 
     from objstore.model.basic_types import Seq, Unit
     from objstore.model.ids import BlobId
-    from objstore.model.results import CallOutcome, Conflicted, Decided, DecisionOutcome, FileEffect, NothingToDo
+    from objstore.model.results import (
+        CallOutcome,
+        Conflicted,
+        Decided,
+        DecisionOutcome,
+        ExternalChanges,
+        FileEffect,
+        NothingToDo,
+    )
     from objstore.model.views import (
         Content,
         ExternalChange,
@@ -185,6 +193,25 @@ class Review:
 
         with self._journal.reading():
             return units_since(self._journal, turn)
+
+    def rewind_exactly(
+        self, turn: int, *, who: str = "", on_external: OnExternal = OnExternal.ABORT, dry_run: bool = False
+    ) -> CallOutcome | ExternalChanges:
+        """Restore every recorded file to its state when a turn began, as edits of a person's that `undo` takes out.
+
+        Changes of these files that were not recorded stop it, or are recorded first (`on_external`). Raises NoSuchName,
+        FileChanged if a folder of a path is now a symlink, and what Call.restore and Call.commit raise.
+        """
+        from objstore.review import rewind
+        from objstore.review.tracked_call import Call
+
+        with self._journal.session(dry_run=dry_run) as (batch, _):
+            found = rewind.unrecorded(self._journal, turn, on_external)
+            if found is not None:
+                return found
+            call = Call(self._journal, batch, rewind.exact_info(self._journal, turn, who=who))
+            self._preview = call.text if dry_run else None
+            return rewind.rewind_exactly(self._journal, call, turn, who=who, dry_run=dry_run)
 
     def amendable(self, seq: int) -> Content:
         """Return the current file on disk that an edit changed. Raises NoSuchName, NotAmendable, FileMissing."""

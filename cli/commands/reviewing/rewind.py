@@ -1,12 +1,14 @@
 """The command `cas rewind`: take out what a session of an agent did from one of its turns on."""
 
+from os import fsdecode
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from cli.app.invocation import Number, command, recorded_text, reviewer
 from cli.commands.reviewing.accept_reject_undo import DecisionCommand, takes_decision_options
-from cli.render.status import counted
+from cli.render.outcomes import effect_line, effect_text, external_refusal
+from cli.render.status import counted, shown_edits
 from cli.render.turns import TurnRows, session_name
 from cli.screen.progress import DECIDING, showing_progress
 from cli.screen.terminal import can_ask, shown_name, write
@@ -20,6 +22,7 @@ from objstore import (
     DecisionOutcome,
     ExternalChanges,
     NothingToDo,
+    OnExternal,
     value,
 )
 
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
 
     from cli.render.json_edits import Json
     from cli.screen.terminal import Screen
-    from objstore import SessionView, TurnView, Workspace
+    from objstore import CallOutcome, SessionView, TurnView, Workspace
 
 __all__ = ["rewind"]
 
@@ -54,19 +57,30 @@ _SHOWN: Final = 20
     help="Reason to record and to report to the agent.",
 )
 @click.option("--cascade", is_flag=True, help="Also reject what others did that depends on it.")
+@click.option("--exact", is_flag=True, help="Restore all recorded files as they were then, others' changes included.")
 @click.option("-y", "--yes", is_flag=True, help="Don't ask whether to go ahead.")
 @takes_decision_options
 def rewind(
-    *, decision_command: DecisionCommand, turn: int | None, session: str, reason: str, cascade: bool, yes: bool
+    *,
+    decision_command: DecisionCommand,
+    turn: int | None,
+    session: str,
+    reason: str,
+    cascade: bool,
+    exact: bool,
+    yes: bool,
 ) -> None:
     """Go back to before a turn of an agent: reject what its session did from TURN on, and nothing else.
 
     Without TURN, list the turns of a session, newest first, with what going back to before each would do. The edits of
-    other sessions and your own stay. `cas undo` takes it back.
+    other sessions and your own stay. With --exact, restore all recorded files as they were when that prompt was given,
+    as edits of yours. `cas undo` takes either back.
     """
+    if exact and (cascade or reason):
+        raise click.UsageError("--exact restores files and rejects nothing: leave out --cascade and --reason.")
     with decision_command.invocation.reviewed_workspace() as workspace:
         if turn is None:
-            if cascade or reason:
+            if cascade or reason or exact:
                 raise click.UsageError("Name the turn to go back to.")
             _list_turns(workspace, decision_command, session)
             return
@@ -74,6 +88,9 @@ def rewind(
         of = workspace.sessions.session(start.session)
         if session and workspace.sessions.find_session(session).number != of.number:
             raise click.UsageError(f"Turn {turn} is of session {of.number} ({shown_name(of.client or 'agent')}).")
+        if exact:
+            _restore(workspace, decision_command, turn, yes=yes)
+            return
         units = workspace.review.units_since_turn(turn)
         edits = len({unit.seq for unit in units})
         if edits and not yes and not decision_command.dry_run and can_ask():
@@ -81,6 +98,56 @@ def rewind(
             click.confirm(f"This rejects {counted(edits, 'edit')}: {whose}. Go ahead?", abort=True, err=True)
         selection = UnitSelection(names=(str(turn),), command="rewind")
         decision_command.decide_units(workspace, Action.REJECT, selection, units, reason=reason, cascade=cascade)
+
+
+def _restore(workspace: "Workspace", decision_command: DecisionCommand, turn: int, *, yes: bool) -> None:
+    """Restore the files as they were before a turn, and report it; exits 1 when it is refused."""
+    on_external = decision_command.on_external or OnExternal.ABORT
+
+    def restored(*, dry_run: bool) -> "CallOutcome":
+        with showing_progress(workspace, DECIDING):
+            found = workspace.review.rewind_exactly(turn, who=reviewer(), on_external=on_external, dry_run=dry_run)
+        if isinstance(found, ExternalChanges):
+            raise click.ClickException(external_refusal(found.changes, decision_command.invocation.program))
+        return found
+
+    dry_run = decision_command.dry_run
+    if not yes and not dry_run and can_ask() and (edits := restored(dry_run=True).edits):
+        files = counted(len({view.edit.path for view in edits}), "file")
+        click.confirm(f"This restores {files} as before turn {turn}. Go ahead?", abort=True, err=True)
+    outcome = restored(dry_run=dry_run)
+    if decision_command.as_json:
+        from cli.render.json_edits import json_line, restored_shape
+
+        write([json_line(restored_shape(workspace, outcome, dry_run=dry_run))])
+        return
+    write(_restored_text(workspace, decision_command, outcome), paged=dry_run)
+
+
+def _restored_text(
+    workspace: "Workspace", decision_command: DecisionCommand, outcome: "CallOutcome"
+) -> "Iterator[bytes]":
+    screen, dry_run = decision_command.invocation.screen(), decision_command.dry_run
+    if dry_run:
+        yield screen.line("Dry run: nothing was changed.")
+    for view in outcome.external:
+        name = shown_name(fsdecode(view.edit.path))
+        if dry_run:
+            yield screen.line(f"Would record the change from outside to {name}.")
+        else:
+            yield screen.line(f"Recorded the change from outside to {name} as edit {view.seq}.")
+    for effect in outcome.files:
+        yield screen.line(effect_line(effect, dry_run=dry_run))
+    if not outcome.edits:
+        yield screen.line(f"No file {'changes' if dry_run else 'changed'}: all are as they were then.")
+    elif dry_run:
+        yield from effect_text(outcome.files, workspace.review.preview, screen)
+    else:
+        numbers = shown_edits([view.seq for view in outcome.edits])
+        edits = f"edit{'' if len(outcome.edits) == 1 else 's'} {numbers}"
+        yield screen.line(
+            f"Recorded as {edits} of yours; `{decision_command.invocation.program} undo` takes that back."
+        )
 
 
 # ---- the list

@@ -34,6 +34,7 @@ SAME_AS: Final = {
     "redo": "accept",
     "rewind": "accept",
     "claim": "accept",
+    "rewind --exact": "restore",
 }
 """Commands that print the fields of another command."""
 
@@ -121,6 +122,7 @@ COMMANDS: Final = {
     "redo": "redo",
     "rewind": "rewind 1 --dry-run",
     "rewind (list)": "rewind",
+    "rewind --exact": "rewind 1 --exact --on-external keep --dry-run",
     "claim": "claim --all --mine",
     "blame": "blame a",
     "ls": "ls",

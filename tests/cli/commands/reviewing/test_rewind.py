@@ -1,8 +1,10 @@
 """`cas rewind` takes out what a session did from a turn on, and nothing of others."""
 
+import time
+
 import pytest
 
-from objstore import Status
+from objstore import Status, TurnInfo
 from tests.cli.commands.reviewing.conftest import turn
 from tests.support.command_runner import CommandRunner
 
@@ -131,3 +133,108 @@ def test_rewind_takes_out_a_file_that_the_turn_created(turns: CommandRunner) -> 
     turns.call(lambda call: call.write("d", b"d\n"), conversation="one", turn=turn("one", 6, "Write d"))
     turns.done("rewind", "5")
     assert not (turns.folder / "d").exists()
+
+
+# ---- --exact
+
+
+@pytest.fixture
+def lived(runner: CommandRunner) -> CommandRunner:
+    """Return a workspace in which an agent's two turns and a person changed files, in real time."""
+
+    def write(path: str, content: bytes, session: str, began: int) -> None:
+        info = TurnInfo(session=session, began=began, prompt=f"Write {path}", client="claude-code")
+        runner.call(lambda call: call.write(path, content), conversation=session, turn=info)
+
+    write("a", b"1\n", "one", now())
+    write("gone", b"soon\n", "one", now())
+    second = now()
+    write("a", b"1\n2\n", "one", second)
+    write("b", b"b\n", "two", now())
+    runner.call(
+        lambda call: call.delete("gone"),
+        conversation="one",
+        turn=TurnInfo(session="one", began=second, client="claude-code"),
+    )
+    (runner.folder / "a").write_bytes(b"0\n1\n2\n")
+    runner.done("record")
+    return runner
+
+
+def now() -> int:
+    return time.time_ns() // 1_000
+
+
+def files(runner: CommandRunner) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in runner.folder.iterdir() if path.is_file()}
+
+
+THEN = {"a": b"1\n", "gone": b"soon\n"}
+NOW = {"a": b"0\n1\n2\n", "b": b"b\n"}
+
+
+def test_exact_rewind_restores_all_files_as_edits_of_the_person(lived: CommandRunner) -> None:
+    said = lived.done("rewind", "3", "--exact").text
+    assert "Removed b\n" in said
+    assert said.endswith("Recorded as edits 7 8 9 of yours; `cas undo` takes that back.\n")
+    assert files(lived) == THEN
+    shown = lived.done("show", "7..9", "--json").json()["edits"]
+    assert {(edit["origin"], edit["status"], edit["tool_name"]) for edit in shown} == {("person", "accepted", "rewind")}
+    assert lived.done("status", "--json").json()["pending"] == 5
+
+
+def test_undo_takes_an_exact_rewind_back_in_one_step(lived: CommandRunner) -> None:
+    lived.done("rewind", "3", "--exact")
+    lived.done("undo")
+    assert files(lived) == NOW
+    lived.done("redo")
+    assert files(lived) == THEN
+    lived.done("undo")
+    assert files(lived) == NOW
+    assert lived.done("fsck").status == 0
+
+
+def test_undo_of_a_later_decision_leaves_an_exact_rewind(lived: CommandRunner) -> None:
+    lived.done("rewind", "3", "--exact")
+    lived.done("accept", "1")
+    lived.done("undo")
+    assert files(lived) == THEN
+    lived.done("undo")
+    assert files(lived) == NOW
+
+
+def test_dry_run_of_an_exact_rewind_shows_the_diff_and_changes_nothing(lived: CommandRunner) -> None:
+    said = lived.done("rewind", "3", "--exact", "--dry-run").text
+    assert said.startswith("Dry run: nothing was changed.\n")
+    assert "-2\n" in said
+    assert files(lived) == NOW
+    assert len(lived.done("rewind", "3", "--exact", "--dry-run", "--json").json()["files"]) == 3
+
+
+def test_exact_rewind_without_a_difference_says_so(lived: CommandRunner) -> None:
+    lived.done("rewind", "3", "--exact")
+    assert lived.done("rewind", "3", "--exact").text == "No file changed: all are as they were then.\n"
+
+
+def test_exact_rewind_stops_at_an_unrecorded_change_unless_it_is_kept(lived: CommandRunner) -> None:
+    (lived.folder / "a").write_bytes(b"mine\n")
+    refused = lived.cas("rewind", "3", "--exact")
+    assert refused.status == 1
+    assert "a changed outside since the last recorded state" in refused.said
+    assert files(lived)["a"] == b"mine\n"
+    said = lived.done("rewind", "3", "--exact", "--on-external", "keep").text
+    assert "Recorded the change from outside to a as edit 7." in said
+    assert files(lived) == THEN
+    lived.done("undo")
+    assert files(lived) == {**NOW, "a": b"mine\n"}
+
+
+def test_exact_rewind_asks_at_a_terminal_with_the_count(lived: CommandRunner) -> None:
+    status, said = lived.typed_at("[y/N]", lambda: "n\n", "rewind", "3", "--exact")
+    assert "This restores 3 files as before turn 3. Go ahead? [y/N]" in said
+    assert (status, files(lived)) == (130, NOW)
+
+
+def test_exact_rewind_refuses_options_of_a_rejection(lived: CommandRunner) -> None:
+    for option in (["--cascade"], ["-m", "no"]):
+        assert lived.cas("rewind", "3", "--exact", *option).status == 2

@@ -116,3 +116,11 @@ def test_shell_completes_turns_and_sessions_with_their_prompts(turns: CommandRun
 
     assert "Spell three" in completed("reject", "--turn", "")
     assert "codex" in completed("log", "--session", "2")
+
+
+def test_patches_of_a_turn_are_exported(turns: CommandRunner) -> None:
+    patches = turns.done("export", "--patch", "--turn", "2").text
+    assert "+two\n" in patches
+    assert "+three\n" not in patches
+    refused = turns.cas("export", "--bundle", "out", "--session", "1")
+    assert refused.status == 2

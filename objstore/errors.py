@@ -139,6 +139,18 @@ class EditExpired(CasError):
         super().__init__(f"Edit {seq} expired on {_day(time)}: {reason}. Its record is kept, but not its text.")
 
 
+class NotClaimable(CasError):
+    """It is recorded who made an edit, so that it can't be claimed."""
+
+    def __init__(self, seq: int, origin: str) -> None:
+        self.seq = seq
+        self.origin = origin
+        super().__init__(
+            f"It is recorded who made edit {seq} (origin {origin}), so it can't be claimed: "
+            "only changes that were found on disk can be."
+        )
+
+
 class EditAway(CasError):
     """Hunks can't be decided on: git put other bytes in place of their file's, so they have no effect now."""
 

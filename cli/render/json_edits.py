@@ -15,7 +15,18 @@ from cli.render.outcomes import Preview, beginning, effect_text, is_of_binary
 from cli.render.status import shown_external
 from cli.render.unreadable import ReadErrors
 from cli.screen.terminal import EXACT
-from objstore import UNREADABLE, Action, BlobMissing, Conflicted, Decided, ExternalChanges, NothingToDo, Unit, date_of
+from objstore import (
+    UNREADABLE,
+    Action,
+    BlobMissing,
+    Conflicted,
+    Decided,
+    ExternalChanges,
+    NothingToDo,
+    Status,
+    Unit,
+    date_of,
+)
 
 if TYPE_CHECKING:
     from objstore import (
@@ -28,8 +39,10 @@ if TYPE_CHECKING:
         FileEffect,
         FileState,
         Notice,
+        SessionView,
         State,
         StatusReport,
+        TurnView,
         UnresolvedMarkers,
         Workspace,
     )
@@ -43,8 +56,10 @@ __all__ = [
     "json_line",
     "outcome_shape",
     "restored_shape",
+    "session_shape",
     "shown_edit_shape",
     "status_shape",
+    "turn_shape",
 ]
 
 BYTES_QUOTED: Final = 65_536
@@ -126,6 +141,38 @@ def edit_shape(workspace: "Workspace", view: "EditView", read_errors: ReadErrors
         else {"timestamp": _timestamp(view.expired.time), "reason": _text(view.expired.reason)},
         "lost": None if own.first is None else str(own.first),
         "notes": {_text(key): _text(note) for key, note in edit.notes.items()},
+    }
+
+
+def turn_shape(turn: "TurnView") -> dict[str, Json]:
+    """Return a turn as JSON."""
+    return {
+        "turn": turn.number,
+        "session": turn.session,
+        "conversation_id": _text(turn.conversation),
+        "timestamp": _timestamp(turn.time),
+        "client": _text(turn.client),
+        "model": _text(turn.model),
+        "prompt": _text(turn.prompt),
+        "seqs": list(turn.seqs),
+        "paths": [_text(path) for path in turn.paths],
+        "lines_added": turn.added,
+        "lines_removed": turn.removed,
+        "statuses": {status.value: turn.counts.get(status, 0) for status in Status},
+    }
+
+
+def session_shape(session: "SessionView") -> dict[str, Json]:
+    """Return a session as JSON."""
+    return {
+        "session": session.number,
+        "name": _text(session.name),
+        "client": _text(session.client),
+        "prompt": _text(session.prompt),
+        "began": _timestamp(session.began),
+        "ended": _timestamp(session.ended),
+        "turns": session.turns,
+        "edits": session.edits,
     }
 
 

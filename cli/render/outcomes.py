@@ -274,6 +274,7 @@ def resolution_commands(
     in_the_way = outcome.reject_first
     dead = _unit_words(outcome.accept_first, edit)
     live = _unit_words((unit for unit in in_the_way if unit.seq not in outside), edit)
+    command = "reject" if selection is None else selection.command or "reject"
     said = []
     is_dropped = any(unit.seq in outside for unit in in_the_way)
     if is_dropped:
@@ -291,7 +292,9 @@ def resolution_commands(
         for words, verb in ((dead, "accepted"), (live, "rejected")):
             said += [f"Would have to be {verb} too: {_first_of(words)} (--json lists all)."] if words else []
         if action is Action.REJECT and selection is not None and live:
-            said.append(f"To reject what depends on it too:  {program} reject --cascade {_words(selection)}{settled}")
+            said.append(
+                f"To reject what depends on it too:  {program} {command} --cascade {_words(selection)}{settled}"
+            )
         return said
     named = "" if selection is None else _words(selection)
     if selection is not None and selection.everything:
@@ -299,13 +302,13 @@ def resolution_commands(
     match action:
         case Action.REJECT if selection is not None:
             together = f"Or name them together:  {program} reject {named} {live}{settled}"
-            cascade = f"To reject what depends on it too:  {program} reject --cascade {_words(selection)}{settled}"
+            cascade = f"To reject what depends on it too:  {program} {command} --cascade {_words(selection)}{settled}"
             # What has taken a path doesn't depend on the rejected edits, so no cascade helps, nor for dropped changes.
             is_path = any(conflict.kind is ConflictKind.PATH_TAKEN for conflict in outcome.conflicts)
             if is_path:
                 together = f"To reject them together:  {program} reject {named} {live}{settled}"
             said += [] if is_path or (is_dropped and not live) else [cascade]
-            said += [together] if live else []
+            said += [together] if live and command == "reject" else []
         case Action.ACCEPT | Action.RESET if selection is not None:
             said += [f"To make room first:  {program} reject {live}{settled}"] if live else []
             verb = "reopen" if action is Action.RESET else action.value
@@ -331,6 +334,7 @@ def _words(selection: UnitSelection) -> str:
     words = list(selection.names)
     if selection.conversation:
         words += ["--conversation", selection.conversation]
+    words += selection.by.words
     if selection.file:
         words += ["--file", selection.file]
     if selection.everything:

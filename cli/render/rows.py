@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from cli.render.edits import SHORT_HASH, STATUS_COLOR, line_counts, moment, shown_move, status_word
 from cli.screen.terminal import Screen, end_of, shown_name, shown_width, width_of_terminal
-from objstore import AmbiguousName, Origin, date_of
+from objstore import AmbiguousName, NoSuchName, Origin, date_of
 
 if TYPE_CHECKING:
     from objstore import EditView, GitEvent, Workspace
@@ -81,16 +81,50 @@ class Rows:
 
     def _fitted(self, view: "EditView", used: int) -> tuple[str, str]:
         """Return the file's name and the text after it, cut to the columns that are left."""
-        name, conversation, origin = shown_move(view.edit.source, view.edit.path), view.edit.conversation, _origin(view)
+        name, origin = shown_move(view.edit.source, view.edit.path), self._origin(view)
+        turn = self._turn(view)
+        conversation = turn or view.edit.conversation
         last = f"  {shown_name(conversation)}{origin}"
         room = self._width - used
         if not self._width or shown_width(name + last) <= room:
             return name, last
         # Shorten the text after it step by step, until enough of the name can be read.
         needed = min(SHORTEST_NAME, shown_width(name))
-        shorter = (f"  {shown_name(self._shortest(conversation))}{origin}", origin, "")
+        shortest = turn or self._shortest(conversation)
+        shorter = (f"  {shown_name(shortest)}{origin}", origin, "")
         last = next((last for last in shorter if room - shown_width(last) >= needed), "")
         return end_of(name, max(room - shown_width(last), needed)), last
+
+    def _turn(self, view: "EditView") -> str:
+        """Return the turn that made an edit, or whose it is since a claim; "": neither is known."""
+        if view.owner != view.edit.conversation:
+            return self._session_of(view) if view.owner else "claimed by you"
+        return f"turn {view.edit.turn}" if view.edit.turn else ""
+
+    def _session_of(self, view: "EditView") -> str:
+        session = self._workspace.sessions.of_edits([view.seq]).get(view.seq)
+        return f"session {session}" if session is not None else ""
+
+    def _origin(self, view: "EditView") -> str:
+        """Return the remark after an edit that is not simply an agent's."""
+        edit = view.edit
+        origin = "" if edit.origin is Origin.AGENT else f"  ({edit.origin.value}{self._candidates(view)})"
+        if edit.amends is not None:
+            origin = f"  (amends {edit.amends})"
+        if edit.marks is not None:
+            origin = f"  (markers of decision {edit.marks.decision})"
+        return f"{origin}  (expired)" if view.expired is not None else origin
+
+    def _candidates(self, view: "EditView") -> str:
+        """Return the sessions that may have made an unattributed edit."""
+        names = view.edit.notes.get("candidates", "").split("\n") if view.owner == view.edit.conversation else []
+        found = []
+        for name in filter(None, names):
+            try:
+                found.append(str(self._workspace.sessions.find_session(name).number))
+            except (NoSuchName, AmbiguousName):
+                continue  # a session without a recorded edit has no number
+        return f": session {' or '.join(found)}?" if found else ""
 
     def _shortest(self, conversation: str) -> str:
         """Return the shortest prefix of a conversation's name that is unique."""
@@ -114,14 +148,3 @@ def short_moment(microseconds: int) -> str:
     when = date_of(microseconds).astimezone()
     is_recent = 0 <= time.time() - microseconds / 1e6 < RECENT
     return when.strftime("%m-%d %H:%M" if is_recent else "%Y-%m-%d ")
-
-
-def _origin(view: "EditView") -> str:
-    """Return the remark after an edit that is not simply an agent's."""
-    edit = view.edit
-    origin = "" if edit.origin is Origin.AGENT else f"  ({edit.origin.value})"
-    if edit.amends is not None:
-        origin = f"  (amends {edit.amends})"
-    if edit.marks is not None:
-        origin = f"  (markers of decision {edit.marks.decision})"
-    return f"{origin}  (expired)" if view.expired is not None else origin

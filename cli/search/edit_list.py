@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from cli.selection.selectors import PathSelection, newest_first
+from cli.selection.turn_selection import is_of_turn
 from objstore import EditFilter, NoSuchName, value
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class EditConditions:
     until: int | None = None
     document: int | None = None  # the file's lineage; None: any
     places: PathSelection | None = None  # where it happened; None: anywhere
+    turns: frozenset[int] = frozenset()  # made in one of these; empty: in any, or in none
     seqs: "frozenset[Seq] | None" = None  # only these edits; None: any
     pickaxe: "Pickaxe | None" = None  # finds what added or removed a text; None: any
 
@@ -52,6 +54,7 @@ class EditConditions:
             and (self.since is None or edit.time >= self.since)
             and (self.until is None or edit.time <= self.until)
             and self.document in {None, edit.document}
+            and (not self.turns or any(is_of_turn(view, turn) for turn in self.turns))
             and (self.seqs is None or edit.seq in self.seqs)
             and (self.places is None or self.places.hold(edit))
             and (self.pickaxe is None or self.pickaxe.changes_occurrences(view))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import click
 
 from cli.screen.terminal import shown_name
+from cli.selection.turn_selection import ANY_TURN, TurnSelection, is_of_agent
 from objstore import (
     Action,
     EditFilter,
@@ -66,19 +67,22 @@ class UnitSelection:
     conversation: str = ""  # "": any
     file: str = ""  # "": any
     everything: bool = False
+    by: TurnSelection = ANY_TURN
+    command: str = ""  # the command that takes these names; "": that of the decision
 
     @property
     def is_group(self) -> bool:
         """Return whether edits are selected by a property that they share."""
-        return bool(self.conversation or self.file or self.everything)
+        return bool(self.conversation or self.file or self.everything or self.by.is_given)
 
     def check(self) -> None:
         """Raise click.UsageError if nothing is named, or `--all` is combined with others."""
         if not self.names and not self.is_group:
             raise click.UsageError(
-                "Name edits (12), hunks (12:2), lines (PATH:7), --conversation ID, --file PATH or --all."
+                "Name edits (12), hunks (12:2), lines (PATH:7), --turn N, --session N, --conversation ID, --file PATH "
+                "or --all."
             )
-        if self.everything and (self.names or self.conversation or self.file):
+        if self.everything and (self.names or self.conversation or self.file or self.by.is_given):
             raise click.UsageError("--all can't be combined with other names.")
 
 
@@ -140,10 +144,19 @@ def covers(wanted: str, path: str) -> bool:
 # ---- edits and hunks
 
 
-def edit_filter(workspace: "Workspace", *, conversation: str, status: Status | None) -> EditFilter:
-    """Return the filter for the conditions given ("" and None: not given). Raises NoSuchName, AmbiguousName."""
+def edit_filter(
+    workspace: "Workspace", *, conversation: str, status: Status | None, by: TurnSelection = ANY_TURN
+) -> EditFilter:
+    """Return the filter for the conditions given ("" and None: not given). Raises NoSuchName, AmbiguousName.
+
+    A filter has one turn: of several, `by.made` has to be asked too.
+    """
+    by.check(workspace)
     return EditFilter(
-        conversation=workspace.history.find_conversation(conversation) if conversation else "", status=status
+        conversation=workspace.history.find_conversation(conversation) if conversation else "",
+        status=status,
+        turn=by.turns[0] if len(by.turns) == 1 else 0,
+        session=by.session,
     )
 
 
@@ -177,15 +190,23 @@ def units_named(workspace: "Workspace", action: Action, selection: UnitSelection
             _refuse_if_not_of_conversation(workspace, selection)
         if views or not selection.everything:
             what = EDITED if selection.file else "conversation of an agent"
+            if not views and selection.by.is_given:
+                raise click.ClickException(f"No edit of an agent matches {' '.join(_words_of(selection))}.")
             named |= _group(_kept(views, selection.file or selection.conversation, what), action)
     return named
+
+
+def _words_of(selection: UnitSelection) -> list[str]:
+    """Return the options of a selection that are shown in a message."""
+    of_file = ["--file", shown_name(selection.file)] if selection.file else []
+    return [*map(shown_name, selection.by.words), *of_file]
 
 
 def _grouped(workspace: "Workspace", selection: UnitSelection, *, anywhere: bool = False) -> list["EditView"]:
     """Return the edits of all that a group selects; with `anywhere`, also those of other conversations."""
     conversation = "" if anywhere else selection.conversation
     try:
-        return edits_meant(workspace, conversation=conversation, file=selection.file)
+        return edits_meant(workspace, conversation=conversation, file=selection.file, by=selection.by)
     except NoSuchName as error:
         if error.kind != "recorded file":
             raise
@@ -205,7 +226,7 @@ def _refuse_if_not_of_conversation(workspace: "Workspace", selection: UnitSelect
 
 
 def _by_agents(views: list["EditView"]) -> list["EditView"]:
-    return [view for view in views if view.edit.origin.needs_review]
+    return list(filter(is_of_agent, views))
 
 
 def _kept(views: list["EditView"], spelling: str, what: str) -> list["EditView"]:
@@ -423,14 +444,22 @@ def places_named(
     return PathSelection(documents=documents, folders=tuple(folders), patterns=tuple(patterns))
 
 
-def edits_meant(workspace: "Workspace", *, conversation: str, file: str) -> list["EditView"]:
-    """Return the edits of a conversation, of a place, or of a conversation at a place ("": any), oldest first.
+def edits_meant(
+    workspace: "Workspace", *, conversation: str, file: str, by: TurnSelection = ANY_TURN
+) -> list["EditView"]:
+    """Return the edits of a conversation, at a place ("": any) and `by` some turns or a session, oldest first.
 
     Raises NoSuchName, AmbiguousName, PathError.
     """
     places = places_named(workspace, [file] if file else [])
-    wanted = edit_filter(workspace, conversation=conversation, status=None)
-    return [view for view in workspace.history.edits(replace(wanted, path=places.file)) if places.hold(view.edit)]
+    wanted = edit_filter(workspace, conversation=conversation, status=None, by=by)
+    # The filter has looked up a session, and a turn if it is the only one.
+    turns = TurnSelection(turns=by.turns if len(by.turns) > 1 else ())
+    return [
+        view
+        for view in workspace.history.edits(replace(wanted, path=places.file))
+        if places.hold(view.edit) and turns.made(workspace, view)
+    ]
 
 
 def path_predicate(workspace: "Workspace", file: str) -> Callable[["Edit"], bool]:

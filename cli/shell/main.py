@@ -62,6 +62,8 @@ COMMANDS: Final = {
     "reset": "cli.commands.reviewing.accept_reject_undo:reopen",
     "undo": "cli.commands.reviewing.accept_reject_undo:undo",
     "redo": "cli.commands.reviewing.accept_reject_undo:redo",
+    "claim": "cli.commands.reviewing.claim:claim",
+    "rewind": "cli.commands.reviewing.rewind:rewind",
     "review": "cli.commands.reviewing.review:review",
     "amend": "cli.commands.reviewing.amend:amend",
     "blame": "cli.commands.reviewing.blame_restore:blame",
@@ -95,7 +97,7 @@ COMMANDS: Final = {
 
 
 SECTIONS: Final = {
-    "Review": ["status", "diff", "review", "accept", "reject", "reopen", "undo", "redo", "amend"],
+    "Review": ["status", "diff", "review", "accept", "reject", "reopen", "undo", "redo", "rewind", "claim", "amend"],
     "History": ["log", "show", "blame", "restore", "snapshot", "record", "export", "import"],
     "Project": ["init", "setup", "doctor", "config", "watch", "demo"],
     "Store": ["gc", "fsck", "store"],

@@ -144,6 +144,7 @@ class EditListed:
     source_path: str  # of a move; else ""
     tool: str  # "": an external edit, which no tool recorded
     mcp_conversation_id: str
+    turn: int  # number of the turn that made it; 0: not known
     time: str  # UTC
     lines_added: int
     lines_removed: int

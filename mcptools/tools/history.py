@@ -223,6 +223,7 @@ def edit_listed(workspace: Workspace, view: EditView, longest: int = 0) -> EditL
         source_path="" if edit.source is None else absolute(workspace, os.fsdecode(edit.source)),
         tool=edit.tool,
         mcp_conversation_id=edit.conversation,
+        turn=edit.turn,
         time=date_of(edit.time).isoformat(),
         lines_added=edit.added,
         lines_removed=edit.removed,

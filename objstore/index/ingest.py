@@ -341,6 +341,10 @@ class LogIngest:
         self._db.execute(statement, (first, last))
 
     def _take_void(self, void: Void) -> None:
+        # Backwards, as recorded: a decision follows the edits that it was made with, and precedes those of its markers.
+        is_decision_last = bool(void.decision) and self._follows(void.decision, max(void.edits, default=Seq(0)))
+        if is_decision_last:
+            self._void_decision(void.decision)
         paths: set[bytes] = set()
         for seq in sorted(void.edits, reverse=True):
             query = "SELECT segment, offset, void OR expired FROM edits WHERE seq = ?"
@@ -360,8 +364,17 @@ class LogIngest:
                 self._forget_document(edit.document, paths)
             else:
                 self._set_tip(edit.document, edit.source or edit.path, edit.before)
-        if void.decision:
+        if void.decision and not is_decision_last:
             self._void_decision(void.decision)
+
+    def _follows(self, decision: int, seq: Seq) -> bool:
+        """Return whether a decision was recorded after an edit; false if one of them does not exist."""
+        query = (
+            "SELECT (decisions.segment, decisions.offset) > (edits.segment, edits.offset) FROM decisions, edits "
+            "WHERE number = ? AND seq = ?"
+        )
+        row = self._db.execute(query, (decision, seq)).fetchone()
+        return row is not None and bool(row[0])
 
     def _forget_document(self, document: DocumentId, paths: Iterable[bytes]) -> None:
         """Delete a document that never existed, at all paths where it would have been."""

@@ -1,6 +1,6 @@
 """Carry out decision requests: plan them, record them and change the files; find what undo and redo take back."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from objstore.errors import DecidedMeanwhile, DiskFull, EditAway, NoSpaceToRecord, NoSuchName
 from objstore.fastclass import field, replace, value
@@ -39,6 +39,7 @@ class DecisionRequest:
     refusal: Conflicted | None = None  # the refusal that the reviewer saw before asking for a cascade; None: none
     seen: Seen | None = None  # for an undo or redo: the end of the history that the reviewer saw; None: not known
     dry_run: bool
+    is_claim: bool = False  # for an undo or redo: whether it is that of a claim, which may change no status
     takes_back: int = 0  # number of the decision that an undo or redo takes back; 0: the next one
     past: frozenset[int] = frozenset()  # for an undo: later decisions to keep
     before: Seq = Seq(0)  # for an undo or redo: the newest edit before that decision, also found under the lock
@@ -96,8 +97,22 @@ def _undo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
     if not kept_units.isdisjoint(unit for unit, _ in taken.verdicts):
         return request
     verdicts = dict.fromkeys(written_by(journal, number), Status.REJECTED) | statuses_before(journal, taken.number)
+    verdicts |= dict.fromkeys(_made_with(journal, number, taken), Status.REJECTED)
     before = journal.store.index.history.newest_edit_before(taken.number)
-    return replace(request, verdicts=verdicts, takes_back=number, before=before)
+    is_claim = _is_claim(journal, number)
+    return replace(request, verdicts=verdicts, takes_back=number, before=before, is_claim=is_claim)
+
+
+def _made_with(journal: Journal, number: int, decision: Decision) -> Iterable[Unit]:
+    """Return the units of the edits that were made together with a decision, as by an exact rewind: before, none was.
+
+    `decision`: the record of the decision, or of its last redo.
+    """
+    if not decision.verdicts:
+        return ()
+    first = edit(journal, decision.verdicts[0][0].seq).edit
+    is_one = first.origin is Origin.PERSON and first.notes.get("decision") == str(number)
+    return (unit for unit, _ in decision.verdicts) if is_one else ()
 
 
 def _redo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
@@ -105,7 +120,7 @@ def _redo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
     _, undone = _stacks(journal)
     if not undone:
         return request
-    (_, decision), undo = undone[-1]
+    (number, decision), undo = undone[-1]
     decided = {unit for unit, _ in decision.verdicts}
     # Amendments that the undo also rejected come back; external edits that it discarded do not.
     verdicts = {
@@ -114,7 +129,18 @@ def _redo(journal: Journal, request: DecisionRequest) -> DecisionRequest:
         if unit in decided or not _is_from_outside(journal, unit)
     }
     before = journal.store.index.history.newest_edit_before(undo.number)
-    return replace(request, verdicts=verdicts, reason=decision.reason, takes_back=undo.number, before=before)
+    return replace(
+        request,
+        verdicts=verdicts,
+        reason=decision.reason,
+        takes_back=undo.number,
+        before=before,
+        is_claim=_is_claim(journal, number),
+    )
+
+
+def _is_claim(journal: Journal, number: int) -> bool:
+    return any(view.decision.action is Action.CLAIM for view in decisions(journal) if view.decision.number == number)
 
 
 def _is_from_outside(journal: Journal, unit: Unit) -> bool:
@@ -169,6 +195,8 @@ def _outcome(journal: Journal, request: DecisionRequest, batch: Batch, *, is_wri
     plan = _plan(planner, request)
     if isinstance(plan, Conflicted):
         return plan
+    if request.is_claim:
+        plan.verdicts = dict(request.verdicts) | plan.verdicts
     number = 0
     markers = tuple(file.report(0) for file in plan.marked.files)
     if not request.dry_run:
@@ -266,7 +294,11 @@ def _without_no_ops(journal: Journal, request: DecisionRequest) -> DecisionReque
     if away:
         raise EditAway([str(unit) for unit in sorted(away)])
     # Units that markers set aside are rejected only until the conflict is resolved.
-    if not changed_edits and (request.takes_back or units_set_aside(journal).isdisjoint(request.verdicts)):
+    if (
+        not changed_edits
+        and not request.is_claim
+        and (request.takes_back or units_set_aside(journal).isdisjoint(request.verdicts))
+    ):
         return None
     verdicts = request.verdicts.items()
     effective = {unit: to for unit, to in verdicts if unit not in without_effect or unit.seq in changed_edits}

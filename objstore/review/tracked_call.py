@@ -31,8 +31,9 @@ from objstore.history.ancestry import steps_since
 from objstore.model.basic_types import RESERVED_CONVERSATIONS, DocumentId, FileState, Operation, Origin
 from objstore.model.ids import BlobId, blob_id
 from objstore.model.large_file_placeholder import MAX_BLOB, is_placeholder, placeholder
+from objstore.model.records import Decision
 from objstore.model.relpath import folders_of
-from objstore.model.results import CallInfo, CallOutcome
+from objstore.model.results import CallInfo, CallOutcome, TurnInfo
 from objstore.model.views import Content, EditView
 from objstore.review.edit_recorder import (
     Change,
@@ -87,6 +88,11 @@ class Call:
         self._names: dict[str, bytes] = {}  # canonical paths, by the paths that callers used
 
     # ---- reading
+
+    @property
+    def turn(self) -> TurnInfo | None:
+        """Return the turn that the call belongs to (None: not known)."""
+        return self._info.turn
 
     def read(self, path: str) -> Content:
         """Return the file as the call has made it so far. Raises FileMissing, FileTooLarge and what paths raise."""
@@ -257,10 +263,13 @@ class Call:
 
     # ---- the end
 
-    def commit(self, *, dry_run: bool = False) -> CallOutcome:
+    def commit(
+        self, *, dry_run: bool = False, decided_with: Callable[[Sequence[EditView]], Decision] | None = None
+    ) -> CallOutcome:
         """Record the call and apply it to the disk; a call is committed once.
 
         `dry_run`: return what would be recorded and raise what would be raised, without recording anything.
+        `decided_with`: returns a decision on the call's edits that is recorded in the same group, if there are any.
         Raises PathInvalid and what Journal.commit raises.
         """
         if self._committed:
@@ -295,6 +304,8 @@ class Call:
             )
             numbers[id(change)] = view.edit.document
             edits.append(view)
+        if decided_with is not None and edits:
+            self._batch.record(decided_with(edits))
         if dry_run:
             self._journal.check_commit(self._batch, self._steps(), self._disk_stats())
         elif self._batch:

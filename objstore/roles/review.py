@@ -13,10 +13,18 @@ from objstore.model.large_file_placeholder import MAX_BLOB
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from objstore.model.basic_types import Unit
+    from objstore.model.basic_types import Seq, Unit
     from objstore.model.ids import BlobId
     from objstore.model.net_file import ChangesAtLine, NetFile
-    from objstore.model.results import CallOutcome, Conflicted, DecisionOutcome, FileEffect
+    from objstore.model.results import (
+        CallOutcome,
+        Conflicted,
+        Decided,
+        DecisionOutcome,
+        ExternalChanges,
+        FileEffect,
+        NothingToDo,
+    )
     from objstore.model.views import (
         Content,
         ExternalChange,
@@ -193,6 +201,49 @@ class Review:
             dry_run=dry_run,
         )
         return self._outcome(request)
+
+    def claim(
+        self, seqs: Iterable[Seq], *, session: int | None = None, who: str = "", dry_run: bool = False
+    ) -> Decided | NothingToDo:
+        """Attribute edits that were found on disk to the session with this number (None: to the person).
+
+        A person's are accepted, a session's await review; no file changes, and `undo` takes it back. Raises NoSuchName,
+        NotClaimable, EditExpired.
+        """
+        from objstore.review.claim import Claim, claim
+        from objstore.transaction import index_repair
+
+        wanted = Claim(seqs=tuple(seqs), session=session, who=who, dry_run=dry_run)
+        return index_repair.rebuild_index_and_retry(self._journal, lambda: claim(self._journal, wanted))
+
+    def units_since_turn(self, turn: int) -> dict[Unit, Status]:
+        """Return the live units of what a turn's session did from that turn on, with their statuses.
+
+        Raises NoSuchName.
+        """
+        from objstore.review.rewind import units_since
+
+        with self._journal.reading():
+            return units_since(self._journal, turn)
+
+    def rewind_exactly(
+        self, turn: int, *, who: str = "", on_external: OnExternal = OnExternal.ABORT, dry_run: bool = False
+    ) -> CallOutcome | ExternalChanges:
+        """Restore every recorded file to its state when a turn began, as edits of a person's that `undo` takes out.
+
+        Changes of these files that were not recorded stop it, or are recorded first (`on_external`). Raises NoSuchName,
+        FileChanged if a folder of a path is now a symlink, and what Call.restore and Call.commit raise.
+        """
+        from objstore.review import rewind
+        from objstore.review.tracked_call import Call
+
+        with self._journal.session(dry_run=dry_run) as (batch, _):
+            found = rewind.unrecorded(self._journal, turn, on_external)
+            if found is not None:
+                return found
+            call = Call(self._journal, batch, rewind.exact_info(self._journal, turn, who=who))
+            self._preview = call.text if dry_run else None
+            return rewind.rewind_exactly(self._journal, call, turn, who=who, dry_run=dry_run)
 
     def amendable(self, seq: int) -> Content:
         """Return the current file on disk that an edit changed. Raises NoSuchName, NotAmendable, FileMissing."""

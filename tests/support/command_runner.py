@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from objstore import Call, CallInfo, CallOutcome, EditFilter, Operation, Status, Unit, Workspace
+from objstore import Call, CallInfo, CallOutcome, EditFilter, Operation, Status, TurnInfo, Unit, Workspace
 from tests.support.faulty_disk import UnsyncedDisk
 from tests.support.fork_server import forked_program
 
@@ -227,11 +227,16 @@ class CommandRunner:
     # ---- the agent
 
     def call(
-        self, change: Callable[[Call], None], *, conversation: str = "conv_one", tool: str = "write_file"
+        self,
+        change: Callable[[Call], None],
+        *,
+        conversation: str = "conv_one",
+        tool: str = "write_file",
+        turn: TurnInfo | None = None,
     ) -> CallOutcome:
         """Record one tracked call."""
         with self.workspace() as workspace:
-            info = CallInfo(tool=tool, conversation=conversation)
+            info = CallInfo(tool=tool, conversation=conversation, turn=turn)
             with workspace.call(info) as call:
                 change(call)
                 return call.commit()

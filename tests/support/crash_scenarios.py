@@ -1,12 +1,13 @@
 """Scenarios for crash tests: a workspace with some history, and one operation on it."""
 
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from objstore import Action, CallInfo, Decided, Origin, Status, Unit, Workspace
+from objstore import Action, CallInfo, Decided, Origin, Status, TurnInfo, Unit, Workspace
 
 __all__ = [
     "LINKED",
@@ -164,6 +165,23 @@ def _rejected_two(workspace: Workspace) -> None:
     rejected(workspace, 3)
 
 
+def _taken_turns(workspace: Workspace) -> None:
+    """Take a turn that makes files, and one that changes, makes and deletes some."""
+    for contents in ((("a.txt", TEXT), ("b.txt", b"bee\n")), (("a.txt", TEXT + b"more\n"), ("src/c.py", TEXT))):
+        turn = TurnInfo(session="scene", began=time.time_ns() // 1_000)
+        with workspace.call(CallInfo(tool="write", conversation="scene", turn=turn)) as call:
+            for path, content in contents:
+                call.write(path, content)
+            if call.exists("b.txt") and len(contents[0][1]) > len(TEXT):
+                call.delete("b.txt")
+            call.commit()
+
+
+def _rewound(workspace: Workspace) -> None:
+    _taken_turns(workspace)
+    workspace.review.rewind_exactly(2)
+
+
 def _strewn(workspace: Workspace) -> None:
     """Create unrecorded files next to a recorded one."""
     write(workspace, "a.txt", TEXT)
@@ -226,6 +244,8 @@ SCENES: Final = (
         name="reject of a folder for a file", prepare=_in_its_place, act=lambda workspace: rejected(workspace, 1, 2)
     ),
     CrashScenario(name="restored snapshot", prepare=_disturbed, act=lambda workspace: workspace.snapshots.restore(1)),
+    CrashScenario(name="exact rewind", prepare=_taken_turns, act=lambda w: w.review.rewind_exactly(2)),
+    CrashScenario(name="undo of an exact rewind", prepare=_rewound, act=lambda workspace: workspace.review.undo()),
     CrashScenario(name="undo", prepare=_rejected_two, act=lambda workspace: workspace.review.undo()),
 )
 

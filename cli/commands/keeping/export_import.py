@@ -12,8 +12,9 @@ import click
 from cli.app.invocation import Invocation, command, json_option
 from cli.screen.progress import Progress, showing_progress
 from cli.screen.terminal import guarded, shown_name, write
-from cli.search.candidates import conversation_option, file_option, files, folders, names
+from cli.search.candidates import conversation_option, file_option, files, folders, names, takes_turns
 from cli.selection.selectors import edits_meant, edits_named
+from cli.selection.turn_selection import TurnSelection
 
 if TYPE_CHECKING:
     from cli.render.json_edits import Json
@@ -44,16 +45,18 @@ __all__ = ["export", "import_"]
     shell_complete=folders,
     help="Write the patches into DIR, one file each, instead of to standard output.",
 )
+@takes_turns("Only edits")
 @conversation_option("Only edits of this conversation.")
 @file_option("Only edits of this file, of a folder, or of a pattern.")
 @json_option
-def export(
+def export(  # noqa: PLR0913 -- each is an option of the command
     *,
     names: tuple[str, ...],
     patch: bool,
     bundle: str | None,
     diffs: str | None,
     output: str | None,
+    by: TurnSelection,
     conversation: str,
     file: str,
     as_json: bool,
@@ -70,9 +73,9 @@ def export(
         raise click.UsageError("Pass one of --patch, --diffs DIR and --bundle FILE.")
     if diffs and output is not None:
         raise click.UsageError("--output is for patches: --diffs DIR already names a folder.")
-    if bundle and (names or output or conversation or file):
+    if bundle and (names or output or conversation or file or by.is_given):
         raise click.UsageError(
-            "A bundle holds the whole store: pass --bundle without edits, --output, --conversation or --file."
+            "A bundle holds the whole store: pass --bundle without --output, edits or their selection."
         )
     if bundle == "-" and (as_json or (sys.stdout is not None and sys.stdout.isatty())):
         raise click.UsageError("A bundle can't be written to a terminal or inside JSON. Name a file: --bundle FILE.")
@@ -102,10 +105,10 @@ def export(
         if diffs:
             from cli.commands.keeping.export_diffs import export_diffs
 
-            seqs = _chosen(workspace, names, conversation=conversation, file=file, as_diffs=True)
+            seqs = _chosen(workspace, names, by, conversation=conversation, file=file, as_diffs=True)
             export_diffs(workspace, seqs, diffs, as_json=as_json)
             return
-        _write_patches(workspace, names, output, conversation=conversation, file=file, as_json=as_json)
+        _write_patches(workspace, names, output, by, conversation=conversation, file=file, as_json=as_json)
 
 
 @command("import")
@@ -216,7 +219,13 @@ def _taken(path: str, directory: str, *, store_only: bool) -> str:
 
 
 def _chosen(
-    workspace: "Workspace", names: tuple[str, ...], *, conversation: str, file: str, as_diffs: bool = False
+    workspace: "Workspace",
+    names: tuple[str, ...],
+    by: TurnSelection,
+    *,
+    conversation: str,
+    file: str,
+    as_diffs: bool = False,
 ) -> "list[Seq]":
     """Return the edits to export as patches or diffs; of a group, patches leave out those that have expired.
 
@@ -228,21 +237,28 @@ def _chosen(
             what = "Diffs" if as_diffs else "Patches"
             raise click.UsageError(f"{what} are of whole edits, not of hunks. Name edit {view.seq}.")
     seqs = [view.seq for view, _ in named]
-    if not names or conversation or file:
-        meant = edits_meant(workspace, conversation=conversation, file=file)
+    if not names or conversation or file or by.is_given:
+        meant = edits_meant(workspace, conversation=conversation, file=file, by=by)
         seqs += [view.seq for view in meant if as_diffs or view.expired is None]
     return seqs
 
 
 def _write_patches(
-    workspace: "Workspace", names: tuple[str, ...], output: str | None, *, conversation: str, file: str, as_json: bool
+    workspace: "Workspace",
+    names: tuple[str, ...],
+    output: str | None,
+    by: TurnSelection,
+    *,
+    conversation: str,
+    file: str,
+    as_json: bool,
 ) -> None:
     from cli.commands.keeping.git_patches import is_expressible, patches
     from objstore import require_not_reserved
 
     if output is not None:
         require_not_reserved(output)
-    seqs = _chosen(workspace, names, conversation=conversation, file=file)
+    seqs = _chosen(workspace, names, by, conversation=conversation, file=file)
     with showing_progress(workspace, {"edits": "working out"}):
         steps = workspace.history.series(seqs)
         found = list(patches([step for step in steps if is_expressible(step)]))

@@ -14,8 +14,9 @@ from cli.render.outcomes import conflict_text, decided_text, effect_text, extern
 from cli.render.status import counted
 from cli.screen.progress import DECIDING, showing_progress
 from cli.screen.terminal import FOR_STDERR, can_ask, write
-from cli.search.candidates import conversation_option, file_option, names
+from cli.search.candidates import conversation_option, file_option, names, takes_turns
 from cli.selection.selectors import UnitSelection, edits_meant, units_named
+from cli.selection.turn_selection import TurnSelection
 from objstore import (
     Action,
     CasError,
@@ -34,7 +35,7 @@ from objstore import (
 if TYPE_CHECKING:
     from objstore import DecisionOutcome, ExternalChange, Workspace
 
-__all__ = ["DecisionCommand", "accept", "redo", "reject", "reopen", "undo"]
+__all__ = ["DecisionCommand", "accept", "redo", "reject", "reopen", "takes_decision_options", "undo"]
 
 RESULTS: Final = {Action.ACCEPT: "accepted", Action.REJECT: "rejected", Action.RESET: "pending"}
 
@@ -47,14 +48,15 @@ def _takes_selection(function: Function) -> Function:
     """Give a command the parameters that name edits, combined into one argument `selection`."""
 
     @click.argument("names", metavar="[EDIT|HUNK|PATH:LINE]...", nargs=-1, shell_complete=names("edit"))
+    @takes_turns("The edits")
     @conversation_option("The edits of this conversation.")
     @file_option("The edits of this file, in a folder, or of a pattern.")
     @click.option("--all", "everything", is_flag=True, help="The edits of all agents.")
     @wraps(function)
     def with_selection(
-        *, names: tuple[str, ...], conversation: str, file: str, everything: bool, **others: object
+        *, names: tuple[str, ...], by: TurnSelection, conversation: str, file: str, everything: bool, **others: object
     ) -> object:
-        selection = UnitSelection(names=names, conversation=conversation, file=file, everything=everything)
+        selection = UnitSelection(names=names, conversation=conversation, file=file, everything=everything, by=by)
         return function(selection=selection, **others)
 
     return cast("Function", with_selection)
@@ -66,7 +68,7 @@ _MY_CHANGES: Final = {"keep": OnExternal.KEEP, "drop": OnExternal.DISCARD}
 MARKERS_HELP: Final = "On a conflict, write both versions into the file, between conflict markers."
 
 
-def _takes_decision_options(function: Function) -> Function:
+def takes_decision_options(function: Function) -> Function:
     """Give a command the options that say how to decide, combined into one argument `decision_command`."""
 
     @click.option("-n", "--dry-run", is_flag=True, help="Show exactly what would change on disk; change nothing.")
@@ -98,11 +100,11 @@ def _takes_decision_options(function: Function) -> Function:
 @command("accept")
 @_takes_selection
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
-@_takes_decision_options
+@takes_decision_options
 def accept(*, decision_command: "DecisionCommand", selection: UnitSelection, markers: bool) -> None:
     """Accept edits (12), hunks (12:2) or the changes at lines (PATH:7). Rejected ones come back.
 
-    --conversation, --file and --all select pending edits, or all if none is pending.
+    --turn, --session, --conversation, --file and --all select pending edits, or all if none is pending.
     """
     decision_command.decide(Action.ACCEPT, selection, markers=markers)
 
@@ -120,7 +122,7 @@ def accept(*, decision_command: "DecisionCommand", selection: UnitSelection, mar
 @click.option("--cascade", is_flag=True, help="Also reject what depends on them.")
 @click.option("-y", "--yes", is_flag=True, help="Don't ask before rejecting more than a screenful.")
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
-@_takes_decision_options
+@takes_decision_options
 def reject(
     *,
     decision_command: "DecisionCommand",
@@ -132,7 +134,7 @@ def reject(
 ) -> None:
     """Reject edits (12) or hunks (12:2): their changes are taken out, every other edit stays.
 
-    --conversation, --file and --all select pending and accepted edits.
+    --turn, --session, --conversation, --file and --all select pending and accepted edits.
     """
     if cascade and markers:
         raise click.UsageError("--cascade and --markers exclude each other: pass one of them.")
@@ -142,7 +144,7 @@ def reject(
 @command("reopen")
 @_takes_selection
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
-@_takes_decision_options
+@takes_decision_options
 def reopen(*, decision_command: "DecisionCommand", selection: UnitSelection, markers: bool) -> None:
     """Make edits (12) or hunks (12:2) pending again. Rejected ones come back."""
     decision_command.decide(Action.RESET, selection, markers=markers)
@@ -166,14 +168,14 @@ class _Undo(Command):
 
 
 @command("undo", cls=_Undo)
-@_takes_decision_options
+@takes_decision_options
 def undo(*, decision_command: "DecisionCommand") -> None:
     """Undo the newest decision."""
     decision_command.step(Action.UNDO)
 
 
 @command("redo")
-@_takes_decision_options
+@takes_decision_options
 def redo(*, decision_command: "DecisionCommand") -> None:
     """Redo the decision that was last undone, unless another decision was made since."""
     decision_command.step(Action.REDO)
@@ -204,30 +206,51 @@ class DecisionCommand:
             units = units_named(workspace, action, selection)
             if asks and not self.dry_run:
                 _confirm(workspace, units)
-            # Before the decision: the current folder may become empty by it and be removed.
-            paths = _paths(workspace, selection)
+            self.decide_units(workspace, action, selection, units, markers=markers, reason=reason, cascade=cascade)
 
-            decision = partial(workspace.decide, action, [*units], reason=reason, who=reviewer(), shown=units)
+    def decide_units(
+        self,
+        workspace: "Workspace",
+        action: Action,
+        selection: UnitSelection,
+        units: "Mapping[Unit, Status]",
+        *,
+        markers: bool = False,
+        reason: str = "",
+        cascade: bool = False,
+    ) -> None:
+        """Take a decision on units, which are what `selection` selects, and report it, as `decide`."""
+        # Before the decision: the current folder may become empty by it and be removed.
+        paths = _paths(workspace, selection)
 
-            def decide(on_external: OnExternal, expected: tuple["ExternalChange", ...]) -> "DecisionOutcome":
-                with showing_progress(workspace, DECIDING):
-                    return decision(
-                        cascade=cascade,
-                        markers=markers,
-                        on_external=on_external,
-                        expected=expected,
-                        dry_run=self.dry_run,
-                    )
+        decision = partial(workspace.decide, action, [*units], reason=reason, who=reviewer(), shown=units)
 
-            outcome = settled(workspace, decide, self.on_external) if units else NothingToDo()
-            can_mark = False
-            if isinstance(outcome, Conflicted) and outcome.outside and not (markers or cascade):
-                with suppress(CasError), showing_progress(workspace, DECIDING):
-                    kept = decision(markers=True, on_external=OnExternal.KEEP, dry_run=True)
-                    can_mark = isinstance(kept, Decided)
-            self._report(
-                workspace, action, outcome, selection, paths=paths, markers=markers, can_mark=can_mark, reason=reason
-            )
+        def decide(on_external: OnExternal, expected: tuple["ExternalChange", ...]) -> "DecisionOutcome":
+            with showing_progress(workspace, DECIDING):
+                return decision(
+                    cascade=cascade,
+                    markers=markers,
+                    on_external=on_external,
+                    expected=expected,
+                    dry_run=self.dry_run,
+                )
+
+        outcome = settled(workspace, decide, self.on_external) if units else NothingToDo()
+        can_mark = False
+        if isinstance(outcome, Conflicted) and outcome.outside and not (markers or cascade or selection.command):
+            with suppress(CasError), showing_progress(workspace, DECIDING):
+                kept = decision(markers=True, on_external=OnExternal.KEEP, dry_run=True)
+                can_mark = isinstance(kept, Decided)
+        self._report(
+            workspace,
+            action,
+            outcome,
+            selection,
+            paths=paths,
+            markers=markers,
+            can_mark=can_mark,
+            reason=reason,
+        )
 
     def step(self, action: Action) -> None:
         """Undo or redo one decision and report it; exits 1 when there is none, or it is refused."""
@@ -343,5 +366,5 @@ def _paths(workspace: "Workspace", selection: UnitSelection) -> dict[int, str]:
         return {}
     from os import fsdecode
 
-    meant = edits_meant(workspace, conversation=selection.conversation, file=selection.file)
+    meant = edits_meant(workspace, conversation=selection.conversation, file=selection.file, by=selection.by)
     return {view.seq: fsdecode(view.edit.path) for view in meant}

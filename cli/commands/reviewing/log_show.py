@@ -16,16 +16,17 @@ from cli.render.rows import Rows
 from cli.render.unreadable import ReadErrors
 from cli.screen.diff_layout import in_columns, takes_layout
 from cli.screen.terminal import Screen, write
-from cli.search.candidates import conversation_option, file_option, moments, names
+from cli.search.candidates import conversation_option, file_option, moments, names, takes_turns
 from cli.search.edit_list import EditConditions, accepted_by, lineage_at, matching, tool_named
 from cli.search.git_lines import with_git_events
 from cli.search.pickaxe import Pickaxe
-from cli.selection.selectors import edit_filter, edits_named, places_named
-from objstore import UNREADABLE, EditFilter, EditView, GitEvent, NoSuchName, Status
+from cli.selection.selectors import edit_filter, edits_meant, edits_named, places_named
+from cli.selection.turn_selection import TurnSelection
+from objstore import MAX_INT, UNREADABLE, EditFilter, EditView, GitEvent, NoSuchName, Status, Unit
 
 if TYPE_CHECKING:
     from cli.screen.progress import Progress
-    from objstore import Unit, Workspace
+    from objstore import Workspace
 
 __all__ = ["log", "moment_named", "show"]
 
@@ -84,6 +85,9 @@ def moment_named(spelling: str, *, end: bool = False) -> int:
 
 @command("log", cls=_Log)
 @click.argument("paths", metavar="[PATH]...", nargs=-1, shell_complete=names("path"))
+@click.option("--turns", "group", flag_value="turns", help="List the turns instead of their edits.")
+@click.option("--sessions", "group", flag_value="sessions", help="List the sessions instead of their edits.")
+@takes_turns("Only edits")
 @conversation_option("Only edits of this conversation.")
 @file_option("Only edits of the files that were ever at PATH.")
 @click.option("--follow", is_flag=True, help="Follow the file that is at PATH now through its renames.")
@@ -107,6 +111,8 @@ def moment_named(spelling: str, *, end: bool = False) -> int:
 def log(  # noqa: PLR0913 -- each is an option of the command
     *,
     paths: tuple[str, ...],
+    group: str | None,
+    by: TurnSelection,
     conversation: str,
     file: str,
     follow: bool,
@@ -125,15 +131,17 @@ def log(  # noqa: PLR0913 -- each is an option of the command
 ) -> None:
     """List the recorded edits, newest first: all, or those of each PATH, a file or a folder.
 
+    A turn is what an agent did from one prompt to its stop, a session one run of an agent's program.
+
     With --json, one object a line.
     """
     places = (*paths, file) if file else paths
-    if follow and len(places) != 1:
-        raise click.UsageError("--follow follows one file: name one PATH.")
-    if text == "":
-        raise click.UsageError("-S needs a text of at least one character.")
-    if patch and as_json:
-        raise click.UsageError("`cas log --json` has no diffs. Use `cas show EDIT --json` for those of an edit.")
+    if group is not None:
+        conditions = [*places, conversation, tool, status or "", commit, text or ""]
+        _refuse_with_turns(group, conditions, is_shown_otherwise=follow or patch or stat or columns)
+        _list_turns(group, by, since, until, number, reverse=reverse, as_json=as_json)
+        return
+    _refuse_combinations(places, text, follow=follow, patch=patch, as_json=as_json)
     invocation = Invocation.current()
     read_errors = ReadErrors()
     from cli.screen.progress import Progress
@@ -142,7 +150,8 @@ def log(  # noqa: PLR0913 -- each is an option of the command
         found = places_named(workspace, places, hidden=not follow)
         if follow and not found.file:
             raise NoSuchName(places[0], "recorded file")  # it is a folder, or a pattern
-        named = edit_filter(workspace, conversation=conversation, status=None if status is None else Status(status))
+        decided = None if status is None else Status(status)
+        named = edit_filter(workspace, conversation=conversation, status=decided, by=by)
         wanted = replace(named, path=found.file)
         terms = EditConditions(
             tool=tool_named(workspace, tool) if tool else "",
@@ -150,6 +159,7 @@ def log(  # noqa: PLR0913 -- each is an option of the command
             until=until,
             document=lineage_at(workspace, wanted.path) if follow else None,
             places=found,
+            turns=frozenset(by.turns),
             seqs=accepted_by(workspace, commit) if commit else None,
             pickaxe=None if text is None else Pickaxe(workspace, os.fsencode(text), progress, read_errors),
         )
@@ -183,6 +193,62 @@ def log(  # noqa: PLR0913 -- each is an option of the command
     read_errors.raise_first()
 
 
+def _refuse_combinations(
+    places: tuple[str, ...], text: str | None, *, follow: bool, patch: bool, as_json: bool
+) -> None:
+    """Raise click.UsageError if the options make no sense together."""
+    if follow and len(places) != 1:
+        raise click.UsageError("--follow follows one file: name one PATH.")
+    if text == "":
+        raise click.UsageError("-S needs a text of at least one character.")
+    if patch and as_json:
+        raise click.UsageError("`cas log --json` has no diffs. Use `cas show EDIT --json` for those of an edit.")
+
+
+def _refuse_with_turns(group: str, conditions: Iterable[str], *, is_shown_otherwise: bool) -> None:
+    """Raise click.UsageError if a list of turns or sessions is combined with what only lists of edits have."""
+    if is_shown_otherwise or any(conditions):
+        raise click.UsageError(f"--{group} can be combined with --turn, --session, --since, --until, -n and --reverse.")
+
+
+def _list_turns(
+    group: str,
+    by: TurnSelection,
+    since: int | None,
+    until: int | None,
+    number: int | None,
+    *,
+    reverse: bool,
+    as_json: bool,
+) -> None:
+    """List turns or sessions, newest first. Raises NoSuchName, AmbiguousName."""
+    from cli.render.turns import TurnRows
+
+    invocation = Invocation.current()
+    with invocation.reviewed_workspace() as workspace:
+        by.check(workspace)
+        session = workspace.sessions.find_session(by.session).number if by.session else None
+        turns = [turn for turn in workspace.sessions.turns(session) if not by.turns or turn.number in by.turns]
+        sessions = [found for found in workspace.sessions.sessions() if session in {None, found.number}]
+        if by.turns:
+            sessions = [found for found in sessions if found.number in {turn.session for turn in turns}]
+    first, last = since or 0, MAX_INT if until is None else until
+    turns = [turn for turn in reversed(turns) if first <= turn.time <= last][:number]
+    shown = [found for found in reversed(sessions) if found.ended >= first and found.began <= last][:number]
+    if reverse:
+        turns, shown = turns[::-1], shown[::-1]
+    is_of_turns = group == "turns"
+    if as_json:
+        from cli.render.json_edits import json_line, session_shape, turn_shape
+
+        write(map(json_line, map(turn_shape, turns) if is_of_turns else map(session_shape, shown)))
+        return
+    rows = TurnRows(sessions, invocation.screen())
+    write(map(rows.of_turn, turns) if is_of_turns else map(rows.of_session, shown), paged=True)
+    if not (turns if is_of_turns else shown):
+        click.echo(f"No {group[:-1]} is recorded{'' if by == TurnSelection() else ' that matches'}.", err=True)
+
+
 def _say_what_was_not_searched(pickaxe: Pickaxe) -> None:
     for count, what, fate in ((pickaxe.expired, "expired edit", "gone"), (pickaxe.lost, "edit", "lost")):
         if count:
@@ -193,17 +259,24 @@ def _say_what_was_not_searched(pickaxe: Pickaxe) -> None:
 @click.argument(
     "names", metavar="[EDIT|HUNK|PATH:LINE|CONVERSATION]...", nargs=-1, shell_complete=names("edit", "conversation")
 )
+@takes_turns("The edits")
 @takes_layout
 @json_option
-def show(*, names: tuple[str, ...], stat: bool, columns: bool, as_json: bool) -> None:
+def show(*, names: tuple[str, ...], by: TurnSelection, stat: bool, columns: bool, as_json: bool) -> None:
     """Show edits (12, or 3..7), hunks (12:2), changes at lines (PATH:7) or conversations, with the diff hunk by hunk.
 
-    Without a name, the newest edit.
+    Without a name, --turn or --session, the newest edit.
     """
     invocation = Invocation.current()
     read_errors = ReadErrors()
     with invocation.reviewed_workspace() as workspace:
-        meant = [edit for name in names or (_newest(workspace),) for edit in edits_named(workspace, name)]
+        chosen = names or (() if by.is_given else (_newest(workspace),))
+        meant = [edit for name in chosen for edit in edits_named(workspace, name)]
+        if by.is_given:
+            views = edits_meant(workspace, conversation="", file="", by=by)
+            meant += [(view, tuple(Unit(view.seq, hunk) for hunk in range(len(view.units)))) for view in views]
+            if not meant:
+                raise click.ClickException(f"No edit is recorded of {' '.join(by.words)}.")
         screen = in_columns(invocation.screen(), columns)
         if as_json:
             from cli.render.json_edits import json_line, shown_edit_shape
@@ -278,7 +351,7 @@ def _log_text(
 
 
 def _show_text(
-    workspace: "Workspace", meant: list[tuple[EditView, tuple["Unit", ...]]], screen: Screen, read_errors: ReadErrors
+    workspace: "Workspace", meant: list[tuple[EditView, tuple[Unit, ...]]], screen: Screen, read_errors: ReadErrors
 ) -> Iterator[bytes]:
     unresolved = workspace.review.markers()
     for at, (view, units) in enumerate(meant):
@@ -291,7 +364,7 @@ def _show_text(
 
 
 def _diff_text(
-    workspace: "Workspace", view: EditView, units: tuple["Unit", ...] | None, screen: Screen, read_errors: ReadErrors
+    workspace: "Workspace", view: EditView, units: tuple[Unit, ...] | None, screen: Screen, read_errors: ReadErrors
 ) -> Iterator[bytes]:
     """Yield the diff of an edit, or a line saying that its content is lost: other edits may be readable."""
     try:

@@ -8,7 +8,8 @@ import click
 from cli.app.invocation import Invocation, command, json_option
 from cli.render.status import status_text
 from cli.screen.terminal import Screen, write
-from cli.search.candidates import conversation_option, file_option
+from cli.search.candidates import conversation_option, file_option, takes_turns
+from cli.selection.turn_selection import TurnSelection
 from objstore import Status
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ __all__ = ["status"]
 
 
 @command("status")
+@takes_turns("List the edits")
 @conversation_option("List the edits of this conversation.")
 @file_option("List the edits of the files that were ever at PATH.")
 @click.option(
@@ -25,21 +27,22 @@ __all__ = ["status"]
 )
 @click.option("--short", is_flag=True, help="Only what is pending, in a few words for a shell's prompt; else nothing.")
 @json_option
-def status(*, conversation: str, file: str, decided: str | None, short: bool, as_json: bool) -> None:
+def status(*, by: TurnSelection, conversation: str, file: str, decided: str | None, short: bool, as_json: bool) -> None:
     """Show what is pending, what changed outside, and how much is stored.
 
-    With --conversation, --file or --status, list the matching edits instead, newest first: number, id, time, status,
-    operation, file and conversation. With --json, one object a line, as `cas log --json`.
+    With --turn, --session, --conversation, --file or --status, list the matching edits instead, newest first: number,
+    id, time, status, operation, file and turn. With --json, one object a line, as `cas log --json`.
     """
     invocation = Invocation.current()
-    if short and (conversation or file or decided or as_json):
+    if short and (conversation or file or decided or by.is_given or as_json):
         raise click.UsageError("--short takes no other option.")
     with invocation.reviewed_workspace() as workspace:
         if short:
             write(_short(workspace, invocation.screen()))
             return
-        if conversation or file or decided:
-            _list_edits(workspace, conversation, file, None if decided is None else Status(decided), as_json=as_json)
+        if conversation or file or decided or by.is_given:
+            wanted = None if decided is None else Status(decided)
+            _list_edits(workspace, conversation, file, wanted, by, as_json=as_json)
             return
         report = workspace.review.status()
     if as_json:
@@ -59,7 +62,9 @@ def _short(workspace: "Workspace", screen: Screen) -> Iterator[bytes]:
         yield screen.line(", ".join(said))
 
 
-def _list_edits(workspace: "Workspace", conversation: str, file: str, status: Status | None, *, as_json: bool) -> None:
+def _list_edits(
+    workspace: "Workspace", conversation: str, file: str, status: Status | None, by: TurnSelection, *, as_json: bool
+) -> None:
     """List the edits that meet every condition given. Raises NoSuchName, AmbiguousName, PathError."""
     # Imported here: the overview needs none of it, and its start-up time matters.
     from dataclasses import replace
@@ -71,8 +76,8 @@ def _list_edits(workspace: "Workspace", conversation: str, file: str, status: St
     from cli.selection.selectors import edit_filter, places_named
 
     places = places_named(workspace, [file] if file else [], hidden=True)
-    wanted = replace(edit_filter(workspace, conversation=conversation, status=status), path=places.file)
-    views = matching(workspace, wanted, EditConditions(places=places), None)
+    wanted = replace(edit_filter(workspace, conversation=conversation, status=status, by=by), path=places.file)
+    views = matching(workspace, wanted, EditConditions(places=places, turns=frozenset(by.turns)), None)
     read_errors = ReadErrors()
     if as_json:
         from cli.render.json_edits import edit_shape, json_line

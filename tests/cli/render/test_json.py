@@ -11,13 +11,13 @@ import click
 import pytest
 
 from cli.shell.main import cas as group
-from objstore import blob_id
+from objstore import TurnInfo, blob_id
 from tests.cli.commands.store.test_fsck_salvage import break_record
 from tests.support.command_runner import SOURCE, CommandResult, CommandRunner, cas
 from tests.support.damaged_stores import damage
 
 PAGE: Final = Path(SOURCE) / "docs" / "json.md"
-OBJECTS_WITH_DATA_NAMES: Final = {"edits", "tools", "files", "depths", "notes"}
+OBJECTS_WITH_DATA_NAMES: Final = {"edits", "tools", "files", "depths", "notes", "statuses"}
 """Objects whose names are data."""
 
 OBJECTS_OF_EDITS: Final = {"hunks", "marks", "expired"}
@@ -27,7 +27,15 @@ ONLY_IN_DRY_RUNS: Final = {"accept.files": {"diff"}}
 RECORDS: Final = ("records", "salvage.beyond")
 """Outputs that hold records, whose fields depend on their kind."""
 
-SAME_AS: Final = {"reject": "accept", "reopen": "accept", "undo": "accept", "redo": "accept"}
+SAME_AS: Final = {
+    "reject": "accept",
+    "reopen": "accept",
+    "undo": "accept",
+    "redo": "accept",
+    "rewind": "accept",
+    "claim": "accept",
+    "rewind --exact": "restore",
+}
 """Commands that print the fields of another command."""
 
 
@@ -93,6 +101,8 @@ def history(runner: CommandRunner) -> None:
     runner.edit("a", b"two", b"zwei", conversation="conv_two")
     runner.write("b", b"x\n")
     runner.move("b", "c")
+    turn = TurnInfo(session="run", began=1, prompt="Write d")
+    runner.call(lambda call: call.write("d", b"d\n"), conversation="conv_three", turn=turn)
     runner.done("reject", "3", "--reason", "no")
     (runner.folder / "c").write_bytes(b"outside\n")
 
@@ -100,6 +110,8 @@ def history(runner: CommandRunner) -> None:
 COMMANDS: Final = {
     "status": "status",
     "log": "log",
+    "log --turns": "log --turns",
+    "log --sessions": "log --sessions",
     "status --conv": "status --conv conv_one",
     "show": "show conv_one",
     "diff": "diff",
@@ -110,6 +122,10 @@ COMMANDS: Final = {
     "reopen": "reopen 3 --dry-run",
     "undo": "undo --dry-run",
     "redo": "redo",
+    "rewind": "rewind 1 --dry-run",
+    "rewind (list)": "rewind",
+    "rewind --exact": "rewind 1 --exact --on-external keep --dry-run",
+    "claim": "claim --all --mine",
     "blame": "blame a",
     "ls": "ls",
     "hash": "hash a",

@@ -4,6 +4,7 @@ import json
 from typing import Final
 
 from cli.shell.main import COMMANDS
+from objstore import TurnInfo
 from tests.cli.app.test_read_only_store import READING_COMMANDS
 from tests.support.command_runner import CommandRunner, unforked_cas
 from tests.support.hooked_agents import ClaudeCode
@@ -20,6 +21,8 @@ COMMANDS_IN_ORDER: Final = (
     ("snapshot", "create", "-m", "here"),
     ("snapshot", "restore", "1"),
     ("record",),
+    ("rewind",),
+    ("claim", "--all", "--mine"),
     ("pin", "add", "1"),
     ("export", "--patch"),
     ("export", "--bundle", "{folder}/../bundle"),
@@ -47,7 +50,8 @@ def test_every_command_is_started_cold_by_some_test() -> None:
 
 def test_each_command_imports_what_it_needs(runner: CommandRunner) -> None:
     runner.write("a", b"1\n")
-    runner.write("a", b"1\n2\n")
+    turn = TurnInfo(session="one", began=1, prompt="Write 2")
+    runner.call(lambda call: call.write("a", b"1\n2\n"), turn=turn)
     (runner.folder / ".new").write_bytes(b"1\n3\n")
     for words in COMMANDS_IN_ORDER:
         ran = unforked_cas(*(word.format(folder=runner.folder) for word in words), folder=runner.folder)

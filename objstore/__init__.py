@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         FormatTooNew as FormatTooNew,
         HistoryBroken as HistoryBroken,
         IndexDamaged as IndexDamaged,
+        LineMissing as LineMissing,
         NamesShared as NamesShared,
         NoSuchName as NoSuchName,
         NoSuchSetting as NoSuchSetting,
@@ -155,6 +156,7 @@ if TYPE_CHECKING:
         TurnInfo as TurnInfo,
     )
     from objstore.model.views import (
+        CommentView as CommentView,
         Content as Content,
         DecisionView as DecisionView,
         DirectoryEntry as DirectoryEntry,
@@ -172,6 +174,7 @@ if TYPE_CHECKING:
         State as State,
         StatusReport as StatusReport,
         TurnView as TurnView,
+        UnreportedComments as UnreportedComments,
         UnreportedRejections as UnreportedRejections,
         UnresolvedMarkers as UnresolvedMarkers,
     )
@@ -253,6 +256,7 @@ _HOMES: Final = {
         "FormatTooNew",
         "HistoryBroken",
         "IndexDamaged",
+        "LineMissing",
         "NamesShared",
         "NoSuchName",
         "NoSuchSetting",
@@ -380,6 +384,8 @@ _HOMES: Final = {
     ),
     "fastclass": ("value",),
     "model.views": (
+        "CommentView",
+        "UnreportedComments",
         "Content",
         "DecisionView",
         "DirectoryEntry",

@@ -142,6 +142,10 @@ def shown_edit_shape(
     shape["markers"] = [
         markers_shape(workspace.root, markers) for markers in workspace.review.markers() if concerns(markers, view.edit)
     ]
+    from cli.render.comments import comment_shape, comments_by_unit
+
+    by_unit = comments_by_unit(workspace, units)
+    shape["comments"] = [comment_shape(workspace, comment) for unit in sorted(by_unit) for comment in by_unit[unit]]
     try:
         shape["diff"] = None if view.expired else _joined(edit_diff(view, workspace, EXACT, units))
     except UNREADABLE as error:  # the hashes may be known even if the bytes are lost

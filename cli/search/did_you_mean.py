@@ -74,6 +74,8 @@ def name_meant(error: NoSuchName | FileMissing, start: str, program: str = "cas"
         return _either([_typed(error.other, error.path)] if error.other else [])
     if error.kind in {"snapshot", "pin"}:
         return f"`{program} {error.kind} list` lists them."
+    if error.kind == "comment":
+        return f"`{program} comment --all` lists them."
     try:
         with Workspace.find(start) as workspace:
             if isinstance(error, NotInSnapshot):

@@ -64,6 +64,8 @@ COMMANDS: Final = {
     "redo": "cli.commands.reviewing.accept_reject_undo:redo",
     "review": "cli.commands.reviewing.review:review",
     "amend": "cli.commands.reviewing.amend:amend",
+    "comment": "cli.commands.reviewing.comment:comment",
+    "send": "cli.commands.reviewing.comment:send",
     "blame": "cli.commands.reviewing.blame_restore:blame",
     "restore": "cli.commands.reviewing.blame_restore:restore",
     "snapshot": "cli.commands.keeping.snapshot:snapshot",
@@ -95,7 +97,22 @@ COMMANDS: Final = {
 
 SECTIONS: Final = {
     "Reviewing": (
-        ["status", "log", "show", "diff", "review", "accept", "reject", "reset", "undo", "redo", "amend", "blame"]
+        [
+            "status",
+            "log",
+            "show",
+            "diff",
+            "review",
+            "accept",
+            "reject",
+            "reset",
+            "undo",
+            "redo",
+            "amend",
+            "comment",
+            "send",
+            "blame",
+        ]
     ),
     "Keeping": ["snapshot", "restore", "record", "export", "import", "pin", "gc", "purge"],
     "Looking into the store": ["stats", "ls", "cat", "hash", "verify", "records", "segments", "fsck", "salvage"],

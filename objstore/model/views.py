@@ -11,11 +11,12 @@ from objstore.model.basic_types import Unit
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from objstore.model.basic_types import DocumentId, Seq, Status
+    from objstore.model.basic_types import CommentState, DocumentId, Seq, Status
     from objstore.model.ids import BlobId, RecordId
-    from objstore.model.records import Decision, Edit
+    from objstore.model.records import Comment, Decision, Edit
 
 __all__ = [
+    "CommentView",
     "Content",
     "DecisionView",
     "DirectoryEntry",
@@ -33,6 +34,7 @@ __all__ = [
     "State",
     "StatusReport",
     "TurnView",
+    "UnreportedComments",
     "UnresolvedMarkers",
 ]
 
@@ -145,6 +147,50 @@ class UnreportedRejections:
     rejections: tuple[Rejection, ...]  # the first of them, by edit
     more: int  # how many further edits are rejected, as a whole or in part
     units: frozenset[str]  # every rejected unit, in the form `12:2`
+
+
+@value
+class CommentView:
+    """A comment, where its lines are now, and what became of it."""
+
+    id: RecordId
+    comment: Comment
+    path: str  # of the file now, or the last one if it is gone
+    lines: tuple[int, int]  # numbers of its first and last line now, from 1; (0, 0): it is about the file as a whole
+    is_there: bool  # whether the file has any of its lines now; if not, `lines` is where they were
+    state: CommentState
+    sent_to: str  # the conversation that it was last sent to, or is meant for; "": none
+    answers: tuple[CommentView, ...] = ()  # oldest first; of agents, and of persons
+
+    @property
+    def number(self) -> int:
+        """Return the comment's number in its workspace."""
+        return self.comment.number
+
+    @property
+    def is_by_agent(self) -> bool:
+        """Return whether an agent wrote it."""
+        return bool(self.comment.conversation)
+
+    @property
+    def is_resolved(self) -> bool:
+        """Return whether a person has resolved it."""
+        return self.state.value == "resolved"
+
+    @property
+    def word(self) -> str:
+        """Return its state in a word: open, sent, answered or resolved."""
+        if not self.is_resolved and self.answers:
+            return "answered" if self.answers[-1].is_by_agent else self.answers[-1].state.value
+        return self.state.value
+
+
+@value
+class UnreportedComments:
+    """The comments of persons that an agent has not been sent yet."""
+
+    comments: tuple[CommentView, ...]  # the first of them, oldest first; an answer is one of its own
+    more: int  # how many further ones there are
 
 
 @value

@@ -1,18 +1,16 @@
-"""Comments as text for a person, and as JSON."""
+"""Comments as text for a person: lines, as bytes to write."""
 
-import os
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from cli.render.edits import moment
-from cli.render.json_edits import Json
 from cli.screen.terminal import Screen, shown_name, visible
-from objstore import Unit, date_of
+from objstore import Seq, Unit
 
 if TYPE_CHECKING:
     from objstore import CommentView, Workspace
 
-__all__ = ["comment_place", "comment_shape", "comment_text", "comments_by_unit", "comments_text"]
+__all__ = ["comment_place", "comment_text", "comments_by_unit", "comments_text"]
 
 _STATE_COLOR: Final = {"open": "yellow", "sent": "yellow", "answered": "cyan", "resolved": "green"}
 
@@ -23,7 +21,7 @@ def comments_by_unit(workspace: "Workspace", units: Collection[Unit]) -> dict[Un
     for views in workspace.comments.of_edits({unit.seq for unit in units}).values():
         for view in views:
             made = view.comment
-            about = {*made.units, *(Unit(anchor.seq, anchor.hunk) for anchor in (made.first, made.last))}  # type: ignore[arg-type]
+            about = {*made.units, *(Unit(Seq(anchor.seq), anchor.hunk) for anchor in (made.first, made.last))}
             shown = [unit for unit in units if unit in about]
             if shown and view not in found.setdefault(max(shown), []):
                 found[max(shown)].append(view)
@@ -57,37 +55,6 @@ def comments_text(views: Iterable["CommentView"], screen: Screen) -> Iterator[by
         yield from comment_text(view, screen)
 
 
-def comment_shape(workspace: "Workspace", view: "CommentView") -> dict[str, Json]:
-    """Return a comment with its answers as JSON."""
-    made = view.comment
-    first, last = view.lines
-    return {
-        "comment": view.number,
-        "id": view.id.hex(),
-        "timestamp": date_of(made.time).isoformat(),
-        "who": _exact(made.who),
-        "conversation_id": _exact(made.conversation) or None,
-        "text": _exact(made.text),
-        "state": view.word,
-        "sent_to": _exact(view.sent_to) or None,
-        "file_path": _exact(os.path.join(workspace.root, view.path)),  # noqa: PTH118 -- a name, not a place
-        "line": first - 1 if first else None,
-        "line_count": last - first + 1 if first else None,
-        "is_there": view.is_there,
-        "hunks": [str(unit) for unit in made.units],
-        "answers": [
-            {
-                "comment": answer.number,
-                "timestamp": date_of(answer.comment.time).isoformat(),
-                "who": _exact(answer.comment.who),
-                "conversation_id": _exact(answer.comment.conversation) or None,
-                "text": _exact(answer.comment.text),
-            }
-            for answer in view.answers
-        ],
-    }
-
-
 def _author(view: "CommentView") -> str:
     made = view.comment
     name = shown_name(made.who) if made.who else "an agent" if view.is_by_agent else "a person"
@@ -97,7 +64,3 @@ def _author(view: "CommentView") -> str:
 def _said(text: str, indent: str, screen: Screen) -> Iterator[bytes]:
     for line in text.splitlines() or [""]:
         yield screen.line(f"{indent}{visible(line)}".rstrip())
-
-
-def _exact(text: str) -> str:
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

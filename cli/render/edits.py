@@ -1,8 +1,9 @@
 """Edits and diffs as text for a person: lines, as bytes to write."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from cli.screen.terminal import Screen, shown_name, width_of_terminal
@@ -107,12 +108,12 @@ def edit_diff(
     workspace: "Workspace",
     screen: Screen,
     units: Iterable[Unit] | None = None,
-    remarks: Callable[[Unit], Iterable[bytes]] = lambda _: (),
+    remarks: Mapping[Unit, Iterable[bytes]] = MappingProxyType({}),
 ) -> Iterator[bytes]:
     """Yield the diff of one edit, each hunk under its own name and status (`12:1 pending`).
 
     With `units`, only those hunks. The result is a unified diff: the names are where a diff allows a remark. `remarks`:
-    returns lines to show below a hunk; with any, the result is for reading only. Raises EditExpired.
+    lines to show below some hunks; with any, the result is for reading only. Raises EditExpired.
     """
     view.refuse_if_expired()
     edit = view.edit
@@ -134,7 +135,7 @@ def edit_diff(
                 yield screen.line(f"{_label(view, concerned[0], screen)}  {' -> '.join(sizes)}")
             yield from diff_text(before, after, old_name, new_name, screen)
         for hunk in sorted(wanted):
-            yield from remarks(Unit(view.seq, hunk))
+            yield from remarks.get(Unit(view.seq, hunk), ())
         return
     old, new = split_lines(before), split_lines(after)
     numbered = numbered_hunks(old, new, edit.hunks, newline=edit.newline)
@@ -159,7 +160,7 @@ def edit_diff(
             yield _hunk_head(hunks, lead, trail, label, screen)
             yield from _hunk_body(old, new, hunks, lead, trail, screen)
             for number, _ in piece:
-                yield from remarks(Unit(view.seq, number))
+                yield from remarks.get(Unit(view.seq, number), ())
 
 
 def _hunk_body(

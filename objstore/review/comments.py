@@ -17,6 +17,7 @@ from objstore.index.rows import CommentRow
 from objstore.model.basic_types import CommentState, DocumentId, Seq, Unit
 from objstore.model.records import Anchor, Comment, Mark
 from objstore.model.views import CommentView, UnreportedComments
+from objstore.review.edit_recorder import new_conversation
 from objstore.store.write_batch import now
 from objstore.transaction.journal import Journal
 from objstore.transaction.space_reserve import with_reserve
@@ -72,11 +73,18 @@ def add_to_lines(journal: Journal, path: str, lines: tuple[int, int], text: str,
     return _added(journal, lambda: _of_lines(journal, path, lines), text, who=who)
 
 
-def add_answer(journal: Journal, number: int, text: str, *, who: str, conversation: str = "") -> CommentView:
-    """Record an answer to a comment, and return the comment with it. `conversation`: of the agent ("": a person).
+def add_answer(
+    journal: Journal, number: int, text: str, *, who: str, conversation: str = "", by_agent: bool = False
+) -> CommentView:
+    """Record an answer to a comment, and return the comment with it.
 
-    An answer to an answer belongs to the comment that this one answers. Raises NoSuchName, and as Journal.commit.
+    An answer to an answer belongs to the comment that this one answers. `conversation`: of the agent; if it gives none,
+    the one that the comment was sent to. Raises NoSuchName, and as Journal.commit.
     """
+    if by_agent and not conversation:
+        with journal.reading():
+            sent = _row(journal, number).sent
+        conversation = new_conversation() if sent in {"", ANY_AGENT} else sent
 
     def answered() -> tuple[_Place, int]:
         about = _record(journal, _row(journal, number))

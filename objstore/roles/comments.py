@@ -41,14 +41,19 @@ class Comments:
 
         return comments.add_to_lines(self._journal, path, lines, text, who=who)
 
-    def answer(self, number: int, text: str, *, who: str = "", conversation: str = "") -> CommentView:
-        """Record an answer to a comment, and return the comment. `conversation`: of the agent ("": a person).
+    def answer(
+        self, number: int, text: str, *, who: str = "", conversation: str = "", by_agent: bool = False
+    ) -> CommentView:
+        """Record an answer to a comment, and return the comment.
 
-        Raises NoSuchName, and what Call.commit raises.
+        `conversation`: of the agent, if it is `by_agent`; "": the one that the comment was sent to. Raises NoSuchName,
+        and what Call.commit raises.
         """
         from objstore.review import comments
 
-        return comments.add_answer(self._journal, number, text, who=who, conversation=conversation)
+        return comments.add_answer(
+            self._journal, number, text, who=who, conversation=conversation if by_agent else "", by_agent=by_agent
+        )
 
     def resolve(self, numbers: Iterable[int], *, who: str = "") -> list[CommentView]:
         """Resolve comments, and return them. Raises NoSuchName with nothing recorded, and as Call.commit."""
@@ -94,9 +99,14 @@ class Comments:
 
     def unsent_for(self, conversations: Collection[str], most: int) -> UnreportedComments | None:
         """Return the comments that are to be sent to one of these conversations (None: there are none)."""
-        from objstore.review import comments
+        from objstore.model.basic_types import CommentState
 
-        with self._journal.reading():
+        with self._journal.reading() as store:
+            # Each hook of an agent asks this, and mostly there is nothing: what only comments need isn't imported then.
+            if not store.index.comments.in_state(CommentState.OPEN):
+                return None
+            from objstore.review import comments
+
             return comments.unsent_for(self._journal, conversations, most)
 
     def mark_sent(self, numbers: Iterable[int], conversation: str) -> None:

@@ -301,6 +301,10 @@ class HookSessions:
                 rejections=tuple(described), more=len(edits) - len(first), units=frozenset(unreported)
             )
 
+    def conversations_heard(self, conversation: str) -> list[str]:
+        """Return a conversation and those whose edits are reported to it too."""
+        return [sanitized_name(conversation), *self._open.reported_rejections(conversation)[1]]
+
     def mark_reported(self, conversation: str, reported: UnreportedRejections) -> None:
         """Remember that rejections have been reported to the conversation. Raises what the disk raises.
 

@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Final
@@ -293,14 +293,8 @@ def _show_text(
                 yield from comments_text(comments.pop(unit), screen)
         if view.expired is None:
             yield screen.line()
-            yield from _diff_text(
-                workspace,
-                view,
-                units,
-                screen,
-                read_errors,
-                lambda unit, of=comments: comments_text(of.get(unit, ()), screen),  # type: ignore[misc]
-            )
+            remarks = {unit: [*comments_text(found, screen)] for unit, found in comments.items()}
+            yield from _diff_text(workspace, view, units, screen, read_errors, remarks)
 
 
 def _diff_text(
@@ -309,11 +303,11 @@ def _diff_text(
     units: tuple["Unit", ...] | None,
     screen: Screen,
     read_errors: ReadErrors,
-    remarks: Callable[["Unit"], Iterable[bytes]] = lambda _: (),
+    remarks: Mapping["Unit", Iterable[bytes]] | None = None,
 ) -> Iterator[bytes]:
     """Yield the diff of an edit, or a line saying that its content is lost: other edits may be readable."""
     try:
-        yield from edit_diff(view, workspace, screen, units, remarks)
+        yield from edit_diff(view, workspace, screen, units, remarks or {})
     except UNREADABLE as error:
         read_errors.note(error)
         yield screen.line(f"No diff of edit {view.seq}: {error}")

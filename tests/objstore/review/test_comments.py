@@ -69,7 +69,7 @@ def test_answers_and_marks_make_the_state_of_a_comment(scene: Scene) -> None:
     comments.add_to_lines("f", (1, 1), text="why?")
     comments.mark_sent([1], "conv_1")
     assert (comments.get(1).word, comments.get(1).sent_to) == ("sent", "conv_1")
-    assert comments.answer(1, "because", conversation="conv_1").word == "answered"
+    assert comments.answer(1, "because", by_agent=True).word == "answered"
     assert comments.answer(2, "why that?", who="ann").word == "open"
     assert [view.comment.answers for view in comments.get(1).answers] == [1, 1]
     assert [view.word for view in comments.resolve([1])] == ["resolved"]

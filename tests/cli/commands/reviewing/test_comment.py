@@ -68,7 +68,7 @@ def test_comments_are_resolved_reopened_and_answered(poem: CommandRunner) -> Non
         (["comment", "2:9", "-m", "x"], 1, "No hunk is named '2:9'"),
         (["comment", "poem:99", "-m", "x"], 1, "poem has no line 99: it has 31 lines."),
         (["comment", "poem:5-4", "-m", "x"], 2, "5-4 is no range of lines"),
-        (["comment", "gone:5", "-m", "x"], 1, "No edit is named 'gone'"),
+        (["comment", "gone:5", "-m", "x"], 1, "No recorded file is named 'gone'"),
         (["comment", "poem:5"], 2, "give the text with -m TEXT"),
         (["comment", "-m", "x"], 2, "Name what the comment is on"),
         (["comment", "--resolve", "7"], 1, "No comment is named '7' here. `cas comment --all` lists them."),

@@ -222,6 +222,7 @@ def status_shape(report: "StatusReport") -> dict[str, Json]:
         ],
         "external_changes": [external_shape(report.root, change) for change in report.external],
         "markers": [markers_shape(report.root, markers) for markers in report.markers],
+        "policies": [*report.policies],
         "unreadable": [_text(path) for path in report.unreadable],
         "store": {
             "bytes": report.store_bytes,

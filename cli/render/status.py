@@ -42,6 +42,8 @@ def status_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
     yield from _section("changed outside (see `cas diff`):", len(report.external), _external(report, screen), screen)
     title = "conflict markers (resolve them in the file, or decide again):"
     yield from _section(title, len(report.markers), map(_markers_line, report.markers), screen)
+    title = "policies changed, but not by `cas config` (set them with it, and they apply):"
+    yield from _section(title, len(report.policies), report.policies, screen)
     yield from _section("can't be read:", len(report.unreadable), map(shown_name, report.unreadable), screen)
     yield screen.line()
     yield screen.line(

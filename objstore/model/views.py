@@ -356,3 +356,4 @@ class StatusReport:
     store_bytes: int  # of all segments
     blobs: int
     reclaimable: Reclaimable
+    policies: tuple[str, ...] = ()  # settings about reviews that were changed, but not by `cas config`

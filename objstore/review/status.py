@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from objstore.config.settings import RetentionLimits, is_anything_set
+from objstore.config.settings import RetentionLimits, is_anything_set, settings_files
 from objstore.errors import CasError, DiskFailed, PathError, StoreDamaged
 from objstore.model.basic_types import Status
 from objstore.model.views import ExternalChange, PendingGroup, Reclaimable, StatusReport, UnresolvedMarkers
@@ -63,7 +63,17 @@ def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unrea
         store_bytes=store_bytes,
         blobs=blobs,
         reclaimable=_reclaimable(journal),
+        policies=_changed_policies(journal),
     )
+
+
+def _changed_policies(journal: Journal) -> tuple[str, ...]:
+    is_written = os.path.lexists(settings_files(journal.tree.root)[0])
+    if not is_written and not journal.store.index.settings.changes():
+        return ()
+    from objstore.review import policies
+
+    return tuple(policies.changed_outside(journal.tree.root, journal.store))
 
 
 def unresolved_markers(journal: Journal) -> tuple[UnresolvedMarkers, ...]:

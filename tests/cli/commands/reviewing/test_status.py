@@ -94,6 +94,8 @@ def test_json_is_one_document_with_fixed_fields(runner: CommandRunner) -> None:
         "pending": 1,
         "accepted": 1,
         "rejected": 0,
+        "away": 0,
+        "policies": [],
         "conversations": 1,
         "pending_groups": [
             {

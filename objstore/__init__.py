@@ -156,6 +156,7 @@ if TYPE_CHECKING:
         TurnInfo as TurnInfo,
     )
     from objstore.model.views import (
+        Collision as Collision,
         CommentView as CommentView,
         Content as Content,
         DecisionView as DecisionView,
@@ -384,6 +385,7 @@ _HOMES: Final = {
     ),
     "fastclass": ("value",),
     "model.views": (
+        "Collision",
         "CommentView",
         "UnreportedComments",
         "Content",

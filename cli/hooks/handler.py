@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, cast
 from cli.hooks.clients.event import NOWHERE, Client, Event, HookMoment, Payload
 
 if TYPE_CHECKING:
-    from objstore import AgentCall, HookSessions, UnreportedComments, UnreportedRejections
+    from objstore import AgentCall, Collision, HookSessions, UnreportedComments, UnreportedRejections
 
 __all__ = ["CLIENTS", "HOOK_LOG", "client_of", "handle", "log_fault", "main"]
 
@@ -44,6 +44,10 @@ _REJECTED: Final = (
 _COMMENTED: Final = (
     "The person who reviews your edits has comments on them. Do what they ask for, or answer: with the tool "
     "answer_comment of the server editledger if you have it, else in your reply."
+)
+_COLLIDED: Final = (
+    "Another agent has changed files that you have changed too, and neither is reviewed yet. "
+    "Read them again before you edit them:"
 )
 _MAX_REPORTED: Final = 20
 """Rejected edits, and comments, that are reported to an agent at once."""
@@ -115,11 +119,15 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
         rejected = calls.rejected(event.conversation, _MAX_REPORTED) if hears else None
         heard = calls.conversations_heard(event.conversation) if hears else []
         comments = workspace.comments.unsent_for(heard, _MAX_REPORTED) if hears else None
+        collisions = calls.collisions(event.conversation) if hears else []
         message = [_rejections(rejected)] if rejected else []
         message += [_comments(comments)] if comments else []
+        message += [_collisions(collisions)] if collisions else []
         say(client.reply(event, "\n\n".join(message)) if message else None)
         if rejected:
             calls.mark_reported(event.conversation, rejected)
+        if collisions:
+            calls.mark_collisions_reported(event.conversation, collisions)
         if comments:
             workspace.comments.mark_sent([view.number for view in comments.comments], heard[0])
 
@@ -351,6 +359,13 @@ def _comments(unsent: "UnreportedComments") -> str:
         lines.append(f"- comment {view.number}{answers}, on {view.path!r}{where}{gone}: {said}")
     more = [f"- and {unsent.more} more, with your next tool"] if unsent.more else []
     return "\n".join([_COMMENTED, *lines, *more])
+
+
+def _collisions(found: "list[Collision]") -> str:
+    """Return the text that tells an agent which of its files other sessions have changed too."""
+    named = [f"- {collision.path!r}" for collision in found[:_MAX_REPORTED]]
+    more = [f"- and {len(found) - _MAX_REPORTED} more"] if len(found) > _MAX_REPORTED else []
+    return "\n".join([_COLLIDED, *named, *more])
 
 
 def log_fault(place: str, arguments: list[str], error: Exception) -> None:

@@ -222,6 +222,14 @@ def status_shape(report: "StatusReport") -> dict[str, Json]:
         ],
         "external_changes": [external_shape(report.root, change) for change in report.external],
         "markers": [markers_shape(report.root, markers) for markers in report.markers],
+        "comments": {word: report.comments.get(word, 0) for word in ("open", "sent", "answered")},
+        "collisions": [
+            {
+                "file_path": _text(os.path.join(report.root, collision.path)),  # noqa: PTH118 -- a name, not a place
+                "sessions": [{"session": number, "edits": list(seqs)} for number, seqs in collision.edits.items()],
+            }
+            for collision in report.collisions
+        ],
         "policies": [*report.policies],
         "unreadable": [_text(path) for path in report.unreadable],
         "store": {

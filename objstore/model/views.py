@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from objstore.errors import EditExpired
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from objstore.model.records import Comment, Decision, Edit
 
 __all__ = [
+    "Collision",
     "CommentView",
     "Content",
     "DecisionView",
@@ -180,7 +182,7 @@ class CommentView:
     @property
     def word(self) -> str:
         """Return its state in a word: open, sent, answered or resolved."""
-        if not self.is_resolved and self.answers:
+        if self.state.value == "sent" and self.answers:
             return "answered" if self.answers[-1].is_by_agent else self.answers[-1].state.value
         return self.state.value
 
@@ -339,6 +341,14 @@ class Reclaimable:
 
 
 @value
+class Collision:
+    """A file in which several sessions have pending edits."""
+
+    path: str
+    edits: Mapping[int, tuple[Seq, ...]]  # by the number of the session, ascending
+
+
+@value
 class StatusReport:
     """An overview of a workspace."""
 
@@ -356,4 +366,6 @@ class StatusReport:
     store_bytes: int  # of all segments
     blobs: int
     reclaimable: Reclaimable
+    collisions: tuple[Collision, ...] = ()  # by path
+    comments: Mapping[str, int] = MappingProxyType({})  # how many are open, sent and answered
     policies: tuple[str, ...] = ()  # settings about reviews that were changed, but not by `cas config`

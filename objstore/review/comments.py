@@ -211,6 +211,14 @@ def _recorded(
                 conversation=conversation,
             )
             batch.record(made)
+            if conversation and answers:
+                # Who answers has read what was said so far: it need not be sent any more.
+                rows = [_row(journal, answers), *journal.store.index.comments.answers_to(answers)]
+                read = tuple(row.number for row in rows if row.state is CommentState.OPEN and not row.conversation)
+                if read:
+                    batch.record(
+                        Mark(time=now(), who="", comments=read, state=CommentState.SENT, conversation=conversation)
+                    )
             journal.commit(batch, ())
             return answers or number
 

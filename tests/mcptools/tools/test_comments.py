@@ -82,6 +82,7 @@ def test_list_edits_has_open_comments_until_they_are_answered(agent: Agent, fold
     assert shown.startswith("comment 1 answered  a.txt:2-3")
     assert "    Two is too few.\n" in shown
     assert "Two is too few." in cas("show", "1", folder=folder).text
+    assert "comments: 1 answered" in cas("status", folder=folder).text
 
 
 def test_a_persons_reply_is_listed_with_the_comment(agent: Agent, folder: Path) -> None:

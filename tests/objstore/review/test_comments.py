@@ -76,9 +76,13 @@ def test_answers_and_marks_make_the_state_of_a_comment(scene: Scene) -> None:
     comments.mark_sent([1], "conv_2")
     assert comments.get(1).word == "resolved"
     assert [view.word for view in comments.reopen([1])] == ["open"]
+    assert scene.workspace.review.status().comments == {"open": 1}
+    assert comments.answer(1, "as I said", by_agent=True).word == "answered"
+    assert scene.workspace.review.status().comments == {"answered": 1}
+    assert comments.unsent_for(["conv_1"], 20) is None
     with pytest.raises(NoSuchName):
         comments.resolve([1, 9])
-    assert comments.get(1).word == "open"
+    assert comments.get(1).word == "answered"
 
 
 def test_a_comment_is_sent_once_to_the_agent_that_made_its_lines(scene: Scene) -> None:

@@ -55,7 +55,9 @@ def test_show_has_comments_below_their_hunk_at_a_terminal(poem: CommandRunner) -
 def test_comments_are_resolved_reopened_and_answered(poem: CommandRunner) -> None:
     poem.done("comment", "2:1", "-m", "too loud")
     assert "answer 2" in poem.done("comment", "--reply", "1", "-m", "Or is it?").text
+    assert "\ncomments: 1 open (see `cas comment`)\n" in poem.done("status").text
     assert poem.done("comment", "--resolve", "1").text.startswith("comment 1 resolved")
+    assert poem.done("status", "--json").json()["comments"] == {"open": 0, "sent": 0, "answered": 0}
     assert poem.cas("comment").said == "No open comments.\n"
     assert poem.done("comment", "--all").text.startswith("comment 1 resolved")
     assert poem.done("comment", "--reopen", "1").text.startswith("comment 1 open")

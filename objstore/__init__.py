@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         FormatTooNew as FormatTooNew,
         HistoryBroken as HistoryBroken,
         IndexDamaged as IndexDamaged,
+        LineMissing as LineMissing,
         NamesShared as NamesShared,
         NoChangeAtLine as NoChangeAtLine,
         NoSuchName as NoSuchName,
@@ -163,6 +164,8 @@ if TYPE_CHECKING:
         TurnInfo as TurnInfo,
     )
     from objstore.model.views import (
+        Collision as Collision,
+        CommentView as CommentView,
         Content as Content,
         DecisionView as DecisionView,
         DirectoryEntry as DirectoryEntry,
@@ -181,6 +184,7 @@ if TYPE_CHECKING:
         State as State,
         StatusReport as StatusReport,
         TurnView as TurnView,
+        UnreportedComments as UnreportedComments,
         UnreportedRejections as UnreportedRejections,
         UnresolvedMarkers as UnresolvedMarkers,
     )
@@ -262,6 +266,7 @@ _HOMES: Final = {
         "FormatTooNew",
         "HistoryBroken",
         "IndexDamaged",
+        "LineMissing",
         "NamesShared",
         "NoChangeAtLine",
         "NoSuchName",
@@ -392,6 +397,9 @@ _HOMES: Final = {
     "fastclass": ("value",),
     "model.net_file": ("ChangeKind", "ChangesAtLine", "NetChange", "NetFile"),
     "model.views": (
+        "Collision",
+        "CommentView",
+        "UnreportedComments",
         "Content",
         "DecisionView",
         "DirectoryEntry",

@@ -109,6 +109,16 @@ class NoChangeAtLine(CasError):
         super().__init__(f"{path}:{line} {reason}.{more}")
 
 
+class LineMissing(CasError):
+    """A file has fewer lines than a comment names."""
+
+    def __init__(self, path: str, line: int, count: int) -> None:
+        self.path = path
+        self.line = line
+        self.count = count
+        super().__init__(f"{path} has no line {line}: it has {count} line{'' if count == 1 else 's'}.")
+
+
 class NotInSnapshot(NoSuchName):
     """A path names nothing in a snapshot, and nothing created since in the folder that the snapshot covers."""
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         EditView,
     )
     from objstore.review.tracked_call import Call
+    from objstore.roles.comments import Comments
     from objstore.roles.history import History
     from objstore.roles.retention import Retention
     from objstore.roles.review import Review
@@ -263,6 +264,13 @@ class Workspace:
         from objstore.roles.sessions import Sessions
 
         return Sessions(self._journal)
+
+    @cached_property
+    def comments(self) -> Comments:
+        """Comment on lines and hunks, and keep what becomes of each comment."""
+        from objstore.roles.comments import Comments
+
+        return Comments(self._journal)
 
     @cached_property
     def snapshots(self) -> Snapshots:

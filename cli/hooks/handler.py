@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, cast
 from cli.hooks.clients.event import NOWHERE, Client, Event, HookMoment, Payload
 
 if TYPE_CHECKING:
-    from objstore import AgentCall, HookSessions, TurnInfo, UnreportedRejections
+    from objstore import AgentCall, Collision, HookSessions, TurnInfo, UnreportedComments, UnreportedRejections
 
 __all__ = ["CLIENTS", "HOOK_LOG", "client_of", "handle", "log_fault", "main"]
 
@@ -41,8 +41,16 @@ _REJECTED: Final = (
     "The person who reviews your edits has rejected some of them; the files no longer hold them. "
     "Read a file again before you edit it, and don't repeat what was rejected:"
 )
+_COMMENTED: Final = (
+    "The person who reviews your edits has comments on them. Do what they ask for, or answer: with the tool "
+    "answer_comment of the server editledger if you have it, else in your reply."
+)
+_COLLIDED: Final = (
+    "Another agent has changed files that you have changed too, and neither is reviewed yet. "
+    "Read them again before you edit them:"
+)
 _MAX_REPORTED: Final = 20
-"""Rejected edits that are reported to an agent at once."""
+"""Rejected edits, and comments, that are reported to an agent at once."""
 
 
 def main(arguments: list[str], given: bytes) -> int:
@@ -109,9 +117,19 @@ def handle(client: Client, event: Event, say: Callable[[Payload | None], object]
         # A subagent would keep the text to itself: its session gets it, at the latest when the subagent reports back.
         hears = not event.agent and client.reply(event, "") is not None
         rejected = calls.rejected(event.conversation, _MAX_REPORTED) if hears else None
-        say(client.reply(event, _rejections(rejected)) if rejected else None)
+        heard = calls.conversations_heard(event.conversation) if hears else []
+        comments = workspace.comments.unsent_for(heard, _MAX_REPORTED) if hears else None
+        collisions = calls.collisions(event.conversation) if hears else []
+        message = [_rejections(rejected)] if rejected else []
+        message += [_comments(comments)] if comments else []
+        message += [_collisions(collisions)] if collisions else []
+        say(client.reply(event, "\n\n".join(message)) if message else None)
         if rejected:
             calls.mark_reported(event.conversation, rejected)
+        if collisions:
+            calls.mark_collisions_reported(event.conversation, collisions)
+        if comments:
+            workspace.comments.mark_sent([view.number for view in comments.comments], heard[0])
 
 
 def _roots(event: Event) -> list[str]:
@@ -348,6 +366,27 @@ def _rejections(unreported: "UnreportedRejections") -> str:
         lines.append(f"- edit {name} of {os.fsdecode(each.edit.edit.path)!r}: rejected{because}")
     more = [f"- and {unreported.more} more"] if unreported.more else []
     return "\n".join([_REJECTED, *lines, *more])
+
+
+def _comments(unsent: "UnreportedComments") -> str:
+    """Return the text that tells an agent what a person says about its lines."""
+    lines = []
+    for view in unsent.comments:
+        first, last = view.lines
+        where = "" if not first else f", line {first}" if first == last else f", lines {first} to {last}"
+        answers = f", on comment {view.comment.answers}" if view.comment.answers else ""
+        gone = "" if view.is_there else " (the file has these lines no more)"
+        said = "\n  ".join(view.comment.text.splitlines())
+        lines.append(f"- comment {view.number}{answers}, on {view.path!r}{where}{gone}: {said}")
+    more = [f"- and {unsent.more} more, with your next tool"] if unsent.more else []
+    return "\n".join([_COMMENTED, *lines, *more])
+
+
+def _collisions(found: "list[Collision]") -> str:
+    """Return the text that tells an agent which of its files other sessions have changed too."""
+    named = [f"- {collision.path!r}" for collision in found[:_MAX_REPORTED]]
+    more = [f"- and {len(found) - _MAX_REPORTED} more"] if len(found) > _MAX_REPORTED else []
+    return "\n".join([_COLLIDED, *named, *more])
 
 
 def log_fault(place: str, arguments: list[str], error: Exception) -> None:

@@ -1,8 +1,9 @@
 """Edits and diffs as text for a person: lines, as bytes to write."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from cli.screen.terminal import Screen, shown_name, width_of_terminal
@@ -122,12 +123,16 @@ def _shown_places(markers: "UnresolvedMarkers") -> str:
 
 
 def edit_diff(
-    view: "EditView", workspace: "Workspace", screen: Screen, units: Iterable[Unit] | None = None
+    view: "EditView",
+    workspace: "Workspace",
+    screen: Screen,
+    units: Iterable[Unit] | None = None,
+    remarks: Mapping[Unit, Iterable[bytes]] = MappingProxyType({}),
 ) -> Iterator[bytes]:
     """Yield the diff of one edit, each hunk under its own name and status (`12:1 pending`).
 
-    With `units`, only those hunks. The result is a unified diff: the names are where a diff allows a remark. Raises
-    EditExpired.
+    With `units`, only those hunks. The result is a unified diff: the names are where a diff allows a remark. `remarks`:
+    lines to show below some hunks; with any, the result is for reading only. Raises EditExpired.
     """
     view.refuse_if_expired()
     edit = view.edit
@@ -148,6 +153,8 @@ def edit_diff(
                 sizes = [_shown_size(workspace, state) for state in (edit.before, edit.after) if state is not None]
                 yield screen.line(f"{_label(view, concerned[0], screen)}  {' -> '.join(sizes)}")
             yield from diff_text(before, after, old_name, new_name, screen)
+        for hunk in sorted(wanted):
+            yield from remarks.get(Unit(view.seq, hunk), ())
         return
     old, new = split_lines(before), split_lines(after)
     numbered = numbered_hunks(old, new, edit.hunks, newline=edit.newline)
@@ -171,6 +178,8 @@ def edit_diff(
             label = ", ".join(_label(view, number, screen) for number, _ in piece)
             yield hunk_head(hunks, lead, trail, label, screen)
             yield from hunk_body(old, new, hunks, lead, trail, screen)
+            for number, _ in piece:
+                yield from remarks.get(Unit(view.seq, number), ())
 
 
 def hunk_body(

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
+from cli.render.comments import comments_by_unit
 from cli.render.edits import concerns, edit_diff, states_diff
 from cli.render.external_prompt import external_diff
 from cli.render.outcomes import Preview, beginning, effect_text, is_of_binary
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from objstore import (
         BlobId,
         CallOutcome,
+        CommentView,
         Conflict,
         DecisionOutcome,
         EditView,
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Json",
+    "comment_shape",
     "diff_shape",
     "edit_shape",
     "external_diff_shape",
@@ -189,12 +192,45 @@ def shown_edit_shape(
     shape["markers"] = [
         markers_shape(workspace.root, markers) for markers in workspace.review.markers() if concerns(markers, view.edit)
     ]
+    by_unit = comments_by_unit(workspace, units)
+    shape["comments"] = [comment_shape(workspace, comment) for unit in sorted(by_unit) for comment in by_unit[unit]]
     try:
         shape["diff"] = None if view.expired else _joined(edit_diff(view, workspace, EXACT, units))
     except UNREADABLE as error:  # the hashes may be known even if the bytes are lost
         shape |= {"diff": None, "lost": shape["lost"] or str(error)}
         read_errors.note(error)
     return shape
+
+
+def comment_shape(workspace: "Workspace", view: "CommentView") -> dict[str, Json]:
+    """Return a comment with its answers."""
+    made = view.comment
+    first, last = view.lines
+    return {
+        "comment": view.number,
+        "id": view.id.hex(),
+        "timestamp": _timestamp(made.time),
+        "who": _text(made.who),
+        "conversation_id": _text(made.conversation) or None,
+        "text": _text(made.text),
+        "state": view.word,
+        "sent_to": _text(view.sent_to) or None,
+        "file_path": _path(workspace, view.path),
+        "line": first - 1 if first else None,
+        "line_count": last - first + 1 if first else None,
+        "is_there": view.is_there,
+        "hunks": [str(unit) for unit in made.units],
+        "answers": [
+            {
+                "comment": answer.number,
+                "timestamp": _timestamp(answer.comment.time),
+                "who": _text(answer.comment.who),
+                "conversation_id": _text(answer.comment.conversation) or None,
+                "text": _text(answer.comment.text),
+            }
+            for answer in view.answers
+        ],
+    }
 
 
 def _sha256(workspace: "Workspace", view: "EditView", state: "FileState | None", read_errors: ReadErrors) -> str | None:
@@ -234,6 +270,15 @@ def status_shape(report: "StatusReport") -> dict[str, Json]:
         ],
         "external_changes": [external_shape(report.root, change) for change in report.external],
         "markers": [markers_shape(report.root, markers) for markers in report.markers],
+        "comments": {word: report.comments.get(word, 0) for word in ("open", "sent", "answered")},
+        "collisions": [
+            {
+                "file_path": _text(os.path.join(report.root, collision.path)),  # noqa: PTH118 -- a name, not a place
+                "sessions": [{"session": number, "edits": list(seqs)} for number, seqs in collision.edits.items()],
+            }
+            for collision in report.collisions
+        ],
+        "policies": [*report.policies],
         "unreadable": [_text(path) for path in report.unreadable],
         "store": {
             "bytes": report.store_bytes,

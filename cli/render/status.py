@@ -11,7 +11,7 @@ from cli.screen.terminal import Screen, end_of, padded, shown_name, shown_width,
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from objstore import ExternalChange, PendingGroup, PendingTurn, StatusReport, UnresolvedMarkers
+    from objstore import Collision, ExternalChange, PendingGroup, PendingTurn, StatusReport, UnresolvedMarkers
 
 __all__ = ["counted", "shown_edits", "shown_external", "shown_markers", "size_text", "status_text"]
 
@@ -46,12 +46,25 @@ def status_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
     )
     title = "conflict markers (resolve them in the file, or decide again):"
     yield from _section(title, len(report.markers), map(_markers_line, report.markers), screen)
+    if report.comments:
+        counts = ", ".join(f"{number} {word}" for word, number in report.comments.items())
+        yield screen.line()
+        yield screen.line(f"comments: {counts} (see `cas comment`)")
+    title = "several sessions have changed the same file:"
+    yield from _section(title, len(report.collisions), map(_collision_line, report.collisions), screen)
+    title = "policies changed, but not by `cas config` (set them with it, and they apply):"
+    yield from _section(title, len(report.policies), report.policies, screen)
     yield from _section("can't be read:", len(report.unreadable), map(shown_name, report.unreadable), screen)
     yield screen.line()
     yield screen.line(
         f"store: {size_text(report.store_bytes)} in {counted(report.blobs, 'blob')}{_reclaimable(report)}"
     )
     yield from map(screen.line, _faults(report.root))
+
+
+def _collision_line(collision: Collision) -> str:
+    sessions = (f"session {number}: {shown_edits(seqs)}" for number, seqs in collision.edits.items())
+    return f"{shown_name(collision.path)}  {'; '.join(sessions)}"
 
 
 def _section(title: str, count: int, rows: Iterable[str], screen: Screen) -> Iterator[bytes]:

@@ -68,14 +68,22 @@ def option_meant(named: str, options: Iterable[str]) -> str:
     return _either([has[near] for near in _similar(named.lstrip("-"), list(has), 0.75)])
 
 
+LISTED_BY: Final = {
+    "snapshot": "snapshot list",
+    "pin": "pin list",
+    "turn": "log --turns",
+    "session": "log --sessions",
+    "comment": "comment --all",
+}
+"""The command that lists things of a kind that have few names."""
+
+
 def name_meant(error: NoSuchName | FileMissing, start: str, program: str = "cas") -> str:
     """Return a sentence on what a name may mean in the workspace of the folder `start`; "" if nothing is similar."""
     if isinstance(error, FileMissing):
         return _either([_typed(error.other, error.path)] if error.other else [])
-    if error.kind in {"snapshot", "pin"}:
-        return f"`{program} {error.kind} list` lists them."
-    if error.kind in {"turn", "session"}:
-        return f"`{program} log --{error.kind}s` lists them."
+    if error.kind in LISTED_BY:
+        return f"`{program} {LISTED_BY[error.kind]}` lists them."
     try:
         with Workspace.find(start) as workspace:
             if isinstance(error, NotInSnapshot):

@@ -53,6 +53,7 @@ EDIT: Final = re.compile(r"[0-9]+\^?")
 BLOB: Final = r"[0-9a-fA-F]{4,64}"
 EDITED: Final = "file that an agent edited"
 FIRST_READ: Final = 64
+MOST_SHOWN: Final = 5
 MOST_READ: Final = 4_096
 """Number of edits read at once: few for a user who leaves the pager early, many for one who wants them all."""
 
@@ -188,6 +189,10 @@ def units_named(workspace: "Workspace", action: Action, selection: UnitSelection
             views = [view for view in found if view.edit.origin is Origin.PERSON]
         if not views and selection.conversation and selection.file:
             _refuse_if_not_of_conversation(workspace, selection)
+        if action is Action.ACCEPT and not selection.file:
+            views = _without_always_reviewed(workspace, views)
+            if not views:
+                return named
         if views or not selection.everything:
             what = EDITED if selection.file else "conversation of an agent"
             if not views and selection.by.is_given:
@@ -200,6 +205,23 @@ def _words_of(selection: UnitSelection) -> list[str]:
     """Return the options of a selection that are shown in a message."""
     of_file = ["--file", shown_name(selection.file)] if selection.file else []
     return [*map(shown_name, selection.by.words), *of_file]
+
+
+def _without_always_reviewed(workspace: "Workspace", views: list["EditView"]) -> list["EditView"]:
+    """Return the edits without those of files that `review.always` names, and say what is left out.
+
+    Only a decision that names such a file, or its edit, accepts it.
+    """
+    policies = workspace.review.policies()
+    if not policies.always:
+        return views
+    kept = [view for view in views if not policies.needs_review(os.fsdecode(view.edit.path))]
+    left = {view.edit.path for view in views if view.status is Status.PENDING} - {view.edit.path for view in kept}
+    if left:
+        shown = ", ".join(shown_name(os.fsdecode(path)) for path in sorted(left)[:MOST_SHOWN])
+        more = f" and {len(left) - MOST_SHOWN} more" if len(left) > MOST_SHOWN else ""
+        click.echo(f"cas: not accepted, because review.always asks for a look: {shown}{more}. Name them.", err=True)
+    return kept
 
 
 def _grouped(workspace: "Workspace", selection: UnitSelection, *, anywhere: bool = False) -> list["EditView"]:

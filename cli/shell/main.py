@@ -66,6 +66,8 @@ COMMANDS: Final = {
     "rewind": "cli.commands.reviewing.rewind:rewind",
     "review": "cli.commands.reviewing.review:review",
     "amend": "cli.commands.reviewing.amend:amend",
+    "comment": "cli.commands.reviewing.comment:comment",
+    "send": "cli.commands.reviewing.comment:send",
     "blame": "cli.commands.reviewing.blame_restore:blame",
     "restore": "cli.commands.reviewing.blame_restore:restore",
     "snapshot": "cli.commands.keeping.snapshot:snapshot",
@@ -97,7 +99,21 @@ COMMANDS: Final = {
 
 
 SECTIONS: Final = {
-    "Review": ["status", "diff", "review", "accept", "reject", "reopen", "undo", "redo", "rewind", "claim", "amend"],
+    "Review": [
+        "status",
+        "diff",
+        "review",
+        "accept",
+        "reject",
+        "reopen",
+        "undo",
+        "redo",
+        "rewind",
+        "claim",
+        "amend",
+        "comment",
+        "send",
+    ],
     "History": ["log", "show", "blame", "restore", "snapshot", "record", "export", "import"],
     "Project": ["init", "setup", "doctor", "config", "watch", "demo"],
     "Store": ["gc", "fsck", "store"],

@@ -41,6 +41,7 @@ TOOLS: Final = {
     "move_file": Traits(title="Move a file", destructive=True),
     "delete_file": Traits(title="Delete a file", destructive=True, idempotent=True),
     "Undo": Traits(title="Undo your last change", destructive=True),
+    "answer_comment": Traits(title="Answer a reviewer's comment"),
     "apply_patch": Traits(title="Apply a patch", destructive=True, flat_errors=True),
     "validate_patch": Traits(title="Validate a patch", read_only=True, idempotent=True, flat_errors=True),
     "revert_patch": Traits(title="Revert a patch", destructive=True, flat_errors=True),

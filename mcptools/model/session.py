@@ -231,6 +231,11 @@ class Session:
                 self._turns.popitem(last=False)
             return began
 
+    def last_conversation(self) -> str:
+        """Return the conversation of the session's last change ("": none, or it was undone)."""
+        with self._lock:
+            return "" if self._last is None else self._last.edits[0].edit.conversation
+
     def _begin_lineage(self, file: FileKey, version: BlobId) -> None:
         """Begin a lineage of the file at a version, unless the current lineage has that version."""
         if file not in self._lineages or version not in self._lineages[file].versions:

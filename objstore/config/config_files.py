@@ -20,6 +20,7 @@ from objstore.config.settings import (
     SettingValue,
     is_anything_set,
     settings_files,
+    spelling_of,
     stored_value,
     value_of,
 )
@@ -88,6 +89,11 @@ class Configuration:
         if setting is None:
             raise NoSuchSetting(name, "", _nearest(name))
         return _configured(setting, [(path, self._read(path)) for path in self.files])
+
+    @staticmethod
+    def knows_policy(name: str) -> bool:
+        """Return whether a setting with this name exists and says what needs a review."""
+        return name in SETTINGS and SETTINGS[name].is_policy
 
     # ---- changing
 
@@ -226,7 +232,7 @@ def _configured(setting: Setting, found: list[tuple[str, _Table]]) -> Configured
 
 
 def _validated(setting: Setting, given: object, origin: str) -> ConfiguredValue:
-    spelling = ("on" if given else "off") if isinstance(given, bool) else str(given)
+    spelling = spelling_of(given)
     try:
         value = value_of(setting, given)
     except ValueError as error:

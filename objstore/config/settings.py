@@ -6,6 +6,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+from objstore.config.path_patterns import PathPatterns
 from objstore.fastclass import NamedTuple, value
 from objstore.fs.reserved_names import STORE_NAME
 from objstore.fs.store_owner import SETTINGS_FILE, user_settings_path
@@ -21,12 +22,13 @@ __all__ = [
     "is_anything_set",
     "limit_of",
     "settings_files",
+    "spelling_of",
     "stored_value",
     "value_of",
 ]
 
-SettingValue: TypeAlias = int | bool | str | None
-"""Seconds of an age, bytes of a size, or whether a switch is on. None: no limit."""
+SettingValue: TypeAlias = int | bool | str | tuple[str, ...] | None
+"""Seconds of an age, bytes of a size, whether a switch is on, a word, or patterns. None: no limit."""
 
 _UNITS_OF_TIME: Final = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _UNITS_OF_SIZE: Final = {
@@ -41,6 +43,9 @@ _SWITCHES: Final = {"on": True, "true": True, "yes": True, "1": True} | {
     "no": False,
     "0": False,
 }
+_SPACES: Final = re.compile(r"(?<!\\)\s+")
+"""What separates patterns. A space in a pattern has a backslash in front."""
+
 _NUMBER: Final = re.compile(r"(?P<number>[0-9]{1,30}(?:\.[0-9]{1,9})?) ?(?P<unit>[A-Za-z]*)", re.ASCII)
 
 
@@ -51,6 +56,7 @@ class SettingKind(StrEnum):
     SIZE = "size"
     SWITCH = "switch"
     CHOICE = "choice"  # one of a few words
+    PATTERNS = "patterns"  # of paths
 
     @property
     def unit(self) -> str:
@@ -59,8 +65,8 @@ class SettingKind(StrEnum):
 
     @property
     def without_limit(self) -> str:
-        """Return the word that means no limit; "" if there is none."""
-        return {SettingKind.AGE: "never", SettingKind.SIZE: "unlimited"}.get(self, "")
+        """Return the word that means no limit, or no patterns; "" if there is none."""
+        return {SettingKind.AGE: "never", SettingKind.SIZE: "unlimited", SettingKind.PATTERNS: "none"}.get(self, "")
 
 
 @value
@@ -72,6 +78,7 @@ class Setting:
     default: str  # as a person would write it
     meaning: str
     choices: tuple[str, ...] = ()  # the words of a choice
+    is_policy: bool = False  # whether it says what needs a person's review: its changes are recorded
 
     @property
     def how(self) -> str:
@@ -85,6 +92,8 @@ class Setting:
                 return "on or off"
             case SettingKind.CHOICE:
                 return " or ".join(self.choices)
+            case SettingKind.PATTERNS:
+                return "patterns as in .gitignore, separated by spaces, as in 'docs/** *.md !docs/api.md', or none"
 
     @property
     def variable(self) -> str:
@@ -146,6 +155,21 @@ SETTINGS: Final = MappingProxyType(
                 default="accept",
                 meaning="Whether your own git commits accept the pending edits that they contain.",
                 choices=("accept", "keep"),
+                is_policy=True,
+            ),
+            Setting(
+                name="review.accept",
+                kind=SettingKind.PATTERNS,
+                default="none",
+                meaning="Files whose edits by agents are accepted when they are recorded.",
+                is_policy=True,
+            ),
+            Setting(
+                name="review.always",
+                kind=SettingKind.PATTERNS,
+                default="none",
+                meaning="Files whose edits only a decision that names them accepts: no policy, no commit and no --all.",
+                is_policy=True,
             ),
         )
     }
@@ -186,6 +210,8 @@ def value_of(setting: Setting, given: object) -> SettingValue:
             return switch
         case SettingKind.SWITCH, str(text) if text.strip().lower() in _SWITCHES:
             return _SWITCHES[text.strip().lower()]
+        case SettingKind.PATTERNS, str() | list():
+            return _patterns(setting.how, given)
         case SettingKind.SIZE, int(number) if not isinstance(number, bool) and 0 <= number <= MAX_INT:
             return number
         case ((SettingKind.AGE | SettingKind.SIZE), str(text)) if text.strip().lower() == kind.without_limit:
@@ -198,15 +224,39 @@ def value_of(setting: Setting, given: object) -> SettingValue:
 def limit_of(name: str, given: object) -> int | None:
     """Return the limit that `given` means for the setting of this name (None: no limit). Raises as `value_of`."""
     value = value_of(SETTINGS[name], given)
-    if isinstance(value, str):
+    if isinstance(value, str | tuple):
         raise TypeError(f"{name} is no limit")
     return value
 
 
-def stored_value(setting: Setting, spelling: str) -> str | bool:
+def stored_value(setting: Setting, spelling: str) -> str | bool | list[str]:
     """Return what a settings file stores for this text. Raises ValueError where `value_of` does."""
     value = value_of(setting, spelling)
+    if isinstance(value, tuple):
+        return list(value)
     return value if isinstance(value, bool | str) else spelling.strip()
+
+
+def spelling_of(given: object) -> str:
+    """Return the text that means a value from a settings file."""
+    if isinstance(given, list | tuple):
+        return " ".join(str(each).replace(" ", "\\ ") for each in given) or SettingKind.PATTERNS.without_limit
+    return ("on" if given else "off") if isinstance(given, bool) else str(given)
+
+
+def _patterns(how: str, given: object) -> tuple[str, ...]:
+    """Return the patterns in a text or a list. Raises ValueError that describes valid patterns."""
+    if isinstance(given, str):
+        given = [each.replace("\\ ", " ") for each in _SPACES.split(given.strip()) if each]
+        given = [] if given == [SettingKind.PATTERNS.without_limit] else given
+    patterns = tuple(each for each in given if isinstance(each, str)) if isinstance(given, list) else ()
+    if not isinstance(given, list) or len(patterns) < len(given):
+        raise ValueError(how)
+    try:
+        PathPatterns(patterns)
+    except ValueError as error:
+        raise ValueError(f"{how}; {error}") from None
+    return patterns
 
 
 def _measured(kind: SettingKind, how: str, text: str) -> int:

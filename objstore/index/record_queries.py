@@ -225,6 +225,20 @@ class EditQueries:
         )
         return [DocumentId(row[0]) for row in rows]
 
+    def colliding(self) -> list[tuple[bytes, int, list[Seq]]]:
+        """Return the pending edits of each session in the files in which several have some, by file and session.
+
+        Each is (current path, number of the session, edits).
+        """
+        # The plus keeps SQLite from reading the edits of all sessions instead of the pending ones.
+        rows = self._db.execute(
+            "SELECT documents.path, session, group_concat(seq) FROM edits JOIN documents ON documents.id = document "
+            "WHERE status = 'p' AND NOT void AND NOT expired AND +session > 0 AND document IN (SELECT document "
+            "FROM edits WHERE status = 'p' AND NOT void AND NOT expired AND +session > 0 GROUP BY document "
+            "HAVING count(DISTINCT session) > 1) GROUP BY document, session ORDER BY documents.path, session"
+        )
+        return [(row[0], row[1], sorted(Seq(int(n)) for n in row[2].split(","))) for row in rows]
+
     def long_documents(self, least: int) -> list[DocumentId]:
         """Return the documents that have at least `least` unexpired edits."""
         rows = self._db.execute(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from objstore.errors import EditExpired
@@ -11,11 +12,13 @@ from objstore.model.basic_types import Unit
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from objstore.model.basic_types import DocumentId, Seq, Status
+    from objstore.model.basic_types import CommentState, DocumentId, Seq, Status
     from objstore.model.ids import BlobId, RecordId
-    from objstore.model.records import Decision, Edit
+    from objstore.model.records import Comment, Decision, Edit
 
 __all__ = [
+    "Collision",
+    "CommentView",
     "Content",
     "DecisionView",
     "DirectoryEntry",
@@ -34,6 +37,7 @@ __all__ = [
     "State",
     "StatusReport",
     "TurnView",
+    "UnreportedComments",
     "UnresolvedMarkers",
 ]
 
@@ -146,6 +150,50 @@ class UnreportedRejections:
     rejections: tuple[Rejection, ...]  # the first of them, by edit
     more: int  # how many further edits are rejected, as a whole or in part
     units: frozenset[str]  # every rejected unit, in the form `12:2`
+
+
+@value
+class CommentView:
+    """A comment, where its lines are now, and what became of it."""
+
+    id: RecordId
+    comment: Comment
+    path: str  # of the file now, or the last one if it is gone
+    lines: tuple[int, int]  # numbers of its first and last line now, from 1; (0, 0): it is about the file as a whole
+    is_there: bool  # whether the file has any of its lines now; if not, `lines` is where they were
+    state: CommentState
+    sent_to: str  # the conversation that it was last sent to, or is meant for; "": none
+    answers: tuple[CommentView, ...] = ()  # oldest first; of agents, and of persons
+
+    @property
+    def number(self) -> int:
+        """Return the comment's number in its workspace."""
+        return self.comment.number
+
+    @property
+    def is_by_agent(self) -> bool:
+        """Return whether an agent wrote it."""
+        return bool(self.comment.conversation)
+
+    @property
+    def is_resolved(self) -> bool:
+        """Return whether a person has resolved it."""
+        return self.state.value == "resolved"
+
+    @property
+    def word(self) -> str:
+        """Return its state in a word: open, sent, answered or resolved."""
+        if self.state.value == "sent" and self.answers:
+            return "answered" if self.answers[-1].is_by_agent else self.answers[-1].state.value
+        return self.state.value
+
+
+@value
+class UnreportedComments:
+    """The comments of persons that an agent has not been sent yet."""
+
+    comments: tuple[CommentView, ...]  # the first of them, oldest first; an answer is one of its own
+    more: int  # how many further ones there are
 
 
 @value
@@ -304,6 +352,14 @@ class Reclaimable:
 
 
 @value
+class Collision:
+    """A file in which several sessions have pending edits."""
+
+    path: str
+    edits: Mapping[int, tuple[Seq, ...]]  # by the number of the session, ascending
+
+
+@value
 class StatusReport:
     """An overview of a workspace."""
 
@@ -322,3 +378,6 @@ class StatusReport:
     store_bytes: int  # of all segments
     blobs: int
     reclaimable: Reclaimable
+    collisions: tuple[Collision, ...] = ()  # by path
+    comments: Mapping[str, int] = MappingProxyType({})  # how many are open, sent and answered
+    policies: tuple[str, ...] = ()  # settings about reviews that were changed, but not by `cas config`

@@ -18,6 +18,7 @@ from objstore.model.large_file_placeholder import is_placeholder, placeholder
 from objstore.model.records import Edit, Marks, Turn
 from objstore.model.results import CallInfo, TurnInfo
 from objstore.model.views import EditView
+from objstore.review.policies import ACCEPTED_BY, Policies
 from objstore.store.write_batch import Batch, now
 from objstore.text.diff import diff_lines
 from objstore.text.hunks import Hunk, VerifiedHunks
@@ -82,6 +83,8 @@ class Recorder:
         self._turns: dict[tuple[str, str, int], int] = {}  # numbers by session, conversation and time
         self._ordinals: dict[tuple[str, int], int] = {}  # the next ordinals of calls that formatters' edits belong to
         self._next_turn = 0  # the number that the next new turn gets; 0: ask the store
+        self._root = journal.tree.root
+        self._policies: Policies | None = None  # read when they are first needed
 
     def record(
         self,
@@ -118,6 +121,9 @@ class Recorder:
             self._batch.state(after.content, base, name=after.state.blob, affixes=shared, source=after.source)
         hunks, newline = _hunks(before, after, change.hunks, affixes)
         added, removed = _line_counts(before, after, hunks)
+        status = Status.PENDING if self._needs_review(change) else Status.ACCEPTED
+        if status is Status.PENDING and self._is_accepted_by_policy(change):
+            status, notes = Status.ACCEPTED, {**notes, ACCEPTED_BY: "review.accept"}
         edit = Edit(
             seq=self._seq,
             document=DocumentId(self._seq) if document is None else document,
@@ -136,8 +142,7 @@ class Recorder:
             added=added,
             removed=removed,
             origin=change.origin,
-            # A person's own edits need no review.
-            status=Status.PENDING if self._needs_review(change) else Status.ACCEPTED,
+            status=status,
             amends=change.amends,
             marks=change.marks,
             turn=turn,
@@ -195,6 +200,13 @@ class Recorder:
             tool=made.tool,
             notes=made.notes,
         )
+
+    def _is_accepted_by_policy(self, change: Change) -> bool:
+        if change.marks is not None:
+            return False
+        if self._policies is None:
+            self._policies = Policies(self._root, self._store)
+        return self._policies.accepts(change.origin, change.path, change.source)
 
     def _turn(self, turn: TurnInfo, conversation: str) -> int:
         """Return the number of a turn, and add its record to the batch if there is none yet."""

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from objstore.config.settings import RetentionLimits, is_anything_set
+from objstore.config.settings import RetentionLimits, is_anything_set, settings_files
 from objstore.errors import CasError, DiskFailed, PathError, StoreDamaged
-from objstore.model.basic_types import Status
-from objstore.model.views import ExternalChange, PendingGroup, PendingTurn, Reclaimable, StatusReport, UnresolvedMarkers
+from objstore.model.basic_types import CommentState, Status
+from objstore.model.views import (
+    Collision,
+    ExternalChange,
+    PendingGroup,
+    PendingTurn,
+    Reclaimable,
+    StatusReport,
+    UnresolvedMarkers,
+)
 from objstore.worktree.dirty_files import changed_tips
 from objstore.worktree.external_changes import found_changes
 
@@ -67,7 +76,42 @@ def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unrea
         store_bytes=store_bytes,
         blobs=blobs,
         reclaimable=_reclaimable(journal),
+        collisions=_collisions(journal),
+        comments=_comments(journal),
+        policies=_changed_policies(journal),
     )
+
+
+def _comments(journal: Journal) -> dict[str, int]:
+    """Return how many comments are open, sent and answered, as CommentView.word says of each."""
+    words: dict[int, str] = {}  # by the number of the comment: its own state, or that of the newest answer
+    own: dict[int, CommentState] = {}
+    if journal.store.index.numbers.next_comment() == 1:
+        return {}
+    for row in journal.store.index.comments.all():
+        about = row.answers or row.number
+        own.setdefault(about, row.state)
+        if about == row.number or own[about] is CommentState.SENT:
+            words[about] = "answered" if row.conversation else row.state.value
+    counts = Counter(word for word in words.values() if word != CommentState.RESOLVED.value)
+    return {word: counts[word] for word in ("open", "sent", "answered") if counts[word]}
+
+
+def _collisions(journal: Journal) -> tuple[Collision, ...]:
+    if not journal.store.index.edits.colliding():
+        return ()
+    from objstore.review.collisions import collisions
+
+    return tuple(collisions(journal))
+
+
+def _changed_policies(journal: Journal) -> tuple[str, ...]:
+    is_written = os.path.lexists(settings_files(journal.tree.root)[0])
+    if not is_written and not journal.store.index.settings.changes():
+        return ()
+    from objstore.review import policies
+
+    return tuple(policies.changed_outside(journal.tree.root, journal.store))
 
 
 def unresolved_markers(journal: Journal) -> tuple[UnresolvedMarkers, ...]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from objstore.model.basic_types import Seq, Unit
     from objstore.model.ids import BlobId
     from objstore.model.net_file import ChangesAtLine, NetFile
+    from objstore.model.records import SettingChange
     from objstore.model.results import (
         CallOutcome,
         Conflicted,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         UnresolvedMarkers,
     )
     from objstore.review.decisions import DecisionRequest
+    from objstore.review.policies import Policies
     from objstore.text.hunks import Hunk
     from objstore.transaction.journal import Journal
 
@@ -65,6 +67,26 @@ class Review:
         with self._journal.reading() as store:
             edits = store.index.edits
             return edits.counts()[Status.PENDING], edits.pending_of(EXTERNAL_CONVERSATION)
+
+    def policies(self) -> Policies:
+        """Return what the settings say about reviews."""
+        from objstore.review.policies import Policies
+
+        with self._journal.reading() as store:
+            return Policies(self._journal.tree.root, store)
+
+    def policy_changes(self, name: str = "") -> list[SettingChange]:
+        """Return the recorded changes of a policy ("": of all), oldest first."""
+        from objstore.review import policies
+
+        with self._journal.reading() as store:
+            return policies.changes(store, name)
+
+    def record_policy(self, name: str, before: str, after: str, *, who: str = "") -> None:
+        """Record that a person changed a policy. Texts: "" means not set. Raises as Call.commit."""
+        from objstore.review import policies
+
+        policies.record_change(self._journal, name, before, after, who=who)
 
     def external_changes(self) -> tuple[ExternalChange, ...]:
         """Return every recorded file whose current state on disk differs from the journal."""

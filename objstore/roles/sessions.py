@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from objstore.model.basic_types import Seq
-    from objstore.model.views import SessionView, TurnView
+    from objstore.model.views import Collision, SessionView, TurnView
     from objstore.transaction.journal import Journal
 
 __all__ = ["Sessions"]
@@ -28,6 +28,13 @@ class Sessions:
 
         with self._journal.reading():
             return session_queries.sessions(self._journal)
+
+    def collisions(self) -> list[Collision]:
+        """Return the files in which several sessions have pending edits, by path."""
+        from objstore.review import collisions
+
+        with self._journal.reading():
+            return collisions.collisions(self._journal)
 
     def session(self, number: int) -> SessionView:
         """Return one session. Raises NoSuchName."""

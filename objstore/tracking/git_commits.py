@@ -5,6 +5,7 @@ which can be undone like any other. A commit made during an agent's call accepts
 made it: it is recorded, so that a status can show what was committed without a review.
 """
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -20,6 +21,7 @@ from objstore.model.large_file_placeholder import is_placeholder
 from objstore.model.records import Decision
 from objstore.model.results import CallInfo, Whose
 from objstore.review.decisions import DecisionRequest, decide
+from objstore.review.policies import Policies
 from objstore.store.write_batch import now
 from objstore.text.diff import diff_lines
 from objstore.text.hunks import Hunk
@@ -122,7 +124,10 @@ def _units_in_commit(journal: Journal, movement: Movement, commit: ReflogEntry) 
 
 
 def _pending_files(journal: Journal, movement: Movement) -> Iterator[_PendingFile]:
-    """Yield the files of the repository that have pending edits and are on disk as recorded."""
+    """Yield the files of the repository that have pending edits and are on disk as recorded.
+
+    Those that a policy always wants reviewed are left out: a commit accepts nothing of them.
+    """
     index = journal.store.index
     seqs: dict[DocumentId, list[Seq]] = {}
     for _, _, _, pending, _, _ in index.edits.pending_groups():
@@ -132,9 +137,11 @@ def _pending_files(journal: Journal, movement: Movement) -> Iterator[_PendingFil
                 seqs.setdefault(document, []).append(seq)
     tips = [index.documents.tip(document) for document in seqs]
     changed = {change.document for change in found_changes(journal, tips)}
+    policies = Policies(journal.tree.root, journal.store)
     for tip in tips:
         path = path_in_repository(journal, movement.repository, tip.path)
-        if path is not None and tip.document not in changed:
+        is_reviewed = policies.needs_review(os.fsdecode(tip.path))
+        if path is not None and tip.document not in changed and not is_reviewed:
             yield _PendingFile(tip=tip, path=path, seqs=tuple(seqs[tip.document]))
 
 

@@ -15,7 +15,7 @@ from objstore.fastclass import replace
 from objstore.fs.disk import reaching
 from objstore.fs.writer_lock import WriterLock
 from objstore.model.results import NOBODY, CallInfo, TurnInfo
-from objstore.model.views import EditFilter, EditView, UnreportedRejections
+from objstore.model.views import Collision, EditFilter, EditView, UnreportedRejections
 from objstore.review.attribution import CallAttribution
 from objstore.review.open_calls import AgentCall, OpenCalls, sanitized_name, sanitized_text
 from objstore.tracking.attributed_scan import AttributedScan
@@ -36,6 +36,9 @@ _MAX_SUBAGENTS: Final = 200
 _MAX_OTHER_WORKSPACES: Final = 20
 _MAX_REMEMBERED_ENDS: Final = 20
 """Ends of calls remembered for each conversation: no more tools run at once."""
+
+_MAX_COLLISIONS: Final = 100
+"""Reported collisions that are remembered of each conversation."""
 
 _MAX_SCANNED_PATHS: Final = 20
 """The newest edits of a conversation, among which the edit of a tool that has just ended is searched."""
@@ -356,6 +359,47 @@ class HookSessions:
                 rejections=tuple(described), more=len(edits) - len(first), units=frozenset(unreported)
             )
 
+    def conversations_heard(self, conversation: str) -> list[str]:
+        """Return a conversation and those whose edits are reported to it too."""
+        return [sanitized_name(conversation), *self._open.reported_rejections(conversation)[1]]
+
+    def collisions(self, conversation: str) -> list[Collision]:
+        """Return the files of a conversation that other sessions have pending edits in, which it was not told of yet.
+
+        Each has only the edits of the others. It is told of a session in a file once.
+        """
+        with self._journal.reading() as store:
+            if not store.index.edits.colliding():
+                return []
+            # Imported only now, because mostly there is nothing to report.
+            from objstore.review.collisions import collisions
+
+            own = store.index.sessions.number(sanitized_name(conversation))
+            known = set(_texts_of(self._open.session(conversation).get("collisions")))
+            found = [
+                replace(
+                    collision,
+                    edits={
+                        number: seqs
+                        for number, seqs in collision.edits.items()
+                        if number != own and _collision_name(collision, number) not in known
+                    },
+                )
+                for collision in collisions(self._journal)
+                if own in collision.edits
+            ]
+            return [collision for collision in found if collision.edits]
+
+    def mark_collisions_reported(self, conversation: str, reported: Iterable[Collision]) -> None:
+        """Remember that a conversation was told of collisions. Raises what the disk raises."""
+        names = [_collision_name(collision, number) for collision in reported for number in collision.edits]
+
+        def noted(kept: Mapping[str, object]) -> dict[str, object]:
+            known = [name for name in _texts_of(kept.get("collisions")) if name not in names]
+            return {"collisions": [*known, *names][-_MAX_COLLISIONS:]}
+
+        self._open.note(conversation, noted)
+
     def mark_reported(self, conversation: str, reported: UnreportedRejections) -> None:
         """Remember that rejections have been reported to the conversation. Raises what the disk raises.
 
@@ -517,6 +561,16 @@ def _agents(kept: Mapping[str, object]) -> list[str]:
 def _agents_without(agent: str, kept: Mapping[str, object]) -> list[str]:
     """Return the subagents without one of them."""
     return [each for each in _agents(kept) if each != agent]
+
+
+def _texts_of(held: object) -> list[str]:
+    """Return the texts in a list of what is kept of a conversation."""
+    return [each for each in held if isinstance(each, str)] if isinstance(held, list) else []
+
+
+def _collision_name(collision: Collision, session: int) -> str:
+    """Return what identifies a session's edits of a file among the reported collisions; a path may be any bytes."""
+    return f"{session}:{os.fsencode(collision.path).hex()}"
 
 
 def _other_workspaces(kept: Mapping[str, object]) -> list[str]:

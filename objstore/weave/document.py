@@ -14,10 +14,10 @@ from typing import Final, Generic, NamedTuple, Self, TypeVar
 
 from objstore.errors import HistoryBroken
 from objstore.fastclass import replace, value
-from objstore.model.basic_types import ConflictKind, DocumentId, Seq, Status, Unit
+from objstore.model.basic_types import MAX_INT, ConflictKind, DocumentId, Seq, Status, Unit
 from objstore.model.ids import BlobId
 from objstore.model.large_file_placeholder import is_placeholder, mixes_placeholders
-from objstore.model.records import Edit
+from objstore.model.records import Anchor, Edit
 from objstore.model.replay_records import ReplayDecision, ReplayEdit
 from objstore.model.results import Conflict, Notice
 from objstore.text.diff import diff_lines
@@ -25,7 +25,7 @@ from objstore.text.splice import Splice
 from objstore.text.unified_diff import is_binary
 from objstore.weave.conflict_markers import Labels, MarkedText
 from objstore.weave.dependents import Cascade, cascade
-from objstore.weave.line_weave import UnitIndex, Weave, WeaveConflict
+from objstore.weave.line_weave import BASE, UnitIndex, Weave, WeaveConflict
 from objstore.weave.serialize import WeaveState
 
 __all__ = ["Document", "DocumentState", "DocumentVersion", "replayed"]
@@ -485,6 +485,36 @@ class Document:
         For a pure deletion the count is 0, and the line is the one before which text is missing. None: it isn't shown.
         """
         return self._weave.unit_lines(self._index(unit))
+
+    def anchor(self, line: int) -> Anchor:
+        """Return what identifies line `line` of the text, from 1; if no edit inserted it, an anchor that finds nothing.
+
+        Raises ValueError if the text has fewer lines.
+        """
+        index, offset = self._weave.origin(line)
+        if index == BASE:
+            return Anchor(0, 0, offset)
+        unit = self._unit(index)
+        return Anchor(0, 0, MAX_INT) if unit == NO_EDIT else Anchor(unit.seq, unit.hunk, offset)
+
+    def line_of(self, anchor: Anchor) -> tuple[int, bool] | None:
+        """Return the number, from 1, of the line that `anchor` identifies, and whether the text shows it.
+
+        If the text does not show it, the number is that of the line in its place. None: the document has no such line.
+        """
+        if anchor.seq == 0:
+            return self._weave.line_of(BASE, anchor.offset)
+        unit = Unit(Seq(anchor.seq), anchor.hunk)
+        return self._weave.line_of(self._index(unit), anchor.offset) if self.knows(unit) else None
+
+    def inserted_lines(self, unit: Unit) -> int:
+        """Return how many lines the unit inserted, shown or not."""
+        return self._weave.inserted_lines(self._index(unit))
+
+    @property
+    def first(self) -> Seq:
+        """Return the oldest edit that it has (0: it has none)."""
+        return self._seqs[0] if self._seqs else Seq(0)
 
     def notices(self, units: Iterable[Unit]) -> Iterator[Notice]:
         """Yield a notice for each of `units` with a neighbour that was decided the other way."""

@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Final
@@ -358,17 +358,31 @@ def _show_text(
         if at:
             yield screen.line()
         yield from edit_header(view, screen, unresolved)
+        from cli.render.comments import comments_by_unit, comments_text
+
+        comments = comments_by_unit(workspace, units)
+        is_read = sys.stdout is not None and sys.stdout.isatty()
+        if not is_read or view.expired is not None:
+            # A program can take the diff only if nothing comes between its hunks.
+            for unit in sorted(comments):
+                yield from comments_text(comments.pop(unit), screen)
         if view.expired is None:
             yield screen.line()
-            yield from _diff_text(workspace, view, units, screen, read_errors)
+            remarks = {unit: [*comments_text(found, screen)] for unit, found in comments.items()}
+            yield from _diff_text(workspace, view, units, screen, read_errors, remarks)
 
 
 def _diff_text(
-    workspace: "Workspace", view: EditView, units: tuple[Unit, ...] | None, screen: Screen, read_errors: ReadErrors
+    workspace: "Workspace",
+    view: EditView,
+    units: tuple[Unit, ...] | None,
+    screen: Screen,
+    read_errors: ReadErrors,
+    remarks: Mapping[Unit, Iterable[bytes]] | None = None,
 ) -> Iterator[bytes]:
     """Yield the diff of an edit, or a line saying that its content is lost: other edits may be readable."""
     try:
-        yield from edit_diff(view, workspace, screen, units)
+        yield from edit_diff(view, workspace, screen, units, remarks or {})
     except UNREADABLE as error:
         read_errors.note(error)
         yield screen.line(f"No diff of edit {view.seq}: {error}")

@@ -118,6 +118,8 @@ COMMANDS: Final = {
     "diff --unrecorded": "diff --unrecorded",
     "diff A B": "diff a@1 a@2",
     "accept": "accept 2 --dry-run",
+    "comment": "comment 2 -m text",
+    "send": "send",
     "reject": "reject 1",
     "reopen": "reopen 3 --dry-run",
     "undo": "undo --dry-run",

@@ -18,6 +18,8 @@ COMMANDS_IN_ORDER: Final = (
     ("redo",),
     ("restore", "a@2"),
     ("amend", "1", "--from", "{folder}/.new"),
+    ("comment", "1", "-m", "why?"),
+    ("send",),
     ("snapshot", "create", "-m", "here"),
     ("snapshot", "restore", "1"),
     ("record",),

@@ -36,10 +36,11 @@ TOOL_NAMES = [
     "move_file",
     "delete_file",
     "Undo",
+    "answer_comment",
 ]
 READ_ONLY_TOOLS = TOOL_NAMES[: TOOL_NAMES.index("create_directory")]
 CHANGING_TOOLS = ["write_file", "edit_file_diff", "multi_edit_text_file", "edit_text_file", "move_file", "delete_file"]
-NOT_IDEMPOTENT = ["edit_file_diff", "multi_edit_text_file", "edit_text_file", "move_file", "Undo"]
+NOT_IDEMPOTENT = ["edit_file_diff", "multi_edit_text_file", "edit_text_file", "move_file", "Undo", "answer_comment"]
 PATCH_TOOLS = [
     "apply_patch",
     "validate_patch",
@@ -56,6 +57,7 @@ OFFICIAL_TOKENS_PER_TOOL = 148.196
 """Approximate tokens for each tool of the official filesystem server (2026.8.31), estimated as below."""
 
 ARGUMENTS_OF_OTHER_TYPES = [
+    "comment",
     "edits",
     "operations",
     "patches",
@@ -139,7 +141,7 @@ def test_file_content_and_ids_are_plain_strings(agent: Agent) -> None:
 def test_conversation_id_is_an_optional_argument_of_every_changing_tool(agent: Agent) -> None:
     for tool in agent.tools():
         assert ("mcp_conversation_id" in tool.input_schema["properties"]) is (
-            tool.name in CHANGING_TOOLS + CHANGING_PATCH_TOOLS
+            tool.name in [*CHANGING_TOOLS, *CHANGING_PATCH_TOOLS, "answer_comment"]
         )
         assert "mcp_conversation_id" not in tool.input_schema.get("required", [])
 
@@ -190,7 +192,15 @@ def test_failed_call_of_every_tool_fits_its_output_schema(agent: Agent, folder: 
     failing_arguments |= {"patches": [{"file_path": failing_arguments["path"], "patch": "no patch"}]}
     failing_arguments |= dict.fromkeys(["original_file", "modified_file", "backup_file"], failing_arguments["path"])
     (folder / "there").mkdir()
-    failing_arguments |= {"paths": [], "ranges": ["0"], "keyword": "", "pattern": "", "edit": 0}
+    failing_arguments |= {
+        "paths": [],
+        "ranges": ["0"],
+        "keyword": "",
+        "pattern": "",
+        "edit": 0,
+        "comment": 0,
+        "text": "x",
+    }
     extra_arguments: dict[str, dict[str, object]] = {
         "read_multiple_files": {"offset": -1},
         "list_edits": {"offset": -1},

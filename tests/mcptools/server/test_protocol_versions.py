@@ -11,6 +11,7 @@ from mcp import Client
 
 from mcptools.catalog.tool_list import TOOLS
 from mcptools.edit.hashline import line_tag
+from objstore import Seq, Unit, Workspace
 from tests.support.http_server import serving
 from tests.support.mcp_agent import connected
 
@@ -67,6 +68,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("get_file_info", {"path": "sub"}),
     ("list_edits", {}),
     ("show_edit", {"edit": 1}),
+    ("answer_comment", {"comment": 1, "text": "So.", "mcp_conversation_id": "turn"}),
     ("Undo", {}),
     ("delete_file", {"path": "sub/b.txt", "mcp_conversation_id": "turn"}),
 ]
@@ -85,6 +87,9 @@ async def answers(client: Client, root: Path) -> list[tuple[str, bool, str]]:
             name: value.replace("{root}", str(root)) if isinstance(value, str) else value
             for name, value in arguments.items()
         }
+        if tool == "answer_comment":
+            with Workspace.open(root) as workspace:
+                workspace.comments.add_to_units([Unit(Seq(1), 0)], "Why?")
         result = await client.call_tool(tool, given)
         texts = [getattr(part, "text", "") for part in result.content]
         text = without_variable_parts((result.structured_content, texts), root)

@@ -94,3 +94,11 @@ def test_a_commit_is_shown_with_the_edits_that_it_accepted(repository: CommandRu
     assert (missing.status, missing.said) == (1, "cas: No commit is named 'HEAD~1' here.\n")
     assert repository.cas("log", "--commit", "--output=x").status != 0
     assert not Path("x").exists()
+
+
+def test_a_commit_accepts_nothing_of_files_that_review_always_names(repository: CommandRunner) -> None:
+    repository.done("config", "set", "review.always", "7.txt")
+    write_by_agent(repository, "7.txt", "one\nTWO\nthree\n")
+    write_by_agent(repository, "8.txt", "one\nTWO\nthree\n")
+    git(repository.folder, "commit", "-q", "-m", "both", "7.txt", "8.txt")
+    assert [edit["status"] for edit in repository.done("log", "--json").lines()] == ["accepted", "pending"]

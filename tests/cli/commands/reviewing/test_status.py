@@ -95,6 +95,9 @@ def test_json_is_one_document_with_fixed_fields(runner: CommandRunner) -> None:
         "accepted": 1,
         "rejected": 0,
         "away": 0,
+        "comments": {"open": 0, "sent": 0, "answered": 0},
+        "collisions": [],
+        "policies": [],
         "conversations": 1,
         "pending_groups": [
             {

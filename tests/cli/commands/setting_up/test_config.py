@@ -222,3 +222,38 @@ def test_errors_carry_their_facts(runner: CommandRunner) -> None:
     with pytest.raises(NoSuchSetting) as unknown:
         configuration.get("max_size")
     assert unknown.value.near == "retention.max_size"
+
+
+def test_changes_of_policies_are_recorded_and_listed(runner: CommandRunner) -> None:
+    runner.done("config", "set", "review.accept", "docs/**  *.md")
+    runner.done("config", "set", "review.accept", "docs/** *.md")
+    runner.done("config", "set", "gc.every", "2min")
+    runner.done("config", "unset", "review.accept")
+    runner.done("config", "set", "review.always", "none")
+    shapes = runner.done("config", "history", "--json").lines()
+    assert [(shape["name"], shape["before"], shape["after"]) for shape in shapes] == [
+        ("review.accept", "", "docs/** *.md"),
+        ("review.accept", "docs/** *.md", ""),
+        ("review.always", "", "none"),
+    ]
+    assert "review.accept: not set -> docs/** *.md" in runner.done("config", "history", "review.accept").text
+    assert runner.done("status", "--json").json()["policies"] == []
+
+
+def test_a_policy_written_into_the_file_by_hand_is_reported_by_status(runner: CommandRunner) -> None:
+    (runner.folder / ".cas" / "config.toml").write_text('[review]\naccept = ["**"]\n')
+    said = runner.done("status").text
+    assert "policies changed, but not by `cas config` (set them with it, and they apply):\n  review.accept\n" in said
+    assert runner.done("status", "--json").json()["policies"] == ["review.accept"]
+
+
+def test_accept_all_leaves_what_review_always_names_to_a_decision_by_name(runner: CommandRunner) -> None:
+    runner.done("config", "set", "review.always", ".github/**")
+    runner.write(".github/ci.yml", b"on: push\n")
+    runner.write("a", b"1\n")
+    accepted = runner.cas("accept", "--all")
+    assert (accepted.status, ".github/ci.yml" in accepted.said) == (0, True)
+    assert runner.statuses()["1:0"] == "pending"
+    assert runner.statuses()["2:0"] == "accepted"
+    runner.done("accept", "--file", ".github/ci.yml")
+    assert runner.statuses()["1:0"] == "accepted"

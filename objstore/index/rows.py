@@ -22,6 +22,7 @@ __all__ = [
     "Baseline",
     "BlobPlace",
     "ChainedRecord",
+    "DocumentPosition",
     "EditRow",
     "ExpiryRow",
     "HolderRow",
@@ -82,6 +83,15 @@ class NewestNumbers(NamedTuple):
     decisions: int
     snapshots: int
     pins: int
+
+
+class DocumentPosition(NamedTuple):
+    """Up to which records a document is known: the same position of the same journal means the same document."""
+
+    document: DocumentId
+    oldest: Seq  # its first edit that has not expired
+    edit: RecordId  # its newest edit
+    decision: RecordId | None  # the newest decision on it; None: there is none
 
 
 class EditRow(NamedTuple):

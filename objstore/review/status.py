@@ -7,7 +7,6 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from objstore.config.settings import RetentionLimits, is_anything_set
 from objstore.errors import CasError, DiskFailed, PathError, StoreDamaged
 from objstore.model.basic_types import Origin, Status
 from objstore.model.views import ExternalChange, PendingGroup, Reclaimable, StatusReport, UnresolvedMarkers
@@ -78,6 +77,8 @@ def unresolved_markers(journal: Journal) -> tuple[UnresolvedMarkers, ...]:
 
 def _reclaimable(journal: Journal) -> Reclaimable:
     """Return what garbage collection could free, from numbers that the index keeps."""
+    from objstore.config.settings import RetentionLimits, is_anything_set
+
     index = journal.store.index
     unheld, free_bytes = index.blobs.unheld()
     limits, unreadable, old_edits = RetentionLimits(), "", 0

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from objstore.model.basic_types import Unit
     from objstore.model.ids import BlobId
-    from objstore.model.net_file import ChangesAtLine, NetFile
+    from objstore.model.net_file import ChangesAtLine, FileSummary, NetFile
     from objstore.model.results import CallOutcome, Conflicted, DecisionOutcome, FileEffect
     from objstore.model.views import (
         Content,
@@ -68,6 +68,13 @@ class Review:
 
         with self._journal.translating_index_errors():
             return net_files(self._journal, paths, units)
+
+    def change_summaries(self, paths: Collection[str] = (), units: Collection[Unit] | None = None) -> list[FileSummary]:
+        """Return what `changes` does without texts, and much faster: it reads only documents with new records."""
+        from objstore.review.net_summary import summaries
+
+        with self._journal.translating_index_errors():
+            return summaries(self._journal, paths, units)
 
     def change_at(self, path: str, line: int, last: int = 0) -> ChangesAtLine:
         """Return the changes at a line, from 1, of the file on disk at a path, or at those up to `last`.

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from objstore.fastclass import value
 from objstore.text.diff import diff_lines
 from objstore.text.hunks import Hunk
+from objstore.text.lines import common_affixes, shared_ends
 from objstore.weave.runs import text_of
 
 if TYPE_CHECKING:
@@ -202,11 +203,16 @@ def _narrowed(old: Sequence[Run], new: Sequence[Run]) -> Sequence[Hunk]:
     """
     before, after = text_of(old), text_of(new)
     edits = {unit.since for run in old for unit in run.live_deleters} | {run.inserter.since for run in new}
+    if len(edits) == 1:
+        head, tail = shared_ends(before, after, common_affixes(before, after))
+        start, end = before.count(b"\n", 0, head), before.count(b"\n", len(before) - tail)
+        hunk = Hunk(start, _line_count(old) - start - end, start, _line_count(new) - start - end)
+        return (hunk,) if hunk.old_count or hunk.new_count else ()
     hunks = diff_lines(before, after)
     if len(hunks) < 2:  # noqa: PLR2004 - there are no equal lines in between
         return hunks
     joined = [hunks[0]]
-    lines = before.split(b"\n") if len(edits) > 1 else []
+    lines = before.split(b"\n")
     for hunk in hunks[1:]:
         last = joined[-1]
         if any(map(_WORD.search, lines[last.old_end : hunk.old_start])):

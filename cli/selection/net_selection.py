@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from objstore import value
 
 if TYPE_CHECKING:
-    from objstore import FileSummary, NetFile, Unit, Workspace
+    from objstore import FileSummary, NetFile, StoreError, Unit, Workspace
 
 __all__ = ["NetSelection", "net_selection", "require_recorded"]
 
@@ -21,20 +21,22 @@ class NetSelection:
     paths: dict[str, str]  # relative to the workspace, each with what was typed
     units: "frozenset[Unit]"
 
-    def files(self, workspace: "Workspace") -> "list[NetFile]":
-        """Return the files with selected changes, by path."""
-        return self._found(workspace.review.changes)
+    def files(self, workspace: "Workspace", unreadable: "Callable[[StoreError], object]") -> "list[NetFile]":
+        """Return the files with selected changes, by path. `unreadable`: called with why a file is left out."""
+        return self._found(workspace.review.changes, unreadable)
 
-    def summaries(self, workspace: "Workspace") -> "list[FileSummary]":
+    def summaries(self, workspace: "Workspace", unreadable: "Callable[[StoreError], object]") -> "list[FileSummary]":
         """Return the same without texts."""
-        return self._found(workspace.review.change_summaries)
+        return self._found(workspace.review.change_summaries, unreadable)
 
-    def _found(self, changes: "Callable[..., list[FileView]]") -> "list[FileView]":
+    def _found(
+        self, changes: "Callable[..., list[FileView]]", unreadable: "Callable[[StoreError], object]"
+    ) -> "list[FileView]":
         if not self.units:
-            return changes(self.paths)
-        found = changes(self.paths) if self.paths else []
+            return changes(self.paths, unreadable=unreadable)
+        found = changes(self.paths, unreadable=unreadable) if self.paths else []
         whole = {file.document for file in found}
-        found += [file for file in changes(units=self.units) if file.document not in whole]
+        found += [file for file in changes(units=self.units, unreadable=unreadable) if file.document not in whole]
         return sorted(found, key=lambda file: file.path)
 
     def paths_without(self, files: "Sequence[FileView]") -> dict[str, str]:

@@ -47,15 +47,21 @@ def selected(files: Sequence[FileView], paths: Collection[str], units: Collectio
 
 def shared_units(units: Sequence[tuple[Unit, ...]]) -> list[tuple[int, ...]]:
     """Return for each of some changes, given by their units, the positions of those that are decided with it."""
-    groups: list[tuple[set[Unit], list[int]]] = []
+    parents = list(range(len(units)))
+
+    def root(at: int) -> int:
+        while parents[at] != at:
+            parents[at] = at = parents[parents[at]]
+        return at
+
+    owners: dict[Unit, int] = {}
     for at, own in enumerate(units):
-        together, places = set(own), [at]
-        for group in [group for group in groups if not group[0].isdisjoint(together)]:
-            groups.remove(group)
-            together, places = together | group[0], group[1] + places
-        groups.append((together, places))
-    shared = {at: sorted(places) for _, places in groups for at in places}
-    return [tuple(other for other in shared[at] if other != at) for at in range(len(units))]
+        for unit in own:
+            parents[root(at)] = root(owners.setdefault(unit, at))
+    groups: dict[int, list[int]] = {}
+    for at in range(len(units)):
+        groups.setdefault(root(at), []).append(at)
+    return [tuple([other for other in groups[root(at)] if other != at]) for at in range(len(units))]
 
 
 def _documents_at(store: Store, paths: Collection[str]) -> set[DocumentId]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from objstore.errors import StoreError
 from objstore.model.net_file import ChangeSummary, FileSummary
 from objstore.review.net_cache import NetCache
 from objstore.review.net_selection import pending_documents, selected
@@ -11,7 +12,7 @@ from objstore.review.status import external_changes
 
 # What computes summaries is imported only if the cache lacks one.
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from objstore.model.basic_types import Unit
     from objstore.model.net_file import NetFile
@@ -21,7 +22,10 @@ __all__ = ["summaries"]
 
 
 def summaries(
-    journal: Journal, paths: Collection[str] = (), units: Collection[Unit] | None = None
+    journal: Journal,
+    paths: Collection[str] = (),
+    units: Collection[Unit] | None = None,
+    unreadable: Callable[[StoreError], object] | None = None,
 ) -> list[FileSummary]:
     """Return what `net_files` does without texts: of documents without new records it is read from a cache."""
     unrecorded = {change.document for change in external_changes(journal)}
@@ -34,7 +38,13 @@ def summaries(
             if summary is None:
                 from objstore.review.net_view import net_file
 
-                summary = _summary(net_file(journal, position.document, is_unrecorded=is_unrecorded))
+                try:
+                    summary = _summary(net_file(journal, position.document, is_unrecorded=is_unrecorded))
+                except StoreError as error:
+                    if unreadable is None:
+                        raise
+                    unreadable(error)
+                    continue
                 cache.put(position, summary)
             found.append(summary)
         if cache.is_changed:

@@ -6,7 +6,7 @@ import os
 from itertools import repeat
 from typing import TYPE_CHECKING
 
-from objstore.errors import NoChangeAtLine
+from objstore.errors import NoChangeAtLine, StoreError
 from objstore.fs.file_state import file_at
 from objstore.history.document_loader import load_document
 from objstore.model.basic_types import Operation
@@ -19,7 +19,7 @@ from objstore.text.lines import split_lines
 from objstore.weave.accepted_text import net_document
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from objstore.model.basic_types import DocumentId, Unit
     from objstore.transaction.journal import Journal
@@ -34,18 +34,29 @@ _OPERATIONS = {
 }
 
 
-def net_files(journal: Journal, paths: Collection[str] = (), units: Collection[Unit] | None = None) -> list[NetFile]:
+def net_files(
+    journal: Journal,
+    paths: Collection[str] = (),
+    units: Collection[Unit] | None = None,
+    unreadable: Callable[[StoreError], object] | None = None,
+) -> list[NetFile]:
     """Return the files with pending units, by path, each with its net changes.
 
     `paths`: only files at or below these, now or in their accepted state; (): all. `units`: only changes that have any
-    of these, and those that are decided with them; None: all. Raises HistoryBroken and what Store.text raises.
+    of these, and those that are decided with them; None: all. `unreadable`: called with why a file is left out; None:
+    the error is raised, which is HistoryBroken or what Store.text raises.
     """
     unrecorded = {change.document for change in external_changes(journal)}
+    found: list[NetFile] = []
     with journal.reading() as store:
-        found = [
-            net_file(journal, position.document, is_unrecorded=position.document in unrecorded)
-            for position in pending_documents(store, paths, units)
-        ]
+        for position in pending_documents(store, paths, units):
+            try:
+                is_unrecorded = position.document in unrecorded
+                found.append(net_file(journal, position.document, is_unrecorded=is_unrecorded))
+            except StoreError as error:
+                if unreadable is None:
+                    raise
+                unreadable(error)
     return selected(found, paths, units)
 
 

@@ -57,6 +57,7 @@ class UnitGroups:
         """Group the units that affect the same run, or forms of the same lines."""
         self._units = units
         self._parents: dict[WeaveUnit, WeaveUnit] = {}
+        self._members: dict[WeaveUnit, list[UnitIndex]] = {}  # by the root of each group, once that was asked for
         for unit in units:
             for run in (*unit.inserted, *unit.all_deleted):
                 self.link(self.of_run(run))
@@ -70,11 +71,15 @@ class UnitGroups:
                 first = root
             elif root is not first:
                 self._parents[root] = first
+                self._members.clear()
 
     def whole(self, units: Iterable[WeaveUnit]) -> frozenset[UnitIndex]:
-        """Return all units of the groups that `units` belong to."""
-        wanted = {self._root(unit) for unit in units}
-        return frozenset(unit.index for unit in self._units if self._root(unit) in wanted)
+        """Return all units of the groups that `units` belong to; call it when everything is linked."""
+        if not self._members:
+            for unit in self._units:
+                self._members.setdefault(self._root(unit), []).append(unit.index)
+        roots = {self._root(unit) for unit in units}
+        return frozenset([index for root in roots for index in self._members[root]])
 
     def of_run(self, run: Run) -> set[WeaveUnit]:
         """Return the units that insert, delete or hide a run, or any other form of its lines that they affect."""

@@ -1,6 +1,6 @@
 """The commands `cas diff` and `cas cat`: the content of files, now and at any recorded moment."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from cli.search.candidates import names
 
 if TYPE_CHECKING:
     from cli.render.diffstat import FileChange
-    from objstore import ExternalChange, Workspace
+    from objstore import ExternalChange, FileSummary, NetFile, Workspace
 
 __all__ = ["cat", "diff"]
 
@@ -86,34 +86,37 @@ def _names_states(workspace: "Workspace", names: tuple[str, ...]) -> bool:
 def _write_net(workspace: "Workspace", names: tuple[str, ...], layout: Layout, screen: Screen) -> None:
     """Write the net changes of the named places and edits, or (no names) of all that is pending.
 
-    Of paths without pending edits, write what changed outside.
+    Of paths without pending edits, write what changed outside. A file that can't be read hides no other one.
     """
+    from cli.render.unreadable import ReadErrors
     from cli.selection.net_selection import net_selection
 
-    selection = net_selection(workspace, names)
+    selection, read_errors = net_selection(workspace, names), ReadErrors()
+    files: Sequence[NetFile | FileSummary]
     if layout is Layout.STAT:
         from cli.render.diffstat import cancelled_line, diffstat, net_change
 
-        summaries = selection.summaries(workspace)
+        files = summaries = selection.summaries(workspace, read_errors.note)
         outside = _outside(workspace, selection.paths_without(summaries))
         table = diffstat(chain(map(net_change, summaries), _sizes(workspace, outside)), screen)
         write(chain(table, cancelled_line(summaries, screen)), paged=True)
-        _say_what_else(workspace, outside, names, is_pending=bool(summaries))
-        return
-    files = selection.files(workspace)
-    outside = _outside(workspace, selection.paths_without(files))
-    if layout is Layout.JSON:
-        from cli.render.json_changes import net_file_shape
-        from cli.render.json_edits import external_diff_shape, json_line
+    else:
+        files = found = selection.files(workspace, read_errors.note)
+        outside = _outside(workspace, selection.paths_without(found))
+        if layout is Layout.JSON:
+            from cli.render.json_changes import net_file_shape
+            from cli.render.json_edits import external_diff_shape, json_line
 
-        pending = (net_file_shape(workspace, file) for file in files)
-        write(map(json_line, chain(pending, (external_diff_shape(workspace, change) for change in outside))))
-        return
-    from cli.render.net_diff import net_diff
+            pending = (net_file_shape(workspace, file) for file in found)
+            write(map(json_line, chain(pending, (external_diff_shape(workspace, change) for change in outside))))
+        else:
+            from cli.render.net_diff import net_diff
 
-    diffs = net_diff(files, screen, Invocation.current().program)
-    write(chain(diffs, _external_text(workspace, outside, screen)), paged=True)
-    _say_what_else(workspace, outside, names, is_pending=bool(files))
+            diffs = net_diff(found, screen, Invocation.current().program)
+            write(chain(diffs, _external_text(workspace, outside, screen)), paged=True)
+    read_errors.raise_first()
+    if layout is not Layout.JSON:
+        _say_what_else(workspace, outside, names, is_pending=bool(files))
 
 
 def _outside(workspace: "Workspace", paths: Mapping[str, str]) -> "list[ExternalChange]":

@@ -131,6 +131,8 @@ if TYPE_CHECKING:
     from objstore.model.net_file import (
         ChangeKind as ChangeKind,
         ChangesAtLine as ChangesAtLine,
+        ChangeSummary as ChangeSummary,
+        FileSummary as FileSummary,
         NetChange as NetChange,
         NetFile as NetFile,
     )
@@ -395,7 +397,7 @@ _HOMES: Final = {
         "TurnInfo",
     ),
     "fastclass": ("value",),
-    "model.net_file": ("ChangeKind", "ChangesAtLine", "NetChange", "NetFile"),
+    "model.net_file": ("ChangeKind", "ChangeSummary", "ChangesAtLine", "FileSummary", "NetChange", "NetFile"),
     "model.views": (
         "Collision",
         "CommentView",

@@ -6,12 +6,21 @@ from typing import TYPE_CHECKING, Final
 
 from cli.render.status import counted
 from cli.screen.terminal import Screen, end_of, padded, shown_name, shown_width
-from objstore import diff_lines, is_either_binary, is_placeholder, value
+from objstore import Operation, value
 
 if TYPE_CHECKING:
-    from objstore import BlobId, EditView
+    from objstore import BlobId, EditView, FileSummary
 
-__all__ = ["FileChange", "diffstat", "edit_change", "file_change", "summed"]
+__all__ = [
+    "FileChange",
+    "cancel_out",
+    "cancelled_line",
+    "diffstat",
+    "edit_change",
+    "file_change",
+    "net_change",
+    "summed",
+]
 
 LONGEST_NAME: Final = 60
 LONGEST_BAR: Final = 40
@@ -30,6 +39,8 @@ class FileChange:
 
 def file_change(name: str, before: bytes | None, after: bytes | None) -> FileChange:
     """Return how much changed between two states of a file (None: no file)."""
+    from objstore import diff_lines, is_either_binary
+
     old, new = before or b"", after or b""
     if is_either_binary(old, new):
         return FileChange(name=name, added=0, removed=0, binary=(_size(old), _size(new)))
@@ -47,10 +58,31 @@ def edit_change(view: "EditView", blobs: "Callable[[BlobId], bytes]") -> FileCha
     is_whole = len(edit.hunks) == 1 and edit.hunks[0].old_start == edit.hunks[0].new_start == 0
     if (edit.hunks and not is_whole) or view.expired is not None:
         return FileChange(name=name, added=edit.added, removed=edit.removed)
+    from objstore import is_either_binary
+
     before, after = (None if state is None else blobs(state.blob) for state in (edit.before, edit.after))
     if before != after and is_either_binary(before or b"", after or b""):
         return file_change(name, before, after)
     return FileChange(name=name, added=edit.added, removed=edit.removed)
+
+
+def net_change(file: "FileSummary") -> FileChange:
+    """Return how much pending edits change in a file."""
+    name = f"{file.path_before} -> {file.path}" if file.operation is Operation.MOVE else file.path
+    sizes = (file.size_before, file.size) if file.is_binary else None
+    return FileChange(name=name, added=file.added, removed=file.removed, binary=sizes)
+
+
+def cancelled_line(files: "Iterable[FileSummary]", screen: Screen) -> Iterator[bytes]:
+    """Yield the line that says how many edits, or parts of them, have no net effect; nothing if none has."""
+    edits = {unit.seq for file in files for unit in file.cancelled}
+    if edits:
+        yield screen.line(f" {cancel_out(len(edits))}")
+
+
+def cancel_out(edits: int) -> str:
+    """Return the words that a number of edits has no effect together."""
+    return f"{counted(edits, 'edit')} cancel{'s' * (edits == 1)} out"
 
 
 def summed(changes: Iterable[FileChange], *, newest_first: bool = False) -> list[FileChange]:
@@ -100,6 +132,8 @@ def diffstat(changes: Iterable[FileChange], screen: Screen, *, newest_first: boo
 
 def _size(text: bytes) -> int | None:
     """Return the number of bytes of a state; None for one that is too large to be loaded."""
+    from objstore import is_placeholder
+
     return None if is_placeholder(text) else len(text)
 
 

@@ -3,17 +3,17 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from cli.render.diffstat import FileChange
+from cli.render.diffstat import cancel_out
 from cli.render.edits import CONTEXT, STATUS_COLOR, diff_name, extended_header, hunk_body, hunk_head
 from cli.render.status import counted
 from cli.screen.quoting import typed
 from cli.screen.terminal import Screen, shown_name
-from objstore import ChangeKind, Hunk, Operation, Status, split_lines, touching_hunks
+from objstore import ChangeKind, Hunk, Status, split_lines, touching_hunks
 
 if TYPE_CHECKING:
     from objstore import NetChange, NetFile, Unit
 
-__all__ = ["cancelled_line", "named_units", "net_change", "net_diff"]
+__all__ = ["named_units", "net_diff"]
 
 MOST_UNITS: Final = 8
 """Number of hunks that are named; the others are counted."""
@@ -29,24 +29,6 @@ def net_diff(files: "Iterable[NetFile]", screen: Screen, program: str) -> Iterat
             yield screen.line(f"# {shown_name(file.path)}: {remark}")  # no name looks like a part of a diff
         if file.changes:
             yield from _file_diff(file, screen)
-
-
-def net_change(file: "NetFile") -> FileChange:
-    """Return how much pending edits change in a file."""
-    name = f"{file.path_before} -> {file.path}" if file.operation is Operation.MOVE else file.path
-    return FileChange(
-        name=name,
-        added=file.added,
-        removed=file.removed,
-        binary=(file.size_before, file.size) if file.is_binary else None,
-    )
-
-
-def cancelled_line(files: "Iterable[NetFile]", screen: Screen) -> Iterator[bytes]:
-    """Yield the line that says how many edits, or parts of them, have no net effect; nothing if none has."""
-    edits = {unit.seq for file in files for unit in file.cancelled}
-    if edits:
-        yield screen.line(f" {_cancel_out(len(edits))}")
 
 
 def named_units(units: "Sequence[Unit]") -> str:
@@ -78,15 +60,11 @@ def _remarks(file: "NetFile", program: str) -> Iterator[str]:
                 pass
     if file.cancelled:
         edits = {unit.seq for unit in file.cancelled}
-        yield f"{_cancel_out(len(edits))} {named_units(file.cancelled)}"
+        yield f"{cancel_out(len(edits))} {named_units(file.cancelled)}"
     if file.kept_on:
         yield f"accepted edits need pending hunks, which are not shown {named_units(file.kept_on)}"
     if file.is_unrecorded:
         yield f"changed since it was recorded; `{program} diff --unrecorded {typed(file.path)}` shows how"
-
-
-def _cancel_out(edits: int) -> str:
-    return f"{counted(edits, 'edit')} cancel{'s' * (edits == 1)} out"
 
 
 def _file_diff(file: "NetFile", screen: Screen) -> Iterator[bytes]:

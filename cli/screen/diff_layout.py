@@ -1,8 +1,6 @@
 """The options for the layout of changes: a diff, two columns, or a table of how much changed."""
 
-import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from functools import wraps
 from typing import TypeVar, cast
 
@@ -33,4 +31,9 @@ def takes_layout(function: Function) -> Function:
 
 def in_columns(screen: Screen, columns: bool) -> Screen:  # noqa: FBT001 -- the option's value, handed on
     """Return the screen, set to two columns of the terminal's width if they were asked for."""
-    return replace(screen, columns=shutil.get_terminal_size().columns) if columns else screen
+    if not columns:
+        return screen
+    from dataclasses import replace
+    from shutil import get_terminal_size
+
+    return replace(screen, columns=get_terminal_size().columns)

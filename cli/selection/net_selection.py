@@ -1,16 +1,17 @@
 """Select net changes by what is named on the command line: paths, lines, edits and hunks."""
 
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
-from cli.selection.selectors import covers, edits_named, is_on_disk, path_named
-from objstore import EditFilter, NameKind, NoSuchName, PathError, value
+from objstore import value
 
 if TYPE_CHECKING:
-    from objstore import NetFile, Unit, Workspace
+    from objstore import FileSummary, NetFile, StoreError, Unit, Workspace
 
 __all__ = ["NetSelection", "net_selection", "require_recorded"]
+
+FileView = TypeVar("FileView", "NetFile", "FileSummary")
 
 
 @value
@@ -20,17 +21,30 @@ class NetSelection:
     paths: dict[str, str]  # relative to the workspace, each with what was typed
     units: "frozenset[Unit]"
 
-    def files(self, workspace: "Workspace") -> "list[NetFile]":
-        """Return the files with selected changes, by path."""
+    def files(self, workspace: "Workspace", unreadable: "Callable[[StoreError], object]") -> "list[NetFile]":
+        """Return the files with selected changes, by path. `unreadable`: called with why a file is left out."""
+        return self._found(workspace.review.changes, unreadable)
+
+    def summaries(self, workspace: "Workspace", unreadable: "Callable[[StoreError], object]") -> "list[FileSummary]":
+        """Return the same without texts."""
+        return self._found(workspace.review.change_summaries, unreadable)
+
+    def _found(
+        self, changes: "Callable[..., list[FileView]]", unreadable: "Callable[[StoreError], object]"
+    ) -> "list[FileView]":
         if not self.units:
-            return workspace.review.changes(self.paths)
-        found = workspace.review.changes(self.paths) if self.paths else []
+            return changes(self.paths, unreadable=unreadable)
+        found = changes(self.paths, unreadable=unreadable) if self.paths else []
         whole = {file.document for file in found}
-        found += [file for file in workspace.review.changes(units=self.units) if file.document not in whole]
+        found += [file for file in changes(units=self.units, unreadable=unreadable) if file.document not in whole]
         return sorted(found, key=lambda file: file.path)
 
-    def paths_without(self, files: "list[NetFile]") -> dict[str, str]:
+    def paths_without(self, files: "Sequence[FileView]") -> dict[str, str]:
         """Return the selected paths at which none of the files is, or was in its accepted state."""
+        if not self.paths:
+            return {}
+        from cli.selection.selectors import covers
+
         return {
             path: typed
             for path, typed in self.paths.items()
@@ -43,6 +57,11 @@ def net_selection(workspace: "Workspace", names: tuple[str, ...]) -> NetSelectio
 
     Raises NoSuchName, AmbiguousName, NoChangeAtLine and PathError.
     """
+    if not names:
+        return NetSelection(paths={}, units=frozenset())
+    from cli.selection.selectors import edits_named, path_named
+    from objstore import NoSuchName
+
     paths: dict[str, str] = {}
     units: set[Unit] = set()
     for name in names:
@@ -58,6 +77,8 @@ def net_selection(workspace: "Workspace", names: tuple[str, ...]) -> NetSelectio
 
 def require_recorded(workspace: "Workspace", paths: Mapping[str, str]) -> None:
     """Raise NoSuchName if one of the paths neither exists nor was ever recorded; the values are what was typed."""
+    from objstore import NoSuchName
+
     for path, typed in paths.items():
         on_disk = os.path.join(workspace.root, path)  # noqa: PTH118 -- no link is followed
         if path != "." and not os.path.lexists(on_disk) and not _is_recorded(workspace, path):
@@ -65,6 +86,9 @@ def require_recorded(workspace: "Workspace", paths: Mapping[str, str]) -> None:
 
 
 def _is_path(workspace: "Workspace", name: str) -> bool:
+    from cli.selection.selectors import is_on_disk, path_named
+    from objstore import PathError
+
     try:
         return is_on_disk(workspace, name) or _is_recorded(workspace, path_named(workspace, name))
     except PathError:
@@ -73,6 +97,8 @@ def _is_path(workspace: "Workspace", name: str) -> bool:
 
 def _is_recorded(workspace: "Workspace", path: str) -> bool:
     """Return whether a file has ever been recorded at the path, or is recorded now below it."""
+    from objstore import EditFilter, NameKind
+
     return bool(
         workspace.history.edits(EditFilter(path=path, limit=1))
         or workspace.history.names_with_prefix(NameKind.PATH, f"{path}/", 1)

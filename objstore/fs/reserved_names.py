@@ -14,6 +14,7 @@ __all__ = [
     "IGNORE_NAME",
     "INDEX_NAME",
     "LOG_NAME",
+    "NET_CACHE_NAME",
     "STAGING_NOTE_PREFIX",
     "STAT_CACHE_NAME",
     "STORE_NAME",
@@ -34,6 +35,8 @@ IGNORE_NAME: Final = ".gitignore"
 INDEX_NAME: Final = "index.sqlite"
 STAT_CACHE_NAME: Final = "cache/looks"
 """What the last scan saw of each folder."""
+NET_CACHE_NAME: Final = "cache/changes"
+"""How much pending edits change in each file."""
 APPLIED_MARKER_NAME: Final = "applied"
 """The place in the log up to which the user's files have been changed to match."""
 

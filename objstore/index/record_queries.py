@@ -11,6 +11,7 @@ from objstore.index.database import SUMS, unusable
 from objstore.index.rows import (
     STATUS_LETTERS,
     Baseline,
+    DocumentPosition,
     EditConditions,
     EditRow,
     ExpiryRow,
@@ -218,12 +219,17 @@ class EditQueries:
         query = "SELECT count(*) FROM edits WHERE status = ? AND conversation = ? AND NOT void AND NOT expired"
         return self._db.number(query, STATUS_LETTERS[Status.PENDING], conversation)
 
-    def pending_documents(self) -> list[DocumentId]:
-        """Return the documents that have a pending edit which has not expired, ascending."""
+    def pending_documents(self) -> list[DocumentPosition]:
+        """Return the documents that have a pending edit which has not expired, ascending, with their positions."""
         rows = self._db.execute(
-            "SELECT DISTINCT document FROM edits WHERE status = 'p' AND NOT void AND NOT expired ORDER BY document"
+            "WITH pending AS (SELECT DISTINCT document AS name FROM edits "
+            "WHERE status = 'p' AND NOT void AND NOT expired) "
+            "SELECT name, (SELECT min(seq) FROM edits WHERE document = name AND NOT void AND NOT expired), "
+            "(SELECT id FROM edits WHERE document = name AND NOT void ORDER BY seq DESC LIMIT 1), "
+            "(SELECT id FROM decided JOIN decisions USING (number) WHERE document = name AND NOT void "
+            "ORDER BY number DESC LIMIT 1) FROM pending ORDER BY name"
         )
-        return [DocumentId(row[0]) for row in rows]
+        return [DocumentPosition._make(row) for row in rows]
 
     def colliding(self) -> list[tuple[bytes, int, list[Seq]]]:
         """Return the pending edits of each session in the files in which several have some, by file and session.

@@ -23,6 +23,7 @@ __all__ = [
     "BlobPlace",
     "ChainedRecord",
     "CommentRow",
+    "DocumentPosition",
     "EditConditions",
     "EditRow",
     "ExpiryRow",
@@ -101,6 +102,15 @@ class EditConditions(NamedTuple):
     turn: int = 0  # edits of this turn that were not claimed since; 0: any
     session: int = 0  # edits of this session, after claims; 0: any
     before: int = 0  # edits with lower numbers; 0: any
+
+
+class DocumentPosition(NamedTuple):
+    """Up to which records a document is known: the same position of the same journal means the same document."""
+
+    document: DocumentId
+    oldest: Seq  # its first edit that has not expired
+    edit: RecordId  # its newest edit
+    decision: RecordId | None  # the newest decision on it; None: there is none
 
 
 class EditRow(NamedTuple):

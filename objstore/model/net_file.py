@@ -5,12 +5,12 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from objstore.fastclass import value
+from objstore.fastclass import NamedTuple, value
 
 if TYPE_CHECKING:
     from objstore.model.basic_types import DocumentId, Operation, Seq, Unit
 
-__all__ = ["ChangeKind", "ChangesAtLine", "NetChange", "NetFile"]
+__all__ = ["ChangeKind", "ChangeSummary", "ChangesAtLine", "FileSummary", "NetChange", "NetFile"]
 
 
 class ChangeKind(StrEnum):
@@ -85,6 +85,52 @@ class NetFile:
     def removed(self) -> int:
         """Return the number of lines in the accepted text that are not in the current text."""
         return sum(change.removed_lines for change in self.changes)
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """Return the units that a decision on the whole file concerns: those of its changes, and the cancelled ones."""
+        changed = {unit for change in self.changes for unit in change.units}
+        return tuple(sorted(changed.union(self.cancelled)))
+
+
+class ChangeSummary(NamedTuple):
+    """What is known of a net change without its text. The fields are those of `NetChange`."""
+
+    kind: ChangeKind
+    line_before: int
+    line_after: int
+    removed_lines: int
+    inserted_lines: int
+    units: tuple[Unit, ...]
+    shares_with: tuple[int, ...]
+
+
+class FileSummary(NamedTuple):
+    """What is known of the net changes of a file without its text. The fields are those of `NetFile`."""
+
+    path: str
+    path_before: str
+    document: DocumentId
+    operation: Operation
+    mode_before: int
+    mode: int
+    changes: tuple[ChangeSummary, ...]
+    cancelled: tuple[Unit, ...]
+    kept_on: tuple[Unit, ...]
+    is_binary: bool
+    size_before: int
+    size: int
+    is_unrecorded: bool
+
+    @property
+    def added(self) -> int:
+        """Return the number of lines in the current text that are not in the accepted text."""
+        return sum([change[4] for change in self.changes])
+
+    @property
+    def removed(self) -> int:
+        """Return the number of lines in the accepted text that are not in the current text."""
+        return sum([change[3] for change in self.changes])
 
     @property
     def units(self) -> tuple[Unit, ...]:

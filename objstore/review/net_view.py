@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import os
+from itertools import repeat
 from typing import TYPE_CHECKING
 
-from objstore.errors import NoChangeAtLine
-from objstore.fastclass import replace
+from objstore.errors import NoChangeAtLine, StoreError
 from objstore.fs.file_state import file_at
 from objstore.history.document_loader import load_document
 from objstore.model.basic_types import Operation
 from objstore.model.large_file_placeholder import blob_of_placeholder, is_placeholder
 from objstore.model.net_file import ChangeKind, ChangesAtLine, NetChange, NetFile
+from objstore.review.net_selection import pending_documents, selected, shared_units
 from objstore.review.status import external_changes
 from objstore.text.diff import diff_lines
 from objstore.text.lines import split_lines
 from objstore.weave.accepted_text import net_document
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection
 
     from objstore.model.basic_types import DocumentId, Unit
-    from objstore.store.object_store import Store
     from objstore.transaction.journal import Journal
     from objstore.weave.accepted_text import DocumentChange
 
-__all__ = ["changes_at", "net_files"]
+__all__ = ["changes_at", "net_file", "net_files"]
 
 _OPERATIONS = {
     ChangeKind.CREATE: Operation.CREATE,
@@ -34,27 +34,30 @@ _OPERATIONS = {
 }
 
 
-def net_files(journal: Journal, paths: Collection[str] = (), units: Collection[Unit] | None = None) -> list[NetFile]:
+def net_files(
+    journal: Journal,
+    paths: Collection[str] = (),
+    units: Collection[Unit] | None = None,
+    unreadable: Callable[[StoreError], object] | None = None,
+) -> list[NetFile]:
     """Return the files with pending units, by path, each with its net changes.
 
     `paths`: only files at or below these, now or in their accepted state; (): all. `units`: only changes that have any
-    of these, and those that are decided with them; None: all. Raises HistoryBroken and what Store.text raises.
+    of these, and those that are decided with them; None: all. `unreadable`: called with why a file is left out; None:
+    the error is raised, which is HistoryBroken or what Store.text raises.
     """
     unrecorded = {change.document for change in external_changes(journal)}
+    found: list[NetFile] = []
     with journal.reading() as store:
-        documents = store.index.edits.pending_documents()
-        if units is not None:
-            wanted = {store.index.edits.document_of(seq) for seq in {unit.seq for unit in units}}
-            documents = [document for document in documents if document in wanted]
-        if paths:
-            held = _documents_at(store, paths)
-            documents = [document for document in documents if document in held]
-        found = [_net_file(journal, document, is_unrecorded=document in unrecorded) for document in documents]
-    if paths:
-        found = [file for file in found if _is_covered(paths, file.path) or _is_covered(paths, file.path_before)]
-    if units is not None:
-        found = [file for each in found if (file := _with_units(each, frozenset(units))) is not None]
-    return sorted(found, key=lambda file: (file.path, file.document))
+        for position in pending_documents(store, paths, units):
+            try:
+                is_unrecorded = position.document in unrecorded
+                found.append(net_file(journal, position.document, is_unrecorded=is_unrecorded))
+            except StoreError as error:
+                if unreadable is None:
+                    raise
+                unreadable(error)
+    return selected(found, paths, units)
 
 
 def changes_at(journal: Journal, path: str, first: int, last: int) -> ChangesAtLine:
@@ -110,27 +113,13 @@ def _places(change: NetChange) -> range:
     return range(start, start + change.inserted_lines) if change.inserted or not start else range(start - 1, start + 1)
 
 
-def _documents_at(store: Store, paths: Collection[str]) -> set[DocumentId]:
-    """Return the documents that were ever at one of the paths, or below it."""
-    found: set[DocumentId] = set()
-    for path in paths:
-        name = b"" if path == "." else os.fsencode(path)
-        below = store.index.documents.paths_below(name)
-        found.update(
-            document for each in ([name] if name else []) + below for document in store.index.documents.at(each)
-        )
-    return found
-
-
-def _is_covered(paths: Collection[str], path: str) -> bool:
-    return any(wanted in {".", path} or path.startswith(f"{wanted}/") for wanted in paths)
-
-
-def _net_file(journal: Journal, document: DocumentId, *, is_unrecorded: bool) -> NetFile:
+def net_file(journal: Journal, document: DocumentId, *, is_unrecorded: bool) -> NetFile:
+    """Return the net changes of a document. Raises HistoryBroken and what Store.text raises."""
     net = net_document(load_document(journal, document))
     before, after = net.accepted, net.current
     path = os.fsdecode(after.path)
     kinds = [change.kind for change in net.changes]
+    shared = shared_units([tuple(change.units) for change in net.changes])
     return NetFile(
         path=path,
         path_before=os.fsdecode(before.path),
@@ -140,7 +129,7 @@ def _net_file(journal: Journal, document: DocumentId, *, is_unrecorded: bool) ->
         mode=0 if after.content is None else after.mode,
         before=before.content,
         after=after.content,
-        changes=_related([_net_change(change, path, document) for change in net.changes]),
+        changes=tuple(map(_net_change, net.changes, shared, repeat(path), repeat(document))),
         cancelled=net.cancelled,
         kept_on=net.kept_on,
         is_binary=net.is_binary,
@@ -150,7 +139,7 @@ def _net_file(journal: Journal, document: DocumentId, *, is_unrecorded: bool) ->
     )
 
 
-def _net_change(change: DocumentChange, path: str, document: DocumentId) -> NetChange:
+def _net_change(change: DocumentChange, shares_with: tuple[int, ...], path: str, document: DocumentId) -> NetChange:
     return NetChange(
         path=path,
         document=document,
@@ -160,36 +149,8 @@ def _net_change(change: DocumentChange, path: str, document: DocumentId) -> NetC
         removed=change.removed,
         inserted=change.inserted,
         units=tuple(sorted(change.units)),
+        shares_with=shares_with,
     )
-
-
-def _related(changes: Sequence[NetChange]) -> tuple[NetChange, ...]:
-    """Return the changes, each with the positions of those that are decided with it."""
-    groups: list[tuple[set[Unit], list[int]]] = []
-    for at, change in enumerate(changes):
-        units, places = set(change.units), [at]
-        for group in [group for group in groups if not group[0].isdisjoint(units)]:
-            groups.remove(group)
-            units, places = units | group[0], group[1] + places
-        groups.append((units, places))
-    shared = {at: tuple(sorted(places)) for _, places in groups for at in places}
-    return tuple(
-        replace(change, shares_with=tuple(other for other in shared[at] if other != at))
-        for at, change in enumerate(changes)
-    )
-
-
-def _with_units(file: NetFile, units: frozenset[Unit]) -> NetFile | None:
-    """Return the file with only the changes that any of these units is part of; None: there are none."""
-    touched = {at for at, change in enumerate(file.changes) if not units.isdisjoint(change.units)}
-    touched.update(other for at in list(touched) for other in file.changes[at].shares_with)
-    cancelled = tuple(unit for unit in file.cancelled if unit in units)
-    kept_on = tuple(unit for unit in file.kept_on if unit in units)
-    if not touched and not cancelled and not kept_on:
-        return None
-    changes = _related([file.changes[at] for at in sorted(touched)])
-    left_out = tuple(change for at, change in enumerate(file.changes) if at not in touched)
-    return replace(file, changes=changes, cancelled=cancelled, kept_on=kept_on, left_out=left_out)
 
 
 def _size(journal: Journal, text: bytes | None) -> int:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from objstore.fastclass import value
 from objstore.text.diff import diff_lines
 from objstore.text.hunks import Hunk
+from objstore.text.lines import common_affixes, shared_ends
 from objstore.weave.runs import text_of
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class UnitGroups:
         """Group the units that affect the same run, or forms of the same lines."""
         self._units = units
         self._parents: dict[WeaveUnit, WeaveUnit] = {}
+        self._members: dict[WeaveUnit, list[UnitIndex]] = {}  # by the root of each group, once that was asked for
         for unit in units:
             for run in (*unit.inserted, *unit.all_deleted):
                 self.link(self.of_run(run))
@@ -69,11 +71,15 @@ class UnitGroups:
                 first = root
             elif root is not first:
                 self._parents[root] = first
+                self._members.clear()
 
     def whole(self, units: Iterable[WeaveUnit]) -> frozenset[UnitIndex]:
-        """Return all units of the groups that `units` belong to."""
-        wanted = {self._root(unit) for unit in units}
-        return frozenset(unit.index for unit in self._units if self._root(unit) in wanted)
+        """Return all units of the groups that `units` belong to; call it when everything is linked."""
+        if not self._members:
+            for unit in self._units:
+                self._members.setdefault(self._root(unit), []).append(unit.index)
+        roots = {self._root(unit) for unit in units}
+        return frozenset([index for root in roots for index in self._members[root]])
 
     def of_run(self, run: Run) -> set[WeaveUnit]:
         """Return the units that insert, delete or hide a run, or any other form of its lines that they affect."""
@@ -202,11 +208,16 @@ def _narrowed(old: Sequence[Run], new: Sequence[Run]) -> Sequence[Hunk]:
     """
     before, after = text_of(old), text_of(new)
     edits = {unit.since for run in old for unit in run.live_deleters} | {run.inserter.since for run in new}
+    if len(edits) == 1:
+        head, tail = shared_ends(before, after, common_affixes(before, after))
+        start, end = before.count(b"\n", 0, head), before.count(b"\n", len(before) - tail)
+        hunk = Hunk(start, _line_count(old) - start - end, start, _line_count(new) - start - end)
+        return (hunk,) if hunk.old_count or hunk.new_count else ()
     hunks = diff_lines(before, after)
     if len(hunks) < 2:  # noqa: PLR2004 - there are no equal lines in between
         return hunks
     joined = [hunks[0]]
-    lines = before.split(b"\n") if len(edits) > 1 else []
+    lines = before.split(b"\n")
     for hunk in hunks[1:]:
         last = joined[-1]
         if any(map(_WORD.search, lines[last.old_end : hunk.old_start])):

@@ -15,6 +15,7 @@ import mcptools
 import objstore
 from tests.bench.background_gc import bench_upkeep
 from tests.bench.command import bench_command
+from tests.bench.diff import bench_diff
 from tests.bench.hook import bench_hook
 from tests.bench.large import bench_large
 from tests.bench.measure import Report
@@ -34,6 +35,7 @@ BENCHES: Final[dict[str, Callable[[Report], None]]] = {
     "review": bench_review,
     "releases": bench_releases,
     "status": bench_status,
+    "diff": bench_diff,
     "command": bench_command,
     "upkeep": bench_upkeep,
     "repack": bench_repack,

@@ -1,6 +1,6 @@
 """The commands `cas diff` and `cas cat`: the content of files, now and at any recorded moment."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -12,11 +12,10 @@ from cli.render.status import counted
 from cli.screen.diff_layout import in_columns, takes_layout
 from cli.screen.terminal import Screen, guarded, shown_name, write
 from cli.search.candidates import names
-from cli.selection.selectors import covers, looks_like_state, path_named, state_named, state_parts
 
 if TYPE_CHECKING:
     from cli.render.diffstat import FileChange
-    from objstore import ExternalChange, NetFile, Workspace
+    from objstore import ExternalChange, FileSummary, NetFile, Workspace
 
 __all__ = ["cat", "diff"]
 
@@ -45,7 +44,7 @@ def diff(*, names: tuple[str, ...], unrecorded: bool, stat: bool, columns: bool,
     screen = in_columns(invocation.screen(), columns)
     layout = Layout.JSON if as_json else Layout.STAT if stat else Layout.DIFF
     with invocation.reviewed_workspace() as workspace:
-        if not unrecorded and any(looks_like_state(workspace, name) for name in names):
+        if not unrecorded and _names_states(workspace, names):
             if len(names) != 2:  # noqa: PLR2004 -- from and to
                 raise click.UsageError(f"`cas diff` compares two states, as in `cas diff {_two_states(names)}`.")
             _write_states(workspace, names, layout, screen)
@@ -62,6 +61,8 @@ def cat(*, name: str) -> None:
 
     Name it by PATH@12, PATH@12^, PATH@2h (two hours ago), PATH@2026-11-20, PATH (as last recorded) or its hash.
     """
+    from cli.selection.selectors import state_named, state_parts
+
     invocation = Invocation.current()
     with invocation.reviewed_workspace() as workspace:
         state = state_named(workspace, name)
@@ -74,61 +75,73 @@ def cat(*, name: str) -> None:
         write(guarded(workspace.history.pieces(state.blob)))
 
 
+def _names_states(workspace: "Workspace", names: tuple[str, ...]) -> bool:
+    if not names:
+        return False
+    from cli.selection.selectors import looks_like_state
+
+    return any(looks_like_state(workspace, name) for name in names)
+
+
 def _write_net(workspace: "Workspace", names: tuple[str, ...], layout: Layout, screen: Screen) -> None:
     """Write the net changes of the named places and edits, or (no names) of all that is pending.
 
-    Of paths without pending edits, write what changed outside.
+    Of paths without pending edits, write what changed outside. A file that can't be read hides no other one.
     """
+    from cli.render.unreadable import ReadErrors
     from cli.selection.net_selection import net_selection
 
-    program = Invocation.current().program
-    selection = net_selection(workspace, names)
-    files = selection.files(workspace)
-    idle = selection.paths_without(files)
-    outside = _unrecorded(workspace, idle) if idle else []
-    match layout:
-        case Layout.JSON:
+    selection, read_errors = net_selection(workspace, names), ReadErrors()
+    files: Sequence[NetFile | FileSummary]
+    if layout is Layout.STAT:
+        from cli.render.diffstat import cancelled_line, diffstat, net_change
+
+        files = summaries = selection.summaries(workspace, read_errors.note)
+        outside = _outside(workspace, selection.paths_without(summaries))
+        table = diffstat(chain(map(net_change, summaries), _sizes(workspace, outside)), screen)
+        write(chain(table, cancelled_line(summaries, screen)), paged=True)
+    else:
+        files = found = selection.files(workspace, read_errors.note)
+        outside = _outside(workspace, selection.paths_without(found))
+        if layout is Layout.JSON:
             from cli.render.json_changes import net_file_shape
             from cli.render.json_edits import external_diff_shape, json_line
 
-            shapes = chain(
-                (net_file_shape(workspace, file) for file in files),
-                (external_diff_shape(workspace, change) for change in outside),
-            )
-            write(map(json_line, shapes))
-        case Layout.STAT:
-            from cli.render.diffstat import diffstat
-            from cli.render.net_diff import cancelled_line, net_change
-
-            table = diffstat(chain(map(net_change, files), _sizes(workspace, outside)), screen)
-            write(chain(table, cancelled_line(files, screen)), paged=True)
-        case Layout.DIFF:
+            pending = (net_file_shape(workspace, file) for file in found)
+            write(map(json_line, chain(pending, (external_diff_shape(workspace, change) for change in outside))))
+        else:
             from cli.render.net_diff import net_diff
 
-            write(chain(net_diff(files, screen, program), _external_text(workspace, outside, screen)), paged=True)
+            diffs = net_diff(found, screen, Invocation.current().program)
+            write(chain(diffs, _external_text(workspace, outside, screen)), paged=True)
+    read_errors.raise_first()
     if layout is not Layout.JSON:
-        _say_what_else(workspace, files, outside, program, names)
+        _say_what_else(workspace, outside, names, is_pending=bool(files))
+
+
+def _outside(workspace: "Workspace", paths: Mapping[str, str]) -> "list[ExternalChange]":
+    """Return what changed outside at paths without pending edits; nothing if there are no such paths."""
+    return _unrecorded(workspace, paths) if paths else []
 
 
 def _say_what_else(
-    workspace: "Workspace",
-    files: "list[NetFile]",
-    outside: list["ExternalChange"],
-    program: str,
-    names: tuple[str, ...],
+    workspace: "Workspace", outside: list["ExternalChange"], names: tuple[str, ...], *, is_pending: bool
 ) -> None:
     """Say on standard error that what was shown is not pending, or where else there is something to see."""
+    program = Invocation.current().program
     if outside:
         click.echo("Nothing is pending there: this changed outside and is not recorded yet.", err=True)
-    elif not files and names:
+    elif not is_pending and names:
         click.echo(f"Nothing of that is pending; `{program} show` shows edits that are decided.", err=True)
-    elif not files:
+    elif not is_pending:
         count = len(workspace.review.external_changes())
         more = f" `{program} diff --unrecorded` shows {counted(count, 'change')} from outside." if count else ""
         click.echo(f"Nothing is pending.{more}", err=True)
 
 
 def _write_unrecorded(workspace: "Workspace", names: tuple[str, ...], layout: Layout, screen: Screen) -> None:
+    from cli.selection.selectors import path_named
+
     changes = _unrecorded(workspace, {path_named(workspace, name): name for name in names})
     if layout is Layout.JSON:
         from cli.render.json_edits import external_diff_shape, json_line
@@ -143,6 +156,8 @@ def _write_unrecorded(workspace: "Workspace", names: tuple[str, ...], layout: La
 
 
 def _write_states(workspace: "Workspace", names: tuple[str, ...], layout: Layout, screen: Screen) -> None:
+    from cli.selection.selectors import state_named
+
     before, after = (state_named(workspace, name) for name in names)
     if layout is Layout.JSON:
         from cli.render.json_edits import diff_shape, json_line
@@ -163,6 +178,7 @@ def _write_states(workspace: "Workspace", names: tuple[str, ...], layout: Layout
 def _unrecorded(workspace: "Workspace", paths: Mapping[str, str]) -> list["ExternalChange"]:
     """Return what changed outside at the paths or below them (none: anywhere); the values are what was typed."""
     from cli.selection.net_selection import require_recorded
+    from cli.selection.selectors import covers
 
     require_recorded(workspace, paths)
     return [
@@ -173,10 +189,10 @@ def _unrecorded(workspace: "Workspace", paths: Mapping[str, str]) -> list["Exter
 
 
 def _sizes(workspace: "Workspace", changes: Iterable["ExternalChange"]) -> "Iterator[FileChange]":
-    from cli.render.diffstat import file_change
-    from cli.render.external_prompt import external_sides
-
     for change in changes:
+        from cli.render.diffstat import file_change
+        from cli.render.external_prompt import external_sides
+
         yield file_change(change.path, *external_sides(workspace, change))
 
 
@@ -190,6 +206,7 @@ def _external_text(workspace: "Workspace", changes: Iterable["ExternalChange"], 
 def _two_states(names: tuple[str, ...]) -> str:
     """Return the names of a comparison; for a single state, the comparison with the last recorded state."""
     from cli.screen.quoting import typed
+    from cli.selection.selectors import state_parts
 
     parts = state_parts(names[0])
     return "A B" if len(names) != 1 or parts is None else f"{typed(names[0])} {typed(parts[0])}"

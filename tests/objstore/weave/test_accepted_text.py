@@ -258,3 +258,29 @@ def test_lines_that_return_in_a_rewritten_place_are_not_shown_as_changed() -> No
     [change] = net.changes
     assert (change.removed, change.inserted) == (b"line 3\n", b"line three\n")
     assert sorted(change.units) == [*units("1:1", "2:1")]
+
+
+def test_a_file_in_place_of_another_is_decided_with_the_deletion() -> None:
+    document = document_of(b"")
+    document.add(next_edit(document, 1, None), None)
+    document.add(next_edit(document, 2, b"x\n"), b"x\n")
+    net = net_document(document)
+    [change] = net.changes
+    assert (change.kind, change.inserted) == (ChangeKind.LINES, b"x\n")
+    assert sorted(change.units) == [*units("1:0", "2:0")]
+
+
+def test_lines_that_returned_beside_others_are_decided_with_these() -> None:
+    net = two_edits(b"p\na\nq\n", b"p\nq\n", b"p\na\nb\nq\n")
+    [change] = net.changes
+    assert (change.removed, change.inserted) == (b"", b"b\n")
+    assert sorted(change.units) == [*units("1:1", "2:1")]
+
+
+def test_one_of_two_edits_of_a_final_newline_is_decided_with_the_other() -> None:
+    document = document_of(b"a\nb\n")
+    for seq, text in enumerate((b"a\nb", b"a\nc\n"), 1):
+        document.add(next_edit(document, seq, text), text)
+    [change] = net_document(document).changes
+    assert (change.removed, change.inserted) == (b"b\n", b"c\n")
+    assert sorted(change.units) == [*units("1:0", "2:1")]

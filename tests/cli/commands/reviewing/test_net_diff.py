@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from objstore import Status
+from objstore import Status, blob_id
 from tests.support.command_runner import CommandRunner, cas
+from tests.support.damaged_stores import lose
 from tests.support.similar_lines import functions, repeated
 
 TEN = b"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n"
@@ -176,6 +177,18 @@ def test_diff_of_nothing_says_so_and_where_else_to_look(runner: CommandRunner) -
     assert runner.cas("diff", "a").said == decided
     ran = runner.cas("diff", "nowhere")
     assert (ran.status, ran.said.splitlines()[0]) == (1, "cas: No file is named 'nowhere' here.")
+
+
+def test_a_file_whose_history_is_lost_hides_no_other(runner: CommandRunner) -> None:
+    accepted(runner, "a", TEN)
+    accepted(runner, "b", b"b" * 100 + b"\n")
+    runner.edit("a", b"2\n", b"two\n")
+    runner.write("b", b"c" * 100 + b"\n")
+    lose(runner.folder, blob_id(b"b" * 100 + b"\n"))
+    for layout in ("--stat", "--json", "-y"):
+        ran = runner.cas("diff", layout)
+        assert (ran.status, "two" in ran.text or " a | 2 " in ran.text) == (1, True), ran
+        assert ran.said.startswith("cas: No blob ")
 
 
 # ---- other programs

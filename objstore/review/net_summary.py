@@ -1,0 +1,69 @@
+"""Summarize the net changes of files without their texts, from a cache as far as it is valid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from objstore.errors import StoreError
+from objstore.model.net_file import ChangeSummary, FileSummary
+from objstore.review.net_cache import NetCache
+from objstore.review.net_selection import pending_documents, selected
+from objstore.review.status import external_changes
+
+# What computes summaries is imported only if the cache lacks one.
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from objstore.model.basic_types import Unit
+    from objstore.model.net_file import NetFile
+    from objstore.transaction.journal import Journal
+
+__all__ = ["summaries"]
+
+
+def summaries(
+    journal: Journal,
+    paths: Collection[str] = (),
+    units: Collection[Unit] | None = None,
+    unreadable: Callable[[StoreError], object] | None = None,
+) -> list[FileSummary]:
+    """Return what `net_files` does without texts: of documents without new records it is read from a cache."""
+    unrecorded = {change.document for change in external_changes(journal)}
+    with journal.reading() as store, store.index.still():
+        cache = NetCache(journal)
+        found: list[FileSummary] = []
+        for position in pending_documents(store, paths, units):
+            is_unrecorded = position.document in unrecorded
+            summary = cache.get(position, is_unrecorded=is_unrecorded)
+            if summary is None:
+                from objstore.review.net_view import net_file
+
+                try:
+                    summary = _summary(net_file(journal, position.document, is_unrecorded=is_unrecorded))
+                except StoreError as error:
+                    if unreadable is None:
+                        raise
+                    unreadable(error)
+                    continue
+                cache.put(position, summary)
+            found.append(summary)
+        if cache.is_changed:
+            cache.save(position.document for position in store.index.edits.pending_documents())
+    return selected(found, paths, units)
+
+
+def _summary(file: NetFile) -> FileSummary:
+    changes = [
+        ChangeSummary(
+            change.kind,
+            change.line_before,
+            change.line_after,
+            change.removed_lines,
+            change.inserted_lines,
+            change.units,
+            change.shares_with,
+        )
+        for change in file.changes
+    ]
+    facts = {name: getattr(file, name) for name in FileSummary._fields if name != "changes"}
+    return FileSummary(changes=tuple(changes), **facts)

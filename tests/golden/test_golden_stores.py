@@ -7,7 +7,19 @@ from typing import Any, Final
 
 import pytest
 
-from objstore import Action, Conflicted, ConflictKind, Seq, Status, Unit, Workspace, check_store
+from objstore import (
+    Action,
+    Conflicted,
+    ConflictKind,
+    Seq,
+    Status,
+    Unit,
+    Workspace,
+    check_store,
+    import_bundle,
+    salvage_store,
+)
+from objstore.config.settings import RetentionLimits
 from tests.golden.make_stores import CONTENTS_NAME, SEGMENTS, stored_contents
 from tests.support.crash_scenarios import rejected, write
 
@@ -52,6 +64,27 @@ def test_work_can_continue_in_a_golden_store(golden: tuple[Path, dict[str, Any]]
         pending = [view.seq for view in workspace.history.edits() if view.status is Status.PENDING]
         assert pending
     assert check_store(str(root)).faults == ()
+
+
+def test_a_golden_store_that_was_worked_on_is_compacted_exported_and_salvaged(
+    golden: tuple[Path, dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    root, _ = golden
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    with Workspace.open(root) as workspace:
+        write(workspace, "new.txt", b"new\n")
+        before = told(workspace)
+        workspace.transfer.export_bundle(str(elsewhere / "bundle"))
+        imported = import_bundle(str(elsewhere / "bundle"), str(elsewhere / "imported"))
+        assert imported.records == len(before["records"])
+        assert salvage_store(str(root), str(elsewhere / "salvaged")).is_whole
+        workspace.retention.collect(RetentionLimits(), who="me")
+    for name in (root, elsewhere / "imported", elsewhere / "salvaged"):
+        with Workspace.open(name) as workspace:
+            assert told(workspace)["edits"] == before["edits"]
+            assert told(workspace)["records"][: len(before["records"])] == before["records"]
+            write(workspace, "more.txt", b"more\n")
+        assert check_store(str(name)).faults == ()
 
 
 def test_decisions_that_an_older_version_made_differently_are_named(

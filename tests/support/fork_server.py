@@ -235,7 +235,7 @@ def _line(connection: socket.socket) -> bytes:
     """Return the line that is sent next, or nothing at the end."""
     told = bytearray()
     while not told.endswith(b"\n"):
-        piece = connection.recv(PIECE)
+        piece = connection.recv(1)  # the next line may have been sent already
         if not piece:
             break
         told += piece

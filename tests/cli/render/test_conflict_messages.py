@@ -127,8 +127,6 @@ def test_commands_without_an_edit_number_name_the_workspace_given_by_option(
     runner.done("reject", "3")
     said = output_of("reject", "3", "-m", "why")
     assert f"The reason was not recorded. To record it, `{program} reopen` them" in said
-        "reject", "3", "-m", "why"
-    )
     (runner.folder / "b").write_bytes(b"mine\n")
     assert f"See `{program} diff --unrecorded`." in output_of("reject", "2")
     segment = runner.folder / ".cas" / "segments" / "00000001.seg"

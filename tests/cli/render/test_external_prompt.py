@@ -197,7 +197,7 @@ def test_a_change_from_outside_to_rejected_lines_is_a_conflict(runner: CommandRu
     ran = runner.cas("reject", "2", "--on-external", "keep")
     assert ran.status == 1
     assert "the change from outside needs edit 2 (a:1)\n    - one\n    + ONE\n" in ran.said
-    assert "--on-external discard" in ran.said
+    assert "--my-changes drop" in ran.said
     assert "cas reject 2 3" not in ran.said  # there is no edit 3
     (conflict,) = runner.cas("reject", "2", "--on-external", "keep", "--json").json()["conflicts"]
     assert (conflict["unit"], conflict["outside"]) == ("3:1", ["3:1"])
@@ -261,7 +261,7 @@ def test_other_conflicts_are_named_with_the_change_from_outside(
     (runner.folder / "a").write_bytes(runner.bytes("a").replace(b"8\n", b"eight\n"))
     message = runner.cas("accept", "2", "--on-external", "keep").said
     assert "The change from outside is in conflict: pass --my-changes drop" in message
-    assert message.endswith("\nTo make room first:  cas reject 3 --on-external discard\n") is has_other_conflict
+    assert message.endswith("\nTo make room first:  cas reject 3 --my-changes drop\n") is has_other_conflict
     assert ("make room" in message) is has_other_conflict
     if has_other_conflict:
         runner.done(*advised_commands(message)[0])
@@ -334,7 +334,7 @@ def test_commands_advised_for_a_change_from_outside_work(
     message = runner.cas(*words, "--on-external", "keep").said
     assert "The change from outside is in conflict: pass --my-changes drop" in message
     assert [" ".join(command) for command in advised_commands(message)] == [
-        f"{words_advised} --on-external discard" for words_advised in advised
+        f"{words_advised} --my-changes drop" for words_advised in advised
     ]
     marked = runner.cas(*words, "--on-external", "keep", "--markers", "--dry-run")
     assert ("or --markers" in message) is (marked.status == 0)
@@ -366,7 +366,7 @@ def test_advised_commands_repeat_the_choice_about_a_change_from_outside(
     (runner.folder / "a").write_bytes(runner.bytes("a").replace(b"5", b"mine"))
     message = runner.cas(*words.split(), "--on-external", choice).said
     assert [" ".join(command) for command in advised_commands(message)] == [
-        f"{words_advised} --on-external {choice}" for words_advised in advised
+        f"{words_advised} --my-changes {'keep' if choice == 'keep' else 'drop'}" for words_advised in advised
     ]
     for command in advised_commands(message):
         runner.done(*command, "--dry-run")

@@ -110,7 +110,7 @@ def test_an_import_has_the_same_files_and_the_same_hash_chain(
     for words in (["records", "--json"], ["log"], ["segments"], ["ls"], ["show", "2"]):
         assert cas(*words, folder=target).out == runner.done(*words).out
     assert cas("fsck", folder=target).status == 0
-    assert cas("diff", folder=target).out == b""
+    assert cas("diff", "--unrecorded", folder=target).out == b""
 
 
 def test_a_bundle_goes_through_a_pipe(runner: CommandRunner, bundle: Path, tmp_path: Path) -> None:
@@ -472,7 +472,7 @@ def test_store_only_imports_into_a_folder_that_has_files(bundle: Path, tmp_path:
     before = tree(target)
     assert cas("import", str(bundle), str(target), "--store-only", folder=tmp_path).status == 0
     assert tree(target) == before
-    (change,) = cas("diff", "--json", folder=target).lines()
+    (change,) = cas("diff", "--unrecorded", "--json", folder=target).lines()
     assert change["file_path"] == str(target / "b")
 
 

@@ -186,6 +186,8 @@ def test_log_json_has_the_fields_of_the_edit_log(runner: CommandRunner) -> None:
         "mode_before": 0o644,
         "mode_after": 0o644,
         "origin": "agent",
+        "turn": None,
+        "owner": "conv_one",
         "amends": None,
         "marks": None,
         "whole_file": None,

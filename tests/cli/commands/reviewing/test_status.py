@@ -73,7 +73,7 @@ def test_the_status_of_a_large_workspace_fits_one_screen(runner: CommandRunner) 
         (runner.folder / f"{number}.txt").write_bytes(b"y\n")
     text = runner.cas("status").text
     assert len(text.splitlines()) <= 24
-    assert "and 15 files more" in text
+    assert "and 16 turns more" in text
     assert "  and 16 more" in text
     assert len(runner.cas("status", "--json").json()["pending_groups"]) == 20
 
@@ -99,6 +99,7 @@ def test_json_is_one_document_with_fixed_fields(runner: CommandRunner) -> None:
         "pending_groups": [
             {
                 "conversation_id": "conv_one",
+                "turn": None,
                 "file_path": str(runner.folder / "a.txt"),
                 "edits": [1],
                 "lines_added": 1,

@@ -47,7 +47,7 @@ def test_every_setting_is_listed_with_its_value_and_its_unit(runner: CommandRunn
     assert (found["retention.max_size"]["value"], found["retention.max_size"]["unit"]) == (2 * 10**9, "bytes")
     assert (found["gc.background"]["value"], found["gc.background"]["unit"]) == (True, None)
     assert all(line["origin"] is None for line in found.values())
-    assert "retention.max_size    2GB    (default)" in runner.done("config", XDG_CONFIG_HOME=str(home)).text
+    assert "retention.max_size    2GB     (default)" in runner.done("config", XDG_CONFIG_HOME=str(home)).text
 
 
 def test_setting_a_value_keeps_the_rest_of_the_file(runner: CommandRunner) -> None:

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ChangeQueue", "Stop"]
 
+MOST_MISSES: Final = 2
+"""Number of files that turn out to be decided, as after a decision on many, before all are compared at once."""
+
 
 @value
 class Stop:
@@ -67,16 +70,11 @@ class ChangeQueue:
 
     def next(self) -> Stop | None:
         """Go to the next change and return it (None: there is none left)."""
-        is_fresh = False
+        is_fresh = False  # whether all files were compared again
         while True:
-            for at in self._from_here():
-                if any(map(self._is_due, _stops(self._files[at]))):
-                    if not is_fresh:
-                        self._refresh(at)
-                    stop = next(filter(self._is_due, _stops(self._files[at])), None)
-                    if stop is not None:
-                        self._at = at
-                        return stop
+            stop = self._next(is_fresh=is_fresh)
+            if stop is not None:
+                return stop
             # Agents continue meanwhile; what was skipped in an earlier review comes after all else.
             if not is_fresh:
                 self._reload()
@@ -105,14 +103,20 @@ class ChangeQueue:
     def go(self, units: Collection[Unit]) -> Stop | None:
         """Go to the first change that is made of any of the units, and return it (None: there is none)."""
         wanted = set(units)
-        self._reload()
-        for at, file in enumerate(self._files):
-            for stop in _stops(file):
-                if not wanted.isdisjoint(stop.key):
-                    self._at = at
-                    self._put_off.difference_update(stop.key)
-                    return stop
+        for at in self._from_here():
+            if at == self._at or not wanted.isdisjoint(_units(self._files[at])):
+                self._refresh(at)
+                for stop in _stops(self._files[at]):
+                    if not wanted.isdisjoint(stop.key):
+                        self._at = at
+                        self._put_off.difference_update(stop.key)
+                        return stop
         return None
+
+    def go_after_undo(self, units: Collection[Unit]) -> Stop | None:
+        """Go as `go` does, after a decision was undone: it may have been on any file."""
+        self._reload()
+        return self.go(units)
 
     def find(self, fits: Callable[[Stop], bool], after: Stop) -> tuple[Stop, bool] | None:
         """Return the next change after `after` that fits, from the top again after the last (None: none).
@@ -148,6 +152,21 @@ class ChangeQueue:
         for file in self._files:
             yield from _stops(file)
 
+    def _next(self, *, is_fresh: bool) -> Stop | None:
+        misses = 0
+        for at in self._from_here():
+            if any(map(self._is_due, _stops(self._files[at]))):
+                if not is_fresh:
+                    self._refresh(at)
+                stop = next(filter(self._is_due, _stops(self._files[at])), None)
+                if stop is not None:
+                    self._at = at
+                    return stop
+                misses += 1
+                if misses > MOST_MISSES:
+                    return None
+        return None
+
     def _from_here(self) -> Iterator[int]:
         yield from range(self._at, len(self._files))
         yield from range(self._at)
@@ -171,6 +190,10 @@ class ChangeQueue:
         places = [(file.path, file.document) for file in self._files]
         behind = (at for at, place in enumerate(places) if current is not None and place >= current)
         self._at = next(behind, 0)
+
+
+def _units(file: "NetFile") -> set[Unit]:
+    return {*file.units, *file.kept_on}
 
 
 def _stops(file: "NetFile") -> list[Stop]:

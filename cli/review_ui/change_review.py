@@ -264,7 +264,7 @@ class ChangeReview(ReviewDialogue):
 
     def _undone(self) -> Where:
         step = self._taken_back()
-        return _Same.STAY if step is None else self._queue.go(step.units)
+        return _Same.STAY if step is None else self._queue.go_after_undo(step.units)
 
     def _amended(self, stop: Stop) -> Where:
         self._amend_in_editor(stop.key[-1])

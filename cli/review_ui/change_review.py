@@ -49,6 +49,9 @@ KEYS: Final = {
     "?": "print this list",
 }
 
+UNITS_ASKED: Final = 3
+"""Number of hunks that a question names: it fits on a line of 80 columns. The diff above it names more."""
+
 TURNS_SHOWN: Final = 3
 """Number of turns that are named above a change; the others are counted."""
 
@@ -85,14 +88,14 @@ class ChangeReview(ReviewDialogue):
         stop = self._queue.next()
         if stop is None:
             others, _ = self._workspace.review.pending_counts()
-            rest = f"of these is pending, {counted(others, 'other edit')} {'is' if others == 1 else 'are'}"
+            rest = f"of these is pending, {counted(others, 'other edit')} {_is(others)}"
             self._say(f"Nothing {rest if others else 'is pending'}.")
             return
         is_shown = False
         while stop is not None:
             if not is_shown:
                 self._show(stop)
-            self._ask(f"Decide on {named_units(stop.key)} [a,r,R,s,b,x,e,u,f,t,c,v,/,n,q,?]")
+            self._ask(f"Decide on {named_units(stop.key, UNITS_ASKED)} [a,r,R,s,b,x,e,u,f,t,c,v,/,n,q,?]")
             key = self._key()
             if key in {"q", END}:
                 break
@@ -122,9 +125,10 @@ class ChangeReview(ReviewDialogue):
         accepted, rejected = self._count_decided(Status.ACCEPTED), self._count_decided(Status.REJECTED)
         left, files = self._queue.counts()
         others = 0 if left else self._workspace.review.pending_counts()[0]
-        rest = f"{counted(left, 'change')} left pending in {counted(files, 'file')}" if left else "nothing is left"
-        if others:
-            rest += f" of these; {counted(others, 'other edit')} {'is' if others == 1 else 'are'} pending"
+        these = " of these" if others else ""
+        rest = f"{counted(left, 'change')} left pending in {counted(files, 'file')}"
+        rest = rest if left else f"nothing{these} is left pending"
+        rest += f", {counted(others, 'other edit')} {_is(others)}" if others else ""
         self._say(f"{counted(accepted, 'change')} accepted, {counted(rejected, 'change')} rejected, {rest}.")
 
     def _count_decided(self, status: Status) -> int:
@@ -386,3 +390,7 @@ class ChangeReview(ReviewDialogue):
 
     def _is_skipped(self, unit: Unit) -> bool:
         return self._skipped_hunks.is_skipped(self._workspace.history.edit(unit.seq).id, unit.hunk)
+
+
+def _is(number: int) -> str:
+    return "is" if number == 1 else "are"

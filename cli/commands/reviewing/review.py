@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.app.invocation import Invocation, command
+from cli.screen.diff_layout import in_columns
 from cli.screen.terminal import can_ask
 from cli.search.candidates import conversation_option, file_option, names
 from objstore import Unit
@@ -28,7 +29,8 @@ __all__ = ["review"]
 @conversation_option("Only what edits of this conversation changed.")
 @file_option("Only this file, files in a folder, or files of a pattern.")
 @click.option("--each", is_flag=True, help="Go through the hunks, edit by edit, instead of what they change together.")
-def review(*, names: tuple[str, ...], conversation: str, file: str, each: bool) -> None:
+@click.option("-y", "--side-by-side", "columns", is_flag=True, help="Show both sides of a change in columns.")
+def review(*, names: tuple[str, ...], conversation: str, file: str, each: bool, columns: bool) -> None:
     """Go through what pending edits change, file by file: one key accepts, rejects, skips or amends. ? lists the keys.
 
     Name paths, lines of a file (PATH:LINE), edits or hunks to see only the changes that they are part of. Each decision
@@ -41,19 +43,20 @@ def review(*, names: tuple[str, ...], conversation: str, file: str, each: bool) 
     from cli.screen.keyboard import Keyboard
 
     invocation = Invocation.current()
+    screen = in_columns(invocation.screen(), columns)
     with invocation.reviewed_workspace() as workspace:
         if each:
             from cli.review_ui.hunk_review import Review
 
             wanted = _wanted(workspace, names, conversation=conversation, file=file)
             with Keyboard() as keyboard:
-                Review(workspace, keyboard, invocation.screen(), wanted).run()
+                Review(workspace, keyboard, screen, wanted).run()
         else:
             from cli.review_ui.change_review import ChangeReview
 
             select = _selected(workspace, names, conversation=conversation, file=file)
             with Keyboard() as keyboard:
-                ChangeReview(workspace, keyboard, invocation.screen(), select).run()
+                ChangeReview(workspace, keyboard, screen, select).run()
 
 
 def _selected(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.review_ui.change_review import KEYS
-from objstore import Call, Operation, Status
+from objstore import Call, CallInfo, Operation, Status, TurnInfo
 from tests.support.command_runner import CommandRunner
 from tests.support.terminal_driver import TERMINALS, TerminalDriver, run_in_terminal
 
@@ -90,7 +90,7 @@ def test_one_key_decides_on_all_hunks_of_a_change_and_shows_the_next(history: Co
         assert history.bytes("a") == FIRST.replace(b"eight", b"8")
         assert "file 2 of 2" in press(terminal, "a", prompt("4:0"))
         terminal.type("r")
-        assert "1 change accepted, 2 changes rejected, nothing is left." in terminal.wait_for(r"left\.")
+        assert "1 change accepted, 2 changes rejected, nothing is left pending." in terminal.wait_for(r"pending\.")
         assert terminal.wait_for_exit() == 0
     assert not (history.folder / "b").exists()
     assert history.statuses() == {
@@ -113,7 +113,7 @@ def test_a_skipped_change_stays_pending_and_comes_last_in_the_next_review(
         terminal.wait_for(prompt("2:2"))
         press(terminal, "a", prompt("4:0"))
         press(terminal, "a", prompt("2:1", "3:1"))
-        press(terminal, "a", r"nothing is left\.")
+        press(terminal, "a", r"nothing is left pending\.")
     assert PENDING not in history.statuses().values()
 
 
@@ -147,7 +147,7 @@ def test_y_rejects_what_depends_on_a_change_too(runner: CommandRunner, review: R
         press(terminal, "r", r"leave it \[any other key\]")
         press(terminal, "x", prompt("2:1"))
         press(terminal, "r", r"leave it \[any other key\]")
-        press(terminal, "y", r"1 change rejected, nothing is left\.")
+        press(terminal, "y", r"1 change rejected, nothing is left pending\.")
     assert runner.bytes("a") == b"top\nend\n"
 
 
@@ -164,7 +164,7 @@ def test_what_an_agent_adds_to_a_change_is_shown_before_it_is_decided(history: C
     with review("a:2") as terminal:
         terminal.wait_for(prompt("2:1", "3:1"))
         history.write("a", history.bytes("a").replace(b"zwei", b"deux"), conversation="conv_two")
-        press(terminal, "a", r"nothing is left of these")
+        press(terminal, "a", r"nothing of these is left pending")
     assert history.statuses()["5:1"] is PENDING
 
 
@@ -177,6 +177,32 @@ def test_a_decision_asks_about_an_external_change(history: CommandRunner, review
     assert history.bytes("a") == FIRST.replace(b"eight", b"8") + b"mine\n"
 
 
+def test_changes_that_share_a_hunk_are_shown_and_decided_together(runner: CommandRunner, review: Review) -> None:
+    runner.write("a", FIRST)
+    runner.done("accept", "1")
+    runner.edit("a", b"three\nfour\nfive\n", b"3\n4\n5\n")
+    runner.edit("a", b"4\n", b"four\n")
+    runner.edit("a", b"nine\n", b"9\n")
+    with review() as terminal:
+        shown = terminal.wait_for(prompt("2:1", "3:1"))
+        assert "These 2 changes share hunks and are decided together; x goes through them.\n" in shown
+        assert "-three\n+3\n" in shown
+        assert "-five\n+5\n" in shown
+        assert "+9" not in shown
+        press(terminal, "r", prompt("4:1"))
+        assert runner.bytes("a") == FIRST.replace(b"nine", b"9")
+        press(terminal, "a", r"1 change accepted, 2 changes rejected, nothing is left pending\.")
+
+
+def test_rejecting_the_deletion_of_a_file_restores_it(history: CommandRunner, review: Review) -> None:
+    history.done("accept", "--all")
+    history.delete("a")
+    with review() as terminal:
+        assert "deleted file" in terminal.wait_for(prompt("5:0"))
+        press(terminal, "r", r"Restored a\n(?s:.*)1 change rejected, nothing is left pending\.")
+    assert history.bytes("a") == FIRST.replace(b"two", b"zwei").replace(b"eight", b"8")
+
+
 # ---- what has no net effect
 
 
@@ -187,7 +213,9 @@ def test_edits_that_cancel_out_are_decided_with_the_last_change_of_their_file(
         assert "cancel out" not in terminal.wait_for(prompt("2:1", "3:1"))
         shown = press(terminal, "a", prompt("2:2"))
         assert "# a: 2 edits cancel out [5:1 6:1]\n" in shown
-        press(terminal, "a", r"2 changes accepted, 0 changes rejected, nothing is left of these; 1 other edit is")
+        press(
+            terminal, "a", r"2 changes accepted, 0 changes rejected, nothing of these is left pending, 1 other edit is"
+        )
     assert with_cancelled.statuses()["5:1"] is ACCEPTED
     assert with_cancelled.statuses()["6:1"] is ACCEPTED
 
@@ -200,7 +228,7 @@ def test_a_file_in_which_all_edits_cancel_out_is_one_question(runner: CommandRun
     with review() as terminal:
         shown = terminal.wait_for(prompt("2:1", "3:1"))
         assert "# a: 2 edits cancel out [2:1 3:1]\n" in shown
-        press(terminal, "a", r"nothing is left\.")
+        press(terminal, "a", r"nothing is left pending\.")
     assert PENDING not in runner.statuses().values()
 
 
@@ -218,7 +246,7 @@ def test_a_decision_on_the_last_file_can_be_undone(with_cancelled: CommandRunner
         assert with_cancelled.bytes("a") == now
         press(terminal, "f", GROUP)
         press(terminal, "a", AT_THE_END)
-        press(terminal, "\n", r"2 changes accepted, 0 changes rejected, nothing is left of these")
+        press(terminal, "\n", r"2 changes accepted, 0 changes rejected, nothing of these is left pending")
         assert terminal.wait_for_exit() == 0
     assert with_cancelled.statuses()["6:1"] is ACCEPTED
 
@@ -234,6 +262,34 @@ def test_a_group_decision_shows_what_is_left(history: CommandRunner, review: Rev
         press(terminal, "a", AT_THE_END)
         press(terminal, "\n", "1 change accepted, 0 changes rejected, 2 changes left pending in 1 file")
     assert history.statuses()["2:1"] is PENDING
+
+
+def test_a_turn_is_named_by_its_prompt_and_decided_at_once(runner: CommandRunner, review: Review) -> None:
+    with runner.workspace() as workspace:
+        for began, prompt_text, paths in ((1, "Write two files", "ab"), (2, "Write another", "c")):
+            turn = TurnInfo(session="run", began=began, prompt=prompt_text, client="claude")
+            for path in paths:
+                with workspace.call(CallInfo(tool="write", conversation="run", turn=turn)) as call:
+                    call.write(path, b"one\n")
+                    call.commit()
+    with review() as terminal:
+        assert 'turn 1  claude  "Write two files"  edit 1\n' in terminal.wait_for(prompt("1:0"))
+        press(terminal, "t", r"2 changes in 2 files, of turn 1: .*\] $")
+        assert 'turn 2  claude  "Write another"  edit 3\n' in press(terminal, "r", prompt("3:0"))
+        assert not (runner.folder / "b").exists()
+        press(terminal, "u", prompt("1:0"))
+        press(terminal, "c", r"3 changes in 3 files, of run: .*\] $")
+        press(terminal, "r", AT_THE_END)
+        press(terminal, "u", prompt("1:0"))
+        press(terminal, "q", "3 changes left pending in 3 files")
+    assert (runner.folder / "b").exists()
+
+
+@pytest.mark.usefixtures("history")
+def test_without_a_known_turn_the_key_for_turns_points_to_the_conversation(review: Review) -> None:
+    with review() as terminal:
+        terminal.wait_for(prompt("2:1", "3:1"))
+        press(terminal, "t", "No turn is known for this; c takes the whole conversation")
 
 
 # ---- other keys
@@ -293,7 +349,7 @@ def test_help_lists_every_key_and_escape_prints_nothing(review: Review) -> None:
 def test_an_edit_narrows_the_review_to_its_changes(review: Review) -> None:
     with review("3") as terminal:
         assert "file 1 of 1, 1 change left" in terminal.wait_for(prompt("2:1", "3:1"))
-        press(terminal, "a", r"nothing is left of these; 2 other edits are pending\.")
+        press(terminal, "a", r"nothing of these is left pending, 2 other edits are\.")
 
 
 @pytest.mark.usefixtures("history")
@@ -301,7 +357,24 @@ def test_a_conversation_narrows_the_review_to_the_changes_that_it_is_part_of(rev
     with review("--conversation", "conv_one") as terminal:
         terminal.wait_for(prompt("2:1", "3:1"))
         press(terminal, "a", prompt("2:2"))
-        press(terminal, "a", "nothing is left of these; 1 other edit is pending")
+        press(terminal, "a", "nothing of these is left pending, 1 other edit is")
+
+
+@pytest.mark.usefixtures("history")
+def test_both_sides_of_a_change_are_shown_in_columns(review: Review) -> None:
+    with review("-y") as terminal:
+        assert re.search(r"two +.*zwei\n", terminal.wait_for(prompt("2:1", "3:1")))
+
+
+def test_a_question_names_few_of_many_hunks(runner: CommandRunner, review: Review) -> None:
+    runner.write("a", FIRST)
+    runner.done("accept", "1")
+    for now, then in ((b"two", b"2"), (b"2", b"II"), (b"II", b"B"), (b"B", b"zwei")):
+        runner.edit("a", now, then)
+    with review() as terminal:
+        terminal.wait_for(prompt("2:1", "3:1", "4:1", "and", "1", "more"))
+        press(terminal, "r", r"1 change rejected, nothing is left pending\.")
+    assert runner.bytes("a") == FIRST
 
 
 def test_amending_shows_the_change_as_it_is_now(history: CommandRunner, review: Review, tmp_path: Path) -> None:
@@ -322,7 +395,7 @@ def test_a_binary_file_shows_its_sizes(runner: CommandRunner, review: Review) ->
     runner.write("a", b"\0\1\2\3\4")
     with review() as terminal:
         assert "3 bytes -> 5 bytes" in terminal.wait_for(prompt("2:[01]"))
-        press(terminal, "r", r"1 change rejected, nothing is left\.")
+        press(terminal, "r", r"1 change rejected, nothing is left pending\.")
     assert runner.bytes("a") == b"\0\1\2"
 
 

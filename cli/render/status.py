@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from objstore import Collision, ExternalChange, PendingGroup, PendingTurn, StatusReport, UnresolvedMarkers
 
-__all__ = ["counted", "shown_edits", "shown_external", "shown_markers", "size_text", "status_text"]
+__all__ = ["counted", "shown_edits", "shown_external", "shown_markers", "size_text", "status_text", "turn_heading"]
 
 # With these, a status takes at most 24 lines, the height of the smallest terminal in use.
 PENDING_LINES: Final = 10
@@ -145,7 +145,7 @@ def _pending_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
     digits = max(COUNTS, *(len(_counts(group)) for group in groups))
     turns = {turn.number: turn for turn in report.turns}
     for (turn, conversation), rows in zip(listed, shown, strict=True):
-        yield screen.line("  " + _heading(turns.get(turn), conversation, screen))
+        yield screen.line("  " + turn_heading(turns.get(turn), conversation, screen))
         own = sections[turn, conversation]
         for group in own[:rows]:
             yield screen.line(
@@ -170,7 +170,7 @@ def _rows_shown(files: Sequence[int]) -> list[int]:
     return [most if most - rows == 1 else rows for rows, most in zip(shown, files, strict=True)]
 
 
-def _heading(turn: PendingTurn | None, conversation: str, screen: Screen) -> str:
+def turn_heading(turn: PendingTurn | None, conversation: str, screen: Screen) -> str:
     """Return what the pending edits of one turn are listed under."""
     if turn is None:
         return screen.paint(shown_name(conversation), bold=True)

@@ -101,7 +101,7 @@ def _write_net(workspace: "Workspace", names: tuple[str, ...], layout: Layout, s
         table = diffstat(chain(map(net_change, summaries), _sizes(workspace, outside)), screen)
         write(chain(table, cancelled_line(summaries, screen)), paged=True)
     else:
-        files = found = selection.files(workspace, read_errors.note)
+        files = found = selection.files(workspace, unreadable=read_errors.note)
         outside = _outside(workspace, selection.paths_without(found))
         if layout is Layout.JSON:
             from cli.render.json_changes import net_file_shape

@@ -1,4 +1,4 @@
-"""`cas review` in a real terminal: press keys, then check the screen, the files and the journal."""
+"""`cas review --each` in a real terminal: press keys, then check the screen, the files and the journal."""
 
 import signal
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def review(request: pytest.FixtureRequest, runner: CommandRunner, tmp_path: Path
         for leftover in scratch.glob("*") if scratch.exists() else ():
             leftover.unlink()
         return run_in_terminal(
-            request.param, "review", *words, folder=runner.folder, scratch=scratch, **(settings | more)
+            request.param, "review", "--each", *words, folder=runner.folder, scratch=scratch, **(settings | more)
         )
 
     return begin
@@ -209,14 +209,15 @@ def test_undo_asks_about_an_external_change(history: CommandRunner, review: Revi
     assert history.bytes("a") == FIRST.replace(b"two", b"2").replace(b"eight", b"8") + b"mine\n"
 
 
-def test_rejecting_a_hunk_asks_about_its_dependents(history: CommandRunner, review: Review) -> None:
+@pytest.mark.parametrize("yes", ["y", "c"])
+def test_rejecting_a_hunk_asks_about_its_dependents(history: CommandRunner, review: Review, yes: str) -> None:
     with review() as terminal:
         terminal.wait_for(prompt_for("1:0"))
         press(terminal, "r", r"leave it \[any other key\]")
         press(terminal, "x", prompt_for("1:0"))
         assert (history.folder / "a").exists()
         press(terminal, "r", r"leave it \[any other key\]")
-        press(terminal, "c", prompt_for("3:0"))
+        press(terminal, yes, prompt_for("3:0"))
     assert not (history.folder / "a").exists()
     assert history.statuses()["2:2"] is REJECTED
 
@@ -228,7 +229,7 @@ def test_a_decision_asks_about_an_external_change(history: CommandRunner, review
         assert "+mine" in press(terminal, "a", r"\[K/d/a\] $")
         press(terminal, "a", prompt_for("1:0"))
         press(terminal, "a", r"\[K/d/a\] $")
-        press(terminal, "k", prompt_for("2:1"))
+        press(terminal, "y", prompt_for("2:1"))
         press(terminal, "r", prompt_for("2:2"))
     assert history.bytes("a") == FIRST.replace(b"eight", b"8") + b"mine\n"
 
@@ -598,7 +599,7 @@ def test_a_dependent_that_appears_while_a_question_is_open_is_shown_before_it_is
 ) -> None:
     with review() as terminal:
         terminal.wait_for(prompt_for("1:0"))
-        question = r"what depends on it too \(hunks 2:1 2:2\) \[c\], or leave it \[any other key\]"
+        question = r"what depends on it too \(hunks 2:1 2:2\) \[y or c\], or leave it \[any other key\]"
         edit = lambda: history.edit("a", b"five", b"5")  # noqa: E731 - a name for one call's argument
         assert "edit 4 hunk 1 needs edit 1" in press_with_change_before_answer(
             terminal, "r", question, edit, "c", prompt_for("1:0")
@@ -615,6 +616,13 @@ def test_a_dependent_that_appears_while_a_question_is_open_is_shown_before_it_is
 
 
 # ---- terminals, signals and failures
+
+
+@pytest.mark.usefixtures("history")
+def test_escape_prints_nothing(review: Review) -> None:
+    with review() as terminal:
+        terminal.wait_for(prompt_for("1:0"))
+        assert "x1b" not in press(terminal, "\x1b", "Press \\? for")
 
 
 def test_without_a_terminal_a_review_is_refused(history: CommandRunner) -> None:
@@ -664,7 +672,7 @@ def test_a_failed_editor_changes_nothing_and_the_review_continues(
 
 
 def test_a_resumed_review_shows_its_prompt_again(history: CommandRunner, tmp_path: Path) -> None:
-    with run_in_terminal("plain", "review", folder=history.folder, scratch=tmp_path / "stage") as terminal:
+    with run_in_terminal("plain", "review", "--each", folder=history.folder, scratch=tmp_path / "stage") as terminal:
         terminal.wait_for(prompt_for("1:0"))
         terminal.signal(signal.SIGCONT)
         terminal.wait_for(prompt_for("1:0"))
@@ -702,7 +710,7 @@ def test_a_review_ended_by_a_signal_restores_the_terminal(
 def test_a_review_continues_after_an_ignored_hangup(runner: CommandRunner, tmp_path: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with run_in_terminal("plain", "review", folder=runner.folder, scratch=tmp_path / "stage") as terminal:
+        with run_in_terminal("plain", "review", "--each", folder=runner.folder, scratch=tmp_path / "stage") as terminal:
             terminal.wait_for(prompt_for("1:0"))
             terminal.signal(signal.SIGHUP)
             press(terminal, "a", prompt_for("2:1"))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 
     from objstore.weave.document import Document, DocumentVersion
-    from objstore.weave.runs import UnitIndex
+    from objstore.weave.runs import UnitIndex, WeaveUnit
 
 __all__ = ["DocumentChange", "NetDocument", "net_document"]
 
@@ -126,21 +126,23 @@ def _changes(document: Document, sides: _Sides, *, is_binary: bool) -> list[Docu
         chosen = document.weave.units(units) & between
         return frozenset(document.units_at(groups.whole(chosen or between)))
 
-    def fact(kind: ChangeKind, writers: tuple[Sequence[Unit], Sequence[Unit]]) -> DocumentChange:
-        newest = writers[0][0] if writers[0] else NO_EDIT
-        units = whole(document.indexes_of(unit for unit in writers[1] if unit > newest))
+    def fact(kind: ChangeKind, writers: AbstractSet[WeaveUnit]) -> DocumentChange:
+        units = whole(unit.index for unit in writers)
         return DocumentChange(kind=kind, hunk=None, removed=b"", inserted=b"", units=units)
 
-    # Which of the units that set the final newline is in force depends on all of them.
+    # Which of the units that wrote the same fact is in force depends on all of them.
+    movers, modes = (_newer(document, *writers) & between for writers in (sides.path_writers, sides.mode_writers))
+    groups.link(movers)
+    groups.link(modes)
     enders = {unit for unit in between if unit.sets_final_newline}
     if len({not is_closed(before), *(unit.ending[1] for unit in enders)}) > 1:
         is_at_end = bool(pieces) and pieces[-1].hunk.old_end == before.count(b"\n") + (not is_closed(before))
         groups.link(enders | document.weave.units(pieces[-1].units if is_at_end else ()))
     found: list[DocumentChange] = []
     if sides.accepted.path != sides.current.path:
-        found.append(fact(ChangeKind.MOVE, sides.path_writers))
+        found.append(fact(ChangeKind.MOVE, movers))
     if sides.accepted.mode != sides.current.mode:
-        found.append(fact(ChangeKind.MODE, sides.mode_writers))
+        found.append(fact(ChangeKind.MODE, modes))
     if before == after:
         return found
     newline = set() if is_closed(before) is is_closed(after) else {unit.index for unit in enders}
@@ -163,6 +165,12 @@ def _changes(document: Document, sides: _Sides, *, is_binary: bool) -> list[Docu
     return found
 
 
+def _newer(document: Document, before: Sequence[Unit], after: Sequence[Unit]) -> AbstractSet[WeaveUnit]:
+    """Return the writers of a fact that are newer than its last writer in the accepted state."""
+    last = before[0] if before else NO_EDIT
+    return document.weave.units(document.indexes_of(unit for unit in after if unit > last))
+
+
 def _existence(before: bytes | None, after: bytes | None, units: frozenset[Unit], *, is_binary: bool) -> DocumentChange:
     """Return the change that creates or deletes a file, with all its lines."""
     removed, inserted = (b"" if is_binary or text is None else text for text in (before, after))
@@ -182,17 +190,12 @@ def _with_last_line(
 
     `enders`: the units that added or removed the final newline.
     """
-    for piece in pieces[:-1]:
-        yield ChangeKind.LINES, piece.hunk, piece.units
-    last = pieces[-1] if pieces else Piece(hunk=Hunk(0, 0, 0, 0), units=frozenset())
-    hunk, units = last.hunk, last.units
-    is_at_end = bool(pieces) and hunk.old_end == len(old)
-    if is_at_end:
-        # A line that is the last one of only one text has a newline in the other.
-        if hunk.old_start and hunk.new_start and old[hunk.old_start - 1] != new[hunk.new_start - 1]:
+    for piece in pieces:
+        hunk = piece.hunk
+        above = (old[hunk.old_start - 1], new[hunk.new_start - 1]) if hunk.old_start and hunk.new_start else (b"", b"")
+        if hunk.old_end == len(old) and above[0] != above[1]:
+            # A line that is the last one of only one text has a newline in the other.
             hunk = Hunk(hunk.old_start - 1, hunk.old_count + 1, hunk.new_start - 1, hunk.new_count + 1)
-        units = units | enders
-    if pieces:
-        yield ChangeKind.LINES, hunk, units
-    if not is_at_end and old[-1] != new[-1]:
+        yield ChangeKind.LINES, hunk, piece.units
+    if not (pieces and pieces[-1].hunk.old_end == len(old)) and old[-1] != new[-1]:
         yield ChangeKind.NEWLINE, Hunk(len(old) - 1, 1, len(new) - 1, 1), enders

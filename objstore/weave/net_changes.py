@@ -82,22 +82,12 @@ class UnitGroups:
         return frozenset([index for root in roots for index in self._members[root]])
 
     def of_run(self, run: Run) -> set[WeaveUnit]:
-        """Return the units that insert, delete or hide a run, or any other form of its lines that they affect."""
-        found = self._directly(run)
-        original = run.original
-        while original is not None:
-            found |= self._directly(original)
-            original = original.original
-        if not found:
-            for copy in run.descendants():
-                found |= self._directly(copy)
-        return found
-
-    def _directly(self, run: Run) -> set[WeaveUnit]:
-        author = run.inserter
-        found = {author, *run.live_deleters}
-        if author.undoes is not None:
-            found.add(author.undoes)
+        """Return the units that insert or delete a run, or the lines that it reinserted."""
+        form: Run | None = run
+        found: set[WeaveUnit] = set()
+        while form is not None:
+            found.update((form.inserter, *form.live_deleters))
+            form = form.original
         return found & self._units
 
     def _root(self, unit: WeaveUnit) -> WeaveUnit:

@@ -126,10 +126,10 @@ def test_rejecting_the_units_of_a_change_removes_its_lines_and_no_others(documen
                 assert document.text() == applied(net.changes, before, skipped=group)
             elif change.kind in {ChangeKind.CREATE, ChangeKind.DELETE, ChangeKind.CONTENT}:
                 assert document.text() == before
-            if change.kind is ChangeKind.MOVE:
-                assert document.version().path == net.accepted.path
-            if change.kind is ChangeKind.MODE:
-                assert document.version().mode == net.accepted.mode
+            if before is not None and net.current.content is not None:
+                kinds, version = {other.kind for other in group}, document.version()
+                assert version.path == (net.accepted if ChangeKind.MOVE in kinds else net.current).path
+                assert version.mode == (net.accepted if ChangeKind.MODE in kinds else net.current).mode
         document.restore_statuses(now)
 
 

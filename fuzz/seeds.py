@@ -239,6 +239,29 @@ def inputs_of_other_programs() -> dict[tuple[str, str], bytes]:
     }
 
 
+def git_indexes() -> dict[tuple[str, str], bytes]:
+    """Return git's index in each of its versions."""
+    paths = [b"a", b"p/pp/x", b"p/pp/yy", b"q" * 90, b"\xff/\n"]
+    found: dict[tuple[str, str], bytes] = {}
+    for version, hash_size in ((2, 20), (3, 20), (4, 20), (2, 32)):
+        entries = b""
+        for number, path in enumerate(paths):
+            stat = bytes(24) + (0o100644).to_bytes(4) + bytes(12)
+            is_extended = version == 3 and number == 1  # noqa: PLR2004 - the version with such flags
+            flags = (len(path) | (0x4000 if is_extended else 0)).to_bytes(2) + (b"\x20\0" if is_extended else b"")
+            head = stat + bytes([number]) * hash_size + flags
+            if version == 4:  # noqa: PLR2004 - the version with compressed paths
+                entries += head + bytes([len(paths[number - 1]) if number else 0]) + path + b"\0"
+            else:
+                entries += head + path + bytes(8 - (len(head) + len(path)) % 8)
+        whole = b"DIRC" + version.to_bytes(4) + len(paths).to_bytes(4) + entries + bytes(hash_size)
+        found["git_index", f"version-{version}-{hash_size}"] = whole
+    link = b"link" + (20).to_bytes(4) + b"\x07" * 20
+    plain = found["git_index", "version-2-20"]
+    found["git_index", "split"] = plain[:-20] + link + plain[-20:]
+    return found
+
+
 def damaged(segment: bytes) -> dict[str, bytes]:
     """Return damaged variants of a segment, by the kind of damage."""
     third = len(segment) // 3
@@ -268,7 +291,7 @@ def main() -> None:
     for story in STORIES:
         seeds |= derived_of(story)
     seeds |= {where: kept for where, kept in derived_of(_LONG).items() if where[0] == "weave"}
-    seeds |= inputs_of_other_programs()
+    seeds |= inputs_of_other_programs() | git_indexes()
     for old in CORPUS.glob("*/*"):
         old.unlink()
     for (target, name), data in sorted(seeds.items()):

@@ -39,7 +39,8 @@ from objstore.text.lines import split_lines
 from objstore.transfer.bundle import unpack_bundle
 from objstore.transfer.mcpdiff_format import BadLine, candidate_results, entries
 from objstore.weave.document import Document
-from objstore.worktree.gitignore import Rules
+from objstore.worktree.git_index import has_path, index_paths
+from objstore.worktree.gitignore import IgnoreTexts, Rules
 from objstore.worktree.stat_cache import StatCache
 
 __all__ = ["STORE", "TARGETS"]
@@ -145,11 +146,25 @@ def history(data: bytes) -> None:
 
 def ignores(data: bytes) -> None:
     """Check that any ignore file gives one answer for each name, and reports its unsupported lines."""
-    rules = Rules(Rules(texts=[data[::-1]]), "folder", [data])
+    rules = Rules(Rules(texts=IgnoreTexts(data[::-1], data)), b"folder", IgnoreTexts(data, b""))
     assert all(isinstance(line, str) for line in rules.refused)
-    for name in ("a", ".git", "a.pyc", "\udcff\n", "[", "build " * 8):
+    for name in (b"a", b".git", b"a.pyc", b"\xff\n", b"[", b"build " * 8):
         for is_folder in (False, True):
-            assert rules.ignores(name, is_folder=is_folder) is rules.ignores(name, is_folder=is_folder)
+            assert rules.verdict(name, is_folder=is_folder) is rules.verdict(name, is_folder=is_folder)
+
+
+def git_index(data: bytes) -> None:
+    """Hold that bytes are no index of git, or have paths that are also found one by one."""
+    for hash_size in (20, 32):
+        try:
+            paths, shared = index_paths(data, hash_size)
+        except ValueError:
+            paths, shared = [], b""
+        assert len(shared) in {0, hash_size}
+        for path in paths[:20]:
+            has_path(data, path, hash_size, is_folder=True)
+        for path in (b"a", data[70:80], data[-9:]):
+            assert has_path(data, path, hash_size, is_folder=False) in {True, False, None}
 
 
 def patch(data: bytes) -> None:
@@ -181,6 +196,7 @@ TARGETS: Final[Mapping[str, Target]] = MappingProxyType(
     {
         "anchored": anchored,
         "bundle": bundle,
+        "git_index": git_index,
         "history": history,
         "ignores": ignores,
         "looks": looks,

@@ -185,36 +185,34 @@ class PurgeRefused(CasError):
         files: Sequence[str],
         changed_outside: Sequence[str],
         pending: Sequence[int],
-        snapshots: Sequence[int],
         pins: Sequence[int],
     ) -> None:
         self.files = tuple(files)
         self.changed_outside = tuple(changed_outside)
         self.pending = tuple(pending)
-        self.snapshots = tuple(snapshots)
         self.pins = tuple(pins)
         reasons = []
         if self.files:
             one = len(self.files) == 1
-            reasons.append(
-                f"{', '.join(self.files)} still {'contains' if one else 'contain'} these bytes; "
-                f"change {'it' if one else 'them'} first"
-            )
+            reasons.append(f"{', '.join(self.files)} still {'contains' if one else 'contain'} these bytes")
         if self.changed_outside:
             was = "was" if len(self.changed_outside) == 1 else "were"
-            reasons.append(f"{', '.join(self.changed_outside)} {was} changed outside; run `cas record` first")
+            reasons.append(
+                f"{', '.join(self.changed_outside)} {was} last recorded with them and changed since (see `cas record`)"
+            )
         if reasons:
             super().__init__(
-                f"Nothing was purged: {'. '.join(reasons)}. Then only the history has them, and they can be purged."
+                f"Nothing was purged: {'. '.join(reasons)}. Name these files too, to remove all that is stored of "
+                "them; or change them; or keep the bytes that they have, with --keep-shared."
             )
             return
-        kinds = {"pending edit": self.pending, "snapshot": self.snapshots, "pin": self.pins}
+        kinds = {"pending edit": self.pending, "pin": self.pins}
         held = "; ".join(
             f"{kind}{'' if len(numbers) == 1 else 's'} {' '.join(map(str, numbers))}"
             for kind, numbers in kinds.items()
             if numbers
         )
-        super().__init__(f"Nothing was purged, because this would be removed too: {held}. Use --force to remove it.")
+        super().__init__(f"Nothing was purged, because this would be removed too: {held}. Use --yes to remove it.")
 
 
 class NotAmendable(CasError):

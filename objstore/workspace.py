@@ -198,17 +198,15 @@ class Workspace:
         info: CallInfo,
         paths: Sequence[str] | None = None,
         *,
-        ignored: bool = False,
         limits: ScanLimits | None = None,
     ) -> Recorded:
         """Record each file that is not in its known state as an edit of one call, and return what was found.
 
         `info` says whose call it was: an agent's, a person's, or (origin external) unknown, as before a command; then
         what an agent may have changed is recorded as such.
-        `paths`: only these files and everything below these folders; for files, the tree is not walked. `ignored`:
-        without `paths`, also recorded files that ignore rules exclude by now. The first scan takes a baseline: files
-        that exist then are known from there on, and are not edits. Raises ConversationReserved, SnapshotIncomplete (at
-        the first scan), and what paths and Call.commit raise.
+        `paths`: only these files and everything below these folders; for files, the tree is not walked, and no ignore
+        rule applies. The first scan takes a baseline: files that exist then are known from there on, and are not edits.
+        Raises ConversationReserved, SnapshotIncomplete (at the first scan), and what paths and Call.commit raise.
         """
         if info.conversation in RESERVED_CONVERSATIONS and info.origin is not Origin.EXTERNAL:
             raise ConversationReserved(info.conversation)
@@ -224,7 +222,7 @@ class Workspace:
 
         def recorded() -> Recorded:
             with self._journal.translating_index_errors(), record.recording_git(self._journal, whose(), limits):
-                return record.record_changes(self._journal, whose(), paths, ignored=ignored, limits=limits)
+                return record.record_changes(self._journal, whose(), paths, limits=limits)
 
         return index_repair.rebuild_index_and_retry(self._journal, recorded)
 

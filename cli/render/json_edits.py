@@ -280,6 +280,10 @@ def status_shape(report: "StatusReport") -> dict[str, Json]:
         ],
         "policies": [*report.policies],
         "unreadable": [_text(path) for path in report.unreadable],
+        "secrets": {
+            "not_recorded": [_text(path) for path in report.secrets.left_out],
+            "stored": [_text(path) for path in report.secrets.stored],
+        },
         "store": {
             "bytes": report.store_bytes,
             "blobs": report.blobs,

@@ -22,6 +22,7 @@ PROMPT: Final = 50
 SECTION_LINES: Final = 4
 PLACES: Final = 6
 NUMBERS: Final = 12
+SECRETS: Final = 3
 COUNTS: Final = 9
 LEAST_ROOT: Final = 12
 """Columns for the workspace's path, however narrow the terminal is."""
@@ -59,6 +60,7 @@ def status_text(report: StatusReport, screen: Screen) -> Iterator[bytes]:
     yield screen.line(
         f"store: {size_text(report.store_bytes)} in {counted(report.blobs, 'blob')}{_reclaimable(report)}"
     )
+    yield from map(screen.line, _secrets(report))
     yield from map(screen.line, _faults(report.root))
 
 
@@ -88,6 +90,28 @@ def _external(report: StatusReport, screen: Screen) -> Iterator[str]:
 def _markers_line(markers: UnresolvedMarkers) -> str:
     places = ", ".join(map(str, markers.lines[:PLACES])) + (" ..." if len(markers.lines) > PLACES else "")
     return f"{shown_name(markers.path)}:{places}  {shown_markers(markers)}"
+
+
+def _secrets(report: StatusReport) -> Iterator[str]:
+    """Yield a line about files that look like secrets and are not recorded, and one about those that are stored."""
+    left_out, stored = report.secrets.left_out, report.secrets.stored
+    if left_out:
+        one = len(left_out) == 1
+        why = "because its name looks like a secret" if one else "because their names look like secrets"
+        are = f"{counted(len(left_out), 'file')} {'is' if one else 'are'}"
+        way = "`cas config set record.secrets 'default !NAME'` allows one"
+        yield f"{are} not recorded, {why}: {_few(left_out)} ({way})"
+    if stored:
+        from cli.screen.quoting import typed
+
+        ways = " ".join(typed(path) for path in stored[:SECRETS])
+        yield f"stored although the name looks like a secret: {_few(stored)} (`cas purge {ways}` removes the bytes)"
+
+
+def _few(paths: Sequence[str]) -> str:
+    """Return the first of some paths, and how many more there are."""
+    more = f" and {len(paths) - SECRETS} more" if len(paths) > SECRETS else ""
+    return ", ".join(map(shown_name, paths[:SECRETS])) + more
 
 
 def _faults(root: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from mcptools.files.workspaces import Directories
 from objstore import CasError, Configuration, StoreReplaced, Workspace
@@ -108,7 +108,7 @@ class BackgroundGc:
         watched = self._watched.get(workspace.root)
         if watched is not None and time.monotonic() < watched.check_at:
             return
-        settings = {given.setting.name: given.value for given in Configuration(workspace.root).all()}
+        settings: dict[str, Any] = {given.setting.name: given.value for given in Configuration(workspace.root).all()}
         every = settings["gc.every"]
         if not settings["gc.background"] or not isinstance(every, int):
             self._watched[workspace.root] = _Watched(time.monotonic() + _AGAIN)

@@ -55,7 +55,7 @@ from mcptools.tools.context import (
     converting_errors,
     sha256,
 )
-from mcptools.tools.notes import UNCHANGED, conversation_notes, edit_number, nothing_to_change
+from mcptools.tools.notes import UNCHANGED, edit_number, nothing_to_change, outcome_notes
 from mcptools.tools.patching import applied, moves_of
 from mcptools.tools.text_edits import TextEdits
 from mcptools.tools.tracked_calls import TrackedCalls, existing_file
@@ -158,7 +158,7 @@ class EditingTools:
                 mcp_conversation_id=outcome.conversation,
             ),
             text=f"{done if outcome.edits else nothing_to_change(place)} (+{added} -{removed} lines)",
-            notes=(*(() if outcome.edits else (UNCHANGED,)), *conversation_notes(outcome)),
+            notes=(*(() if outcome.edits else (UNCHANGED,)), *outcome_notes(outcome)),
         )
 
     def edit_file_diff(
@@ -356,9 +356,7 @@ class EditingTools:
             edit=edit_number(outcome),
             mcp_conversation_id=outcome.conversation,
         )
-        return Answer(
-            content=moved, text=f"Moved {moved.source} to {moved.destination}", notes=conversation_notes(outcome)
-        )
+        return Answer(content=moved, text=f"Moved {moved.source} to {moved.destination}", notes=outcome_notes(outcome))
 
     def delete_file(self, path: PathArgument, mcp_conversation_id: ConversationArgument = "") -> Answer[FileDeleted]:
         """Delete a file. Refused if it has changed since you last read or wrote it."""
@@ -373,7 +371,7 @@ class EditingTools:
             self._context.session.saw((workspace.root, name), None)
         place = absolute(workspace, name)
         deleted = FileDeleted(path=place, edit=edit_number(outcome), mcp_conversation_id=outcome.conversation)
-        return Answer(content=deleted, text=f"Deleted {place}", notes=conversation_notes(outcome))
+        return Answer(content=deleted, text=f"Deleted {place}", notes=outcome_notes(outcome))
 
 
 def _patch(diff: str) -> FilePatch:

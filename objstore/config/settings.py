@@ -6,6 +6,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+from objstore.config.name_patterns import NamePatterns, expanded
 from objstore.config.path_patterns import PathPatterns
 from objstore.fastclass import NamedTuple, value
 from objstore.fs.reserved_names import STORE_NAME
@@ -13,6 +14,7 @@ from objstore.fs.store_owner import SETTINGS_FILE, user_settings_path
 from objstore.model.basic_types import MAX_INT
 
 __all__ = [
+    "FORMER_NAMES",
     "OBSOLETE",
     "SETTINGS",
     "RetentionLimits",
@@ -25,6 +27,7 @@ __all__ = [
     "spelling_of",
     "stored_value",
     "value_of",
+    "variable_of",
 ]
 
 SettingValue: TypeAlias = int | bool | str | tuple[str, ...] | None
@@ -56,7 +59,8 @@ class SettingKind(StrEnum):
     SIZE = "size"
     SWITCH = "switch"
     CHOICE = "choice"  # one of a few words
-    PATTERNS = "patterns"  # of paths
+    PATTERNS = "patterns"  # of paths, as in .gitignore
+    NAMES = "names"  # patterns of names
 
     @property
     def unit(self) -> str:
@@ -66,7 +70,8 @@ class SettingKind(StrEnum):
     @property
     def without_limit(self) -> str:
         """Return the word that means no limit, or no patterns; "" if there is none."""
-        return {SettingKind.AGE: "never", SettingKind.SIZE: "unlimited", SettingKind.PATTERNS: "none"}.get(self, "")
+        words = {SettingKind.AGE: "never", SettingKind.SIZE: "unlimited"}
+        return words.get(self, "none" if self in {SettingKind.PATTERNS, SettingKind.NAMES} else "")
 
 
 @value
@@ -94,11 +99,18 @@ class Setting:
                 return " or ".join(self.choices)
             case SettingKind.PATTERNS:
                 return "patterns as in .gitignore, separated by spaces, as in 'docs/** *.md !docs/api.md', or none"
+            case SettingKind.NAMES:
+                return "names or paths with * and ?, separated by spaces, as in 'default *.secret !test.pem', or none"
 
     @property
     def variable(self) -> str:
         """Return the name of its environment variable."""
-        return "CAS_" + self.name.replace(".", "_").upper()
+        return variable_of(self.name)
+
+
+def variable_of(name: str) -> str:
+    """Return the name of the environment variable of a setting."""
+    return "CAS_" + name.replace(".", "_").upper()
 
 
 SETTINGS: Final = MappingProxyType(
@@ -130,10 +142,22 @@ SETTINGS: Final = MappingProxyType(
                 meaning="How often the server checks whether the store is over a limit.",
             ),
             Setting(
-                name="snapshot.gitignored",
+                name="record.ignored",
                 kind=SettingKind.SWITCH,
-                default="on",
-                meaning="Whether snapshots and `cas record` cover files that .gitignore names.",
+                default="off",
+                meaning="Whether scans and snapshots also take files that git ignores.",
+            ),
+            Setting(
+                name="record.secrets",
+                kind=SettingKind.NAMES,
+                default="default",
+                meaning="Names of files that scans and snapshots never take, because they usually hold secrets.",
+            ),
+            Setting(
+                name="record.exclude",
+                kind=SettingKind.NAMES,
+                default="none",
+                meaning="Other names and paths that scans and snapshots never take; `cas purge` adds what it removes.",
             ),
             Setting(
                 name="review.external",
@@ -177,6 +201,10 @@ SETTINGS: Final = MappingProxyType(
 """Every setting by name, in the order in which they are listed."""
 
 
+FORMER_NAMES: Final = MappingProxyType({"snapshot.gitignored": "record.ignored"})
+"""Names that settings had in earlier versions, with their names now: both can be read and set."""
+
+
 OBSOLETE: Final = frozenset({"hook.resident"})
 """Settings of earlier versions: a file that still has one loads, and the value is ignored."""
 
@@ -210,8 +238,8 @@ def value_of(setting: Setting, given: object) -> SettingValue:
             return switch
         case SettingKind.SWITCH, str(text) if text.strip().lower() in _SWITCHES:
             return _SWITCHES[text.strip().lower()]
-        case SettingKind.PATTERNS, str() | list():
-            return _patterns(setting.how, given)
+        case ((SettingKind.PATTERNS | SettingKind.NAMES), str() | list()):
+            return _patterns(setting, given)
         case SettingKind.SIZE, int(number) if not isinstance(number, bool) and 0 <= number <= MAX_INT:
             return number
         case ((SettingKind.AGE | SettingKind.SIZE), str(text)) if text.strip().lower() == kind.without_limit:
@@ -244,18 +272,21 @@ def spelling_of(given: object) -> str:
     return ("on" if given else "off") if isinstance(given, bool) else str(given)
 
 
-def _patterns(how: str, given: object) -> tuple[str, ...]:
+def _patterns(setting: Setting, given: object) -> tuple[str, ...]:
     """Return the patterns in a text or a list. Raises ValueError that describes valid patterns."""
     if isinstance(given, str):
         given = [each.replace("\\ ", " ") for each in _SPACES.split(given.strip()) if each]
         given = [] if given == [SettingKind.PATTERNS.without_limit] else given
     patterns = tuple(each for each in given if isinstance(each, str)) if isinstance(given, list) else ()
     if not isinstance(given, list) or len(patterns) < len(given):
-        raise ValueError(how)
+        raise ValueError(setting.how)
     try:
-        PathPatterns(patterns)
+        if setting.kind is SettingKind.NAMES:
+            NamePatterns(expanded(patterns))
+        else:
+            PathPatterns(patterns)
     except ValueError as error:
-        raise ValueError(f"{how}; {error}") from None
+        raise ValueError(f"{setting.how}; {error}") from None
     return patterns
 
 

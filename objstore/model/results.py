@@ -69,6 +69,7 @@ class CallOutcome:
     call: int  # position in the conversation
     edits: tuple[EditView, ...]  # the call's own edits; () if it changed nothing
     external: tuple[EditView, ...]  # external edits, found and recorded before the call's
+    secrets: tuple[str, ...] = ()  # paths of those of its files that look like secrets: their bytes are stored now
 
     @property
     def files(self) -> "tuple[FileEffect, ...]":

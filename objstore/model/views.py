@@ -360,6 +360,14 @@ class Collision:
 
 
 @value
+class SecretFiles:
+    """Files whose names look like secrets."""
+
+    left_out: tuple[str, ...]  # that the last scan left out, and of which nothing is stored
+    stored: tuple[str, ...]  # whose bytes are stored: a tool named them, or they were recorded before
+
+
+@value
 class StatusReport:
     """An overview of a workspace."""
 
@@ -378,6 +386,7 @@ class StatusReport:
     store_bytes: int  # of all segments
     blobs: int
     reclaimable: Reclaimable
+    secrets: SecretFiles
     collisions: tuple[Collision, ...] = ()  # by path
     comments: Mapping[str, int] = MappingProxyType({})  # how many are open, sent and answered
     policies: tuple[str, ...] = ()  # settings about reviews that were changed, but not by `cas config`

@@ -22,8 +22,11 @@ from objstore.model.views import (
 )
 from objstore.worktree.dirty_files import changed_tips
 from objstore.worktree.external_changes import found_changes
+from objstore.worktree.secret_files import secret_files
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from objstore.log.segment_files import Place
     from objstore.store.object_store import Store
     from objstore.transaction.journal import Journal
@@ -79,6 +82,7 @@ def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unrea
         collisions=_collisions(journal),
         comments=_comments(journal),
         policies=_changed_policies(journal),
+        secrets=secret_files(journal),
     )
 
 
@@ -149,15 +153,18 @@ def _reclaimable(journal: Journal) -> Reclaimable:
     )
 
 
-def external_changes(journal: Journal) -> tuple[ExternalChange, ...]:
+def external_changes(journal: Journal, naming: Collection[str] = ()) -> tuple[ExternalChange, ...]:
     """Return the external change of every recorded file that differs from its record.
 
-    Files that can't be read, or that a writer may be writing, are left out.
+    Files that can't be read, or that a writer may be writing, are left out; and so are files that scans leave out,
+    except those that `naming` has.
     """
-    return _stable_changes(journal)[0]
+    return _stable_changes(journal, naming)[0]
 
 
-def _stable_changes(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
+def _stable_changes(
+    journal: Journal, naming: Collection[str] = ()
+) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
     """Return the external changes of recorded files, and a message for each file that can't be read.
 
     Only files whose times changed are read. This takes no lock, so a writer may have written the log and not its files
@@ -170,7 +177,7 @@ def _stable_changes(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple
         with journal.reading() as store:
             was_finished, end = not journal.unfinished(), store.end
             marked, is_of_this_boot = journal.applied_until()
-            found, unreadable = _changes_now(journal)
+            found, unreadable = _changes_now(journal, naming)
         if not found:
             return found, unreadable
         until = time.monotonic() + _WAIT_SECONDS if until is None else until
@@ -218,7 +225,7 @@ def _without(
     return certain, (*unreadable, *unfinished)
 
 
-def _changes_now(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
+def _changes_now(journal: Journal, naming: Collection[str]) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
     suspects = changed_tips(journal)
     # A deleted document matters only if no other has its path since, and a file exists there again.
     suspects += [tip for tip in journal.store.index.documents.deleted() if _exists(journal, tip.path)]
@@ -229,7 +236,18 @@ def _changes_now(journal: Journal) -> tuple[tuple[ExternalChange, ...], tuple[st
             found += found_changes(journal, [tip])
         except (PathError, DiskFailed) as error:
             unreadable.append(f"{os.fsdecode(tip.path)}: {error}")
-    return tuple(found), tuple(unreadable)
+    return tuple(_scanned(journal, found, naming)), tuple(unreadable)
+
+
+def _scanned(journal: Journal, found: list[ExternalChange], naming: Collection[str]) -> list[ExternalChange]:
+    """Return the changes without those of files that scans leave out: no scan would ever record them."""
+    unnamed = [change for change in found if change.path not in naming]
+    if not unnamed:
+        return found
+    from objstore.worktree.rule_files import files_left_out
+
+    left_out = files_left_out(journal.tree, [(os.fsencode(change.path), change.found is None) for change in unnamed])
+    return [change for change in found if change.path in naming or os.fsencode(change.path) not in left_out]
 
 
 def _exists(journal: Journal, path: bytes) -> bool:

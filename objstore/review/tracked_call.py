@@ -14,6 +14,7 @@ from typing import Final
 
 from objstore.errors import (
     UNREADABLE,
+    CasError,
     ConversationReserved,
     FileExists,
     FileMissing,
@@ -49,6 +50,7 @@ from objstore.text.hunks import Hunk, VerifiedHunks, hunks_fit, hunks_through
 from objstore.text.rebase import RebaseConflict, Rebased, rebased
 from objstore.transaction.journal import Journal
 from objstore.transaction.prestore import prestore_large_files
+from objstore.worktree.scan_rules import rules_of_workspace
 
 __all__ = ["Call", "open_call"]
 
@@ -321,9 +323,19 @@ class Call:
             call=call,
             edits=tuple(edits),
             external=tuple(external),
+            secrets=() if dry_run else self._secrets(edits),
         )
 
     # ---- inside
+
+    def _secrets(self, edits: Sequence[EditView]) -> tuple[str, ...]:
+        """Return the paths of files in the edits that look like secrets; none if the settings can't be read."""
+        try:
+            rules = rules_of_workspace(self._journal.tree.root)
+        except CasError:
+            return ()
+        paths = (path for view in edits for path in (view.edit.source, view.edit.path) if path is not None)
+        return tuple(path for path in dict.fromkeys(map(os.fsdecode, paths)) if rules.secrets.match_path(path))
 
     def _found(self) -> list[tuple[Change, CallInfo]]:
         """Return what was found on disk, each change with the call that it is attributed to."""

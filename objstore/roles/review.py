@@ -88,12 +88,16 @@ class Review:
 
         policies.record_change(self._journal, name, before, after, who=who)
 
-    def external_changes(self) -> tuple[ExternalChange, ...]:
-        """Return every recorded file whose current state on disk differs from the journal."""
+    def external_changes(self, naming: Collection[str] = ()) -> tuple[ExternalChange, ...]:
+        """Return every recorded file whose current state on disk differs from the journal.
+
+        Files that scans leave out, because git ignores them or they look like secrets, are returned only if `naming`
+        has their paths.
+        """
         from objstore.review import status
 
         with self._journal.translating_index_errors():
-            return status.external_changes(self._journal)
+            return status.external_changes(self._journal, naming)
 
     def changes(
         self,

@@ -38,15 +38,12 @@ class AttributedScan:
         paths: Sequence[str] | None,
         open_calls: Mapping[str, AgentCall],
         otherwise: CallInfo,
-        *,
-        ignored: bool = False,
     ) -> "Recorded":
         """Record what changed, as the change of the open call that made it, or as `otherwise` if none can have.
 
-        `paths`: only these files, and what is below these folders. `ignored`: without `paths`, also the recorded files
-        that ignore rules now leave out. Raises what `record_changes` raises.
+        `paths`: only these files, and what is below these folders. Raises what `record_changes` raises.
         """
-        return _merged(list(self._scans(paths, open_calls, otherwise, ignored=ignored)))
+        return _merged(list(self._scans(paths, open_calls, otherwise)))
 
     def record_edits(self, paths: Sequence[str] | None, open_calls: Mapping[str, AgentCall]) -> list[EditView]:
         """Record what changed, as `record`; return the edits. Paths that can't be scanned are skipped."""
@@ -100,8 +97,6 @@ class AttributedScan:
         paths: Sequence[str] | None,
         open_calls: Mapping[str, AgentCall],
         otherwise: CallInfo = NOBODY,
-        *,
-        ignored: bool = False,
     ) -> "Iterator[Recorded]":
         """Scan and record; yield what each scan found, last the one of files that no call has named.
 
@@ -144,7 +139,6 @@ class AttributedScan:
                     others,
                     rest,
                     excluding=attribution.named,
-                    ignored=ignored,
                 )
         for name in finished:
             self._open.remove(name)
@@ -176,16 +170,13 @@ class AttributedScan:
         *,
         are_canonical: bool = False,
         excluding: Collection[str] = (),
-        ignored: bool = False,
     ) -> "Recorded":
         from objstore.tracking.record import record_changes
         from objstore.transaction.index_repair import rebuild_index_and_retry
 
         return rebuild_index_and_retry(
             self._journal,
-            lambda: record_changes(
-                self._journal, info, paths, are_canonical=are_canonical, excluding=excluding, ignored=ignored
-            ),
+            lambda: record_changes(self._journal, info, paths, are_canonical=are_canonical, excluding=excluding),
         )
 
 

@@ -75,8 +75,9 @@ def record_differences(
     stored under the lock instead, however long that takes. Raises what Journal.commit and paths raise.
     """
     pieces = ContentWriter(journal, is_locked=True, store_large=store_large)
-    walks = {} if scan is None else {scope: scan.walk(pieces.keep, limits) for scope in suspects}
     with journal.writing() as batch:
+        # Made under the lock, so that they leave out what a purge has just removed from the store.
+        walks = {} if scan is None else {scope: scan.walk(pieces.keep, limits) for scope in suspects}
         known = KnownStates(journal)
         last = cache(lambda: (WorktreeScan(journal) if scan is None else scan).stat_cache)  # lazy: few files need it
         other_names = _other_names(journal, last, files)

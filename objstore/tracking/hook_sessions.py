@@ -253,19 +253,18 @@ class HookSessions:
         """Note that a subagent of the conversation begins."""
         self._open.note(conversation, lambda kept: {"agents": [*_agents_without(agent, kept), agent][-_MAX_SUBAGENTS:]})
 
-    def notice(self, otherwise: CallInfo, paths: Sequence[str] | None = None, *, ignored: bool = False) -> "Recorded":
+    def notice(self, otherwise: CallInfo, paths: Sequence[str] | None = None) -> "Recorded":
         """Record what changed: as the change of the open call that made it, or as `otherwise` if no call can have.
 
         A change that some call may have made, but none is known to have made, is unattributed. `paths`:
-        only these files, and what is below these folders. `ignored`: without `paths`, also the recorded files that
-        ignore rules now leave out. Raises what `begin` and paths raise.
+        only these files, and what is below these folders. Raises what `begin` and paths raise.
         """
         with self._locked(None):  # no agent waits for this
             open_calls = self._open.calls()
             if paths is not None and any(call.is_over for call in open_calls.values()):
                 self._scan.record_edits(None, open_calls)
                 open_calls = self._open.calls()
-            return self._scan.record(paths, open_calls, otherwise, ignored=ignored)
+            return self._scan.record(paths, open_calls, otherwise)
 
     def notice_git(self) -> None:
         """Record what git did since the last look, and leave other changes to the next scan. Raises as `notice`."""

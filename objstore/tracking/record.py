@@ -61,7 +61,6 @@ def record_changes(
     *,
     are_canonical: bool = False,
     excluding: Collection[str] = (),
-    ignored: bool = False,
     limits: ScanLimits | None = None,
 ) -> Recorded:
     """Record every file that is not in its known state as an edit of one call, and return what was found.
@@ -69,15 +68,12 @@ def record_changes(
     `info` attributes the changes: to an agent's or a person's call, or (origin external) to no one, as before a
     command; a function attributes each change separately. `paths`: only these files, and the files below these
     folders; for a file, the tree is not walked. `are_canonical`: `paths` are recorded paths of files, and symlinks on
-    the way are not followed. `excluding`: files, relative to the workspace, that another scan will record. `ignored`:
-    without `paths`, also record the recorded files that ignore rules now leave out; this takes a status in addition.
-    Raises SnapshotIncomplete (at the first scan), what Journal.commit raises, and what paths raise.
+    the way are not followed. `excluding`: files, relative to the workspace, that another scan will record. Raises
+    SnapshotIncomplete (at the first scan), what Journal.commit raises, and what paths raise.
     """
 
     def found() -> Recorded:
-        return _recorded(
-            journal, info, paths, are_canonical=are_canonical, excluding=excluding, ignored=ignored, limits=limits
-        )
+        return _recorded(journal, info, paths, are_canonical=are_canonical, excluding=excluding, limits=limits)
 
     try:
         return found()
@@ -97,16 +93,11 @@ def _recorded(
     *,
     are_canonical: bool,
     excluding: Collection[str],
-    ignored: bool,
     limits: ScanLimits | None,
 ) -> Recorded:
     """Do what `record_changes` does, if the baseline is readable or missing. Raises BlobMissing, TreeInvalid."""
     scopes, files = ([], list(map(os.fsencode, paths or ()))) if are_canonical else _scopes_and_files(journal, paths)
     named = len(files)
-    if ignored and paths is None:
-        from objstore.review.status import external_changes
-
-        files = [os.fsencode(change.path) for change in external_changes(journal) if change.path not in excluding]
     with journal.reading() as store:
         is_first = store.baseline() is None
         changed = [path for path in files if is_first or not _is_as_recorded(journal, path)]

@@ -68,6 +68,8 @@ def create(
         walk = scan.walk(pieces.keep, limits)
         walk.run(path)
         with _with_whole_calls(journal, walk, pieces, concurrent, path) as (batch, trees_now):
+            if scan.is_outdated():
+                continue  # a purge may just have removed what this walk has read
             trees = trees_now
             lost = _lost(journal, trees)
             if lost is None:

@@ -35,7 +35,7 @@ LAUNCHER: Final = Path(__file__).with_name("process_launcher.py")
 PACKAGES: Final = {"cli": ("cli", "objstore"), "mcptools": ("mcptools", "objstore")}
 MAINS: Final = {"cli": "cli.shell.entry", "mcptools": "mcptools.server.command"}
 BESIDE: Final = {
-    "cli": ("rich.console", "filelock", "pathspec"),
+    "cli": ("rich.console", "filelock"),
     "mcptools": ("rich.logging", "anyio._backends._asyncio", "filelock"),
 }
 """What those import when they need it."""

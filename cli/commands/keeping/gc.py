@@ -63,9 +63,10 @@ def _limits(workspace: "Workspace", older_than: str | None, max_size: str | None
     for option, name, given in (("--older-than", "older_than", older_than), ("--max-size", "max_size", max_size)):
         if given is not None:
             try:
-                limits = limits._replace(**{name: limit_of(f"retention.{name}", given)})
+                value = limit_of(f"retention.{name}", given)
             except ValueError as error:
                 raise click.BadParameter(f"{given!r}: it takes {error}.", param_hint=option) from None
+            limits = limits._replace(**{name: value})
     return limits
 
 

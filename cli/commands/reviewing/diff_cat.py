@@ -183,7 +183,7 @@ def _unrecorded(workspace: "Workspace", paths: Mapping[str, str]) -> list["Exter
     require_recorded(workspace, paths)
     return [
         change
-        for change in workspace.review.external_changes()
+        for change in workspace.review.external_changes(paths.keys())
         if not paths or any(covers(path, change.path) for path in paths)
     ]
 

@@ -1,7 +1,7 @@
 """The command `cas config`: show the effective settings and their source, and change them."""
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from objstore import Configuration, ConfiguredValue
 
 __all__ = ["config"]
+
+MOST_WIDTH: Final = 12
+"""Columns for values; what is longer shifts the rest of its line."""
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -145,7 +148,7 @@ def _configuration(*, changing: bool = False) -> "Configuration":
 
 def _list_text(found: "list[ConfiguredValue]", screen: Screen) -> Iterator[bytes]:
     width = max(len(given.setting.name) for given in found)
-    value_width = max(len(given.spelling) for given in found)
+    value_width = min(MOST_WIDTH, max(len(given.spelling) for given in found))
     for given in found:
         origin = shown_name(given.origin) if given.origin else "default"
         name = screen.paint(f"{given.setting.name:{width}}", bold=True)

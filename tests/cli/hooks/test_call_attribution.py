@@ -1253,7 +1253,7 @@ def test_a_prompt_is_remembered_when_the_lock_of_the_agents_folder_cannot_be_ope
 
 
 @pytest.mark.parametrize("is_lost", [False, True], ids=["", "cache lost"])
-@pytest.mark.parametrize("path", [".env", "notes/deep/diary", "src/b.py"])
+@pytest.mark.parametrize("path", [".diary", "notes/deep/diary", "src/b.py"])
 def test_a_file_that_stops_being_ignored_during_a_shell_is_external_if_it_changed_before(
     folder: Path, path: str, *, is_lost: bool
 ) -> None:

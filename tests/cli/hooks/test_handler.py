@@ -20,7 +20,7 @@ from cli.hooks.handler import CLIENTS, client_of
 from mcptools.answers.edits import Answer, FileWritten
 from mcptools.catalog.tool_list import TOOLS
 from mcptools.server.results import success
-from mcptools.tools.notes import conversation_notes
+from mcptools.tools.notes import outcome_notes
 from objstore import CallInfo, EditFilter, EditView, Operation, Origin, Status, UnreportedRejections, Workspace
 from tests.support.command_runner import PATIENCE, PROGRAM, SOURCE, CommandRunner, cas, environment, unforked_cas
 from tests.support.hooked_agents import (
@@ -840,7 +840,7 @@ def write_by_server(folder: Path, content: str, conversation: str = "") -> tuple
         file_hash="",
         mcp_conversation_id=outcome.conversation,
     )
-    result = success(Answer(content=answer, text="Wrote a.txt", notes=conversation_notes(outcome)))
+    result = success(Answer(content=answer, text="Wrote a.txt", notes=outcome_notes(outcome)))
     return outcome.conversation, result.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 

@@ -122,7 +122,7 @@ def test_commands_without_an_edit_number_name_the_workspace_given_by_option(
     assert f"There are no pins. `{program} pin add EDIT` makes one." in output_of("pin")
     assert f"There are no snapshots. `{program} snapshot` takes one." in output_of("snapshot", "list")
     assert f"`{program} log PATH` lists them." in output_of("blame", "a@2h")
-    assert f"and run `{program} record`;" in output_of("purge", "a")
+    assert f"`{program} purge` removes that too." in output_of("purge", "a", "--past")
     assert f"(`{program} log c@1` lists its edits)." in output_of("purge", "c@1")
     runner.done("reject", "3")
     said = output_of("reject", "3", "-m", "why")

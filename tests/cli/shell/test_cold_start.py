@@ -30,7 +30,7 @@ COMMANDS_IN_ORDER: Final = (
     ("export", "--bundle", "{folder}/../bundle"),
     ("import", "{folder}/../bundle", "{folder}/../copy"),
     ("gc", "--older-than", "0s"),
-    ("purge", "a", "--force"),
+    ("purge", "a", ".new", "--yes"),
     ("hash", "a"),
     ("config", "list"),
     ("completion", "bash"),

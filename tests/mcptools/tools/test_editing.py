@@ -52,6 +52,22 @@ def test_file_info_supports_a_time_outside_the_calendar() -> None:
         assert found.content.modified.startswith("9999-12-30")
 
 
+def test_an_answer_says_that_the_bytes_of_a_secret_are_stored(tmp_path: Path) -> None:
+    directories = Directories([str(tmp_path)])
+    tools = Tools(directories, Session(), ServerLimits())
+    said = "`cas purge 'my keys/server.key'` removes them."
+    (tmp_path / "my keys").mkdir()
+    written = tools.write_file(str(tmp_path / "my keys" / "server.key"), "one\n")
+    edited = tools.multi_edit_text_file(
+        str(tmp_path / "my keys" / "server.key"), [EditOp(old_string="one", new_string="two")]
+    )
+    moved = tools.move_file(str(tmp_path / "my keys" / "server.key"), str(tmp_path / "a.txt"))
+    for answer in (written, edited, moved):
+        assert [said in note for note in answer.notes if "secret" in note] == [True]
+    assert not [note for note in tools.write_file(str(tmp_path / "b.txt"), "x\n").notes if "secret" in note]
+    directories.close()
+
+
 def test_file_size_limit_applies_to_reads_and_edits(tools: Tools, tmp_path: Path) -> None:
     (tmp_path / "fits").write_text("12345678")
     (tmp_path / "over").write_text("123456789")

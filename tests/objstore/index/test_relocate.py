@@ -24,7 +24,7 @@ from objstore.model.ids import HASH_SIZE, BlobId
 from objstore.model.ranges import Range
 from objstore.retention.compaction import CompactionResult, compact, plan_compaction
 from objstore.retention.expiry import plan_expiry
-from objstore.retention.purge import plan_purge
+from objstore.retention.purge import PurgeTarget, plan_purge
 from objstore.transaction.journal import Journal
 from tests.objstore.retention.test_compaction import EDITS, expire, held, root, text
 from tests.support.crash_scenarios import rejected, write
@@ -197,7 +197,7 @@ def purged_and_expired(root: Path) -> list[object]:
         times += sorted(row[2] for row in store.index.edits.aged())
         everything = RetentionLimits(older_than=0, max_size=None)
         aged = [plan_expiry(journal, everything, moment=time + 1).batches for time in times]
-        return [plan_purge(journal, [blob_id(LATE)]).edits, aged]
+        return [plan_purge(journal, PurgeTarget(blobs=frozenset([blob_id(LATE)]))).edits, aged]
 
 
 def test_purge_and_expiry_stay_the_same_during_a_relocation(with_late_decision: Path, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from objstore import (
     ConversationReserved,
     Decided,
     EditView,
+    ExternalChanges,
     Operation,
     Origin,
     Recorded,
@@ -209,18 +210,20 @@ def test_the_same_is_recorded_with_and_without_the_stat_cache(known: Scene, *, f
 
 def forged_stat_caches(kept: bytes) -> Iterator[bytes]:
     """Yield what may lie in the place of kept looks with a hash that is right: it has no key."""
-    store, baseline, until, newest, rows = unpackb(kept[8 + 32 :])
+    store, baseline, until, newest, git, rows = unpackb(kept[8 + 32 :])
     bodies: list[object] = [
         7,
-        (store, baseline, until, newest, 7),
-        (store, baseline, (2**64 - 1, 0, 0), newest, rows),
-        (store, baseline, until, (1, 2), rows),
-        (store, baseline, until, newest, [*rows, []]),
-        (store, baseline, until, newest, [*rows, {}]),
+        (store, baseline, until, newest, git, 7),
+        (store, baseline, (2**64 - 1, 0, 0), newest, git, rows),
+        (store, baseline, until, (1, 2), git, rows),
+        (store, baseline, until, newest, 7, rows),
+        (store, baseline, until, newest, [["", b"", b""]], rows),
+        (store, baseline, until, newest, git, [*rows, []]),
+        (store, baseline, until, newest, git, [*rows, {}]),
     ]
     for at in range(len(rows[0])):
-        bodies.append((store, baseline, until, newest, [[*row[:at], 7, *row[at + 1 :]] for row in rows]))
-        bodies.append((store, baseline, until, newest, [[*row[:at], b"", *row[at + 1 :]] for row in rows]))
+        bodies.append((store, baseline, until, newest, git, [[*row[:at], 7, *row[at + 1 :]] for row in rows]))
+        bodies.append((store, baseline, until, newest, git, [[*row[:at], b"", *row[at + 1 :]] for row in rows]))
     for body in bodies:
         packed = packb(body)
         yield kept[:8] + blob_id(packed) + packed
@@ -395,7 +398,7 @@ def test_a_file_that_was_replaced_while_ignored_is_recorded_when_it_becomes_visi
 
 
 @pytest.mark.parametrize("is_noticed", [False, True])
-def test_changes_of_recorded_files_that_are_now_ignored_are_recorded_on_request(
+def test_changes_of_recorded_files_that_are_now_ignored_are_recorded_if_they_are_named(
     known: Scene, *, is_noticed: bool
 ) -> None:
     known.write("a.txt", b"a\nb\n")
@@ -405,25 +408,24 @@ def test_changes_of_recorded_files_that_are_now_ignored_are_recorded_on_request(
     known.workspace.record_changes(PERSON)
     for path in ("a.txt", "src/b.py", "src/deep/c.py", "other"):
         put(known, path, b"mine\n")
-    assert {change.path for change in known.workspace.review.status().external} == {"a.txt", "other", "src/b.py"}
+    assert [change.path for change in known.workspace.review.status().external] == ["other"]
+    named = known.workspace.review.external_changes(["src/b.py"])
+    assert [change.path for change in named] == ["other", "src/b.py"]
     record = known.workspace.hooks.notice if is_noticed else known.workspace.record_changes
-    found = record(PERSON, ignored=True)
-    assert recorded_changes(found) == ["edit a.txt", "edit other", "edit src/b.py"]
-    assert len({(view.edit.conversation, view.edit.call) for view in found.edits}) == 1
-    assert known.workspace.review.status().external == ()
-    assert recorded_changes(record(PERSON, ignored=True)) == []
+    assert recorded_changes(record(PERSON)) == ["edit other"]
+    assert recorded_changes(record(PERSON, ["a.txt", "src/b.py"])) == ["edit a.txt", "edit src/b.py"]
+    assert known.workspace.review.external_changes(["a.txt", "src/b.py"]) == ()
 
 
-def test_files_that_are_now_ignored_can_be_excluded_too(known: Scene) -> None:
-    known.write("a.txt", b"a\nb\n")
-    known.write("b.txt", b"b\n")
-    put(known, ".casignore", b"*.txt\n")
+def test_a_decision_compares_a_recorded_file_that_is_now_ignored(known: Scene) -> None:
+    edit = known.write("a.txt", b"a\nb\n")
+    put(known, ".casignore", b"a.txt\n")
     known.workspace.record_changes(PERSON)
-    for path in ("a.txt", "b.txt"):
-        put(known, path, b"mine\n")
-    with closing(Journal(str(known.root), Disk())) as journal:
-        assert recorded_changes(record_changes(journal, NOBODY, excluding=["a.txt"], ignored=True)) == ["edit b.txt"]
-        assert recorded_changes(record_changes(journal, AGENT, ["a.txt"])) == ["edit a.txt"]
+    put(known, "a.txt", b"a\nb\nmine\n")
+    outcome = known.workspace.decide(Action.REJECT, [Unit(edit, 1)])
+    assert isinstance(outcome, ExternalChanges)
+    assert [change.path for change in outcome.changes] == ["a.txt"]
+    assert (known.root / "a.txt").read_bytes() == b"a\nb\nmine\n"
 
 
 @pytest.mark.parametrize(

@@ -84,11 +84,13 @@ def test_content_that_another_file_still_holds_is_not_purged(runner: CommandRunn
             ran = runner.cas("purge", "conf", "--force")
             assert (ran.status, f"Nothing was purged: {holders} still contain" in ran.said) == (1, True)
             planned = runner.done("purge", "conf", "--dry-run").text.splitlines()
-            assert planned[-1] == f"Change these files first, they still hold the bytes: {holders}."
+            assert f"Other files contain the bytes now, so nothing can be purged: {holders}." in planned
+            assert planned[-1].startswith("Name these files too, change them, or keep")
         runner.write("copy", SECRET)
     (runner.folder / "in baseline").unlink()
     runner.write("copy", b"clean copy\n")
-    assert runner.done("purge", "conf", "--force").text.splitlines()[0] == "Purged 2 blobs."
+    done = runner.done("purge", "conf", "--force").text.splitlines()
+    assert done[0] == "Purged 3 blobs, with what conf contains now."
     assert b"hunter2" not in store_content(runner)
     assert runner.bytes("empty") == b""
     assert runner.done("fsck", "--json").json()["sound"]
@@ -98,7 +100,8 @@ def test_a_state_that_the_file_holds_again_is_not_a_past_state(runner: CommandRu
     runner.write("conf", SECRET)
     runner.write("conf", b"clean\n")
     runner.write("conf", SECRET)
-    assert runner.done("purge", "conf", "--dry-run", "--json").json()["blobs"] == [blob_id(b"clean\n").hex()]
+    planned = runner.done("purge", "conf", "--past", "--dry-run", "--json").json()
+    assert planned["blobs"] == [blob_id(b"clean\n").hex()]
 
 
 def test_a_change_from_outside_must_be_recorded_before_a_purge(
@@ -110,26 +113,27 @@ def test_a_change_from_outside_must_be_recorded_before_a_purge(
     runner.done("accept", "--all")
     for path in ("conf", "copy"):
         (runner.folder / path).write_bytes(b"clean\n")
-    for name in ("conf", "conf@2", blob_id(SECRET).hex()):
-        ran = runner.cas("purge", name, "--force")
-        assert (ran.status, "conf, copy were changed outside; run `cas record` first" in ran.said) == (1, True)
-        planned = runner.done("purge", name, "--dry-run").text.splitlines()
-        assert planned[-1] == "Run `cas record` first, these files changed outside: conf, copy."
-        shape = runner.done("purge", name, "--dry-run", "--json").json()
+    for words in (["conf", "--past"], ["conf@2"], [blob_id(SECRET).hex()]):
+        ran = runner.cas("purge", *words, "--force")
+        assert (ran.status, "conf, copy were last recorded with them and changed since" in ran.said) == (1, True)
+        planned = runner.done("purge", *words, "--dry-run").text.splitlines()
+        assert planned[-2].endswith("changed since, so nothing can be purged: conf, copy.")
+        shape = runner.done("purge", *words, "--dry-run", "--json").json()
         assert (shape["files"], shape["changed_outside"]) == ([], ["conf", "copy"])
+    assert runner.done("purge", "conf", "--dry-run", "--json").json()["changed_outside"] == ["copy"]
     (runner.folder / "conf").unlink()
     (runner.folder / "copy").write_bytes(SECRET)
-    ran = runner.cas("purge", "conf", "--force")
+    ran = runner.cas("purge", "conf", "--past", "--force")
     assert "Nothing was purged: copy still contains these bytes" in ran.said
-    assert "conf was changed outside" in ran.said
+    assert "conf was last recorded with them" in ran.said
     (runner.folder / "copy").write_bytes(b"clean\n")
     runner.done("record")
-    runner.done("purge", "conf", "--force")
+    runner.done("purge", "conf", "--past", "--force")
     assert b"hunter2" not in store_content(runner)
     assert runner.done("fsck", "--json").json()["sound"]
 
 
-def test_pins_and_snapshots_are_named_and_purged_only_with_force(runner: CommandRunner) -> None:
+def test_pins_go_only_on_request_and_snapshots_are_kept_without_the_bytes(runner: CommandRunner) -> None:
     leak_secret(runner)
     runner.done("pin", "add", "conf@2")
     (runner.folder / "conf").write_bytes(b"debug = on\n" + SECRET)
@@ -137,16 +141,21 @@ def test_pins_and_snapshots_are_named_and_purged_only_with_force(runner: Command
     (runner.folder / "conf").write_bytes(b"debug = off\n")
     ran = runner.cas("purge", "conf@2")
     assert ran.status == 1
-    assert "this would be removed too: snapshot 1; pin 1." in ran.said
-    planned = runner.done("purge", "conf@2", "--force", "--dry-run").text.splitlines()
+    assert "this would be removed too: pin 1." in ran.said
+    planned = runner.done("purge", "conf@2", "--yes", "--dry-run").text.splitlines()
     assert planned[:2] == ["Dry run: nothing was changed.", "Would purge 1 blob."]
     assert planned[-2:] == [
-        "Snapshot 1 would be purged too (needs --force).",
-        "Pin 1 would be purged too (needs --force).",
+        "Pin 1 would be purged too (needs --yes).",
+        "Snapshot 1 would be kept without these bytes, as snapshot 2.",
     ]
-    done = runner.done("purge", "conf@2", "--force").text.splitlines()
+    moment = runner.done("snapshot", "list", "--json").lines()[0]
+    done = runner.done("purge", "conf@2", "--yes").text.splitlines()
     assert done[0] == "Purged 1 blob."
-    assert done[-2:] == ["Snapshot 1 purged too.", "Pin 1 purged too."]
+    assert done[-2:] == ["Pin 1 purged too.", "Snapshot 1 is kept without these bytes, as snapshot 2."]
+    (renewed,) = runner.done("snapshot", "list", "--json").lines()
+    assert {name for name in renewed if renewed[name] != moment[name]} == {"id", "number", "root"}
+    entries = {each["path"]: each["kind"] for each in runner.done("snapshot", "show", "2", "--json").json()["entries"]}
+    assert entries == {"conf": "left-out", "other": "file"}
     assert blob_id(b"debug = on\n" + SECRET).hex() not in runner.done("ls").text
     assert runner.cas("cat", blob_id(b"debug = on\n" + SECRET).hex()).status == 1
     assert runner.cas("pin").text == ""
@@ -156,8 +165,11 @@ def test_unknown_names_are_refused(runner: CommandRunner, tmp_path: Path) -> Non
     leak_secret(runner)
     assert runner.cas("purge", "nothing").status == 1
     runner.write("new", b"only this\n")
-    ran = runner.cas("purge", "new")
+    ran = runner.cas("purge", "new", "--past")
     assert (ran.status, ran.said.startswith("cas: new has no past state: ")) == (1, True)
+    (runner.folder / "unrecorded").write_bytes(SECRET)
+    for words in (["unrecorded"], ["unrecorded", "--past"], ["."]):
+        assert runner.cas("purge", *words).status == 1
     assert runner.cas("purge").status == 2
     assert runner.cas("purge", str(tmp_path / "outside")).status == 1
 
@@ -179,7 +191,7 @@ def test_decisions_that_need_the_purged_content_are_named(runner: CommandRunner)
 def test_pending_edits_that_were_purged_count_as_edits_and_as_no_longer_pending(runner: CommandRunner) -> None:
     runner.write("conf", SECRET)
     runner.write("conf", b"clean\n")
-    runner.done("purge", "conf", "--force")
+    runner.done("purge", "conf", "--past", "--force")
     found = runner.done("status", "--json").json()
     assert [found[name] for name in ("edits", "pending", "accepted", "rejected")] == [2, 0, 0, 0]
     assert "Nothing is recorded" not in runner.done("status").text
@@ -192,7 +204,7 @@ def test_pending_edits_that_were_purged_count_as_edits_and_as_no_longer_pending(
 def test_a_state_without_a_file_has_nothing_to_purge(runner: CommandRunner) -> None:
     runner.write("conf", SECRET)
     ran = runner.cas("purge", "conf@1^", "--dry-run")
-    assert (ran.status, "no state with bytes, is named 'conf@1^'" in ran.said) == (1, True)
+    assert (ran.status, "No state with bytes is named 'conf@1^'" in ran.said) == (1, True)
 
 
 def test_a_purge_keeps_the_rest_of_the_baseline(runner: CommandRunner) -> None:
@@ -217,7 +229,7 @@ def test_messages_about_one_edit_are_singular(runner: CommandRunner) -> None:
     assert "this would be removed too: pending edit 1." in refused.said
     assert runner.done("purge", "conf@1^", "-n").text.splitlines()[2:] == [
         "Edit 1 can be neither shown nor decided.",
-        "Pending edit 1 would be purged too (needs --force).",
+        "Pending edit 1 would be purged too (needs --yes).",
     ]
     runner.done("accept", "1")
     assert runner.done("purge", "conf@1^").text.splitlines()[1:] == [
@@ -255,7 +267,7 @@ def test_past_states_of_a_file_whose_folder_became_a_symlink_are_purged_by_name(
     runner.done("record")
     expected = {blob_id(text).hex() for text in (b"a password\n", b"clean\n", b"of another file\n")}
     runner.done("accept", "--all")
-    assert set(runner.done("purge", "src/f", "--dry-run", "--json").json()["blobs"]) == expected
-    runner.done("purge", "src/f", "--force")
+    assert set(runner.done("purge", "src/f", "--past", "--dry-run", "--json").json()["blobs"]) == expected
+    runner.done("purge", "src/f", "--past", "--force")
     assert b"password" not in store_content(runner)
     assert runner.bytes("real/f") == b"of now\n"

@@ -491,8 +491,9 @@ def test_files_that_a_snapshot_cannot_hold_are_named_each_time(runner_with_files
 
 def test_a_setting_excludes_files_that_git_ignores(runner_with_files: CommandRunner) -> None:
     write_file(runner_with_files, ".gitignore", b"a\n")
+    runner_with_files.done("config", "set", "record.ignored", "on")
     runner_with_files.done("snapshot")
-    runner_with_files.done("config", "set", "snapshot.gitignored", "off")
+    runner_with_files.done("config", "set", "record.ignored", "off")
     runner_with_files.done("snapshot")
     listings = [runner_with_files.done("snapshot", "show", n, "--json").json()["entries"] for n in ("1", "2")]
     assert [[e["kind"] for e in entries if e["path"] == "a"] for entries in listings] == [["file"], ["left-out"]]
@@ -536,7 +537,7 @@ def test_record_of_paths_records_only_these(runner_with_files: CommandRunner) ->
 
 
 @pytest.mark.parametrize("words", [(), ("--agent", "a")])
-def test_record_covers_every_file_that_status_lists_as_changed_outside(
+def test_status_and_record_leave_out_the_same_files_unless_they_are_named(
     runner_with_files: CommandRunner, words: tuple[str, ...]
 ) -> None:
     runner_with_files.done("record")
@@ -544,9 +545,12 @@ def test_record_covers_every_file_that_status_lists_as_changed_outside(
     write_file(runner_with_files, ".casignore", b"a\n")
     runner_with_files.done("record")
     write_file(runner_with_files, "a", b"mine\n")
-    assert "changed outside" in runner_with_files.done("status").text
-    assert "edit         +1 -1  a" in runner_with_files.done("record", *words).text
     assert "changed outside" not in runner_with_files.done("status").text
+    assert runner_with_files.done("diff", "--unrecorded").text == ""
+    assert "+mine" in runner_with_files.done("diff", "--unrecorded", "a").text
+    assert runner_with_files.done("record", *words).text == "Nothing changed.\n"
+    assert "edit         +1 -1  a" in runner_with_files.done("record", *words, "a").text
+    assert runner_with_files.done("diff", "--unrecorded", "a").text == ""
 
 
 def test_record_refuses_the_conversation_name_external(runner_with_files: CommandRunner) -> None:

@@ -151,6 +151,44 @@ def test_an_unknown_setting_does_not_stop_recording(runner: CommandRunner) -> No
     assert "There is no setting 'retention.older_then'" in ran.text
 
 
+def test_patterns_are_a_list_in_the_file_and_words_on_the_command_line(runner: CommandRunner, home: Path) -> None:
+    settings = {"XDG_CONFIG_HOME": str(home)}
+    file = runner.folder / ".cas" / "config.toml"
+    runner.done("config", "set", "record.secrets", r"default !test.pem  my\ notes.txt /conf/[a-c]*", **settings)
+    assert file.read_text() == ('[record]\nsecrets = ["default", "!test.pem", "my notes.txt", "/conf/[a-c]*"]\n')
+    assert runner.done("config", "get", "record.secrets").text == "default !test.pem my\\ notes.txt /conf/[a-c]*\n"
+    shape = runner.done("config", "get", "record.secrets", "--json").json()
+    assert shape["value"] == ["default", "!test.pem", "my notes.txt", "/conf/[a-c]*"]
+    runner.done("config", "set", "record.secrets", "none")
+    assert file.read_text() == "[record]\nsecrets = []\n"
+    assert runner.done("config", "get", "record.secrets").text == "none\n"
+    runner.done("config", "unset", "record.secrets")
+    found = runner.done("config", "get", "record.secrets", "--json", CAS_RECORD_SECRETS="*.one *.two").json()
+    assert (found["value"], found["origin"]) == (["*.one", "*.two"], "CAS_RECORD_SECRETS")
+    for wrong in ("/", "a//b", "!"):
+        assert "separated by spaces" in runner.cas("config", "set", "record.exclude", wrong).said
+    file.write_text("[record]\nexclude = [1]\n")
+    assert "record.exclude can't be" in runner.cas("config").said
+
+
+def test_the_former_name_of_a_setting_still_works(runner: CommandRunner, home: Path) -> None:
+    settings = {"XDG_CONFIG_HOME": str(home)}
+    file = runner.folder / ".cas" / "config.toml"
+    file.write_text("[snapshot]\ngitignored = true\n")
+    for name in ("snapshot.gitignored", "record.ignored"):
+        found = runner.done("config", "get", name, "--json", **settings).json()
+        assert (found["name"], found["value"], found["origin"]) == ("record.ignored", True, str(file))
+    assert "snapshot.gitignored" not in runner.done("config", **settings).text
+    runner.done("config", "set", "snapshot.gitignored", "off")
+    assert file.read_text() == "[record]\nignored = false\n"
+    file.write_text("[snapshot]\ngitignored = true\n[record]\nignored = false\n")
+    assert runner.done("config", "get", "record.ignored").text == "off\n"
+    runner.done("config", "unset", "snapshot.gitignored")
+    assert file.read_text() == ""
+    found = runner.done("config", "get", "record.ignored", CAS_SNAPSHOT_GITIGNORED="on")
+    assert found.text == "on\n"
+
+
 def test_an_unknown_setting_can_be_unset(runner: CommandRunner) -> None:
     file = runner.folder / ".cas" / "config.toml"
     file.write_text("[retention]\nmax_sise = 3\n")

@@ -82,6 +82,7 @@ SETS: Final[Mapping[str, tuple[str, ...]]] = {
         "Undo",
     ),
     "hashline": ("read_text_file", "read_file_by_keyword", "edit_text_file", "write_file", "Undo"),
+    "review": ("list_edits", "show_edit", "answer_comment"),
     "patch": (
         "read_file",
         "apply_patch",

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from cli.shell.main import COMMANDS, main
+from cli.shell.main import COMMANDS, SECTIONS, main
 from objstore import MAX_TEXT, CallInfo, Status
 from tests.support.command_runner import PATIENCE, PROGRAM, CommandResult, CommandRunner, cas, environment
 
@@ -94,10 +94,13 @@ def test_a_second_folder_is_refused_before_and_after_the_command(runner: Command
     assert cas("-C", str(runner.folder), "cat", "-C", "sub", "../a", folder=tmp_path).out == b"x\n"
 
 
-def test_without_a_command_the_help_is_shown(runner: CommandRunner) -> None:
-    ran = runner.cas()
-    assert (ran.status, ran.out) == (2, b"")
-    assert "Usage: cas" in ran.said
+def test_without_a_command_the_status_is_shown_or_outside_a_workspace_the_help(
+    runner: CommandRunner, tmp_path: Path
+) -> None:
+    assert runner.done().text == runner.done("status").text
+    outside = cas(folder=tmp_path)
+    assert (outside.status, outside.said) == (0, "")
+    assert outside.text == runner.done("--help").text
 
 
 def test_help_is_a_command(runner: CommandRunner) -> None:
@@ -120,10 +123,11 @@ def test_show_without_a_name_shows_the_newest_edit(runner: CommandRunner) -> Non
     assert runner.done("show").out == runner.done("show", "2").out
 
 
-def test_help_lists_every_command(runner: CommandRunner, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_the_commands_of_its_sections(runner: CommandRunner, capsys: pytest.CaptureFixture[str]) -> None:
     text = runner.done("--help").text
+    listed = {name for names in SECTIONS.values() for name in names}
     for name in COMMANDS:
-        assert f"\n  {name} " in text
+        assert (f"\n  {name} " in text) is (name in listed)
         assert main([name, "--help"]) == 0
         assert f"Usage: cas {name}" in capsys.readouterr().out
 

@@ -17,7 +17,20 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from hypothesis import settings
 
-from objstore import Action, BlobId, CallInfo, Conflicted, ConflictKind, Decided, Hunk, Operation, Origin, Seq, blob_id
+from objstore import (
+    Action,
+    BlobId,
+    CallInfo,
+    Configuration,
+    Conflicted,
+    ConflictKind,
+    Decided,
+    Hunk,
+    Operation,
+    Origin,
+    Seq,
+    blob_id,
+)
 from tests.support.scene import Scene
 from tests.support.similar_lines import History, functions, repeated, undone_beside_another_change
 
@@ -99,6 +112,8 @@ def scenes(tmp_path: Path) -> Iterator[Iterator[Scene]]:
                 made.pop().close()
                 shutil.rmtree(tmp_path / "workspace")
             made.append(Scene(tmp_path / "workspace"))
+            # A change by hand follows an agent's edit at once here, and is none of a formatter's.
+            Configuration(str(tmp_path / "workspace")).set("review.formatting", "pending")
             for _ in range(20):
                 yield made[0]
 

@@ -1,6 +1,5 @@
 """The demonstration tells its whole story, with and without git."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -16,4 +15,4 @@ def test_the_demonstration_runs_to_its_end(tmp_path: Path, *, has_git: bool) -> 
     assert "Rejected edits 3 4." in ran.text
     assert "Say which errors end the program." in ran.text
     assert ("$ git checkout older" in ran.text) is has_git
-    assert os.listdir(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []

@@ -226,8 +226,11 @@ def held_blobs(record: Record) -> list[BlobId]:
 
 
 def written_blobs(written: Iterable[WrittenFile]) -> list[BlobId]:
-    """Return the blobs that a decision mentions in the files that it wrote, once for each mention."""
-    states = [state for one in written for state in (one.before, one.after)]
+    """Return the blobs that a decision holds: those of the files that it changed, once for each mention.
+
+    The states of other files are noted in its record, but only their edits hold them.
+    """
+    states = [state for one in written if one.is_changed for state in (one.before, one.after)]
     return [state.blob for state in states if state is not None]
 
 

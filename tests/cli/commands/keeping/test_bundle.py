@@ -108,7 +108,7 @@ def test_the_same_files_and_the_same_hash_chain(runner: CommandRunner, bundle: P
     for words in (["records", "--json"], ["log"], ["segments"], ["ls"], ["show", "2"]):
         assert cas(*words, folder=there).out == runner.done(*words).out
     assert cas("fsck", folder=there).status == 0
-    assert cas("diff", folder=there).out == b""
+    assert cas("diff", "--unrecorded", folder=there).out == b""
 
 
 def test_a_bundle_goes_through_a_pipe(runner: CommandRunner, bundle: Path, tmp_path: Path) -> None:
@@ -470,7 +470,7 @@ def test_the_store_alone_stands_beside_files_that_are_there_already(bundle: Path
     before = tree(there)
     assert cas("import", str(bundle), str(there), "--store-only", folder=tmp_path).status == 0
     assert tree(there) == before
-    (change,) = cas("diff", "--json", folder=there).lines()
+    (change,) = cas("diff", "--unrecorded", "--json", folder=there).lines()
     assert change["file_path"] == str(there / "b")
 
 
